@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/** Where native builds are kept between clones: `$XDG_CACHE_HOME/shruti`, else `~/.cache/shruti`. */
+export function cacheRoot(): string {
+  return join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "shruti");
+}
+
+/** What a build is made from: a literal (flags, versions) or a file or folder whose bytes count. */
+export type BuildInput = { literal: string } | { path: string };
+
+/**
+ * Returns the folder of a finished native build, building it when no build with the same inputs is cached.
+ *
+ * @param name short name, first part of the cache folder
+ * @param inputs everything the outcome depends on; the folder's name carries their SHA-256
+ * @param build fills the empty folder it is given; a throw leaves nothing cached
+ */
+export async function cachedBuild(
+  name: string,
+  inputs: BuildInput[],
+  build: (outDir: string) => Promise<void>,
+): Promise<string> {
+  const key = `${name}-${hashInputs(inputs)}`;
+  const finished = join(cacheRoot(), "native", key);
+  if (existsSync(finished)) return finished;
+  const unfinished = join(cacheRoot(), "native", `.${key}.${process.pid}`);
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { recursive: true });
+  try {
+    await build(unfinished);
+    moveIntoPlace(unfinished, finished);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+  return finished;
+}
+
+/** Two builds may finish at once; whichever came first stays. */
+function moveIntoPlace(unfinished: string, finished: string): void {
+  try {
+    renameSync(unfinished, finished);
+  } catch (error) {
+    if (!existsSync(finished)) throw error;
+  }
+}
+
+function hashInputs(inputs: BuildInput[]): string {
+  const hash = createHash("sha256");
+  hash.update(`${process.platform} ${process.arch}\n`);
+  for (const input of inputs) {
+    if ("literal" in input) hash.update(`literal ${input.literal.length} ${input.literal}\n`);
+    else hashPath(hash, input.path, "");
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+function hashPath(hash: ReturnType<typeof createHash>, path: string, name: string): void {
+  if (statSync(path).isDirectory()) {
+    for (const entry of readdirSync(path).sort()) hashPath(hash, join(path, entry), `${name}/${entry}`);
+    return;
+  }
+  const bytes = readFileSync(path);
+  hash.update(`file ${name} ${bytes.length}\n`);
+  hash.update(bytes);
+}
