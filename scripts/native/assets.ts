@@ -1,0 +1,98 @@
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { buildFfmpeg } from "./ffmpeg.ts";
+import { collectSherpa } from "./sherpa.ts";
+
+/** Where the carried native files and the generated module that imports them stand; git-ignored. */
+export const ASSETS_DIR = join(import.meta.dirname, "../../build/native");
+const STAMP = "stamp";
+
+/**
+ * Builds all native parts and lays them out in one flat folder with a module (`assets.ts`) that imports each, so
+ * that `bun build --compile` embeds them. With nothing changed it only compares a stamp.
+ *
+ * @returns the folder
+ */
+export async function buildAssets(): Promise<string> {
+  const folders = [await buildFfmpeg(), await collectSherpa()];
+  const stamp = `${generatorHash()}\n${folders.join("\n")}\n`;
+  if (!isCurrent(stamp)) layOut(folders, stamp);
+  return ASSETS_DIR;
+}
+
+/** A change of this file lays the folder out anew. */
+function generatorHash(): string {
+  return createHash("sha256")
+    .update(readFileSync(import.meta.path))
+    .digest("hex");
+}
+
+function isCurrent(stamp: string): boolean {
+  const path = join(ASSETS_DIR, STAMP);
+  return existsSync(path) && readFileSync(path, "utf8") === stamp;
+}
+
+function layOut(folders: string[], stamp: string): void {
+  const unfinished = `${ASSETS_DIR}.${process.pid}`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { recursive: true });
+  const names: string[] = [];
+  for (const folder of folders) {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      if (names.includes(entry.name)) throw new Error(`two native builds have a file named ${entry.name}`);
+      copyFileSync(join(folder, entry.name), join(unfinished, entry.name));
+      names.push(entry.name);
+    }
+  }
+  writeFileSync(join(unfinished, "assets.ts"), assetsModule(unfinished, names.sort()));
+  writeFileSync(join(unfinished, STAMP), stamp);
+  rmSync(ASSETS_DIR, { recursive: true, force: true });
+  renameSync(unfinished, ASSETS_DIR);
+}
+
+function assetsModule(folder: string, names: string[]): string {
+  const files = names.map((name) => {
+    const path = join(folder, name);
+    const sha256 = createHash("sha256").update(readFileSync(path)).digest("hex");
+    return { name, bytes: statSync(path).size, sha256, executable: isProgram(path) };
+  });
+  const all = createHash("sha256");
+  for (const file of files) all.update(`${file.name} ${file.sha256} ${file.executable}\n`);
+  const lines = [
+    "// @ts-nocheck",
+    "// Written by scripts/native/assets.ts. Imports of type file have no declarations, hence the line above.",
+    ...names.map((name, index) => `import file${index} from "./${name}" with { type: "file" };`),
+    "",
+    "export const NATIVE_HASH: string =",
+    `  "${all.digest("hex")}";`,
+    "",
+    "export const NATIVE_FILES: {",
+    "  name: string; path: string; bytes: number; sha256: string; executable: boolean",
+    "}[] = [",
+    ...files.map(
+      (file, index) =>
+        `  { name: "${file.name}", path: file${index}, bytes: ${file.bytes}, sha256: "${file.sha256}", executable: ${file.executable} },`,
+    ),
+    "];",
+    "",
+  ];
+  return lines.join("\n");
+}
+
+/** Programs keep their execute bit; libraries are mapped, which needs none. */
+function isProgram(path: string): boolean {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  return !name.includes(".") && (statSync(path).mode & 0o111) !== 0;
+}
