@@ -1,0 +1,167 @@
+import { existsSync, readFileSync } from "node:fs";
+import { getStaticTOMLValue, ParseError, parseTOML } from "toml-eslint-parser";
+import { CONFIG_SCHEMA, type Config, SECRET_SETTINGS, type Setting } from "./schema.ts";
+
+/** A setting that cannot be used; the message names file, line and setting. */
+export class ConfigError extends Error {}
+
+type Environment = Record<string, string | undefined>;
+type Values = Record<string, Record<string, unknown>>;
+const SECTIONS: Record<string, Record<string, Setting>> = CONFIG_SCHEMA;
+
+/** Where the config is looked for when nobody names it (decisions.md section 11). */
+export function findConfigFile(environment: Environment): string | undefined {
+  if (environment.SHRUTI_CONFIG) return environment.SHRUTI_CONFIG;
+  return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path));
+}
+
+/**
+ * The configuration: defaults, then the file, then `SHRUTI_<SECTION>_<NAME>`.
+ *
+ * @param path the file; undefined: defaults and environment only
+ * @throws ConfigError for an unreadable file, an unknown or ill-typed setting
+ */
+export function loadConfig(path: string | undefined, environment: Environment = process.env): Config {
+  const values = defaults();
+  if (path !== undefined) applyFile(values, path);
+  applyEnvironment(values, environment);
+  return values as unknown as Config;
+}
+
+/** The defaults with single settings replaced: for tests. */
+export function testConfig(overrides: { [S in keyof Config]?: Partial<Config[S]> } = {}): Config {
+  const values = defaults();
+  for (const [section, settings] of Object.entries(overrides)) Object.assign(values[section] ?? {}, settings);
+  return values as unknown as Config;
+}
+
+function defaults(): Values {
+  const values: Values = {};
+  for (const [section, settings] of Object.entries(SECTIONS)) {
+    values[section] = Object.fromEntries(Object.entries(settings).map(([name, s]) => [name, s.default]));
+  }
+  return values;
+}
+
+function applyFile(values: Values, path: string): void {
+  let source: string;
+  try {
+    source = readFileSync(path, "utf8");
+  } catch {
+    throw new ConfigError(`${path}: the config file cannot be read`);
+  }
+  for (const { section, name, value, line } of parseSettings(source, path)) {
+    const setting = SECTIONS[section]?.[name];
+    if (!setting) throw new ConfigError(`${path}:${line}: unknown setting ${section}.${name}`);
+    const problem = problemWith(setting, value);
+    if (problem) throw new ConfigError(`${path}:${line}: ${section}.${name} ${problem}`);
+    Object.assign(values[section] ?? {}, { [name]: value });
+  }
+}
+
+type FoundSetting = { section: string; name: string; value: unknown; line: number };
+
+function parseSettings(source: string, path: string): FoundSetting[] {
+  try {
+    const found: FoundSetting[] = [];
+    for (const node of parseTOML(source).body[0].body) {
+      const line = node.loc.start.line;
+      if (node.type !== "TOMLTable")
+        throw new ConfigError(`${path}:${line}: a setting stands outside any [section]`);
+      const section = node.resolvedKey.join(".");
+      if (!(section in SECTIONS)) throw new ConfigError(`${path}:${line}: unknown section [${section}]`);
+      for (const pair of node.body) {
+        const name = pair.key.keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value)).join(".");
+        found.push({ section, name, value: getStaticTOMLValue(pair.value), line: pair.loc.start.line });
+      }
+    }
+    return found;
+  } catch (error) {
+    if (error instanceof ParseError) throw new ConfigError(`${path}:${error.lineNumber}: ${error.message}`);
+    throw error;
+  }
+}
+
+function applyEnvironment(values: Values, environment: Environment): void {
+  for (const [section, settings] of Object.entries(SECTIONS)) {
+    for (const [name, setting] of Object.entries(settings)) {
+      const variable = `SHRUTI_${section}_${name}`.toUpperCase();
+      const raw = environment[variable];
+      if (raw === undefined) continue;
+      const value = fromText(setting, raw);
+      const problem = problemWith(setting, value);
+      if (problem) throw new ConfigError(`environment: ${variable} ${problem}`);
+      Object.assign(values[section] ?? {}, { [name]: value });
+    }
+  }
+}
+
+function fromText(setting: Setting, raw: string): unknown {
+  switch (setting.type) {
+    case "integer":
+      return /^-?\d+$/.test(raw) ? Number(raw) : raw;
+    case "auto":
+      return /^\d+$/.test(raw) ? Number(raw) : raw;
+    case "boolean":
+      return raw === "true" ? true : raw === "false" ? false : raw;
+    case "list":
+      return raw === "" ? [] : raw.split(",").map((item) => item.trim());
+    default:
+      return raw;
+  }
+}
+
+/** What is wrong with a value, in words that follow the setting's name; undefined when nothing is. */
+function problemWith(setting: Setting, value: unknown): string | undefined {
+  switch (setting.type) {
+    case "integer":
+      return isWithin(value, setting)
+        ? undefined
+        : `must be a whole number from ${setting.min} to ${setting.max}`;
+    case "auto":
+      if (value === "auto" || isWithin(value, setting)) return undefined;
+      return `must be "auto" or a whole number from ${setting.min} to ${setting.max}`;
+    case "boolean":
+      return typeof value === "boolean" ? undefined : "must be true or false";
+    case "list":
+      return Array.isArray(value) && value.every((item) => typeof item === "string")
+        ? undefined
+        : "must be a list of texts";
+    case "choice":
+      return setting.choices.includes(value as string)
+        ? undefined
+        : `must be one of ${setting.choices.join(", ")}`;
+    case "text":
+      if (typeof value !== "string") return "must be a text";
+      return setting.pattern && !setting.pattern.test(value)
+        ? `has not the right form: ${setting.help}`
+        : undefined;
+  }
+}
+
+function isWithin(value: unknown, bounds: { min: number; max: number }): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= bounds.min && (value as number) <= bounds.max;
+}
+
+/** A whole config file, commented, with the given values (the defaults where none are given). */
+export function renderConfig(
+  values: { [S in keyof Config]?: Partial<Config[S]> } = {},
+  hideSecrets = false,
+): string {
+  const given = values as Values;
+  const lines: string[] = [];
+  for (const [section, settings] of Object.entries(SECTIONS)) {
+    lines.push(`[${section}]`);
+    for (const [name, setting] of Object.entries(settings)) {
+      const value = given[section]?.[name] ?? setting.default;
+      const isHidden = hideSecrets && SECRET_SETTINGS.includes(`${section}.${name}`) && value !== "";
+      const choices = setting.type === "choice" ? ` One of: ${setting.choices.join(", ")}.` : "";
+      lines.push(
+        `# ${setting.help}${choices}`,
+        `${name} = ${JSON.stringify(isHidden ? "(hidden)" : value)}`,
+        "",
+      );
+    }
+  }
+  return `${lines.join("\n").trimEnd()}\n`;
+}

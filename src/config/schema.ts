@@ -1,0 +1,200 @@
+/** Every setting once: section, name, type, default, bounds, help (decisions.md section 12). */
+
+type Common = { help: string };
+export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };
+export type TextSetting = Common & { type: "text"; default: string; pattern?: RegExp };
+export type BooleanSetting = Common & { type: "boolean"; default: boolean };
+export type ListSetting = Common & { type: "list"; default: readonly string[] };
+export type ChoiceSetting<T extends string = string> = Common & {
+  type: "choice";
+  default: T;
+  choices: readonly T[];
+};
+/** A whole number, or the word `auto`. */
+export type AutoSetting = Common & { type: "auto"; default: "auto"; min: number; max: number };
+export type Setting =
+  | IntegerSetting
+  | TextSetting
+  | BooleanSetting
+  | ListSetting
+  | ChoiceSetting
+  | AutoSetting;
+
+const integer = (value: number, min: number, max: number, help: string): IntegerSetting => ({
+  type: "integer",
+  default: value,
+  min,
+  max,
+  help,
+});
+const text = (value: string, help: string, pattern?: RegExp): TextSetting => ({
+  type: "text",
+  default: value,
+  help,
+  ...(pattern ? { pattern } : {}),
+});
+const boolean = (value: boolean, help: string): BooleanSetting => ({ type: "boolean", default: value, help });
+const list = (help: string): ListSetting => ({ type: "list", default: [], help });
+const choice = <T extends string>(value: T, choices: readonly T[], help: string): ChoiceSetting<T> => ({
+  type: "choice",
+  default: value,
+  choices,
+  help,
+});
+const auto = (min: number, max: number, help: string): AutoSetting => ({
+  type: "auto",
+  default: "auto",
+  min,
+  max,
+  help,
+});
+
+const GIB = 1024 ** 3;
+const MIB = 1024 ** 2;
+const MANY = Number.MAX_SAFE_INTEGER;
+const DAY_SECONDS = 86_400;
+
+export const CONFIG_SCHEMA = {
+  server: {
+    listen: text(
+      "127.0.0.1:8080",
+      "Address and port the server listens on; port 0 takes a free one.",
+      /^.+:\d{1,5}$/,
+    ),
+    base_url: text(
+      "",
+      "Address under which clients reach the server, without a slash at the end; empty: made from listen.",
+      /^(https?:\/\/[^\s]+[^/])?$/,
+    ),
+    tls_cert: text("", "PEM file of the certificate chain; empty: plain HTTP."),
+    tls_key: text("", "PEM file of the certificate's private key."),
+    cors_origins: list("Web origins that browsers may call from; empty: none."),
+    drain_seconds: integer(
+      30,
+      0,
+      3600,
+      "How long a stop waits for running chunks; what is not done goes on after the next start.",
+    ),
+  },
+  storage: {
+    data_dir: text("./shruti-data", "Directory of the database, recordings and copied-out native files."),
+    reserve_bytes: integer(1 * GIB, 0, MANY, "Free disk space below which new uploads are refused."),
+  },
+  engine: {
+    workers: auto(1, 256, "Chunks decoded side by side; auto: from cores and memory."),
+    threads_per_worker: auto(1, 256, "Threads of one chunk's decoding; auto: cores divided by workers."),
+    device: choice(
+      "auto",
+      ["auto", "cpu", "cuda", "vulkan", "metal"],
+      "Where the model runs; auto takes a GPU when its backend is installed.",
+    ),
+    synchronous_workers: integer(
+      1,
+      0,
+      64,
+      "Places reserved for short synchronous requests; 0 switches them off.",
+    ),
+    chunk_attempts: integer(3, 1, 10, "Runs of one chunk before it becomes a gap."),
+    model_idle_seconds: integer(
+      900,
+      0,
+      30 * DAY_SECONDS,
+      "After so long without work a model is unloaded; 0: never.",
+    ),
+  },
+  models: {
+    dir: text("", "Directory of installed models; empty: models/ in the data directory."),
+    default: text(
+      "",
+      "Model used when a request names none; empty: what `shruti models default` chose, else the only one.",
+    ),
+  },
+  limits: {
+    requests_per_second: integer(50, 0, 1_000_000, "Requests a second and key; 0: no limit."),
+    request_burst: integer(100, 1, 1_000_000, "Requests a key may send at once before the rate applies."),
+    max_queued: integer(1000, 0, 10_000_000, "Unstarted transcriptions of one organization; 0: no limit."),
+    max_upload_bytes: integer(5 * GIB, 1, MANY, "Largest upload."),
+    max_duration_seconds: integer(12 * 3600, 1, 1000 * 3600, "Longest recording."),
+    max_channels: integer(2, 1, 8, "Most channels of a recording."),
+    synchronous_max_bytes: integer(25 * MIB, 1, 1 * GIB, "Largest file of a synchronous request."),
+    synchronous_max_duration_seconds: integer(60, 1, 3600, "Longest audio of a synchronous request."),
+    synchronous_timeout_seconds: integer(120, 1, 3600, "Time to answer a synchronous request."),
+    synchronous_max_receiving: integer(
+      16,
+      1,
+      10_000,
+      "Synchronous requests whose body is being received at once.",
+    ),
+    upload_expiry_seconds: integer(DAY_SECONDS, 60, 365 * DAY_SECONDS, "Time an upload has to arrive."),
+    verify_in_request_bytes: integer(
+      32 * MIB,
+      0,
+      1 * GIB,
+      "Uploads up to this size are verified within the complete request.",
+    ),
+  },
+  billing: {
+    price_paise_per_audio_hour: integer(
+      3000,
+      0,
+      1_000_000_000,
+      "Price where the organization has none of its own.",
+    ),
+    daily_spend_limit_paise: integer(0, 0, MANY, "Spending of one organization a day; 0: no limit."),
+    timezone: text("Asia/Kolkata", "IANA time zone whose midnight ends the day."),
+  },
+  webhooks: {
+    allow_http: boolean(false, "Also accept http:// endpoints; for test benches only."),
+    allow_private_networks: boolean(
+      true,
+      "Deliver to private addresses (10/8, 172.16/12, 192.168/16, fc00::/7).",
+    ),
+    allowed_networks: list(
+      "Networks in CIDR form that are allowed although loopback, link-local or otherwise refused.",
+    ),
+    ca_file: text("", "PEM file with further certificate authorities for endpoints."),
+    timeout_seconds: integer(15, 1, 120, "Time for one whole delivery attempt."),
+    max_in_flight: integer(64, 1, 10_000, "Deliveries being sent at once."),
+    max_in_flight_per_endpoint: integer(4, 1, 1000, "Of those, to one endpoint."),
+    keep_days: integer(30, 1, 3650, "How long finished deliveries can be looked up."),
+  },
+  retention: {
+    audio_days: integer(30, 0, 36_500, "Days after which a complete upload's audio is removed; 0: kept."),
+    transcript_days: integer(
+      0,
+      0,
+      36_500,
+      "Days after which a finished transcription's transcript is removed; 0: kept.",
+    ),
+  },
+  log: {
+    level: choice("info", ["debug", "info", "warn", "error", "silent"], "Least serious lines to write."),
+    format: choice("json", ["json", "text"], "One JSON object a line, or readable text."),
+  },
+  metrics: {
+    enabled: boolean(true, "Serve GET /metrics."),
+    token: text("", "Bearer token that GET /metrics asks for; empty: none."),
+  },
+} as const satisfies Record<string, Record<string, Setting>>;
+
+/** Settings whose values `config show` hides. */
+export const SECRET_SETTINGS: readonly string[] = ["metrics.token"];
+
+type ValueOf<S> = S extends IntegerSetting
+  ? number
+  : S extends AutoSetting
+    ? number | "auto"
+    : S extends BooleanSetting
+      ? boolean
+      : S extends ListSetting
+        ? readonly string[]
+        : S extends { type: "choice"; choices: readonly (infer C)[] }
+          ? C
+          : string;
+
+/** The whole configuration, sections and names as in the file. */
+export type Config = {
+  readonly [Section in keyof typeof CONFIG_SCHEMA]: {
+    readonly [Name in keyof (typeof CONFIG_SCHEMA)[Section]]: ValueOf<(typeof CONFIG_SCHEMA)[Section][Name]>;
+  };
+};

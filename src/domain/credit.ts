@@ -1,0 +1,20 @@
+/** The four kinds of ledger entry (decisions.md section 7). */
+export const LEDGER_KINDS = ["grant", "reserve", "release", "charge"] as const;
+export type LedgerKind = (typeof LEDGER_KINDS)[number];
+
+/** An organization's money, whole paise. */
+export type Credit = { balancePaise: number; reservedPaise: number; availablePaise: number };
+
+/** What an entry does to balance and reservation. */
+export function ledgerEffect(kind: LedgerKind, amountPaise: number): { balance: number; reserved: number } {
+  switch (kind) {
+    case "grant":
+      return { balance: amountPaise, reserved: 0 };
+    case "reserve":
+      return { balance: 0, reserved: amountPaise };
+    case "release":
+      return { balance: 0, reserved: -amountPaise };
+    case "charge":
+      return { balance: -amountPaise, reserved: 0 };
+  }
+}

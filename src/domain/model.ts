@@ -1,0 +1,39 @@
+import type { Mode } from "./transcription.ts";
+
+/** A language a model knows, and the modes it can be asked for in it. */
+export type ModelLanguage = { code: string; name: string; modes: Mode[] };
+
+/** Settings of the decoder that belong to the weights, not to a request. */
+export type ModelDecoding = {
+  /** Candidates followed at once; 1 is greedy. */
+  beamSize?: number;
+  /** Step of the temperature fallback; 0 switches it off. */
+  temperatureIncrement?: number;
+  /** Below this token entropy a window is decoded again. */
+  entropyThreshold?: number;
+  /** A text that stands for speech the model does not know; removed from segments. */
+  unknownToken?: string;
+};
+
+/** The manifest beside the weights, `<id>.toml` (decisions.md section 6). */
+export type ModelManifest = {
+  id: string;
+  name: string;
+  version: string;
+  /** Lower-case hex of the weights' file. */
+  sha256: string;
+  languages: ModelLanguage[];
+  licence: string;
+  source: string;
+  /** Said plainly to whoever lists models, as "demonstration, not for real use". */
+  notice?: string;
+  decoding: ModelDecoding;
+};
+
+/** A manifest and the weights it describes. */
+export type InstalledModel = ModelManifest & {
+  weightsPath: string;
+  bytes: number;
+  /** Came inside the executable. */
+  embedded: boolean;
+};

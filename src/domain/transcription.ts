@@ -1,0 +1,93 @@
+/** States of a transcription and the only moves between them (interface.md 3.1, decisions.md section 4). */
+export const TRANSCRIPTION_STATES = [
+  "queued",
+  "preparing",
+  "transcribing",
+  "finalizing",
+  "completed",
+  "partial",
+  "failed",
+  "cancelled",
+] as const;
+export type TranscriptionState = (typeof TRANSCRIPTION_STATES)[number];
+
+export const FINAL_STATES = ["completed", "partial", "failed", "cancelled"] as const;
+export type FinalState = (typeof FINAL_STATES)[number];
+export type UnfinishedState = Exclude<TranscriptionState, FinalState>;
+export const UNFINISHED_STATES = ["queued", "preparing", "transcribing", "finalizing"] as const;
+
+export const TRANSCRIPTION_TRIGGERS = [
+  /** A worker takes it up. */
+  "claim",
+  /** Audio is decoded and speech is found. */
+  "prepared",
+  /** Every chunk has an outcome. */
+  "transcribed",
+  /** The program stopped in between; the work goes on from its last chunk. */
+  "requeue",
+  "complete",
+  "complete_partially",
+  "fail",
+  "cancel",
+] as const;
+export type TranscriptionTrigger = (typeof TRANSCRIPTION_TRIGGERS)[number];
+
+const MOVES: Record<TranscriptionState, Partial<Record<TranscriptionTrigger, TranscriptionState>>> = {
+  queued: { claim: "preparing", fail: "failed", cancel: "cancelled" },
+  preparing: { prepared: "transcribing", requeue: "queued", fail: "failed", cancel: "cancelled" },
+  transcribing: { transcribed: "finalizing", requeue: "queued", fail: "failed", cancel: "cancelled" },
+  finalizing: {
+    complete: "completed",
+    complete_partially: "partial",
+    requeue: "queued",
+    fail: "failed",
+    cancel: "cancelled",
+  },
+  completed: {},
+  partial: {},
+  failed: {},
+  cancelled: {},
+};
+
+/** The state a trigger leads to, or undefined where the move does not exist. */
+export function nextTranscriptionState(
+  state: TranscriptionState,
+  trigger: TranscriptionTrigger,
+): TranscriptionState | undefined {
+  return MOVES[state][trigger];
+}
+
+/** The states from which a trigger leads somewhere: the "compare" of the store's compare-and-set. */
+export function statesAllowing(trigger: TranscriptionTrigger): TranscriptionState[] {
+  return TRANSCRIPTION_STATES.filter((state) => MOVES[state][trigger] !== undefined);
+}
+
+export function isFinal(state: TranscriptionState): state is FinalState {
+  return (FINAL_STATES as readonly string[]).includes(state);
+}
+
+export const MODES = ["native", "codemix", "verbatim"] as const;
+export type Mode = (typeof MODES)[number];
+
+export const TIMESTAMPS = ["none", "segment", "word"] as const;
+export type Timestamps = (typeof TIMESTAMPS)[number];
+
+export const CHANNEL_MODES = ["mix", "separate"] as const;
+export type ChannelMode = (typeof CHANNEL_MODES)[number];
+
+/** How many speakers a caller expects; no bounds means "find the number". */
+export type DiarizationRequest = { minSpeakers?: number; maxSpeakers?: number };
+
+/** What was asked for, with defaults filled in (interface.md 2.1, "request"). */
+export type TranscriptionRequest = {
+  language: string;
+  mode: Mode;
+  timestamps: Timestamps;
+  /** Absent: no speaker labels. */
+  diarization?: DiarizationRequest;
+  channelMode: ChannelMode;
+};
+
+/** Which door the work came through; synchronous work goes first. */
+export const ENTRANCES = ["asynchronous", "synchronous"] as const;
+export type Entrance = (typeof ENTRANCES)[number];

@@ -1,0 +1,33 @@
+/** States of an upload and the only moves between them (interface.md 3.2, decisions.md section 5). */
+export const UPLOAD_STATES = ["allocated", "verifying", "complete", "rejected"] as const;
+export type UploadState = (typeof UPLOAD_STATES)[number];
+
+export const UPLOAD_TRIGGERS = [
+  /** All bytes are there and the client asked for verification. */
+  "verify",
+  "verified",
+  "reject",
+  /** Its time to arrive ran out. */
+  "expire",
+] as const;
+export type UploadTrigger = (typeof UPLOAD_TRIGGERS)[number];
+
+const MOVES: Record<UploadState, Partial<Record<UploadTrigger, UploadState>>> = {
+  allocated: { verify: "verifying", expire: "rejected" },
+  verifying: { verified: "complete", reject: "rejected" },
+  complete: {},
+  rejected: {},
+};
+
+/** The state a trigger leads to, or undefined where the move does not exist. */
+export function nextUploadState(state: UploadState, trigger: UploadTrigger): UploadState | undefined {
+  return MOVES[state][trigger];
+}
+
+/** The states from which a trigger leads somewhere. */
+export function uploadStatesAllowing(trigger: UploadTrigger): UploadState[] {
+  return UPLOAD_STATES.filter((state) => MOVES[state][trigger] !== undefined);
+}
+
+export const UPLOAD_ERROR_CODES = ["audio_decode_failed", "upload_rejected"] as const;
+export type UploadErrorCode = (typeof UPLOAD_ERROR_CODES)[number];

@@ -1,0 +1,34 @@
+import { monotonicFactory } from "ulid";
+
+/** Every kind of identifier the program hands out (decisions.md section 1). */
+export const ID_PREFIXES = {
+  transcription: "tr",
+  upload: "up",
+  webhookEndpoint: "whe",
+  event: "evt",
+  usageEvent: "ue",
+  organization: "org",
+  project: "prj",
+  apiKey: "key",
+  request: "req",
+} as const;
+
+export type IdKind = keyof typeof ID_PREFIXES;
+
+const ulid = monotonicFactory();
+let newestMs = 0;
+
+/**
+ * A new identifier: prefix, `_`, 26-character ULID. Later calls of this process sort after earlier ones,
+ * also when the clock steps back.
+ */
+export function newId(kind: IdKind, nowMs: number): string {
+  newestMs = Math.max(newestMs, nowMs);
+  return `${ID_PREFIXES[kind]}_${ulid(newestMs)}`;
+}
+
+/** Whether a text has the form of an identifier of this kind; says nothing about its existence. */
+export function isId(kind: IdKind, text: string): boolean {
+  const prefix = `${ID_PREFIXES[kind]}_`;
+  return text.startsWith(prefix) && /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text.slice(prefix.length));
+}

@@ -1,0 +1,71 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { migrate, openDatabase, transaction } from "./database.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
+import * as schema from "./schema.ts";
+
+describe("database", () => {
+  test("the migrations make exactly the tables and columns of schema.ts", () => {
+    const database = openDatabase(":memory:");
+    const tables = Object.values(schema).filter((value) => value instanceof SQLiteTable);
+    expect(tables.length).toBeGreaterThan(15);
+    for (const table of tables) {
+      const config = getTableConfig(table);
+      const actual = database.sqlite
+        .query<{ name: string; type: string; notnull: number }, []>(`PRAGMA table_info(${config.name})`)
+        .all();
+      expect(actual.map((c) => c.name).sort()).toEqual(config.columns.map((c) => c.name).sort());
+      for (const column of config.columns) {
+        const found = actual.find((c) => c.name === column.name);
+        expect(found?.type.toLowerCase()).toBe(column.getSQLType());
+        if (!column.primary) expect(found?.notnull === 1).toBe(column.notNull);
+      }
+    }
+    database.close();
+  });
+
+  test("a throw rolls back, a promise is refused", () => {
+    const database = openDatabase(":memory:");
+    const insert = () =>
+      database.store.insert(schema.settings).values({ name: "a", value: 1, updatedAt: 0 }).run();
+    expect(() =>
+      transaction(database.store, () => {
+        insert();
+        throw new Error("no");
+      }),
+    ).toThrow("no");
+    expect(() =>
+      transaction(database.store, async () => {
+        insert();
+      }),
+    ).toThrow("promise");
+    expect(database.store.select().from(schema.settings).all()).toEqual([]);
+    database.close();
+  });
+
+  test("a newer database and an edited migration are refused, and a second open changes nothing", () => {
+    const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
+    const path = join(folder, "shruti.db");
+    openDatabase(path).close();
+    openDatabase(path).close();
+    const sqlite = new SqliteDatabase(path);
+    expect(() => migrate(sqlite, [{ name: MIGRATIONS[0]?.name ?? "", sql: "SELECT 1" }])).toThrow("differs");
+    sqlite.run("INSERT INTO schema_migrations VALUES ('9999_future', 'x', 0)");
+    sqlite.close();
+    expect(() => openDatabase(path)).toThrow("newer");
+    rmSync(folder, { recursive: true });
+  });
+
+  test("the ledger refuses change and removal", () => {
+    const database = openDatabase(":memory:");
+    database.sqlite.run("INSERT INTO organizations (id, name, created_at) VALUES ('org_1', 'a', 0)");
+    database.sqlite.run("INSERT INTO ledger VALUES (1, 'org_1', 'grant', 5, NULL, NULL, 0, '', 'x')");
+    expect(() => database.sqlite.run("UPDATE ledger SET amount_paise = 9")).toThrow("append-only");
+    expect(() => database.sqlite.run("DELETE FROM ledger")).toThrow("append-only");
+    database.close();
+  });
+});

@@ -1,0 +1,113 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { chmodSync, existsSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
+import { sha256Hex } from "../lib/sha256.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
+import * as schema from "./schema.ts";
+
+/** What store functions take: the database itself or the transaction its caller holds open. */
+export type Store = BaseSQLiteDatabase<"sync", void, typeof schema>;
+
+/** An open database file. */
+export type Database = {
+  store: Store;
+  /** The handle under drizzle, for pragmas and statements it has no words for. */
+  sqlite: SqliteDatabase;
+  path: string;
+  close(): void;
+};
+
+export type OpenDatabaseOptions = {
+  /** How long a statement waits for another process's write, milliseconds. */
+  busyTimeoutMs?: number;
+};
+
+/**
+ * Opens (and creates, and brings up to date) the database file.
+ *
+ * WAL with `synchronous=FULL`: a committed transaction survives a power cut. `secure_delete`: what is
+ * deleted is overwritten.
+ *
+ * @throws Error when the file was written by a newer program, or a landed migration was changed
+ */
+export function openDatabase(path: string, options: OpenDatabaseOptions = {}): Database {
+  if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const isNew = path !== ":memory:" && !existsSync(path);
+  const sqlite = new SqliteDatabase(path, { create: true, readwrite: true, strict: true });
+  if (isNew) chmodSync(path, 0o600);
+  sqlite.run(`PRAGMA busy_timeout = ${Math.floor(options.busyTimeoutMs ?? 5_000)}`);
+  sqlite.run("PRAGMA journal_mode = WAL");
+  sqlite.run("PRAGMA synchronous = FULL");
+  sqlite.run("PRAGMA foreign_keys = ON");
+  sqlite.run("PRAGMA secure_delete = ON");
+  sqlite.run("PRAGMA temp_store = MEMORY");
+  try {
+    migrate(sqlite);
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
+  return { store: drizzle(sqlite, { schema }), sqlite, path, close: () => sqlite.close() };
+}
+
+/**
+ * Runs a function inside one immediate transaction; a throw rolls everything back.
+ * The function is synchronous: a promise would commit before its work is done, so one is refused.
+ */
+export function transaction<T>(store: Store, work: (tx: Store) => T): T {
+  return store.transaction(
+    (tx) => {
+      const outcome = work(tx as unknown as Store);
+      if (outcome instanceof Promise) throw new Error("a transaction cannot wait for a promise");
+      return outcome;
+    },
+    { behavior: "immediate" },
+  );
+}
+
+/**
+ * Applies the embedded migrations that the file lacks, each in its own transaction.
+ * The names and hashes of those applied stand in `schema_migrations`.
+ */
+export function migrate(sqlite: SqliteDatabase, migrations = MIGRATIONS): void {
+  sqlite.run(
+    "CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY NOT NULL, sha256 TEXT NOT NULL, applied_at INTEGER NOT NULL)",
+  );
+  const known = new Map(migrations.map(({ name, sql }) => [name, sha256Hex(sql)]));
+  sqlite
+    .transaction(() => {
+      const applied = sqlite
+        .query<{ name: string; sha256: string }, []>("SELECT name, sha256 FROM schema_migrations")
+        .all();
+      for (const { name, sha256 } of applied) {
+        const expected = known.get(name);
+        if (expected === undefined)
+          throw new Error(`the database was written by a newer version (it has ${name})`);
+        if (expected !== sha256)
+          throw new Error(`the database's migration ${name} differs from this program's`);
+      }
+      const done = new Set(applied.map(({ name }) => name));
+      for (const { name, sql } of migrations) {
+        if (done.has(name)) continue;
+        sqlite.run(sql);
+        sqlite
+          .query("INSERT INTO schema_migrations (name, sha256, applied_at) VALUES (?, ?, ?)")
+          .run(name, sha256Hex(sql), Date.now());
+      }
+    })
+    .immediate();
+}
+
+/**
+ * A counter that changes whenever another process has written to the file; cheap enough to ask often.
+ */
+export function dataVersion(database: Database): number {
+  return database.sqlite.query<{ data_version: number }, []>("PRAGMA data_version").get()?.data_version ?? 0;
+}
+
+/** Writes a consistent copy of the whole database to a new file. */
+export function backupDatabase(database: Database, path: string): void {
+  database.sqlite.query("VACUUM INTO ?").run(path);
+}

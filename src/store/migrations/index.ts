@@ -1,0 +1,4 @@
+import initial from "./0001_initial.sql" with { type: "text" };
+
+/** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
+export const MIGRATIONS: readonly { name: string; sql: string }[] = [{ name: "0001_initial", sql: initial }];

@@ -1,0 +1,352 @@
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { Scope } from "../domain/api-key.ts";
+import type { LedgerKind } from "../domain/credit.ts";
+import type { ErrorCode } from "../domain/errors.ts";
+import type { Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
+import type { ChannelMode, Entrance, Mode, Timestamps, TranscriptionState } from "../domain/transcription.ts";
+import type { UploadErrorCode, UploadState } from "../domain/upload.ts";
+import type { DeliveryState, EventType } from "../domain/webhook.ts";
+
+/**
+ * All tables on one page. Times are epoch milliseconds (`…_at`), durations milliseconds (`…_ms`),
+ * money whole paise (`…_paise`). Identifiers sort by time, so that newest first is `id DESC`.
+ */
+
+export const organizations = sqliteTable("organizations", {
+  id: text("id").primaryKey(),
+  name: text("name").notNull(),
+  createdAt: integer("created_at").notNull(),
+  disabledAt: integer("disabled_at"),
+  /** Null: the config's price, limits. */
+  pricePaisePerAudioHour: integer("price_paise_per_audio_hour"),
+  dailySpendLimitPaise: integer("daily_spend_limit_paise"),
+  maxQueued: integer("max_queued"),
+  requestsPerSecond: integer("requests_per_second"),
+  /** Turns in the fair order of work; 2 gets twice as many as 1. */
+  weight: integer("weight").notNull().default(1),
+  /** Sums over the ledger, kept in the transaction that appends to it. */
+  balancePaise: integer("balance_paise").notNull().default(0),
+  reservedPaise: integer("reserved_paise").notNull().default(0),
+});
+
+export const projects = sqliteTable(
+  "projects",
+  {
+    id: text("id").primaryKey(),
+    organizationId: text("organization_id")
+      .notNull()
+      .references(() => organizations.id),
+    name: text("name").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (t) => [index("projects_by_organization").on(t.organizationId)],
+);
+
+export const apiKeys = sqliteTable(
+  "api_keys",
+  {
+    id: text("id").primaryKey(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    name: text("name").notNull(),
+    /** The 24 characters between `shr_` and the secret; finds the row. */
+    publicId: text("public_id").notNull(),
+    /** SHA-256 of the whole key, hex. */
+    hash: text("hash").notNull(),
+    scopes: text("scopes", { mode: "json" }).$type<Scope[]>().notNull(),
+    createdAt: integer("created_at").notNull(),
+    lastUsedAt: integer("last_used_at"),
+    expiresAt: integer("expires_at"),
+    revokedAt: integer("revoked_at"),
+  },
+  (t) => [uniqueIndex("api_keys_by_public_id").on(t.publicId), index("api_keys_by_project").on(t.projectId)],
+);
+
+export const uploads = sqliteTable(
+  "uploads",
+  {
+    id: text("id").primaryKey(),
+    organizationId: text("organization_id").notNull(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    state: text("state").$type<UploadState>().notNull(),
+    /** Declared by the client, exact. */
+    bytes: integer("bytes").notNull(),
+    /** Declared by the client, lower-case hex. */
+    sha256: text("sha256"),
+    /** SHA-256 of the upload token, hex. */
+    tokenHash: text("token_hash").notNull(),
+    createdAt: integer("created_at").notNull(),
+    /** Until then the bytes must be complete. */
+    expiresAt: integer("expires_at").notNull(),
+    finishedAt: integer("finished_at"),
+    /** From decoded audio, not from headers. */
+    durationMs: integer("duration_ms"),
+    channels: integer("channels"),
+    sampleRateHz: integer("sample_rate_hz"),
+    /** The file ends before its header says. */
+    truncated: integer("truncated", { mode: "boolean" }).notNull().default(false),
+    errorCode: text("error_code").$type<UploadErrorCode>(),
+    errorMessage: text("error_message"),
+    /** The audio's bytes were removed. */
+    deletedAt: integer("deleted_at"),
+  },
+  (t) => [
+    index("uploads_by_project").on(t.projectId, t.id),
+    index("uploads_unfinished").on(t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
+    index("uploads_kept").on(t.finishedAt).where(sql`deleted_at IS NULL`),
+  ],
+);
+
+export const transcriptions = sqliteTable(
+  "transcriptions",
+  {
+    id: text("id").primaryKey(),
+    organizationId: text("organization_id").notNull(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    uploadId: text("upload_id")
+      .notNull()
+      .references(() => uploads.id),
+    entrance: text("entrance").$type<Entrance>().notNull(),
+    modelId: text("model_id").notNull(),
+    modelVersion: text("model_version").notNull(),
+    language: text("language").notNull(),
+    mode: text("mode").$type<Mode>().notNull(),
+    timestamps: text("timestamps").$type<Timestamps>().notNull(),
+    diarization: integer("diarization", { mode: "boolean" }).notNull(),
+    minSpeakers: integer("min_speakers"),
+    maxSpeakers: integer("max_speakers"),
+    channelMode: text("channel_mode").$type<ChannelMode>().notNull(),
+    webhookEndpointId: text("webhook_endpoint_id"),
+    state: text("state").$type<TranscriptionState>().notNull(),
+    createdAt: integer("created_at").notNull(),
+    startedAt: integer("started_at"),
+    finishedAt: integer("finished_at"),
+    contentDeletedAt: integer("content_deleted_at"),
+    errorCode: text("error_code").$type<ErrorCode>(),
+    errorMessage: text("error_message"),
+    /** Of the recording. */
+    durationMs: integer("duration_ms").notNull(),
+    channels: integer("channels").notNull(),
+    /** Price and reservation as fixed at acceptance. */
+    pricePaisePerAudioHour: integer("price_paise_per_audio_hour").notNull(),
+    reservedPaise: integer("reserved_paise").notNull(),
+    /** Decoded audio of all channels that has its outcome; never goes back. */
+    progressMs: integer("progress_ms").notNull().default(0),
+    /** Warnings found while the audio was prepared. */
+    audioWarnings: text("audio_warnings", { mode: "json" }).$type<Warning[]>(),
+  },
+  (t) => [
+    index("transcriptions_by_project").on(t.projectId, t.id),
+    index("transcriptions_unfinished")
+      .on(t.organizationId, t.id)
+      .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`),
+    index("transcriptions_queued").on(t.organizationId, t.id).where(sql`state = 'queued'`),
+    index("transcriptions_by_upload").on(t.uploadId),
+    index("transcriptions_kept").on(t.finishedAt).where(sql`content_deleted_at IS NULL`),
+  ],
+);
+
+/** Speech inside a chunk: samples of the 16 kHz file it lies in. */
+export type ChunkRegion = { startSample: number; endSample: number };
+export const CHUNK_STATES = ["waiting", "done", "failed"] as const;
+export type ChunkState = (typeof CHUNK_STATES)[number];
+
+/** The checkpoint: what is done stays done, whatever happens to the program. */
+export const chunks = sqliteTable(
+  "chunks",
+  {
+    transcriptionId: text("transcription_id")
+      .notNull()
+      .references(() => transcriptions.id),
+    position: integer("position").notNull(),
+    channel: integer("channel").notNull(),
+    startMs: integer("start_ms").notNull(),
+    endMs: integer("end_ms").notNull(),
+    /** Speech only, milliseconds. */
+    speechMs: integer("speech_ms").notNull(),
+    regions: text("regions", { mode: "json" }).$type<ChunkRegion[]>().notNull(),
+    state: text("state").$type<ChunkState>().notNull(),
+    /** Runs that ended in an error or a dead worker. */
+    failures: integer("failures").notNull().default(0),
+    /** Of those, the ones that took their worker with them. */
+    crashes: integer("crashes").notNull().default(0),
+    segments: text("segments", { mode: "json" }).$type<Omit<Segment, "index">[]>(),
+    warnings: text("warnings", { mode: "json" }).$type<Warning[]>(),
+    gapReason: text("gap_reason").$type<GapReason>(),
+  },
+  (t) => [primaryKey({ columns: [t.transcriptionId, t.position] })],
+);
+
+/** Transcripts, apart from the records so that deleting one leaves the other. */
+export const results = sqliteTable("results", {
+  transcriptionId: text("transcription_id")
+    .primaryKey()
+    .references(() => transcriptions.id),
+  result: text("result", { mode: "json" }).$type<TranscriptionResult>().notNull(),
+  createdAt: integer("created_at").notNull(),
+});
+export type { Gap };
+
+/** Append-only, chained by hash; triggers refuse UPDATE and DELETE. */
+export const ledger = sqliteTable(
+  "ledger",
+  {
+    sequence: integer("sequence").primaryKey(),
+    organizationId: text("organization_id")
+      .notNull()
+      .references(() => organizations.id),
+    kind: text("kind").$type<LedgerKind>().notNull(),
+    amountPaise: integer("amount_paise").notNull(),
+    transcriptionId: text("transcription_id"),
+    note: text("note"),
+    createdAt: integer("created_at").notNull(),
+    previousHash: text("previous_hash").notNull(),
+    hash: text("hash").notNull(),
+  },
+  (t) => [
+    index("ledger_by_organization").on(t.organizationId, t.sequence),
+    uniqueIndex("ledger_once").on(t.transcriptionId, t.kind).where(sql`transcription_id IS NOT NULL`),
+  ],
+);
+
+/** One for each finished transcription, free ones included. */
+export const usageEvents = sqliteTable(
+  "usage_events",
+  {
+    id: text("id").primaryKey(),
+    organizationId: text("organization_id").notNull(),
+    projectId: text("project_id").notNull(),
+    transcriptionId: text("transcription_id").notNull(),
+    modelId: text("model_id").notNull(),
+    state: text("state").$type<TranscriptionState>().notNull(),
+    audioMs: integer("audio_ms").notNull(),
+    billedMs: integer("billed_ms").notNull(),
+    channels: integer("channels").notNull(),
+    amountPaise: integer("amount_paise").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (t) => [
+    index("usage_events_by_project").on(t.projectId, t.id),
+    index("usage_events_by_organization").on(t.organizationId, t.id),
+    uniqueIndex("usage_events_once").on(t.transcriptionId),
+  ],
+);
+
+/** Charges of an organization by calendar day of the billing time zone. */
+export const dailyCharges = sqliteTable(
+  "daily_charges",
+  {
+    organizationId: text("organization_id").notNull(),
+    /** As `2026-11-21`. */
+    day: text("day").notNull(),
+    chargedPaise: integer("charged_paise").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.organizationId, t.day] })],
+);
+
+export const webhookEndpoints = sqliteTable(
+  "webhook_endpoints",
+  {
+    id: text("id").primaryKey(),
+    projectId: text("project_id")
+      .notNull()
+      .references(() => projects.id),
+    organizationId: text("organization_id").notNull(),
+    url: text("url").notNull(),
+    /** `whsec_…`: kept readable because every delivery is signed with it. */
+    secret: text("secret").notNull(),
+    /** Valid beside the new one during a rotation. */
+    previousSecret: text("previous_secret"),
+    previousSecretExpiresAt: integer("previous_secret_expires_at"),
+    createdAt: integer("created_at").notNull(),
+    disabledAt: integer("disabled_at"),
+    disabledReason: text("disabled_reason"),
+    removedAt: integer("removed_at"),
+  },
+  (t) => [index("webhook_endpoints_by_project").on(t.projectId, t.id)],
+);
+
+/** Written in the transaction of the final state; one to one with its delivery. */
+export const events = sqliteTable(
+  "events",
+  {
+    id: text("id").primaryKey(),
+    transcriptionId: text("transcription_id").notNull(),
+    endpointId: text("endpoint_id")
+      .notNull()
+      .references(() => webhookEndpoints.id),
+    type: text("type").$type<EventType>().notNull(),
+    /** The exact bytes that are signed and sent. */
+    body: text("body").notNull(),
+    createdAt: integer("created_at").notNull(),
+  },
+  (t) => [index("events_by_endpoint").on(t.endpointId, t.id)],
+);
+
+export const deliveries = sqliteTable(
+  "deliveries",
+  {
+    eventId: text("event_id")
+      .primaryKey()
+      .references(() => events.id, { onDelete: "cascade" }),
+    endpointId: text("endpoint_id").notNull(),
+    state: text("state").$type<DeliveryState>().notNull(),
+    attempts: integer("attempts").notNull().default(0),
+    nextAttemptAt: integer("next_attempt_at"),
+    deliveredAt: integer("delivered_at"),
+    failedAt: integer("failed_at"),
+  },
+  (t) => [
+    index("deliveries_due").on(t.nextAttemptAt).where(sql`state = 'pending'`),
+    index("deliveries_by_endpoint").on(t.endpointId, t.eventId),
+  ],
+);
+
+export const deliveryAttempts = sqliteTable(
+  "delivery_attempts",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    eventId: text("event_id")
+      .notNull()
+      .references(() => events.id, { onDelete: "cascade" }),
+    startedAt: integer("started_at").notNull(),
+    durationMs: integer("duration_ms").notNull(),
+    /** HTTP status, when there was an answer. */
+    status: integer("status"),
+    /** Why it failed, in words an admin can act on. */
+    error: text("error"),
+  },
+  (t) => [index("delivery_attempts_by_event").on(t.eventId)],
+);
+
+/** The outcome of an accepted request under its key (decisions.md section 9). */
+export const idempotencyKeys = sqliteTable(
+  "idempotency_keys",
+  {
+    projectId: text("project_id").notNull(),
+    entrance: text("entrance").$type<Entrance>().notNull(),
+    key: text("key").notNull(),
+    /** SHA-256 over the validated values, defaults filled in. */
+    requestHash: text("request_hash").notNull(),
+    transcriptionId: text("transcription_id").notNull(),
+    createdAt: integer("created_at").notNull(),
+    expiresAt: integer("expires_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.projectId, t.entrance, t.key] }),
+    index("idempotency_keys_by_expiry").on(t.expiresAt),
+  ],
+);
+
+/** Choices an admin makes at run time, as the default model. */
+export const settings = sqliteTable("settings", {
+  name: text("name").primaryKey(),
+  value: text("value", { mode: "json" }).$type<unknown>().notNull(),
+  updatedAt: integer("updated_at").notNull(),
+});
