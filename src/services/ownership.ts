@@ -13,6 +13,7 @@ export function requireOwned<T extends Scope>(row: T | undefined, caller: Scope,
   if (!row || row.organizationId !== caller.organizationId) {
     throw new AppError("not_found", detail === undefined ? {} : { detail });
   }
-  if (row.projectId !== caller.projectId) throw new AppError("forbidden", detail === undefined ? {} : { detail });
+  if (row.projectId !== caller.projectId)
+    throw new AppError("forbidden", detail === undefined ? {} : { detail });
   return row;
 }

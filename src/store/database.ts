@@ -107,6 +107,11 @@ export function dataVersion(database: Database): number {
   return database.sqlite.query<{ data_version: number }, []>("PRAGMA data_version").get()?.data_version ?? 0;
 }
 
+/** Folds the write-ahead log into the file and empties it; readers of other processes may delay it to the next time. */
+export function checkpoint(database: Database): void {
+  database.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
 /** Writes a consistent copy of the whole database to a new file. */
 export function backupDatabase(database: Database, path: string): void {
   database.sqlite.query("VACUUM INTO ?").run(path);

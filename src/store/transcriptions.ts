@@ -1,0 +1,188 @@
+import { and, asc, count, desc, eq, inArray, lt, ne, sql } from "drizzle-orm";
+import type { ErrorCode } from "../domain/errors.ts";
+import type { Warning } from "../domain/result.ts";
+import {
+  nextTranscriptionState,
+  statesAllowing,
+  type TranscriptionState,
+  type TranscriptionTrigger,
+  UNFINISHED_STATES,
+} from "../domain/transcription.ts";
+import type { Store } from "./database.ts";
+import { transcriptions } from "./schema.ts";
+
+export type TranscriptionRow = typeof transcriptions.$inferSelect;
+export type NewTranscription = typeof transcriptions.$inferInsert;
+
+export function insertTranscription(tx: Store, row: NewTranscription): TranscriptionRow {
+  return tx.insert(transcriptions).values(row).returning().get();
+}
+
+export function findTranscription(store: Store, id: string): TranscriptionRow | undefined {
+  return store.select().from(transcriptions).where(eq(transcriptions.id, id)).get();
+}
+
+/** What a move may write beside the state. */
+export type TranscriptionChange = {
+  startedAt?: number;
+  finishedAt?: number;
+  errorCode?: ErrorCode;
+  errorMessage?: string;
+  audioWarnings?: Warning[];
+};
+
+/**
+ * The one way a state changes: compare-and-set.
+ *
+ * @returns the row after the move, or undefined when its state no longer allows the trigger
+ */
+export function moveTranscription(
+  tx: Store,
+  id: string,
+  trigger: TranscriptionTrigger,
+  change: TranscriptionChange = {},
+): TranscriptionRow | undefined {
+  for (const from of statesAllowing(trigger)) {
+    const to = nextTranscriptionState(from, trigger);
+    if (to === undefined) continue;
+    const row = tx
+      .update(transcriptions)
+      .set({ ...change, state: to })
+      .where(and(eq(transcriptions.id, id), eq(transcriptions.state, from)))
+      .returning()
+      .get();
+    if (row) return row;
+  }
+  return undefined;
+}
+
+/** Audio with an outcome, milliseconds over all channels; never goes back. */
+export function raiseProgress(tx: Store, id: string, progressMs: number): void {
+  tx.update(transcriptions)
+    .set({ progressMs })
+    .where(and(eq(transcriptions.id, id), lt(transcriptions.progressMs, progressMs)))
+    .run();
+}
+
+/** Marks the content as deleted once; the state stays. */
+export function markContentDeleted(tx: Store, id: string, nowMs: number): TranscriptionRow | undefined {
+  return tx
+    .update(transcriptions)
+    .set({ contentDeletedAt: nowMs })
+    .where(and(eq(transcriptions.id, id), sql`content_deleted_at IS NULL`))
+    .returning()
+    .get();
+}
+
+/** A page of a project's transcriptions, newest first, older than `after`. */
+export function listTranscriptions(
+  store: Store,
+  query: { projectId: string; after?: string; states?: readonly TranscriptionState[]; limit: number },
+): TranscriptionRow[] {
+  return store
+    .select()
+    .from(transcriptions)
+    .where(
+      and(
+        eq(transcriptions.projectId, query.projectId),
+        query.after === undefined ? undefined : lt(transcriptions.id, query.after),
+        query.states === undefined ? undefined : inArray(transcriptions.state, [...query.states]),
+      ),
+    )
+    .orderBy(desc(transcriptions.id))
+    .limit(query.limit)
+    .all();
+}
+
+/** Everything that is not finished, oldest first: what a start takes up again. */
+export function listUnfinished(store: Store): TranscriptionRow[] {
+  return store
+    .select()
+    .from(transcriptions)
+    .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`)
+    .orderBy(asc(transcriptions.id))
+    .all();
+}
+
+/** The oldest waiting transcription of each organization: the candidates for the next turn. */
+export function listQueueHeads(store: Store): { organizationId: string; id: string }[] {
+  return store
+    .select({ organizationId: transcriptions.organizationId, id: sql<string>`min(${transcriptions.id})` })
+    .from(transcriptions)
+    .where(sql`state = 'queued'`)
+    .groupBy(transcriptions.organizationId)
+    .all();
+}
+
+export function countQueued(store: Store, organizationId: string): number {
+  const row = store
+    .select({ waiting: count() })
+    .from(transcriptions)
+    .where(and(sql`state = 'queued'`, eq(transcriptions.organizationId, organizationId)))
+    .get();
+  return row?.waiting ?? 0;
+}
+
+/** How many of the same organization wait in front of this one; 0 is next. */
+export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
+  const found = store
+    .select({ waiting: count() })
+    .from(transcriptions)
+    .where(
+      and(
+        sql`state = 'queued'`,
+        eq(transcriptions.organizationId, row.organizationId),
+        lt(transcriptions.id, row.id),
+      ),
+    )
+    .get();
+  return found?.waiting ?? 0;
+}
+
+/** Waiting and running work of the whole appliance, by state. */
+export function countUnfinishedByState(
+  store: Store,
+): { state: TranscriptionState; count: number; audioMs: number }[] {
+  return store
+    .select({
+      state: transcriptions.state,
+      count: count(),
+      audioMs: sql<number>`coalesce(sum(${transcriptions.durationMs}), 0)`,
+    })
+    .from(transcriptions)
+    .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`)
+    .groupBy(transcriptions.state)
+    .all();
+}
+
+/** Whether another unfinished transcription needs this upload's audio. */
+export function isUploadInUse(store: Store, uploadId: string, exceptId?: string): boolean {
+  const row = store
+    .select({ id: transcriptions.id })
+    .from(transcriptions)
+    .where(
+      and(
+        eq(transcriptions.uploadId, uploadId),
+        inArray(transcriptions.state, [...UNFINISHED_STATES]),
+        exceptId === undefined ? undefined : ne(transcriptions.id, exceptId),
+      ),
+    )
+    .limit(1)
+    .get();
+  return row !== undefined;
+}
+
+/** Finished transcriptions whose transcript is older than the bound, oldest first. */
+export function listFinishedBefore(
+  store: Store,
+  finishedBeforeMs: number,
+  limit: number,
+): TranscriptionRow[] {
+  return store
+    .select()
+    .from(transcriptions)
+    .where(and(sql`content_deleted_at IS NULL`, lt(transcriptions.finishedAt, finishedBeforeMs)))
+    .orderBy(asc(transcriptions.finishedAt))
+    .limit(limit)
+    .all();
+}
