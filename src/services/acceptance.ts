@@ -17,11 +17,11 @@ import {
   insertTranscription,
   type TranscriptionRow,
 } from "../store/transcriptions.ts";
-import { requireEndpoint } from "../store/webhooks.ts";
 import type { CreditService } from "./credit.ts";
 import type { ModelService } from "./models.ts";
 import { billedChannels } from "./settlement.ts";
 import type { UploadService } from "./uploads.ts";
+import { requireEndpoint } from "./webhooks.ts";
 
 const KEEP_KEYS_MS = 48 * 3_600_000;
 
