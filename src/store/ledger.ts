@@ -1,0 +1,238 @@
+import { and, desc, eq, lt, sql } from "drizzle-orm";
+import type { Credit, LedgerKind } from "../domain/credit.ts";
+import { AppError } from "../domain/errors.ts";
+import { sha256Hex } from "../lib/sha256.ts";
+import type { Store } from "./database.ts";
+import { dailyCharges, ledger, organizations } from "./schema.ts";
+
+/**
+ * The append-only ledger (decisions.md section 7). Every function that writes is called inside
+ * `transaction()`, so that entries, cached balances and the state change they belong to land together.
+ *
+ * Each accepted transcription writes one `reserve` and, with its final state, one `release` of the same
+ * amount, followed by at most one `charge`. A price of nothing makes no exception: its reservation and
+ * release stand there with 0 paise, so that one rule proves every transcription. A charge of 0 is not written.
+ */
+export type LedgerEntry = typeof ledger.$inferSelect;
+
+/** What the first entry names as the hash before it. */
+export const GENESIS_HASH = "0".repeat(64);
+
+/**
+ * The hash of an entry: SHA-256 over the hash before it and every field, as a JSON list (a form in which no
+ * two different entries look alike).
+ */
+export function entryHash(entry: Omit<LedgerEntry, "hash">): string {
+  return sha256Hex(
+    JSON.stringify([
+      entry.previousHash,
+      entry.sequence,
+      entry.organizationId,
+      entry.kind,
+      entry.amountPaise,
+      entry.transcriptionId,
+      entry.note,
+      entry.createdAt,
+    ]),
+  );
+}
+
+type NewEntry = {
+  organizationId: string;
+  kind: LedgerKind;
+  amountPaise: number;
+  transcriptionId?: string;
+  note?: string;
+  nowMs: number;
+};
+
+function append(tx: Store, entry: NewEntry): LedgerEntry {
+  const head = tx
+    .select({ sequence: ledger.sequence, hash: ledger.hash })
+    .from(ledger)
+    .orderBy(desc(ledger.sequence))
+    .limit(1)
+    .get();
+  const fields = {
+    sequence: (head?.sequence ?? 0) + 1,
+    organizationId: entry.organizationId,
+    kind: entry.kind,
+    amountPaise: entry.amountPaise,
+    transcriptionId: entry.transcriptionId ?? null,
+    note: entry.note ?? null,
+    createdAt: entry.nowMs,
+    previousHash: head?.hash ?? GENESIS_HASH,
+  };
+  const row = { ...fields, hash: entryHash(fields) };
+  tx.insert(ledger).values(row).run();
+  return row;
+}
+
+function requireAmount(name: string, paise: number): void {
+  if (!Number.isSafeInteger(paise) || paise < 0) throw new RangeError(`${name} is no whole amount: ${paise}`);
+}
+
+/**
+ * Gives an organization credit. A negative amount takes a mistaken grant back, as far as it is still available.
+ *
+ * @param grant amount in whole paise, not 0
+ * @throws AppError `not_found` for an unknown organization, `invalid_request` for an amount that is none,
+ *   `insufficient_credits` when more is taken back than is available
+ */
+export function appendGrant(
+  tx: Store,
+  grant: { organizationId: string; amountPaise: number; note?: string; nowMs: number },
+): LedgerEntry {
+  const { organizationId, amountPaise } = grant;
+  const credit = creditOf(tx, organizationId);
+  if (!Number.isSafeInteger(amountPaise) || amountPaise === 0) {
+    throw new AppError("invalid_request", {
+      message: "The amount is no whole number of paise.",
+      detail: "paise",
+    });
+  }
+  if (!Number.isSafeInteger(credit.balancePaise + amountPaise)) {
+    throw new AppError("invalid_request", { message: "The balance would be too large.", detail: "paise" });
+  }
+  if (credit.availablePaise + amountPaise < 0) throw new AppError("insufficient_credits");
+  tx.update(organizations)
+    .set({ balancePaise: credit.balancePaise + amountPaise })
+    .where(eq(organizations.id, organizationId))
+    .run();
+  return append(tx, { ...grant, kind: "grant" });
+}
+
+/**
+ * Sets credit aside for a transcription that is being accepted.
+ *
+ * @param reservation amount in whole paise, 0 included
+ * @throws AppError `insufficient_credits` when the amount is more than what is available
+ */
+export function reserveCredit(
+  tx: Store,
+  reservation: { organizationId: string; transcriptionId: string; amountPaise: number; nowMs: number },
+): void {
+  const { organizationId, amountPaise } = reservation;
+  requireAmount("the reservation", amountPaise);
+  const reserved = tx
+    .update(organizations)
+    .set({ reservedPaise: sql`${organizations.reservedPaise} + ${amountPaise}` })
+    .where(
+      and(
+        eq(organizations.id, organizationId),
+        sql`${organizations.balancePaise} - ${organizations.reservedPaise} >= ${amountPaise}`,
+      ),
+    )
+    .returning({ id: organizations.id })
+    .get();
+  if (!reserved) throw new AppError("insufficient_credits");
+  append(tx, { ...reservation, kind: "reserve" });
+}
+
+/**
+ * Ends a transcription's reservation, with its final state: one release, and one charge when it costs something.
+ *
+ * @param settlement `chargePaise` 0 for what is free; `day` as `2026-11-21` in the billing time zone
+ * @throws Error when there is no open reservation or the charge is larger than it: faults of the program
+ */
+export function settleReservation(
+  tx: Store,
+  settlement: {
+    organizationId: string;
+    transcriptionId: string;
+    chargePaise: number;
+    nowMs: number;
+    day: string;
+  },
+): void {
+  const { organizationId, transcriptionId, chargePaise, nowMs, day } = settlement;
+  requireAmount("the charge", chargePaise);
+  const reservation = findEntry(tx, transcriptionId, "reserve");
+  if (reservation?.organizationId !== organizationId) {
+    throw new Error(`${transcriptionId} has no reservation of ${organizationId}`);
+  }
+  const amountPaise = reservation.amountPaise;
+  if (findEntry(tx, transcriptionId, "release")) throw new Error(`${transcriptionId} is settled already`);
+  if (chargePaise > amountPaise) {
+    throw new Error(
+      `${transcriptionId}: a charge of ${chargePaise} exceeds the reservation of ${amountPaise}`,
+    );
+  }
+  tx.update(organizations)
+    .set({
+      reservedPaise: sql`${organizations.reservedPaise} - ${amountPaise}`,
+      balancePaise: sql`${organizations.balancePaise} - ${chargePaise}`,
+    })
+    .where(eq(organizations.id, organizationId))
+    .run();
+  const entry = { organizationId, transcriptionId, nowMs };
+  append(tx, { ...entry, kind: "release", amountPaise });
+  if (chargePaise === 0) return;
+  append(tx, { ...entry, kind: "charge", amountPaise: chargePaise });
+  tx.insert(dailyCharges)
+    .values({ organizationId, day, chargedPaise: chargePaise })
+    .onConflictDoUpdate({
+      target: [dailyCharges.organizationId, dailyCharges.day],
+      set: { chargedPaise: sql`${dailyCharges.chargedPaise} + ${chargePaise}` },
+    })
+    .run();
+}
+
+function findEntry(store: Store, transcriptionId: string, kind: LedgerKind) {
+  return store
+    .select()
+    .from(ledger)
+    .where(and(eq(ledger.transcriptionId, transcriptionId), eq(ledger.kind, kind)))
+    .get();
+}
+
+/**
+ * An organization's money, whole paise.
+ *
+ * @throws AppError `not_found`
+ */
+export function creditOf(store: Store, organizationId: string): Credit {
+  const row = store
+    .select({ balancePaise: organizations.balancePaise, reservedPaise: organizations.reservedPaise })
+    .from(organizations)
+    .where(eq(organizations.id, organizationId))
+    .get();
+  if (!row) throw new AppError("not_found", { message: "There is no such organization." });
+  return { ...row, availablePaise: row.balancePaise - row.reservedPaise };
+}
+
+/** Charges of one calendar day of the billing time zone, whole paise. */
+export function chargedOnDay(store: Store, organizationId: string, day: string): number {
+  const row = store
+    .select({ chargedPaise: dailyCharges.chargedPaise })
+    .from(dailyCharges)
+    .where(and(eq(dailyCharges.organizationId, organizationId), eq(dailyCharges.day, day)))
+    .get();
+  return row?.chargedPaise ?? 0;
+}
+
+/**
+ * A page of an organization's entries, newest first.
+ *
+ * @param page `after`: the sequence number of the last entry of the page before
+ */
+export function listLedger(
+  store: Store,
+  organizationId: string,
+  page: { limit: number; after?: number },
+): { data: LedgerEntry[]; next: number | null } {
+  const rows = store
+    .select()
+    .from(ledger)
+    .where(
+      and(
+        eq(ledger.organizationId, organizationId),
+        page.after === undefined ? undefined : lt(ledger.sequence, page.after),
+      ),
+    )
+    .orderBy(desc(ledger.sequence))
+    .limit(page.limit + 1)
+    .all();
+  const data = rows.slice(0, page.limit);
+  return { data, next: rows.length > page.limit ? (data.at(-1)?.sequence ?? null) : null };
+}

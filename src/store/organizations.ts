@@ -1,0 +1,56 @@
+import { and, asc, eq, isNotNull, isNull } from "drizzle-orm";
+import type { Store } from "./database.ts";
+import { organizations } from "./schema.ts";
+
+export type OrganizationRow = typeof organizations.$inferSelect;
+
+/** What an admin may set; null goes back to the config's value. Money and switch have ways of their own. */
+export type OrganizationSettings = Pick<
+  OrganizationRow,
+  "name" | "pricePaisePerAudioHour" | "dailySpendLimitPaise" | "maxQueued" | "requestsPerSecond" | "weight"
+>;
+
+export function insertOrganization(
+  tx: Store,
+  row: { id: string; createdAt: number; name: string } & Partial<OrganizationSettings>,
+): OrganizationRow {
+  return tx.insert(organizations).values(row).returning().get();
+}
+
+export function findOrganization(store: Store, id: string): OrganizationRow | undefined {
+  return store.select().from(organizations).where(eq(organizations.id, id)).get();
+}
+
+/** All organizations, oldest first. */
+export function listOrganizations(store: Store): OrganizationRow[] {
+  return store.select().from(organizations).orderBy(asc(organizations.id)).all();
+}
+
+/** The row after the change; undefined when there is none. At least one setting must be given. */
+export function updateOrganization(
+  tx: Store,
+  id: string,
+  settings: Partial<OrganizationSettings>,
+): OrganizationRow | undefined {
+  return tx.update(organizations).set(settings).where(eq(organizations.id, id)).returning().get();
+}
+
+/** Disables an enabled organization; undefined when it was disabled already or there is none. */
+export function markOrganizationDisabled(tx: Store, id: string, nowMs: number): OrganizationRow | undefined {
+  return tx
+    .update(organizations)
+    .set({ disabledAt: nowMs })
+    .where(and(eq(organizations.id, id), isNull(organizations.disabledAt)))
+    .returning()
+    .get();
+}
+
+/** Enables a disabled organization; undefined when it was enabled already or there is none. */
+export function markOrganizationEnabled(tx: Store, id: string): OrganizationRow | undefined {
+  return tx
+    .update(organizations)
+    .set({ disabledAt: null })
+    .where(and(eq(organizations.id, id), isNotNull(organizations.disabledAt)))
+    .returning()
+    .get();
+}

@@ -1,0 +1,97 @@
+import { and, asc, desc, eq, gt, gte, lt } from "drizzle-orm";
+import { encodeTime } from "ulid";
+import { AppError } from "../domain/errors.ts";
+import { ID_PREFIXES, newId } from "../lib/ids.ts";
+import type { Store } from "./database.ts";
+import { usageEvents } from "./schema.ts";
+
+/** One finished transcription on the bill, free ones included (decisions.md section 7). */
+export type UsageEventRow = typeof usageEvents.$inferSelect;
+export type NewUsageEvent = Omit<UsageEventRow, "id" | "createdAt">;
+
+/** How many events an export holds in memory at once. */
+const EXPORT_PAGE = 1000;
+
+/**
+ * Writes the event of a finished transcription, in the transaction of its final state.
+ *
+ * @returns the event's ID
+ * @throws when the transcription has an event already
+ */
+export function insertUsageEvent(tx: Store, event: NewUsageEvent, nowMs: number): string {
+  const id = newId("usageEvent", nowMs);
+  tx.insert(usageEvents)
+    .values({ ...event, id, createdAt: nowMs })
+    .run();
+  return id;
+}
+
+/**
+ * A page of a project's events, newest first.
+ *
+ * @param page `after`: ID of the last event of the page before
+ * @throws AppError `invalid_request` when `after` names no event of this project
+ */
+export function listUsageEvents(
+  store: Store,
+  scope: { projectId: string },
+  page: { limit: number; after?: string },
+): { data: UsageEventRow[]; next: string | null } {
+  const ofProject = eq(usageEvents.projectId, scope.projectId);
+  if (page.after !== undefined) {
+    const found = store
+      .select({ id: usageEvents.id })
+      .from(usageEvents)
+      .where(and(eq(usageEvents.id, page.after), ofProject))
+      .get();
+    if (!found) {
+      throw new AppError("invalid_request", {
+        message: "`after` names no usage event of this project.",
+        detail: "after",
+      });
+    }
+  }
+  const rows = store
+    .select()
+    .from(usageEvents)
+    .where(and(ofProject, page.after === undefined ? undefined : lt(usageEvents.id, page.after)))
+    .orderBy(desc(usageEvents.id))
+    .limit(page.limit + 1)
+    .all();
+  const data = rows.slice(0, page.limit);
+  return { data, next: rows.length > page.limit ? (data.at(-1)?.id ?? null) : null };
+}
+
+/**
+ * All events of an organization within a time, oldest first, read page by page.
+ *
+ * @param range epoch milliseconds, `fromMs` included, `toMs` not
+ */
+export function* exportUsageEvents(
+  store: Store,
+  organizationId: string,
+  range: { fromMs?: number; toMs?: number },
+): Generator<UsageEventRow> {
+  // An identifier is never older than its event, so that the start can be looked up and the end has to be read.
+  let after = `${ID_PREFIXES.usageEvent}_${encodeTime(Math.max(0, range.fromMs ?? 0), 10)}`;
+  while (true) {
+    const page = store
+      .select()
+      .from(usageEvents)
+      .where(
+        and(
+          eq(usageEvents.organizationId, organizationId),
+          gt(usageEvents.id, after),
+          range.fromMs === undefined ? undefined : gte(usageEvents.createdAt, range.fromMs),
+          range.toMs === undefined ? undefined : lt(usageEvents.createdAt, range.toMs),
+        ),
+      )
+      .orderBy(asc(usageEvents.id))
+      .limit(EXPORT_PAGE)
+      .all();
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < EXPORT_PAGE) return;
+    after = last.id;
+  }
+}
