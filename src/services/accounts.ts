@@ -3,13 +3,13 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { type Database, transaction } from "../store/database.ts";
 import {
-  findOrganization,
   insertOrganization,
   listOrganizations,
   markOrganizationDisabled,
   markOrganizationEnabled,
   type OrganizationRow,
   type OrganizationSettings,
+  requireOrganization,
   updateOrganization,
 } from "../store/organizations.ts";
 import { findProject, insertProject, listProjects, type ProjectRow } from "../store/projects.ts";
@@ -35,11 +35,7 @@ const BOUNDS = {
 export function createAccountService({ database, clock, onChange = () => {} }: AccountServiceDeps) {
   const { store } = database;
 
-  function showOrganization(id: string): OrganizationRow {
-    const row = findOrganization(store, id);
-    if (!row) throw new AppError("not_found", { message: `There is no organization ${id}.` });
-    return row;
-  }
+  const showOrganization = (id: string) => requireOrganization(store, id);
 
   /** Changes a row by a compare-and-set that does nothing when the wanted state is there already. */
   function change(id: string, write: (tx: typeof store) => OrganizationRow | undefined): OrganizationRow {
@@ -53,7 +49,12 @@ export function createAccountService({ database, clock, onChange = () => {} }: A
     createOrganization(input: { name: string } & Partial<OrganizationSettings>): OrganizationRow {
       const settings = checkSettings(input);
       const nowMs = clock.now();
-      const row = { ...settings, name: checkName(input.name), id: newId("organization", nowMs), createdAt: nowMs };
+      const row = {
+        ...settings,
+        name: checkName(input.name),
+        id: newId("organization", nowMs),
+        createdAt: nowMs,
+      };
       return transaction(store, (tx) => insertOrganization(tx, row));
     },
     listOrganizations: () => listOrganizations(store),
@@ -73,7 +74,12 @@ export function createAccountService({ database, clock, onChange = () => {} }: A
     createProject(input: { organizationId: string; name: string }): ProjectRow {
       const nowMs = clock.now();
       const organizationId = showOrganization(input.organizationId).id;
-      const row = { id: newId("project", nowMs), organizationId, name: checkName(input.name), createdAt: nowMs };
+      const row = {
+        id: newId("project", nowMs),
+        organizationId,
+        name: checkName(input.name),
+        createdAt: nowMs,
+      };
       return transaction(store, (tx) => insertProject(tx, row));
     },
     listProjects(organizationId?: string): ProjectRow[] {

@@ -95,7 +95,10 @@ export function createApiKeyService({ database, clock }: ApiKeyServiceDeps) {
       const project = findProject(store, input.projectId);
       if (!project) throw new AppError("not_found", { message: `There is no project ${input.projectId}.` });
       if (input.expiresAt !== undefined && input.expiresAt <= nowMs) {
-        throw new AppError("invalid_request", { message: "The key would have expired already.", detail: "expires" });
+        throw new AppError("invalid_request", {
+          message: "The key would have expired already.",
+          detail: "expires",
+        });
       }
       const key = newKey();
       const row = {

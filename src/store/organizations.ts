@@ -1,4 +1,5 @@
 import { and, asc, eq, isNotNull, isNull } from "drizzle-orm";
+import { AppError } from "../domain/errors.ts";
 import type { Store } from "./database.ts";
 import { organizations } from "./schema.ts";
 
@@ -19,6 +20,13 @@ export function insertOrganization(
 
 export function findOrganization(store: Store, id: string): OrganizationRow | undefined {
   return store.select().from(organizations).where(eq(organizations.id, id)).get();
+}
+
+/** @throws AppError `not_found` */
+export function requireOrganization(store: Store, id: string): OrganizationRow {
+  const row = findOrganization(store, id);
+  if (!row) throw new AppError("not_found", { message: `There is no organization ${id}.` });
+  return row;
 }
 
 /** All organizations, oldest first. */
