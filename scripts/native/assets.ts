@@ -51,15 +51,21 @@ function layOut(folders: string[], stamp: string): void {
   for (const folder of folders) {
     for (const entry of readdirSync(folder, { withFileTypes: true })) {
       if (!entry.isFile()) continue;
-      if (names.includes(entry.name)) throw new Error(`two native builds have a file named ${entry.name}`);
-      copyFileSync(join(folder, entry.name), join(unfinished, entry.name));
-      names.push(entry.name);
+      const name = embeddable(entry.name);
+      if (names.includes(name)) throw new Error(`two native builds have a file named ${name}`);
+      copyFileSync(join(folder, entry.name), join(unfinished, name));
+      names.push(name);
     }
   }
   writeFileSync(join(unfinished, "assets.ts"), assetsModule(unfinished, names.sort()));
   writeFileSync(join(unfinished, STAMP), stamp);
   rmSync(ASSETS_DIR, { recursive: true, force: true });
   renameSync(unfinished, ASSETS_DIR);
+}
+
+/** Bun refuses to import a `.node` file, even as a mere file; `process.dlopen` takes any name. */
+function embeddable(name: string): string {
+  return name.replace(/\.node$/, ".addon");
 }
 
 function assetsModule(folder: string, names: string[]): string {

@@ -89,8 +89,8 @@ function locate(dir: string): NativeFiles {
     dir,
     ffmpeg: join(dir, "ffmpeg"),
     ffprobe: join(dir, "ffprobe"),
-    smartWhisper: join(dir, "smart-whisper.node"),
-    sherpa: join(dir, "sherpa-onnx.node"),
+    smartWhisper: join(dir, "smart-whisper.addon"),
+    sherpa: join(dir, "sherpa-onnx.addon"),
     sileroVad: join(dir, "silero_vad.onnx"),
   };
 }

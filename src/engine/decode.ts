@@ -1,0 +1,349 @@
+import { rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Warning } from "../domain/result.ts";
+import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
+import type { NativeFiles } from "./native-files.ts";
+import { type AudioProbe, DecodeError, inputArguments, probeAudio, refuseEarlyEnd } from "./probe.ts";
+
+export { type AudioProbe, DecodeError, type DecodeFailure, probeAudio } from "./probe.ts";
+
+/** Decoded audio is 16 kHz, signed 16 bit, little endian, without a header: what whisper and Silero want. */
+export const DECODED_SAMPLE_RATE_HZ = 16_000;
+export const DECODED_BYTES_PER_SAMPLE = 2;
+
+/** One mono file at this path, or in this folder `mix.pcm`, or `channel_0.pcm`, `channel_1.pcm`, … */
+export type DecodeTarget = string | { directory: string; channels: "mix" | "separate" };
+
+export type DecodeOptions = {
+  output: DecodeTarget;
+  /** Longer recordings are refused (`too_long`). */
+  maxDurationMs: number;
+  /** Wall-clock time for the whole call. */
+  timeoutMs: number;
+  signal?: AbortSignal;
+  /** Called about twice a second with the audio decoded so far. */
+  onProgress?: (decodedMs: number) => void;
+};
+
+/** What was measured while the audio went by. Levels are in dB below full scale, -120 for silence. */
+export type AudioFacts = {
+  /** The file ends before its header says, or could not be decoded to its end. */
+  truncated: boolean;
+  /** Share of the recording's samples that stand at full scale, 0 to 1. */
+  clippedRatio: number;
+  peakDb: number;
+  rmsDb: number;
+  /** Level of what is above 5 kHz, relative to the whole. */
+  highFrequencyDb: number;
+  /** Both channels of a stereo recording carry the same sound; false for any other number of channels. */
+  identicalChannels: boolean;
+};
+
+export type DecodedAudio = {
+  durationMs: number;
+  /** For each file. */
+  samples: number;
+  /** Of the recording, whatever the target. */
+  channels: number;
+  files: string[];
+  facts: AudioFacts;
+};
+
+/** What is known of a recording that was decoded without keeping the sound. */
+export type CountedAudio = {
+  durationMs: number;
+  channels: number;
+  sampleRateHz: number;
+  container: string;
+  codec: string;
+  facts: AudioFacts;
+};
+
+const SILENCE_DB = -120;
+/** Headers round, and codecs have a delay: only a longer lack is a cut. */
+const TRUNCATION_TOLERANCE_MS = 500;
+const TRUNCATION_TOLERANCE_RATIO = 0.01;
+/** Decoding stops this long after the limit: enough to know that it is passed. */
+const OVERRUN_MS = 1_000;
+
+/**
+ * Decodes a recording to 16 kHz files on its own clock: gaps in its time stamps are filled with silence.
+ *
+ * ffmpeg writes the files itself, so that no sample passes through this process. A file that breaks off is decoded
+ * as far as it goes (`facts.truncated`). On failure no output file is left.
+ *
+ * @param path a seekable regular file
+ * @throws DecodeError
+ */
+export async function decodeAudio(
+  nativeFiles: Pick<NativeFiles, "ffmpeg" | "ffprobe">,
+  path: string,
+  options: DecodeOptions,
+): Promise<DecodedAudio> {
+  const startedMs = performance.now();
+  const probe = await probeWithin(nativeFiles, path, options);
+  const files = outputFiles(options.output, probe.channels);
+  const outputs = files.map((file, index) => [
+    ...[
+      "-map",
+      `[out${index}]`,
+      ...outputLimit(options),
+      "-c:a",
+      "pcm_s16le",
+      "-f",
+      "s16le",
+      "-y",
+      `file:${file}`,
+    ],
+  ]);
+  const separate = typeof options.output !== "string" && options.output.channels === "separate";
+  const maxFileBytes = samplesIn(options.maxDurationMs + OVERRUN_MS) * DECODED_BYTES_PER_SAMPLE + 4096;
+  const timeoutMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
+  try {
+    const command = decodeCommand(
+      nativeFiles.ffmpeg,
+      path,
+      probe,
+      filterGraph(probe, separate),
+      outputs.flat(),
+    );
+    const outcome = await runDecoder(command, { timeoutMs, maxFileBytes }, options);
+    const samples = await samplesOf(files);
+    const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
+    const facts = readFacts(outcome, probe, durationMs);
+    return { durationMs, samples, channels: probe.channels, files, facts };
+  } catch (error) {
+    for (const file of files) await rm(file, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * Decodes a recording and throws the sound away: proves that it can be decoded, and how long it really is.
+ *
+ * @param path a seekable regular file
+ * @throws DecodeError
+ */
+export async function countAudio(
+  nativeFiles: Pick<NativeFiles, "ffmpeg" | "ffprobe">,
+  path: string,
+  options: Omit<DecodeOptions, "output">,
+): Promise<CountedAudio> {
+  const startedMs = performance.now();
+  const probe = await probeWithin(nativeFiles, path, options);
+  const output = ["-map", "[out0]", ...outputLimit(options), "-f", "null", "-"];
+  const timeoutMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
+  const command = decodeCommand(nativeFiles.ffmpeg, path, probe, filterGraph(probe, false), output);
+  const outcome = await runDecoder(command, { timeoutMs }, options);
+  const samples = measured(outcome, "mix", "Number of samples").reduce((sum, count) => sum + count, 0);
+  const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
+  const { channels, sampleRateHz, container, codec } = probe;
+  return {
+    durationMs,
+    channels,
+    sampleRateHz,
+    container,
+    codec,
+    facts: readFacts(outcome, probe, durationMs),
+  };
+}
+
+const CLIPPED_FROM_RATIO = 0.0005;
+const LOW_PEAK_BELOW_DB = -30;
+/** Telephone speech measured -57 to -63, wide-band speech -22 to -40. */
+const NARROWBAND_BELOW_DB = -50;
+
+/** The warnings of a result that follow from the sound itself (decisions.md section 4, "Warnings"). */
+export function audioWarnings(facts: AudioFacts): Warning[] {
+  const warnings: Warning[] = [];
+  const isSilent = facts.peakDb <= SILENCE_DB;
+  if (facts.clippedRatio >= CLIPPED_FROM_RATIO) warnings.push("clipped_audio");
+  if (facts.peakDb < LOW_PEAK_BELOW_DB) warnings.push("low_volume");
+  if (!isSilent && facts.highFrequencyDb < NARROWBAND_BELOW_DB) warnings.push("narrowband_audio");
+  if (facts.identicalChannels) warnings.push("identical_channels");
+  if (facts.truncated) warnings.push("truncated_audio");
+  return warnings;
+}
+
+async function probeWithin(
+  nativeFiles: Pick<NativeFiles, "ffprobe">,
+  path: string,
+  options: Omit<DecodeOptions, "output">,
+): Promise<AudioProbe> {
+  const { signal, timeoutMs, maxDurationMs } = options;
+  const probe = await probeAudio(nativeFiles, path, {
+    timeoutMs,
+    ...(signal === undefined ? {} : { signal }),
+  });
+  // A file that claims more than it holds is decoded to see how much there is.
+  if (!probe.overstatesSize && (probe.durationMs ?? 0) > maxDurationMs + OVERRUN_MS) throw tooLong();
+  return probe;
+}
+
+function tooLong(): DecodeError {
+  return new DecodeError("too_long", "The recording exceeds the duration limit.");
+}
+
+function outputFiles(output: DecodeTarget, channels: number): string[] {
+  if (typeof output === "string") return [output];
+  if (output.channels === "mix") return [join(output.directory, "mix.pcm")];
+  return Array.from({ length: channels }, (_, index) => join(output.directory, `channel_${index}.pcm`));
+}
+
+function outputLimit(options: Pick<DecodeOptions, "maxDurationMs">): string[] {
+  return ["-t", ((options.maxDurationMs + OVERRUN_MS) / 1000).toFixed(3)];
+}
+
+function samplesIn(durationMs: number): number {
+  return Math.ceil((durationMs * DECODED_SAMPLE_RATE_HZ) / 1000);
+}
+
+function decodeCommand(
+  ffmpeg: string,
+  path: string,
+  probe: AudioProbe,
+  graph: string,
+  outputs: string[],
+): string[] {
+  return [
+    ...[ffmpeg, "-nostdin", "-hide_banner", "-loglevel", "info", "-nostats"],
+    ...["-progress", "pipe:1", "-stats_period", "0.5"],
+    // Damage in the middle is no reason to stop, however much of it there is.
+    ...["-max_error_rate", "1", "-max_alloc", String(256 * 1024 * 1024)],
+    ...["-threads", "1", "-filter_complex_threads", "1"],
+    ...inputArguments(path, probe.understatesSize),
+    ...["-filter_complex", graph],
+    ...outputs,
+  ];
+}
+
+/**
+ * The filter graph: measure, resample on the recording's clock, split into channels or mix down, measure again.
+ *
+ * Conversion to 16 bit comes first, so that clipped samples of every codec stand at full scale when they are counted.
+ * Its outputs are `out0`, `out1`, … with `separate`, else `out0`.
+ */
+function filterGraph(probe: AudioProbe, separate: boolean): string {
+  const { channels } = probe;
+  const isStereo = channels === 2;
+  const branches = [`${mixFilter(probe)},${measure("mix", "RMS_level+Number_of_samples")}`];
+  if (separate) {
+    branches[0] += ",asplit=1[high]";
+    for (let index = 0; index < channels; index++) branches.push(`pan=mono|c0=c${index}[out${index}]`);
+  } else {
+    branches[0] += ",asplit=2[out0][high]";
+  }
+  if (isStereo) branches.push(`pan=mono|c0=0.5*c0-0.5*c1,${measure("sides", "RMS_level")},anullsink`);
+  const taps = branches.map((_, index) => `[tap${index}]`);
+  const head = [
+    `[0:a:0]aformat=sample_fmts=s16${isStereo ? ":channel_layouts=stereo" : ""}`,
+    measure("source", "Peak_level+Peak_count+Number_of_samples"),
+    `aresample=${DECODED_SAMPLE_RATE_HZ}:async=1:first_pts=0`,
+    `asplit=${taps.length}${taps.join("")}`,
+  ];
+  const high = `[high]${"highpass=f=5000,".repeat(4)}${measure("high", "RMS_level")},anullsink`;
+  return [head.join(","), ...branches.map((branch, index) => `${taps[index]}${branch}`), high].join(";");
+}
+
+/** ffmpeg prints these values under this name when the filter ends. */
+function measure(name: string, values: string): string {
+  return `astats@${name}=measure_perchannel=none:measure_overall=${values}`;
+}
+
+/** The channels' shares in the mix add up to 1 at most: it cannot clip. */
+function mixFilter(probe: AudioProbe): string {
+  if (probe.channels <= 2 || probe.channelLayout !== undefined) return "aformat=channel_layouts=mono";
+  const share = (1 / probe.channels).toFixed(6);
+  return `pan=mono|c0=${Array.from({ length: probe.channels }, (_, index) => `${share}*c${index}`).join("+")}`;
+}
+
+async function runDecoder(
+  command: string[],
+  limits: { timeoutMs: number; maxFileBytes?: number },
+  options: Pick<DecodeOptions, "signal" | "onProgress">,
+): Promise<MediaOutcome> {
+  let unfinishedLine = "";
+  const onStdout = (text: string) => {
+    const lines = (unfinishedLine + text).split("\n");
+    unfinishedLine = lines.pop() ?? "";
+    for (const line of lines) {
+      const microseconds = /^out_time_us=(\d+)$/.exec(line)?.[1];
+      if (microseconds !== undefined) options.onProgress?.(Math.round(Number(microseconds) / 1000));
+    }
+    return true;
+  };
+  return runMediaProgram(command, limits, onStdout, options.signal);
+}
+
+/** Of several channels the shortest counts; they differ only when writing stopped in between. */
+async function samplesOf(files: string[]): Promise<number> {
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const file of files) {
+    const size = await stat(file).then(
+      (found) => found.size,
+      () => 0,
+    );
+    bytes = Math.min(bytes, size);
+  }
+  return Math.floor(bytes / DECODED_BYTES_PER_SAMPLE);
+}
+
+/** @throws DecodeError unless something was decoded, within the limits */
+function acceptedDurationMs(samples: number, outcome: MediaOutcome, maxDurationMs: number): number {
+  refuseEarlyEnd(outcome);
+  if (outcome.signal === "SIGXFSZ" || /File too large/.test(outcome.stderr)) throw tooLong();
+  if (
+    outcome.status !== 0 &&
+    /No space left on device|Disk quota exceeded|Read-only file/.test(outcome.stderr)
+  ) {
+    throw new DecodeError("limits", "There is no room on the disk for the decoded audio.");
+  }
+  if (outcome.signal !== null) throw new DecodeError("undecodable", "The decoder broke down on this file.");
+  if (samples === 0) throw new DecodeError("undecodable", "Nothing in the file could be decoded.");
+  const durationMs = Math.round((samples * 1000) / DECODED_SAMPLE_RATE_HZ);
+  if (durationMs > maxDurationMs) throw tooLong();
+  return durationMs;
+}
+
+/** Equal channels leave this little in their difference, after any codec. */
+const IDENTICAL_BELOW_DB = -50;
+const FULL_SCALE_FROM_DB = -0.01;
+
+function readFacts(outcome: MediaOutcome, probe: AudioProbe, durationMs: number): AudioFacts {
+  const level = (name: string, value: string) =>
+    Math.max(SILENCE_DB, lastMeasured(outcome, name, value) ?? SILENCE_DB);
+  const peakDb = level("source", "Peak level dB");
+  const rmsDb = level("mix", "RMS level dB");
+  const atPeak = lastMeasured(outcome, "source", "Peak count") ?? 0;
+  const sourceSamples = lastMeasured(outcome, "source", "Number of samples") ?? 0;
+  const missingMs = (probe.durationMs ?? 0) - durationMs;
+  return {
+    truncated:
+      outcome.status !== 0 ||
+      probe.overstatesSize ||
+      missingMs > Math.max(TRUNCATION_TOLERANCE_MS, durationMs * TRUNCATION_TOLERANCE_RATIO),
+    clippedRatio: peakDb >= FULL_SCALE_FROM_DB && sourceSamples > 0 ? atPeak / sourceSamples : 0,
+    peakDb,
+    rmsDb,
+    highFrequencyDb: Math.max(SILENCE_DB, level("high", "RMS level dB") - rmsDb),
+    identicalChannels:
+      probe.channels === 2 &&
+      rmsDb > SILENCE_DB &&
+      level("sides", "RMS level dB") - rmsDb < IDENTICAL_BELOW_DB,
+  };
+}
+
+/** All values of one name, as the filters report them; a stream whose parameters change midway reports twice. */
+function measured(outcome: MediaOutcome, name: string, value: string): number[] {
+  const found: number[] = [];
+  const start = `[astats@${name} @ `;
+  for (const line of outcome.stderr.split("\n")) {
+    const text = line.startsWith(start) ? line.split(`] ${value}: `)[1] : undefined;
+    if (text !== undefined) found.push(text === "-inf" ? Number.NEGATIVE_INFINITY : Number(text));
+  }
+  return found.filter((number) => !Number.isNaN(number));
+}
+
+function lastMeasured(outcome: MediaOutcome, name: string, value: string): number | undefined {
+  return measured(outcome, name, value).at(-1);
+}
