@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { Scope } from "../domain/api-key.ts";
+import type { ChunkRegion } from "../domain/chunk.ts";
 import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
@@ -152,8 +153,6 @@ export const transcriptions = sqliteTable(
   ],
 );
 
-/** Speech inside a chunk: samples of the 16 kHz file it lies in. */
-export type ChunkRegion = { startSample: number; endSample: number };
 export const CHUNK_STATES = ["waiting", "done", "failed"] as const;
 export type ChunkState = (typeof CHUNK_STATES)[number];
 

@@ -1,0 +1,143 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { laidOutSamples, layoutChunk, restoreTime } from "./chunk-audio.ts";
+import { packChunks } from "./chunks.ts";
+
+const seconds = (startS: number, endS: number): ChunkRegion => ({
+  startSample: Math.round(startS * SAMPLE_RATE_HZ),
+  endSample: Math.round(endS * SAMPLE_RATE_HZ),
+});
+
+/** Regions in order from pairs of (silence before, length) in samples. */
+const regionsArbitrary = fc
+  .array(fc.tuple(fc.integer({ min: 0, max: 200_000 }), fc.integer({ min: 1, max: 300_000 })), {
+    maxLength: 40,
+  })
+  .map((pairs) => {
+    let at = 0;
+    return pairs.map(([silence, length]) => {
+      const startSample = at + silence;
+      at = startSample + length;
+      return { startSample, endSample: at };
+    });
+  });
+
+describe("packChunks", () => {
+  test("fills windows and shortens silence", () => {
+    const regions = [seconds(10, 20), seconds(120, 130), seconds(300, 308), seconds(400, 405)];
+    expect(packChunks(regions)).toEqual([
+      { startMs: 10_000, endMs: 308_000, speechMs: 28_000, regions: regions.slice(0, 3) },
+      { startMs: 400_000, endMs: 405_000, speechMs: 5_000, regions: regions.slice(3) },
+    ]);
+  });
+
+  test("nothing from silence", () => {
+    expect(packChunks([])).toEqual([]);
+    expect(packChunks([{ startSample: 5, endSample: 5 }])).toEqual([]);
+  });
+
+  test("long speech is cut at its quietest point", () => {
+    const frameSamples = 320;
+    const values = new Float32Array(Math.ceil((48 * SAMPLE_RATE_HZ) / frameSamples)).fill(0.5);
+    // A single silent frame at 28 s is no pause; the quieter stretch around 20 s is.
+    values[28 * 50] = 0;
+    for (let frame = 20 * 50; frame < 20 * 50 + 10; frame++) values[frame] = 0.05;
+    const chunks = packChunks([seconds(0, 48)], { levels: { frameSamples, values } });
+    expect(chunks).toHaveLength(2);
+    const cut = chunks[0]?.regions[0]?.endSample ?? 0;
+    expect(cut / SAMPLE_RATE_HZ).toBeGreaterThan(20);
+    expect(cut / SAMPLE_RATE_HZ).toBeLessThan(20.2);
+    expect(chunks[1]?.regions[0]?.startSample).toBe(cut);
+  });
+
+  test("without levels long speech is cut into equal parts", () => {
+    const lengths = packChunks([seconds(0, 60)]).map(({ speechMs }) => speechMs);
+    expect(lengths).toEqual([20_000, 20_000, 20_000]);
+  });
+
+  test("keeps every sample of speech, in order, within the window", () => {
+    fc.assert(
+      fc.property(regionsArbitrary, fc.integer({ min: 100, max: 30_000 }), (regions, maxChunkMs) => {
+        const chunks = packChunks(regions, { maxChunkMs });
+        const parts = chunks.flatMap((chunk) => chunk.regions);
+        let at = 0;
+        for (const { startSample, endSample } of parts) {
+          expect(startSample).toBeGreaterThanOrEqual(at);
+          at = endSample;
+        }
+        const sum = (list: ChunkRegion[]) => list.reduce((n, r) => n + r.endSample - r.startSample, 0);
+        expect(sum(parts)).toBe(sum(regions));
+        for (const chunk of chunks) {
+          expect(laidOutSamples(chunk.regions)).toBeLessThanOrEqual((maxChunkMs * SAMPLE_RATE_HZ) / 1000);
+        }
+      }),
+    );
+  });
+
+  test("twelve hours of short turns take well under a second", () => {
+    const regions = Array.from({ length: 30_000 }, (_, i) => seconds(i * 1.4, i * 1.4 + 1));
+    const startedMs = performance.now();
+    const chunks = packChunks(regions);
+    expect(performance.now() - startedMs).toBeLessThan(500);
+    expect(chunks.length).toBe(Math.ceil(30_000 / 21));
+  });
+});
+
+describe("layoutChunk", () => {
+  test("leaves out the middle of a long silence and keeps a short one", () => {
+    const regions = [
+      { startSample: 1_000, endSample: 2_000 },
+      { startSample: 2_050, endSample: 3_000 },
+      { startSample: 9_000, endSample: 9_500 },
+    ];
+    expect(layoutChunk(regions, 101)).toEqual({
+      pieces: [
+        { sourceStartSample: 1_000, samples: 2_051, targetStartSample: 0 },
+        { sourceStartSample: 8_950, samples: 550, targetStartSample: 2_051 },
+      ],
+      totalSamples: 2_601,
+    });
+  });
+
+  test("refuses regions out of order", () => {
+    expect(() => layoutChunk([seconds(2, 3), seconds(1, 2)])).toThrow(RangeError);
+    expect(() => layoutChunk([seconds(1, 1)])).toThrow(RangeError);
+  });
+
+  test("every sample of speech is laid out once and its time restored exactly", () => {
+    fc.assert(
+      fc.property(
+        regionsArbitrary,
+        fc.integer({ min: 0, max: 20_000 }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (regions, gapSamples, share) => {
+          const layout = layoutChunk(regions, gapSamples);
+          expect(layout.totalSamples).toBe(laidOutSamples(regions, gapSamples));
+          for (const { startSample, endSample } of regions) {
+            const sample = Math.min(
+              Math.floor(startSample + share * (endSample - startSample)),
+              endSample - 1,
+            );
+            const piece = layout.pieces.find(
+              (p) => p.sourceStartSample <= sample && sample < p.sourceStartSample + p.samples,
+            );
+            if (!piece) throw new Error("speech was left out");
+            const target = piece.targetStartSample + sample - piece.sourceStartSample;
+            const restoredMs = restoreTime(layout, (target * 1000) / SAMPLE_RATE_HZ);
+            expect(Math.abs(restoredMs - (sample * 1000) / SAMPLE_RATE_HZ)).toBeLessThan(1e-6);
+          }
+        },
+      ),
+    );
+  });
+
+  test("a splice is the end of what comes before and the start of what comes after", () => {
+    const layout = layoutChunk([seconds(1, 2), seconds(60, 61)], 0);
+    expect(restoreTime(layout, 1_000, "end")).toBe(2_000);
+    expect(restoreTime(layout, 1_000, "start")).toBe(60_000);
+    expect(restoreTime(layout, -5)).toBe(1_000);
+    expect(restoreTime(layout, 99_000, "end")).toBe(61_000);
+    expect(restoreTime(layoutChunk([]), 3)).toBe(0);
+  });
+});
