@@ -1,0 +1,145 @@
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type BuildInput, cachedBuild } from "./cache.ts";
+import { newestGlibc } from "./glibc.ts";
+import { run } from "./run.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+/** The npm package `nodejs-whisper` carries the whole, unmodified source of whisper.cpp 1.9.1. */
+const WHISPER_SOURCE = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp");
+/** smart-whisper with `patches/smart-whisper@0.8.1.patch`, applied by `bun install`. */
+const BINDING_SOURCE = join(ROOT, "node_modules/smart-whisper");
+const NODE_ADDON_API = join(ROOT, "node_modules/node-addon-api");
+const PROJECT = join(import.meta.dirname, "whisper");
+const PEERS_PROJECT = join(import.meta.dirname, "whisper-peers");
+const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
+
+/** Newer compilers exist under plain names on every build machine that the README names. */
+const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
+
+/**
+ * Builds whisper's native part: `smart-whisper.node` (with whisper.cpp inside), `libggml.so`, `libggml-base.so` and
+ * one `libggml-cpu-*.so` for each family of processors. They find each other when they lie in one folder, and need
+ * nothing of the host but glibc.
+ *
+ * Needs cmake, a C++17 compiler, make or ninja, and Node's headers.
+ *
+ * @returns a folder with these files alone
+ */
+export async function buildWhisper(): Promise<string> {
+  if (!existsSync(join(BINDING_SOURCE, "src/binding/backends.cc"))) {
+    throw new Error("node_modules/smart-whisper is not patched: run `bun install --ignore-scripts`");
+  }
+  const compiler = await compilerVersion();
+  const inputs: BuildInput[] = [
+    { literal: [compiler, ...CMAKE_FLAGS].join("\n") },
+    ...sourceInputs(),
+    { path: PROJECT },
+    { path: join(BINDING_SOURCE, "src/binding") },
+    { path: join(NODE_ADDON_API, "package.json") },
+  ];
+  return cachedBuild("whisper", inputs, async (outDir) => {
+    const includes = `${nodeHeaders()};${NODE_ADDON_API}`;
+    const flags = [`-DBINDING_SOURCE=${BINDING_SOURCE}`, `-DNODE_INCLUDES=${includes}`];
+    await buildInto(outDir, PROJECT, flags, ["ggml", "smart-whisper"], /\.(so|node)$/);
+  });
+}
+
+/**
+ * Builds whisper.cpp's own `whisper-cli`, `whisper-server` and `whisper-quantize` from the same source, static and
+ * for this machine's processor: what the benchmarks compare with. No part of what ships.
+ *
+ * @returns a folder with the three programs
+ */
+export async function buildWhisperPeers(): Promise<string> {
+  const inputs: BuildInput[] = [
+    { literal: [await compilerVersion(), ...CMAKE_FLAGS].join("\n") },
+    ...sourceInputs(),
+    { path: join(WHISPER_SOURCE, "examples") },
+    { path: PEERS_PROJECT },
+  ];
+  return cachedBuild("whisper-peers", inputs, (outDir) =>
+    buildInto(outDir, PEERS_PROJECT, [], PEERS, /^whisper-(cli|server|quantize)$/),
+  );
+}
+
+/** The parts of whisper.cpp's tree that are compiled; hashing all 5,000 files would take longer. */
+function sourceInputs(): BuildInput[] {
+  return ["CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/cmake", "ggml/include"]
+    .concat(["ggml/src/CMakeLists.txt", "ggml/src/ggml-cpu"])
+    .concat(
+      readdirSync(join(WHISPER_SOURCE, "ggml/src"))
+        .filter(isSource)
+        .sort()
+        .map((name) => `ggml/src/${name}`),
+    )
+    .map((path) => ({ path: join(WHISPER_SOURCE, path) }));
+}
+
+function isSource(name: string): boolean {
+  return /\.(c|cpp|h)$/.test(name);
+}
+
+async function buildInto(
+  outDir: string,
+  project: string,
+  flags: string[],
+  targets: string[],
+  wanted: RegExp,
+): Promise<void> {
+  const work = mkdtempSync(join(tmpdir(), "shruti-whisper-"));
+  try {
+    const generator = Bun.which("ninja") === null ? [] : ["-G", "Ninja"];
+    await run(
+      [
+        "cmake",
+        "-S",
+        project,
+        "-B",
+        work,
+        ...generator,
+        ...CMAKE_FLAGS,
+        `-DWHISPER_SOURCE=${WHISPER_SOURCE}`,
+      ].concat(flags),
+    );
+    const jobs = String(availableParallelism());
+    await run(["nice", "cmake", "--build", work, "--parallel", jobs, "--target", ...targets]);
+    mkdirSync(outDir, { recursive: true });
+    for (const name of readdirSync(join(work, "bin")).filter((entry) => wanted.test(entry))) {
+      copyFileSync(join(work, "bin", name), join(outDir, name));
+      await run(["strip", "--strip-unneeded", join(outDir, name)]);
+    }
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+async function compilerVersion(): Promise<string> {
+  const compiler = process.env.CXX || "c++";
+  return (await run([compiler, "--version"])).split("\n")[0] ?? "";
+}
+
+/** The folder of node_api.h: that of `npm_config_nodedir`, of the node in the path, or of the system. */
+function nodeHeaders(): string {
+  const node = Bun.which("node");
+  const homes = [
+    process.env.npm_config_nodedir,
+    node === null ? undefined : dirname(dirname(realpathSync(node))),
+    "/usr",
+    "/usr/local",
+  ];
+  for (const home of homes) {
+    const folder = home === undefined ? undefined : join(home, "include/node");
+    if (folder !== undefined && existsSync(join(folder, "node_api.h"))) return folder;
+  }
+  throw new Error(
+    "Node's headers (include/node/node_api.h) were not found: install them or set npm_config_nodedir",
+  );
+}
+
+if (import.meta.main) {
+  const folder = process.argv.includes("--peers") ? await buildWhisperPeers() : await buildWhisper();
+  console.log(folder);
+  console.log(`newest glibc needed: ${await newestGlibc(folder)}`);
+}
