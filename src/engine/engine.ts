@@ -1,0 +1,90 @@
+import { AppError } from "../domain/errors.ts";
+import { countAudio, type DecodedAudio, DecodeError, decodeAudio } from "./decode.ts";
+import { createPool, type PoolOptions, type PoolStatus } from "./pool.ts";
+import type { ChunkJob, ChunkOutcome, EngineModel, SpeechJob, SpeechRegion } from "./protocol.ts";
+
+export type DecodeJob = {
+  path: string;
+  directory: string;
+  channels: "mix" | "separate";
+  maxDurationMs: number;
+};
+
+/** What is known of an upload's audio once it has been decoded to its end. */
+export type VerifiedAudio = {
+  durationMs: number;
+  channels: number;
+  sampleRateHz: number;
+  truncated: boolean;
+};
+
+/**
+ * All that the rest of the program asks of the native side. Jobs name files and ranges and can be repeated.
+ * Rejections are `EngineError` (speech, chunks) and `AppError` (decoding, with the client's code).
+ */
+export type Engine = {
+  /** Decodes without keeping the sound: does this file hold audio, and how much? */
+  verify(path: string, signal: AbortSignal): Promise<VerifiedAudio>;
+  /** Writes 16 kHz mono files into a folder. */
+  decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
+  detectSpeech(job: SpeechJob, signal: AbortSignal): Promise<SpeechRegion[]>;
+  transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome>;
+  /** Gets a model ready before it is needed. */
+  warm(model: EngineModel, signal: AbortSignal): Promise<void>;
+  status(): PoolStatus;
+  close(): Promise<void>;
+};
+
+export type LocalEngineOptions = PoolOptions & {
+  /** Longest recording that is decoded, milliseconds. */
+  maxDurationMs: number;
+};
+
+/** Decoding a minute of audio takes well under a second; this bound is for a decoder that is stuck. */
+const DECODE_TIMEOUT_FLOOR_MS = 120_000;
+const DECODE_TIMEOUT_RATIO = 0.25;
+
+/** The engine on this machine: ffmpeg as a child for each file, workers for speech and text. */
+export function createLocalEngine(options: LocalEngineOptions): Engine {
+  const { nativeFiles } = options;
+  const pool = createPool(options);
+  const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
+  return {
+    verify: (path, signal) =>
+      asAppError(async () => {
+        const counted = await countAudio(nativeFiles, path, {
+          maxDurationMs: options.maxDurationMs,
+          timeoutMs,
+          signal,
+        });
+        const { durationMs, channels, sampleRateHz, facts } = counted;
+        return { durationMs, channels, sampleRateHz, truncated: facts.truncated };
+      }),
+    decode: (job, signal) =>
+      asAppError(() =>
+        decodeAudio(nativeFiles, job.path, {
+          output: { directory: job.directory, channels: job.channels },
+          maxDurationMs: job.maxDurationMs,
+          timeoutMs,
+          signal,
+        }),
+      ),
+    detectSpeech: pool.detectSpeech,
+    transcribe: pool.transcribe,
+    warm: async (model, signal) => {
+      await Promise.all([pool.warm(model, signal), pool.warmSpeech(signal)]);
+    },
+    status: pool.status,
+    close: pool.close,
+  };
+}
+
+async function asAppError<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    if (error.reason === "too_long") throw new AppError("audio_too_long", { cause: error });
+    throw new AppError("audio_decode_failed", { message: error.message, cause: error });
+  }
+}

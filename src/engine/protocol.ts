@@ -1,0 +1,98 @@
+import type { NativeFiles } from "./native-files.ts";
+import type { DecodeOptions, WhisperDevice } from "./whisper.ts";
+
+/**
+ * What parent and worker say to each other, and what the rest of the program asks an engine for. Every message
+ * stands for itself and can be repeated: audio goes by file and sample range, never by state kept on either side.
+ */
+
+/** The hidden argument under which the executable starts as a worker. */
+export const WORKER_COMMAND = "engine-worker";
+
+/** Where a stretch of 16 kHz s16 mono samples lies in a file, and where it goes in a chunk's audio. */
+export type AudioSlice = { sourceStartSample: number; samples: number; targetStartSample: number };
+
+/** A chunk's audio: slices of one PCM file with silence between them. */
+export type ChunkAudio = { pcmPath: string; slices: readonly AudioSlice[]; totalSamples: number };
+
+/** The weights a chunk is decoded with. */
+export type EngineModel = { id: string; version: string; weightsPath: string };
+
+/** Where a model runs (`[engine] device`). */
+export type DevicePreference = "auto" | "cpu" | "cuda" | "vulkan" | "metal";
+
+export type ChunkJob = {
+  model: EngineModel;
+  audio: ChunkAudio;
+  options: DecodeOptions;
+  /** Nothing else may run in the worker meanwhile: set for a chunk that has cost a worker before. */
+  isAlone: boolean;
+  /** After so long the worker counts as hung and is killed. */
+  timeoutMs: number;
+};
+
+/** Timed text within a chunk's audio; times in milliseconds from the chunk's first sample. */
+export type ChunkSegment = {
+  startMs: number;
+  endMs: number;
+  text: string;
+  language: string;
+  /** Mean token probability, 0 to 1. */
+  confidence: number;
+  noSpeechProbability: number;
+};
+
+export type ChunkOutcome = { segments: ChunkSegment[]; elapsedMs: number };
+
+/** A stretch of speech in samples of the PCM file; the end is exclusive. */
+export type SpeechRegion = { startSample: number; endSample: number };
+
+export type SpeechJob = { pcmPath: string };
+
+export type WorkerRequest =
+  | { type: "start"; nativeFiles: NativeFiles; backendDirs: string[] }
+  | { type: "load"; weightsPath: string; device: DevicePreference }
+  | { type: "transcribe"; id: number; audio: ChunkAudio; options: DecodeOptions }
+  | { type: "detect_speech"; id: number; pcmPath: string }
+  | { type: "abort"; id: number };
+
+export type WorkerReply =
+  | { type: "started"; engine: EngineFacts }
+  | { type: "loaded"; device: string }
+  /** The worker cannot do what it was started for; it says why and ends. */
+  | { type: "unusable"; reason: string }
+  | { type: "transcribed"; id: number; outcome: ChunkOutcome }
+  | { type: "speech"; id: number; regions: SpeechRegion[] }
+  | { type: "failed"; id: number; reason: string };
+
+/** What the native side found on this machine. */
+export type EngineFacts = {
+  whisperVersion: string;
+  cpuVariant: string;
+  devices: WhisperDevice[];
+  backendFailures: { path: string; reason: string }[];
+};
+
+export type EngineErrorKind =
+  /** The weights cannot be loaded, or the device that was asked for is missing. */
+  | "unusable_model"
+  /** The decoder refused or failed; the worker lives. */
+  | "failed"
+  /** The worker died with this chunk in it. */
+  | "crashed"
+  /** The worker was killed because this chunk took too long. */
+  | "hung"
+  /** The worker ended for a reason that is not this chunk's: try again, nobody is to blame. */
+  | "interrupted"
+  | "aborted";
+
+/** Why the engine did not deliver. */
+export class EngineError extends Error {
+  readonly kind: EngineErrorKind;
+
+  constructor(kind: EngineErrorKind, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "EngineError";
+    this.kind = kind;
+  }
+}

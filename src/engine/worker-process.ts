@@ -1,0 +1,61 @@
+import type { Subprocess } from "bun";
+import { WORKER_COMMAND, type WorkerReply, type WorkerRequest } from "./protocol.ts";
+
+/** How a worker ended. */
+export type WorkerExit = { code: number | null; signal: string | null };
+
+export type WorkerProcess = {
+  pid: number;
+  send(request: WorkerRequest): void;
+  kill(): void;
+  /** Settles when the process is gone. */
+  exited: Promise<WorkerExit>;
+};
+
+/**
+ * Starts a child of this same program as a worker.
+ *
+ * @param onReply called for every message, in order
+ */
+export function spawnWorker(
+  onReply: (reply: WorkerReply) => void,
+  log: (line: string) => void,
+): WorkerProcess {
+  const command = Bun.isStandaloneExecutable
+    ? [process.execPath, WORKER_COMMAND]
+    : [process.execPath, `${import.meta.dir}/../main.ts`, WORKER_COMMAND];
+  const child: Subprocess<"ignore", "ignore", "pipe"> = Bun.spawn(command, {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    ipc: (message) => onReply(message as WorkerReply),
+  });
+  void relay(child.stderr, log);
+  return {
+    pid: child.pid,
+    send: (request) => {
+      // A worker that has just died is noticed through `exited`; writing to it is no second error.
+      if (child.exitCode === null && child.signalCode === null)
+        child.send(request);
+    },
+    kill: () => child.kill("SIGKILL"),
+    exited: child.exited.then(() => ({
+      code: child.exitCode,
+      signal: child.signalCode === null ? null : String(child.signalCode),
+    })),
+  };
+}
+
+const MAX_LINE_LENGTH = 500;
+const MAX_LINES = 200;
+
+/** Passes on the first lines a worker writes to standard error, and reads the rest so that it never blocks. */
+async function relay(stream: ReadableStream<Uint8Array>, log: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  let lines = 0;
+  for await (const bytes of stream) {
+    for (const line of decoder.decode(bytes, { stream: true }).split("\n")) {
+      if (line.trim() !== "" && lines++ < MAX_LINES) log(line.slice(0, MAX_LINE_LENGTH));
+    }
+  }
+}
