@@ -1,0 +1,51 @@
+import type { Config } from "../config/schema.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Database } from "../store/database.ts";
+import type { DigestBook } from "./upload-digests.ts";
+import type { UploadLocks } from "./upload-locks.ts";
+
+/** What decoding a recording says about it. */
+export type VerifiedAudio = {
+  /** Of the decoded samples, not of the header. */
+  durationMs: number;
+  channels: number;
+  sampleRateHz: number;
+  /** The file ends before its header says. */
+  truncated: boolean;
+};
+
+export type UploadDeps = {
+  database: Database;
+  clock: Clock;
+  config: Config;
+  log: Log;
+  /** Absolute path of the data directory. */
+  dataDir: string;
+  /**
+   * Probes and decodes a file to its end.
+   *
+   * @throws AppError `audio_decode_failed` (or `audio_too_long`) for what the file is to blame for;
+   *   any other error is the machine's, and verification is tried again later
+   */
+  verifyAudio: (path: string, signal: AbortSignal) => Promise<VerifiedAudio>;
+  /** Free bytes on the disk of recordings. */
+  freeBytes: () => Promise<number>;
+};
+
+/** What the parts of the upload service share. */
+export type UploadContext = UploadDeps & {
+  /** When this process began: files older than that and unknown to the database are nobody's. */
+  startedAtMs: number;
+  locks: UploadLocks;
+  digests: DigestBook;
+  background: Set<Promise<unknown>>;
+};
+
+/** Lets work go on after its request was answered; its failure is logged, and `close` waits for it. */
+export function inBackground(context: UploadContext, what: string, work: Promise<unknown>): void {
+  const watched: Promise<unknown> = work
+    .catch((error: unknown) => context.log.error({ err: error, what }, "upload work failed"))
+    .finally(() => context.background.delete(watched));
+  context.background.add(watched);
+}

@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import { isId } from "../lib/ids.ts";
+import {
+  audioDirectory,
+  audioFilePath,
+  ensureAudioDirectory,
+  fileBytes,
+  listFiles,
+  removeFile,
+} from "../store/audio-files.ts";
+import { transaction } from "../store/database.ts";
+import { findUpload, listUploadsWithAudio, markAudioDeleted, type UploadRow } from "../store/uploads.ts";
+import type { UploadContext } from "./upload-context.ts";
+import { reject } from "./upload-verification.ts";
+
+const PAGE = 500;
+
+/** What a sweep found and did. */
+export type SweepReport = { filesRemoved: number; recordsMarked: number };
+
+/**
+ * Reconciles the directory of recordings with the records, at a start: a file that no record needs is removed
+ * when it is older than this process, and a record whose file is gone says so. A directory that is missing as
+ * a whole is a disk that is not mounted, not the loss of every recording: then nothing is marked.
+ */
+export async function sweepAudioFiles(context: UploadContext): Promise<SweepReport> {
+  const report: SweepReport = { filesRemoved: 0, recordsMarked: 0 };
+  if (await ensureAudioDirectory(context.dataDir)) {
+    if (listUploadsWithAudio(context.database.store, "", 1).length > 0) {
+      context.log.error("the directory of recordings was missing; is its disk mounted?");
+    }
+    return report;
+  }
+  report.filesRemoved = await removeOrphans(context);
+  report.recordsMarked = await markLostFiles(context);
+  if (report.filesRemoved + report.recordsMarked > 0) context.log.warn(report, "recordings were swept");
+  return report;
+}
+
+async function removeOrphans(context: UploadContext): Promise<number> {
+  const directory = audioDirectory(context.dataDir);
+  let removed = 0;
+  for await (const { name, changedAtMs } of listFiles(directory)) {
+    if (changedAtMs >= context.startedAtMs || isNeeded(context, name)) continue;
+    await removeFile(join(directory, name));
+    removed += 1;
+  }
+  return removed;
+}
+
+function isNeeded(context: UploadContext, name: string): boolean {
+  if (!isId("upload", name)) return false;
+  const upload = findUpload(context.database.store, name);
+  return upload !== undefined && upload.state !== "rejected" && upload.deletedAt === null;
+}
+
+async function markLostFiles(context: UploadContext): Promise<number> {
+  const { store } = context.database;
+  let marked = 0;
+  let after = "";
+  for (;;) {
+    const page = listUploadsWithAudio(store, after, PAGE);
+    for (const upload of page) {
+      if ((await fileBytes(audioFilePath(context.dataDir, upload.id))) !== undefined) continue;
+      await markLost(context, upload);
+      marked += 1;
+    }
+    const last = page.at(-1);
+    if (page.length < PAGE || !last) return marked;
+    after = last.id;
+  }
+}
+
+async function markLost(context: UploadContext, upload: UploadRow): Promise<void> {
+  context.log.error({ upload: upload.id, state: upload.state }, "the file of an upload is gone");
+  if (upload.state === "verifying") {
+    await reject(context, upload, "upload_rejected", "The stored bytes were lost.");
+    return;
+  }
+  transaction(context.database.store, (tx) => markAudioDeleted(tx, upload.id, context.clock.now()));
+}

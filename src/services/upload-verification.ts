@@ -1,0 +1,166 @@
+import { availableParallelism } from "node:os";
+import { AppError } from "../domain/errors.ts";
+import type { UploadErrorCode } from "../domain/upload.ts";
+import { audioFilePath, fileBytes, removeFile, sha256OfFile } from "../store/audio-files.ts";
+import { transaction } from "../store/database.ts";
+import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../store/uploads.ts";
+import type { UploadContext } from "./upload-context.ts";
+
+/** Runs that may fail through no fault of the file before the upload is rejected all the same. */
+const MAX_ATTEMPTS = 6;
+const FIRST_RETRY_MS = 2_000;
+
+export type Verifier = {
+  /**
+   * Verifies an upload in state `verifying`, or joins the run that is under way.
+   *
+   * @returns the row afterwards: `complete`, `rejected`, or still `verifying` when the machine, not the file,
+   *   was at fault and a later run has to tell
+   */
+  verify(upload: UploadRow): Promise<UploadRow>;
+  /** Starts a run for every upload that waits for one and whose turn has come. */
+  resume(): void;
+  /** Stops the runs; what they were at is verified after the next start. */
+  close(): Promise<void>;
+};
+
+type Lane = <T>(work: () => Promise<T>) => Promise<T>;
+type Failures = { count: number; retryAtMs: number };
+
+/** One run an upload, and a bounded number of runs; small uploads do not wait behind large ones. */
+export function createVerifier(context: UploadContext): Verifier {
+  const running = new Map<string, Promise<UploadRow>>();
+  const failures = new Map<string, Failures>();
+  const stop = new AbortController();
+  const places = Math.max(2, Math.floor(availableParallelism() / 2));
+  const small = createLane(places);
+  const large = createLane(Math.max(1, Math.floor(places / 2)));
+
+  async function run(upload: UploadRow): Promise<UploadRow> {
+    try {
+      stop.signal.throwIfAborted();
+      const verified = await verifyUpload(context, upload.id, stop.signal);
+      failures.delete(upload.id);
+      return verified;
+    } catch (error) {
+      if (stop.signal.aborted) return upload;
+      const count = (failures.get(upload.id)?.count ?? 0) + 1;
+      context.log.error({ err: error, upload: upload.id, attempt: count }, "verification could not be done");
+      if (count >= MAX_ATTEMPTS) {
+        failures.delete(upload.id);
+        return reject(context, upload, "upload_rejected", "The upload could not be verified.");
+      }
+      failures.set(upload.id, { count, retryAtMs: context.clock.now() + FIRST_RETRY_MS * 2 ** count });
+      return findUpload(context.database.store, upload.id) ?? upload;
+    }
+  }
+
+  function verify(upload: UploadRow): Promise<UploadRow> {
+    const known = running.get(upload.id);
+    if (known) return known;
+    const lane = upload.bytes <= context.config.limits.verify_in_request_bytes ? small : large;
+    const started = lane(() => run(upload)).finally(() => running.delete(upload.id));
+    running.set(upload.id, started);
+    return started;
+  }
+
+  return {
+    verify,
+    resume() {
+      for (const id of listVerifyingUploads(context.database.store)) {
+        if ((failures.get(id)?.retryAtMs ?? 0) > context.clock.now()) continue;
+        const upload = findUpload(context.database.store, id);
+        if (upload) void verify(upload);
+      }
+    },
+    async close() {
+      stop.abort();
+      await Promise.all(running.values());
+    },
+  };
+}
+
+/** Size, SHA-256 where given, probe and decode check (decisions.md section 5). */
+async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
+  const { store } = context.database;
+  const upload = findUpload(store, id);
+  if (!upload) throw new Error(`the upload ${id} is gone`);
+  if (upload.state !== "verifying") return upload;
+  const path = audioFilePath(context.dataDir, id);
+  const bytes = await fileBytes(path);
+  if (bytes !== upload.bytes) {
+    const message = `The upload has ${bytes ?? 0} bytes, not the ${upload.bytes} it declares.`;
+    return reject(context, upload, "upload_rejected", message);
+  }
+  if (upload.sha256 !== null) {
+    const sha256 = context.digests.finish(id, bytes) ?? (await sha256OfFile(path, signal));
+    if (sha256 !== upload.sha256) {
+      return reject(context, upload, "upload_rejected", "The stored bytes do not have the declared SHA-256.");
+    }
+  }
+  return decode(context, upload, path, signal);
+}
+
+async function decode(
+  context: UploadContext,
+  upload: UploadRow,
+  path: string,
+  signal: AbortSignal,
+): Promise<UploadRow> {
+  const { store } = context.database;
+  try {
+    const audio = await context.verifyAudio(path, signal);
+    if (audio.durationMs <= 0 || audio.channels < 1) throw new AppError("audio_decode_failed");
+    context.digests.forget(upload.id);
+    const { durationMs, channels, sampleRateHz, truncated } = audio;
+    const verified = transaction(store, (tx) =>
+      moveUpload(tx, upload.id, "verified", {
+        finishedAt: context.clock.now(),
+        durationMs: Math.round(durationMs),
+        channels,
+        sampleRateHz,
+        truncated,
+      }),
+    );
+    return verified ?? findUpload(store, upload.id) ?? upload;
+  } catch (error) {
+    if (!(error instanceof AppError) || signal.aborted) throw error;
+    const code = error.code === "audio_decode_failed" ? error.code : "upload_rejected";
+    return reject(context, upload, code, error.message);
+  }
+}
+
+/** Ends an upload for good and removes its bytes: nothing can be done with them any more. */
+export async function reject(
+  context: UploadContext,
+  upload: UploadRow,
+  errorCode: UploadErrorCode,
+  errorMessage: string,
+): Promise<UploadRow> {
+  const { store } = context.database;
+  const nowMs = context.clock.now();
+  const rejected = transaction(store, (tx) =>
+    moveUpload(tx, upload.id, "reject", { finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage }),
+  );
+  if (!rejected) return findUpload(store, upload.id) ?? upload;
+  context.digests.forget(upload.id);
+  await removeFile(audioFilePath(context.dataDir, upload.id));
+  return rejected;
+}
+
+/** Runs at most so many at once, the others in the order they came. */
+function createLane(places: number): Lane {
+  let free = places;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
+  };
+}

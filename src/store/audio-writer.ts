@@ -1,0 +1,84 @@
+import type { FileHandle } from "node:fs/promises";
+
+/** Bytes that may wait in memory for the disk, for one upload. */
+export const WRITE_AHEAD_BYTES = 1024 * 1024;
+/** Buffers in one gathered write; the kernel takes 1024 at most (POSIX `IOV_MAX`). */
+const MAX_GATHERED = 256;
+
+export type AudioWriter = {
+  /** Takes bytes; resolves when the next ones may come, at once while the disk keeps up. */
+  write(chunk: Uint8Array): Promise<void> | undefined;
+  /** Resolves when everything taken is in the file; rejects with the first error of the disk. */
+  flush(): Promise<void>;
+  /** Bytes that reached the file. */
+  written(): number;
+};
+
+/**
+ * Writes a stream of chunks into a file from a position on, in order. What comes while one write is under
+ * way is gathered into the next: a fast sender gets large writes, and a slow one has each chunk in the file
+ * at once. The event loop never waits for the disk.
+ */
+export function openAudioWriter(file: FileHandle, position: number): AudioWriter {
+  let waiting: Uint8Array[] = [];
+  let waitingBytes = 0;
+  let writtenBytes = 0;
+  let running: Promise<void> | undefined;
+  let failure: { error: unknown } | undefined;
+
+  async function drain(): Promise<void> {
+    try {
+      while (waiting.length > 0) {
+        const batch = waiting.splice(0, MAX_GATHERED);
+        const bytes = batch.reduce((sum, chunk) => sum + chunk.length, 0);
+        await writeAll(file, batch, position + writtenBytes);
+        writtenBytes += bytes;
+        waitingBytes -= bytes;
+      }
+    } catch (error) {
+      failure = { error };
+      waiting = [];
+    } finally {
+      running = undefined;
+    }
+  }
+
+  async function flush(): Promise<void> {
+    await running;
+    if (failure) throw failure.error;
+  }
+
+  return {
+    write(chunk) {
+      if (failure) return Promise.reject(failure.error);
+      if (chunk.length === 0) return undefined;
+      waiting.push(chunk);
+      waitingBytes += chunk.length;
+      running ??= drain();
+      return waitingBytes >= WRITE_AHEAD_BYTES ? flush() : undefined;
+    },
+    flush,
+    written: () => writtenBytes,
+  };
+}
+
+/** One gathered write, repeated for what the kernel left over. */
+async function writeAll(file: FileHandle, chunks: Uint8Array[], position: number): Promise<void> {
+  let rest = chunks;
+  let at = position;
+  while (rest.length > 0) {
+    const { bytesWritten } = await file.writev(rest, at);
+    if (bytesWritten === 0) throw Object.assign(new Error("the disk took no bytes"), { code: "ENOSPC" });
+    at += bytesWritten;
+    rest = dropBytes(rest, bytesWritten);
+  }
+}
+
+function dropBytes(chunks: Uint8Array[], bytes: number): Uint8Array[] {
+  let left = bytes;
+  for (const [index, chunk] of chunks.entries()) {
+    if (left < chunk.length) return [chunk.subarray(left), ...chunks.slice(index + 1)];
+    left -= chunk.length;
+  }
+  return [];
+}
