@@ -1,0 +1,14 @@
+import { WORKER_COMMAND } from "./engine/protocol.ts";
+
+/** The two things this executable can be: a worker of itself, or the command line (which also serves). */
+if (process.argv[2] === WORKER_COMMAND) {
+  const { runWorker } = await import("./engine/worker.ts");
+  runWorker();
+} else {
+  const { runCli } = await import("./cli/program.ts");
+  process.exitCode = await runCli(process.argv.slice(2), {
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+    environment: process.env,
+  });
+}

@@ -1,0 +1,113 @@
+import type { InstalledModel } from "../domain/model.ts";
+import type { GapReason } from "../domain/result.ts";
+import { type ChunkOutcome, EngineError } from "../engine/protocol.ts";
+import { layoutChunk } from "../pipeline/chunk-audio.ts";
+import { type ChunkRow, completeChunk, countChunkFailure, giveUpChunk } from "../store/chunks.ts";
+import { transaction } from "../store/database.ts";
+import { raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
+import type { RunContext } from "./context.ts";
+import { decodeGuarded } from "./guarded-decode.ts";
+import type { Progress } from "./transcribe.ts";
+
+/** What all chunks of a transcription share. */
+export type ChunkTask = {
+  row: TranscriptionRow;
+  model: InstalledModel;
+  pcmPaths: string[];
+  progress: Progress;
+};
+
+/** A chunk that has cost a worker so often is set aside. */
+const MAX_CRASHES = 2;
+/** Runs that ended through no fault of the chunk's, as a neighbour's crash. */
+const MAX_INTERRUPTIONS = 20;
+
+/**
+ * Brings one chunk to its outcome, text or gap, through as many runs as it may have.
+ *
+ * @throws the signal's reason when it is aborted, EngineError `unusable_model`
+ */
+export async function runChunk(
+  context: RunContext,
+  task: ChunkTask,
+  chunk: ChunkRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { row } = task;
+  let { failures, crashes } = chunk;
+  let interruptions = 0;
+  while (true) {
+    signal.throwIfAborted();
+    try {
+      const outcome = await runOnce(context, task, chunk, crashes > 0, signal);
+      transaction(context.database.store, (tx) => {
+        if (completeChunk(tx, chunk, outcome))
+          raiseProgress(tx, row.id, task.progress.finish(chunk.position));
+      });
+      return;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (!(error instanceof EngineError) || error.kind === "unusable_model") throw error;
+      if (error.kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) continue;
+      const hasCrashed = error.kind === "crashed";
+      context.log.warn(
+        { transcription_id: row.id, chunk: chunk.position, kind: error.kind, reason: error.message },
+        "a chunk failed",
+      );
+      const counted = countChunkFailure(context.database.store, chunk, hasCrashed);
+      if (!counted) return;
+      ({ failures, crashes } = counted);
+      if (failures < context.config.engine.chunk_attempts && crashes < MAX_CRASHES) continue;
+      giveUp(context, task, chunk, error.kind === "hung" ? "time_limit" : "engine_error");
+      return;
+    }
+  }
+}
+
+function giveUp(context: RunContext, task: ChunkTask, chunk: ChunkRow, reason: GapReason): void {
+  transaction(context.database.store, (tx) => {
+    if (giveUpChunk(tx, chunk, reason)) raiseProgress(tx, task.row.id, task.progress.finish(chunk.position));
+  });
+}
+
+async function runOnce(
+  context: RunContext,
+  task: ChunkTask,
+  chunk: ChunkRow,
+  isAlone: boolean,
+  signal: AbortSignal,
+) {
+  const { row } = task;
+  const layout = layoutChunk(chunk.regions);
+  const audioMs = layout.totalSamples / 16;
+  const slot = await context.slots.acquire(
+    {
+      isSynchronous: row.entrance === "synchronous",
+      organizationId: row.organizationId,
+      weight: context.weightOf(row.organizationId),
+      transcriptionId: row.id,
+      position: chunk.position,
+      costMs: audioMs,
+    },
+    signal,
+  );
+  try {
+    const pcmPath = task.pcmPaths[chunk.channel];
+    if (pcmPath === undefined) throw new EngineError("failed", "the chunk's channel has no decoded audio");
+    const audio = { pcmPath, slices: layout.pieces, totalSamples: layout.totalSamples };
+    const decode = async (
+      options: Parameters<typeof context.engine.transcribe>[0]["options"],
+    ): Promise<ChunkOutcome> => {
+      const timeoutMs = context.speed.chunkTimeoutMs(audioMs);
+      const outcome = await context.engine.transcribe(
+        { model: task.model, audio, options, isAlone, timeoutMs },
+        signal,
+      );
+      context.speed.observe(audioMs, outcome.elapsedMs);
+      return outcome;
+    };
+    return await decodeGuarded(task, chunk, slot.threads, decode);
+  } finally {
+    slot.release();
+  }
+}

@@ -1,0 +1,27 @@
+import type { Config } from "../config/schema.ts";
+import type { InstalledModel } from "../domain/model.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { TranscriptionService } from "../services/transcriptions.ts";
+import type { Database } from "../store/database.ts";
+import type { Slots } from "./slots.ts";
+import type { Speed } from "./speed.ts";
+
+/** What running a transcription needs. */
+export type RunContext = {
+  database: Database;
+  clock: Clock;
+  config: Config;
+  log: Log;
+  engine: Engine;
+  slots: Slots;
+  speed: Speed;
+  transcriptions: TranscriptionService;
+  /** The weights and settings of a model; undefined when it has been removed. */
+  findModel: (id: string) => InstalledModel | undefined;
+  audioPath: (uploadId: string) => string;
+  /** Folder of a transcription's decoded audio. */
+  workingDir: (transcriptionId: string) => string;
+  weightOf: (organizationId: string) => number;
+};

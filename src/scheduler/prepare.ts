@@ -1,0 +1,88 @@
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Warning } from "../domain/result.ts";
+import { audioWarnings } from "../engine/decode.ts";
+import { packChunks } from "../pipeline/chunks.ts";
+import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
+import { transaction } from "../store/database.ts";
+import { moveTranscription, type TranscriptionRow } from "../store/transcriptions.ts";
+import type { RunContext } from "./context.ts";
+
+/** A recording that is ready to be transcribed: PCM files on disk, chunks in the store. */
+export type Prepared = { pcmPaths: string[]; chunks: ChunkRow[]; warnings: Warning[] };
+
+/**
+ * Decodes the recording and finds its speech, or finds that an earlier run of the program did.
+ *
+ * @returns undefined when the transcription ended meanwhile
+ * @throws AppError when the audio cannot be decoded, EngineError
+ */
+export async function prepareRecording(
+  context: RunContext,
+  row: TranscriptionRow,
+  signal: AbortSignal,
+): Promise<Prepared | undefined> {
+  const directory = context.workingDir(row.id);
+  const isCheckpointed = row.audioWarnings !== null;
+  let warnings = row.audioWarnings ?? [];
+  if (!isCheckpointed || !pcmPathsIn(directory, row).every((path) => existsSync(path))) {
+    warnings = await decodeInto(context, row, directory, signal);
+  }
+  const pcmPaths = pcmPathsIn(directory, row);
+  const found = isCheckpointed ? undefined : await findChunks(context, pcmPaths, signal);
+  const moved = transaction(context.database.store, (tx) => {
+    if (found) insertChunks(tx, row.id, found);
+    return moveTranscription(tx, row.id, "prepared", { audioWarnings: warnings });
+  });
+  if (!moved) return undefined;
+  return { pcmPaths, chunks: listChunks(context.database.store, row.id), warnings };
+}
+
+/** Decodes beside the final folder and renames it: a decoder that outlives a killed program writes elsewhere. */
+async function decodeInto(
+  context: RunContext,
+  row: TranscriptionRow,
+  directory: string,
+  signal: AbortSignal,
+): Promise<Warning[]> {
+  const unfinished = `${directory}.${process.pid}.${context.clock.now()}`;
+  mkdirSync(unfinished, { recursive: true, mode: 0o700 });
+  try {
+    const decoded = await context.engine.decode(
+      {
+        path: context.audioPath(row.uploadId),
+        directory: unfinished,
+        channels: row.channelMode,
+        maxDurationMs: Math.max(row.durationMs, context.config.limits.max_duration_seconds * 1000),
+      },
+      signal,
+    );
+    rmSync(directory, { recursive: true, force: true });
+    renameSync(unfinished, directory);
+    return audioWarnings(decoded.facts).filter(
+      (warning) => warning !== "identical_channels" || row.channelMode === "separate",
+    );
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+}
+
+function pcmPathsIn(directory: string, row: Pick<TranscriptionRow, "channelMode" | "channels">): string[] {
+  if (row.channelMode === "mix") return [join(directory, "mix.pcm")];
+  return Array.from({ length: row.channels }, (_, channel) => join(directory, `channel_${channel}.pcm`));
+}
+
+async function findChunks(
+  context: RunContext,
+  pcmPaths: readonly string[],
+  signal: AbortSignal,
+): Promise<NewChunk[]> {
+  const perChannel = await Promise.all(
+    pcmPaths.map(async (pcmPath, channel) => {
+      if (statSync(pcmPath).size === 0) return [];
+      const regions = await context.engine.detectSpeech({ pcmPath }, signal);
+      return packChunks(regions).map((chunk) => ({ ...chunk, channel }));
+    }),
+  );
+  return perChannel.flat().sort((a, b) => a.startMs - b.startMs || a.channel - b.channel);
+}

@@ -1,0 +1,145 @@
+import { AppError } from "../domain/errors.ts";
+import type { InstalledModel } from "../domain/model.ts";
+import type { Gap, Warning } from "../domain/result.ts";
+import { EngineError } from "../engine/protocol.ts";
+import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
+import { billedChannels, type Ending } from "../services/settlement.ts";
+import { type ChunkRow, listChunks } from "../store/chunks.ts";
+import type { TranscriptionRow } from "../store/transcriptions.ts";
+import { type ChunkTask, runChunk } from "./chunk-run.ts";
+import type { RunContext } from "./context.ts";
+import { type Prepared, prepareRecording } from "./prepare.ts";
+
+/**
+ * Takes one transcription from `queued` to its end, or leaves it to the next start of the program when `signal`
+ * is aborted. Never throws.
+ */
+export async function runTranscription(context: RunContext, id: string, signal: AbortSignal): Promise<void> {
+  const row = context.transcriptions.move(id, "claim", { startedAt: context.clock.now() });
+  if (!row) return;
+  try {
+    const ending = await transcribe(context, row, signal);
+    if (ending) context.transcriptions.finish(id, ending);
+  } catch (error) {
+    if (signal.aborted) return;
+    context.log.error({ transcription_id: id, err: error }, "transcription failed");
+    context.transcriptions.finish(id, failureOf(error));
+  }
+}
+
+async function transcribe(
+  context: RunContext,
+  row: TranscriptionRow,
+  signal: AbortSignal,
+): Promise<Ending | undefined> {
+  const model = context.findModel(row.modelId);
+  if (!model) {
+    return { kind: "failed", code: "capacity_unavailable", message: "The model has been removed." };
+  }
+  const prepared = await prepareRecording(context, row, signal);
+  if (!prepared) return undefined;
+  await transcribeChunks(context, row, model, prepared, signal);
+  if (!context.transcriptions.move(row.id, "transcribed")) return undefined;
+  return endingOf(row, listChunks(context.database.store, row.id), prepared.warnings);
+}
+
+/** More requests for places than there are places would only make the queue longer. */
+const OUTSTANDING_BESIDE_WORKERS = 1;
+
+async function transcribeChunks(
+  context: RunContext,
+  row: TranscriptionRow,
+  model: InstalledModel,
+  prepared: Prepared,
+  signal: AbortSignal,
+): Promise<void> {
+  const progress = createProgress(row, prepared.chunks);
+  const waiting = prepared.chunks.filter(({ state }) => state === "waiting").values();
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const task: ChunkTask = { row, model, pcmPaths: prepared.pcmPaths, progress };
+  const work = async () => {
+    for (const chunk of waiting) await runChunk(context, task, chunk, either);
+  };
+  const runners = Math.min(
+    prepared.chunks.length,
+    context.slots.status().workers + OUTSTANDING_BESIDE_WORKERS,
+  );
+  try {
+    await Promise.all(Array.from({ length: runners }, work));
+  } catch (error) {
+    stop.abort(error);
+    throw error;
+  }
+}
+
+/** Audio that has its outcome, milliseconds over all channels; rises with every chunk. */
+export type Progress = { finish(position: number): number };
+
+/** A chunk accounts for the audio from the end of the one before it in its channel, the last for the rest. */
+function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[]): Progress {
+  const shares = new Map<number, number>();
+  const lastOfChannel = new Map<number, ChunkRow>();
+  for (const chunk of chunks) {
+    const previous = lastOfChannel.get(chunk.channel);
+    shares.set(chunk.position, chunk.endMs - (previous?.endMs ?? 0));
+    lastOfChannel.set(chunk.channel, chunk);
+  }
+  for (const last of lastOfChannel.values()) {
+    shares.set(last.position, (shares.get(last.position) ?? 0) + Math.max(0, row.durationMs - last.endMs));
+  }
+  let doneMs = 0;
+  for (const chunk of chunks) if (chunk.state !== "waiting") doneMs += shares.get(chunk.position) ?? 0;
+  return {
+    finish(position) {
+      doneMs += shares.get(position) ?? 0;
+      return Math.round(doneMs);
+    },
+  };
+}
+
+/** Result, partial result or failure from what the chunks came to (decisions.md section 4). */
+export function endingOf(
+  row: TranscriptionRow,
+  chunks: readonly ChunkRow[],
+  audioWarnings: readonly Warning[],
+): Ending {
+  const isSeparate = row.channelMode === "separate";
+  const failed = chunks.filter(({ state }) => state === "failed");
+  if (failed.length > 0 && failed.length === chunks.length) {
+    return {
+      kind: "failed",
+      code: "transcription_failed",
+      message: "No part of the speech could be transcribed.",
+    };
+  }
+  const gaps: Gap[] = failed.map(({ startMs, endMs, gapReason, channel }) => ({
+    startMs,
+    endMs: Math.min(endMs, row.durationMs),
+    reason: gapReason ?? "engine_error",
+    ...(isSeparate ? { channel } : {}),
+  }));
+  const segments: LooseSegment[] = chunks.flatMap((chunk) => chunk.segments ?? []);
+  const result = assembleResult({
+    segments,
+    gaps,
+    warnings: [...audioWarnings, ...chunks.flatMap((chunk) => chunk.warnings ?? [])],
+    durationMs: row.durationMs,
+    channels: row.channels,
+    request: { channelMode: row.channelMode },
+  });
+  const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+  return { kind: "result", result, billedMs: Math.max(0, row.durationMs * billedChannels(row) - gapMs) };
+}
+
+function failureOf(error: unknown): Ending {
+  if (error instanceof AppError) return { kind: "failed", code: error.code, message: error.message };
+  if (error instanceof EngineError && error.kind === "unusable_model") {
+    return { kind: "failed", code: "capacity_unavailable", message: "The model could not be loaded." };
+  }
+  return {
+    kind: "failed",
+    code: "transcription_failed",
+    message: "The transcription could not be completed.",
+  };
+}
