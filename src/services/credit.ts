@@ -5,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { dayIn, nextMidnightIn } from "../lib/time.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { appendGrant, chargedOnDay, creditOf, type LedgerEntry, listLedger } from "../store/ledger.ts";
+import { type AuditReport, auditLedger, type LedgerAnchor } from "../store/ledger-audit.ts";
 import type { OrganizationRow } from "../store/organizations.ts";
 import { exportUsageEvents, type UsageEventRow } from "../store/usage.ts";
 
@@ -40,6 +41,9 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
       creditOf(store, organizationId);
       return listLedger(store, organizationId, page);
     },
+
+    /** Proves the whole ledger; `anchor`: an entry noted earlier, which must still stand there. */
+    audit: (anchor?: LedgerAnchor): AuditReport => auditLedger(store, anchor),
 
     /** Events of an organization, oldest first; epoch milliseconds, `toMs` not included. */
     exportUsage(organizationId: string, range: { fromMs?: number; toMs?: number }): Iterable<UsageEventRow> {
