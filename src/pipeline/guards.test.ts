@@ -1,0 +1,127 @@
+import { describe, expect, test } from "bun:test";
+import {
+  compressionRatio,
+  isRepetitive,
+  isSuspectedHallucination,
+  removeLoops,
+  speechCoverage,
+} from "./guards.ts";
+
+const HINDI =
+  "भारत एक विशाल देश है जिसमें अनेक भाषाएँ बोली जाती हैं। यहाँ के लोग अलग अलग धर्मों को मानते हैं और मिलजुल कर रहते हैं। " +
+  "हमारे देश की राजधानी नई दिल्ली है जो यमुना नदी के किनारे बसी हुई है। आज मौसम बहुत अच्छा है इसलिए हम सब बाहर घूमने जा रहे हैं।";
+const ENGLISH =
+  "India is a vast country in which many languages are spoken. People here follow different religions and live " +
+  "together. The weather is very good today and so we are all going out for a walk.";
+const DIGITS = "zero one two three four five six seven eight nine".split(" ");
+
+function digitString(count: number): string {
+  let state = 7;
+  const next = () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return DIGITS[Math.floor((state / 2_147_483_648) * 10)] ?? "";
+  };
+  return Array.from({ length: count }, next).join(" ");
+}
+
+const texts = (...list: string[]) => list.map((text) => ({ text }));
+
+describe("isRepetitive", () => {
+  test("plain prose of any script is not", () => {
+    for (const text of [HINDI, ENGLISH, ""]) {
+      expect(compressionRatio(text)).toBeLessThan(1.7);
+      expect(isRepetitive(text)).toBe(false);
+    }
+  });
+
+  test("digit strings compress like loops and are none", () => {
+    expect(compressionRatio(digitString(80))).toBeGreaterThan(2.4);
+    expect(isRepetitive(digitString(80))).toBe(false);
+  });
+
+  test("loops of words and letters are", () => {
+    expect(isRepetitive("thank you for watching ".repeat(12))).toBe(true);
+    expect(isRepetitive("हम जा रहे हैं ".repeat(15))).toBe(true);
+    expect(isRepetitive("ആ".repeat(120))).toBe(true);
+  });
+});
+
+describe("removeLoops", () => {
+  test("what people say stays, doubled words and repeated digits too", () => {
+    for (const text of [
+      "my ticket number is four four four",
+      "zero zero zero zero zero zero one",
+      "no no no no no",
+      "thank you thank you thank you",
+      "बार बार धीरे धीरे",
+      HINDI,
+      digitString(60),
+      "2222222222222222222222222222",
+    ]) {
+      expect(removeLoops(texts(text))).toEqual({ segments: texts(text), isCut: false });
+    }
+  });
+
+  test("a loop is cut to one occurrence, its unfinished last turn included", () => {
+    const loop = `so ${"I am going to the market. ".repeat(4)}I am going`;
+    expect(removeLoops(texts(loop))).toEqual({
+      segments: texts("so I am going to the market."),
+      isCut: true,
+    });
+    expect(removeLoops(texts(`${"हाँ ".repeat(14)}ठीक है`)).segments).toEqual(texts("हाँ ठीक है"));
+  });
+
+  test("a loop over segments leaves the first, and words that follow it", () => {
+    const { segments, isCut } = removeLoops(texts("hello", ...Array(6).fill("Thank you."), "goodbye then"));
+    expect(isCut).toBe(true);
+    expect(segments).toEqual(texts("hello", "Thank you.", "goodbye then"));
+  });
+
+  test("letters of one word", () => {
+    expect(removeLoops(texts(`न${"ना".repeat(30)} ठीक`)).segments[0]?.text.length).toBeLessThan(12);
+    expect(removeLoops(texts("aaaaaaaaah")).isCut).toBe(false);
+  });
+});
+
+describe("isSuspectedHallucination", () => {
+  const facts = { text: "turn off the fan", confidence: 0.9, noSpeechProbability: 0.05, speechMs: 1_500 };
+
+  test("sure words over speech are not suspected, nor are doubtful ones over speech", () => {
+    expect(isSuspectedHallucination(facts)).toBe(false);
+    expect(isSuspectedHallucination({ ...facts, confidence: 0.3 })).toBe(false);
+    expect(isSuspectedHallucination({ ...facts, text: "Thank you." })).toBe(false);
+  });
+
+  test("doubtful words where no speech was heard, impossible speed, and closing phrases are", () => {
+    expect(isSuspectedHallucination({ ...facts, confidence: 0.3, noSpeechProbability: 0.8 })).toBe(true);
+    expect(isSuspectedHallucination({ ...facts, text: ENGLISH, speechMs: 900 })).toBe(true);
+    expect(isSuspectedHallucination({ ...facts, text: "Thanks for watching!", confidence: 0.5 })).toBe(true);
+  });
+});
+
+describe("speechCoverage", () => {
+  const regions = [
+    { startSample: 0, endSample: 80_000 },
+    { startSample: 160_000, endSample: 240_000 },
+  ];
+
+  test("names the speech that no segment covers", () => {
+    const segments = [
+      { startMs: 0, endMs: 2_000 },
+      { startMs: 1_500, endMs: 3_000 },
+    ];
+    expect(speechCoverage(regions, segments)).toEqual({
+      speechMs: 10_000,
+      coveredMs: 3_000,
+      uncovered: [
+        { startMs: 3_000, endMs: 5_000 },
+        { startMs: 10_000, endMs: 15_000 },
+      ],
+    });
+  });
+
+  test("a segment over silence covers no more than the speech in it, and short rests do not count", () => {
+    const coverage = speechCoverage(regions, [{ startMs: 500, endMs: 14_500 }]);
+    expect(coverage).toEqual({ speechMs: 10_000, coveredMs: 9_000, uncovered: [] });
+  });
+});
