@@ -226,6 +226,7 @@ function decodeCommand(
 function filterGraph(probe: AudioProbe, separate: boolean): string {
   const { channels } = probe;
   const isStereo = channels === 2;
+  const layout = namedLayout(probe);
   const branches = [`${mixFilter(probe)},${measure("mix", "RMS_level+Number_of_samples")}`];
   if (separate) {
     branches[0] += ",asplit=1[high]";
@@ -236,9 +237,11 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
   if (isStereo) branches.push(`pan=mono|c0=0.5*c0-0.5*c1,${measure("sides", "RMS_level")},anullsink`);
   const taps = branches.map((_, index) => `[tap${index}]`);
   const head = [
-    `[0:a:0]aformat=sample_fmts=s16${isStereo ? ":channel_layouts=stereo" : ""}`,
+    "[0:a:0]aformat=sample_fmts=s16",
     measure("source", "Peak_level+Peak_count+Number_of_samples"),
     `aresample=${DECODED_SAMPLE_RATE_HZ}:async=1:first_pts=0`,
+    // Without it ffmpeg mixes down before the split, because one branch asks for mono.
+    ...(layout === undefined ? [] : [`aformat=channel_layouts=${layout}`]),
     `asplit=${taps.length}${taps.join("")}`,
   ];
   const high = `[high]${"highpass=f=5000,".repeat(4)}${measure("high", "RMS_level")},anullsink`;
@@ -252,9 +255,18 @@ function measure(name: string, values: string): string {
 
 /** The channels' shares in the mix add up to 1 at most: it cannot clip. */
 function mixFilter(probe: AudioProbe): string {
-  if (probe.channels <= 2 || probe.channelLayout !== undefined) return "aformat=channel_layouts=mono";
+  if (namedLayout(probe) !== undefined) return "aformat=channel_layouts=mono";
   const share = (1 / probe.channels).toFixed(6);
   return `pan=mono|c0=${Array.from({ length: probe.channels }, (_, index) => `${share}*c${index}`).join("+")}`;
+}
+
+/** A layout that FFmpeg knows how to mix down; undefined for channels without a place, such as several microphones. */
+function namedLayout(probe: AudioProbe): string | undefined {
+  if (probe.channels === 1) return "mono";
+  if (probe.channels === 2) return "stereo";
+  return probe.channelLayout !== undefined && /^\d\.\d(\.\d)?(\([a-z]+\))?$/.test(probe.channelLayout)
+    ? probe.channelLayout
+    : undefined;
 }
 
 async function runDecoder(
