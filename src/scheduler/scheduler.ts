@@ -68,7 +68,9 @@ export function createScheduler(options: SchedulerOptions) {
 
   const stopListening = transcriptions.listen({
     accepted: (row) => {
-      if (row.entrance === "asynchronous") planPump();
+      // Synchronous work has its place already; it never waits in the queue.
+      if (row.entrance === "synchronous") begin(row.id);
+      else planPump();
     },
     finished: (row) => {
       runs.get(row.id)?.controller.abort(new Error(`the transcription is ${row.state}`));
@@ -197,8 +199,7 @@ export function createScheduler(options: SchedulerOptions) {
       recover();
       planPump();
     },
-    /** Starts accepted synchronous work at once; its place is the caller's to release. */
-    startSynchronous: (id: string) => begin(id),
+    /** A place for work that starts as soon as it is accepted; the caller's to release. */
     reserveSynchronousPlace,
     /** The final record of a transcription, now or when it is there. */
     async waitFor(id: string, signal: AbortSignal): Promise<TranscriptionRow> {

@@ -80,7 +80,8 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
     return row;
   }
 
-  function deleteRow(row: TranscriptionRow): TranscriptionRow {
+  /** Resolves once no byte of audio or transcript is left. */
+  async function deleteRow(row: TranscriptionRow): Promise<TranscriptionRow> {
     if (row.contentDeletedAt !== null) return row;
     if (!isFinal(row.state)) {
       throw new AppError("conflict", { message: "The transcription has not finished; cancel it first." });
@@ -95,7 +96,7 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
       return markContentDeleted(tx, row.id, clock.now());
     });
     deps.removeWorkingFiles(row.id);
-    deps.uploads.removeAudioFile(row.uploadId);
+    await deps.uploads.removeAudioFile(row.uploadId);
     // What was deleted is overwritten in the file only once the write-ahead log has been folded in.
     checkpoint(database);
     return deleted ?? requireRow(row.id);
@@ -158,8 +159,8 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
     cancelById: (id: string, reason?: { code: "timeout"; message: string }) =>
       cancelRow(requireRow(id), reason),
 
-    delete: (caller: Caller, id: string) => deleteRow(owned(caller, id)),
-    deleteById: (id: string) => deleteRow(requireRow(id)),
+    delete: async (caller: Caller, id: string) => deleteRow(owned(caller, id)),
+    deleteById: async (id: string) => deleteRow(requireRow(id)),
 
     finish,
 

@@ -104,7 +104,7 @@ export function createUploadService(deps: UploadDeps) {
     /** First half of a removal, in the caller's transaction. */
     markAudioDeleted: (tx: Store, id: string, nowMs: number) => markAudioDeleted(tx, id, nowMs),
     /** Second half, after it: a crash in between is made good by the sweep at the next start. */
-    removeAudioFile: (id: string) => inBackground(context, "remove audio", removeBytes(context, id)),
+    removeAudioFile: (id: string): Promise<void> => removeBytes(context, id),
 
     /** For the storage addresses, which have the upload's token instead of a caller. */
     authorize: (id: string, token: string | undefined) => authorizeUpload(context, id, token),
