@@ -89,3 +89,35 @@ export function countEndpoints(store: Store, projectId: string): number {
     .get();
   return row?.count ?? 0;
 }
+
+export type EndpointChanges = Partial<
+  Pick<
+    WebhookEndpointRow,
+    "secret" | "previousSecret" | "previousSecretExpiresAt" | "disabledAt" | "disabledReason" | "removedAt"
+  >
+>;
+
+/** Changes an endpoint that is not removed; undefined where there is none. */
+export function updateEndpoint(
+  tx: Store,
+  id: string,
+  changes: EndpointChanges,
+): WebhookEndpointRow | undefined {
+  return tx
+    .update(webhookEndpoints)
+    .set(changes)
+    .where(and(eq(webhookEndpoints.id, id), isNull(webhookEndpoints.removedAt)))
+    .returning()
+    .get();
+}
+
+/** The secrets that sign at a time: the current one, then the previous one while a rotation lasts. */
+export function validSecrets(
+  endpoint: Pick<WebhookEndpointRow, "secret" | "previousSecret" | "previousSecretExpiresAt">,
+  nowMs: number,
+): string[] {
+  const { secret, previousSecret, previousSecretExpiresAt } = endpoint;
+  return previousSecret !== null && (previousSecretExpiresAt ?? 0) > nowMs
+    ? [secret, previousSecret]
+    : [secret];
+}

@@ -1,0 +1,250 @@
+import type { Config } from "../config/schema.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { createWebhookSender, type Message, type Resolve } from "../services/webhook-sender.ts";
+import { type Database, transaction } from "../store/database.ts";
+import {
+  countDeliveries,
+  type DeliveryOutcome,
+  type DueDelivery,
+  dueDeliveries,
+  recordOutcomes,
+  type WaitingEndpoint,
+  waitingEndpoints,
+} from "../store/webhook-deliveries.ts";
+import { findEndpoint, validSecrets } from "../store/webhooks.ts";
+import { createLanes } from "./deliver-lanes.ts";
+import { outcomeOf } from "./deliver-schedule.ts";
+
+/** Outcomes are recorded together: one fsync for a batch instead of one for each. */
+const RECORD_AFTER_MS = 20;
+const RECORD_AT_MOST = 256;
+/** With so many outcomes unrecorded the database is out of order, and nothing more is sent. */
+const MAX_UNRECORDED = 1024;
+/** Longest sleep: a clock that was set or a machine that slept is noticed after it. */
+const MAX_SLEEP_MS = 30_000;
+const RETRY_DATABASE_MS = 1000;
+
+export type DelivererDeps = {
+  database: Database;
+  clock: Clock;
+  config: Config;
+  log: Log;
+  resolve?: Resolve;
+  /** Numbers in [0, 1) for the schedule's jitter. */
+  random?: () => number;
+};
+export type Deliverer = ReturnType<typeof createDeliverer>;
+
+export type DelivererMetrics = {
+  attemptsSucceeded: number;
+  attemptsFailed: number;
+  /** Events given up: schedule used up, or 410. */
+  deliveriesFailed: number;
+  endpointsDisabled: number;
+  inFlight: number;
+  pending: number;
+  /** Waiting at disabled endpoints. */
+  paused: number;
+  oldestUndeliveredSeconds: number;
+};
+
+/**
+ * Delivers stored events at least once (decisions.md section 10). What is due is read from the database,
+ * endpoint by endpoint in turn, and sent with bounded concurrency; outcomes are recorded in batches. An
+ * attempt whose outcome was not recorded before a stop or crash is made again under the same `webhook-id`.
+ *
+ * @throws Error when `webhooks.ca_file` or `webhooks.allowed_networks` cannot be used
+ */
+export function createDeliverer(deps: DelivererDeps) {
+  const { database, clock, config, log, resolve, random = Math.random } = deps;
+  const sender = createWebhookSender({ config, clock, ...(resolve ? { resolve } : {}) });
+  const lanes = createLanes({
+    maxInFlight: config.webhooks.max_in_flight,
+    maxPerEndpoint: config.webhooks.max_in_flight_per_endpoint,
+  });
+  const counts = { attemptsSucceeded: 0, attemptsFailed: 0, deliveriesFailed: 0, endpointsDisabled: 0 };
+  const unrecorded: DeliveryOutcome[] = [];
+  const running = new Set<Promise<void>>();
+  const halt = new AbortController();
+  let isRunning = false;
+  let isPumpAsked = false;
+  let isDatabaseRefusing = false;
+  let lastServed = "";
+  let wakeTimer: Timer | undefined;
+  let recordTimer: Timer | undefined;
+
+  /** Sends what is due as far as places go, then sleeps until the next is. */
+  const pump = () => {
+    isPumpAsked = false;
+    if (!isRunning) return;
+    clearTimeout(wakeTimer);
+    let sleepMs = MAX_SLEEP_MS;
+    try {
+      const nowMs = clock.now();
+      const waiting = waitingEndpoints(database);
+      const waitingIds = new Set(waiting.map(({ endpointId }) => endpointId));
+      lanes.prune((endpointId) => waitingIds.has(endpointId));
+      startDue(
+        inTurn(
+          waiting.filter(({ firstAttemptAt }) => firstAttemptAt <= nowMs),
+          lastServed,
+        ),
+        nowMs,
+      );
+      for (const { firstAttemptAt } of waiting) {
+        if (firstAttemptAt > nowMs) sleepMs = Math.min(sleepMs, firstAttemptAt - nowMs);
+      }
+    } catch (error) {
+      log.error({ err: error }, "webhook deliveries cannot be read");
+      sleepMs = RETRY_DATABASE_MS;
+    }
+    wakeTimer = setTimeout(wake, sleepMs);
+  };
+
+  const wake = () => {
+    if (isPumpAsked || !isRunning) return;
+    isPumpAsked = true;
+    setImmediate(pump);
+  };
+
+  /** Rounds of an equal share for each endpoint, until places or due deliveries run out. */
+  const startDue = (due: readonly WaitingEndpoint[], nowMs: number) => {
+    let hasStarted = unrecorded.length < MAX_UNRECORDED;
+    while (hasStarted) {
+      hasStarted = false;
+      const share = Math.max(1, Math.floor(lanes.free() / Math.max(1, due.length)));
+      for (const { endpointId } of due) {
+        if (lanes.free() <= 0) return;
+        const places = Math.min(share, lanes.places(endpointId));
+        if (places > 0 && startEndpoint(endpointId, nowMs, places)) hasStarted = true;
+      }
+    }
+  };
+
+  const startEndpoint = (endpointId: string, nowMs: number, places: number): boolean => {
+    const limit = places + lanes.heldCount(endpointId);
+    const free = dueDeliveries(database, { endpointId, nowMs, limit })
+      .filter(({ eventId }) => !lanes.isHeld(endpointId, eventId))
+      .slice(0, places);
+    const endpoint = free.length > 0 ? findEndpoint(database.store, endpointId) : undefined;
+    if (!endpoint || endpoint.disabledAt !== null) return false;
+    if ((free[0]?.attempts ?? 0) > 0) lanes.hasFailedBefore(endpointId);
+    const startable = free.slice(0, lanes.places(endpointId));
+    for (const delivery of startable) {
+      const { eventId, attempts, body } = delivery;
+      const message = { eventId, url: endpoint.url, secrets: validSecrets(endpoint, nowMs), body, attempts };
+      lanes.enter(endpointId, eventId);
+      const run = attempt(endpointId, delivery, message).finally(() => running.delete(run));
+      running.add(run);
+    }
+    lastServed = endpointId;
+    return startable.length > 0;
+  };
+
+  const attempt = async (endpointId: string, delivery: DueDelivery, message: Message): Promise<void> => {
+    const { eventId } = delivery;
+    const made = await sender.send(message, halt.signal);
+    if (!made) {
+      lanes.leave(endpointId, undefined);
+      lanes.release(endpointId, eventId);
+      return;
+    }
+    const outcome = outcomeOf({ ...delivery, endpointId }, made, clock.now(), random());
+    lanes.leave(endpointId, outcome.error === null ? "working" : "failing");
+    noteOutcome(outcome);
+    unrecorded.push(outcome);
+    if (unrecorded.length >= RECORD_AT_MOST && !isDatabaseRefusing) record();
+    else recordTimer ??= setTimeout(record, RECORD_AFTER_MS);
+    wake();
+  };
+
+  const noteOutcome = ({ eventId, endpointId, status, error, state }: DeliveryOutcome) => {
+    counts[error === null ? "attemptsSucceeded" : "attemptsFailed"]++;
+    const line = { event_id: eventId, endpoint_id: endpointId, status, error };
+    if (state !== "failed") log.debug(line, "webhook attempt");
+    else {
+      counts.deliveriesFailed++;
+      log.warn(line, "webhook delivery failed");
+    }
+  };
+
+  const record = () => {
+    clearTimeout(recordTimer);
+    recordTimer = undefined;
+    const batch = unrecorded.splice(0, RECORD_AT_MOST);
+    if (batch.length === 0) return;
+    try {
+      const disabled = transaction(database.store, () => recordOutcomes(database, batch, clock.now()));
+      isDatabaseRefusing = false;
+      counts.endpointsDisabled += disabled.length;
+      for (const endpointId of disabled) log.warn({ endpoint_id: endpointId }, "webhook endpoint disabled");
+    } catch (error) {
+      log.error({ err: error }, "webhook attempts cannot be recorded");
+      isDatabaseRefusing = true;
+      unrecorded.unshift(...batch);
+      if (isRunning) recordTimer = setTimeout(record, RETRY_DATABASE_MS);
+      return;
+    }
+    for (const { endpointId, eventId } of batch) lanes.release(endpointId, eventId);
+    if (unrecorded.length > 0) recordTimer = setTimeout(record, 0);
+    wake();
+  };
+
+  return {
+    /** Looks for due deliveries soon; cheap, for after every commit that stores an event and every outside change. */
+    wake,
+
+    start(): void {
+      isRunning = true;
+      wake();
+    },
+
+    /**
+     * Ends: no new attempts; those in flight get `drainMs` to finish, then are broken off and made again after
+     * the next start.
+     */
+    async stop(drainMs = 5000): Promise<void> {
+      isRunning = false;
+      clearTimeout(wakeTimer);
+      const drain = setTimeout(() => halt.abort(), drainMs);
+      while (running.size > 0) await Promise.allSettled(running);
+      clearTimeout(drain);
+      for (let left = unrecorded.length; left > 0; left = unrecorded.length) {
+        record();
+        // A database that refuses: the attempts are made again after the next start.
+        if (unrecorded.length >= left) break;
+      }
+      clearTimeout(recordTimer);
+    },
+
+    /** Resolves once nothing is on its way and nothing is due. */
+    async settled(): Promise<void> {
+      for (;;) {
+        const isBusy = isPumpAsked || lanes.inFlight() > 0 || unrecorded.length > 0;
+        if (!isBusy || !isRunning) return;
+        await Bun.sleep(2);
+      }
+    },
+
+    metrics(): DelivererMetrics {
+      const { pending, paused, oldestPendingAt } = countDeliveries(database);
+      const ageMs = oldestPendingAt === null ? 0 : Math.max(0, clock.now() - oldestPendingAt);
+      return {
+        ...counts,
+        inFlight: lanes.inFlight(),
+        pending,
+        paused,
+        oldestUndeliveredSeconds: ageMs / 1000,
+      };
+    },
+  };
+}
+
+/** The endpoints in turn: those after the one served last come first. */
+function inTurn(endpoints: readonly WaitingEndpoint[], lastServed: string): WaitingEndpoint[] {
+  return [
+    ...endpoints.filter(({ endpointId }) => endpointId > lastServed),
+    ...endpoints.filter(({ endpointId }) => endpointId <= lastServed),
+  ];
+}

@@ -1,0 +1,228 @@
+import { X509Certificate } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { getCACertificates } from "node:tls";
+import type { Config } from "../config/schema.ts";
+import { AppError } from "../domain/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { type AddressRules, addressRules, checkEndpointUrl, hostOf, refusalOf } from "./webhook-addresses.ts";
+import { describeFailure, describeStatus, retryAfterMs } from "./webhook-failures.ts";
+import { signatureHeader } from "./webhook-signature.ts";
+
+/** Of an answer's body so much is read, and dropped; the connection is closed at the next byte. */
+export const MAX_ANSWER_BYTES = 64 * 1024;
+
+/** Every address of a host name, in the system's order of preference. */
+export type Resolve = (hostName: string) => Promise<string[]>;
+
+export type Message = {
+  eventId: string;
+  url: string;
+  /** The current secret first, a previous one that is still valid after it. */
+  secrets: readonly string[];
+  body: string;
+  /** Attempts already made: the next of several addresses gets its turn. */
+  attempts: number;
+};
+
+/** One sending and how it ended. */
+export type AttemptOutcome = {
+  /** By the injected clock. */
+  startedAtMs: number;
+  durationMs: number;
+  /** HTTP status; null when no answer began. */
+  status: number | null;
+  /** Null: the receiver has the event. */
+  error: string | null;
+  /** The receiver answered 410. */
+  isGone: boolean;
+  /** Milliseconds the receiver asks to be left alone; 0: it does not. */
+  retryAfterMs: number;
+  /** The address that was called, when one passed the check. */
+  address: string | null;
+};
+
+export type WebhookSenderDeps = { config: Config; clock: Clock; resolve?: Resolve };
+export type WebhookSender = ReturnType<typeof createWebhookSender>;
+
+const resolveBySystem: Resolve = async (hostName) =>
+  (await lookup(hostName, { all: true, verbatim: true })).map(({ address }) => address);
+
+/**
+ * Sends events (decisions.md section 10). Each call is one attempt: the host name is resolved, every address
+ * it has is checked, and the connection goes to one of exactly these, under the name's certificate. No proxy,
+ * no redirect, no shared connection; the time limit covers all of it down to the last byte of the answer.
+ *
+ * @throws Error when `webhooks.ca_file` or `webhooks.allowed_networks` cannot be used
+ */
+export function createWebhookSender({ config, clock, resolve = resolveBySystem }: WebhookSenderDeps) {
+  const rules = addressRules(config.webhooks);
+  const ownAuthorities = readAuthorities(config.webhooks.ca_file);
+  const limitMs = config.webhooks.timeout_seconds * 1000;
+  let authorities: string[] | undefined;
+
+  const post = async (message: Message, attempt: AttemptOutcome, signal: AbortSignal) => {
+    const url = checkEndpointUrl(message.url, rules);
+    const address = await pickAddress(url, message.attempts, rules, resolve, signal);
+    attempt.address = address;
+    authorities ??= [
+      ...new Set([...getCACertificates("default"), ...getCACertificates("system"), ...ownAuthorities]),
+    ];
+    const response = await fetch(pinned(url, address), {
+      method: "POST",
+      headers: headersOf(message, url, Math.floor(attempt.startedAtMs / 1000)),
+      body: message.body,
+      redirect: "manual",
+      keepalive: false,
+      proxy: false,
+      decompress: false,
+      signal,
+      tls: {
+        rejectUnauthorized: true,
+        ca: authorities,
+        // RFC 6066 section 3: an address is no server name; its certificate is checked against the address.
+        ...(isIP(hostOf(url)) === 0 ? { serverName: hostOf(url) } : {}),
+      },
+    });
+    attempt.status = response.status;
+    attempt.retryAfterMs = retryAfterMs(response.headers.get("retry-after"), clock.now());
+    await dropBody(response);
+  };
+
+  return {
+    rules,
+
+    /**
+     * Makes one attempt; every failure is an outcome.
+     *
+     * @returns undefined when `stop` ended the attempt, whose outcome then nobody knows
+     */
+    async send(message: Message, stop?: AbortSignal): Promise<AttemptOutcome | undefined> {
+      const attempt: AttemptOutcome = {
+        startedAtMs: clock.now(),
+        durationMs: 0,
+        status: null,
+        error: null,
+        isGone: false,
+        retryAfterMs: 0,
+        address: null,
+      };
+      const started = performance.now();
+      const ended = new AbortController();
+      const end = () => ended.abort();
+      const timer = setTimeout(end, limitMs);
+      stop?.addEventListener("abort", end, { once: true });
+      if (stop?.aborted) end();
+      try {
+        await post(message, attempt, ended.signal);
+      } catch (error) {
+        if (stop?.aborted) return undefined;
+        attempt.error = ended.signal.aborted ? describeTimeout(attempt, limitMs) : describe(error);
+      } finally {
+        clearTimeout(timer);
+        stop?.removeEventListener("abort", end);
+      }
+      attempt.durationMs = Math.round(performance.now() - started);
+      // A refusal says more than that its answer broke off; an acknowledgement has to arrive whole.
+      if (attempt.status !== null) attempt.error = describeStatus(attempt.status) ?? attempt.error;
+      attempt.isGone = attempt.status === 410;
+      return attempt;
+    },
+  };
+}
+
+function readAuthorities(path: string): string[] {
+  if (path === "") return [];
+  const refuse = (cause: unknown) =>
+    new Error(`webhooks.ca_file: ${path} cannot be used as a PEM file of certificates`, { cause });
+  try {
+    const found =
+      readFileSync(path, "utf8").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+    if (found.length === 0) throw new Error("no certificate in it");
+    return found.map((pem) => new X509Certificate(pem).toString());
+  } catch (error) {
+    throw refuse(error);
+  }
+}
+
+/** The address this attempt goes to, after every address of the host has been checked. */
+async function pickAddress(
+  url: URL,
+  attempts: number,
+  rules: AddressRules,
+  resolve: Resolve,
+  signal: AbortSignal,
+): Promise<string> {
+  const host = hostOf(url);
+  const addresses = isIP(host) === 0 ? await untilAborted(resolve(host), signal) : [host];
+  for (const address of addresses) {
+    const refusal = refusalOf(address, rules);
+    if (refusal) {
+      throw new AddressRefused(
+        `${refusal}, where events are not sent; webhooks.allowed_networks in the config can allow it`,
+      );
+    }
+  }
+  const address = addresses[attempts % addresses.length];
+  if (address === undefined) throw new AddressRefused("the host name has no address");
+  return address;
+}
+
+class AddressRefused extends Error {}
+
+function describe(error: unknown): string {
+  return error instanceof AddressRefused || error instanceof AppError
+    ? error.message
+    : describeFailure(error);
+}
+
+function describeTimeout(attempt: AttemptOutcome, limitMs: number): string {
+  const limit = `within ${limitMs / 1000} s`;
+  if (attempt.address === null) return `the host name was not resolved ${limit}`;
+  if (attempt.status === null) return `no answer ${limit}: answer first, then do the work`;
+  return `the answer was not complete ${limit}: answer first, then do the work`;
+}
+
+/** A resolver cannot be called off; its late answer is dropped. */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(new Error("aborted"));
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+function pinned(url: URL, address: string): string {
+  const host = isIP(address) === 6 ? `[${address}]` : address;
+  return `${url.protocol}//${host}${url.port === "" ? "" : `:${url.port}`}${url.pathname}${url.search}`;
+}
+
+function headersOf(message: Message, url: URL, timestampSeconds: number): Record<string, string> {
+  const { eventId: id, body, secrets } = message;
+  return {
+    host: url.host,
+    "content-type": "application/json",
+    accept: "*/*",
+    "user-agent": "Shruti-Webhooks/1",
+    "webhook-id": id,
+    "webhook-timestamp": String(timestampSeconds),
+    "webhook-signature": signatureHeader(secrets, { id, timestampSeconds, body }),
+  };
+}
+
+async function dropBody(response: Response): Promise<void> {
+  const reader = response.body?.getReader();
+  if (!reader) return;
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    bytes += value.byteLength;
+    if (bytes > MAX_ANSWER_BYTES) {
+      await reader.cancel();
+      return;
+    }
+  }
+}

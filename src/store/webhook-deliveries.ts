@@ -1,0 +1,247 @@
+import { and, count, desc, eq, lt, sql } from "drizzle-orm";
+import { encodeTime } from "ulid";
+import type { DeliveryState } from "../domain/webhook.ts";
+import { ID_PREFIXES } from "../lib/ids.ts";
+import type { Database, Store } from "./database.ts";
+import { deliveries, deliveryAttempts, events, webhookEndpoints } from "./schema.ts";
+import type { WebhookEndpointRow } from "./webhooks.ts";
+
+/** An endpoint that is not disabled and has pending deliveries. */
+export type WaitingEndpoint = { endpointId: string; firstAttemptAt: number };
+
+/**
+ * Endpoints with pending deliveries, each with the time of its next attempt. One step through the index
+ * `deliveries_due` for each endpoint, however long its backlog (a "loose index scan").
+ */
+export function waitingEndpoints({ sqlite }: Database): WaitingEndpoint[] {
+  return sqlite
+    .query<WaitingEndpoint, []>(
+      `WITH RECURSIVE waiting(id) AS (
+         SELECT min(endpoint_id) FROM deliveries WHERE state = 'pending'
+         UNION ALL
+         SELECT (SELECT min(endpoint_id) FROM deliveries WHERE state = 'pending' AND endpoint_id > waiting.id)
+           FROM waiting WHERE waiting.id IS NOT NULL
+       )
+       SELECT waiting.id AS endpointId,
+              (SELECT min(next_attempt_at) FROM deliveries WHERE state = 'pending' AND endpoint_id = waiting.id)
+                AS firstAttemptAt
+         FROM waiting JOIN webhook_endpoints AS e ON e.id = waiting.id AND e.disabled_at IS NULL`,
+    )
+    .all();
+}
+
+/** What an attempt needs of a delivery. */
+export type DueDelivery = { eventId: string; attempts: number; body: string };
+
+/** Deliveries of one endpoint whose time has come, the longest due first. */
+export function dueDeliveries(
+  { sqlite }: Database,
+  due: { endpointId: string; nowMs: number; limit: number },
+): DueDelivery[] {
+  return sqlite
+    .query<DueDelivery, [string, number, number]>(
+      `SELECT d.event_id AS eventId, d.attempts, e.body
+         FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
+        WHERE d.state = 'pending' AND d.endpoint_id = ? AND d.next_attempt_at <= ?
+        ORDER BY d.next_attempt_at, d.event_id LIMIT ?`,
+    )
+    .all(due.endpointId, due.nowMs, due.limit);
+}
+
+/** One attempt and what follows from it. */
+export type DeliveryOutcome = {
+  eventId: string;
+  endpointId: string;
+  startedAtMs: number;
+  durationMs: number;
+  status: number | null;
+  error: string | null;
+  state: DeliveryState;
+  /** Set while the state is `pending`. */
+  nextAttemptAt: number | null;
+  /** Disable the endpoint with this reason. */
+  disableReason: string | null;
+};
+
+/**
+ * Records attempts, inside the caller's transaction. A delivery that somebody else has ended or removed
+ * meanwhile keeps its state; only the attempt is noted. Raw statements: this is the hottest write of a drain.
+ *
+ * @returns ids of the endpoints that were disabled
+ */
+export function recordOutcomes(
+  { sqlite }: Database,
+  outcomes: readonly DeliveryOutcome[],
+  nowMs: number,
+): string[] {
+  const move = sqlite.query(
+    `UPDATE deliveries SET state = ?2, attempts = attempts + 1, next_attempt_at = ?3,
+            delivered_at = CASE ?2 WHEN 'delivered' THEN ?4 END, failed_at = CASE ?2 WHEN 'failed' THEN ?4 END
+      WHERE event_id = ?1 AND state = 'pending'`,
+  );
+  const note = sqlite.query(
+    `INSERT INTO delivery_attempts (event_id, started_at, duration_ms, status, error)
+     SELECT id, ?2, ?3, ?4, ?5 FROM events WHERE id = ?1`,
+  );
+  const disable = sqlite.query(
+    "UPDATE webhook_endpoints SET disabled_at = ?2, disabled_reason = ?3 WHERE id = ?1 AND disabled_at IS NULL",
+  );
+  const disabled: string[] = [];
+  for (const outcome of outcomes) {
+    const { eventId, startedAtMs, durationMs, status, error } = outcome;
+    move.run(eventId, outcome.state, outcome.nextAttemptAt, nowMs);
+    note.run(eventId, startedAtMs, durationMs, status, error);
+    if (outcome.disableReason === null) continue;
+    if (disable.run(outcome.endpointId, nowMs, outcome.disableReason).changes > 0)
+      disabled.push(outcome.endpointId);
+  }
+  return disabled;
+}
+
+export type DeliveryRow = typeof deliveries.$inferSelect & {
+  event: typeof events.$inferSelect;
+  endpoint: Pick<WebhookEndpointRow, "disabledAt" | "disabledReason" | "removedAt">;
+  lastAttempt: typeof deliveryAttempts.$inferSelect | undefined;
+};
+
+/** Deliveries, newest event first, each with its event and last attempt. */
+export function listDeliveries(
+  store: Store,
+  filter: { endpointId?: string; eventId?: string; state?: DeliveryState; limit: number; after?: string },
+): DeliveryRow[] {
+  const rows = store
+    .select({ delivery: deliveries, event: events, endpoint: webhookEndpoints })
+    .from(deliveries)
+    .innerJoin(events, eq(events.id, deliveries.eventId))
+    .innerJoin(webhookEndpoints, eq(webhookEndpoints.id, deliveries.endpointId))
+    .where(
+      and(
+        filter.endpointId ? eq(deliveries.endpointId, filter.endpointId) : undefined,
+        filter.eventId ? eq(deliveries.eventId, filter.eventId) : undefined,
+        filter.state ? eq(deliveries.state, filter.state) : undefined,
+        filter.after ? lt(deliveries.eventId, filter.after) : undefined,
+      ),
+    )
+    .orderBy(desc(deliveries.eventId))
+    .limit(filter.limit)
+    .all();
+  return rows.map(({ delivery, event, endpoint }) => ({
+    ...delivery,
+    event,
+    endpoint,
+    lastAttempt: store
+      .select()
+      .from(deliveryAttempts)
+      .where(eq(deliveryAttempts.eventId, delivery.eventId))
+      .orderBy(desc(deliveryAttempts.id))
+      .limit(1)
+      .get(),
+  }));
+}
+
+/** Every recorded attempt of an event, oldest first; at most a delivery's schedule times its redeliveries. */
+export function listAttempts(store: Store, eventId: string): (typeof deliveryAttempts.$inferSelect)[] {
+  return store
+    .select()
+    .from(deliveryAttempts)
+    .where(eq(deliveryAttempts.eventId, eventId))
+    .orderBy(deliveryAttempts.id)
+    .limit(1000)
+    .all();
+}
+
+/** Starts a delivery over, due at once and with the whole schedule before it. */
+export function restartDelivery(tx: Store, eventId: string, nowMs: number): void {
+  tx.update(deliveries)
+    .set({ state: "pending", attempts: 0, nextAttemptAt: nowMs, deliveredAt: null, failedAt: null })
+    .where(eq(deliveries.eventId, eventId))
+    .run();
+}
+
+/** Starts every failed delivery of an endpoint over. Returns how many. */
+export function restartFailedDeliveries(tx: Store, endpointId: string, nowMs: number): number {
+  return tx
+    .update(deliveries)
+    .set({ state: "pending", attempts: 0, nextAttemptAt: nowMs, failedAt: null })
+    .where(and(eq(deliveries.endpointId, endpointId), eq(deliveries.state, "failed")))
+    .returning({ eventId: deliveries.eventId })
+    .all().length;
+}
+
+/** Makes what waits at an endpoint due at once. */
+export function hastenDeliveries(tx: Store, endpointId: string, nowMs: number): void {
+  tx.update(deliveries)
+    .set({ nextAttemptAt: nowMs })
+    .where(and(eq(deliveries.endpointId, endpointId), eq(deliveries.state, "pending")))
+    .run();
+}
+
+/** Ends what waits at an endpoint that is being removed. */
+export function failPendingDeliveries(tx: Store, endpointId: string, nowMs: number): void {
+  tx.update(deliveries)
+    .set({ state: "failed", nextAttemptAt: null, failedAt: nowMs })
+    .where(and(eq(deliveries.endpointId, endpointId), eq(deliveries.state, "pending")))
+    .run();
+}
+
+export type DeliveryCounts = {
+  /** Pending at endpoints that are not disabled. */
+  pending: number;
+  /** Pending until somebody enables their endpoint. */
+  paused: number;
+  /** When the oldest of `pending` was made; null where there is none. */
+  oldestPendingAt: number | null;
+};
+
+/** The state of the outbox; reads each pending delivery once, out of an index. */
+export function countDeliveries({ sqlite }: Database): DeliveryCounts {
+  const row = sqlite
+    .query<{ pending: number; paused: number; oldest: string | null }, []>(
+      `SELECT count(*) FILTER (WHERE e.disabled_at IS NULL) AS pending,
+              count(*) FILTER (WHERE e.disabled_at IS NOT NULL) AS paused,
+              min(CASE WHEN e.disabled_at IS NULL THEN d.event_id END) AS oldest
+         FROM deliveries AS d INDEXED BY deliveries_due JOIN webhook_endpoints AS e ON e.id = d.endpoint_id
+        WHERE d.state = 'pending'`,
+    )
+    .get();
+  const oldest = row?.oldest
+    ? sqlite
+        .query<{ createdAt: number }, [string]>("SELECT created_at AS createdAt FROM events WHERE id = ?")
+        .get(row.oldest)
+    : undefined;
+  return { pending: row?.pending ?? 0, paused: row?.paused ?? 0, oldestPendingAt: oldest?.createdAt ?? null };
+}
+
+/** Pending and failed deliveries of one endpoint. */
+export function countOfEndpoint(store: Store, endpointId: string): { pending: number; failed: number } {
+  const rows = store
+    .select({ state: deliveries.state, count: count() })
+    .from(deliveries)
+    .where(eq(deliveries.endpointId, endpointId))
+    .groupBy(deliveries.state)
+    .all();
+  const of = (state: DeliveryState) => rows.find((row) => row.state === state)?.count ?? 0;
+  return { pending: of("pending"), failed: of("failed") };
+}
+
+/**
+ * Removes events, with deliveries and attempts, that were made and finished before a time, and those as old
+ * that still wait for a disabled endpoint. One batch; call again while it returns `limit`.
+ *
+ * @returns how many events were removed
+ */
+export function removeOldDeliveries(store: Store, beforeMs: number, limit = 500): number {
+  // Identifiers begin with their time, so the oldest events are one range of the primary key.
+  const newestId = `${ID_PREFIXES.event}_${encodeTime(Math.max(beforeMs, 0), 10)}`;
+  return store
+    .delete(events)
+    .where(
+      sql`${events.id} IN (
+        SELECT d.event_id FROM ${deliveries} AS d JOIN ${webhookEndpoints} AS e ON e.id = d.endpoint_id
+         WHERE d.event_id < ${newestId}
+           AND (coalesce(d.delivered_at, d.failed_at) < ${beforeMs} OR (d.state = 'pending' AND e.disabled_at IS NOT NULL))
+         LIMIT ${limit})`,
+    )
+    .returning({ id: events.id })
+    .all().length;
+}
