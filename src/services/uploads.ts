@@ -20,7 +20,7 @@ import {
   type UploadRow,
 } from "../store/uploads.ts";
 import { requireOwned, type Scope } from "./ownership.ts";
-import { inBackground, type UploadContext, type UploadDeps, type VerifiedAudio } from "./upload-context.ts";
+import type { UploadContext, UploadDeps, VerifiedAudio } from "./upload-context.ts";
 import { createDigestBook } from "./upload-digests.ts";
 import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
 import { createUploadLocks } from "./upload-locks.ts";

@@ -1,0 +1,130 @@
+import { describe, expect, test } from "bun:test";
+import { createSlots, type Slot, type SlotRequest } from "./slots.ts";
+import { createTurns } from "./turns.ts";
+
+const never = new AbortController().signal;
+const request = (
+  organizationId: string,
+  transcriptionId: string,
+  values: Partial<SlotRequest> = {},
+): SlotRequest => ({
+  isSynchronous: false,
+  organizationId,
+  weight: 1,
+  transcriptionId,
+  position: 0,
+  costMs: 30_000,
+  ...values,
+});
+const open = (workers: number, synchronousWorkers = 0) =>
+  createSlots({ workers, synchronousWorkers, threadsPerWorker: undefined, cores: 4 });
+
+/** Asks for many places at once and tells in which order they were given, each released at once. */
+async function orderOf(slots: ReturnType<typeof open>, requests: SlotRequest[]): Promise<string[]> {
+  const order: string[] = [];
+  const blocker = await slots.acquire(request("first", "t0"), never);
+  const all = requests.map(async (wanted) => {
+    const slot = await slots.acquire(wanted, never);
+    order.push(`${wanted.organizationId}${wanted.transcriptionId}.${wanted.position}`);
+    slot.release();
+  });
+  blocker.release();
+  await Promise.all(all);
+  return order;
+}
+
+describe("slots", () => {
+  test("organizations take turns, the oldest transcription of each first, chunks in order", async () => {
+    const order = await orderOf(open(1), [
+      request("a", "2"),
+      request("a", "1", { position: 1 }),
+      request("a", "1", { position: 0 }),
+      request("b", "3"),
+    ]);
+    expect(order).toEqual(["a1.0", "b3.0", "a1.1", "a2.0"]);
+  });
+
+  test("one waiting beside a thousand is next", async () => {
+    const many = Array.from({ length: 1000 }, (_, i) => request("a", String(i).padStart(4, "0")));
+    const order = await orderOf(open(1), [...many, request("b", "9999")]);
+    expect(order.indexOf("b9999.0")).toBeLessThanOrEqual(1);
+  });
+
+  test("a weight of three gets three turns of four", async () => {
+    const wanted = Array.from({ length: 40 }, (_, i) => [
+      request("a", String(i).padStart(2, "0"), { weight: 3 }),
+      request("b", String(i).padStart(2, "0")),
+    ]).flat();
+    const order = (await orderOf(open(1), wanted)).slice(0, 40);
+    expect(order.filter((name) => name.startsWith("a")).length).toBeWithin(29, 32);
+  });
+
+  test("synchronous work goes first and has places that nobody else takes", async () => {
+    const slots = open(1, 1);
+    const held = await slots.acquire(request("a", "1"), never);
+    let isSecondIn = false;
+    const second = slots.acquire(request("a", "2"), never).then((slot) => {
+      isSecondIn = true;
+      return slot;
+    });
+    const synchronous = await slots.acquire(request("b", "3", { isSynchronous: true }), never);
+    expect(slots.status()).toMatchObject({ running: 2, runningSynchronous: 1, waiting: 1 });
+    expect(isSecondIn).toBe(false);
+    held.release();
+    (await second).release();
+    synchronous.release();
+    expect(slots.status()).toMatchObject({ running: 0, runningSynchronous: 0, waiting: 0 });
+  });
+
+  test("a waiter that is aborted leaves the queue; releasing twice frees once", async () => {
+    const slots = open(1);
+    const held = await slots.acquire(request("a", "1"), never);
+    const controller = new AbortController();
+    const aborted = slots.acquire(request("a", "2"), controller.signal);
+    controller.abort(new Error("enough"));
+    expect(aborted).rejects.toThrow("enough");
+    held.release();
+    held.release();
+    expect(slots.status()).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  test("few chunks share all cores, many get one each", async () => {
+    const slots = open(4);
+    const alone = await slots.acquire(request("a", "1"), never);
+    expect(alone.threads).toBe(4);
+    alone.release();
+    const blockers = await Promise.all([1, 2, 3, 4].map((n) => slots.acquire(request("a", `b${n}`), never)));
+    const later = [5, 6, 7, 8].map((n) => slots.acquire(request("a", `c${n}`), never));
+    for (const slot of blockers) slot.release();
+    const threads = (await Promise.all(later)).map((slot: Slot) => slot.threads);
+    expect(threads).toEqual([1, 1, 1, 1]);
+  });
+
+  test("nothing starts once paused", async () => {
+    const slots = open(1);
+    const held = await slots.acquire(request("a", "1"), never);
+    void slots.acquire(request("a", "2"), never);
+    slots.pause();
+    held.release();
+    expect(slots.status()).toMatchObject({ running: 0, waiting: 1 });
+  });
+});
+
+describe("turns", () => {
+  test("time spent idle earns no advantage", () => {
+    const turns = createTurns();
+    const both = [
+      { organizationId: "a", weight: 1 },
+      { organizationId: "b", weight: 1 },
+    ];
+    for (let i = 0; i < 100; i++)
+      turns.account(turns.next([{ organizationId: "a", weight: 1 }]) ?? "", 1, 10);
+    const seen: string[] = [];
+    for (let i = 0; i < 6; i++) {
+      const next = turns.next(both) ?? "";
+      seen.push(next);
+      turns.account(next, 1, 10);
+    }
+    expect(seen.filter((name) => name === "a").length).toBeGreaterThanOrEqual(2);
+  });
+});
