@@ -1,0 +1,98 @@
+/**
+ * The Unicode form of all text that leaves the program. It changes how a text is encoded, never what it says:
+ * Unicode NFC, and what NFC does not do for the scripts of India (The Unicode Standard 16.0, chapter 12, and its
+ * "Do Not Emit" data file).
+ */
+
+/** Byte order marks, zero-width spaces, directions, soft hyphens, replacement and control characters. */
+const INVISIBLE = /[\u00AD\u200B\u200E\u200F\u202A-\u202E\u2060-\u2069\uFEFF\uFFFD]|(?![\t\n\r])\p{Cc}/gu;
+const ARABIC_PRESENTATION_FORMS = /[\uFB50-\uFDFF\uFE70-\uFEFC]+/gu;
+const TATWEEL = /\u0640/gu;
+
+const NUKTAS = "\u093C\u09BC\u0A3C\u0ABC\u0B3C\u0C3C\u0CBC";
+/** Dependent vowels and the marks of nasalisation and aspiration, without nuktas and viramas. */
+const VOWEL_SIGNS =
+  "\u0900-\u0903\u093A\u093B\u093E-\u094C\u0955-\u0957\u0981-\u0983\u09BE-\u09CC\u0A01-\u0A03\u0A3E-\u0A4C" +
+  "\u0A70\u0A71\u0A81-\u0A83\u0ABE-\u0ACC\u0B01-\u0B03\u0B3E-\u0B4C\u0B82\u0BBE-\u0BCC\u0C00-\u0C04\u0C3E-\u0C4C" +
+  "\u0C81-\u0C83\u0CBE-\u0CCC\u0D00-\u0D03\u0D3E-\u0D4C";
+const VIRAMAS = "\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D4D";
+
+const NUKTA_BEHIND_VOWEL = new RegExp(`([${VOWEL_SIGNS}]+)([${NUKTAS}])`, "gu");
+const DOUBLED_MARK = new RegExp(`([${VOWEL_SIGNS}${NUKTAS}${VIRAMAS}])\\1+`, "gu");
+/** Joiners mean something after a virama, and the non-joiner between Arabic letters; elsewhere they are rests. */
+const IDLE_JOINER = new RegExp(
+  `(?<![${VIRAMAS}])\\u200D(?!\\u09CD)|\\u200D(?![\\p{L}\\u09CD])|` +
+    `(?<![${VIRAMAS}]|\\p{Script=Arabic})\\u200C|\\u200C(?!\\p{L})`,
+  "gu",
+);
+
+/** Spellings that look like another and are not canonically equal to it: what is found → what is meant. */
+const LOOKALIKES: readonly (readonly [string, string])[] = [
+  // Independent vowels put together from parts.
+  ["\u0905\u200D\u0945", "\u0972"],
+  ["\u0905\u0945", "\u0972"],
+  ["\u0905\u093E", "\u0906"],
+  ["\u0905\u0949", "\u0911"],
+  ["\u0905\u094B", "\u0913"],
+  ["\u0905\u094C", "\u0914"],
+  ["\u0906\u0945", "\u0911"],
+  ["\u0906\u0947", "\u0913"],
+  ["\u0906\u0948", "\u0914"],
+  ["\u090F\u0945", "\u090D"],
+  ["\u090F\u0947", "\u0910"],
+  ["\u0985\u09BE", "\u0986"],
+  ["\u0A05\u0A3E", "\u0A06"],
+  ["\u0A05\u0A48", "\u0A10"],
+  ["\u0A05\u0A4C", "\u0A14"],
+  ["\u0A85\u0ABE", "\u0A86"],
+  ["\u0A85\u0AC7", "\u0A8F"],
+  ["\u0A85\u0AC8", "\u0A90"],
+  ["\u0A85\u0ACB", "\u0A93"],
+  ["\u0A85\u0ACC", "\u0A94"],
+  ["\u0B05\u0B3E", "\u0B06"],
+  // Letters that once were spelled with a joiner: Bengali khanda ta and the Malayalam chillus.
+  ["\u09A4\u09CD\u200D", "\u09CE"],
+  ["\u0D23\u0D4D\u200D", "\u0D7A"],
+  ["\u0D28\u0D4D\u200D", "\u0D7B"],
+  ["\u0D30\u0D4D\u200D", "\u0D7C"],
+  ["\u0D32\u0D4D\u200D", "\u0D7D"],
+  ["\u0D33\u0D4D\u200D", "\u0D7E"],
+  ["\u0D15\u0D4D\u200D", "\u0D7F"],
+];
+const LOOKALIKE = new RegExp(
+  LOOKALIKES.map(([found]) => found)
+    .toSorted((a, b) => b.length - a.length)
+    .join("|"),
+  "gu",
+);
+const MEANT = new Map(LOOKALIKES);
+
+/** Arabic letters where Urdu and Kashmiri have their own that look the same. */
+const URDU_LETTERS = new Map([
+  ["\u0643", "\u06A9"],
+  ["\u0647", "\u06C1"],
+  ["\u0649", "\u06CC"],
+  ["\u064A", "\u06CC"],
+]);
+const URDU_LIKE = new Set(["ur", "ks"]);
+
+/**
+ * @param text any text
+ * @param language ISO code; matters for languages in Arabic script, whose letters differ by language
+ * @returns the text in NFC, without invisible rests, white space collapsed to single blanks and trimmed
+ */
+export function normalizeText(text: string, language: string): string {
+  let clean = text
+    .replace(INVISIBLE, "")
+    .replace(ARABIC_PRESENTATION_FORMS, (letters) => letters.normalize("NFKC"))
+    .replace(TATWEEL, "")
+    .normalize("NFC")
+    .replace(NUKTA_BEHIND_VOWEL, "$2$1")
+    .replace(DOUBLED_MARK, "$1")
+    .replace(LOOKALIKE, (found) => MEANT.get(found) ?? found)
+    .replace(IDLE_JOINER, "");
+  if (URDU_LIKE.has(language)) {
+    clean = clean.replace(/[\u0643\u0647\u0649\u064A]/gu, (letter) => URDU_LETTERS.get(letter) ?? letter);
+  }
+  return clean.replace(/\s+/gu, " ").trim().normalize("NFC");
+}

@@ -1,0 +1,197 @@
+import { describe, expect, test } from "bun:test";
+import { LANGUAGES } from "../domain/languages.ts";
+import { MODES, type Mode } from "../domain/transcription.ts";
+import { normalizeText } from "./unicode.ts";
+import { applyWording, hasForeignScript, promptFor, suppressPattern } from "./wording.ts";
+
+type Pair = { raw: string } & Record<Mode, string>;
+
+/** What the decoder writes, and what each mode makes of it. */
+const PAIRS: Record<string, Pair[]> = {
+  en: [
+    {
+      raw: " Um, I I was, uh, going to the the market.",
+      native: "I was, going to the market.",
+      codemix: "I was, going to the market.",
+      verbatim: "Um, I I was, uh, going to the the market.",
+    },
+    {
+      raw: "w-w-what is y- your number , please ?? [Music]",
+      native: "what is your number, please?",
+      codemix: "what is your number, please?",
+      verbatim: "w-w-what is y- your number , please ?? [Music]",
+    },
+    {
+      raw: "uh we re-read the e-email in the ER, hmm.",
+      native: "we re-read the e-email in the ER.",
+      codemix: "we re-read the e-email in the ER.",
+      verbatim: "uh we re-read the e-email in the ER, hmm.",
+    },
+    {
+      raw: "four four four five, no no no",
+      native: "four four four five, no no no",
+      codemix: "four four four five, no no no",
+      verbatim: "four four four five, no no no",
+    },
+    { raw: "Umm... (coughs) um, ♪", native: "", codemix: "", verbatim: "Umm... (coughs) um, ♪" },
+  ],
+  hi: [
+    {
+      raw: " उम्म, मेरा ऑर्डर नंबर  पाँच चार है |",
+      native: "मेरा ऑर्डर नंबर पाँच चार है।",
+      codemix: "मेरा order number पाँच चार है।",
+      verbatim: "उम्म, मेरा ऑर्डर नंबर पाँच चार है |",
+    },
+    {
+      raw: "मैं मैं कु-कुछ धीरे-धीरे बार बार बोल रहा हूँ ।",
+      native: "मैं कुछ धीरे-धीरे बार बार बोल रहा हूँ।",
+      codemix: "मैं कुछ धीरे-धीरे बार बार बोल रहा हूँ।",
+      verbatim: "मैं मैं कु-कुछ धीरे-धीरे बार बार बोल रहा हूँ ।",
+    },
+    {
+      raw: "हम्म हम २५ रुपये देंगे,फोन करो।।",
+      native: "हम 25 रुपये देंगे, फोन करो॥",
+      codemix: "हम 25 रुपये देंगे, phone करो॥",
+      verbatim: "हम्म हम २५ रुपये देंगे,फोन करो।।",
+    },
+    {
+      // The nukta before and behind the vowel sign, and as one code point, is one spelling.
+      raw: "फ\u093Cोन फो\u093Cन \u095Eोन",
+      native: "फ़ोन फ़ोन फ़ोन",
+      codemix: "phone phone phone",
+      verbatim: "फ़ोन फ़ोन फ़ोन",
+    },
+  ],
+  ta: [
+    {
+      raw: "ம்ம், என் ஆர்டர் நம்பர் ௫ ஆகும் .",
+      native: "என் ஆர்டர் நம்பர் 5 ஆகும்.",
+      codemix: "என் order number 5 ஆகும்.",
+      verbatim: "ம்ம், என் ஆர்டர் நம்பர் ௫ ஆகும் .",
+    },
+    {
+      raw: "நான் நான் வ-வருகிறேன், அம்மா",
+      native: "நான் வருகிறேன், அம்மா",
+      codemix: "நான் வருகிறேன், அம்மா",
+      verbatim: "நான் நான் வ-வருகிறேன், அம்மா",
+    },
+    {
+      raw: "ஆர்டரை cancel செய்",
+      native: "ஆர்டரை cancel செய்",
+      codemix: "ஆர்டரை cancel செய்",
+      verbatim: "ஆர்டரை cancel செய்",
+    },
+  ],
+  bn: [
+    {
+      raw: "উম্ম, আমার অর্ডার নম্বর ৪২ |",
+      native: "আমার অর্ডার নম্বর 42।",
+      codemix: "আমার order number 42।",
+      verbatim: "উম্ম, আমার অর্ডার নম্বর ৪২ |",
+    },
+    {
+      raw: "আমি আমি যা-যাচ্ছি, হঠাত্\u200D আস্তে আস্তে",
+      native: "আমি যাচ্ছি, হঠাৎ আস্তে আস্তে",
+      codemix: "আমি যাচ্ছি, হঠাৎ আস্তে আস্তে",
+      verbatim: "আমি আমি যা-যাচ্ছি, হঠাৎ আস্তে আস্তে",
+    },
+  ],
+  ml: [
+    {
+      raw: "ഹ്മ്മ് എന്\u200D ഫോണ്\u200D, അമ്മ",
+      native: "എൻ ഫോൺ, അമ്മ",
+      codemix: "എൻ phone, അമ്മ",
+      verbatim: "ഹ്മ്മ് എൻ ഫോൺ, അമ്മ",
+    },
+  ],
+  ur: [
+    {
+      raw: "ہممم میرا فون نمبر ۵ ہے ۔",
+      native: "میرا فون نمبر 5 ہے۔",
+      codemix: "میرا phone number 5 ہے۔",
+      verbatim: "ہممم میرا فون نمبر ۵ ہے ۔",
+    },
+  ],
+};
+
+describe("applyWording", () => {
+  for (const [language, pairs] of Object.entries(PAIRS)) {
+    for (const pair of pairs) {
+      for (const mode of MODES) {
+        test(`${language} ${mode}: ${pair.raw}`, () => {
+          const expected = pair[mode].normalize("NFC");
+          expect(applyWording(pair.raw, { language, mode })).toBe(expected);
+          expect(applyWording(expected, { language, mode })).toBe(expected);
+        });
+      }
+    }
+  }
+
+  test("the word for unknown speech is never shown", () => {
+    const options = { language: "en", mode: "verbatim", unknownToken: "…" } as const;
+    expect(applyWording("turn on … the fan …", options)).toBe("turn on the fan");
+  });
+});
+
+describe("normalizeText", () => {
+  test("joiners stay where they mean something and go elsewhere", () => {
+    expect(normalizeText("क्\u200Dष क्\u200Cष", "hi")).toBe("क्\u200Dष क्\u200Cष");
+    expect(normalizeText("\u200Dक\u200D मक\u200Cान\u200C", "hi")).toBe("क मकान");
+    expect(normalizeText("র\u200D্যাম", "bn")).toBe("র\u200D্যাম");
+  });
+
+  test("vowels put together from parts, doubled marks, invisible rests", () => {
+    expect(normalizeText("अाज\uFEFF कीी\u200B  कॆॆ\u00A0अॉ", "hi")).toBe("आज की कॆ ऑ");
+    expect(normalizeText("அ\u0BC6\u0BBE கொ", "ta")).toBe("அ\u0BCA கொ");
+  });
+
+  test("Arabic letters become those of Urdu, and stay in Sindhi", () => {
+    expect(normalizeText("كتاب هي ﻛﺘﺎب", "ur")).toBe("کتاب ہی کتاب");
+    expect(normalizeText("هي", "sd")).toBe("هي");
+  });
+});
+
+describe("suppressPattern", () => {
+  const isSuppressed = (token: string, language: string, mode: Mode) =>
+    new RegExp(`^(?:${suppressPattern(language, mode)})$`, "u").test(token);
+
+  test("native keeps its own script only, codemix adds Latin, verbatim excludes digits", () => {
+    const tokens = [" order", " ऑर्डर", "ி", "है।", " 25", "२", "?", "\uFFFD", "\n", "и", "é", "़"];
+    const suppressed = (mode: Mode) => tokens.filter((token) => isSuppressed(token, "hi", mode));
+    expect(suppressed("native")).toEqual([" order", "ி", "и", "é"]);
+    expect(suppressed("codemix")).toEqual(["ி", "и"]);
+    expect(suppressed("verbatim")).toEqual(["ி", " 25", "२", "и"]);
+    expect(isSuppressed(" मेरा", "en", "native")).toBe(true);
+    expect(isSuppressed(" order", "en", "native")).toBe(false);
+  });
+
+  test("every language writes its own name in every mode", () => {
+    for (const { code, nativeName } of LANGUAGES) {
+      for (const mode of MODES) {
+        expect(isSuppressed(nativeName, code, mode)).toBe(false);
+        expect(applyWording(nativeName, { language: code, mode })).toBe(nativeName.normalize("NFC"));
+      }
+    }
+    expect(suppressPattern("xx", "native")).toBeUndefined();
+  });
+});
+
+test("a foreign script is seen, digits and punctuation are not one", () => {
+  expect(hasForeignScript("मेरा order है", "hi", "native")).toBe(true);
+  expect(hasForeignScript("मेरा order है", "hi", "codemix")).toBe(false);
+  expect(hasForeignScript("میرا", "hi", "codemix")).toBe(true);
+  expect(hasForeignScript("मेरा 25, ठीक है।", "hi", "native")).toBe(false);
+  expect(hasForeignScript("किताब", "ks", "native")).toBe(false);
+});
+
+test("a prompt is for codemix alone, and mixes scripts", () => {
+  expect(promptFor("hi", "native")).toBeUndefined();
+  expect(promptFor("en", "codemix")).toBeUndefined();
+  for (const language of ["hi", "ta", "bn"]) {
+    const prompt = promptFor(language, "codemix") ?? "";
+    expect(prompt).toMatch(/[a-z]{4}/);
+    expect(hasForeignScript(prompt, language, "native")).toBe(true);
+    expect(hasForeignScript(prompt, language, "codemix")).toBe(false);
+    expect(applyWording(prompt, { language, mode: "codemix" })).toBe(prompt.normalize("NFC"));
+  }
+});

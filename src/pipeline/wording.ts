@@ -1,0 +1,238 @@
+import { type Language, languageOf, type Script } from "../domain/languages.ts";
+import type { Mode } from "../domain/transcription.ts";
+import { normalizeText } from "./unicode.ts";
+import { type LanguageWording, wordingOf } from "./wording-tables.ts";
+
+/**
+ * The stage that makes a mode of a decoder's text. What a mode means is realised twice: in decoding, by the letters
+ * that are suppressed and the prompt, and here, on the text.
+ *
+ * | mode     | letters                          | text                                                              |
+ * |----------|----------------------------------|-------------------------------------------------------------------|
+ * | native   | the language's own scripts       | cleaned: no hesitations, no stutters, punctuation, digits 0 to 9  |
+ * | codemix  | own scripts and Latin            | cleaned, and English words of the lexicon back in Latin letters   |
+ * | verbatim | own scripts and Latin, no digits | as it was said: Unicode form and white space only                 |
+ */
+export type WordingOptions = {
+  language: string;
+  mode: Mode;
+  /** The model's word for speech it does not know; never shown. */
+  unknownToken?: string;
+};
+
+/**
+ * One segment's text in the wording of a mode. Idempotent. The text may come out empty, when it was nothing but a
+ * hesitation.
+ *
+ * Digits policy: in native and codemix, digits of Indian scripts become 0 to 9, the international form of Indian
+ * numerals that article 343 of the Constitution prescribes; whether a number is written in digits or words is left as
+ * it was decoded. In verbatim, digits are kept from being decoded at all, so that numbers come as the words spoken.
+ */
+export function applyWording(text: string, options: WordingOptions): string {
+  const { language, mode, unknownToken } = options;
+  const known = unknownToken ? text.replaceAll(unknownToken, " ") : text;
+  const unicode = normalizeText(known, language);
+  if (mode === "verbatim") return unicode;
+  const table = tableOf(language);
+  let clean = unicode.replace(ANNOTATION, " ");
+  clean = dropFillers(clean, table.filler);
+  clean = dropStutters(clean, table.neverDoubled);
+  clean = cleanPunctuation(clean, table.hasDanda).replace(INDIAN_DIGIT, toAsciiDigit);
+  if (mode === "codemix") clean = restoreLoanWords(clean, table.loanWords);
+  return clean;
+}
+
+/** What decoders write about sounds: [Music], (laughs), *coughs*, ♪. Nobody says brackets. */
+const ANNOTATION = /\[[^[\]]{0,60}\]|\([^()]{0,60}\)|\*[^*]{1,60}\*|[♪♫♬♩]+/gu;
+const WORD_EDGES = /^([^\p{L}\p{M}\p{N}]*)(.*?)([^\p{L}\p{M}\p{N}\u200C\u200D]*)$/su;
+
+type Table = {
+  filler: RegExp;
+  neverDoubled: ReadonlySet<string>;
+  loanWords: ReadonlyMap<string, string>;
+  hasDanda: boolean;
+};
+const tables = new Map<string, Table>();
+const DANDA_SCRIPTS: readonly Script[] = ["Devanagari", "Bengali", "Gurmukhi", "Oriya"];
+
+function tableOf(code: string): Table {
+  let table = tables.get(code);
+  if (!table) {
+    const scripts = scriptsOf(code);
+    table = compile(wordingOf(code, scripts), code, scripts);
+    // Codes come from manifests, which an admin writes: there are few.
+    tables.set(code, table);
+  }
+  return table;
+}
+
+function compile(wording: LanguageWording, code: string, scripts: readonly Script[]): Table {
+  return {
+    filler: new RegExp(`^(?:${wording.fillers})$`, "u"),
+    neverDoubled: new Set((wording.neverDoubled ?? []).map((word) => normalizeText(word, code))),
+    loanWords: new Map(
+      Object.entries(wording.loanWords ?? {}).map(([spelled, english]) => [
+        normalizeText(spelled, code),
+        english,
+      ]),
+    ),
+    hasDanda: scripts.some((script) => DANDA_SCRIPTS.includes(script)),
+  };
+}
+
+function scriptsOf(code: string): Language["scripts"] {
+  return languageOf(code)?.scripts ?? ["Latin"];
+}
+
+/** Words with their punctuation, apart from it. */
+function splitWord(word: string): { before: string; core: string; after: string } {
+  const [, before = "", core = "", after = ""] = WORD_EDGES.exec(word) ?? [];
+  return { before, core, after };
+}
+
+const SENTENCE_END = /[.?!।॥۔]/u;
+
+/**
+ * Takes hesitations out. The end of a sentence that hung on one goes to the word before it, and a first word takes
+ * over the capital letter. "ER" in capitals is a word.
+ */
+function dropFillers(text: string, filler: RegExp): string {
+  const kept: string[] = [];
+  let wantsCapital = false;
+  for (const word of text.split(" ")) {
+    const { before, core, after } = splitWord(word);
+    const isShout = core.length > 1 && core !== core.toLowerCase() && core === core.toUpperCase();
+    if (core === "" || isShout || !filler.test(core.toLowerCase())) {
+      kept.push(wantsCapital ? capitalize(word) : word);
+      wantsCapital = false;
+      continue;
+    }
+    const previous = kept.at(-1);
+    if (previous !== undefined && SENTENCE_END.test(after)) {
+      kept[kept.length - 1] = /[.?!।॥۔]$/u.test(previous)
+        ? previous
+        : previous.replace(/[,;:]$/u, "") + after;
+    }
+    wantsCapital ||= core !== core.toLowerCase();
+    if (before !== "" && !/^[-–—,.…]+$/u.test(before)) kept.push(before);
+  }
+  return kept.join(" ");
+}
+
+function capitalize(word: string): string {
+  return word.replace(/\p{Ll}/u, (letter) => letter.toUpperCase());
+}
+
+/** "w-what", "कु-कुछ", "wh- what": one or more beginnings of the word that follows, cut off by a hyphen. */
+const FALSE_START = /(?<![\p{L}\p{M}\p{N}])((?:[\p{L}][\p{L}\p{M}]{0,5}[-–—]+ ?)+)(?=([\p{L}\p{M}]+))/gu;
+/** Prefixes of one letter that make words. */
+const HYPHENATED = /^(?:e-|t-tests?$|x-)/iu;
+
+/**
+ * Takes stutters out: beginnings of a word before the word itself, and doubled function words. Whole words said twice
+ * stay, for many languages of India double words on purpose ("धीरे-धीरे", "बार बार"), and so do compounds as "re-read".
+ */
+function dropStutters(text: string, neverDoubled: ReadonlySet<string>): string {
+  const started = text.replace(FALSE_START, (starts: string, _: string, word: string) => {
+    const parts = starts.split(/[-–—]+ ?/u).filter((part) => part !== "");
+    const whole = word.toLowerCase();
+    const isBeginning = parts.every(
+      (part) => whole.startsWith(part.toLowerCase()) && part.length < word.length,
+    );
+    const isSpaced = starts.includes(" ");
+    const isLatinPrefix = !isSpaced && parts.length === 1 && /^\p{Script=Latin}{2,}$/u.test(parts[0] ?? "");
+    if (!isBeginning || isLatinPrefix || (!isSpaced && HYPHENATED.test(`${parts.join("-")}-${word}`)))
+      return starts;
+    return "";
+  });
+  const kept: string[] = [];
+  let previous = "";
+  for (const word of started.split(" ")) {
+    const { before, core } = splitWord(word);
+    const key = core.toLowerCase();
+    if (before === "" && key === previous && neverDoubled.has(key)) kept.pop();
+    kept.push(word);
+    previous = /[.?!।॥۔]$/u.test(word) ? "" : key;
+  }
+  return kept.join(" ");
+}
+
+/** Blanks around punctuation, rests of removed words, and dandas that were typed as bars. */
+function cleanPunctuation(text: string, hasDanda: boolean): string {
+  const withDandas = hasDanda
+    ? text.replace(/\s*(?:\|\||।\s*।)/gu, "॥").replace(/\s*\|(?=\s|$)/gu, "।")
+    : text;
+  return withDandas
+    .replace(/\s+/gu, " ")
+    .replace(/\s+([,.;:?!।॥،؛؟۔%])/gu, "$1")
+    .replace(/([,;:،؛])[,;:،؛]+/gu, "$1")
+    .replace(/[,;:،؛]+([.?!।॥۔؟])/gu, "$1")
+    .replace(/([?!।۔؟])\1+/gu, "$1")
+    .replace(/([,;?!।॥،؛؟۔])(?=[\p{L}\p{M}])/gu, "$1 ")
+    .replace(/^[\s,.;:?!।॥،؛؟۔…–—-]+(?=[\s\p{L}\p{N}"“‘'(₹$]|$)/u, "")
+    .trim();
+}
+
+/** Decimal digits of the scripts of India, each block in order from its zero. */
+const DIGIT_ZEROS = [
+  0x0660, 0x06f0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x1c50, 0xabf0,
+];
+const INDIAN_DIGIT = /(?![0-9])\p{Nd}/gu;
+
+function toAsciiDigit(digit: string): string {
+  const code = digit.codePointAt(0) ?? 0;
+  const zero = DIGIT_ZEROS.find((first) => code >= first && code < first + 10);
+  return zero === undefined ? digit : String(code - zero);
+}
+
+function restoreLoanWords(text: string, loanWords: ReadonlyMap<string, string>): string {
+  if (loanWords.size === 0) return text;
+  return text
+    .split(" ")
+    .map((word) => {
+      const { before, core, after } = splitWord(word);
+      const english = loanWords.get(core);
+      return english === undefined ? word : before + english + after;
+    })
+    .join(" ");
+}
+
+/** Scripts whose letters a mode may contain. */
+function allowedScripts(language: string, mode: Mode): readonly Script[] {
+  const own = scriptsOf(language);
+  return mode === "native" || own.includes("Latin") ? own : [...own, "Latin"];
+}
+
+function foreignLetter(language: string, mode: Mode): string {
+  const classes = allowedScripts(language, mode).map((script) => `\\p{Script=${script}}`);
+  return `(?![${classes.join("")}\\p{Script=Inherited}\\p{Script=Common}])[\\p{L}\\p{M}]`;
+}
+
+/**
+ * The tokens that decoding must not choose, as a JavaScript pattern (flag u) that matches a token's whole text: all
+ * with a letter of a script that the mode excludes; for verbatim also those with digits, percent and currency signs,
+ * so that numbers come as words. Tokens that hold only part of a character cannot be judged and stay; a script that
+ * slips through so is seen by `hasForeignScript`.
+ *
+ * @returns undefined where nothing is known about the language
+ */
+export function suppressPattern(language: string, mode: Mode): string | undefined {
+  if (!languageOf(language)) return undefined;
+  const spoken = mode === "verbatim" ? "|\\p{Nd}|[%$₹€£]" : "";
+  return `[^]*(?:${foreignLetter(language, mode)}${spoken})[^]*`;
+}
+
+/**
+ * What the decoder is told before the audio: for codemix a sentence that keeps English words in Latin letters, else
+ * nothing. A model whose manifest says `decoding.prompts = false` must not be given it.
+ */
+export function promptFor(language: string, mode: Mode): string | undefined {
+  if (mode !== "codemix") return undefined;
+  return wordingOf(language, scriptsOf(language)).codemixPrompt;
+}
+
+/** Letters of another script than the mode allows; few of them are a slip of one word, yet the mode was promised. */
+export function hasForeignScript(text: string, language: string, mode: Mode): boolean {
+  if (!languageOf(language)) return false;
+  return new RegExp(foreignLetter(language, mode), "u").test(text);
+}
