@@ -1,0 +1,47 @@
+import { spawn } from "bun";
+
+/**
+ * Runs lint, types and the test suite one after the other, passes their output on, and ends with one line
+ * `N passed, N failed`; lint and types count as one test each. Arguments go to `bun test`.
+ */
+
+type Outcome = { passed: number; failed: number };
+
+async function run(command: string[]): Promise<{ code: number; output: string }> {
+  console.log(`\n$ ${command.join(" ")}`);
+  const child = spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  let output = "";
+  const relay = async (stream: ReadableStream<Uint8Array>, to: NodeJS.WriteStream) => {
+    const decoder = new TextDecoder();
+    for await (const bytes of stream) {
+      to.write(bytes);
+      output += decoder.decode(bytes, { stream: true });
+    }
+  };
+  await Promise.all([relay(child.stdout, process.stdout), relay(child.stderr, process.stderr)]);
+  return { code: await child.exited, output };
+}
+
+async function check(command: string[]): Promise<Outcome> {
+  const { code } = await run(command);
+  return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+}
+
+/** The suite's own counts; a runner that died without them is one failure. */
+async function test(args: string[]): Promise<Outcome> {
+  const { code, output } = await run([process.execPath, "test", "--timeout", "120000", ...args]);
+  const count = (word: string) => Number(output.match(new RegExp(`^\\s*(\\d+) ${word}$`, "m"))?.[1] ?? 0);
+  const outcome = { passed: count("pass"), failed: count("fail") };
+  if (code !== 0 && outcome.failed === 0) outcome.failed = 1;
+  return outcome;
+}
+
+const outcomes = [
+  await check([process.execPath, "x", "biome", "check", "--error-on-warnings", "."]),
+  await check([process.execPath, "x", "tsc", "--noEmit"]),
+  await test(process.argv.slice(2)),
+];
+const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
+const failed = outcomes.reduce((sum, outcome) => sum + outcome.failed, 0);
+console.log(`\n${passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 && passed > 0 ? 0 : 1;

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Sets everything up and runs lint, types and all tests. Last line: "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/setup.sh
+shruti_setup ffmpeg sox espeak-ng openssl
+bun run build
+exec bun scripts/run-tests.ts "$@"
