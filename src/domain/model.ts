@@ -11,6 +11,8 @@ export type ModelDecoding = {
   temperatureIncrement?: number;
   /** Below this token entropy a window is decoded again. */
   entropyThreshold?: number;
+  /** False: an initial prompt makes this model worse, so modes do without. */
+  acceptsPrompt?: boolean;
   /** A text that stands for speech the model does not know; removed from segments. */
   unknownToken?: string;
 };

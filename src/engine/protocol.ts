@@ -1,6 +1,8 @@
 import type { NativeFiles } from "./native-files.ts";
 import type { DecodeOptions, WhisperDevice } from "./whisper.ts";
 
+export type { DecodeOptions } from "./whisper.ts";
+
 /**
  * What parent and worker say to each other, and what the rest of the program asks an engine for. Every message
  * stands for itself and can be repeated: audio goes by file and sample range, never by state kept on either side.

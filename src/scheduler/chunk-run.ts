@@ -1,13 +1,16 @@
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { GapReason } from "../domain/result.ts";
-import { type ChunkOutcome, EngineError } from "../engine/protocol.ts";
+import { EngineError, type EngineModel } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { type ChunkRow, completeChunk, countChunkFailure, giveUpChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
 import type { RunContext } from "./context.ts";
-import { decodeGuarded } from "./guarded-decode.ts";
+import { type ChunkText, decodeGuarded } from "./guarded-decode.ts";
 import type { Progress } from "./transcribe.ts";
+
+const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
 /** What all chunks of a transcription share. */
 export type ChunkTask = {
@@ -76,10 +79,10 @@ async function runOnce(
   chunk: ChunkRow,
   isAlone: boolean,
   signal: AbortSignal,
-) {
+): Promise<ChunkText> {
   const { row } = task;
-  const layout = layoutChunk(chunk.regions);
-  const audioMs = layout.totalSamples / 16;
+  const pcmPath = task.pcmPaths[chunk.channel];
+  if (pcmPath === undefined) throw new EngineError("failed", "the chunk's channel has no decoded audio");
   const slot = await context.slots.acquire(
     {
       isSynchronous: row.entrance === "synchronous",
@@ -87,27 +90,28 @@ async function runOnce(
       weight: context.weightOf(row.organizationId),
       transcriptionId: row.id,
       position: chunk.position,
-      costMs: audioMs,
+      costMs: chunk.speechMs,
     },
     signal,
   );
   try {
-    const pcmPath = task.pcmPaths[chunk.channel];
-    if (pcmPath === undefined) throw new EngineError("failed", "the chunk's channel has no decoded audio");
-    const audio = { pcmPath, slices: layout.pieces, totalSamples: layout.totalSamples };
-    const decode = async (
-      options: Parameters<typeof context.engine.transcribe>[0]["options"],
-    ): Promise<ChunkOutcome> => {
+    return await decodeGuarded(task, chunk, slot.threads, async (regions, options) => {
+      const layout = layoutChunk(regions);
+      const audio = { pcmPath, slices: layout.pieces, totalSamples: layout.totalSamples };
+      const audioMs = layout.totalSamples / SAMPLES_PER_MS;
       const timeoutMs = context.speed.chunkTimeoutMs(audioMs);
       const outcome = await context.engine.transcribe(
-        { model: task.model, audio, options, isAlone, timeoutMs },
+        { model: model(task), audio, options, isAlone, timeoutMs },
         signal,
       );
       context.speed.observe(audioMs, outcome.elapsedMs);
       return outcome;
-    };
-    return await decodeGuarded(task, chunk, slot.threads, decode);
+    });
   } finally {
     slot.release();
   }
+}
+
+function model({ model: { id, version, weightsPath } }: ChunkTask): EngineModel {
+  return { id, version, weightsPath };
 }

@@ -1,53 +1,122 @@
+import type { ChunkRegion } from "../domain/chunk.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
-import type { ChunkOutcome, ChunkSegment } from "../engine/protocol.ts";
-import type { DecodeOptions } from "../engine/whisper.ts";
-import { type LooseSegment, stitchChunk } from "../pipeline/stitch.ts";
+import type { ChunkOutcome, DecodeOptions } from "../engine/protocol.ts";
+import { isRepetitive, isSuspectedHallucination, removeLoops, speechCoverage } from "../pipeline/guards.ts";
+import { type DecodedSegment, type LooseSegment, stitchChunk } from "../pipeline/stitch.ts";
+import { hasForeignScript, promptFor, suppressPattern } from "../pipeline/wording.ts";
 import type { ChunkRow } from "../store/chunks.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 
 /** What a chunk came to. */
 export type ChunkText = { segments: LooseSegment[]; warnings: Warning[] };
 
+/** Decodes some regions of the chunk's channel. */
+export type Decode = (regions: readonly ChunkRegion[], options: DecodeOptions) => Promise<ChunkOutcome>;
+
+type Task = { row: TranscriptionRow; model: InstalledModel };
+
+/** Sampled instead of greedy: what sent the decoder into a loop or a wrong script rarely does so twice. */
+const SECOND_TRY = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } } as const;
+
 /**
- * Decodes a chunk and looks at what came out: text of the wrong kind is decoded once more with other settings,
- * and what is wrong then is cut or marked.
+ * Decodes a chunk and looks at what came out. A loop or text in a wrong script is decoded once more with other
+ * settings, and cut or marked when it stays; speech over which no text lies is decoded once more by itself.
  */
 export async function decodeGuarded(
-  task: { row: TranscriptionRow; model: InstalledModel },
+  task: Task,
   chunk: ChunkRow,
   threads: number,
-  decode: (options: DecodeOptions) => Promise<ChunkOutcome>,
+  decode: Decode,
 ): Promise<ChunkText> {
-  const { row, model } = task;
-  const outcome = await decode(decodeOptions(row, model, threads));
-  const segments = stitchChunk(withoutUnknown(outcome.segments, model), {
-    regions: chunk.regions,
+  const options = decodeOptions(task.row, task.model, threads);
+  const warnings = new Set<Warning>();
+  const decoded = await decodeSoundly(task, chunk.regions, options, decode, warnings);
+  const segments = stitch(task, chunk, chunk.regions, decoded);
+  const { uncovered } = speechCoverage(chunk.regions, segments);
+  if (uncovered.length > 0 && segments.length > 0) {
+    const regions = uncovered.map(({ startMs, endMs }) => ({
+      startSample: Math.round(startMs * 16),
+      endSample: Math.round(endMs * 16),
+    }));
+    const found = await decodeSoundly(task, regions, options, decode, warnings);
+    segments.push(...stitch(task, chunk, regions, found));
+    segments.sort((a, b) => a.startMs - b.startMs);
+  }
+  return { segments, warnings: [...warnings] };
+}
+
+async function decodeSoundly(
+  { row, model }: Task,
+  regions: readonly ChunkRegion[],
+  options: DecodeOptions,
+  decode: Decode,
+  warnings: Set<Warning>,
+): Promise<DecodedSegment[]> {
+  let decoded = withoutUnknown((await decode(regions, options)).segments, model);
+  const faultsOf = (segments: readonly DecodedSegment[]) => {
+    const text = segments.map((segment) => segment.text).join(" ");
+    return { isLoop: isRepetitive(text), isForeign: hasForeignScript(text, row.language, row.mode) };
+  };
+  const first = faultsOf(decoded);
+  if (first.isLoop || first.isForeign) {
+    const again = withoutUnknown((await decode(regions, { ...options, ...SECOND_TRY })).segments, model);
+    const second = faultsOf(again);
+    const isBetter =
+      Number(second.isLoop) + Number(second.isForeign) < Number(first.isLoop) + Number(first.isForeign);
+    if (isBetter && again.length > 0) decoded = again;
+  }
+  const { segments, isCut } = removeLoops(decoded);
+  if (isCut) warnings.add("repetition_removed");
+  if (faultsOf(segments).isForeign) warnings.add("script_mismatch");
+  const speechMs = regions.reduce(
+    (sum, { startSample, endSample }) => sum + (endSample - startSample) / 16,
+    0,
+  );
+  for (const segment of segments) {
+    const heardMs = Math.min(speechMs, segment.endMs - segment.startMs);
+    if (isSuspectedHallucination({ ...segment, speechMs: heardMs })) warnings.add("suspected_hallucination");
+  }
+  return segments;
+}
+
+function stitch(
+  { row }: Task,
+  chunk: ChunkRow,
+  regions: readonly ChunkRegion[],
+  decoded: readonly DecodedSegment[],
+): LooseSegment[] {
+  return stitchChunk(decoded, {
+    regions,
     durationMs: row.durationMs,
     ...(row.channelMode === "separate" ? { channel: chunk.channel } : {}),
   });
-  return { segments, warnings: [] };
 }
 
 /** Whisper's reference settings where the model's manifest says nothing else. */
 export function decodeOptions(row: TranscriptionRow, model: InstalledModel, threads: number): DecodeOptions {
-  const beamSize = model.decoding.beamSize ?? 1;
+  const { decoding } = model;
+  const beamSize = decoding.beamSize ?? 1;
+  const suppressRegex = suppressPattern(row.language, row.mode);
+  const initialPrompt = decoding.acceptsPrompt === false ? undefined : promptFor(row.language, row.mode);
   return {
     language: row.language,
     threads,
     strategy: beamSize > 1 ? { name: "beam", beamSize, bestOf: beamSize } : { name: "greedy", bestOf: 1 },
     temperature: 0,
-    temperatureIncrement: model.decoding.temperatureIncrement ?? 0.2,
-    entropyThreshold: model.decoding.entropyThreshold ?? 2.4,
+    temperatureIncrement: decoding.temperatureIncrement ?? 0.2,
+    entropyThreshold: decoding.entropyThreshold ?? 2.4,
     logprobThreshold: -1,
     noSpeechThreshold: 0.6,
     suppressNonSpeech: true,
     maxTokens: 0,
+    ...(suppressRegex === undefined ? {} : { suppressRegex }),
+    ...(initialPrompt === undefined ? {} : { initialPrompt }),
   };
 }
 
 /** Leaves out what the model writes for speech it does not know. */
-function withoutUnknown(segments: readonly ChunkSegment[], model: InstalledModel): ChunkSegment[] {
+function withoutUnknown(segments: readonly DecodedSegment[], model: InstalledModel): DecodedSegment[] {
   const { unknownToken } = model.decoding;
   if (unknownToken === undefined) return [...segments];
   return segments
