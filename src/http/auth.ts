@@ -1,0 +1,21 @@
+import type { Caller } from "../domain/api-key.ts";
+import { rateLimitFields } from "../services/rate-limit.ts";
+import type { RequestContext } from "./context.ts";
+import type { HttpDeps } from "./deps.ts";
+
+/**
+ * Recognises the sender of a request and counts the request against the key's rate.
+ *
+ * @throws AppError `unauthorized`, `organization_disabled`, `rate_limited` (in this order)
+ */
+export function admit(deps: HttpDeps, request: Request, context: RequestContext): Caller {
+  const caller = deps.apiKeys.authenticate(request.headers.get("authorization"));
+  const limits = deps.rateLimiter.limitsFor(deps.apiKeys.requestsPerSecondOf(caller));
+  try {
+    deps.rateLimiter.take(caller.keyId, limits);
+  } finally {
+    const standing = deps.rateLimiter.peek(caller.keyId, limits);
+    if (standing) Object.assign(context.responseFields, rateLimitFields(standing));
+  }
+  return caller;
+}

@@ -1,0 +1,50 @@
+import type { Config } from "../config/schema.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { ApiKeyService } from "../services/api-keys.ts";
+import type { CreditService } from "../services/credit.ts";
+import type { ModelService } from "../services/models.ts";
+import type { RateLimiter } from "../services/rate-limit.ts";
+import type { TranscriptionService } from "../services/transcriptions.ts";
+import type { UploadService } from "../services/uploads.ts";
+import type { WebhookService } from "../services/webhooks.ts";
+import type { Database } from "../store/database.ts";
+import type { TranscriptionRow } from "../store/transcriptions.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** Everything the HTTP layer needs; app.ts wires it. */
+export type HttpDeps = {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  database: Database;
+  /** Directory of the database and recordings; incoming synchronous files wait in it. */
+  dataDir: string;
+  apiKeys: ApiKeyService;
+  rateLimiter: RateLimiter;
+  models: ModelService;
+  uploads: UploadService;
+  transcriptions: TranscriptionService;
+  credit: CreditService;
+  webhooks: WebhookService;
+  synchronous: SynchronousWork;
+  metrics: Metrics;
+  /** What clients put in front of every path, without a slash at the end; known once a port is bound. */
+  baseUrl: () => string;
+  /** Why `GET /readyz` says no; empty when the program can take work. */
+  unreadyReasons: () => string[];
+};
+
+/** The scheduler as the synchronous endpoint sees it. */
+export type SynchronousWork = {
+  /**
+   * Takes one of the places reserved for short requests.
+   *
+   * @throws AppError `capacity_unavailable` with `Retry-After` when none is free
+   */
+  reservePlace(): SynchronousPlace;
+  /** Settles with the final row, or rejects with the signal's reason when it aborts first. */
+  waitFor(transcriptionId: string, signal: AbortSignal): Promise<TranscriptionRow>;
+};
+
+export type SynchronousPlace = { release(): void };

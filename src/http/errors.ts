@@ -1,0 +1,37 @@
+import { ParseError, NotFoundError as RouteNotFoundError } from "elysia";
+import { AppError } from "../domain/errors.ts";
+
+/** The body of every non-success response (interface.md section 7). */
+export type ErrorBody = { error: { code: string; message: string; detail?: string } };
+
+/** Whatever was thrown, as something a client may see; what is not meant for clients becomes `internal_error`. */
+export function toAppError(thrown: unknown): AppError {
+  if (thrown instanceof AppError) return thrown;
+  if (thrown instanceof ParseError) return toAppError(thrown.cause);
+  if (thrown instanceof RouteNotFoundError) return new AppError("not_found");
+  return new AppError("internal_error", { cause: thrown });
+}
+
+/** The only place where a code becomes a response: status, body, `Retry-After`, `Allow`. */
+export function errorResponse(error: AppError): Response {
+  const body: ErrorBody = {
+    error: {
+      code: error.code,
+      message: error.message,
+      ...(error.detail === undefined ? {} : { detail: error.detail }),
+    },
+  };
+  const headers = new Headers({ "content-type": "application/json" });
+  const retryAfterSeconds = error.retryAfterSeconds ?? defaultRetryAfter(error);
+  if (retryAfterSeconds !== undefined) {
+    headers.set("retry-after", String(Math.max(1, Math.ceil(retryAfterSeconds))));
+  }
+  if (error.allow) headers.set("allow", error.allow.join(", "));
+  if (error.code === "unauthorized") headers.set("www-authenticate", 'Bearer realm="shruti"');
+  return new Response(JSON.stringify(body), { status: error.status, headers });
+}
+
+/** Every 429 and 503 names a time (interface.md 7.2), also where the thrower knew none. */
+function defaultRetryAfter(error: AppError): number | undefined {
+  return error.status === 429 || error.status === 503 ? 1 : undefined;
+}

@@ -1,0 +1,178 @@
+import { Type } from "@sinclair/typebox";
+import type { Server } from "bun";
+import { newId } from "../lib/ids.ts";
+import { audioRoutes } from "./audio.ts";
+import { admit } from "./auth.ts";
+import { contextOf, type RequestContext, setContext } from "./context.ts";
+import { createCors } from "./cors.ts";
+import type { HttpDeps } from "./deps.ts";
+import { docsRoutes } from "./docs.ts";
+import { errorResponse, toAppError } from "./errors.ts";
+import { modelRoutes } from "./models.ts";
+import { announcesBody, readEmptyBody, readQuery } from "./parse.ts";
+import { defineRoutes } from "./route.ts";
+import { createRouter, methodsOf, type RouteEntry, requireRoute, requireScope } from "./router.ts";
+import { createStorageHandler } from "./storage.ts";
+import { systemRoutes } from "./system.ts";
+import { transcriptionRoutes } from "./transcriptions.ts";
+import { uploadRoutes } from "./uploads.ts";
+import { usageRoutes } from "./usage.ts";
+import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
+
+export type HttpHandler = (request: Request, server?: Server<unknown>) => Promise<Response>;
+
+const NO_FIELDS = Type.Object({}, { additionalProperties: false });
+/** Methods are the client's words, too: others are counted as one. */
+const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+const MAX_LOGGED_PATH = 200;
+/** A body that was not read is drained by the server up to this size; beyond it the connection closes. */
+const MAX_DRAINED_BYTES = 64 * 1024;
+
+/** All routes of the service, in the order of interface.md section 4. */
+export function createRoutes(deps: HttpDeps) {
+  return defineRoutes("shruti")
+    .use(transcriptionRoutes(deps))
+    .use(audioRoutes(deps))
+    .use(uploadRoutes(deps))
+    .use(modelRoutes(deps))
+    .use(usageRoutes(deps))
+    .use(webhookEndpointRoutes(deps))
+    .use(systemRoutes(deps))
+    .use(docsRoutes(deps));
+}
+
+/**
+ * The whole HTTP service as one function. Around every route it gives the request its id, checks in the order
+ * of decisions.md section 2, turns every throw into the error body, and writes one log line.
+ */
+export function createHttpHandler(deps: HttpDeps): HttpHandler {
+  const routes = createRoutes(deps);
+  const app = defineRoutes("entrance")
+    .onError(({ error, request }) => refuse(deps, request, error))
+    .use(routes);
+  const router = createRouter(app.routes);
+  const storage = createStorageHandler(deps);
+  const cors = createCors(deps.config.server.cors_origins);
+
+  return async (request, server) => {
+    const startedMs = performance.now();
+    const context = { requestId: newId("request", deps.clock.now()), server, responseFields: {} };
+    setContext(request, context);
+    const { path, search } = targetOf(request.url);
+    const entries = router.match(path);
+    let response: Response;
+    try {
+      response =
+        cors.preflight(request, methodsOf(entries)) ??
+        (path.startsWith("/storage/")
+          ? await storage(request, server)
+          : await dispatch(deps, app.fetch, { request, context, entries, search }));
+    } catch (thrown) {
+      response = refuse(deps, request, thrown);
+    }
+    complete(request, context, response);
+    cors.decorate(request, response.headers);
+    const { status } = response;
+    report(deps, request, context, { path, route: routeName(path, entries), status, startedMs });
+    return response;
+  };
+}
+
+type Dispatch = {
+  request: Request;
+  context: RequestContext;
+  entries: readonly RouteEntry[];
+  search: string;
+};
+
+/** Everything between a request's arrival and its route, in the order of decisions.md section 2. */
+async function dispatch(
+  deps: HttpDeps,
+  handle: (request: Request) => Response | Promise<Response>,
+  { request, context, entries, search }: Dispatch,
+): Promise<Response> {
+  const isPublic = entries.length > 0 && entries.every(({ operation }) => operation === undefined);
+  if (!isPublic) context.caller = admit(deps, request, context);
+  const { operation, takesBody } = requireRoute(entries, request.method);
+  if (operation) {
+    if (context.caller) requireScope(context.caller.scopes, operation.scope);
+    context.query = readQuery(search, operation.query ?? NO_FIELDS);
+    if (!takesBody) await readEmptyBody(request, NO_FIELDS);
+  }
+  return handle(request);
+}
+
+/** Path and query of a request's address. The host is the client's word and may be anything, so it is not parsed. */
+function targetOf(url: string): { path: string; search: string } {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const target = start < 0 ? "/" : url.slice(start);
+  const at = target.indexOf("?");
+  return at < 0 ? { path: target, search: "" } : { path: target.slice(0, at), search: target.slice(at + 1) };
+}
+
+/** What a thrown value means to the client; what was not meant for clients is logged. */
+function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
+  const error = toAppError(thrown);
+  if (error.code === "internal_error") {
+    const { requestId } = contextOf(request);
+    deps.log.error({ request_id: requestId, fault: describeFault(error.cause ?? error) }, "a request failed");
+  }
+  return errorResponse(error);
+}
+
+/** Where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
+function describeFault(fault: unknown): string {
+  if (!(fault instanceof Error)) return typeof fault;
+  const isStatement = fault.cause instanceof Error && fault.message.startsWith("Failed query");
+  const { message } = isStatement ? (fault.cause as Error) : fault;
+  const frames = (fault.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  return [`${fault.name}: ${message}`, ...frames.slice(0, 12)].join("\n");
+}
+
+function complete(request: Request, context: RequestContext, response: Response): void {
+  const { headers } = response;
+  headers.set("x-request-id", context.requestId);
+  for (const [name, value] of Object.entries(context.responseFields)) headers.set(name, value);
+  if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
+  headers.set("x-content-type-options", "nosniff");
+  if (context.closesConnection || (response.status >= 400 && leavesLargeBody(request))) {
+    headers.set("connection", "close");
+  }
+}
+
+/** Whether the client is still sending something large that nobody has looked at. */
+function leavesLargeBody(request: Request): boolean {
+  if (request.bodyUsed || !announcesBody(request)) return false;
+  const length = request.headers.get("content-length");
+  return length === null || Number(length) > MAX_DRAINED_BYTES;
+}
+
+type Outcome = { path: string; route: string; status: number; startedMs: number };
+
+/** One line and one count for a request; never a query, key or body. */
+function report(deps: HttpDeps, request: Request, context: RequestContext, outcome: Outcome): void {
+  const { path, route, status } = outcome;
+  const seconds = (performance.now() - outcome.startedMs) / 1000;
+  deps.metrics.observeRequest({
+    method: METHODS.has(request.method) ? request.method : "OTHER",
+    route,
+    status,
+    seconds,
+  });
+  deps.log.info(
+    {
+      request_id: context.requestId,
+      method: request.method,
+      path: path.slice(0, MAX_LOGGED_PATH),
+      status,
+      duration_ms: Math.round(seconds * 1e6) / 1000,
+      ...(context.caller ? { project_id: context.caller.projectId, key_id: context.caller.keyId } : {}),
+    },
+    "request",
+  );
+}
+
+/** A name with few values, for metrics. */
+function routeName(path: string, entries: readonly RouteEntry[]): string {
+  return entries[0]?.template ?? (path.startsWith("/storage/") ? "/storage" : "(none)");
+}

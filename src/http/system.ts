@@ -1,0 +1,30 @@
+import { AppError } from "../domain/errors.ts";
+import { equalsConstantTime } from "../lib/sha256.ts";
+import type { HttpDeps } from "./deps.ts";
+import { openApiDocument } from "./openapi.ts";
+import { defineRoutes } from "./route.ts";
+
+/** Routes for those who run the program; they need no project key (decisions.md section 13). */
+export function systemRoutes(deps: HttpDeps) {
+  const { config, metrics, unreadyReasons } = deps;
+  const routes = defineRoutes("system")
+    .get("/healthz", () => ({ status: "ok" }))
+    .get("/readyz", ({ status }) => {
+      const reasons = unreadyReasons();
+      return reasons.length === 0 ? { status: "ready" } : status(503, { status: "not_ready", reasons });
+    })
+    .get("/openapi.json", () => openApiDocument(deps.baseUrl()));
+  if (!config.metrics.enabled) return routes;
+  return routes.get("/metrics", async ({ request }) => {
+    requireToken(request, config.metrics.token);
+    const { contentType, text } = await metrics.render();
+    return new Response(text, { headers: { "content-type": contentType } });
+  });
+}
+
+/** @throws AppError `unauthorized` when a token is configured and the request does not carry it */
+function requireToken(request: Request, token: string): void {
+  if (token === "") return;
+  const given = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
+  if (!equalsConstantTime(given, token)) throw new AppError("unauthorized");
+}
