@@ -35,7 +35,7 @@ const text = (value: string, help: string, pattern?: RegExp): TextSetting => ({
 });
 const boolean = (value: boolean, help: string): BooleanSetting => ({ type: "boolean", default: value, help });
 const list = (help: string): ListSetting => ({ type: "list", default: [], help });
-const choice = <T extends string>(value: T, choices: readonly T[], help: string): ChoiceSetting<T> => ({
+const choice = <const T extends string>(value: T, choices: readonly T[], help: string): ChoiceSetting<T> => ({
   type: "choice",
   default: value,
   choices,

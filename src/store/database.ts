@@ -1,6 +1,6 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { chmodSync, existsSync, mkdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import { sha256Hex } from "../lib/sha256.ts";
@@ -18,6 +18,11 @@ export type Database = {
   path: string;
   close(): void;
 };
+
+/** Where the database lies in a data directory. */
+export function databasePath(dataDir: string): string {
+  return join(dataDir, "shruti.db");
+}
 
 export type OpenDatabaseOptions = {
   /** How long a statement waits for another process's write, milliseconds. */

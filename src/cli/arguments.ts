@@ -1,0 +1,76 @@
+import { InvalidArgumentError } from "commander";
+import { dayIn, nextMidnightIn } from "../lib/time.ts";
+
+/** Readers of what is typed: text in, value out, commander's InvalidArgumentError (wrong usage) for the rest. */
+
+/** A whole number within bounds. */
+export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(
+      max === Number.MAX_SAFE_INTEGER
+        ? `It is a whole number from ${min}.`
+        : `It is a whole number from ${min} to ${max}.`,
+    );
+  };
+}
+
+/** A whole number, or the word `default` for what the config says. */
+export function wholeNumberOrDefault(min: number, max?: number): (text: string) => number | null {
+  const read = wholeNumber(min, max);
+  return (text) => (text === "default" ? null : read(text));
+}
+
+const UNIT_MS: Record<string, number> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+  y: 365 * 86_400_000,
+};
+/** Farther than any key should live; keeps the sum within what a date can be. */
+const MAX_DURATION_MS = 100 * 365 * 86_400_000;
+
+/** A duration as `90d`, in milliseconds: s, m (minutes), h, d, w, y (365 days). */
+export function duration(text: string): number {
+  const [, count, unit] = /^(\d{1,9})([smhdwy])$/.exec(text) ?? [];
+  const milliseconds = Number(count) * (UNIT_MS[unit ?? ""] ?? Number.NaN);
+  if (milliseconds > 0 && milliseconds <= MAX_DURATION_MS) return milliseconds;
+  throw new InvalidArgumentError("It is a number with a unit, as 30m, 12h, 90d, 52w or 1y.");
+}
+
+/** A calendar day, or an instant in milliseconds. */
+export type DateOrInstant = { day: string } | { epochMs: number };
+
+/** A day as `2026-11-21` or an RFC 3339 time as `2026-11-21T00:00:00+05:30`. */
+export function dateOrInstant(text: string): DateOrInstant {
+  if (/^\d{4}-\d{2}-\d{2}$/.test(text) && isDay(text)) return { day: text };
+  const isRfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i.test(text);
+  const epochMs = isRfc3339 && isDay(text.slice(0, 10)) ? Date.parse(text) : Number.NaN;
+  if (Number.isFinite(epochMs)) return { epochMs };
+  throw new InvalidArgumentError("It is a day as 2026-11-21, or a time as 2026-11-21T00:00:00+05:30.");
+}
+
+function isDay(text: string): boolean {
+  const epochMs = Date.parse(`${text}T00:00:00Z`);
+  return Number.isFinite(epochMs) && new Date(epochMs).toISOString().startsWith(text);
+}
+
+/** The first instant of a calendar day in a time zone, epoch milliseconds. */
+export function startOfDay(timeZone: string, day: string): number {
+  // No zone is farther than 14 hours from UTC, so that this lies before the day everywhere.
+  let epochMs = Date.parse(`${day}T00:00:00Z`) - 15 * 3_600_000;
+  while (dayIn(timeZone, epochMs) < day) epochMs = nextMidnightIn(timeZone, epochMs);
+  return epochMs;
+}
+
+/** Where a range ends that goes up to and including a day, or up to an instant; epoch milliseconds, not included. */
+export function endOf(timeZone: string, end: DateOrInstant): number {
+  return "day" in end ? nextMidnightIn(timeZone, startOfDay(timeZone, end.day)) : end.epochMs;
+}
+
+export function startOf(timeZone: string, start: DateOrInstant): number {
+  return "day" in start ? startOfDay(timeZone, start.day) : start.epochMs;
+}

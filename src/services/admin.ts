@@ -1,0 +1,79 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Config } from "../config/schema.ts";
+import { AppError } from "../domain/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { toTimestamp } from "../lib/time.ts";
+import { restoreBackup, writeBackup } from "../store/backup.ts";
+import { databasePath, openDatabase } from "../store/database.ts";
+import { type AuditReport, auditLedger } from "../store/ledger-audit.ts";
+import { createAccountService } from "./accounts.ts";
+import { createApiKeyService } from "./api-keys.ts";
+import { createCreditService } from "./credit.ts";
+
+export type AdminDeps = { config: Config; clock: Clock; log: Log };
+export type Admin = ReturnType<typeof openAdmin>;
+
+/** The directory of the database and recordings, absolute; a relative one starts at the working directory. */
+export function dataDirOf(config: Config): string {
+  return resolve(config.storage.data_dir);
+}
+
+/**
+ * What an admin's command works with: the database, and the services that need no engine.
+ * A server may be running on the same data directory.
+ *
+ * @throws AppError `not_found` when there is no database yet
+ */
+export function openAdmin({ config, clock, log }: AdminDeps) {
+  const dataDir = dataDirOf(config);
+  const path = databasePath(dataDir);
+  if (!existsSync(path)) {
+    throw new AppError("not_found", {
+      message: `There is no database ${path}; \`shruti init\` makes one, --config names another.`,
+    });
+  }
+  const database = openDatabase(path);
+  const apiKeys = createApiKeyService({ database, clock });
+  return {
+    config,
+    clock,
+    log,
+    dataDir,
+    database,
+    apiKeys,
+    accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
+    credit: createCreditService({ database, clock, config }),
+    /** Copies the database to a new file; its size in bytes. AppError `conflict` when the file exists. */
+    backUp: (file: string): number => writeBackup(database, resolve(file)),
+    close(): void {
+      apiKeys.close();
+      database.close();
+    },
+  };
+}
+
+export type Restored = { databasePath: string; previousPath: string | undefined; ledger: AuditReport };
+
+/**
+ * Puts a backup into the place of the database, which no other process may have open.
+ * The ledger inside is audited; its report says whether it holds.
+ *
+ * @throws AppError `not_found`, `invalid_request`, `conflict`
+ */
+export function restoreDatabase({ config, clock }: AdminDeps, file: string): Restored {
+  const path = databasePath(dataDirOf(config));
+  if (!existsSync(dataDirOf(config))) {
+    throw new AppError("not_found", {
+      message: `There is no data directory ${dataDirOf(config)}; \`shruti init\` makes one.`,
+    });
+  }
+  let ledger: AuditReport | undefined;
+  const stamp = toTimestamp(clock.now()).replaceAll(/[:.]/g, "-");
+  const previousPath = restoreBackup(resolve(file), path, stamp, (copy) => {
+    ledger = auditLedger(copy.store);
+  });
+  if (ledger === undefined) throw new Error("the restored database was not audited");
+  return { databasePath: path, previousPath, ledger };
+}
