@@ -1,0 +1,49 @@
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import { buildAssets } from "./native/assets.ts";
+import { run } from "./native/run.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const OUTPUT = join(ROOT, "dist/shruti");
+
+/**
+ * Builds everything into one executable: the native parts (cached between builds), then the program with all of them
+ * embedded.
+ *
+ * @param entry the module the program starts with
+ * @param output path of the executable
+ */
+export async function buildExecutable(entry: string, output: string): Promise<void> {
+  await buildAssets();
+  mkdirSync(join(output, ".."), { recursive: true });
+  const unfinished = `${output}.${process.pid}.unfinished`;
+  try {
+    await run([process.execPath, "build", ...BUILD_FLAGS, `--outfile=${unfinished}`, entry], { cwd: ROOT });
+    renameSync(unfinished, output);
+  } finally {
+    rmSync(unfinished, { force: true });
+    rmSync(`${unfinished}.map`, { force: true });
+  }
+}
+
+const BUILD_FLAGS = [
+  "--compile",
+  "--minify",
+  "--bytecode",
+  // Byte code of the older module format has no await at the top level.
+  "--format=esm",
+  "--sourcemap",
+  // A program of its own must not take settings from the folder that it is started in.
+  "--no-compile-autoload-dotenv",
+  "--no-compile-autoload-bunfig",
+];
+
+if (import.meta.main) {
+  const entry = join(ROOT, "src/main.ts");
+  if (!existsSync(entry)) throw new Error(`${relative(ROOT, entry)} does not exist`);
+  const startedMs = performance.now();
+  await buildExecutable(entry, OUTPUT);
+  const megabytes = (statSync(OUTPUT).size / 1e6).toFixed(0);
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  console.log(`${relative(process.cwd(), OUTPUT)}: ${megabytes} MB, built in ${seconds} s`);
+}
