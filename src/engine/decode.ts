@@ -1,6 +1,5 @@
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Warning } from "../domain/result.ts";
 import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, DecodeError, inputArguments, probeAudio, refuseEarlyEnd } from "./probe.ts";
@@ -146,23 +145,6 @@ export async function countAudio(
     codec,
     facts: readFacts(outcome, probe, durationMs),
   };
-}
-
-const CLIPPED_FROM_RATIO = 0.0005;
-const LOW_PEAK_BELOW_DB = -30;
-/** Telephone speech measured -57 to -63, wide-band speech -22 to -40. */
-const NARROWBAND_BELOW_DB = -50;
-
-/** The warnings of a result that follow from the sound itself (decisions.md section 4, "Warnings"). */
-export function audioWarnings(facts: AudioFacts): Warning[] {
-  const warnings: Warning[] = [];
-  const isSilent = facts.peakDb <= SILENCE_DB;
-  if (facts.clippedRatio >= CLIPPED_FROM_RATIO) warnings.push("clipped_audio");
-  if (facts.peakDb < LOW_PEAK_BELOW_DB) warnings.push("low_volume");
-  if (!isSilent && facts.highFrequencyDb < NARROWBAND_BELOW_DB) warnings.push("narrowband_audio");
-  if (facts.identicalChannels) warnings.push("identical_channels");
-  if (facts.truncated) warnings.push("truncated_audio");
-  return warnings;
 }
 
 async function probeWithin(

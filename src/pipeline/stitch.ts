@@ -176,14 +176,12 @@ export const LOW_CONFIDENCE = 0.4;
  * The result of a transcription from all that its chunks came to (decisions.md section 4, "Result").
  *
  * `no_speech` is added when there is neither a segment nor a gap, `low_confidence` when the plain mean of the
- * segments' confidences is below 0.4. Warnings stand once each, in the order of `WARNINGS`.
+ * segments' confidences is below 0.4. Segments whose text the wording left empty are dropped. Warnings stand once each, in the order of `WARNINGS`.
  */
 export function assembleResult(input: AssembleInput): TranscriptionResult {
   const { durationMs, channels, request } = input;
-  const segments = keepApart(input.segments.toSorted(byTime)).map((segment, index) => ({
-    index,
-    ...segment,
-  }));
+  const spoken = input.segments.filter(({ text }) => text !== "").toSorted(byTime);
+  const segments = keepApart(spoken).map((segment, index) => ({ index, ...segment }));
   const gaps = input.gaps.toSorted(byTime);
   const found = new Set(input.warnings);
   if (segments.length === 0 && gaps.length === 0) found.add("no_speech");
@@ -216,14 +214,25 @@ function byTime(a: { startMs: number; channel?: number }, b: { startMs: number; 
   return a.startMs - b.startMs || (a.channel ?? 0) - (b.channel ?? 0);
 }
 
-/** Two chunks of a channel may meet within a millisecond that both round to. */
-function keepApart(sorted: LooseSegment[]): LooseSegment[] {
-  const endOfChannel = new Map<number, number>();
-  return sorted.map((segment) => {
+/**
+ * Chunks of a channel are stitched one by one, and a short segment at the end of one may reach some milliseconds into
+ * the next: it ends where that begins.
+ */
+function keepApart(sorted: readonly LooseSegment[]): LooseSegment[] {
+  const lastOfChannel = new Map<number, LooseSegment>();
+  const apart: LooseSegment[] = [];
+  for (const segment of sorted) {
     const channel = segment.channel ?? 0;
-    const startMs = Math.max(segment.startMs, endOfChannel.get(channel) ?? 0);
-    const endMs = Math.max(segment.endMs, startMs + 1);
-    endOfChannel.set(channel, endMs);
-    return startMs === segment.startMs && endMs === segment.endMs ? segment : { ...segment, startMs, endMs };
-  });
+    const previous = lastOfChannel.get(channel);
+    if (previous && previous.startMs === segment.startMs) {
+      previous.text = `${previous.text} ${segment.text}`;
+      previous.endMs = Math.max(previous.endMs, segment.endMs);
+      continue;
+    }
+    if (previous) previous.endMs = Math.min(previous.endMs, segment.startMs);
+    const own = { ...segment };
+    lastOfChannel.set(channel, own);
+    apart.push(own);
+  }
+  return apart;
 }

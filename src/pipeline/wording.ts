@@ -224,7 +224,7 @@ export function suppressPattern(language: string, mode: Mode): string | undefine
 
 /**
  * What the decoder is told before the audio: for codemix a sentence that keeps English words in Latin letters, else
- * nothing. A model whose manifest says `decoding.prompts = false` must not be given it.
+ * nothing. A model whose manifest says `accepts_prompt = false` must not be given it.
  */
 export function promptFor(language: string, mode: Mode): string | undefined {
   if (mode !== "codemix") return undefined;

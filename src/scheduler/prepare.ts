@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Warning } from "../domain/result.ts";
-import { audioWarnings } from "../engine/decode.ts";
+import { audioWarnings } from "../pipeline/audio-facts.ts";
 import { packChunks } from "../pipeline/chunks.ts";
 import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
@@ -59,9 +59,7 @@ async function decodeInto(
     );
     rmSync(directory, { recursive: true, force: true });
     renameSync(unfinished, directory);
-    return audioWarnings(decoded.facts).filter(
-      (warning) => warning !== "identical_channels" || row.channelMode === "separate",
-    );
+    return audioWarnings(decoded.facts, row.channelMode);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }

@@ -1,0 +1,34 @@
+import { expect, test } from "bun:test";
+import { type AudioFacts, audioWarnings } from "./audio-facts.ts";
+
+const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
+  truncated: false,
+  clippedRatio: 0,
+  peakDb: -3,
+  rmsDb: -22,
+  highFrequencyDb: -30,
+  identicalChannels: false,
+  ...more,
+});
+
+test("clean audio is left alone", () => {
+  expect(audioWarnings(facts(), "mix")).toEqual([]);
+  expect(audioWarnings(facts({ clippedRatio: 0.0004, peakDb: 0 }), "separate")).toEqual([]);
+});
+
+test("each fault has its warning", () => {
+  expect(audioWarnings(facts({ clippedRatio: 0.01, peakDb: 0 }), "mix")).toEqual(["clipped_audio"]);
+  expect(audioWarnings(facts({ peakDb: -34 }), "mix")).toEqual(["low_volume"]);
+  expect(audioWarnings(facts({ highFrequencyDb: -58 }), "mix")).toEqual(["narrowband_audio"]);
+  expect(audioWarnings(facts({ truncated: true }), "mix")).toEqual(["truncated_audio"]);
+});
+
+test("a copied channel is a fault only where channels are billed apart", () => {
+  expect(audioWarnings(facts({ identicalChannels: true }), "separate")).toEqual(["identical_channels"]);
+  expect(audioWarnings(facts({ identicalChannels: true }), "mix")).toEqual([]);
+});
+
+test("silence is quiet and has no bandwidth", () => {
+  const silent = facts({ peakDb: -120, rmsDb: -120, highFrequencyDb: -120 });
+  expect(audioWarnings(silent, "mix")).toEqual(["low_volume"]);
+});

@@ -1,0 +1,38 @@
+import type { Warning } from "../domain/result.ts";
+import type { ChannelMode } from "../domain/transcription.ts";
+
+/** What was measured while a recording was decoded. Levels are in dB below full scale, -120 for silence. */
+export type AudioFacts = {
+  /** The file ends before its header says, or could not be decoded to its end. */
+  truncated: boolean;
+  /** Share of the recording's samples that stand at full scale, 0 to 1. */
+  clippedRatio: number;
+  peakDb: number;
+  rmsDb: number;
+  /** Level of what is above 5 kHz, relative to the whole. */
+  highFrequencyDb: number;
+  /** Both channels of a stereo recording carry the same sound; false for any other number of channels. */
+  identicalChannels: boolean;
+};
+
+const SILENCE_DB = -120;
+const CLIPPED_FROM_RATIO = 0.0005;
+const LOW_PEAK_BELOW_DB = -30;
+/** Telephone speech measured -57 to -63, wide-band speech -22 to -40. */
+const NARROWBAND_BELOW_DB = -50;
+
+/**
+ * The warnings of a result that follow from the sound itself (decisions.md section 4, "Warnings"), in the order of
+ * `WARNINGS`. Identical channels matter only where channels are transcribed, and billed, apart. Silence is quiet, and
+ * says nothing about its bandwidth.
+ */
+export function audioWarnings(facts: AudioFacts, channelMode: ChannelMode): Warning[] {
+  const warnings: Warning[] = [];
+  const isSilent = facts.peakDb <= SILENCE_DB;
+  if (facts.clippedRatio >= CLIPPED_FROM_RATIO) warnings.push("clipped_audio");
+  if (facts.peakDb < LOW_PEAK_BELOW_DB) warnings.push("low_volume");
+  if (!isSilent && facts.highFrequencyDb < NARROWBAND_BELOW_DB) warnings.push("narrowband_audio");
+  if (facts.identicalChannels && channelMode === "separate") warnings.push("identical_channels");
+  if (facts.truncated) warnings.push("truncated_audio");
+  return warnings;
+}

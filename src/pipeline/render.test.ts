@@ -1,0 +1,117 @@
+import { describe, expect, test } from "bun:test";
+import type { Segment, TranscriptionResult } from "../domain/result.ts";
+import { renderResult, resultBody } from "./render.ts";
+import { countGraphemes, toCues } from "./subtitles.ts";
+
+const segment = (index: number, startMs: number, endMs: number, text: string): Segment => ({
+  index,
+  startMs,
+  endMs,
+  text,
+  language: "en",
+  confidence: 0.87654,
+});
+const result = (segments: Segment[], more: Partial<TranscriptionResult> = {}): TranscriptionResult => ({
+  status: "completed",
+  durationMs: 12_345.6,
+  channels: 1,
+  languages: ["en"],
+  text: segments.map(({ text }) => text).join(" "),
+  segments,
+  warnings: [],
+  gaps: [],
+  ...more,
+});
+const two = [segment(0, 0, 1_500, "turn on the fan"), segment(1, 3_723_004, 3_724_000, "a <b> & c --> d")];
+
+test("SRT and VTT, times beyond an hour, escaping", () => {
+  expect(renderResult(result(two), "srt")).toBe(
+    "1\n00:00:00,000 --> 00:00:01,500\nturn on the fan\n\n2\n01:02:03,004 --> 01:02:04,000\na <b> & c --> d\n",
+  );
+  expect(renderResult(result(two), "vtt")).toBe(
+    "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nturn on the fan\n\n" +
+      "01:02:03.004 --> 01:02:04.000\na &lt;b&gt; &amp; c --&gt; d\n",
+  );
+  expect(renderResult(result([]), "vtt")).toBe("WEBVTT\n");
+  expect(renderResult(result([]), "srt")).toBe("");
+});
+
+test("speakers and channels", () => {
+  const spoken = [
+    { ...segment(0, 0, 900, "hello"), speaker: "speaker_1" },
+    { ...segment(1, 900, 1_500, "there"), speaker: "speaker_1" },
+    { ...segment(2, 1_500, 2_000, "hi"), speaker: "speaker_2" },
+  ];
+  expect(renderResult(result(spoken), "txt")).toBe("speaker_1: hello there\nspeaker_2: hi\n");
+  expect(renderResult(result(spoken), "srt")).toContain("\nspeaker_1: there\n");
+  expect(renderResult(result(spoken), "vtt")).toContain("\n<v speaker_2>hi</v>\n");
+  const apart = [{ ...segment(0, 0, 900, "hello"), channel: 1 }];
+  const separate = result(apart, { text: "[channel 1] hello" });
+  expect(renderResult(separate, "txt")).toBe("[channel 1] hello\n");
+  expect(renderResult(separate, "srt")).toContain("\n[channel 1] hello\n");
+  expect(renderResult(separate, "vtt")).toContain("\n[channel 1] hello\n");
+});
+
+test("plain text is the transcript, and empty without one", () => {
+  expect(renderResult(result(two), "txt")).toBe("turn on the fan a <b> & c --> d\n");
+  expect(renderResult(result([]), "txt")).toBe("");
+});
+
+describe("toCues", () => {
+  const labelOf = () => "";
+
+  test("a long segment becomes cues of two lines of 42 characters that share its time", () => {
+    const text = Array.from({ length: 60 }, (_, i) => `word${i}`).join(" ");
+    const cues = toCues([segment(0, 10_000, 30_000, text)], labelOf);
+    expect(cues.length).toBeGreaterThan(4);
+    expect(cues.flatMap(({ lines }) => lines).join(" ")).toBe(text);
+    let startMs = 10_000;
+    for (const cue of cues) {
+      expect(cue.startMs).toBe(startMs);
+      expect(cue.endMs).toBeGreaterThan(startMs);
+      startMs = cue.endMs;
+      expect(cue.lines.length).toBeLessThanOrEqual(2);
+      for (const line of cue.lines) expect(countGraphemes(line)).toBeLessThanOrEqual(42);
+    }
+    expect(startMs).toBe(30_000);
+  });
+
+  test("characters are counted as readers see them", () => {
+    const word = "क्षि".repeat(42);
+    expect(word.length).toBe(168);
+    const [cue] = toCues([segment(0, 0, 5_000, `${word} ${word}a`)], labelOf);
+    expect(cue?.lines).toEqual([word, word]);
+  });
+});
+
+describe("resultBody", () => {
+  const facts = { id: "tr_1", model: "demo", version: "1", mode: "native", timestamps: "segment" } as const;
+
+  test("seconds, rounded confidence, absent fields left out", () => {
+    expect(resultBody(facts, result(two.slice(0, 1)))).toEqual({
+      id: "tr_1",
+      object: "transcription.result",
+      model: "demo",
+      version: "1",
+      status: "completed",
+      mode: "native",
+      duration_seconds: 12.346,
+      channels: 1,
+      languages: ["en"],
+      text: "turn on the fan",
+      segments: [
+        { index: 0, start: 0, end: 1.5, text: "turn on the fan", language: "en", confidence: 0.877 },
+      ],
+      warnings: [],
+    });
+  });
+
+  test("without timestamps segments have no times, gaps keep theirs", () => {
+    const gaps = [{ startMs: 2_000, endMs: 2_500, reason: "time_limit" as const, channel: 1 }];
+    const body = resultBody({ ...facts, timestamps: "none" }, result(two, { gaps, status: "partial" }));
+    expect(body.segments.some((found) => "start" in found || "end" in found)).toBe(false);
+    expect(body.gaps).toEqual([{ start: 2, end: 2.5, reason: "time_limit", channel: 1 }]);
+    expect(JSON.parse(renderResult(result(two), "json", facts))).toMatchObject({ id: "tr_1" });
+    expect(JSON.parse(renderResult(result(two), "json"))).toMatchObject({ status: "completed" });
+  });
+});

@@ -1,0 +1,149 @@
+import type { Gap, Segment, TranscriptionResult } from "../domain/result.ts";
+import type { Mode, Timestamps } from "../domain/transcription.ts";
+import { toSeconds } from "../lib/time.ts";
+import { toCues } from "./subtitles.ts";
+
+export const FORMATS = ["txt", "srt", "vtt", "json"] as const;
+export type Format = (typeof FORMATS)[number];
+
+/** What a result says about itself beyond its text. */
+export type ResultFacts = {
+  id: string;
+  model: string;
+  version: string;
+  mode: Mode;
+  timestamps: Timestamps;
+};
+
+/**
+ * A result as a file.
+ *
+ * - `txt`: the transcript; with speakers a line for each turn, `speaker_1: …`; with channels a line for each segment,
+ *   `[channel 0] …`; both where there are both.
+ * - `srt`, `vtt`: subtitles, see `toCues`. Speakers and channels stand before the text in SRT; in VTT the speaker is a
+ *   voice span.
+ * - `json`: with facts the body that HTTP sends; without, the same without the fields they fill.
+ *
+ * All end with a newline, but a `txt` without text is empty.
+ */
+export function renderResult(result: TranscriptionResult, format: Format, facts?: ResultFacts): string {
+  switch (format) {
+    case "txt":
+      return toText(result);
+    case "srt":
+      return toSrt(result.segments);
+    case "vtt":
+      return toVtt(result.segments);
+    case "json":
+      return `${JSON.stringify(facts ? resultBody(facts, result) : contentOf(result, true), null, 2)}\n`;
+  }
+}
+
+/** A result on the wire: interface.md 2.3, decisions.md section 4. Times are seconds with at most three decimals. */
+export function resultBody(facts: ResultFacts, result: TranscriptionResult) {
+  const { status, ...content } = contentOf(result, facts.timestamps !== "none");
+  return {
+    id: facts.id,
+    object: "transcription.result" as const,
+    model: facts.model,
+    version: facts.version,
+    status,
+    mode: facts.mode,
+    ...content,
+  };
+}
+export type ResultBody = ReturnType<typeof resultBody>;
+
+function contentOf(result: TranscriptionResult, isTimed: boolean) {
+  return {
+    status: result.status,
+    duration_seconds: toSeconds(result.durationMs),
+    channels: result.channels,
+    languages: result.languages,
+    text: result.text,
+    segments: result.segments.map((segment) => segmentBody(segment, isTimed)),
+    warnings: result.warnings,
+    ...(result.gaps.length === 0 ? {} : { gaps: result.gaps.map(gapBody) }),
+  };
+}
+
+function segmentBody(segment: Segment, isTimed: boolean) {
+  const { index, startMs, endMs, text, language, confidence, speaker, channel } = segment;
+  return {
+    index,
+    ...(isTimed ? { start: toSeconds(startMs), end: toSeconds(endMs) } : {}),
+    text,
+    language,
+    confidence: Math.round(confidence * 1000) / 1000,
+    ...(speaker === undefined ? {} : { speaker }),
+    ...(channel === undefined ? {} : { channel }),
+  };
+}
+
+function gapBody({ startMs, endMs, reason, channel }: Gap) {
+  return {
+    start: toSeconds(startMs),
+    end: toSeconds(endMs),
+    reason,
+    ...(channel === undefined ? {} : { channel }),
+  };
+}
+
+function toText(result: TranscriptionResult): string {
+  if (result.text === "") return "";
+  if (result.segments.every(({ speaker }) => speaker === undefined)) return `${result.text}\n`;
+  const lines: string[] = [];
+  let previousLabel: string | undefined;
+  for (const segment of result.segments) {
+    const label = labelOf(segment);
+    if (label === previousLabel) lines[lines.length - 1] += ` ${segment.text}`;
+    else lines.push(label + segment.text);
+    previousLabel = label;
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** `[channel 0] speaker_1: `, or what of it there is. */
+function labelOf({ speaker, channel }: Pick<Segment, "speaker" | "channel">): string {
+  return channelLabel(channel) + (speaker === undefined ? "" : `${speaker}: `);
+}
+
+function channelLabel(channel: number | undefined): string {
+  return channel === undefined ? "" : `[channel ${channel}] `;
+}
+
+/** SubRip: number, times with a comma before the milliseconds, lines, empty line. */
+function toSrt(segments: readonly Segment[]): string {
+  const cues = toCues(segments, labelOf);
+  return cues
+    .map(({ startMs, endMs, lines }, index) => {
+      return `${index + 1}\n${clock(startMs, ",")} --> ${clock(endMs, ",")}\n${lines.join("\n")}\n`;
+    })
+    .join("\n");
+}
+
+/** WebVTT (W3C Candidate Recommendation, 4 April 2019): header, cues, voice spans; text is escaped. */
+function toVtt(segments: readonly Segment[]): string {
+  const cues = toCues(segments, ({ channel }) => channelLabel(channel));
+  const blocks = cues.map(({ startMs, endMs, lines, speaker }) => {
+    const text = lines.map(escapeVtt).join("\n");
+    const voiced = speaker === undefined ? text : `<v ${escapeVtt(speaker)}>${text}</v>`;
+    return `${clock(startMs, ".")} --> ${clock(endMs, ".")}\n${voiced}\n`;
+  });
+  return `WEBVTT\n${blocks.map((block) => `\n${block}`).join("")}`;
+}
+
+/** Section 4.2.2 of WebVTT; with `>` escaped no text can hold an arrow. */
+function escapeVtt(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+/** `01:02:03,004`; hours have as many digits as they need, and at least two. */
+function clock(ms: number, mark: "," | "."): string {
+  const pad = (value: number, digits = 2) => String(value).padStart(digits, "0");
+  const whole = Math.max(0, Math.round(ms));
+  const hours = Math.floor(whole / 3_600_000);
+  const minutes = Math.floor(whole / 60_000) % 60;
+  const seconds = Math.floor(whole / 1000) % 60;
+  return `${pad(hours)}:${pad(minutes)}:${pad(seconds)}${mark}${pad(whole % 1000, 3)}`;
+}

@@ -1,0 +1,55 @@
+import { expect, test } from "bun:test";
+import { joinSpeakers, type Turn } from "./speakers.ts";
+import type { LooseSegment } from "./stitch.ts";
+
+const segment = (startMs: number, endMs: number, text = "a b c d"): LooseSegment => ({
+  startMs,
+  endMs,
+  text,
+  language: "en",
+  confidence: 0.9,
+});
+const turn = (startMs: number, endMs: number, speaker: number): Turn => ({ startMs, endMs, speaker });
+const lines = (segments: LooseSegment[]) =>
+  segments.map(({ startMs, endMs, text, speaker }) => [startMs, endMs, speaker, text]);
+
+test("speakers are counted as they appear, whatever the diarizer calls them", () => {
+  const joined = joinSpeakers(
+    [segment(0, 1_000), segment(1_200, 2_000), segment(2_500, 3_000)],
+    [turn(0, 1_100, 7), turn(1_150, 2_100, 2), turn(2_400, 3_000, 7)],
+  );
+  expect(joined.map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2", "speaker_1"]);
+});
+
+test("a segment with two speakers is divided at the turn", () => {
+  const joined = joinSpeakers(
+    [segment(0, 4_000, "how are you? fine thanks")],
+    [turn(0, 2_000, 0), turn(2_200, 4_000, 1)],
+  );
+  expect(lines(joined)).toEqual([
+    [0, 2_100, "speaker_1", "how are you?"],
+    [2_100, 4_000, "speaker_2", "fine thanks"],
+  ]);
+});
+
+test("slivers and interjections do not divide, one word cannot be divided", () => {
+  const turns = [turn(0, 3_000, 0), turn(1_000, 1_600, 1), turn(2_900, 4_000, 1)];
+  expect(lines(joinSpeakers([segment(0, 3_100)], turns))).toEqual([[0, 3_100, "speaker_1", "a b c d"]]);
+  const halves = [turn(0, 900, 0), turn(900, 2_000, 1)];
+  expect(lines(joinSpeakers([segment(0, 2_000, "hello")], halves))).toEqual([
+    [0, 2_000, "speaker_1", "hello"],
+  ]);
+  expect(joinSpeakers([segment(0, 2_000, "hello")], [...halves, turn(5_000, 6_000, 0)])).toHaveLength(1);
+});
+
+test("where nobody's turn touches a segment the nearest one has it", () => {
+  const joined = joinSpeakers(
+    [segment(0, 500), segment(5_000, 5_500)],
+    [turn(600, 1_000, 3), turn(4_000, 4_900, 4)],
+  );
+  expect(joined.map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2"]);
+});
+
+test("without turns nothing is labelled", () => {
+  expect(joinSpeakers([segment(0, 500)], [])).toEqual([segment(0, 500)]);
+});

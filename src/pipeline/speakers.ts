@@ -1,0 +1,124 @@
+import { divideText } from "./divide-text.ts";
+import type { LooseSegment } from "./stitch.ts";
+
+/** A stretch in which one speaker talks; turns of different speakers may overlap. */
+export type Turn = {
+  startMs: number;
+  endMs: number;
+  /** Number of the speaker as the diarizer counts, from 0. */
+  speaker: number;
+};
+
+/** A turn that takes less of a segment than this is slack of the diarizer's times, not a speaker in it. */
+const MIN_TURN_MS = 300;
+/** Nor is one that takes less than this share. */
+const MIN_TURN_SHARE = 0.1;
+
+type Share = { startMs: number; endMs: number; speaker: number };
+
+/**
+ * Labels segments with speakers.
+ *
+ * A segment belongs to the speaker whose turns overlap it most. Where others hold a real part of it (0.3 s and a
+ * tenth), it is divided at the turns and its words are shared out in proportion to time. Where nobody's turn touches
+ * it, it belongs to the nearest turn. Where two talk at once, the time belongs to the one who began it and did not
+ * finish, so that an interjection does not break a sentence.
+ *
+ * @param segments of one channel, in order, on the recording's clock
+ * @param turns in any order
+ * @returns segments in order; `speaker` is `speaker_1`, … in order of first appearance; unlabelled without turns
+ */
+export function joinSpeakers(segments: readonly LooseSegment[], turns: readonly Turn[]): LooseSegment[] {
+  if (turns.length === 0) return segments.map((segment) => ({ ...segment }));
+  const sorted = turns.toSorted((a, b) => a.startMs - b.startMs || a.endMs - b.endMs);
+  const parts: { segment: LooseSegment; speaker: number }[] = [];
+  for (const segment of segments) {
+    const shares = sharesOf(segment, sorted);
+    const texts = divideText(
+      segment.text,
+      shares.map(({ startMs, endMs }) => endMs - startMs),
+    );
+    const isDivided = shares.length > 1 && texts.every((text) => text !== "");
+    if (!isDivided) {
+      parts.push({ segment: { ...segment }, speaker: longest(shares) });
+      continue;
+    }
+    for (const [index, { startMs, endMs, speaker }] of shares.entries()) {
+      parts.push({ segment: { ...segment, startMs, endMs, text: texts[index] ?? "" }, speaker });
+    }
+  }
+  const labels = new Map<number, string>();
+  return parts.map(({ segment, speaker }) => {
+    const label = labels.get(speaker) ?? `speaker_${labels.size + 1}`;
+    labels.set(speaker, label);
+    return { ...segment, speaker: label };
+  });
+}
+
+/** The segment's time as a sequence of speakers, without slivers; it fills the segment exactly. */
+function sharesOf(segment: LooseSegment, turns: readonly Turn[]): Share[] {
+  const runs = talkingIn(segment, turns);
+  if (runs.length === 0) {
+    return [{ startMs: segment.startMs, endMs: segment.endMs, speaker: nearest(segment, turns) }];
+  }
+  const length = segment.endMs - segment.startMs;
+  const real = runs.filter(
+    ({ startMs, endMs }) => endMs - startMs >= MIN_TURN_MS && endMs - startMs >= MIN_TURN_SHARE * length,
+  );
+  const kept = real.length > 0 ? real : [{ startMs: 0, endMs: 1, speaker: longest(runs) }];
+  const shares: Share[] = [];
+  for (const run of kept) {
+    const previous = shares.at(-1);
+    if (previous?.speaker === run.speaker) {
+      previous.endMs = run.endMs;
+      continue;
+    }
+    // The silence or sliver between two speakers is divided between them.
+    const boundary = previous ? Math.round((previous.endMs + run.startMs) / 2) : segment.startMs;
+    if (previous) previous.endMs = boundary;
+    shares.push({ startMs: boundary, endMs: run.endMs, speaker: run.speaker });
+  }
+  const last = shares.at(-1);
+  if (last) last.endMs = segment.endMs;
+  return shares;
+}
+
+/** Who holds which part of the segment, one at a time: whoever talks goes on until the turn ends. */
+function talkingIn(segment: LooseSegment, turns: readonly Turn[]): Share[] {
+  const runs: Share[] = [];
+  let atMs = segment.startMs;
+  for (const turn of turns) {
+    if (turn.startMs >= segment.endMs) break;
+    const startMs = Math.max(turn.startMs, atMs);
+    const endMs = Math.min(turn.endMs, segment.endMs);
+    if (endMs <= startMs) continue;
+    const previous = runs.at(-1);
+    if (previous && previous.speaker === turn.speaker) previous.endMs = endMs;
+    else runs.push({ startMs, endMs, speaker: turn.speaker });
+    atMs = endMs;
+  }
+  return runs;
+}
+
+function longest(shares: readonly Share[]): number {
+  const times = new Map<number, number>();
+  for (const { speaker, startMs, endMs } of shares) {
+    times.set(speaker, (times.get(speaker) ?? 0) + endMs - startMs);
+  }
+  let best = shares[0]?.speaker ?? 0;
+  for (const [speaker, ms] of times) if (ms > (times.get(best) ?? 0)) best = speaker;
+  return best;
+}
+
+function nearest(segment: LooseSegment, turns: readonly Turn[]): number {
+  let best = 0;
+  let bestMs = Number.POSITIVE_INFINITY;
+  for (const { startMs, endMs, speaker } of turns) {
+    const distanceMs = Math.max(startMs - segment.endMs, segment.startMs - endMs);
+    if (distanceMs < bestMs) {
+      bestMs = distanceMs;
+      best = speaker;
+    }
+  }
+  return best;
+}

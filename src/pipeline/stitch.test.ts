@@ -1,0 +1,183 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { laidOutSamples } from "./chunk-audio.ts";
+import { divideText } from "./divide-text.ts";
+import { assembleResult, type DecodedSegment, type LooseSegment, stitchChunk } from "./stitch.ts";
+
+const region = (startS: number, endS: number) => ({
+  startSample: Math.round(startS * SAMPLE_RATE_HZ),
+  endSample: Math.round(endS * SAMPLE_RATE_HZ),
+});
+const decoded = (startMs: number, endMs: number, text: string): DecodedSegment => ({
+  startMs,
+  endMs,
+  text,
+  language: "en",
+  confidence: 0.9,
+  noSpeechProbability: 0,
+});
+const times = (segments: LooseSegment[]) =>
+  segments.map(({ startMs, endMs, text }) => [startMs, endMs, text] as const);
+
+describe("stitchChunk", () => {
+  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800.
+  const regions = [region(10, 12), region(60, 63), region(600, 601)];
+  const options = { regions, durationMs: 700_000 };
+
+  test("times return to the recording's clock", () => {
+    const segments = stitchChunk(
+      [decoded(500, 1_800, " one"), decoded(2_800, 5_000, " two"), decoded(5_900, 6_700, " three")],
+      options,
+    );
+    expect(times(segments)).toEqual([
+      [10_500, 11_800, "one"],
+      [60_400, 62_600, "two"],
+      [600_000, 600_900, "three"],
+    ]);
+    expect(segments[0]).not.toHaveProperty("channel");
+  });
+
+  test("a start in silence or just behind the beginning of speech becomes that beginning", () => {
+    const segments = stitchChunk(
+      [decoded(200, 2_100, "one"), decoded(1_900, 5_700, "two"), decoded(5_500, 9_999, "three")],
+      { ...options, channel: 1 },
+    );
+    expect(times(segments)).toEqual([
+      [10_000, 12_000, "one"],
+      [60_000, 63_000, "two"],
+      [600_000, 601_000, "three"],
+    ]);
+    expect(segments[2]?.channel).toBe(1);
+  });
+
+  test("a segment over a long pause is divided at it, one with a single word is not", () => {
+    expect(times(stitchChunk([decoded(0, 5_400, "my name is. Ravi and I am from")], options))).toEqual([
+      [10_000, 12_000, "my name is."],
+      [60_000, 63_000, "Ravi and I am from"],
+    ]);
+    expect(times(stitchChunk([decoded(0, 5_400, "hello")], options))).toEqual([[10_000, 63_000, "hello"]]);
+  });
+
+  test("text without time at the end joins the segment before", () => {
+    const segments = stitchChunk([decoded(0, 1_000, "one"), decoded(9_000, 9_000, "two")], {
+      regions: [region(0, 1)],
+      durationMs: 1_000,
+    });
+    expect(times(segments)).toEqual([[0, 1_000, "one two"]]);
+  });
+
+  test("whatever the decoder says, times rise, do not overlap and stay in the recording", () => {
+    const anything = fc.array(
+      fc.record({
+        startMs: fc.integer({ min: 0, max: 31_000 }),
+        length: fc.integer({ min: -500, max: 9_000 }),
+      }),
+    );
+    const lengths = fc.array(
+      fc.tuple(fc.integer({ min: 0, max: 90_000 }), fc.integer({ min: 1, max: 90_000 })),
+      {
+        minLength: 1,
+        maxLength: 6,
+      },
+    );
+    fc.assert(
+      fc.property(anything, lengths, (list, pairs) => {
+        let at = 0;
+        const speech = pairs.map(([silence, length]) => {
+          const startSample = at + silence;
+          at = startSample + length;
+          return { startSample, endSample: at };
+        });
+        expect(laidOutSamples(speech)).toBeGreaterThan(0);
+        const durationMs = Math.ceil((at * 1000) / SAMPLE_RATE_HZ);
+        const segments = stitchChunk(
+          list.map(({ startMs, length }) => decoded(startMs, startMs + length, "some words here")),
+          { regions: speech, durationMs },
+        );
+        let endMs = 0;
+        for (const segment of segments) {
+          expect(segment.startMs).toBeGreaterThanOrEqual(endMs);
+          expect(segment.endMs).toBeGreaterThan(segment.startMs);
+          expect(Number.isInteger(segment.startMs) && Number.isInteger(segment.endMs)).toBe(true);
+          endMs = segment.endMs;
+        }
+        expect(endMs).toBeLessThanOrEqual(durationMs);
+        const words = segments.flatMap(({ text }) => text.split(" "));
+        expect(words).toHaveLength(list.length * 3);
+      }),
+    );
+  });
+});
+
+test("divideText keeps all words in order, in proportion, and ends sentences", () => {
+  expect(divideText("a b c d", [1, 1])).toEqual(["a b", "c d"]);
+  expect(divideText("aaaa. b c d e f", [1, 1])).toEqual(["aaaa.", "b c d e f"]);
+  expect(divideText("one", [1, 5])).toEqual(["one", ""]);
+  expect(divideText("one two three", [98, 1, 1])).toEqual(["one", "two", "three"]);
+});
+
+describe("assembleResult", () => {
+  const loose = (startMs: number, channel: number, confidence = 0.9): LooseSegment => ({
+    startMs,
+    endMs: startMs + 500,
+    text: `at ${startMs} on ${channel}`,
+    language: channel === 0 ? "en" : "hi",
+    confidence,
+    channel,
+  });
+  const base = { gaps: [], warnings: [], durationMs: 9_000, channels: 2, segments: [] };
+
+  test("channels apart: by start, then channel, one labelled line a segment", () => {
+    const result = assembleResult({
+      ...base,
+      segments: [loose(2_000, 1), loose(0, 1), loose(0, 0)],
+      request: { channelMode: "separate" },
+    });
+    expect(result.segments.map(({ index, startMs, channel }) => [index, startMs, channel])).toEqual([
+      [0, 0, 0],
+      [1, 0, 1],
+      [2, 2_000, 1],
+    ]);
+    expect(result.text).toBe("[channel 0] at 0 on 0\n[channel 1] at 0 on 1\n[channel 1] at 2000 on 1");
+    expect(result.languages).toEqual(["en", "hi"]);
+    expect(result.status).toBe("completed");
+    expect(result.warnings).toEqual([]);
+  });
+
+  test("a segment ends where the next of its channel begins, across channels they may overlap", () => {
+    const segments = [{ ...loose(0, 0), endMs: 1_020 }, loose(1_000, 0), loose(500, 1), loose(500, 1)];
+    const result = assembleResult({ ...base, segments, request: { channelMode: "separate" } });
+    expect(result.segments.map(({ startMs, endMs, channel }) => [startMs, endMs, channel])).toEqual([
+      [0, 1_000, 0],
+      [500, 1_000, 1],
+      [1_000, 1_500, 0],
+    ]);
+    expect(result.segments[1]?.text).toBe("at 500 on 1 at 500 on 1");
+  });
+
+  test("a gap makes it partial, warnings stand once in their order, empty text goes", () => {
+    const result = assembleResult({
+      ...base,
+      segments: [loose(0, 0, 0.2), loose(600, 0, 0.5), { ...loose(3_000, 0), text: "" }],
+      gaps: [{ startMs: 5_000, endMs: 6_000, reason: "engine_error" }],
+      warnings: ["truncated_audio", "clipped_audio", "clipped_audio"],
+      request: { channelMode: "mix" },
+    });
+    expect(result.status).toBe("partial");
+    expect(result.warnings).toEqual(["low_confidence", "clipped_audio", "truncated_audio"]);
+    expect(result.text).toBe("at 0 on 0 at 600 on 0");
+  });
+
+  test("silence alone is completed with no_speech; a gap alone is not silence", () => {
+    const request = { channelMode: "mix" } as const;
+    expect(assembleResult({ ...base, request })).toMatchObject({
+      status: "completed",
+      text: "",
+      segments: [],
+      warnings: ["no_speech"],
+    });
+    const gaps = [{ startMs: 0, endMs: 10, reason: "time_limit" as const }];
+    expect(assembleResult({ ...base, gaps, request }).warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,75 @@
+import type { Segment } from "../domain/result.ts";
+
+/** Subtitle practice (Netflix Timed Text Style Guide, general requirements): two lines of 42 characters. */
+export const MAX_LINE_GRAPHEMES = 42;
+export const MAX_LINES = 2;
+
+/** What stands on the screen at once. */
+export type Cue = { startMs: number; endMs: number; lines: string[]; speaker?: string };
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** Characters as readers count them: "क्षि" is one. */
+export function countGraphemes(text: string): number {
+  let count = 0;
+  for (const _ of graphemes.segment(text)) count++;
+  return count;
+}
+
+/**
+ * Segments as cues of at most two lines of 42 characters. A longer segment becomes several cues, which share its time
+ * in proportion to their characters. Lines break between words; a word that is longer than a line is cut.
+ *
+ * @param labelOf put before the first line of each segment, counted as part of it
+ */
+export function toCues(segments: readonly Segment[], labelOf: (segment: Segment) => string): Cue[] {
+  return segments.flatMap((segment) => {
+    const lines = breakLines(labelOf(segment) + segment.text);
+    const screens: string[][] = [];
+    for (let at = 0; at < lines.length; at += MAX_LINES) screens.push(lines.slice(at, at + MAX_LINES));
+    const lengths = screens.map((screen) => countGraphemes(screen.join("")));
+    const whole = lengths.reduce((sum, length) => sum + length, 0);
+    const durationMs = segment.endMs - segment.startMs;
+    let shown = 0;
+    let startMs = segment.startMs;
+    return screens.map((screen, index): Cue => {
+      shown += lengths[index] ?? 0;
+      const endMs = segment.startMs + Math.round((durationMs * shown) / whole);
+      const cue = { startMs, endMs, lines: screen };
+      startMs = endMs;
+      return segment.speaker === undefined ? cue : { ...cue, speaker: segment.speaker };
+    });
+  });
+}
+
+/** The text in lines of at most 42 characters, filled from the first. */
+function breakLines(text: string): string[] {
+  const lines: string[] = [];
+  let line = "";
+  let length = 0;
+  for (const word of text.split(/\s+/u)) {
+    for (const part of cutWord(word)) {
+      const added = countGraphemes(part);
+      if (line !== "" && length + 1 + added > MAX_LINE_GRAPHEMES) {
+        lines.push(line);
+        line = "";
+        length = 0;
+      }
+      length += added + (line === "" ? 0 : 1);
+      line = line === "" ? part : `${line} ${part}`;
+    }
+  }
+  if (line !== "") lines.push(line);
+  return lines;
+}
+
+function cutWord(word: string): string[] {
+  // No grapheme is shorter than one unit: short words need no counting.
+  if (word.length <= MAX_LINE_GRAPHEMES) return word === "" ? [] : [word];
+  const characters = Array.from(graphemes.segment(word), ({ segment }) => segment);
+  const parts: string[] = [];
+  for (let at = 0; at < characters.length; at += MAX_LINE_GRAPHEMES) {
+    parts.push(characters.slice(at, at + MAX_LINE_GRAPHEMES).join(""));
+  }
+  return parts;
+}
