@@ -148,7 +148,9 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
   let nextDiskCheck = DISK_CHECK_BYTES;
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch((cause: unknown) => {
+        throw goneError(cause);
+      });
       if (takenOver.aborted) throw takenOverError();
       if (receiving.signal?.aborted) throw goneError();
       if (done) return true;
@@ -262,7 +264,8 @@ const takenOverError = () =>
   new AppError("conflict", { message: "Another request for the same upload took over." });
 
 /** Seen by nobody but the log: its reader is gone. */
-const goneError = () => new AppError("conflict", { message: "The client went away." });
+const goneError = (cause?: unknown) =>
+  new AppError("conflict", { message: "The client went away.", ...(cause === undefined ? {} : { cause }) });
 
 const isDiskFailure = (error: unknown) =>
   hasCode(error, "ENOSPC", "EDQUOT", "EFBIG", "EIO") ||

@@ -114,6 +114,12 @@ export function createUploadService(deps: UploadDeps) {
     discardBytes: (id: string) => discardBytes(context, id),
     settleWriter: (id: string) => settleWriter(context, id),
     storedBytes: (id: string) => storedBytes(context, id),
+    /** Until when its bytes must arrive; undefined once they have or can no more. */
+    async expiresAtMs(id: string): Promise<number | undefined> {
+      const upload = findUpload(store, id);
+      if (upload?.state !== "allocated") return undefined;
+      return (await storedBytes(context, id)) === upload.bytes ? undefined : upload.expiresAt;
+    },
     /** Uploads being written at this moment. */
     receiving: () => context.locks.held(),
 

@@ -1,0 +1,109 @@
+import type { Server } from "bun";
+import { AppError } from "../domain/errors.ts";
+import { isId } from "../lib/ids.ts";
+import { errorResponse } from "./errors.ts";
+import type { StorageDeps, StorageRequest } from "./storage-common.ts";
+import { handlePut, PUT_METHODS } from "./storage-put.ts";
+import {
+  asTusResponse,
+  COLLECTION_METHODS,
+  createTusHandler,
+  RESOURCE_METHODS,
+  TUS_PATH,
+  type TusHandler,
+} from "./storage-tus.ts";
+
+export type { StorageDeps } from "./storage-common.ts";
+
+const PUT_PATH = "/storage/uploads";
+
+/** Answers a request to an address below `/storage/`. */
+export type StorageHandler = (request: Request, server?: Server<unknown>) => Promise<Response>;
+
+/**
+ * The addresses recordings are sent to. They take an upload's token instead of a project key, and bodies that
+ * nobody may buffer; therefore they stand before the routes, and before authentication.
+ *
+ * The answer to a refused request is complete as well; only what is not meant for clients is thrown.
+ */
+export function createStorageHandler(deps: StorageDeps): StorageHandler {
+  const tus = createTusHandler(deps);
+  return async (request, server) => {
+    const target = targetOf(request.url);
+    if (target.kind !== "tus")
+      return refusable(request, () => dispatch(deps, tus, target, { request, server }));
+    const response = await refusable(request, () => dispatch(deps, tus, target, { request, server }));
+    return asTusResponse(response);
+  };
+}
+
+/** The methods a storage address knows; empty for an unknown one. */
+export function storageMethods(path: string): readonly string[] {
+  if (path === TUS_PATH) return COLLECTION_METHODS;
+  if (path.startsWith(`${TUS_PATH}/`)) return RESOURCE_METHODS;
+  return path.startsWith(`${PUT_PATH}/`) ? PUT_METHODS : [];
+}
+
+type Target = {
+  kind: "put" | "tus" | "none";
+  path: string;
+  /** Of the form of an upload's identifier; absent on the creation endpoint. */
+  uploadId?: string;
+  search: string;
+};
+
+/** The host is the client's word and may be anything, so it is not parsed. */
+function targetOf(url: string): Target {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const target = start < 0 ? "/" : url.slice(start);
+  const [path = "", search = ""] = target.split("?", 2);
+  if (path === TUS_PATH) return { kind: "tus", path, search };
+  const at = path.lastIndexOf("/");
+  const uploadId = path.slice(at + 1);
+  const parent = path.slice(0, at);
+  if (isId("upload", uploadId) && parent === TUS_PATH) return { kind: "tus", path, uploadId, search };
+  if (isId("upload", uploadId) && parent === PUT_PATH) return { kind: "put", path, uploadId, search };
+  return { kind: "none", path, search };
+}
+
+async function dispatch(
+  deps: StorageDeps,
+  tus: TusHandler,
+  { kind, uploadId, search }: Target,
+  { request, server }: { request: Request; server: Server<unknown> | undefined },
+): Promise<Response> {
+  if (kind === "none") throw new AppError("not_found");
+  if (search !== "") {
+    throw new AppError("unknown_parameter", {
+      detail: [...new URLSearchParams(search).keys()][0] ?? "query",
+    });
+  }
+  const input: StorageRequest = {
+    request,
+    server,
+    method: kind === "tus" ? tusMethod(request) : request.method,
+  };
+  if (kind === "tus") return tus(uploadId, input);
+  if (uploadId === undefined) throw new AppError("not_found");
+  return handlePut(deps, uploadId, input);
+}
+
+async function refusable(request: Request, answer: () => Promise<Response>): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    // What is not meant for the client is the outer wrapper's, which logs it.
+    if (!(error instanceof AppError) || error.code === "internal_error") throw error;
+    const response = errorResponse(error);
+    if (error.status === 412) response.headers.set("tus-version", "1.0.0");
+    // Else the server would read the rest of a body that nobody wants.
+    if (request.body) response.headers.set("connection", "close");
+    return response;
+  }
+}
+
+/** "The Server MUST interpret [X-HTTP-Method-Override] as the request method" (tus 1.0). */
+function tusMethod(request: Request): string {
+  const override = request.method === "POST" ? request.headers.get("x-http-method-override") : null;
+  return override === null ? request.method : override.toUpperCase();
+}

@@ -1,0 +1,129 @@
+import { toSeconds } from "../lib/time.ts";
+import type { CreatedUpload } from "../services/uploads.ts";
+import type { UploadRow } from "../store/uploads.ts";
+import { callerOf, contextOf } from "./context.ts";
+import type { HttpDeps } from "./deps.ts";
+import { defineRoutes, jsonBody, operation } from "./route.ts";
+import { Upload, UploadCreate, UploadCreated } from "./schemas.ts";
+
+/** Bytes of one tus request that clients are advised to send. */
+const CHUNK_BYTES = 8 * 1024 * 1024;
+/** `complete` may verify for a while before it answers; the connection is silent meanwhile. */
+const COMPLETE_SILENCE_SECONDS = 120;
+
+type UploadRouteDeps = Pick<HttpDeps, "uploads" | "config" | "baseUrl">;
+
+/** Uploads (interface.md 4.8–4.10). */
+export function uploadRoutes(deps: UploadRouteDeps) {
+  return defineRoutes("uploads")
+    .post(
+      "/v1/uploads",
+      async ({ request, body, set }) => {
+        const created = await deps.uploads.create(callerOf(request), {
+          bytes: body.bytes,
+          ...(body.sha256 === undefined ? {} : { sha256: body.sha256 }),
+        });
+        set.status = 201;
+        return toCreatedResponse(created, deps.baseUrl(), deps.config.limits.upload_expiry_seconds);
+      },
+      {
+        ...jsonBody(UploadCreate),
+        response: { 201: UploadCreated },
+        ...operation({
+          id: "createUpload",
+          summary: "Create an upload",
+          description: "Announces a file; the answer says where and how to send it.",
+          tag: "Uploads",
+          scope: "uploads:write",
+          errors: ["audio_too_large", "capacity_unavailable"],
+          responses: { 201: "The upload, and the addresses that take the file." },
+        }),
+      },
+    )
+    .post(
+      "/v1/uploads/:upload_id/complete",
+      async ({ request, params, set }) => {
+        contextOf(request).server?.timeout(request, COMPLETE_SILENCE_SECONDS);
+        const { upload, isFinished } = await deps.uploads.complete(callerOf(request), params.upload_id);
+        set.status = isFinished ? 200 : 202;
+        return toUploadResponse(upload);
+      },
+      {
+        response: { 200: Upload, 202: Upload },
+        ...operation({
+          id: "completeUpload",
+          summary: "Mark an upload complete",
+          description:
+            "Says that all bytes have been sent. They are verified: size, SHA-256 where given, decoding.",
+          tag: "Uploads",
+          scope: "uploads:write",
+          errors: ["not_found", "forbidden", "upload_incomplete", "upload_rejected", "audio_decode_failed"],
+          responses: {
+            200: "Verified.",
+            202: "A large file: verification continues in the background; poll the upload.",
+          },
+        }),
+      },
+    )
+    .get(
+      "/v1/uploads/:upload_id",
+      ({ request, params }) => toUploadResponse(deps.uploads.get(callerOf(request), params.upload_id)),
+      {
+        response: { 200: Upload },
+        ...operation({
+          id: "getUpload",
+          summary: "Get an upload",
+          tag: "Uploads",
+          scope: "uploads:write",
+          errors: ["not_found", "forbidden"],
+          responses: { 200: "The upload as it is now." },
+        }),
+      },
+    );
+}
+
+/** An upload on the wire (interface.md 2.4, "Get / complete response"). */
+export function toUploadResponse(row: UploadRow): Upload {
+  return {
+    id: row.id,
+    object: "upload",
+    state: row.state,
+    bytes: row.bytes,
+    ...(row.durationMs === null ? {} : { duration_seconds: toSeconds(row.durationMs) }),
+    ...(row.channels === null ? {} : { channels: row.channels }),
+    ...(row.deletedAt === null ? {} : { deleted: true }),
+    ...(row.errorCode === null ? {} : { error: toUploadError(row.errorCode, row.errorMessage) }),
+  };
+}
+
+function toUploadError(code: NonNullable<UploadRow["errorCode"]>, message: string | null) {
+  return { code, ...(message === null ? {} : { message }) };
+}
+
+/** A new upload with the addresses and fields that send its file (interface.md 2.4, decisions.md section 5). */
+export function toCreatedResponse(
+  { upload, token }: CreatedUpload,
+  baseUrl: string,
+  expirySeconds: number,
+): UploadCreated {
+  const authorization = `Bearer ${token}`;
+  return {
+    id: upload.id,
+    object: "upload",
+    state: "allocated",
+    bytes: upload.bytes,
+    expires_in: expirySeconds,
+    upload: {
+      method: "PUT",
+      url: `${baseUrl}/storage/uploads/${upload.id}`,
+      headers: { authorization, "content-type": "application/octet-stream" },
+    },
+    resumable_upload: {
+      protocol: "tus",
+      endpoint: `${baseUrl}/storage/tus`,
+      chunk_size: CHUNK_BYTES,
+      headers: { authorization },
+      metadata: { upload_id: upload.id },
+    },
+  };
+}

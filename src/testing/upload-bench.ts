@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import { errorResponse, toAppError } from "../http/errors.ts";
+import { createStorageHandler } from "../http/storage.ts";
+import { toCreatedResponse, toUploadResponse } from "../http/uploads.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { type Log, silentLog } from "../lib/log.ts";
+import type { Scope } from "../services/ownership.ts";
+import { createUploadService, type UploadDeps, type UploadService } from "../services/uploads.ts";
+import { freeDiskBytes } from "../store/audio-files.ts";
+import { type Database, openDatabase } from "../store/database.ts";
+import { organizations, projects } from "../store/schema.ts";
+
+/** A project that owns the uploads of a test. */
+export const CALLER: Scope = { organizationId: "org_test", projectId: "prj_test" };
+/** Another project of the same organization, and one of another. */
+export const SIBLING: Scope = { organizationId: "org_test", projectId: "prj_sibling" };
+export const STRANGER: Scope = { organizationId: "org_other", projectId: "prj_other" };
+
+export type UploadBenchOptions = {
+  dataDir?: string;
+  clock?: Clock;
+  log?: Log;
+  config?: Config;
+  verifyAudio?: UploadDeps["verifyAudio"];
+  freeBytes?: UploadDeps["freeBytes"];
+};
+
+export type UploadBench = {
+  dataDir: string;
+  database: Database;
+  config: Config;
+  uploads: UploadService;
+  close(): Promise<void>;
+};
+
+/** One second of mono audio in whatever file it is asked about. */
+export const acceptingVerifier: UploadDeps["verifyAudio"] = () =>
+  Promise.resolve({ durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false });
+
+/** The upload service on a database file and a directory of its own, which `close` removes. */
+export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "shruti-uploads-"));
+  const database = openDatabase(join(dataDir, "shruti.db"));
+  const config = options.config ?? testConfig({ storage: { reserve_bytes: 0 } });
+  insertOwners(database);
+  const uploads = createUploadService({
+    database,
+    clock: options.clock ?? systemClock,
+    config,
+    log: options.log ?? silentLog,
+    dataDir,
+    verifyAudio: options.verifyAudio ?? acceptingVerifier,
+    freeBytes: options.freeBytes ?? (() => freeDiskBytes(dataDir)),
+  });
+  return {
+    dataDir,
+    database,
+    config,
+    uploads,
+    async close() {
+      await uploads.close();
+      database.close();
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function insertOwners({ store }: Database): void {
+  for (const { organizationId, projectId } of [CALLER, SIBLING, STRANGER]) {
+    const owner = { createdAt: 0, name: "test" };
+    store
+      .insert(organizations)
+      .values({ ...owner, id: organizationId })
+      .onConflictDoNothing()
+      .run();
+    store
+      .insert(projects)
+      .values({ ...owner, id: projectId, organizationId })
+      .onConflictDoNothing()
+      .run();
+  }
+}
+
+export type UploadServer = { url: string; stop(): Promise<void> };
+
+/**
+ * A server with the storage addresses and, in place of the authenticated routes, `POST /create` (the body is
+ * the request of interface.md 4.8), `POST /complete/{id}`, `GET /upload/{id}` and `GET /alive`.
+ */
+export function serveUploads(
+  bench: UploadBench,
+  options: { idleTimeoutSeconds?: number } = {},
+): UploadServer {
+  const storage = createStorageHandler({ ...bench, baseUrl: () => baseUrl() });
+  const server: Bun.Server<unknown> = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: options.idleTimeoutSeconds ?? 10,
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    fetch: (request, own) =>
+      respond(bench, baseUrl(), request, storage, own).catch((error: unknown) =>
+        errorResponse(toAppError(error)),
+      ),
+  });
+  const baseUrl = (): string => `http://127.0.0.1:${server.port}`;
+  return { url: baseUrl(), stop: () => server.stop(true) };
+}
+
+async function respond(
+  { uploads, config }: UploadBench,
+  baseUrl: string,
+  request: Request,
+  storage: ReturnType<typeof createStorageHandler>,
+  server: Bun.Server<unknown>,
+): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  if (pathname.startsWith("/storage/")) return storage(request, server);
+  if (pathname === "/alive") return new Response("yes");
+  if (pathname === "/create") {
+    const created = await uploads.create(
+      CALLER,
+      (await request.json()) as { bytes: number; sha256?: string },
+    );
+    return Response.json(toCreatedResponse(created, baseUrl, config.limits.upload_expiry_seconds), {
+      status: 201,
+    });
+  }
+  const id = pathname.slice(pathname.lastIndexOf("/") + 1);
+  if (pathname.startsWith("/upload/")) return Response.json(toUploadResponse(uploads.get(CALLER, id)));
+  const { upload, isFinished } = await uploads.complete(CALLER, id);
+  return Response.json(toUploadResponse(upload), { status: isFinished ? 200 : 202 });
+}
+
+// Run as a program it serves one data directory until it is killed: `bun upload-bench.ts DIRECTORY`.
+if (import.meta.main) {
+  const dataDir = process.argv[2];
+  if (dataDir === undefined) throw new Error("which data directory?");
+  const bench = openUploadBench({ dataDir });
+  bench.uploads.resumeVerification();
+  process.stdout.write(`${serveUploads(bench).url}\n`);
+}
