@@ -17,9 +17,9 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
 }
 
 /** A whole number, or the word `default` for what the config says. */
-export function wholeNumberOrDefault(min: number, max?: number): (text: string) => number | null {
+export function wholeNumberOrDefault(min: number, max?: number): (text: string) => number | "default" {
   const read = wholeNumber(min, max);
-  return (text) => (text === "default" ? null : read(text));
+  return (text) => (text === "default" ? text : read(text));
 }
 
 const UNIT_MS: Record<string, number> = {

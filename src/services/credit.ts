@@ -27,6 +27,7 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
       entry: LedgerEntry;
       credit: Credit;
     } {
+      checkNote(input.note);
       return transaction(store, (tx) => {
         const entry = appendGrant(tx, { ...input, nowMs: clock.now() });
         return { entry, credit: creditOf(tx, input.organizationId) };
@@ -79,4 +80,12 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
       });
     },
   };
+}
+
+function checkNote(note: string | undefined): void {
+  if (note === undefined || (note.length <= 500 && !/\p{Cc}/u.test(note))) return;
+  throw new AppError("invalid_request", {
+    message: "A note has at most 500 characters and no control characters.",
+    detail: "note",
+  });
 }

@@ -1,0 +1,172 @@
+import { type Command, InvalidArgumentError } from "commander";
+import type { Credit } from "../domain/credit.ts";
+import { toTimestamp } from "../lib/time.ts";
+import type { Admin } from "../services/admin.ts";
+import { wholeNumber } from "./arguments.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { renderFields, renderTable, rupees } from "./output.ts";
+
+type Entry = ReturnType<Admin["credit"]["ledger"]>["data"][number];
+type Report = ReturnType<Admin["credit"]["audit"]>;
+type Anchor = { sequence: number; hash: string };
+
+/** `shruti credit …` */
+export function registerCredit(program: Command, context: CliContext): void {
+  const credit = program.command("credit").description("credit of organizations and the ledger behind it");
+  registerGrant(credit, context);
+
+  credit
+    .command("show")
+    .description("balance, reserved and available credit")
+    .requiredOption("--org <id>", "organization")
+    .option("--json", "print JSON")
+    .action(async (options: { org: string; json?: true }) => {
+      const admin = await context.openServices();
+      const shown = admin.credit.show(options.org);
+      if (options.json) {
+        context.printJson({ organization_id: options.org, currency: "INR", ...creditJson(shown) });
+        return;
+      }
+      context.io.out(
+        renderFields([
+          ["Balance", money(shown.balancePaise)],
+          ["Reserved", money(shown.reservedPaise)],
+          ["Available", money(shown.availablePaise)],
+        ]),
+      );
+    });
+
+  credit
+    .command("ledger")
+    .description("entries of an organization, newest first")
+    .requiredOption("--org <id>", "organization")
+    .option("--limit <n>", "entries to show", wholeNumber(1, 100_000), 100)
+    .option("--after <sequence>", "only entries older than this one", wholeNumber(1))
+    .option("--json", "print JSON")
+    .action(async (options: { org: string; limit: number; after?: number; json?: true }) => {
+      const admin = await context.openServices();
+      const { limit, after } = options;
+      const page = admin.credit.ledger(options.org, { limit, ...(after === undefined ? {} : { after }) });
+      if (options.json) {
+        context.printJson(page.data.map(entryJson));
+        return;
+      }
+      const rows = page.data.map((entry) => [
+        entry.sequence,
+        toTimestamp(entry.createdAt),
+        entry.kind,
+        rupees(entry.amountPaise),
+        entry.transcriptionId ?? entry.note,
+      ]);
+      context.io.out(renderTable(["ENTRY", "TIME", "KIND", "AMOUNT", "FOR"], rows));
+      if (page.next !== null) context.note(`Older entries: --after ${page.next}`);
+    });
+
+  credit
+    .command("audit")
+    .description("prove the whole ledger and everything derived from it; exit status 1 when it does not hold")
+    .option(
+      "--anchor <entry:hash>",
+      "an entry noted from an earlier audit, which must still stand there",
+      anchorOf,
+    )
+    .option("--json", "print JSON")
+    .action(async (options: { anchor?: Anchor; json?: true }) => {
+      const admin = await context.openServices();
+      const report = admin.credit.audit(options.anchor);
+      if (options.json) context.printJson(auditJson(report));
+      else context.io.out(renderAudit(report));
+      if (!report.ok)
+        throw new CommandError("failed", `the ledger does not hold: ${report.problemCount} problems`);
+    });
+}
+
+function registerGrant(credit: Command, context: CliContext): void {
+  credit
+    .command("grant")
+    .description("give credit")
+    .requiredOption("--org <id>", "organization")
+    .requiredOption("--paise <n>", "amount in paise", wholeNumber(-Number.MAX_SAFE_INTEGER))
+    .option("--note <text>", "why, for the books")
+    .option("--correction", "take a mistaken grant back: the amount is negative, and a note is needed")
+    .option("--json", "print JSON")
+    .action(
+      async (options: { org: string; paise: number; note?: string; correction?: true; json?: true }) => {
+        const { org, paise, note } = options;
+        if (options.correction ? paise >= 0 : paise <= 0) {
+          throw new CommandError(
+            "usage",
+            options.correction
+              ? "a correction has a negative amount"
+              : "a grant has a positive amount; --correction takes one back",
+          );
+        }
+        if (options.correction && note === undefined)
+          throw new CommandError("usage", "a correction needs a --note");
+        const admin = await context.openServices();
+        const input = { organizationId: org, amountPaise: paise, ...(note === undefined ? {} : { note }) };
+        const { entry, credit: after } = admin.credit.grant(input);
+        if (options.json) context.printJson({ ...entryJson(entry), credit: creditJson(after) });
+        else
+          context.printLine(
+            `Entry ${entry.sequence}: ${money(paise)}; available now ${money(after.availablePaise)}.`,
+          );
+      },
+    );
+}
+
+function anchorOf(text: string): Anchor {
+  const [, sequence, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (sequence === undefined || hash === undefined) {
+    throw new InvalidArgumentError("It is the number of an entry, a colon and its hash.");
+  }
+  return { sequence: Number(sequence), hash };
+}
+
+const money = (paise: number) => `${rupees(paise)} (${paise} paise)`;
+
+function creditJson({ balancePaise, reservedPaise, availablePaise }: Credit) {
+  return { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise };
+}
+
+function entryJson(entry: Entry) {
+  return {
+    sequence: entry.sequence,
+    object: "ledger_entry",
+    organization_id: entry.organizationId,
+    kind: entry.kind,
+    amount_paise: entry.amountPaise,
+    transcription_id: entry.transcriptionId,
+    note: entry.note,
+    created_at: toTimestamp(entry.createdAt),
+    previous_hash: entry.previousHash,
+    hash: entry.hash,
+  };
+}
+
+function auditJson(report: Report) {
+  return {
+    ok: report.ok,
+    entries: report.entries,
+    head: report.head,
+    organizations: report.organizations,
+    open_reservations: report.openReservations,
+    granted_paise: report.grantedPaise,
+    charged_paise: report.chargedPaise,
+    reserved_paise: report.reservedPaise,
+    problem_count: report.problemCount,
+    problems: report.problems,
+  };
+}
+
+function renderAudit(report: Report): string {
+  const fields = renderFields([
+    ["Entries", String(report.entries)],
+    ["Granted", money(report.grantedPaise)],
+    ["Charged", money(report.chargedPaise)],
+    ["Reserved", `${money(report.reservedPaise)} in ${report.openReservations} open reservations`],
+    ["Head", `${report.head.sequence}:${report.head.hash}`],
+    ["Outcome", report.ok ? "the ledger holds" : `${report.problemCount} problems`],
+  ]);
+  return fields + report.problems.map(({ check, detail }) => `${check}: ${detail}\n`).join("");
+}

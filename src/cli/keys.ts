@@ -1,0 +1,123 @@
+import type { Command } from "commander";
+import { SCOPES, type Scope } from "../domain/api-key.ts";
+import { toTimestamp } from "../lib/time.ts";
+import type { Admin } from "../services/admin.ts";
+import { duration } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+import { renderTable } from "./output.ts";
+
+type ApiKey = ReturnType<Admin["apiKeys"]["listKeys"]>[number];
+
+/** `shruti keys …` */
+export function registerKeys(program: Command, context: CliContext): void {
+  const keys = program.command("keys").description("API keys of projects");
+
+  keys
+    .command("create")
+    .description("make a key; it is printed this once and cannot be shown again")
+    .requiredOption("--project <id>", "project")
+    .requiredOption("--name <name>", "name, for people")
+    .option(
+      "--scopes <scopes>",
+      `what it may do, comma-separated: ${SCOPES.join(", ")} (default: all)`,
+      listOf,
+    )
+    .option("--expires <duration>", "how long it is valid, as 90d, 12h or 1y (default: for ever)", duration)
+    .option("--json", "print JSON")
+    .action(
+      async (options: {
+        project: string;
+        name: string;
+        scopes?: string[];
+        expires?: number;
+        json?: true;
+      }) => {
+        const { apiKeys } = await context.openServices();
+        const created = apiKeys.createKey({
+          projectId: options.project,
+          name: options.name,
+          // Unknown names are refused by the service.
+          ...(options.scopes === undefined ? {} : { scopes: options.scopes as Scope[] }),
+          ...(options.expires === undefined ? {} : { expiresAt: context.clock.now() + options.expires }),
+        });
+        if (options.json) {
+          context.printJson({ ...toJson(created, context), key: created.key });
+          return;
+        }
+        context.note(`Key ${created.id}; note it now, it is not shown again:`);
+        context.printLine(created.key);
+      },
+    );
+
+  keys
+    .command("list")
+    .description("keys of a project, of an organization or of all, revoked and expired ones included")
+    .option("--project <id>", "project")
+    .option("--org <id>", "organization")
+    .option("--json", "print JSON")
+    .action(async (options: { project?: string; org?: string; json?: true }) => {
+      const { apiKeys, accounts } = await context.openServices();
+      if (options.org !== undefined) accounts.showOrganization(options.org);
+      const all = apiKeys.listKeys({
+        ...(options.project === undefined ? {} : { projectId: options.project }),
+        ...(options.org === undefined ? {} : { organizationId: options.org }),
+      });
+      if (options.json) {
+        context.printJson(all.map((key) => toJson(key, context)));
+        return;
+      }
+      const rows = all.map((key) => [
+        key.id,
+        key.name,
+        key.hint,
+        key.projectId,
+        stateOf(key, context),
+        time(key.lastUsedAt),
+        time(key.expiresAt),
+      ]);
+      context.io.out(renderTable(["ID", "NAME", "KEY", "PROJECT", "STATE", "LAST USED", "EXPIRES"], rows));
+    });
+
+  keys
+    .command("revoke")
+    .description("refuse a key from now on")
+    .argument("<id>", "key, by its ID")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: { json?: true }) => {
+      const { apiKeys } = await context.openServices();
+      const key = apiKeys.revokeKey(id);
+      if (options.json) context.printJson(toJson(key, context));
+      else context.printLine(`${key.id} is revoked since ${time(key.revokedAt)}.`);
+    });
+}
+
+function listOf(text: string): string[] {
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));
+
+function stateOf(key: ApiKey, { clock }: CliContext): "active" | "revoked" | "expired" {
+  if (key.revokedAt !== null) return "revoked";
+  return key.expiresAt !== null && key.expiresAt <= clock.now() ? "expired" : "active";
+}
+
+function toJson(key: ApiKey, context: CliContext) {
+  return {
+    id: key.id,
+    object: "api_key",
+    name: key.name,
+    hint: key.hint,
+    project_id: key.projectId,
+    organization_id: key.organizationId,
+    scopes: key.scopes,
+    state: stateOf(key, context),
+    created_at: toTimestamp(key.createdAt),
+    last_used_at: time(key.lastUsedAt),
+    expires_at: time(key.expiresAt),
+    revoked_at: time(key.revokedAt),
+  };
+}

@@ -1,0 +1,204 @@
+import type { Command } from "commander";
+import type { Credit } from "../domain/credit.ts";
+import { toTimestamp } from "../lib/time.ts";
+import type { Admin } from "../services/admin.ts";
+import { wholeNumber, wholeNumberOrDefault } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+import { renderFields, renderTable, rupees } from "./output.ts";
+
+type Organization = ReturnType<Admin["accounts"]["showOrganization"]>;
+
+type SettingOptions = {
+  name?: string;
+  price?: number | "default";
+  dailySpendLimit?: number | "default";
+  maxQueued?: number | "default";
+  requestsPerSecond?: number | "default";
+  weight?: number;
+};
+
+/** `shruti orgs …` */
+export function registerOrgs(program: Command, context: CliContext): void {
+  const orgs = program.command("orgs").description("organizations: who pays, and within which limits");
+
+  withSettings(orgs.command("create").argument("<name>", "name, for people"))
+    .description("make an organization; prints its ID")
+    .option("--json", "print JSON")
+    .action(async (name: string, options: SettingOptions & { json?: true }) => {
+      const admin = await context.openServices();
+      const organization = admin.accounts.createOrganization({ ...settingsOf(options), name });
+      if (options.json) context.printJson(toJson(admin, organization));
+      else context.printLine(organization.id);
+    });
+
+  orgs
+    .command("list")
+    .description("all organizations")
+    .option("--json", "print JSON")
+    .action(async (options: { json?: true }) => {
+      const admin = await context.openServices();
+      const all = admin.accounts.listOrganizations();
+      if (options.json) {
+        context.printJson(all.map((organization) => toJson(admin, organization)));
+        return;
+      }
+      const rows = all.map((organization) => {
+        const { availablePaise } = creditOf(organization);
+        return [organization.id, organization.name, stateOf(organization), rupees(availablePaise)];
+      });
+      context.io.out(renderTable(["ID", "NAME", "STATE", "AVAILABLE"], rows));
+    });
+
+  oneOrganization(orgs.command("show"), context, "one organization, its limits and its credit", (admin, id) =>
+    admin.accounts.showOrganization(id),
+  );
+  oneOrganization(
+    orgs.command("disable"),
+    context,
+    "refuse all its keys from now on; what is accepted already goes on",
+    (admin, id) => admin.accounts.disableOrganization(id),
+  );
+  oneOrganization(orgs.command("enable"), context, "accept its keys again", (admin, id) =>
+    admin.accounts.enableOrganization(id),
+  );
+
+  withSettings(orgs.command("set").argument("<id>", "organization"))
+    .description("change what is given; `default` goes back to the config's value")
+    .option("--name <name>", "name, for people")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: SettingOptions & { json?: true }) => {
+      const admin = await context.openServices();
+      print(context, admin, admin.accounts.setOrganization(id, settingsOf(options)), options);
+    });
+}
+
+function withSettings(command: Command): Command {
+  return command
+    .option(
+      "--price <paise>",
+      "paise per hour of audio, or `default`",
+      wholeNumberOrDefault(0, 1_000_000_000),
+    )
+    .option("--daily-spend-limit <paise>", "paise a day; 0: none; or `default`", wholeNumberOrDefault(0))
+    .option(
+      "--max-queued <n>",
+      "waiting transcriptions; 0: no limit; or `default`",
+      wholeNumberOrDefault(0, 10_000_000),
+    )
+    .option(
+      "--requests-per-second <n>",
+      "of each key; 0: no limit; or `default`",
+      wholeNumberOrDefault(0, 1_000_000),
+    )
+    .option(
+      "--weight <n>",
+      "turns in the fair order of work; 2 gets twice as many as 1",
+      wholeNumber(1, 1000),
+    );
+}
+
+const ownOf = (value: number | "default") => (value === "default" ? null : value);
+
+function settingsOf(options: SettingOptions) {
+  const { name, price, dailySpendLimit, maxQueued, requestsPerSecond, weight } = options;
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(price === undefined ? {} : { pricePaisePerAudioHour: ownOf(price) }),
+    ...(dailySpendLimit === undefined ? {} : { dailySpendLimitPaise: ownOf(dailySpendLimit) }),
+    ...(maxQueued === undefined ? {} : { maxQueued: ownOf(maxQueued) }),
+    ...(requestsPerSecond === undefined ? {} : { requestsPerSecond: ownOf(requestsPerSecond) }),
+    ...(weight === undefined ? {} : { weight }),
+  };
+}
+
+function oneOrganization(
+  command: Command,
+  context: CliContext,
+  description: string,
+  act: (admin: Admin, id: string) => Organization,
+): void {
+  command
+    .description(description)
+    .argument("<id>", "organization")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: { json?: true }) => {
+      const admin = await context.openServices();
+      print(context, admin, act(admin, id), options);
+    });
+}
+
+const stateOf = ({ disabledAt }: Organization) => (disabledAt === null ? "enabled" : "disabled");
+const creditOf = ({ balancePaise, reservedPaise }: Organization): Credit => ({
+  balancePaise,
+  reservedPaise,
+  availablePaise: balancePaise - reservedPaise,
+});
+
+/** What holds for an organization: its own settings, else the config's. */
+function effectiveOf({ config, credit }: Admin, organization: Organization) {
+  return {
+    price_paise_per_audio_hour: credit.priceOf(organization),
+    daily_spend_limit_paise: organization.dailySpendLimitPaise ?? config.billing.daily_spend_limit_paise,
+    max_queued: organization.maxQueued ?? config.limits.max_queued,
+    requests_per_second: organization.requestsPerSecond ?? config.limits.requests_per_second,
+  };
+}
+
+function toJson(admin: Admin, organization: Organization) {
+  const { balancePaise, reservedPaise, availablePaise } = creditOf(organization);
+  return {
+    id: organization.id,
+    object: "organization",
+    name: organization.name,
+    created_at: toTimestamp(organization.createdAt),
+    disabled: organization.disabledAt !== null,
+    disabled_at: organization.disabledAt === null ? null : toTimestamp(organization.disabledAt),
+    price_paise_per_audio_hour: organization.pricePaisePerAudioHour,
+    daily_spend_limit_paise: organization.dailySpendLimitPaise,
+    max_queued: organization.maxQueued,
+    requests_per_second: organization.requestsPerSecond,
+    weight: organization.weight,
+    effective: effectiveOf(admin, organization),
+    credit: { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise },
+  };
+}
+
+function print(
+  context: CliContext,
+  admin: Admin,
+  organization: Organization,
+  options: { json?: true },
+): void {
+  if (options.json) {
+    context.printJson(toJson(admin, organization));
+    return;
+  }
+  const effective = effectiveOf(admin, organization);
+  const { balancePaise, reservedPaise, availablePaise } = creditOf(organization);
+  const origin = (own: number | null) => (own === null ? " (default)" : "");
+  const limit = (value: number, text: string) => (value === 0 ? "none" : text);
+  const spend = effective.daily_spend_limit_paise;
+  const { max_queued, requests_per_second } = effective;
+  context.io.out(
+    renderFields([
+      ["ID", organization.id],
+      ["Name", organization.name],
+      ["State", stateOf(organization)],
+      ["Created", toTimestamp(organization.createdAt)],
+      [
+        "Price per audio hour",
+        rupees(effective.price_paise_per_audio_hour) + origin(organization.pricePaisePerAudioHour),
+      ],
+      ["Daily spending limit", limit(spend, rupees(spend)) + origin(organization.dailySpendLimitPaise)],
+      ["Waiting at most", limit(max_queued, String(max_queued)) + origin(organization.maxQueued)],
+      [
+        "Requests per second",
+        limit(requests_per_second, String(requests_per_second)) + origin(organization.requestsPerSecond),
+      ],
+      ["Weight", String(organization.weight)],
+      ["Balance", rupees(balancePaise)],
+      ["Reserved", rupees(reservedPaise)],
+      ["Available", rupees(availablePaise)],
+    ]),
+  );
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from "bun:test";
+import { startOfDay } from "./arguments.ts";
+import { csvLine, renderFields, renderTable, rupees } from "./output.ts";
+
+describe("tables", () => {
+  test("columns line up, also in Devanagari, and numbers stand to the right", () => {
+    const [head, first, second] = renderTable(
+      ["NAME", "N"],
+      [
+        ["श्रुति श्रुति", 5],
+        ["b", 10],
+      ],
+    ).split("\n");
+    expect(head).toMatch(/^NAME +N$/);
+    expect(first).toMatch(/^श्रुति श्रुति {3}5$/);
+    expect(second).toMatch(/^b +10$/);
+    expect(new Set([head, first, second].map((line) => Bun.stringWidth(line ?? ""))).size).toBe(1);
+  });
+
+  test("control characters cannot steer the terminal", () => {
+    expect(renderTable(["A"], [["\u001b[2J"]])).toBe("A\n?[2J\n");
+    expect(renderFields([["Name", "a\nb"]])).toBe("Name  a?b\n");
+  });
+
+  test("no rows are a heading", () => {
+    expect(renderTable(["A", "B"], [])).toBe("A  B\n");
+  });
+});
+
+describe("CSV", () => {
+  const cells: [string | number | null, string][] = [
+    ["plain", "plain"],
+    ['say "so"', '"say ""so"""'],
+    ["a,b", '"a,b"'],
+    ["a\nb", '"a\nb"'],
+    ["=1+1", "'=1+1"],
+    ["+1", "'+1"],
+    ["-1", "'-1"],
+    ["@x", "'@x"],
+    ["\t=1", "'\t=1"],
+    ["\r=1", `"'\r=1"`],
+    [-1, "-1"],
+    [null, ""],
+  ];
+  for (const [cell, expected] of cells) {
+    test(`writes ${JSON.stringify(cell)}`, () => expect(csvLine([cell, 1])).toBe(`${expected},1\r\n`));
+  }
+});
+
+describe("rupees", () => {
+  const amounts: [number, string][] = [
+    [0, "₹0.00"],
+    [5, "₹0.05"],
+    [-5, "-₹0.05"],
+    [12_345_678, "₹1,23,456.78"],
+    [Number.MAX_SAFE_INTEGER, "₹9,00,71,99,25,47,409.91"],
+  ];
+  for (const [paise, expected] of amounts) test(expected, () => expect(rupees(paise)).toBe(expected));
+});
+
+describe("days", () => {
+  test("begin at midnight of their zone, also where clocks change or a day begins at one", () => {
+    const iso = (zone: string, day: string) => new Date(startOfDay(zone, day)).toISOString();
+    expect(iso("Asia/Kolkata", "2026-11-21")).toBe("2026-11-20T18:30:00.000Z");
+    expect(iso("UTC", "2026-11-21")).toBe("2026-11-21T00:00:00.000Z");
+    expect(iso("Pacific/Kiritimati", "2026-11-21")).toBe("2026-11-20T10:00:00.000Z");
+    expect(iso("America/New_York", "2026-03-09")).toBe("2026-03-09T04:00:00.000Z");
+    expect(iso("Asia/Beirut", "2026-03-29")).toBe("2026-03-28T22:00:00.000Z");
+  });
+});

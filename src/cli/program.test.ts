@@ -1,0 +1,388 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { manualClock } from "../lib/clock.ts";
+import { createApiKeyService } from "../services/api-keys.ts";
+import { databasePath, openDatabase } from "../store/database.ts";
+import { insertUsageEvent } from "../store/usage.ts";
+import { runCli } from "./program.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-cli-"));
+const dataDir = join(folder, "data");
+const clock = manualClock();
+const environment = { SHRUTI_CONFIG: join(folder, "shruti.toml") };
+
+beforeAll(() => {
+  mkdirSync(dataDir);
+  writeFileSync(
+    environment.SHRUTI_CONFIG,
+    `[storage]\ndata_dir = ${JSON.stringify(dataDir)}\n[metrics]\ntoken = "geheim"\n`,
+  );
+  openDatabase(databasePath(dataDir)).close();
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+type Outcome = { status: number; out: string; err: string };
+
+async function run(...argv: string[]): Promise<Outcome> {
+  return runIn(environment, ...argv);
+}
+
+async function runIn(env: Record<string, string>, ...argv: string[]): Promise<Outcome> {
+  let out = "";
+  let err = "";
+  const io = {
+    out: (text: string) => {
+      out += text;
+    },
+    err: (text: string) => {
+      err += text;
+    },
+    environment: env,
+  };
+  const status = await runCli(argv, io, clock);
+  return { status, out, err };
+}
+
+/** Runs a command that must succeed, and reads its JSON. */
+async function json<T = Record<string, unknown>>(...argv: string[]): Promise<T> {
+  return jsonIn(environment, ...argv);
+}
+
+async function jsonIn<T = Record<string, unknown>>(
+  env: Record<string, string>,
+  ...argv: string[]
+): Promise<T> {
+  const { status, out, err } = await runIn(env, ...argv, "--json");
+  expect({ status, err }).toEqual({ status: 0, err: "" });
+  return JSON.parse(out) as T;
+}
+
+async function newOrganization(): Promise<string> {
+  return (await run("orgs", "create", "Physics")).out.trim();
+}
+
+describe("usage of the command line", () => {
+  const wrong: [string, string[], string][] = [
+    ["an unknown command", ["sing"], "unknown command 'sing'"],
+    ["an unknown verb", ["orgs", "sing"], "unknown command 'sing'"],
+    ["a noun alone", ["orgs"], "Usage: shruti orgs"],
+    ["nothing", [], "Usage: shruti"],
+    ["an unknown option", ["orgs", "list", "--loud"], "unknown option '--loud'"],
+    ["a missing option", ["credit", "show"], "--org <id>' not specified"],
+    ["a missing argument", ["orgs", "create"], "missing required argument 'name'"],
+    ["an argument too many", ["orgs", "list", "x"], "too many arguments"],
+    ["an amount that is none", ["credit", "grant", "--org", "x", "--paise", "1.5"], "whole number"],
+    ["a grant of nothing", ["credit", "grant", "--org", "x", "--paise", "0"], "positive amount"],
+    ["a negative grant", ["credit", "grant", "--org", "x", "--paise", "-5"], "--correction"],
+    [
+      "a duration that is none",
+      ["keys", "create", "--project", "p", "--name", "n", "--expires", "90"],
+      "90d",
+    ],
+    ["a day that is none", ["usage", "export", "--org", "x", "--from", "2026-02-30"], "2026-11-21"],
+    ["a format that is none", ["usage", "export", "--org", "x", "--format", "xml"], "csv, json"],
+    ["a config that is not there", ["--config", "/nowhere.toml", "orgs", "list"], "cannot be read"],
+    ["a weight out of bounds", ["orgs", "set", "x", "--weight", "0"], "from 1 to 1000"],
+  ];
+  for (const [name, argv, message] of wrong) {
+    test(`${name} is wrong usage`, async () => {
+      const { status, out, err } = await run(...argv);
+      expect(err).toContain(message);
+      expect({ status, out }).toEqual({ status: 2, out: "" });
+    });
+  }
+
+  test("help is no failure", async () => {
+    for (const argv of [["--help"], ["help"], ["orgs", "--help"], ["help", "credit"]]) {
+      const { status, out, err } = await run(...argv);
+      expect({ status, err }).toEqual({ status: 0, err: "" });
+      expect(out).toContain("Usage: shruti");
+    }
+  });
+
+  const missing: string[][] = [
+    ["orgs", "show", "org_none"],
+    ["orgs", "disable", "org_none"],
+    ["orgs", "set", "org_none", "--weight", "2"],
+    ["projects", "show", "prj_none"],
+    ["projects", "create", "Lab", "--org", "org_none"],
+    ["projects", "list", "--org", "org_none"],
+    ["keys", "create", "--project", "prj_none", "--name", "n"],
+    ["keys", "list", "--project", "prj_none"],
+    ["keys", "list", "--org", "org_none"],
+    ["keys", "revoke", "key_none"],
+    ["credit", "grant", "--org", "org_none", "--paise", "5"],
+    ["credit", "show", "--org", "org_none"],
+    ["credit", "ledger", "--org", "org_none"],
+    ["usage", "export", "--org", "org_none"],
+    ["restore", "/nowhere.db"],
+  ];
+  for (const argv of missing) {
+    test(`${argv.join(" ")} finds nothing`, async () => {
+      const { status, out, err } = await run(...argv);
+      expect({ status, out }).toEqual({ status: 4, out: "" });
+      expect(err).toMatch(/^error: [^\n]+\n$/);
+    });
+  }
+
+  test("without a database it says what to do, and makes none", async () => {
+    const empty = join(folder, "empty");
+    const { status, err } = await runIn({ SHRUTI_STORAGE_DATA_DIR: empty }, "orgs", "list");
+    expect(status).toBe(4);
+    expect(err).toContain("shruti init");
+    expect(readdirSync(folder)).not.toContain("empty");
+  });
+
+  test("--config goes before or after the command", async () => {
+    for (const argv of [
+      ["--config", environment.SHRUTI_CONFIG, "orgs", "list"],
+      ["orgs", "list", "--config", environment.SHRUTI_CONFIG],
+    ]) {
+      expect((await runIn({}, ...argv)).status).toBe(0);
+    }
+  });
+});
+
+describe("organizations, projects, keys", () => {
+  test("an organization is made, shown, changed, disabled and enabled", async () => {
+    const created = await json<{ id: string }>("orgs", "create", "Physics", "--price", "2500");
+    expect(created).toMatchObject({
+      name: "Physics",
+      disabled: false,
+      price_paise_per_audio_hour: 2500,
+      max_queued: null,
+      effective: { price_paise_per_audio_hour: 2500, max_queued: 1000 },
+      credit: { balance_paise: 0, reserved_paise: 0, available_paise: 0 },
+      created_at: "2026-11-21T04:05:06.789Z",
+    });
+    const { id } = created;
+    await run("orgs", "set", id, "--price", "default", "--daily-spend-limit", "500", "--weight", "4");
+    expect(await json("orgs", "show", id)).toMatchObject({
+      price_paise_per_audio_hour: null,
+      daily_spend_limit_paise: 500,
+      weight: 4,
+      effective: { price_paise_per_audio_hour: 3000, daily_spend_limit_paise: 500 },
+    });
+    expect(await json("orgs", "disable", id)).toMatchObject({ disabled: true });
+    expect((await run("orgs", "show", id)).out).toContain("disabled");
+    expect(await json("orgs", "enable", id)).toMatchObject({ disabled: false, disabled_at: null });
+    expect((await run("orgs", "set", id)).status).toBe(2);
+    const listed = await json<{ id: string }[]>("orgs", "list");
+    expect(listed.map((organization) => organization.id)).toContain(id);
+    expect((await run("orgs", "list")).out).toContain(id);
+  });
+
+  test("a key is printed alone, once, and works until it is revoked", async () => {
+    const project = await json<{ id: string }>("projects", "create", "Lab", "--org", await newOrganization());
+    expect(await json("projects", "show", project.id)).toEqual(project);
+    const { out, err } = await run(
+      ...["keys", "create", "--project", project.id, "--name", "ci"],
+      ...["--scopes", "usage:read, models:read", "--expires", "90d"],
+    );
+    expect(out).toMatch(/^shr_\w{24}_\w{49}\n$/);
+    expect(err).toContain("not shown again");
+    const key = out.trim();
+    const listed = await json<{ id: string; expires_at: string }[]>("keys", "list", "--project", project.id);
+    expect(listed).toMatchObject([
+      {
+        name: "ci",
+        state: "active",
+        scopes: ["models:read", "usage:read"],
+        expires_at: "2027-02-19T04:05:06.789Z",
+      },
+    ]);
+    const table = (await run("keys", "list", "--project", project.id)).out;
+    for (const text of [JSON.stringify(listed), table]) expect(text).not.toContain(key.slice(30));
+
+    const database = openDatabase(databasePath(dataDir));
+    const server = createApiKeyService({ database, clock });
+    expect(server.authenticate(`Bearer ${key}`).projectId).toBe(project.id);
+    expect(await json("keys", "revoke", listed[0]?.id ?? "")).toMatchObject({ state: "revoked" });
+    server.forgetCached();
+    expect(() => server.authenticate(`Bearer ${key}`)).toThrow("missing or invalid");
+    server.close();
+    database.close();
+    expect(await json("keys", "list", "--project", project.id)).toMatchObject([{ state: "revoked" }]);
+    expect(
+      (await run("keys", "create", "--project", project.id, "--name", "x", "--scopes", "all")).status,
+    ).toBe(2);
+  });
+});
+
+describe("money", () => {
+  test("grants, corrections, ledger and audit", async () => {
+    const org = await newOrganization();
+    expect(await json("credit", "grant", "--org", org, "--paise", "123456", "--note", "Q1")).toMatchObject({
+      kind: "grant",
+      amount_paise: 123456,
+      note: "Q1",
+      credit: { balance_paise: 123456, available_paise: 123456 },
+    });
+    expect((await run("credit", "show", "--org", org)).out).toContain("₹1,234.56 (123456 paise)");
+    const correct = ["credit", "grant", "--org", org, "--correction", "--paise"];
+    expect((await run(...correct, "-56")).err).toContain("--note");
+    expect((await run(...correct, "-56", "--note", "typo")).out).toContain("₹1,234.00");
+    expect((await run(...correct, "-123401", "--note", "typo")).status).toBe(1);
+    const entries = await json<{ sequence: number }[]>("credit", "ledger", "--org", org);
+    expect(entries).toMatchObject([{ amount_paise: -56 }, { amount_paise: 123456 }]);
+    const page = await run("credit", "ledger", "--org", org, "--limit", "1");
+    expect(page.err).toContain(`--after ${entries[0]?.sequence}`);
+    expect(await json("credit", "ledger", "--org", org, "--after", `${entries[0]?.sequence}`)).toHaveLength(
+      1,
+    );
+
+    const report = await json<{ head: { sequence: number; hash: string } }>("credit", "audit");
+    expect(report).toMatchObject({ ok: true, problem_count: 0, problems: [] });
+    const anchor = `${report.head.sequence}:${report.head.hash}`;
+    expect((await run("credit", "audit", "--anchor", anchor)).status).toBe(0);
+    const forged = await run("credit", "audit", "--anchor", `${report.head.sequence}:${"0".repeat(64)}`);
+    expect(forged.status).toBe(1);
+    expect(forged.out).toContain("anchor: ");
+  });
+
+  test("usage is exported by days of the billing time zone, as CSV and JSON", async () => {
+    // Events without a ledger: not for the database that is audited elsewhere.
+    const usageDir = join(folder, "usage");
+    const env = { SHRUTI_STORAGE_DATA_DIR: usageDir };
+    const database = openDatabase(databasePath(usageDir));
+    const org = (await runIn(env, "orgs", "create", "Physics")).out.trim();
+    const event = {
+      organizationId: org,
+      projectId: "prj_x",
+      modelId: '=cmd|"x"',
+      state: "completed",
+    } as const;
+    const more = { audioMs: 1500, billedMs: 3000, channels: 2, amountPaise: 3 };
+    // In Kolkata these are 23:59:59.999 on the 20th, 0:00 on the 21st and 0:00 on the 22nd.
+    const midnight = Date.UTC(2026, 10, 20, 18, 30);
+    for (const [n, at] of [midnight - 1, midnight, midnight + 86_400_000].entries()) {
+      insertUsageEvent(database.store, { ...event, ...more, transcriptionId: `tr_${org}_${n}` }, at);
+    }
+    database.close();
+    const day = ["usage", "export", "--org", org, "--from", "2026-11-21", "--to", "2026-11-21"];
+    const csv = (await runIn(env, ...day)).out.split("\r\n");
+    expect(csv[0]).toBe(
+      "id,created_at,organization_id,project_id,transcription_id,model,state,audio_seconds,billed_seconds,channels,amount_paise",
+    );
+    expect(csv[1]?.slice(csv[1].indexOf(","))).toBe(
+      `,2026-11-20T18:30:00.000Z,${org},prj_x,tr_${org}_1,"'=cmd|""x""",completed,1.5,3,2,3`,
+    );
+    expect(csv.slice(2)).toEqual([""]);
+    const events = await jsonIn<{ created_at: string }[]>(env, ...day);
+    expect(events.map((e) => e.created_at)).toEqual(["2026-11-20T18:30:00.000Z"]);
+    const all = await jsonIn<unknown[]>(env, "usage", "export", "--org", org);
+    expect(all).toHaveLength(3);
+    const until = await jsonIn<unknown[]>(
+      env,
+      "usage",
+      "export",
+      "--org",
+      org,
+      "--to",
+      "2026-11-21T00:00:00+05:30",
+    );
+    expect(until).toHaveLength(1);
+    expect(await jsonIn<unknown[]>(env, "usage", "export", "--org", org, "--from", "2026-12-01")).toEqual([]);
+    const backwards = await runIn(
+      env,
+      "usage",
+      "export",
+      "--org",
+      org,
+      "--from",
+      "2026-11-22",
+      "--to",
+      "2026-11-21",
+    );
+    expect(backwards.status).toBe(2);
+  });
+});
+
+describe("config and version", () => {
+  test("check, show and defaults", async () => {
+    expect((await run("config", "check")).out).toBe(`${environment.SHRUTI_CONFIG}: ok\n`);
+    for (const argv of [
+      ["config", "show"],
+      ["config", "show", "--json"],
+    ]) {
+      const { out } = await run(...argv);
+      expect(out).toContain(dataDir);
+      expect(out).not.toContain("geheim");
+    }
+    expect((await run("config", "defaults")).out).toContain("price_paise_per_audio_hour = 3000");
+  });
+
+  test("a config that cannot be used is wrong usage, with its place", async () => {
+    const path = join(folder, "wrong.toml");
+    writeFileSync(path, '[billing]\ntimezone = "Asia/Nowhere"\n');
+    const zone = await run("config", "check", "--config", path);
+    expect(zone).toMatchObject({ status: 2, out: "" });
+    expect(zone.err).toContain("Asia/Nowhere");
+    writeFileSync(path, "[billing]\n\nprice = 3\n");
+    expect((await run("config", "check", "--config", path)).err).toBe(
+      `error: ${path}:3: unknown setting billing.price\n`,
+    );
+  });
+
+  test("version", async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dir, "../../package.json"), "utf8"));
+    expect((await run("version")).out).toBe(`shruti ${version}\n`);
+    expect((await run("--version")).out).toBe(`${version}\n`);
+    expect(await json("version")).toMatchObject({ version });
+  });
+});
+
+/**
+ * SQLite keeps a closed connection until its last statement is collected; every other test ran its commands in
+ * this process, a restore wants to be alone.
+ */
+function closeForgotten(): void {
+  Bun.gc(true);
+}
+
+describe("backup and restore", () => {
+  test("what was there comes back, and what was there meanwhile is kept beside it", async () => {
+    const before = await newOrganization();
+    const file = join(folder, "backup.db");
+    const server = openDatabase(databasePath(dataDir));
+    expect(await json("backup", file)).toMatchObject({ file });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect((await run("backup", file)).status).toBe(5);
+    const after = await newOrganization();
+
+    const refused = await run("restore", file);
+    expect(refused.status).toBe(5);
+    expect(refused.err).toContain("stop the server");
+    server.close();
+    closeForgotten();
+    const restored = await json<{ previous: string }>("restore", file);
+    expect(restored).toMatchObject({ ledger: { ok: true } });
+    expect((await run("orgs", "show", before)).status).toBe(0);
+    expect((await run("orgs", "show", after)).status).toBe(4);
+    const previous = openDatabase(restored.previous);
+    expect(previous.sqlite.query("SELECT id FROM organizations WHERE id = ?").get(after)).toEqual({
+      id: after,
+    });
+    previous.close();
+    expect(readdirSync(dataDir).filter((name) => /restoring|partial/.test(name))).toEqual([]);
+  });
+
+  test("what is no backup is refused and changes nothing", async () => {
+    const org = await newOrganization();
+    const text = join(folder, "text.db");
+    writeFileSync(text, "no database at all");
+    const foreign = join(folder, "foreign.db");
+    const other = openDatabase(foreign);
+    other.sqlite.run("DROP TABLE schema_migrations");
+    other.close();
+    closeForgotten();
+    for (const file of [text, foreign]) {
+      const { status, err } = await run("restore", file);
+      expect(status).toBe(2);
+      expect(err).toContain("no undamaged backup");
+    }
+    expect((await run("orgs", "show", org)).status).toBe(0);
+  });
+});

@@ -1,0 +1,95 @@
+import { Command, CommanderError } from "commander";
+import { ConfigError } from "../config/load.ts";
+import { AppError, type ErrorCode } from "../domain/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { registerBackup } from "./backup.ts";
+import { registerConfig } from "./config.ts";
+import {
+  type CliContext,
+  type CliIo,
+  CommandError,
+  type CommandFailure,
+  createCliContext,
+} from "./context.ts";
+import { registerCredit } from "./credit.ts";
+import { registerKeys } from "./keys.ts";
+import { registerOrgs } from "./orgs.ts";
+import { registerProjects } from "./projects.ts";
+import { registerUsage } from "./usage.ts";
+import { registerVersion } from "./version.ts";
+
+/** The grammar, one noun or verb a file, in the order of `shruti help` (decisions.md section 11). */
+const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
+  registerOrgs,
+  registerProjects,
+  registerKeys,
+  registerCredit,
+  registerUsage,
+  registerBackup,
+  registerConfig,
+  registerVersion,
+];
+
+/** Exit statuses (decisions.md section 11). */
+const EXIT = { done: 0, failed: 1, usage: 2, not_found: 4, conflict: 5 } as const satisfies Record<
+  CommandFailure | "done",
+  number
+>;
+
+/** Failures of services that say more than "failed". */
+const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
+  invalid_request: EXIT.usage,
+  not_found: EXIT.not_found,
+  conflict: EXIT.conflict,
+};
+
+/** The whole command line, ready to parse; nothing is opened before an action needs it. */
+export function buildProgram(io: CliIo, clock?: Clock): { program: Command; context: CliContext } {
+  const program = new Command("shruti");
+  const context = createCliContext(io, () => program.opts<{ config?: string }>().config, clock);
+  program
+    .description("Self-hosted speech transcription in one executable.")
+    .option("--config <file>", "config file; else $SHRUTI_CONFIG, ./shruti.toml, /etc/shruti/shruti.toml")
+    .exitOverride()
+    .showSuggestionAfterError(true)
+    .configureOutput({ writeOut: (text) => void io.out(text), writeErr: (text) => void io.err(text) });
+  for (const register of COMMANDS) register(program, context);
+  return { program, context };
+}
+
+/**
+ * Runs one command.
+ *
+ * @param argv the arguments after the program's name
+ * @returns the exit status; nothing is thrown, failures end as one line on standard error
+ */
+export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number> {
+  const { program, context } = buildProgram(io, clock);
+  try {
+    await program.parseAsync([...argv], { from: "user" });
+    return EXIT.done;
+  } catch (error) {
+    // Commander has printed its own message already.
+    if (!(error instanceof CommanderError)) io.err(`error: ${messageOf(error)}\n`);
+    return exitStatusOf(error);
+  } finally {
+    context.close();
+  }
+}
+
+function exitStatusOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  if (error instanceof CommandError) return EXIT[error.failure];
+  if (error instanceof ConfigError) return EXIT.usage;
+  if (error instanceof AppError) return EXIT_BY_CODE[error.code] ?? EXIT.failed;
+  return EXIT.failed;
+}
+
+function messageOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code === "string" && code.startsWith("SQLITE_BUSY")) {
+    return "The database is busy; another program writes to it. Try again.";
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return message.split("\n", 1)[0] || "unknown";
+}
