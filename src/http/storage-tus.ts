@@ -213,6 +213,9 @@ function describe(deps: StorageDeps, isCollection: boolean): Response {
 function authorizeCreation(deps: StorageDeps, request: Request): UploadRow {
   const token = bearerToken(request);
   if (token === undefined) deps.uploads.authorize("", token);
+  requireVersion(request);
+  // Before the metadata: a client's partial creations (concatenation) come without any.
+  refuseExtensions(request);
   const uploadId = uploadIdOf(request);
   if (uploadId === undefined) {
     throw new AppError("invalid_request", {
@@ -221,8 +224,6 @@ function authorizeCreation(deps: StorageDeps, request: Request): UploadRow {
     });
   }
   const upload = deps.uploads.authorize(uploadId, token);
-  requireVersion(request);
-  refuseExtensions(request);
   if (upload.state === "rejected") throw goneRefusal(upload);
   if (request.headers.get("upload-length") !== String(upload.bytes)) {
     throw new AppError("invalid_request", {
