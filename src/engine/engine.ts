@@ -24,7 +24,7 @@ export type VerifiedAudio = {
  */
 export type Engine = {
   /** Decodes without keeping the sound: does this file hold audio, and how much? */
-  verify(path: string, signal: AbortSignal): Promise<VerifiedAudio>;
+  verify(path: string, signal: AbortSignal, maxDurationMs?: number): Promise<VerifiedAudio>;
   /** Writes 16 kHz mono files into a folder. */
   decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
   detectSpeech(job: SpeechJob, signal: AbortSignal): Promise<SpeechRegion[]>;
@@ -50,10 +50,10 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   const pool = createPool(options);
   const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
   return {
-    verify: (path, signal) =>
+    verify: (path, signal, maxDurationMs = options.maxDurationMs) =>
       asAppError(async () => {
         const counted = await countAudio(nativeFiles, path, {
-          maxDurationMs: options.maxDurationMs,
+          maxDurationMs,
           timeoutMs,
           signal,
         });
