@@ -154,7 +154,9 @@ export function createDeliverer(deps: DelivererDeps) {
     lanes.leave(endpointId, outcome.error === null ? "working" : "failing");
     noteOutcome(outcome);
     unrecorded.push(outcome);
-    if (unrecorded.length >= RECORD_AT_MOST && !isDatabaseRefusing) record();
+    // An endpoint that is gone is disabled before the next event would go there.
+    const isUrgent = outcome.disableReason !== null || unrecorded.length >= RECORD_AT_MOST;
+    if (isUrgent && !isDatabaseRefusing) record();
     else recordTimer ??= setTimeout(record, RECORD_AFTER_MS);
     wake();
   };
