@@ -144,6 +144,7 @@ export const transcriptions = sqliteTable(
   },
   (t) => [
     index("transcriptions_by_project").on(t.projectId, t.id),
+    index("transcriptions_by_state").on(t.projectId, t.state, t.id),
     index("transcriptions_unfinished")
       .on(t.organizationId, t.id)
       .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`),

@@ -74,10 +74,29 @@ export function markContentDeleted(tx: Store, id: string, nowMs: number): Transc
     .get();
 }
 
-/** A page of a project's transcriptions, newest first, older than `after`. */
-export function listTranscriptions(
+type ListQuery = {
+  projectId: string;
+  after?: string;
+  states?: readonly TranscriptionState[];
+  limit: number;
+};
+
+/**
+ * A page of a project's transcriptions, newest first, older than `after`. Each state is looked up on its own
+ * and the pages are merged, so that a rare state is not searched for among all the others.
+ */
+export function listTranscriptions(store: Store, query: ListQuery): TranscriptionRow[] {
+  if (query.states === undefined) return listInState(store, query, undefined);
+  return [...new Set(query.states)]
+    .flatMap((state) => listInState(store, query, state))
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, query.limit);
+}
+
+function listInState(
   store: Store,
-  query: { projectId: string; after?: string; states?: readonly TranscriptionState[]; limit: number },
+  query: ListQuery,
+  state: TranscriptionState | undefined,
 ): TranscriptionRow[] {
   return store
     .select()
@@ -85,8 +104,8 @@ export function listTranscriptions(
     .where(
       and(
         eq(transcriptions.projectId, query.projectId),
+        state === undefined ? undefined : eq(transcriptions.state, state),
         query.after === undefined ? undefined : lt(transcriptions.id, query.after),
-        query.states === undefined ? undefined : inArray(transcriptions.state, [...query.states]),
       ),
     )
     .orderBy(desc(transcriptions.id))

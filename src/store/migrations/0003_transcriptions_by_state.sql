@@ -1,0 +1,1 @@
+CREATE INDEX `transcriptions_by_state` ON `transcriptions` (`project_id`,`state`,`id`);
