@@ -1,0 +1,182 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { testConfig } from "../config/load.ts";
+import { AppError } from "../domain/errors.ts";
+import type { TranscriptionState } from "../domain/transcription.ts";
+import { manualClock } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
+import { silentLog } from "../lib/log.ts";
+import { createSweeper } from "../scheduler/sweep.ts";
+import { idempotencyKeys, transcriptions } from "../store/schema.ts";
+import { markContentDeleted } from "../store/transcriptions.ts";
+import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
+import { createRetentionService } from "./retention.ts";
+
+const DAY_MS = 86_400_000;
+const open: UploadBench[] = [];
+afterEach(async () => {
+  for (const bench of open.splice(0)) await bench.close();
+});
+
+function prepare(retention: { audio_days?: number; transcript_days?: number } = {}) {
+  const clock = manualClock();
+  const config = testConfig({ storage: { reserve_bytes: 0 }, retention });
+  const bench = openUploadBench({ clock, config });
+  open.push(bench);
+  const { database, uploads } = bench;
+  const calls = { conflicts: new Set<string>(), deliveries: 0 };
+  const deps = {
+    database,
+    clock,
+    config,
+    log: silentLog,
+    uploads,
+    transcriptions: {
+      async deleteById(id: string) {
+        if (calls.conflicts.has(id)) throw new AppError("conflict");
+        const row = markContentDeleted(database.store, id, clock.now());
+        if (!row) throw new Error("deleted twice");
+        return row;
+      },
+    },
+    webhooks: {
+      removeOld: () => {
+        calls.deliveries += 1;
+        return Promise.resolve(0);
+      },
+    },
+  };
+  return { bench, clock, calls, deps, retention: createRetentionService(deps) };
+}
+
+async function completeUpload({ uploads, dataDir }: UploadBench): Promise<string> {
+  const path = join(dataDir, "incoming");
+  await uploads.sweepOrphans();
+  writeFileSync(path, "sound");
+  const verified = { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false };
+  return (await uploads.adoptFile(CALLER, { path, bytes: 5, sha256: "0".repeat(64), verified })).id;
+}
+
+function insertTranscription(
+  { database }: UploadBench,
+  uploadId: string,
+  state: TranscriptionState,
+  finishedAt: number | null,
+): string {
+  const id = newId("transcription", Date.now());
+  database.store
+    .insert(transcriptions)
+    .values({
+      ...CALLER,
+      id,
+      uploadId,
+      state,
+      finishedAt,
+      entrance: "asynchronous",
+      modelId: "m",
+      modelVersion: "1",
+      language: "hi",
+      mode: "native",
+      timestamps: "segment",
+      diarization: false,
+      channelMode: "mix",
+      createdAt: 0,
+      durationMs: 1000,
+      channels: 1,
+      pricePaisePerAudioHour: 0,
+      reservedPaise: 0,
+    })
+    .run();
+  return id;
+}
+
+describe("retention", () => {
+  test("audio goes after its days, and the record says so; never while work needs it", async () => {
+    const { bench, clock, retention } = prepare({ audio_days: 30 });
+    const free = await completeUpload(bench);
+    const needed = await completeUpload(bench);
+    const work = insertTranscription(bench, needed, "transcribing", null);
+    clock.advance(30 * DAY_MS);
+    expect((await retention.run()).audioRemoved).toBe(0);
+    clock.advance(1);
+    expect((await retention.run()).audioRemoved).toBe(1);
+    expect(existsSync(bench.uploads.audioPath(free))).toBe(false);
+    expect(bench.uploads.get(CALLER, free)).toMatchObject({ state: "complete", deletedAt: clock.now() });
+    expect(existsSync(bench.uploads.audioPath(needed))).toBe(true);
+    bench.database.sqlite.run("UPDATE transcriptions SET state = 'completed' WHERE id = ?", [work]);
+    expect((await retention.run()).audioRemoved).toBe(1);
+    expect(existsSync(bench.uploads.audioPath(needed))).toBe(false);
+  });
+
+  test("0 days keeps everything", async () => {
+    const { bench, clock, retention } = prepare({ audio_days: 0, transcript_days: 0 });
+    const id = await completeUpload(bench);
+    insertTranscription(bench, id, "completed", clock.now());
+    clock.advance(10_000 * DAY_MS);
+    expect(await retention.run()).toMatchObject({ audioRemoved: 0, transcriptsRemoved: 0 });
+    expect(existsSync(bench.uploads.audioPath(id))).toBe(true);
+  });
+
+  test("transcripts go after their days; one whose audio is in use waits", async () => {
+    const { bench, clock, calls, retention } = prepare({ transcript_days: 7, audio_days: 0 });
+    const upload = await completeUpload(bench);
+    insertTranscription(bench, upload, "completed", clock.now());
+    const waiting = insertTranscription(bench, upload, "partial", clock.now());
+    insertTranscription(bench, upload, "queued", null);
+    calls.conflicts.add(waiting);
+    clock.advance(7 * DAY_MS + 1);
+    expect((await retention.run()).transcriptsRemoved).toBe(1);
+    calls.conflicts.clear();
+    expect((await retention.run()).transcriptsRemoved).toBe(1);
+    expect((await retention.run()).transcriptsRemoved).toBe(0);
+  });
+
+  test("unfinished uploads, idempotency keys and old deliveries have their turn", async () => {
+    const { bench, clock, calls, retention } = prepare();
+    await bench.uploads.create(CALLER, { bytes: 1 });
+    const key = {
+      entrance: "asynchronous",
+      requestHash: "h",
+      createdAt: 0,
+      projectId: CALLER.projectId,
+    } as const;
+    for (let index = 0; index < 450; index += 1) {
+      bench.database.store
+        .insert(idempotencyKeys)
+        .values({
+          ...key,
+          key: `k${index}`,
+          transcriptionId: `tr_${index}`,
+          expiresAt: clock.now() + 5 + (index > 400 ? DAY_MS * 9 : 0),
+        })
+        .run();
+    }
+    clock.advance(DAY_MS);
+    expect(await retention.run()).toMatchObject({ uploadsExpired: 1, idempotencyKeysRemoved: 401 });
+    expect(calls.deliveries).toBe(1);
+  });
+});
+
+test("the sweeper reconciles once, goes on with rounds, survives a failure and stops", async () => {
+  const { bench, calls, deps } = prepare();
+  const stray = join(bench.dataDir, "uploads", "stray");
+  await completeUpload(bench);
+  writeFileSync(stray, "x");
+  let sweeps = 0;
+  const uploads = {
+    ...bench.uploads,
+    sweepOrphans: () => {
+      sweeps += 1;
+      return Promise.reject(new Error("the disk is away"));
+    },
+  };
+  const sweeper = createSweeper({ ...deps, uploads }, 1);
+  sweeper.start();
+  while (calls.deliveries < 3) await Bun.sleep(1);
+  await sweeper.stop();
+  const { deliveries } = calls;
+  await Bun.sleep(10);
+  expect(calls.deliveries).toBe(deliveries);
+  expect(sweeps).toBe(1);
+});

@@ -1,0 +1,112 @@
+import type { Config } from "../config/schema.ts";
+import { AppError } from "../domain/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { type Database, transaction } from "../store/database.ts";
+import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
+import { isUploadInUse, listFinishedBefore } from "../store/transcriptions.ts";
+import { listUnusedAudio, markAudioDeleted } from "../store/uploads.ts";
+import type { TranscriptionService } from "./transcriptions.ts";
+import type { UploadService } from "./uploads.ts";
+import type { WebhookService } from "./webhooks.ts";
+
+export type RetentionDeps = {
+  database: Database;
+  clock: Clock;
+  config: Config;
+  log: Log;
+  uploads: Pick<UploadService, "expire" | "removeAudioFile">;
+  transcriptions: Pick<TranscriptionService, "deleteById">;
+  webhooks: Pick<WebhookService, "removeOld">;
+};
+
+/** What one round removed. */
+export type RetentionReport = {
+  uploadsExpired: number;
+  audioRemoved: number;
+  transcriptsRemoved: number;
+  idempotencyKeysRemoved: number;
+  deliveriesRemoved: number;
+};
+
+export type RetentionService = ReturnType<typeof createRetentionService>;
+
+const DAY_MS = 86_400_000;
+const BATCH = 200;
+
+/** What is kept for how long (`[retention]`, `webhooks.keep_days`, decisions.md sections 5 and 9). */
+export function createRetentionService(deps: RetentionDeps) {
+  return {
+    /** One round over everything whose time is over; in small transactions, so that nobody waits for it. */
+    async run(): Promise<RetentionReport> {
+      return {
+        uploadsExpired: await deps.uploads.expire(),
+        transcriptsRemoved: await removeTranscripts(deps),
+        audioRemoved: await removeAudio(deps),
+        idempotencyKeysRemoved: await removeIdempotencyKeys(deps),
+        deliveriesRemoved: await deps.webhooks.removeOld(),
+      };
+    },
+  };
+}
+
+/** Audio of complete uploads, `retention.audio_days` after they were verified, unless work still needs it. */
+async function removeAudio({ database, clock, config, uploads }: RetentionDeps): Promise<number> {
+  const days = config.retention.audio_days;
+  if (days === 0) return 0;
+  const { store } = database;
+  let removed = 0;
+  for (;;) {
+    const batch = listUnusedAudio(store, clock.now() - days * DAY_MS, BATCH);
+    for (const { id } of batch) {
+      // Asked again inside the transaction: a transcription may have been accepted in between.
+      const isMarked = transaction(
+        store,
+        (tx) => !isUploadInUse(tx, id) && markAudioDeleted(tx, id, clock.now()),
+      );
+      if (!isMarked) continue;
+      await uploads.removeAudioFile(id);
+      removed += 1;
+    }
+    if (batch.length < BATCH) return removed;
+  }
+}
+
+/** Transcripts, `retention.transcript_days` after their transcription finished. */
+async function removeTranscripts({
+  database,
+  clock,
+  config,
+  log,
+  transcriptions,
+}: RetentionDeps): Promise<number> {
+  const days = config.retention.transcript_days;
+  if (days === 0) return 0;
+  let removed = 0;
+  for (;;) {
+    const batch = listFinishedBefore(database.store, clock.now() - days * DAY_MS, BATCH);
+    let isAnyRemoved = false;
+    for (const { id } of batch) {
+      try {
+        await transcriptions.deleteById(id);
+        removed += 1;
+        isAnyRemoved = true;
+      } catch (error) {
+        // Another unfinished transcription reads the same audio; its turn comes in a later round.
+        if (!(error instanceof AppError && error.code === "conflict")) throw error;
+        log.debug({ transcription: id }, "a transcript is kept while its audio is in use");
+      }
+    }
+    if (batch.length < BATCH || !isAnyRemoved) return removed;
+  }
+}
+
+async function removeIdempotencyKeys({ database, clock }: RetentionDeps): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const batch = transaction(database.store, (tx) => deleteExpiredIdempotencyKeys(tx, clock.now(), BATCH));
+    removed += batch;
+    if (batch < BATCH) return removed;
+    await Bun.sleep(0);
+  }
+}
