@@ -1,7 +1,18 @@
 import type { Mode } from "./transcription.ts";
 
 /** A language a model knows, and the modes it can be asked for in it. */
-export type ModelLanguage = { code: string; name: string; modes: Mode[] };
+export type ModelLanguage = {
+  code: string;
+  name: string;
+  modes: Mode[];
+  /** Whisper's language code that these weights were trained to take for it, where it is not `code`. */
+  decoderLanguage?: string;
+};
+
+/** What the decoder is told when a request asks for a language. */
+export function decoderLanguageOf(model: Pick<ModelManifest, "languages">, code: string): string {
+  return model.languages.find((language) => language.code === code)?.decoderLanguage ?? code;
+}
 
 /** Settings of the decoder that belong to the weights, not to a request. */
 export type ModelDecoding = {

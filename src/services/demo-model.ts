@@ -1,0 +1,66 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import weightsFile from "../../models/demo.bin" with { type: "file" };
+import manifestFile from "../../models/demo.toml" with { type: "file" };
+import type { InstalledModel } from "../domain/model.ts";
+import { sha256Hex } from "../lib/sha256.ts";
+import { syncDirectory } from "../store/audio-files.ts";
+import { parseManifest } from "./model-manifest.ts";
+
+const WEIGHTS_FILE: string = weightsFile;
+const MANIFEST_FILE: string = manifestFile;
+
+/**
+ * Makes the demonstration model that the executable carries available on disk, because whisper.cpp reads files only.
+ *
+ * A compiled binary copies the weights once to `<dataDir>/embedded-models/<hash>.bin`, and removes those of other
+ * versions; a run from source uses `models/demo.bin` as it is.
+ *
+ * @throws Error when the executable is damaged or the directory cannot be written
+ */
+export async function extractEmbeddedModel(dataDir: string): Promise<InstalledModel> {
+  const manifest = parseManifest(await Bun.file(MANIFEST_FILE).text(), "models/demo.toml");
+  const { size } = Bun.file(WEIGHTS_FILE);
+  const weightsPath = Bun.isStandaloneExecutable
+    ? await copyOut(WEIGHTS_FILE, join(dataDir, "embedded-models"), manifest.sha256)
+    : WEIGHTS_FILE;
+  return { ...manifest, weightsPath, bytes: size, embedded: true };
+}
+
+/**
+ * Copies a carried file to `<dir>/<first 12 digits of its hash>.bin`, where nobody ever sees half of it.
+ *
+ * @param sha256 what the bytes must have, lower-case hex
+ * @returns the path of the copy
+ */
+export async function copyOut(source: string, dir: string, sha256: string): Promise<string> {
+  const name = `${sha256.slice(0, 12)}.bin`;
+  const target = join(dir, name);
+  const carried = Bun.file(source);
+  const found = await stat(target).catch(() => undefined);
+  if (found?.isFile() && found.size === carried.size) return target;
+  const bytes = new Uint8Array(await carried.arrayBuffer());
+  if (sha256Hex(bytes) !== sha256)
+    throw new Error("the executable is damaged: its demonstration model differs");
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const unfinished = join(dir, `.${randomBytes(6).toString("hex")}.unfinished`);
+  try {
+    const file = await open(unfinished, "wx", 0o600);
+    try {
+      await file.writeFile(bytes);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(unfinished, target);
+    await syncDirectory(dir);
+  } finally {
+    await rm(unfinished, { force: true });
+  }
+  // A loaded model is in memory, so that the copies of other versions of the program are of no more use.
+  for (const other of await readdir(dir)) {
+    if (other !== name && /^[0-9a-f]{12}\.bin$/.test(other)) await rm(join(dir, other), { force: true });
+  }
+  return target;
+}

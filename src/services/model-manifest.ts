@@ -1,0 +1,225 @@
+import { getStaticTOMLValue, ParseError, parseTOML } from "toml-eslint-parser";
+import { languageOf } from "../domain/languages.ts";
+import type { ModelDecoding, ModelLanguage, ModelManifest } from "../domain/model.ts";
+import { MODES, type Mode } from "../domain/transcription.ts";
+
+/** A manifest that cannot be used; the message names file, line and key. */
+export class ManifestError extends Error {}
+
+/** Largest manifest that is read. */
+export const MAX_MANIFEST_BYTES = 64 * 1024;
+
+/** Ids name files and stand in requests. */
+export const MODEL_ID_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
+
+/** Says what is wrong with a value, in words that follow its key. */
+type Check = (value: unknown) => string | undefined;
+
+const text: Check = (value) =>
+  typeof value === "string" && value.trim() !== "" && value.length <= 1000 && !/\p{Cc}/u.test(value)
+    ? undefined
+    : "must be a text of one line";
+const matching =
+  (pattern: RegExp, words: string): Check =>
+  (value) =>
+    typeof value === "string" && pattern.test(value) ? undefined : `must be ${words}`;
+const within =
+  (min: number, max: number, isWhole: boolean): Check =>
+  (value) => {
+    const number = typeof value === "bigint" ? Number(value) : value;
+    const isRight = typeof number === "number" && number >= min && number <= max;
+    if (isRight && (!isWhole || Number.isInteger(number))) return undefined;
+    return `must be a ${isWhole ? "whole " : ""}number from ${min} to ${max}`;
+  };
+
+const TOP_KEYS: Record<string, Check> = {
+  id: matching(MODEL_ID_PATTERN, "1 to 64 of a to z, 0 to 9, dot, dash and underscore"),
+  name: text,
+  version: text,
+  sha256: matching(/^[0-9a-f]{64}$/, "64 lower-case hex digits"),
+  licence: text,
+  source: text,
+  notice: text,
+};
+const LANGUAGE_KEYS: Record<string, Check> = {
+  code: matching(/^[a-z]{2,3}$/, "a language code of two or three letters"),
+  name: text,
+  modes: (value) => {
+    const isRight = Array.isArray(value) && value.length > 0 && value.every((mode) => MODES.includes(mode));
+    return isRight && new Set(value).size === value.length
+      ? undefined
+      : `must be a list of ${MODES.join(", ")}, each once`;
+  },
+  decoder_language: matching(/^[a-z]{2,3}$/, "one of whisper's language codes"),
+};
+const DECODING_KEYS: Record<string, Check> = {
+  beam_size: within(1, 8, true),
+  temperature_increment: within(0, 1, false),
+  entropy_threshold: within(0, 100, false),
+  accepts_prompt: (value) => (typeof value === "boolean" ? undefined : "must be true or false"),
+  unknown_token: text,
+};
+const OPTIONAL = new Set(["notice"]);
+
+/**
+ * Reads a manifest, strictly: every key is known, has its type, and nothing is missing.
+ *
+ * @param source TOML
+ * @param path for messages only
+ * @throws ManifestError
+ */
+export function parseManifest(source: string, path: string): ModelManifest {
+  const { values, lineOf } = parse(source, path);
+  const fail = (key: string, problem: string): never => {
+    throw new ManifestError(`${path}:${lineOf(key)}: ${key} ${problem}`);
+  };
+  const checkTable = (table: Record<string, unknown>, checks: Record<string, Check>, prefix: string) => {
+    for (const [key, value] of Object.entries(table)) {
+      const problem = checks[key] ? checks[key](value) : "is unknown";
+      if (problem) fail(prefix + key, problem);
+    }
+  };
+  const { languages, decoding, ...top } = values;
+  checkTable(top, TOP_KEYS, "");
+  for (const key of Object.keys(TOP_KEYS)) {
+    if (!(key in top) && !OPTIONAL.has(key)) fail(key, "is missing");
+  }
+  if (!Array.isArray(languages) || languages.length === 0)
+    return fail("languages", "must be given as [[languages]]");
+  const known: ModelLanguage[] = [];
+  for (const [index, table] of languages.entries()) {
+    const prefix = `languages.${index}.`;
+    checkTable(asTable(table), LANGUAGE_KEYS, prefix);
+    const language = toLanguage(asTable(table), (key, problem) => fail(prefix + key, problem));
+    if (known.some(({ code }) => code === language.code)) fail(`${prefix}code`, "stands twice");
+    known.push(language);
+  }
+  checkTable(asTable(decoding ?? {}), DECODING_KEYS, "decoding.");
+  const strings = top as Record<"id" | "name" | "version" | "sha256" | "licence" | "source", string>;
+  const { id, name, version, sha256, licence, source: origin } = strings;
+  return {
+    id,
+    name,
+    version,
+    sha256,
+    languages: known,
+    licence,
+    source: origin,
+    ...(typeof top.notice === "string" ? { notice: top.notice } : {}),
+    decoding: toDecoding(asTable(decoding ?? {})),
+  };
+}
+
+function asTable(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null
+    ? (value as Record<string, unknown>)
+    : { "(value)": value };
+}
+
+/** What the program knows of a language need not stand in the manifest. */
+function toLanguage(
+  table: Record<string, unknown>,
+  fail: (key: string, problem: string) => never,
+): ModelLanguage {
+  const {
+    code,
+    name,
+    modes,
+    decoder_language: decoderLanguage,
+  } = table as {
+    code?: string;
+    name?: string;
+    modes?: Mode[];
+    decoder_language?: string;
+  };
+  if (code === undefined) return fail("code", "is missing");
+  if (modes === undefined) return fail("modes", "is missing");
+  const known = languageOf(code);
+  if (name === undefined && !known)
+    return fail("name", "is missing, and the program does not know the language");
+  if (decoderLanguage === undefined && known && known.whisperCode === undefined) {
+    return fail("decoder_language", `is missing: whisper has no language ${code}`);
+  }
+  return {
+    code,
+    name: name ?? known?.name ?? code,
+    modes,
+    ...(decoderLanguage === undefined ? {} : { decoderLanguage }),
+  };
+}
+
+function toDecoding(table: Record<string, unknown>): ModelDecoding {
+  const number = (key: string) => (table[key] === undefined ? undefined : Number(table[key]));
+  const decoding: { [Key in keyof ModelDecoding]: ModelDecoding[Key] | undefined } = {
+    beamSize: number("beam_size"),
+    temperatureIncrement: number("temperature_increment"),
+    entropyThreshold: number("entropy_threshold"),
+    acceptsPrompt: table.accepts_prompt as boolean | undefined,
+    unknownToken: table.unknown_token as string | undefined,
+  };
+  const given = Object.entries(decoding).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as ModelDecoding;
+}
+
+type Parsed = { values: Record<string, unknown>; lineOf: (key: string) => number };
+
+/** The values, and for dotted keys the lines they stand on; a key that is missing has the line of its table. */
+function parse(source: string, path: string): Parsed {
+  try {
+    const program = parseTOML(source);
+    const lines = new Map<string, number>();
+    const note = (prefix: readonly (string | number)[], pairs: (typeof program.body)[0]["body"]) => {
+      for (const node of pairs) {
+        if (node.type === "TOMLTable") {
+          lines.set(node.resolvedKey.join("."), node.loc.start.line);
+          note(node.resolvedKey, node.body);
+        } else {
+          const names = node.key.keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value));
+          lines.set([...prefix, ...names].join("."), node.loc.start.line);
+        }
+      }
+    };
+    note([], program.body[0].body);
+    return {
+      values: getStaticTOMLValue(program) as Record<string, unknown>,
+      lineOf(key) {
+        const parts = key.split(".");
+        while (parts.length > 0) {
+          const line = lines.get(parts.join("."));
+          if (line !== undefined) return line;
+          parts.pop();
+        }
+        return 1;
+      },
+    };
+  } catch (error) {
+    if (error instanceof ParseError) throw new ManifestError(`${path}:${error.lineNumber}: ${error.message}`);
+    throw error;
+  }
+}
+
+/** The manifest as TOML; `parseManifest` reads it back to the same. */
+export function renderManifest(manifest: ModelManifest): string {
+  const lines: string[] = [];
+  const add = (key: string, value: string | number | boolean | readonly string[] | undefined) => {
+    if (value !== undefined) lines.push(`${key} = ${JSON.stringify(value)}`);
+  };
+  const { decoding } = manifest;
+  for (const key of ["id", "name", "version", "sha256", "licence", "source", "notice"] as const) {
+    add(key, manifest[key]);
+  }
+  for (const { code, name, modes, decoderLanguage } of manifest.languages) {
+    lines.push("", "[[languages]]");
+    add("code", code);
+    add("name", name);
+    add("modes", modes);
+    add("decoder_language", decoderLanguage);
+  }
+  lines.push("", "[decoding]");
+  add("beam_size", decoding.beamSize);
+  add("temperature_increment", decoding.temperatureIncrement);
+  add("entropy_threshold", decoding.entropyThreshold);
+  add("accepts_prompt", decoding.acceptsPrompt);
+  add("unknown_token", decoding.unknownToken);
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,355 @@
+import { basename, join, resolve } from "node:path";
+import { and, count, eq, inArray } from "drizzle-orm";
+import type { Config } from "../config/schema.ts";
+import { CAPABILITIES, type Capability, type CapabilityStatus, COMING_SOON } from "../domain/capability.ts";
+import { AppError } from "../domain/errors.ts";
+import { LANGUAGES, languageOf } from "../domain/languages.ts";
+import type { InstalledModel, ModelLanguage, ModelManifest } from "../domain/model.ts";
+import { MODES, type Mode, UNFINISHED_STATES } from "../domain/transcription.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { Database } from "../store/database.ts";
+import { transcriptions } from "../store/schema.ts";
+import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
+import { extractEmbeddedModel } from "./demo-model.ts";
+import { createModelScanner, deleteModel, hashFile, placeModel, stageWeights } from "./model-files.ts";
+import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "./model-manifest.ts";
+
+export type ModelServiceDeps = {
+  database: Database;
+  config: Config;
+  /** Absolute. */
+  dataDir: string;
+  log: Log;
+  clock: Clock;
+  /**
+   * Looks at a weights file without loading it.
+   * @throws Error with the reason why the engine could not use it
+   */
+  checkModelFile: (path: string) => { multilingual: boolean };
+  /** Whether the weights for telling speakers apart are there; left out: they are not. */
+  hasDiarization?: () => boolean;
+};
+
+/** What `shruti models add` may say about a model; what is left out is found or made up from the file. */
+export type AddModelOptions = {
+  /** Left out: from the file's name, without `ggml-` and `.bin`. */
+  id?: string;
+  name?: string;
+  version?: string;
+  /** Left out: for a multilingual file every language that whisper has a code for, else English, in all their modes. */
+  languages?: { code: string; modes?: Mode[]; decoderLanguage?: string }[];
+  licence?: string;
+  source?: string;
+  notice?: string;
+  /** What the file must have, lower-case hex. */
+  sha256?: string;
+};
+
+/** What a model can do and how much it takes; the data of a `GET /v1/models` entry (decisions.md section 6). */
+export type ModelDescription = {
+  /** Those that at least one of its languages has, in the order of `MODES`. */
+  modes: Mode[];
+  capabilities: Record<Capability, CapabilityStatus>;
+  limits: {
+    synchronous: { maxBytes: number; maxDurationSeconds: number; timeoutSeconds: number };
+    asynchronous: { maxBytes: number; maxDurationSeconds: number; maxChannels: number };
+  };
+};
+
+/** Outcome of `verify`; no problems: the model is as it was when it was added. */
+export type ModelVerification = { id: string; sha256: string; problems: string[] };
+
+export type ModelService = Awaited<ReturnType<typeof createModelService>>;
+
+/** The directory of installed models. */
+export function modelDirectoryOf(config: Config, dataDir: string): string {
+  return resolve(config.models.dir || join(dataDir, "models"));
+}
+
+/**
+ * Installed models: their files, their manifests, and which one is the default. Files that appear, change or go are
+ * seen at the next call. The demonstration model inside the executable is there while nothing else is installed.
+ *
+ * @throws Error when the demonstration model cannot be copied out
+ */
+export async function createModelService(deps: ModelServiceDeps) {
+  const { database, config, log, clock } = deps;
+  const directory = modelDirectoryOf(config, deps.dataDir);
+  const scanner = createModelScanner(directory);
+  const demo = await extractEmbeddedModel(deps.dataDir);
+  const logged = new Set<string>();
+  let chosenDefault: { id: string | undefined } | undefined;
+
+  function installed(): InstalledModel[] {
+    const { models, problems } = scanner();
+    for (const problem of problems) {
+      if (!logged.has(problem)) log.warn({ problem }, "a model is left out");
+      logged.add(problem);
+    }
+    return models;
+  }
+
+  /** The id that the config, else an admin's choice names; undefined: nobody named one. */
+  function namedDefault(): string | undefined {
+    if (config.models.default !== "") return config.models.default;
+    if (!chosenDefault) {
+      const value = findSetting(database.store, SETTING_NAMES.defaultModel);
+      chosenDefault = { id: typeof value === "string" ? value : undefined };
+    }
+    return chosenDefault.id;
+  }
+
+  /** The default first, then by id. */
+  function list(): InstalledModel[] {
+    const models = installed();
+    if (models.length === 0) return [demo];
+    const named = namedDefault();
+    const first = models.find(({ id }) => id === named);
+    return first ? [first, ...models.filter((model) => model !== first)] : models;
+  }
+
+  /** A model by id, also the demonstration when others are installed: work that began with it goes on with it. */
+  function find(id: string): InstalledModel | undefined {
+    return installed().find((model) => model.id === id) ?? (id === demo.id ? demo : undefined);
+  }
+
+  /** @throws AppError `not_found` */
+  function requireInstalled(id: string): InstalledModel {
+    const model = installed().find((found) => found.id === id);
+    if (!model) throw new AppError("not_found", { message: `There is no installed model ${id}.` });
+    return model;
+  }
+
+  return {
+    directory,
+    list,
+    find,
+
+    /**
+     * The model that a request means.
+     *
+     * @param modelId undefined: the default
+     * @throws AppError `invalid_request` (`model`) for one that is not installed, `capacity_unavailable` when the
+     *   config's default is not
+     */
+    resolve(modelId?: string): InstalledModel {
+      const models = list();
+      if (modelId !== undefined) {
+        const model = models.find(({ id }) => id === modelId);
+        if (!model)
+          throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
+        return model;
+      }
+      const [first] = models;
+      if (!first || (config.models.default !== "" && first.id !== config.models.default)) {
+        throw new AppError("capacity_unavailable", {
+          message: `The default model ${config.models.default} is not installed.`,
+          retryAfterSeconds: 60,
+        });
+      }
+      return first;
+    },
+
+    describe: (model: InstalledModel): ModelDescription =>
+      describeModel(model, config, deps.hasDiarization?.() ?? false),
+
+    /**
+     * Copies a file of whisper weights into the models' directory and writes its manifest. The first model that is
+     * added becomes the default.
+     *
+     * @throws AppError `invalid_request` for a file that the engine cannot use, another SHA-256 or a wrong option,
+     *   `conflict` when the id is taken
+     */
+    async add(file: string, options: AddModelOptions = {}): Promise<InstalledModel> {
+      const info = checked(() => deps.checkModelFile(file));
+      const id = options.id ?? idFromFile(file);
+      if (!MODEL_ID_PATTERN.test(id)) {
+        throw invalid(
+          `${JSON.stringify(id)} cannot be a model's id: 1 to 64 of a to z, 0 to 9, dot, dash, underscore.`,
+        );
+      }
+      if (find(id)) throw new AppError("conflict", { message: `There is a model ${id} already.` });
+      const languages = (options.languages ?? defaultLanguages(info)).map(fillLanguage);
+      // Before gigabytes are copied: the hash is the only thing that is not known yet.
+      checkedManifest(manifestOf(id, "0".repeat(64), languages, options));
+      const staged = await stageWeights(file, directory);
+      try {
+        if (options.sha256 !== undefined && options.sha256 !== staged.sha256) {
+          throw invalid(`The file's SHA-256 is ${staged.sha256}, not ${options.sha256}.`);
+        }
+        // The copy is what will be loaded, and the original may have changed meanwhile.
+        checked(() => deps.checkModelFile(staged.path));
+        const manifest = manifestOf(id, staged.sha256, languages, options);
+        const isFirst = installed().length === 0;
+        await placeModel(directory, staged, manifest);
+        if (isFirst) choose(id);
+      } catch (error) {
+        await Bun.file(staged.path)
+          .delete()
+          .catch(() => undefined);
+        throw error;
+      }
+      log.info({ model: id }, "a model was added");
+      return requireInstalled(id);
+    },
+
+    /**
+     * Reads the whole file of a model again.
+     *
+     * @throws AppError `not_found`
+     */
+    async verify(id: string): Promise<ModelVerification> {
+      const model = id === demo.id ? (find(id) ?? demo) : requireInstalled(id);
+      const problems: string[] = [];
+      const sha256 = await hashFile(model.weightsPath);
+      if (sha256 !== model.sha256)
+        problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
+      try {
+        deps.checkModelFile(model.weightsPath);
+      } catch (error) {
+        problems.push((error as Error).message);
+      }
+      return { id, sha256, problems };
+    },
+
+    /**
+     * Removes a model's files; if it was the default, nobody's choice is left.
+     *
+     * @throws AppError `not_found`; `conflict` while unfinished transcriptions need it
+     */
+    async remove(id: string): Promise<void> {
+      requireInstalled(id);
+      const waiting = countUnfinished(database, id);
+      if (waiting > 0) {
+        throw new AppError("conflict", {
+          message: `${waiting} unfinished transcriptions use the model ${id}.`,
+        });
+      }
+      await deleteModel(directory, id);
+      if (namedDefault() === id) choose(undefined);
+      log.info({ model: id }, "a model was removed");
+    },
+
+    /**
+     * Chooses the model for requests that name none. `models.default` in the config goes before it.
+     *
+     * @throws AppError `not_found`
+     */
+    setDefault(id: string): InstalledModel {
+      const model = requireInstalled(id);
+      choose(id);
+      return model;
+    },
+
+    /** Why files in the directory are left out. */
+    problems: (): string[] => [...scanner().problems],
+
+    /** Another process may have chosen another default. */
+    forgetCached(): void {
+      chosenDefault = undefined;
+    },
+  };
+
+  function choose(id: string | undefined): void {
+    putSetting(database.store, SETTING_NAMES.defaultModel, id, clock.now());
+    chosenDefault = undefined;
+  }
+}
+
+function invalid(message: string): AppError {
+  return new AppError("invalid_request", { message, detail: "file" });
+}
+
+function checked<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    throw invalid((error as Error).message);
+  }
+}
+
+/** A manifest that would be refused when it is read must not be written. */
+function checkedManifest(manifest: ModelManifest): ModelManifest {
+  try {
+    return parseManifest(renderManifest(manifest), "manifest");
+  } catch (error) {
+    if (error instanceof ManifestError) throw invalid(error.message);
+    throw error;
+  }
+}
+
+function manifestOf(
+  id: string,
+  sha256: string,
+  languages: ModelLanguage[],
+  options: AddModelOptions,
+): ModelManifest {
+  return {
+    id,
+    name: options.name ?? id,
+    version: options.version ?? sha256.slice(0, 12),
+    sha256,
+    languages,
+    licence: options.licence ?? "not stated",
+    source: options.source ?? "not stated",
+    ...(options.notice === undefined ? {} : { notice: options.notice }),
+    decoding: {},
+  };
+}
+
+/** `ggml-large-v3-q5_0.bin` is `large-v3-q5_0`. */
+function idFromFile(file: string): string {
+  return basename(file)
+    .replace(/^ggml-/i, "")
+    .replace(/\.(?:bin|ggml)$/i, "")
+    .toLowerCase();
+}
+
+function defaultLanguages({ multilingual }: { multilingual: boolean }): { code: string }[] {
+  if (!multilingual) return [{ code: "en" }];
+  return LANGUAGES.filter(({ whisperCode }) => whisperCode !== undefined).map(({ code }) => ({ code }));
+}
+
+/** English is written in Latin letters anyway: there is nothing to mix. */
+function fillLanguage(language: { code: string; modes?: Mode[]; decoderLanguage?: string }): ModelLanguage {
+  const known = languageOf(language.code);
+  const modes = language.modes ?? MODES.filter((mode) => mode !== "codemix" || language.code !== "en");
+  return { ...language, modes, name: known?.name ?? language.code };
+}
+
+function describeModel(model: InstalledModel, config: Config, hasDiarization: boolean): ModelDescription {
+  const { limits } = config;
+  const modes = MODES.filter((mode) => model.languages.some((language) => language.modes.includes(mode)));
+  const comingSoon = new Set<Capability>(COMING_SOON);
+  for (const mode of MODES) if (!modes.includes(mode)) comingSoon.add(`mode.${mode}`);
+  if (!hasDiarization) comingSoon.add("diarization");
+  if (limits.max_channels < 2) comingSoon.add("channel_mode.separate");
+  const status = (name: Capability): CapabilityStatus => (comingSoon.has(name) ? "coming_soon" : "available");
+  return {
+    modes,
+    capabilities: Object.fromEntries(
+      CAPABILITIES.map((name) => [name, status(name)]),
+    ) as ModelDescription["capabilities"],
+    limits: {
+      synchronous: {
+        maxBytes: limits.synchronous_max_bytes,
+        maxDurationSeconds: limits.synchronous_max_duration_seconds,
+        timeoutSeconds: limits.synchronous_timeout_seconds,
+      },
+      asynchronous: {
+        maxBytes: limits.max_upload_bytes,
+        maxDurationSeconds: limits.max_duration_seconds,
+        maxChannels: limits.max_channels,
+      },
+    },
+  };
+}
+
+function countUnfinished({ store }: Database, modelId: string): number {
+  const isUsing = and(
+    eq(transcriptions.modelId, modelId),
+    inArray(transcriptions.state, [...UNFINISHED_STATES]),
+  );
+  return store.select({ found: count() }).from(transcriptions).where(isUsing).get()?.found ?? 0;
+}

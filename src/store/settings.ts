@@ -1,0 +1,25 @@
+import { eq } from "drizzle-orm";
+import type { Store } from "./database.ts";
+import { settings } from "./schema.ts";
+
+/** Choices an admin makes at run time. */
+export const SETTING_NAMES = { defaultModel: "models.default" } as const;
+export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
+
+/** The stored value, or undefined where none was chosen. */
+export function findSetting(store: Store, name: SettingName): unknown {
+  return store.select({ value: settings.value }).from(settings).where(eq(settings.name, name)).get()?.value;
+}
+
+/** Stores a choice, or takes the stored one away (undefined). */
+export function putSetting(store: Store, name: SettingName, value: unknown, nowMs: number): void {
+  if (value === undefined) {
+    store.delete(settings).where(eq(settings.name, name)).run();
+    return;
+  }
+  store
+    .insert(settings)
+    .values({ name, value, updatedAt: nowMs })
+    .onConflictDoUpdate({ target: settings.name, set: { value, updatedAt: nowMs } })
+    .run();
+}
