@@ -17,6 +17,7 @@ import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
 import { registerUsage } from "./usage.ts";
 import { registerVersion } from "./version.ts";
+import { registerWebhooks } from "./webhooks.ts";
 
 /** The grammar, one noun or verb a file, in the order of `shruti help` (decisions.md section 11). */
 const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
@@ -24,6 +25,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerProjects,
   registerKeys,
   registerCredit,
+  registerWebhooks,
   registerUsage,
   registerBackup,
   registerConfig,

@@ -11,6 +11,7 @@ import { type AuditReport, auditLedger } from "../store/ledger-audit.ts";
 import { createAccountService } from "./accounts.ts";
 import { createApiKeyService } from "./api-keys.ts";
 import { createCreditService } from "./credit.ts";
+import { createWebhookService } from "./webhooks.ts";
 
 export type AdminDeps = { config: Config; clock: Clock; log: Log };
 export type Admin = ReturnType<typeof openAdmin>;
@@ -45,6 +46,7 @@ export function openAdmin({ config, clock, log }: AdminDeps) {
     apiKeys,
     accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
     credit: createCreditService({ database, clock, config }),
+    webhooks: createWebhookService({ database, clock, config }),
     /** Copies the database to a new file; its size in bytes. AppError `conflict` when the file exists. */
     backUp: (file: string): number => writeBackup(database, resolve(file)),
     close(): void {

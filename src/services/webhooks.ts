@@ -26,7 +26,7 @@ import {
   type WebhookEndpointRow,
 } from "../store/webhooks.ts";
 import { requireOwned, type Scope } from "./ownership.ts";
-import { addressRules, checkEndpointUrl } from "./webhook-addresses.ts";
+import { type AddressRules, addressRules, checkEndpointUrl } from "./webhook-addresses.ts";
 import { type AttemptOutcome, createWebhookSender, type Resolve } from "./webhook-sender.ts";
 import { newSigningSecret } from "./webhook-signature.ts";
 
@@ -71,7 +71,11 @@ export function requireEndpoint(store: Store, caller: Scope, id: string): Webhoo
 /** Webhook endpoints and what becomes of their events: registration for clients, the rest for admins. */
 export function createWebhookService({ database, clock, config, resolve }: WebhookServiceDeps) {
   const { store } = database;
-  const rules = addressRules(config.webhooks);
+  let knownRules: AddressRules | undefined;
+  const rules = () => {
+    knownRules ??= addressRules(config.webhooks);
+    return knownRules;
+  };
 
   const requireAny = (id: string): WebhookEndpointRow => {
     const endpoint = findEndpoint(store, id);
@@ -87,7 +91,7 @@ export function createWebhookService({ database, clock, config, resolve }: Webho
      * @throws AppError `invalid_request` (detail `url`), `conflict` when the project has its full number
      */
     register(caller: Scope, { url }: { url: string }): WebhookEndpointRow {
-      checkEndpointUrl(url, rules);
+      checkEndpointUrl(url, rules());
       const { organizationId, projectId } = caller;
       return transaction(store, (tx) => {
         if (countEndpoints(tx, projectId) >= MAX_ENDPOINTS_PER_PROJECT) {

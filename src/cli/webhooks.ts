@@ -1,0 +1,284 @@
+import { type Command, Option } from "commander";
+import { DELIVERY_STATES, type DeliveryState, EVENT_TYPES, type EventType } from "../domain/webhook.ts";
+import { toTimestamp } from "../lib/time.ts";
+import type { Admin } from "../services/admin.ts";
+import { duration, wholeNumber } from "./arguments.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { renderFields, renderTable } from "./output.ts";
+
+type Endpoint = ReturnType<Admin["webhooks"]["list"]>[number];
+type Delivery = ReturnType<Admin["webhooks"]["deliveries"]>[number];
+type DeliveryDetails = ReturnType<Admin["webhooks"]["delivery"]>;
+
+const MAX_LISTED = 1000;
+const ENDPOINT = ["<endpoint>", "endpoint, by its ID"] as const;
+
+/** `shruti webhooks …` */
+export function registerWebhooks(program: Command, context: CliContext): void {
+  const webhooks = program
+    .command("webhooks")
+    .description("endpoints that receive events, and their deliveries");
+  addList(webhooks, context);
+  addDeliveries(webhooks, context);
+  addRedeliver(webhooks, context);
+  addSwitches(webhooks, context);
+  addRotate(webhooks, context);
+  addTest(webhooks, context);
+}
+
+function addList(webhooks: Command, context: CliContext): void {
+  webhooks
+    .command("list")
+    .description("endpoints, with what waits and what failed at each")
+    .option("--project <id>", "project (default: all)")
+    .option("--json", "print JSON")
+    .action(async ({ project, json }: { project?: string; json?: true }) => {
+      const admin = await context.openServices();
+      if (project !== undefined) admin.accounts.showProject(project);
+      const endpoints = admin.webhooks.list(project === undefined ? {} : { projectId: project });
+      if (json) {
+        context.printJson(endpoints.map(endpointJson));
+        return;
+      }
+      const rows = endpoints.map((endpoint) => [
+        endpoint.id,
+        endpoint.url,
+        endpoint.projectId,
+        endpoint.disabledAt === null ? "enabled" : `disabled: ${endpoint.disabledReason ?? "by hand"}`,
+        endpoint.pending,
+        endpoint.failed,
+      ]);
+      context.io.out(renderTable(["ID", "URL", "PROJECT", "STATE", "PENDING", "FAILED"], rows));
+    });
+}
+
+type DeliveriesOptions = {
+  state?: DeliveryState;
+  event?: string;
+  limit: number;
+  after?: string;
+  json?: true;
+};
+
+function addDeliveries(webhooks: Command, context: CliContext): void {
+  webhooks
+    .command("deliveries")
+    .description("deliveries, newest first, and why those that failed did")
+    .argument("[endpoint]", "only those to this endpoint")
+    .addOption(new Option("--state <state>", "only those in this state").choices([...DELIVERY_STATES]))
+    .option("--event <id>", "one delivery, with its body and every attempt")
+    .option("--limit <n>", "how many", wholeNumber(1, MAX_LISTED), 50)
+    .option("--after <id>", "those older than this event")
+    .option("--json", "print JSON")
+    .action(async (endpoint: string | undefined, options: DeliveriesOptions) => {
+      const { webhooks: service } = await context.openServices();
+      const { event, state, limit, after, json } = options;
+      if (event !== undefined) {
+        const details = service.delivery(event);
+        if (json) context.printJson(detailsJson(details));
+        else printDetails(context, details);
+        return;
+      }
+      const deliveries = service.deliveries({
+        limit,
+        ...(endpoint === undefined ? {} : { endpointId: endpoint }),
+        ...(state === undefined ? {} : { state }),
+        ...(after === undefined ? {} : { after }),
+      });
+      if (json) {
+        context.printJson(deliveries.map(deliveryJson));
+        return;
+      }
+      const headings = ["EVENT", "TYPE", "TRANSCRIPTION", "STATE", "ATTEMPTS", "NEXT ATTEMPT", "REASON"];
+      const rows = deliveries.map((delivery) => [
+        delivery.eventId,
+        delivery.event.type,
+        delivery.event.transcriptionId,
+        delivery.state,
+        delivery.attempts,
+        time(delivery.nextAttemptAt),
+        delivery.reason,
+      ]);
+      context.io.out(renderTable(headings, rows));
+    });
+}
+
+function addRedeliver(webhooks: Command, context: CliContext): void {
+  webhooks
+    .command("redeliver")
+    .description("send events again, under the same webhook-id; a running server does it within a second")
+    .argument("[events...]", "events, by their IDs")
+    .option("--failed <endpoint>", "every failed event of this endpoint")
+    .option("--json", "print JSON")
+    .action(async (events: string[], { failed, json }: { failed?: string; json?: true }) => {
+      if (events.length === 0 && failed === undefined) {
+        throw new CommandError("usage", "name events, or an endpoint with --failed");
+      }
+      const { webhooks: service } = await context.openServices();
+      const restarted = events.map((event) => service.redeliver(event).eventId);
+      const count = restarted.length + (failed === undefined ? 0 : service.redeliverFailed(failed));
+      if (json) context.printJson({ redelivered: count });
+      else context.printLine(`${count} ${count === 1 ? "event is" : "events are"} sent again.`);
+    });
+}
+
+function addSwitches(webhooks: Command, context: CliContext): void {
+  webhooks
+    .command("enable")
+    .description("let a disabled endpoint receive again; what waits for it is sent at once")
+    .argument(...ENDPOINT)
+    .option("--json", "print JSON")
+    .action(async (id: string, { json }: { json?: true }) => {
+      const { webhooks: service } = await context.openServices();
+      service.enable(id);
+      if (json) context.printJson({ id, object: "webhook_endpoint", state: "enabled" });
+      else context.printLine(`${id} is enabled.`);
+    });
+
+  webhooks
+    .command("remove")
+    .description("remove an endpoint for good; what waits for it has failed")
+    .argument(...ENDPOINT)
+    .option("--json", "print JSON")
+    .action(async (id: string, { json }: { json?: true }) => {
+      const { webhooks: service } = await context.openServices();
+      service.remove(id);
+      if (json) context.printJson({ id, object: "webhook_endpoint", state: "removed" });
+      else context.printLine(`${id} is removed.`);
+    });
+}
+
+function addRotate(webhooks: Command, context: CliContext): void {
+  webhooks
+    .command("rotate")
+    .description("give an endpoint a new secret; it is printed this once and cannot be shown again")
+    .argument(...ENDPOINT)
+    .option(
+      "--keep-previous <duration>",
+      "how long the previous secret signs as well, as 24h or 7d",
+      duration,
+    )
+    .option("--at-once", "end the previous secret now, because it leaked")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: { keepPrevious?: number; atOnce?: true; json?: true }) => {
+      if (options.atOnce && options.keepPrevious !== undefined) {
+        throw new CommandError("usage", "--at-once and --keep-previous exclude each other");
+      }
+      const { webhooks: service } = await context.openServices();
+      const { secret, previousSecretExpiresAt } = service.rotate(
+        id,
+        options.atOnce ? 0 : options.keepPrevious,
+      );
+      if (options.json) {
+        const expiry = toTimestamp(previousSecretExpiresAt);
+        context.printJson({ id, object: "webhook_endpoint", secret, previous_secret_expires_at: expiry });
+        return;
+      }
+      context.note(
+        `The new secret; note it now, it is not shown again. The previous one ends ${time(previousSecretExpiresAt)}.`,
+      );
+      context.printLine(secret);
+    });
+}
+
+function addTest(webhooks: Command, context: CliContext): void {
+  webhooks
+    .command("test")
+    .description("send one signed event about a transcription that does not exist, from here and now")
+    .argument(...ENDPOINT)
+    .addOption(
+      new Option("--type <type>", "kind of event")
+        .choices([...EVENT_TYPES])
+        .default("transcription.completed"),
+    )
+    .option("--json", "print JSON")
+    .action(async (id: string, { type, json }: { type: EventType; json?: true }) => {
+      const { webhooks: service } = await context.openServices();
+      const { eventId, status, error, durationMs, address } = await service.test(id, type);
+      if (json) {
+        context.printJson({
+          event_id: eventId,
+          is_delivered: error === null,
+          status,
+          error,
+          duration_ms: durationMs,
+          address,
+        });
+      } else if (error === null) {
+        context.printLine(`Delivered: ${address} answered ${status} after ${durationMs} ms.`);
+      }
+      if (error !== null) throw new CommandError("failed", `not delivered: ${error}`);
+    });
+}
+
+const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));
+
+function printDetails(context: CliContext, details: DeliveryDetails): void {
+  context.io.out(
+    renderFields([
+      ["event", details.eventId],
+      ["type", details.event.type],
+      ["transcription", details.event.transcriptionId],
+      ["endpoint", details.endpointId],
+      ["state", details.state],
+      ["next attempt", time(details.nextAttemptAt)],
+      ["reason", details.reason],
+      ["body", details.event.body],
+    ]),
+  );
+  if (details.history.length === 0) return;
+  const rows = details.history.map(({ startedAt, durationMs, status, error }) => [
+    time(startedAt),
+    durationMs,
+    status ?? "–",
+    error ?? "delivered",
+  ]);
+  context.io.out(`\n${renderTable(["ATTEMPT", "MS", "STATUS", "OUTCOME"], rows)}`);
+}
+
+function endpointJson(endpoint: Endpoint) {
+  return {
+    id: endpoint.id,
+    object: "webhook_endpoint",
+    url: endpoint.url,
+    project_id: endpoint.projectId,
+    organization_id: endpoint.organizationId,
+    state: endpoint.disabledAt === null ? "enabled" : "disabled",
+    disabled_at: time(endpoint.disabledAt),
+    disabled_reason: endpoint.disabledReason,
+    previous_secret_expires_at: time(endpoint.previousSecretExpiresAt),
+    pending: endpoint.pending,
+    failed: endpoint.failed,
+    created_at: toTimestamp(endpoint.createdAt),
+  };
+}
+
+function deliveryJson(delivery: Delivery) {
+  return {
+    event_id: delivery.eventId,
+    object: "webhook_delivery",
+    type: delivery.event.type,
+    transcription_id: delivery.event.transcriptionId,
+    endpoint_id: delivery.endpointId,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    reason: delivery.reason,
+    next_attempt_at: time(delivery.nextAttemptAt),
+    delivered_at: time(delivery.deliveredAt),
+    failed_at: time(delivery.failedAt),
+    created_at: toTimestamp(delivery.event.createdAt),
+  };
+}
+
+function detailsJson(details: DeliveryDetails) {
+  return {
+    ...deliveryJson(details),
+    body: details.event.body,
+    history: details.history.map(({ startedAt, durationMs, status, error }) => ({
+      started_at: toTimestamp(startedAt),
+      duration_ms: durationMs,
+      status,
+      error,
+    })),
+  };
+}
