@@ -5,6 +5,10 @@ if (process.argv[2] === WORKER_COMMAND) {
   const { runWorker } = await import("./engine/worker.ts");
   runWorker();
 } else {
+  // Whoever reads may stop reading, as `head` does; then the rest is not wanted, and that is no fault.
+  process.stdout.on("error", (error: Error & { code?: string }) =>
+    process.exit(error.code === "EPIPE" ? 0 : 1),
+  );
   const { runCli } = await import("./cli/program.ts");
   process.exitCode = await runCli(process.argv.slice(2), {
     out: (text) => process.stdout.write(text),
