@@ -6,7 +6,7 @@ import type { CreditService } from "../services/credit.ts";
 import type { ModelService } from "../services/models.ts";
 import type { RateLimiter } from "../services/rate-limit.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
-import type { UploadService } from "../services/uploads.ts";
+import type { UploadService, VerifiedAudio } from "../services/uploads.ts";
 import type { WebhookService } from "../services/webhooks.ts";
 import type { Database } from "../store/database.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
@@ -28,6 +28,18 @@ export type HttpDeps = {
   credit: CreditService;
   webhooks: WebhookService;
   synchronous: SynchronousWork;
+  /**
+   * Decodes a synchronous request's file to its end.
+   *
+   * @throws AppError `audio_decode_failed`, `audio_too_long`
+   */
+  verifyAudio: (
+    path: string,
+    limits: { maxDurationMs: number },
+    signal: AbortSignal,
+  ) => Promise<VerifiedAudio>;
+  /** Aborts when the drain time of a stop is over: who still waits for a synchronous result is sent away. */
+  stopping: AbortSignal;
   metrics: Metrics;
   /** What clients put in front of every path, without a slash at the end; known once a port is bound. */
   baseUrl: () => string;

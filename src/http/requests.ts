@@ -1,6 +1,6 @@
 import { AppError } from "../domain/errors.ts";
 import type { DiarizationRequest, TranscriptionRequest } from "../domain/transcription.ts";
-import type { AudioFields, TranscriptionCreate } from "./schemas.ts";
+import type { AudioForm, TranscriptionCreate } from "./schemas.ts";
 
 /** The request of the asynchronous endpoint, defaults filled in (interface.md 4.1). */
 export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
@@ -8,12 +8,12 @@ export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
 }
 
 /** The request of the synchronous endpoint, defaults filled in (decisions.md section 8). */
-export function requestOfForm(fields: AudioFields): TranscriptionRequest {
+export function requestOfForm(fields: AudioForm): TranscriptionRequest {
   return withDefaults(fields, fields.diarization === "true" ? {} : undefined);
 }
 
 function withDefaults(
-  values: Omit<AudioFields, "diarization">,
+  values: Omit<AudioForm, "file" | "diarization">,
   diarization: DiarizationRequest | undefined,
 ): TranscriptionRequest {
   return {

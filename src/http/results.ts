@@ -1,6 +1,5 @@
-import type { TranscriptionResult as Result, Segment as ResultSegment } from "../domain/result.ts";
-import { toSeconds } from "../lib/time.ts";
-import { renderResult } from "../pipeline/render.ts";
+import type { TranscriptionResult as Result } from "../domain/result.ts";
+import { renderResult, resultBody } from "../pipeline/render.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { choose } from "./accept.ts";
 import type { TranscriptionResult } from "./schemas.ts";
@@ -17,53 +16,18 @@ const FORMATS = {
 const TYPES = Object.keys(FORMATS) as (keyof typeof FORMATS)[];
 
 /** The result in the form that `Accept` asks for. */
-export function resultResponse(request: Request, found: Found): TranscriptionResult | Response {
+export function resultResponse(request: Request, found: Found): Response {
   const type = choose(request.headers.get("accept"), TYPES);
   const format = FORMATS[type];
-  if (format === "json") return toResult(found);
+  const headers = { vary: "Accept" };
+  if (format === "json") return Response.json(toResponse(found), { headers });
   return new Response(renderResult(found.result, format), {
-    headers: { "content-type": `${type}; charset=utf-8`, vary: "Accept" },
+    headers: { ...headers, "content-type": `${type}; charset=utf-8` },
   });
 }
 
 /** interface.md 2.3 and decisions.md section 4, "Result". */
-export function toResult({ transcription, result }: Found): TranscriptionResult {
-  const isTimed = transcription.timestamps !== "none";
-  return {
-    id: transcription.id,
-    object: "transcription.result",
-    model: transcription.modelId,
-    version: transcription.modelVersion,
-    status: result.status,
-    mode: transcription.mode,
-    duration_seconds: toSeconds(result.durationMs),
-    channels: result.channels,
-    languages: result.languages,
-    text: result.text,
-    segments: result.segments.map((segment) => toSegment(segment, isTimed)),
-    warnings: result.warnings,
-    ...(result.gaps.length === 0
-      ? {}
-      : {
-          gaps: result.gaps.map(({ startMs, endMs, reason, channel }) => ({
-            start: toSeconds(startMs),
-            end: toSeconds(endMs),
-            reason,
-            ...(channel === undefined ? {} : { channel }),
-          })),
-        }),
-  };
-}
-
-function toSegment(segment: ResultSegment, isTimed: boolean): TranscriptionResult["segments"][number] {
-  const { index, startMs, endMs, text, language, confidence, speaker, channel } = segment;
-  return {
-    index,
-    ...(isTimed ? { start: toSeconds(startMs), end: toSeconds(endMs) } : {}),
-    text,
-    language,
-    confidence,
-    ...(speaker === undefined ? {} : { speaker }),
-    ...(channel === undefined ? {} : { channel }),
-  };
+function toResponse({ transcription, result }: Found): TranscriptionResult {
+  const { id, modelId: model, modelVersion: version, mode, timestamps } = transcription;
+  return resultBody({ id, model, version, mode, timestamps }, result);
 }

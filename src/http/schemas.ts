@@ -2,8 +2,15 @@ import { type Static, type TProperties, type TSchema, Type } from "@sinclair/typ
 import { CAPABILITIES } from "../domain/capability.ts";
 import { ERROR_CODES } from "../domain/errors.ts";
 import { GAP_REASONS, WARNINGS } from "../domain/result.ts";
-import { CHANNEL_MODES, MODES, TIMESTAMPS, TRANSCRIPTION_STATES } from "../domain/transcription.ts";
+import {
+  CHANNEL_MODES,
+  FINAL_STATES,
+  MODES,
+  TIMESTAMPS,
+  TRANSCRIPTION_STATES,
+} from "../domain/transcription.ts";
 import { UPLOAD_ERROR_CODES, UPLOAD_STATES } from "../domain/upload.ts";
+import { EVENT_TYPES } from "../domain/webhook.ts";
 
 /**
  * Every request and response once: types, validation and the OpenAPI document come from here.
@@ -142,27 +149,20 @@ export const TranscriptionCreate = closed(
 );
 export type TranscriptionCreate = Static<typeof TranscriptionCreate>;
 
-/** The text fields of the synchronous endpoint's form; `file` comes as bytes. */
-export const AudioFields = closed({
-  language,
-  mode: Type.Optional(mode),
-  timestamps: Type.Optional(timestamps),
-  diarization: Type.Optional(
-    oneOf(["true", "false"], { default: "false", description: "Label segments by speaker." }),
-  ),
-  channel_mode: Type.Optional(channelMode),
-  model: Type.Optional(modelId),
-});
-export type AudioFields = Static<typeof AudioFields>;
-
 export const AudioForm = closed(
   {
     file: Type.String({
-      format: "binary",
-      description: "The audio file; format is found from its content.",
+      description: "The audio file; its format is found from its content.",
       contentMediaType: "application/octet-stream",
     }),
-    ...AudioFields.properties,
+    language,
+    mode: Type.Optional(mode),
+    timestamps: Type.Optional(timestamps),
+    diarization: Type.Optional(
+      oneOf(["true", "false"], { default: "false", description: "Label segments by speaker." }),
+    ),
+    channel_mode: Type.Optional(channelMode),
+    model: Type.Optional(modelId),
   },
   {
     title: "AudioForm",
@@ -170,6 +170,7 @@ export const AudioForm = closed(
     examples: [{ file: "(bytes of the file)", language: "hi", mode: "native", timestamps: "none" }],
   },
 );
+export type AudioForm = Static<typeof AudioForm>;
 
 const REQUEST_ECHO = {
   language: "hi",
@@ -658,3 +659,19 @@ export const WebhookEndpoint = closed(
   },
 );
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
+
+export const WebhookEvent = closed(
+  {
+    type: oneOf(EVENT_TYPES),
+    data: closed({
+      id: identifier("Identifier of the transcription.", TRANSCRIPTION_ID),
+      state: oneOf(FINAL_STATES),
+      error: Type.Optional(closed({ code: oneOf(ERROR_CODES), message: Type.String() })),
+    }),
+  },
+  {
+    title: "WebhookEvent",
+    description: "Sent to the endpoint of a transcription when it finishes.",
+    examples: [{ type: "transcription.completed", data: { id: TRANSCRIPTION_ID, state: "completed" } }],
+  },
+);

@@ -30,15 +30,17 @@ const MAX_DRAINED_BYTES = 64 * 1024;
 
 /** All routes of the service, in the order of interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
-  return defineRoutes("shruti")
+  const described = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
     .use(audioRoutes(deps))
     .use(uploadRoutes(deps))
     .use(modelRoutes(deps))
     .use(usageRoutes(deps))
-    .use(webhookEndpointRoutes(deps))
-    .use(systemRoutes(deps))
-    .use(docsRoutes(deps));
+    .use(webhookEndpointRoutes(deps));
+  return defineRoutes("shruti")
+    .use(described)
+    .use(systemRoutes(deps, () => described.routes))
+    .use(docsRoutes());
 }
 
 /**

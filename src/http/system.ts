@@ -1,11 +1,11 @@
 import { AppError } from "../domain/errors.ts";
 import { equalsConstantTime } from "../lib/sha256.ts";
 import type { HttpDeps } from "./deps.ts";
-import { openApiDocument } from "./openapi.ts";
+import { type DescribedRoute, openApiDocument } from "./openapi.ts";
 import { defineRoutes } from "./route.ts";
 
 /** Routes for those who run the program; they need no project key (decisions.md section 13). */
-export function systemRoutes(deps: HttpDeps) {
+export function systemRoutes(deps: HttpDeps, described: () => readonly DescribedRoute[]) {
   const { config, metrics, unreadyReasons } = deps;
   const routes = defineRoutes("system")
     .get("/healthz", () => ({ status: "ok" }))
@@ -13,7 +13,7 @@ export function systemRoutes(deps: HttpDeps) {
       const reasons = unreadyReasons();
       return reasons.length === 0 ? { status: "ready" } : status(503, { status: "not_ready", reasons });
     })
-    .get("/openapi.json", () => openApiDocument(deps.baseUrl()));
+    .get("/openapi.json", () => openApiDocument(described(), deps.baseUrl()));
   if (!config.metrics.enabled) return routes;
   return routes.get("/metrics", async ({ request }) => {
     requireToken(request, config.metrics.token);

@@ -1,0 +1,67 @@
+import type { InstalledModel } from "../domain/model.ts";
+import type { ModelService } from "../services/models.ts";
+import { requireOrganization } from "../store/organizations.ts";
+import { callerOf } from "./context.ts";
+import type { HttpDeps } from "./deps.ts";
+import { defineRoutes, operation } from "./route.ts";
+import { type Model, ModelList } from "./schemas.ts";
+
+/** interface.md 4.11. */
+export function modelRoutes({ models, credit, database }: HttpDeps) {
+  return defineRoutes("models").get(
+    "/v1/models",
+    ({ request }): ModelList => {
+      const organization = requireOrganization(database.store, callerOf(request).organizationId);
+      const pricePaise = credit.priceOf(organization);
+      return {
+        object: "list",
+        data: models.list().map((model, index) => toResponse(models, model, index === 0, pricePaise)),
+      };
+    },
+    {
+      response: { 200: ModelList },
+      ...operation({
+        id: "listModels",
+        summary: "List models, capabilities and limits",
+        tag: "Models",
+        scope: "models:read",
+        errors: ["unknown_parameter"],
+        responses: { 200: "Every installed model, the default first." },
+      }),
+    },
+  );
+}
+
+function toResponse(
+  models: ModelService,
+  model: InstalledModel,
+  isDefault: boolean,
+  pricePaisePerAudioHour: number,
+): Model {
+  const { modes, capabilities, limits } = models.describe(model);
+  const { synchronous, asynchronous } = limits;
+  return {
+    id: model.id,
+    object: "model",
+    name: model.name,
+    version: model.version,
+    default: isDefault,
+    languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
+    modes,
+    capabilities,
+    limits: {
+      synchronous: {
+        max_bytes: synchronous.maxBytes,
+        max_duration_seconds: synchronous.maxDurationSeconds,
+        timeout_seconds: synchronous.timeoutSeconds,
+      },
+      asynchronous: {
+        max_bytes: asynchronous.maxBytes,
+        max_duration_seconds: asynchronous.maxDurationSeconds,
+        max_channels: asynchronous.maxChannels,
+      },
+    },
+    price_paise_per_audio_hour: pricePaisePerAudioHour,
+    ...(model.notice === undefined ? {} : { notice: model.notice }),
+  };
+}

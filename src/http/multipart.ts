@@ -1,0 +1,204 @@
+import { createHash } from "node:crypto";
+import { type FileHandle, open } from "node:fs/promises";
+import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
+import { AppError } from "../domain/errors.ts";
+
+/** Beyond the largest file: text fields, part heads, and a file that is a little too large. */
+const SLACK_BYTES = 1024 * 1024;
+const MAX_PARTS = 64;
+const MAX_FIELD_BYTES = 1024;
+const MAX_NAME_BYTES = 200;
+
+export type FormOptions = {
+  /** Name of the one part that is a file; every other part is text. */
+  fileField: string;
+  /** Where the file's bytes go; it must not exist. */
+  path: string;
+  /** Largest file. Of a larger one nothing further is stored. */
+  maxFileBytes: number;
+  signal: AbortSignal;
+  /** Called for every piece that arrives. */
+  onPiece: () => void;
+};
+
+/** What a form carried, each text field once; judging names and values is the caller's. */
+export type ReceivedForm = {
+  fields: Map<string, string>;
+  /** Names in the order in which they came, the file's included. */
+  names: string[];
+  file: { bytes: number; sha256: string } | undefined;
+  /** The file has more bytes than allowed. */
+  isTooLarge: boolean;
+  /** The body was so much larger that it was not read to its end: later fields are unknown. */
+  isCutOff: boolean;
+  /** The first part that no correct form has, for instance a name given twice. */
+  fault: FormFault | undefined;
+};
+
+export type FormFault = { name: string; message: string };
+
+/**
+ * Receives a `multipart/form-data` body (RFC 7578): the file goes to the disk piece by piece, is counted and
+ * hashed; text fields are kept. Memory stays flat whatever is sent.
+ *
+ * @throws AppError `invalid_request` for another content type or a body that is no correct form, the signal's
+ *   reason when it aborts
+ */
+export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {
+  const parser = openParser(request);
+  const file = await open(options.path, "wx", 0o600);
+  try {
+    return await receive(parser, request, file, options);
+  } finally {
+    parser.destroy();
+    await file.close();
+  }
+}
+
+function openParser(request: Request): BusboyInstance {
+  const type = request.headers.get("content-type") ?? "";
+  const encoding = request.headers.get("content-encoding");
+  if (encoding !== null && encoding.toLowerCase() !== "identity") {
+    throw new AppError("invalid_request", {
+      detail: "content-encoding",
+      message: "The body must not be compressed.",
+    });
+  }
+  try {
+    if (!/^multipart\/form-data\s*;/i.test(type)) throw new Error("another type");
+    return new Busboy({
+      headers: { "content-type": type },
+      isPartAFile: (_name, _type, fileName) => fileName !== undefined,
+      limits: {
+        parts: MAX_PARTS,
+        fieldSize: MAX_FIELD_BYTES + 1,
+        fieldNameSize: MAX_NAME_BYTES,
+        headerPairs: 20,
+        headerSize: 8192,
+      },
+    });
+  } catch (cause) {
+    throw new AppError("invalid_request", {
+      detail: "content-type",
+      message: "The content type must be multipart/form-data with a boundary.",
+      cause,
+    });
+  }
+}
+
+async function receive(
+  parser: BusboyInstance,
+  request: Request,
+  handle: FileHandle,
+  options: FormOptions,
+): Promise<ReceivedForm> {
+  const form: ReceivedForm = {
+    fields: new Map(),
+    names: [],
+    file: undefined,
+    isTooLarge: false,
+    isCutOff: false,
+    fault: undefined,
+  };
+  let storing: Promise<void> = Promise.resolve();
+  const note = (name: string, message: string) => {
+    form.fault ??= { name, message };
+  };
+  const take = (name: string) => {
+    if (form.names.includes(name)) note(name, `${name} is given twice.`);
+    form.names.push(name);
+  };
+  parser.on("field", (name, value, isNameCut, isValueCut) => {
+    take(name);
+    if (name === options.fileField) note(name, `${name} must be a file, with a file name.`);
+    if (isNameCut || isValueCut || Buffer.byteLength(value) > MAX_FIELD_BYTES)
+      note(name, `${name} is too long.`);
+    // What the decoder puts in the place of bytes that are no UTF-8.
+    if (value.includes("\uFFFD")) note(name, `${name} is not valid UTF-8.`);
+    form.fields.set(name, value);
+  });
+  parser.on("file", (name, stream) => {
+    const isFirst = name === options.fileField && form.file === undefined;
+    take(name);
+    if (name !== options.fileField) note(name, `${name} must be text.`);
+    if (!isFirst) {
+      stream.resume();
+      return;
+    }
+    const file = { bytes: 0, sha256: "" };
+    form.file = file;
+    storing = store(stream, handle, file, options.maxFileBytes).then((isTooLarge) => {
+      form.isTooLarge = isTooLarge;
+    });
+    // Awaited below; until then a failure must not count as unhandled.
+    storing.catch(() => undefined);
+  });
+  parser.on("partsLimit", () => note("body", `The form has more than ${MAX_PARTS} parts.`));
+  form.isCutOff = !(await feed(parser, request, options));
+  if (form.isCutOff) form.isTooLarge = true;
+  else await storing;
+  return form;
+}
+
+/** Writes a part to the disk as it arrives; returns whether it was larger than allowed. */
+async function store(
+  stream: BusboyFileStream,
+  handle: FileHandle,
+  file: { bytes: number; sha256: string },
+  maxBytes: number,
+): Promise<boolean> {
+  const hash = createHash("sha256");
+  for await (const piece of stream as AsyncIterable<Buffer>) {
+    hash.update(piece);
+    file.bytes += piece.byteLength;
+    if (file.bytes <= maxBytes) await writeAll(handle, piece);
+  }
+  file.sha256 = hash.digest("hex");
+  return file.bytes > maxBytes;
+}
+
+async function writeAll(handle: FileHandle, piece: Buffer): Promise<void> {
+  let written = 0;
+  while (written < piece.byteLength) {
+    const { bytesWritten } = await handle.write(piece, written);
+    written += bytesWritten;
+  }
+}
+
+/** Gives the body to the parser at the parser's pace; false when it is too large to be read to its end. */
+async function feed(parser: BusboyInstance, request: Request, options: FormOptions): Promise<boolean> {
+  const maxBytes = options.maxFileBytes + SLACK_BYTES;
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return false;
+  const finished = Promise.withResolvers<void>();
+  finished.promise.catch(() => undefined);
+  parser.on("finish", finished.resolve);
+  parser.on("error", (cause) =>
+    finished.reject(new AppError("invalid_request", { message: "The body is not a correct form.", cause })),
+  );
+  const onAbort = () => finished.reject(options.signal.reason);
+  options.signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    const reader = request.body?.getReader();
+    let bytes = 0;
+    for (;;) {
+      const next = await Promise.race([reader?.read(), finished.promise]);
+      if (next?.value) {
+        options.onPiece();
+        bytes += next.value.byteLength;
+        if (bytes > maxBytes) {
+          await reader?.cancel();
+          return false;
+        }
+        const written = Promise.withResolvers<void>();
+        parser.write(next.value, () => written.resolve());
+        await Promise.race([written.promise, finished.promise]);
+      }
+      if (!next || next.done) break;
+    }
+    parser.end();
+    await finished.promise;
+    return true;
+  } finally {
+    options.signal.removeEventListener("abort", onAbort);
+  }
+}

@@ -1,0 +1,170 @@
+import type { Caller } from "../domain/api-key.ts";
+import { AppError, ERROR_TABLE } from "../domain/errors.ts";
+import { isFinal, type TranscriptionRequest } from "../domain/transcription.ts";
+import { checkLimits, hashRequest, type IdempotencyClaim } from "../services/acceptance.ts";
+import type { AdoptedFile } from "../services/uploads.ts";
+import type { TranscriptionRow } from "../store/transcriptions.ts";
+import type { HttpDeps } from "./deps.ts";
+import { createKeyLocks } from "./key-locks.ts";
+import { requestOfForm } from "./requests.ts";
+import type { AudioForm } from "./schemas.ts";
+
+/** A well-formed synchronous request whose file lies on the disk. */
+export type SynchronousOrder = {
+  fields: AudioForm;
+  file: { path: string; bytes: number; sha256: string };
+  /** The file has more bytes than allowed, and was not kept. */
+  isTooLarge: boolean;
+  key: string | undefined;
+};
+
+type Prepared = { modelId: string; request: TranscriptionRequest; claim: IdempotencyClaim | undefined };
+
+/**
+ * The life of a synchronous request after its form was understood: accepted like any other work, in a place
+ * reserved for it, and awaited.
+ */
+export function createSynchronousDesk(deps: HttpDeps) {
+  const { transcriptions } = deps;
+  /** Two requests with one key: the second sees what became of the first (decisions.md section 9). */
+  const locks = createKeyLocks();
+
+  return {
+    /**
+     * @param clientSignal aborts when the client goes away: work without an idempotency key, which nobody
+     *   could ask for again, is then cancelled
+     * @returns the row of a transcription that has a result
+     * @throws AppError for everything else
+     */
+    async transcribe(
+      caller: Caller,
+      order: SynchronousOrder,
+      clientSignal: AbortSignal,
+    ): Promise<TranscriptionRow> {
+      const request = requestOfForm(order.fields);
+      const model = transcriptions.checkRequest(order.fields.model, request);
+      const { key, file } = order;
+      const claim =
+        key === undefined
+          ? undefined
+          : { key, requestHash: hashRequest(model, request, file.sha256, undefined) };
+      const prepared = { modelId: model.id, request, claim };
+      const place = () => admitOrder(deps, caller, order, prepared, clientSignal);
+      const { id, outcome } =
+        key === undefined ? await place() : await locks.run(lockName(caller, key), place);
+      const cancel = () => cancelQuietly(deps, id);
+      if (key === undefined) clientSignal.addEventListener("abort", cancel, { once: true });
+      try {
+        return requireResult(await outcome);
+      } finally {
+        clientSignal.removeEventListener("abort", cancel);
+      }
+    },
+  };
+}
+
+function lockName(caller: Caller, key: string): string {
+  return `${caller.projectId} ${key}`;
+}
+
+/** Accepted work, and the promise of its final row. */
+type Admitted = { id: string; outcome: Promise<TranscriptionRow> };
+
+/** decisions.md section 2, from "idempotency replay or conflict" to "accepted". */
+async function admitOrder(
+  deps: HttpDeps,
+  caller: Caller,
+  order: SynchronousOrder,
+  prepared: Prepared,
+  clientSignal: AbortSignal,
+): Promise<Admitted> {
+  const replay = deps.transcriptions.findReplay(caller, "synchronous", prepared.claim);
+  if (replay) return { id: replay.id, outcome: supervise(deps, replay) };
+  const { file } = order;
+  const { limits } = deps.config;
+  if (order.isTooLarge) {
+    throw new AppError("audio_too_large", {
+      detail: "file",
+      message: `The file exceeds the limit of ${limits.synchronous_max_bytes} bytes.`,
+    });
+  }
+  if (file.bytes === 0)
+    throw new AppError("audio_decode_failed", { detail: "file", message: "The file is empty." });
+  const maxDurationMs = limits.synchronous_max_duration_seconds * 1000;
+  const verified = await deps.verifyAudio(file.path, { maxDurationMs }, clientSignal);
+  checkLimits(deps.config, "synchronous", verified);
+  const place = deps.synchronous.reservePlace();
+  try {
+    const row = await acceptFile(deps, caller, { ...file, verified }, prepared);
+    return { id: row.id, outcome: supervise(deps, row).finally(() => place.release()) };
+  } catch (error) {
+    place.release();
+    throw error;
+  }
+}
+
+/** Makes the file an upload and the order a transcription, or leaves nothing behind. */
+async function acceptFile(
+  { uploads, transcriptions }: HttpDeps,
+  caller: Caller,
+  file: AdoptedFile,
+  { modelId, request, claim }: Prepared,
+): Promise<TranscriptionRow> {
+  const upload = await uploads.adoptFile(caller, file);
+  try {
+    const accepted = transcriptions.accept(caller, {
+      entrance: "synchronous",
+      modelId,
+      request,
+      uploadId: upload.id,
+      ...(claim === undefined ? {} : { idempotency: claim }),
+    });
+    if (accepted.isReplay) await uploads.discardAdopted(upload.id);
+    return accepted.transcription;
+  } catch (error) {
+    await uploads.discardAdopted(upload.id);
+    throw error;
+  }
+}
+
+/** The final row. What is not done in time, or when the program stops, is cancelled and not charged. */
+async function supervise(deps: HttpDeps, row: TranscriptionRow): Promise<TranscriptionRow> {
+  if (isFinal(row.state)) return row;
+  const timeoutMs = deps.config.limits.synchronous_timeout_seconds * 1000;
+  const leftMs = Math.max(0, row.createdAt + timeoutMs - deps.clock.now());
+  const signal = AbortSignal.any([AbortSignal.timeout(leftMs), deps.stopping]);
+  try {
+    return await deps.synchronous.waitFor(row.id, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    if (!deps.stopping.aborted) {
+      return deps.transcriptions.cancelById(row.id, {
+        code: "timeout",
+        message: ERROR_TABLE.timeout.message,
+      });
+    }
+    await deps.transcriptions.cancelById(row.id);
+    throw new AppError("capacity_unavailable");
+  }
+}
+
+/** Nobody is left to be told; a failure shows when the work's own deadline cancels it. */
+function cancelQuietly(deps: HttpDeps, id: string): void {
+  const report = (error: unknown) => deps.log.warn({ err: error, transcription_id: id }, "cancelling failed");
+  Promise.resolve(id)
+    .then((id) => deps.transcriptions.cancelById(id))
+    .catch(report);
+}
+
+/** @throws AppError for a transcription that ended without a result */
+function requireResult(row: TranscriptionRow): TranscriptionRow {
+  if (row.contentDeletedAt !== null) throw new AppError("content_deleted");
+  if (row.state === "completed" || row.state === "partial") return row;
+  if (row.errorCode !== null) {
+    throw new AppError(row.errorCode, row.errorMessage ? { message: row.errorMessage } : {});
+  }
+  if (row.state === "cancelled") {
+    throw new AppError("conflict", { message: "The transcription was cancelled." });
+  }
+  throw new AppError("transcription_failed");
+}
