@@ -70,14 +70,14 @@ export async function extractNativeFiles(dataDir: string): Promise<NativeFiles> 
  */
 export async function extractInto(root: string, hash: string, files: CarriedFile[]): Promise<string> {
   const dir = join(root, hash.slice(0, 12));
-  if (!isComplete(dir, files)) {
-    try {
+  try {
+    if (!isComplete(dir, files)) {
       mkdirSync(root, { recursive: true, mode: 0o700 });
       await placeCopy(root, dir, files);
-    } catch (error) {
-      throw unwritable(root, error);
+      removeUnused(root, dir);
     }
-    removeUnused(root, dir);
+  } catch (error) {
+    throw unwritable(root, error);
   }
   const absolute = realpathSync(dir);
   refuseNoexec(absolute);

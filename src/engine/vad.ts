@@ -27,7 +27,7 @@ export type Vad = {
    *
    * Memory does not grow with the file. It works block by block and lets other work go on in between.
    *
-   * @returns regions in order, apart from each other, within the file
+   * @returns regions in order, within the file; they may touch but do not overlap
    * @throws DecodeError `aborted`
    */
   detectSpeech(pcmPath: string, options?: SpeechOptions): Promise<SpeechRegion[]>;
