@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countAudio, DecodeError, type DecodeOptions, decodeAudio, probeAudio } from "./decode.ts";
@@ -475,7 +483,11 @@ describe("limits", () => {
   });
 
   test.skipIf(!existsSync("/dev/full"))("a full disk is a limit, not a short recording", async () => {
-    expect((await failure(decode(long(), { output: "/dev/full" }))).reason).toBe("limits");
+    // A link, because a failed decode removes its output.
+    const output = join(folder, "full.pcm");
+    symlinkSync("/dev/full", output);
+    expect((await failure(decode(long(), { output }))).reason).toBe("limits");
+    expect(existsSync("/dev/full")).toBe(true);
   });
 });
 
