@@ -1,0 +1,71 @@
+import { testConfig } from "../config/load.ts";
+import type { TranscriptionResult } from "../domain/result.ts";
+import { systemClock } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
+import { openLog } from "../lib/log.ts";
+import { createDeliverer } from "../scheduler/deliver.ts";
+import type { Scope } from "../services/ownership.ts";
+import { type Ending, settleTranscription } from "../services/settlement.ts";
+import { openDatabase, transaction } from "../store/database.ts";
+import { reserveCredit } from "../store/ledger.ts";
+import { insertTranscription, moveTranscription } from "../store/transcriptions.ts";
+import { BENCH_WEBHOOKS } from "./webhook-kit.ts";
+
+/**
+ * A program for crash tests: it finishes transcriptions, by the transaction the server uses, and delivers
+ * their events, until it is killed or its standard input ends. Argument: JSON of `FinishingOptions`.
+ */
+export type FinishingOptions = Scope & {
+  databasePath: string;
+  uploadId: string;
+  endpointId: string;
+  /** How many transcriptions to finish; 0: only deliver what is left, then end. */
+  count: number;
+};
+
+const options = JSON.parse(process.argv[2] ?? "{}") as FinishingOptions;
+const database = openDatabase(options.databasePath);
+const config = testConfig({ webhooks: { ...BENCH_WEBHOOKS, timeout_seconds: 5 } });
+const deliverer = createDeliverer({ database, clock: systemClock, config, log: openLog("warn", "json") });
+deliverer.start();
+process.stdin.on("end", () => process.exit(3)).resume();
+process.stdout.write("working\n");
+
+for (let index = 0; index < options.count; index++) {
+  finishOne(index);
+  deliverer.wake();
+  await Bun.sleep(Math.random() * 3);
+}
+while (deliverer.metrics().pending > 0) await Bun.sleep(20);
+await deliverer.stop();
+database.close();
+process.exit(0);
+
+function finishOne(index: number): void {
+  const nowMs = Date.now();
+  const id = newId("transcription", nowMs);
+  const { organizationId, projectId, uploadId, endpointId } = options;
+  transaction(database.store, (tx) => {
+    insertTranscription(tx, {
+      ...{ id, organizationId, projectId, uploadId, webhookEndpointId: endpointId, createdAt: nowMs },
+      ...{ entrance: "asynchronous", modelId: "m", modelVersion: "1", state: "queued", diarization: false },
+      ...{ language: "hi", mode: "native", timestamps: "segment", channelMode: "mix" },
+      ...{ durationMs: 1000, channels: 1, pricePaisePerAudioHour: 0, reservedPaise: 0 },
+    });
+    reserveCredit(tx, { organizationId, transcriptionId: id, amountPaise: 0, nowMs });
+  });
+  const ending = endingOf(id, index);
+  if (ending.kind === "result") {
+    for (const trigger of ["claim", "prepared", "transcribed"] as const)
+      moveTranscription(database.store, id, trigger);
+  }
+  transaction(database.store, (tx) => settleTranscription(tx, id, ending, Date.now(), "Asia/Kolkata"));
+}
+
+function endingOf(id: string, index: number): Ending {
+  if (index % 4 === 0) return { kind: "failed", code: "audio_decode_failed", message: "Nothing to hear." };
+  if (index % 4 === 1) return { kind: "cancelled" };
+  const status = index % 4 === 2 ? "completed" : "partial";
+  const result = { id, status, text: "नमस्ते", segments: [] } as unknown as TranscriptionResult;
+  return { kind: "result", result, billedMs: 1000 };
+}
