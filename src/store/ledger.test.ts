@@ -2,99 +2,27 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eq } from "drizzle-orm";
 import fc from "fast-check";
 import { ledgerEffect } from "../domain/credit.ts";
 import { AppError } from "../domain/errors.ts";
 import { chargePaise } from "../lib/money.ts";
+import { accept, finish, insertLedgerOwner } from "../testing/ledger-work.ts";
 import { type Database, openDatabase, type Store, transaction } from "./database.ts";
-import { appendGrant, creditOf, listLedger, reserveCredit, settleReservation } from "./ledger.ts";
+import { appendGrant, creditOf, listLedger, reserveCredit } from "./ledger.ts";
 import { auditLedger } from "./ledger-audit.ts";
-import { transcriptions, uploads } from "./schema.ts";
-import { insertUsageEvent } from "./usage.ts";
 
-const DAY = "2026-11-21";
 const opened: Database[] = [];
 afterEach(() => {
   for (const database of opened.splice(0)) database.close();
 });
 
-/** A database with organizations `org_0`, `org_1`, …, each with a project and an upload. */
+/** A database with organizations `org_0`, `org_1`, …. */
 function openWith(organizations = 1): Database {
   const database = openDatabase(":memory:");
   opened.push(database);
-  for (let n = 0; n < organizations; n++) {
-    database.sqlite.run(`INSERT INTO organizations (id, name, created_at) VALUES ('org_${n}', 'o', 0)`);
-    database.sqlite.run(
-      `INSERT INTO projects (id, organization_id, name, created_at) VALUES ('prj_${n}', 'org_${n}', 'p', 0)`,
-    );
-    database.store
-      .insert(uploads)
-      .values({
-        id: `up_${n}`,
-        organizationId: `org_${n}`,
-        projectId: `prj_${n}`,
-        state: "complete",
-        bytes: 1,
-        tokenHash: "",
-        createdAt: 0,
-        expiresAt: 0,
-      })
-      .run();
-  }
+  for (let n = 0; n < organizations; n++) insertLedgerOwner(database, n);
   return database;
 }
-
-/** Acceptance as the program does it: the record and its reservation. */
-function accept(tx: Store, n: number, transcriptionId: string, amountPaise: number): void {
-  tx.insert(transcriptions)
-    .values({
-      id: transcriptionId,
-      organizationId: `org_${n}`,
-      projectId: `prj_${n}`,
-      uploadId: `up_${n}`,
-      entrance: "asynchronous",
-      modelId: "m",
-      modelVersion: "1",
-      language: "hi",
-      mode: "native",
-      timestamps: "none",
-      diarization: false,
-      channelMode: "mix",
-      state: "queued",
-      createdAt: 0,
-      durationMs: 1000,
-      channels: 1,
-      pricePaisePerAudioHour: 3000,
-      reservedPaise: amountPaise,
-    })
-    .run();
-  reserveCredit(tx, { organizationId: `org_${n}`, transcriptionId, amountPaise, nowMs: 1 });
-}
-
-/** The end of a transcription as the program does it: final state, settlement and usage event. */
-function finish(tx: Store, n: number, transcriptionId: string, chargePaise: number, day = DAY): void {
-  const organizationId = `org_${n}`;
-  tx.update(transcriptions).set({ state: "completed" }).where(eqId(transcriptionId)).run();
-  settleReservation(tx, { organizationId, transcriptionId, chargePaise, nowMs: 2, day });
-  insertUsageEvent(
-    tx,
-    {
-      organizationId,
-      projectId: `prj_${n}`,
-      transcriptionId,
-      modelId: "m",
-      state: "completed",
-      audioMs: 1000,
-      billedMs: 1000,
-      channels: 1,
-      amountPaise: chargePaise,
-    },
-    2,
-  );
-}
-
-const eqId = (id: string) => eq(transcriptions.id, id);
 
 const grant = (database: Database, n: number, amountPaise: number) =>
   transaction(database.store, (tx) => appendGrant(tx, { organizationId: `org_${n}`, amountPaise, nowMs: 0 }));
@@ -402,7 +330,7 @@ function run(database: Database, model: Model, step: Step, id: string): void {
   const [transcriptionId, { organization: n, price, billedMs }] = chosen;
   const transcribedMs = BigInt(step.shareMs) % (billedMs + 1n);
   const charge = Model.price(price, transcribedMs);
-  const day = step.shareMs % 2 === 0 ? DAY : "2026-11-22";
+  const day = step.shareMs % 2 === 0 ? "2026-11-21" : "2026-11-22";
   const outcome = attempt((tx) =>
     finish(tx, n, transcriptionId, chargePaise(Number(price), Number(transcribedMs)), day),
   );
