@@ -12,42 +12,7 @@ type ApiKey = ReturnType<Admin["apiKeys"]["listKeys"]>[number];
 export function registerKeys(program: Command, context: CliContext): void {
   const keys = program.command("keys").description("API keys of projects");
 
-  keys
-    .command("create")
-    .description("make a key; it is printed this once and cannot be shown again")
-    .requiredOption("--project <id>", "project")
-    .requiredOption("--name <name>", "name, for people")
-    .option(
-      "--scopes <scopes>",
-      `what it may do, comma-separated: ${SCOPES.join(", ")} (default: all)`,
-      listOf,
-    )
-    .option("--expires <duration>", "how long it is valid, as 90d, 12h or 1y (default: for ever)", duration)
-    .option("--json", "print JSON")
-    .action(
-      async (options: {
-        project: string;
-        name: string;
-        scopes?: string[];
-        expires?: number;
-        json?: true;
-      }) => {
-        const { apiKeys } = await context.openServices();
-        const created = apiKeys.createKey({
-          projectId: options.project,
-          name: options.name,
-          // Unknown names are refused by the service.
-          ...(options.scopes === undefined ? {} : { scopes: options.scopes as Scope[] }),
-          ...(options.expires === undefined ? {} : { expiresAt: context.clock.now() + options.expires }),
-        });
-        if (options.json) {
-          context.printJson({ ...toJson(created, context), key: created.key });
-          return;
-        }
-        context.note(`Key ${created.id}; note it now, it is not shown again:`);
-        context.printLine(created.key);
-      },
-    );
+  registerCreate(keys, context);
 
   keys
     .command("list")
@@ -89,6 +54,45 @@ export function registerKeys(program: Command, context: CliContext): void {
       if (options.json) context.printJson(toJson(key, context));
       else context.printLine(`${key.id} is revoked since ${time(key.revokedAt)}.`);
     });
+}
+
+function registerCreate(keys: Command, context: CliContext): void {
+  keys
+    .command("create")
+    .description("make a key; it is printed this once and cannot be shown again")
+    .requiredOption("--project <id>", "project")
+    .requiredOption("--name <name>", "name, for people")
+    .option(
+      "--scopes <scopes>",
+      `what it may do, comma-separated: ${SCOPES.join(", ")} (default: all)`,
+      listOf,
+    )
+    .option("--expires <duration>", "how long it is valid, as 90d, 12h or 1y (default: for ever)", duration)
+    .option("--json", "print JSON")
+    .action(
+      async (options: {
+        project: string;
+        name: string;
+        scopes?: string[];
+        expires?: number;
+        json?: true;
+      }) => {
+        const { apiKeys } = await context.openServices();
+        const created = apiKeys.createKey({
+          projectId: options.project,
+          name: options.name,
+          // Unknown names are refused by the service.
+          ...(options.scopes === undefined ? {} : { scopes: options.scopes as Scope[] }),
+          ...(options.expires === undefined ? {} : { expiresAt: context.clock.now() + options.expires }),
+        });
+        if (options.json) {
+          context.printJson({ ...toJson(created, context), key: created.key });
+          return;
+        }
+        context.note(`Key ${created.id}; note it now, it is not shown again:`);
+        context.printLine(created.key);
+      },
+    );
 }
 
 function listOf(text: string): string[] {
