@@ -13,6 +13,7 @@ import {
 } from "./context.ts";
 import { registerCredit } from "./credit.ts";
 import { registerKeys } from "./keys.ts";
+import { registerModels } from "./models.ts";
 import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
 import { registerUsage } from "./usage.ts";
@@ -25,6 +26,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerProjects,
   registerKeys,
   registerCredit,
+  registerModels,
   registerWebhooks,
   registerUsage,
   registerBackup,

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { databasePath, openDatabase } from "../store/database.ts";
+import { runCli } from "./program.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-cli-models-"));
+const environment = { SHRUTI_CONFIG: join(folder, "shruti.toml"), SHRUTI_LOG_LEVEL: "silent" };
+const weights = join(folder, "ggml-Small.bin");
+
+beforeAll(() => {
+  const dataDir = join(folder, "data");
+  mkdirSync(dataDir);
+  writeFileSync(environment.SHRUTI_CONFIG, `[storage]\ndata_dir = ${JSON.stringify(dataDir)}\n`);
+  openDatabase(databasePath(dataDir)).close();
+  copyFileSync(join(import.meta.dirname, "../../models/demo.bin"), weights);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function run(...argv: string[]): Promise<{ status: number; out: string; err: string }> {
+  const said = { out: "", err: "" };
+  const io = {
+    out: (text: string) => {
+      said.out += text;
+    },
+    err: (text: string) => {
+      said.err += text;
+    },
+    environment,
+  };
+  const status = await runCli(["models", ...argv], io);
+  return { status, ...said };
+}
+
+test("a model's life: listed, added, verified, chosen, removed", async () => {
+  expect((await run("list")).out).toMatch(/^ +ID .*\n\* +demo .*not for real use/);
+
+  const added = await run(
+    ...["add", weights, "--name", "Small one", "--model-version", "7", "--language", "hi:native+codemix"],
+    ...["--language", "or=hi", "--licence", "MIT", "--json"],
+  );
+  expect({ status: added.status, err: added.err }).toEqual({ status: 0, err: "" });
+  expect(JSON.parse(added.out)).toMatchObject({
+    id: "small",
+    object: "model",
+    name: "Small one",
+    version: "7",
+    default: true,
+    licence: "MIT",
+    embedded: false,
+    languages: [
+      { code: "hi", name: "Hindi", modes: ["native", "codemix"] },
+      { code: "or", name: "Odia", modes: ["native", "codemix", "verbatim"] },
+    ],
+    capabilities: { "mode.codemix": "available", "language.auto": "coming_soon" },
+  });
+  expect((await run("add", weights)).status).toBe(5);
+  expect((await run("add", weights, "--id", "second", "--default")).out).toBe("second\n");
+  expect((await run("default")).out).toBe("second\n");
+  expect((await run("default", "small")).out).toBe("small\n");
+  expect((await run("default", "third")).status).toBe(4);
+  expect((await run("verify")).out).toBe("small: as it was added\nsecond: as it was added\n");
+
+  const second = JSON.parse((await run("show", "second", "--json")).out);
+  expect((await run("show", "second")).out).toContain(second.sha256);
+  truncateSync(second.path, 1000);
+  const broken = await run("verify", "second");
+  expect(broken.status).toBe(1);
+  expect(broken.out).toContain("SHA-256");
+  expect((await run("remove", "second")).status).toBe(0);
+  expect(existsSync(second.path)).toBe(false);
+  expect((await run("remove", "second")).status).toBe(4);
+});
+
+test("what cannot be used is refused with a reason", async () => {
+  const rubbish = join(folder, "rubbish.bin");
+  writeFileSync(rubbish, "no model");
+  const refused = await run("add", rubbish);
+  expect(refused.status).toBe(2);
+  expect(refused.err).toContain("not a whisper model");
+  expect((await run("add", join(folder, "missing.bin"))).err).toContain("ENOENT");
+  expect((await run("add", weights, "--id", "x", "--language", "hi:loud")).status).toBe(2);
+  expect((await run("show", "nothing")).status).toBe(4);
+});

@@ -1,0 +1,201 @@
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import type { InstalledModel } from "../domain/model.ts";
+import { MODES, type Mode } from "../domain/transcription.ts";
+import type { AddModelOptions, ModelService } from "../services/models.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { renderFields, renderTable } from "./output.ts";
+
+type AddArguments = Omit<AddModelOptions, "languages" | "version"> & {
+  modelVersion?: string;
+  language?: NonNullable<AddModelOptions["languages"]>;
+  default?: true;
+  json?: true;
+};
+
+/** `shruti models …` */
+export function registerModels(program: Command, context: CliContext): void {
+  const models = program.command("models").description("speech models: whisper weights in ggml format");
+
+  models
+    .command("list")
+    .description("installed models, the default first")
+    .option("--json", "print JSON")
+    .action(async (options: { json?: true }) => {
+      const service = await openModels(context);
+      const all = service.list();
+      for (const problem of service.problems()) context.note(`left out: ${problem}`);
+      if (options.json) {
+        context.printJson(all.map((model) => toJson(service, model)));
+        return;
+      }
+      const rows = all.map((model, index) => [
+        index === 0 ? "*" : "",
+        model.id,
+        model.version,
+        megabytes(model.bytes),
+        model.languages.map(({ code }) => code).join(" "),
+        model.notice ?? "",
+      ]);
+      context.io.out(renderTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows));
+    });
+
+  models
+    .command("show")
+    .description("one model")
+    .argument("<id>", "model")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: { json?: true }) => {
+      const service = await openModels(context);
+      const model = service.find(id);
+      if (!model) throw new CommandError("not_found", `There is no model ${id}.`);
+      if (options.json) context.printJson(toJson(service, model));
+      else context.io.out(renderFields(fieldsOf(model)));
+    });
+
+  registerAdd(models, context);
+
+  models
+    .command("verify")
+    .description("read the weights of one model, or of all, and compare their SHA-256")
+    .argument("[id]", "model")
+    .option("--json", "print JSON")
+    .action(async (id: string | undefined, options: { json?: true }) => {
+      const service = await openModels(context);
+      const ids = id === undefined ? service.list().map((model) => model.id) : [id];
+      const outcomes = [];
+      for (const each of ids) outcomes.push(await service.verify(each));
+      if (options.json) context.printJson(outcomes);
+      for (const { id: checked, problems } of outcomes) {
+        if (!options.json) context.printLine(`${checked}: ${problems.join("; ") || "as it was added"}`);
+      }
+      if (outcomes.some(({ problems }) => problems.length > 0)) {
+        throw new CommandError("failed", "A model is not as it was added.");
+      }
+    });
+
+  models
+    .command("remove")
+    .description("delete a model's files; refused while unfinished transcriptions use it")
+    .argument("<id>", "model")
+    .action(async (id: string) => {
+      await (await openModels(context)).remove(id);
+      context.note(`Model ${id} was removed.`);
+    });
+
+  models
+    .command("default")
+    .description("choose the model for requests that name none; without an ID: print it")
+    .argument("[id]", "model")
+    .action(async (id: string | undefined) => {
+      const service = await openModels(context);
+      if (id !== undefined) service.setDefault(id);
+      const { id: chosen } = service.resolve();
+      context.printLine(chosen);
+      if (id !== undefined && chosen !== id) {
+        context.note(`The config's models.default goes before this choice.`);
+      }
+    });
+}
+
+function registerAdd(models: Command, context: CliContext): void {
+  models
+    .command("add")
+    .description("copy a file of whisper weights into the models directory; a running server sees it at once")
+    .argument("<file>", "weights in ggml format, as scripts/fetch-model.ts downloads them")
+    .option("--id <id>", "ID (default: from the file's name)")
+    .option("--name <name>", "name, for people")
+    // Plain --version is the program's own.
+    .option("--model-version <version>", "version (default: from the SHA-256)")
+    .option(
+      "--language <code[=token][:modes]>",
+      "a language it knows; token: whisper's code it was trained with; modes: as native+verbatim. Can be repeated (default: all that whisper knows, in all modes)",
+      collectLanguage,
+    )
+    .option("--licence <text>", "licence of the weights")
+    .option("--source <text>", "where they come from")
+    .option("--notice <text>", "what users are to know before using it")
+    .option("--sha256 <hex>", "refuse the file when it has another SHA-256")
+    .option("--default", "make it the default")
+    .option("--json", "print JSON")
+    .action(async (file: string, options: AddArguments) => {
+      const { language, modelVersion, default: isDefault, json, ...rest } = options;
+      const service = await openModels(context);
+      const model = await service.add(file, {
+        ...rest,
+        ...(language === undefined ? {} : { languages: language }),
+        ...(modelVersion === undefined ? {} : { version: modelVersion }),
+      });
+      if (isDefault) service.setDefault(model.id);
+      if (json) context.printJson(toJson(service, model));
+      else context.printLine(model.id);
+    });
+}
+
+async function openModels(context: CliContext): Promise<ModelService> {
+  const [{ createModelService }, { checkModelFile }, services] = await Promise.all([
+    import("../services/models.ts"),
+    import("../engine/whisper-model-file.ts"),
+    context.openServices(),
+  ]);
+  const { database, config, dataDir, log, clock } = services;
+  return createModelService({ database, config, dataDir, log, clock, checkModelFile });
+}
+
+type GivenLanguage = NonNullable<AddModelOptions["languages"]>[number];
+
+/** `hi`, `hi:native+codemix`, `or=hi`, `or=hi:native`. */
+function collectLanguage(text: string, collected: GivenLanguage[] = []): GivenLanguage[] {
+  const [, code, decoderLanguage, modes] = /^([a-z]{2,3})(?:=([a-z]{2,3}))?(?::([a-z+]+))?$/.exec(text) ?? [];
+  const names = modes?.split("+") ?? [];
+  if (code === undefined || !names.every(isMode)) {
+    throw new InvalidArgumentError("It is as hi, hi:native+codemix, or=hi or or=hi:native.");
+  }
+  const language: GivenLanguage = { code };
+  if (decoderLanguage !== undefined) language.decoderLanguage = decoderLanguage;
+  if (modes !== undefined) language.modes = names.filter(isMode);
+  return [...collected, language];
+}
+
+function isMode(name: string): name is Mode {
+  return MODES.some((mode) => mode === name);
+}
+
+function megabytes(bytes: number): number {
+  return Math.round(bytes / 1e5) / 10;
+}
+
+function fieldsOf(model: InstalledModel): [string, string][] {
+  return [
+    ["ID", model.id],
+    ["Name", model.name],
+    ["Version", model.version],
+    ["Languages", model.languages.map(({ code, modes }) => `${code} (${modes.join(", ")})`).join("; ")],
+    ["Licence", model.licence],
+    ["Source", model.source],
+    ["Notice", model.notice ?? "–"],
+    ["Weights", model.weightsPath],
+    ["Size", `${megabytes(model.bytes)} MB`],
+    ["SHA-256", model.sha256],
+  ];
+}
+
+function toJson(service: ModelService, model: InstalledModel) {
+  const { capabilities } = service.describe(model);
+  return {
+    id: model.id,
+    object: "model",
+    name: model.name,
+    version: model.version,
+    default: service.list()[0]?.id === model.id,
+    languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
+    capabilities,
+    licence: model.licence,
+    source: model.source,
+    ...(model.notice === undefined ? {} : { notice: model.notice }),
+    embedded: model.embedded,
+    path: model.weightsPath,
+    bytes: model.bytes,
+    sha256: model.sha256,
+  };
+}
