@@ -1,5 +1,6 @@
-import { rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { readdir, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, DecodeError, inputArguments, probeAudio, refuseEarlyEnd } from "./probe.ts";
@@ -69,7 +70,8 @@ const OVERRUN_MS = 1_000;
  * Decodes a recording to 16 kHz files on its own clock: gaps in its time stamps are filled with silence.
  *
  * ffmpeg writes the files itself, so that no sample passes through this process. A file that breaks off is decoded
- * as far as it goes (`facts.truncated`). On failure no output file is left.
+ * as far as it goes (`facts.truncated`). The files appear whole or not at all, and replace those of an earlier call.
+ * Two calls at once must not share a target.
  *
  * @param path a seekable regular file
  * @throws DecodeError
@@ -82,38 +84,35 @@ export async function decodeAudio(
   const startedMs = performance.now();
   const probe = await probeWithin(nativeFiles, path, options);
   const files = outputFiles(options.output, probe.channels);
-  const outputs = files.map((file, index) => [
-    ...[
-      "-map",
-      `[out${index}]`,
-      ...outputLimit(options),
-      "-c:a",
-      "pcm_s16le",
-      "-f",
-      "s16le",
-      "-y",
-      `file:${file}`,
-    ],
-  ]);
+  // An ffmpeg that outlived a killed parent may still be writing: never the same file twice.
+  const attempt = randomBytes(6).toString("hex");
+  const unfinished = files.map((file) => `${file}.${attempt}${UNFINISHED}`);
+  const outputs = unfinished.flatMap((file, index) => outputArguments(`[out${index}]`, file, options));
   const separate = typeof options.output !== "string" && options.output.channels === "separate";
   const maxFileBytes = samplesIn(options.maxDurationMs + OVERRUN_MS) * DECODED_BYTES_PER_SAMPLE + 4096;
   const timeoutMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
+  for (const file of files) await removeLeftovers(file);
   try {
-    const command = decodeCommand(
-      nativeFiles.ffmpeg,
-      path,
-      probe,
-      filterGraph(probe, separate),
-      outputs.flat(),
-    );
+    const command = decodeCommand(nativeFiles.ffmpeg, path, probe, filterGraph(probe, separate), outputs);
     const outcome = await runDecoder(command, { timeoutMs, maxFileBytes }, options);
-    const samples = await samplesOf(files);
+    const samples = await samplesOf(unfinished);
     const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
     const facts = readFacts(outcome, probe, durationMs);
+    for (const [index, file] of files.entries()) await rename(unfinished[index] ?? "", file);
     return { durationMs, samples, channels: probe.channels, files, facts };
-  } catch (error) {
-    for (const file of files) await rm(file, { force: true });
-    throw error;
+  } finally {
+    for (const file of unfinished) await rm(file, { force: true });
+  }
+}
+
+const UNFINISHED = ".unfinished";
+
+/** Removes the result of an earlier attempt, and what a killed one left. */
+async function removeLeftovers(file: string): Promise<void> {
+  const name = basename(file);
+  for (const entry of await readdir(dirname(file))) {
+    const isLeftover = entry === name || (entry.startsWith(`${name}.`) && entry.endsWith(UNFINISHED));
+    if (isLeftover) await rm(join(dirname(file), entry), { force: true });
   }
 }
 
@@ -170,6 +169,14 @@ function outputFiles(output: DecodeTarget, channels: number): string[] {
   if (typeof output === "string") return [output];
   if (output.channels === "mix") return [join(output.directory, "mix.pcm")];
   return Array.from({ length: channels }, (_, index) => join(output.directory, `channel_${index}.pcm`));
+}
+
+function outputArguments(
+  label: string,
+  file: string,
+  options: Pick<DecodeOptions, "maxDurationMs">,
+): string[] {
+  return ["-map", label, ...outputLimit(options), "-c:a", "pcm_s16le", "-f", "s16le", "-y", `file:${file}`];
 }
 
 function outputLimit(options: Pick<DecodeOptions, "maxDurationMs">): string[] {
