@@ -1,0 +1,106 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Server } from "bun";
+import { type App, openApp } from "../app.ts";
+import { testConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import type { Scope } from "../domain/api-key.ts";
+import { type ManualClock, manualClock } from "../lib/clock.ts";
+import { type Log, silentLog } from "../lib/log.ts";
+import { createAccountService } from "../services/accounts.ts";
+import { createScriptedEngine, type ScriptedEngine } from "./scripted-engine.ts";
+
+export type TestAppOptions = {
+  config?: { [S in keyof Config]?: Partial<Config[S]> };
+  clock?: ManualClock;
+  log?: Log;
+  /** Answers on a real port as well; `baseUrl` is its address. */
+  listens?: boolean;
+  /** Paise granted to the first organization; default 1,000,000. */
+  creditPaise?: number;
+};
+
+/** A client that sends a key. */
+export type TestClient = (path: string, init?: RequestInit) => Promise<Response>;
+
+export type TestApp = Awaited<ReturnType<typeof openTestApp>>;
+
+const IN_PROCESS_URL = "http://shruti.test";
+
+/**
+ * The whole program on a new data directory, with a clock that stands still and an engine that reads its
+ * recordings' words from a script. One organization with a project and a key is there.
+ */
+export async function openTestApp(options: TestAppOptions = {}) {
+  const directory = mkdtempSync(join(tmpdir(), "shruti-test-"));
+  const clock = options.clock ?? manualClock();
+  const engine: ScriptedEngine = createScriptedEngine();
+  const given = options.config ?? {};
+  const config = testConfig({
+    ...given,
+    storage: { data_dir: directory, reserve_bytes: 0, ...given.storage },
+    limits: { requests_per_second: 0, ...given.limits },
+    engine: { workers: 2, ...given.engine },
+  });
+  let server: Server<unknown> | undefined;
+  const baseUrl = () => (server ? `http://127.0.0.1:${server.port}` : IN_PROCESS_URL);
+  const app: App = await openApp({ config, log: options.log ?? silentLog, clock, engine, baseUrl });
+  app.start();
+  if (options.listens) {
+    server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      fetch: app.handle,
+    });
+  }
+  const accounts = createAccountService({
+    database: app.database,
+    clock,
+    onChange: app.services.apiKeys.forgetCached,
+  });
+  const organization = accounts.createOrganization({ name: "First" });
+  const project = accounts.createProject({ organizationId: organization.id, name: "main" });
+  const creditPaise = options.creditPaise ?? 1_000_000;
+  if (creditPaise > 0)
+    app.services.credit.grant({ organizationId: organization.id, amountPaise: creditPaise });
+  const makeKey = (projectId: string, scopes?: readonly Scope[]) =>
+    app.services.apiKeys.createKey({ projectId, name: "test", ...(scopes ? { scopes } : {}) }).key;
+  const key = makeKey(project.id);
+
+  /** A request without any key. */
+  const fetchPlain: TestClient = (path, init = {}) => {
+    const request = new Request(`${baseUrl()}${path}`, init);
+    return server ? fetch(request) : app.handle(request);
+  };
+  const as =
+    (bearer: string): TestClient =>
+    (path, init = {}) => {
+      const headers = new Headers(init.headers);
+      if (!headers.has("authorization")) headers.set("authorization", `Bearer ${bearer}`);
+      return fetchPlain(path, { ...init, headers });
+    };
+
+  return {
+    app,
+    engine,
+    clock,
+    config,
+    directory,
+    accounts,
+    organization,
+    project,
+    key,
+    makeKey,
+    baseUrl,
+    fetch: fetchPlain,
+    /** The same with a key. */
+    as,
+    async close(): Promise<void> {
+      await app.close();
+      await server?.stop(true);
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../domain/errors.ts";
+import type { AudioFacts } from "../engine/decode.ts";
+import type { Engine } from "../engine/engine.ts";
+import { type ChunkJob, EngineError } from "../engine/protocol.ts";
+
+const SAMPLE_RATE_HZ = 16_000;
+const MARK = "SCRIPTED-AUDIO ";
+
+/** What a scripted recording holds. */
+export type Script = {
+  seconds: number;
+  channels?: number;
+  /** What the decoder hears; empty: the recording is silent. */
+  text?: string;
+  /** `refuse`: fails when it is decoded for transcription; `crash`: no chunk of it can be decoded. */
+  trouble?: "refuse" | "crash";
+};
+
+/** A recording that the scripted engine understands, and no other. */
+export function scriptedAudio(script: Script): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(MARK + JSON.stringify(script));
+}
+
+export type ScriptedEngine = Engine & {
+  /** Lets no chunk finish until the returned function is called. */
+  hold(): () => void;
+  /** Chunks that were asked for. */
+  chunks(): number;
+};
+
+const FACTS: AudioFacts = {
+  truncated: false,
+  clippedRatio: 0,
+  peakDb: -6,
+  rmsDb: -20,
+  highFrequencyDb: -30,
+  identicalChannels: false,
+};
+
+/** The engine's contract without its weights: recordings say themselves what is heard in them. */
+export function createScriptedEngine(): ScriptedEngine {
+  const scripts = new Map<string, Script>();
+  let chunks = 0;
+  let gate: Promise<void> = Promise.resolve();
+
+  async function readScript(path: string): Promise<Script> {
+    const text = await readFile(path, "utf8");
+    if (!text.startsWith(MARK)) throw new AppError("audio_decode_failed");
+    return JSON.parse(text.slice(MARK.length)) as Script;
+  }
+
+  async function transcribe(job: ChunkJob, signal: AbortSignal) {
+    chunks++;
+    await Promise.race([gate, aborted(signal)]);
+    signal.throwIfAborted();
+    const script = scripts.get(job.audio.pcmPath.slice(0, job.audio.pcmPath.lastIndexOf("/")));
+    if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
+    const text = script?.text ?? "";
+    const endMs = Math.floor((job.audio.totalSamples / SAMPLE_RATE_HZ) * 1000);
+    const segment = {
+      startMs: 0,
+      endMs,
+      text,
+      language: job.options.language,
+      confidence: 0.9,
+      noSpeechProbability: 0,
+    };
+    return { segments: text === "" ? [] : [segment], elapsedMs: 1 };
+  }
+
+  return {
+    async verify(path, _signal, maxDurationMs = Number.POSITIVE_INFINITY) {
+      const { seconds, channels = 1 } = await readScript(path);
+      if (seconds * 1000 > maxDurationMs) throw new AppError("audio_too_long");
+      return { durationMs: seconds * 1000, channels, sampleRateHz: SAMPLE_RATE_HZ, truncated: false };
+    },
+
+    async decode(job) {
+      const script = await readScript(job.path);
+      if (script.trouble === "refuse") throw new AppError("audio_decode_failed");
+      const channels = script.channels ?? 1;
+      const names =
+        job.channels === "mix" ? ["mix.pcm"] : Array.from({ length: channels }, (_, n) => `channel_${n}.pcm`);
+      const samples = script.seconds * SAMPLE_RATE_HZ;
+      mkdirSync(job.directory, { recursive: true });
+      const files = names.map((name) => join(job.directory, name));
+      for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
+      // The folder is renamed once it is complete: `<final>.<pid>.<time>`.
+      scripts.set(job.directory.replace(/\.\d+\.\d+$/, ""), script);
+      return { durationMs: script.seconds * 1000, samples, channels, files, facts: FACTS };
+    },
+
+    async detectSpeech({ pcmPath }) {
+      const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
+      if (!script?.text) return [];
+      return [{ startSample: 0, endSample: script.seconds * SAMPLE_RATE_HZ }];
+    },
+
+    transcribe,
+    warm: async () => undefined,
+    status: () => ({ engine: undefined, models: [] }),
+    close: async () => undefined,
+
+    hold() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      gate = promise;
+      return resolve;
+    },
+    chunks: () => chunks,
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
