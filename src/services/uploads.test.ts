@@ -32,7 +32,8 @@ const SHA256 = createHash("sha256").update(BYTES).digest("hex");
 function body(...chunks: Uint8Array[]): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
-      for (const chunk of chunks) controller.enqueue(chunk);
+      // Copies: the receiver keeps what it is given.
+      for (const chunk of chunks) controller.enqueue(chunk.slice());
       controller.close();
     },
   });
@@ -220,7 +221,7 @@ describe("receiving", () => {
     const opened = bench();
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
     const stalled = new ReadableStream<Uint8Array>({
-      start: (controller) => controller.enqueue(BYTES.subarray(0, 6)),
+      start: (controller) => controller.enqueue(BYTES.slice(0, 6)),
     });
     const first = codeOf(opened.uploads.receive(upload.id, { at: "start over", body: stalled }));
     while ((await opened.uploads.storedBytes(upload.id)) !== 6) await Bun.sleep(1);
@@ -331,7 +332,7 @@ describe("time and sweeps", () => {
     const opened = bench({ clock });
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
     const stalled = new ReadableStream<Uint8Array>({
-      start: (controller) => controller.enqueue(BYTES.subarray(0, 6)),
+      start: (controller) => controller.enqueue(BYTES.slice(0, 6)),
     });
     const sending = codeOf(opened.uploads.receive(upload.id, { at: "start over", body: stalled }));
     while ((await opened.uploads.storedBytes(upload.id)) !== 6) await Bun.sleep(1);

@@ -6,7 +6,10 @@ export const WRITE_AHEAD_BYTES = 1024 * 1024;
 const MAX_GATHERED = 256;
 
 export type AudioWriter = {
-  /** Takes bytes; resolves when the next ones may come, at once while the disk keeps up. */
+  /**
+   * Takes a chunk, for good: its memory is given back as soon as it is written. Resolves when the next one may
+   * come; undefined: at once, because the disk keeps up.
+   */
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** Resolves when everything taken is in the file; rejects with the first error of the disk. */
   flush(): Promise<void>;
@@ -32,6 +35,7 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
         const batch = waiting.splice(0, MAX_GATHERED);
         const bytes = batch.reduce((sum, chunk) => sum + chunk.length, 0);
         await writeAll(file, batch, position + writtenBytes);
+        for (const chunk of batch) release(chunk);
         writtenBytes += bytes;
         waitingBytes -= bytes;
       }
@@ -81,4 +85,12 @@ function dropBytes(chunks: Uint8Array[], bytes: number): Uint8Array[] {
     left -= chunk.length;
   }
   return [];
+}
+
+/**
+ * Gives a chunk's memory back now. Left to the garbage collector, which sees small objects and not the bytes
+ * behind them, an upload held up to 100 MiB of written chunks.
+ */
+function release({ buffer, byteLength }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }
