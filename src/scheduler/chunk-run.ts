@@ -3,11 +3,11 @@ import type { InstalledModel } from "../domain/model.ts";
 import type { GapReason } from "../domain/result.ts";
 import { EngineError, type EngineModel } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
+import { type ChunkText, decodeGuarded } from "../pipeline/guarded-decode.ts";
 import { type ChunkRow, completeChunk, countChunkFailure, giveUpChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
 import type { RunContext } from "./context.ts";
-import { type ChunkText, decodeGuarded } from "./guarded-decode.ts";
 import type { Progress } from "./transcribe.ts";
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
@@ -95,23 +95,30 @@ async function runOnce(
     signal,
   );
   try {
-    return await decodeGuarded(task, chunk, slot.threads, async (regions, options) => {
+    const guardTask = { model: task.model, request: row, durationMs: row.durationMs };
+    return await decodeGuarded(guardTask, chunk, async (regions, settings) => {
       const layout = layoutChunk(regions);
       const audio = { pcmPath, slices: layout.pieces, totalSamples: layout.totalSamples };
       const audioMs = layout.totalSamples / SAMPLES_PER_MS;
-      const timeoutMs = context.speed.chunkTimeoutMs(audioMs);
       const outcome = await context.engine.transcribe(
-        { model: model(task), audio, options, isAlone, timeoutMs },
+        {
+          model: engineModel(task.model),
+          audio,
+          options: { ...settings, threads: slot.threads },
+          isAlone,
+          timeoutMs: context.speed.chunkTimeoutMs(audioMs),
+        },
         signal,
       );
       context.speed.observe(audioMs, outcome.elapsedMs);
-      return outcome;
+      // The request's code, where the decoder was told another that its weights know.
+      return outcome.segments.map((segment) => ({ ...segment, language: row.language }));
     });
   } finally {
     slot.release();
   }
 }
 
-function model({ model: { id, version, weightsPath } }: ChunkTask): EngineModel {
+function engineModel({ id, version, weightsPath }: InstalledModel): EngineModel {
   return { id, version, weightsPath };
 }

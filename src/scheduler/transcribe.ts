@@ -2,8 +2,8 @@ import { AppError } from "../domain/errors.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { Gap, Warning } from "../domain/result.ts";
 import { EngineError } from "../engine/protocol.ts";
-import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
-import { applyWording } from "../pipeline/wording.ts";
+import { assembleResult } from "../pipeline/stitch.ts";
+import { wordSegments } from "../pipeline/worded.ts";
 import { billedChannels, type Ending } from "../services/settlement.ts";
 import { type ChunkRow, listChunks } from "../store/chunks.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
@@ -120,7 +120,10 @@ export function endingOf(
     reason: gapReason ?? "engine_error",
     ...(isSeparate ? { channel } : {}),
   }));
-  const segments = chunks.flatMap((chunk) => chunk.segments ?? []).flatMap((segment) => worded(row, segment));
+  const segments = wordSegments(
+    chunks.flatMap((chunk) => chunk.segments ?? []),
+    row.mode,
+  );
   const result = assembleResult({
     segments,
     gaps,
@@ -131,12 +134,6 @@ export function endingOf(
   });
   const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   return { kind: "result", result, billedMs: Math.max(0, row.durationMs * billedChannels(row) - gapMs) };
-}
-
-/** The segment in the wording that was asked for; none when nothing of it is left. */
-function worded(row: TranscriptionRow, segment: LooseSegment): LooseSegment[] {
-  const text = applyWording(segment.text, { language: segment.language, mode: row.mode });
-  return text === "" ? [] : [{ ...segment, text }];
 }
 
 function failureOf(error: unknown): Ending {

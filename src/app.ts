@@ -1,0 +1,259 @@
+import { existsSync, mkdirSync, statfsSync } from "node:fs";
+import { availableParallelism, freemem } from "node:os";
+import { join } from "node:path";
+import type { Config } from "./config/schema.ts";
+import { AppError } from "./domain/errors.ts";
+import { createLocalEngine, type Engine } from "./engine/engine.ts";
+import { extractNativeFiles } from "./engine/native-files.ts";
+import { chooseSizing } from "./engine/sizing.ts";
+import { checkModelFile } from "./engine/whisper.ts";
+import { addGauges } from "./gauges.ts";
+import { createMetrics } from "./http/metrics.ts";
+import { createHttpHandler } from "./http/server.ts";
+import { type Clock, systemClock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import { createDeliverer } from "./scheduler/deliver.ts";
+import { createScheduler, type Scheduler } from "./scheduler/scheduler.ts";
+import { createSweeper } from "./scheduler/sweep.ts";
+import { createVerification } from "./scheduler/verify.ts";
+import { dataDirOf } from "./services/admin.ts";
+import { createApiKeyService } from "./services/api-keys.ts";
+import { createCreditService } from "./services/credit.ts";
+import { createModelService, type ModelService } from "./services/models.ts";
+import { createRateLimiter } from "./services/rate-limit.ts";
+import { createTranscriptionService } from "./services/transcriptions.ts";
+import { createUploadService } from "./services/uploads.ts";
+import { createWebhookService } from "./services/webhooks.ts";
+import { databasePath, dataVersion, openDatabase } from "./store/database.ts";
+import { type ProcessLock, takeProcessLock } from "./store/process-lock.ts";
+
+export type AppOptions = {
+  config: Config;
+  log: Log;
+  clock?: Clock;
+  /** Takes the place of the native engine in tests. */
+  engine?: Engine;
+  /** Address clients use when the config names none; asked for when needed, because a free port is known late. */
+  baseUrl: () => string;
+};
+
+export type App = Awaited<ReturnType<typeof openApp>>;
+
+/** How often the database is asked whether another process, as the command line, has written to it. */
+const OUTSIDE_CHANGE_EVERY_MS = 250;
+
+/**
+ * Wires the whole program, once; `close` undoes it in reverse.
+ *
+ * @throws AppError `conflict` when another server works on the data directory
+ */
+export async function openApp(options: AppOptions) {
+  const { config, log, baseUrl } = options;
+  const clock = options.clock ?? systemClock;
+  const dataDir = dataDirOf(config);
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const lock = requireLock(dataDir);
+  const database = openDatabase(databasePath(dataDir));
+  const engine = options.engine ?? (await openEngine(config, dataDir, log));
+
+  const apiKeys = createApiKeyService({ database, clock });
+  const credit = createCreditService({ database, clock, config });
+  const rateLimiter = createRateLimiter({ clock, config });
+  const models = await createModelService({ database, config, dataDir, log, clock, checkModelFile });
+  const webhooks = createWebhookService({ database, clock, config });
+  const uploads = createUploadService({
+    database,
+    clock,
+    config,
+    log,
+    dataDir,
+    verifyAudio: (path, signal) => engine.verify(path, signal),
+    freeBytes: async () => freeBytesOf(dataDir),
+  });
+  // Acceptance and scheduler need each other: the one wakes the other, which tells how long the queue is.
+  const late: { scheduler?: Scheduler } = {};
+  const transcriptions = createTranscriptionService({
+    database,
+    clock,
+    config,
+    log,
+    models,
+    uploads,
+    credit,
+    estimateQueueRoomSeconds: () => late.scheduler?.estimateQueueRoomSeconds() ?? 1,
+    removeWorkingFiles: (id) => late.scheduler?.removeWorkingFiles(id),
+  });
+  const scheduler = createScheduler({
+    database,
+    clock,
+    config,
+    log,
+    engine,
+    transcriptions,
+    findModel: (id) => models.find(id),
+    audioPath: uploads.audioPath,
+    dataDir,
+    cores: availableParallelism(),
+    ...chooseSizing(
+      { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
+      { cores: availableParallelism(), availableMemoryBytes: freemem() },
+      models.list()[0]?.bytes ?? 0,
+    ),
+  });
+  late.scheduler = scheduler;
+  const deliverer = createDeliverer({ database, clock, config, log });
+  const stopWaking = transcriptions.listen({ finished: () => deliverer.wake() });
+  const readiness = createReadiness({ config, engine, models, log, dataDir });
+  const metrics = createMetrics();
+  addGauges(metrics, { scheduler, deliverer, engine, database });
+  const verification = createVerification({ uploads, log });
+  const sweeper = createSweeper({ database, clock, config, log, uploads, transcriptions, webhooks });
+
+  const stopping = new AbortController();
+  const handle = createHttpHandler({
+    config,
+    clock,
+    log,
+    database,
+    dataDir,
+    apiKeys,
+    rateLimiter,
+    models,
+    uploads,
+    transcriptions,
+    credit,
+    webhooks,
+    synchronous: { reservePlace: scheduler.reserveSynchronousPlace, waitFor: scheduler.waitFor },
+    verifyAudio: (path, { maxDurationMs }, signal) => engine.verify(path, signal, maxDurationMs),
+    stopping: stopping.signal,
+    metrics,
+    baseUrl: () => config.server.base_url || baseUrl(),
+    unreadyReasons: readiness.reasons,
+  });
+
+  let version = dataVersion(database);
+  const watch = setInterval(() => {
+    const current = dataVersion(database);
+    if (current === version) return;
+    version = current;
+    apiKeys.forgetCached();
+    models.forgetCached();
+    scheduler.onOutsideChange();
+    deliverer.wake();
+  }, OUTSIDE_CHANGE_EVERY_MS);
+
+  return {
+    config,
+    clock,
+    dataDir,
+    database,
+    services: { apiKeys, credit, models, uploads, transcriptions, webhooks },
+    scheduler,
+    engine,
+    handle,
+
+    /** Takes up work: what was left unfinished first. The engine gets ready meanwhile. */
+    start(): void {
+      scheduler.start();
+      deliverer.start();
+      verification.start();
+      sweeper.start();
+      readiness.start();
+    },
+
+    status: () => ({ ...scheduler.status(), engine: engine.status(), unready: readiness.reasons() }),
+
+    /** Says "not ready" to whoever asks; requests are still answered. */
+    startDraining: readiness.startDraining,
+
+    /** Drains, then closes everything in reverse. */
+    async close(): Promise<void> {
+      readiness.startDraining();
+      clearInterval(watch);
+      await scheduler.stop();
+      stopping.abort(new Error("the program is stopping"));
+      await sweeper.stop();
+      await verification.stop();
+      stopWaking();
+      await deliverer.stop();
+      await uploads.close();
+      readiness.stop();
+      await engine.close();
+      apiKeys.close();
+      database.close();
+      lock.release();
+    },
+  };
+}
+
+function freeBytesOf(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
+}
+
+function requireLock(dataDir: string): ProcessLock {
+  const lock = takeProcessLock(join(dataDir, "serve.lock"));
+  if (!lock)
+    throw new AppError("conflict", { message: `Another server is using the data directory ${dataDir}.` });
+  return lock;
+}
+
+/** The native engine of this machine, its carried files in place. */
+export async function openEngine(config: Config, dataDir: string, log: Log): Promise<Engine> {
+  const nativeFiles = await extractNativeFiles(dataDir);
+  const backends = join(dataDir, "backends");
+  return createLocalEngine({
+    nativeFiles,
+    backendDirs: existsSync(backends) ? [backends] : [],
+    device: config.engine.device,
+    modelIdleMs: config.engine.model_idle_seconds * 1000,
+    maxDurationMs: config.limits.max_duration_seconds * 1000,
+    log: (level, message, fields) => log[level](fields, message),
+  });
+}
+
+/** Loading is tried again after this pause until it works. */
+const WARM_AGAIN_MS = 5_000;
+
+/** Whether the program can take work, and why not (decisions.md section 13). */
+function createReadiness(deps: {
+  config: Config;
+  engine: Engine;
+  models: ModelService;
+  log: Log;
+  dataDir: string;
+}) {
+  const { config, engine, models, log } = deps;
+  const controller = new AbortController();
+  let isDraining = false;
+  let isWarm = false;
+  let problem = "the engine is starting";
+
+  async function warm(): Promise<void> {
+    while (!isWarm && !controller.signal.aborted) {
+      try {
+        const model = models.resolve(config.models.default || undefined);
+        await engine.warm(model, controller.signal);
+        isWarm = true;
+      } catch (error) {
+        if (controller.signal.aborted) return;
+        problem = `the engine cannot start: ${error instanceof Error ? error.message : String(error)}`;
+        log.error({ err: error }, "the default model cannot be loaded");
+        await Bun.sleep(WARM_AGAIN_MS);
+      }
+    }
+  }
+
+  return {
+    start: () => void warm(),
+    startDraining: () => {
+      isDraining = true;
+    },
+    stop: () => controller.abort(new Error("the program is stopping")),
+    reasons: (): string[] => [
+      ...(isDraining ? ["the server is stopping"] : []),
+      ...(isWarm ? [] : [problem]),
+      ...(freeBytesOf(deps.dataDir) < config.storage.reserve_bytes ? ["the disk is nearly full"] : []),
+    ],
+  };
+}

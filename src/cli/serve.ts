@@ -1,0 +1,139 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Server } from "bun";
+import type { Command } from "commander";
+import type { App } from "../app.ts";
+import type { Config } from "../config/schema.ts";
+import { openLog } from "../lib/log.ts";
+import { toTimestamp } from "../lib/time.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { STATUS_FILE } from "./status-file.ts";
+
+/** Limits are enforced route by route, with the documented answer; the server's own must never come first. */
+const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
+const IDLE_TIMEOUT_SECONDS = 60;
+const STATUS_EVERY_MS = 1_000;
+
+export function registerServe(program: Command, context: CliContext): void {
+  program
+    .command("serve")
+    .description("Run the server; SIGTERM drains, a second SIGTERM stops at once.")
+    .action(async () => {
+      const { config } = context.loadConfig();
+      await serve(config, context);
+    });
+}
+
+async function serve(config: Config, context: CliContext): Promise<void> {
+  const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
+  const { openApp } = await import("../app.ts");
+  let server: Server<unknown> | undefined;
+  const app = await openApp({ config, log, baseUrl: () => (server ? addressOf(server, config) : "") });
+  const stopped = Promise.withResolvers<void>();
+  const onSignal = stopOnSignal(() => {
+    log.info("stopping: running chunks finish, the rest goes on after the next start");
+    app.startDraining();
+    stopped.resolve();
+  });
+  try {
+    server = listen(config, app);
+    app.start();
+    log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
+    const status = keepStatusFile(app, server, config);
+    await stopped.promise;
+    await app.close();
+    status.stop();
+    // Readiness was down and running work has ended by now; what is left are idle connections.
+    await server.stop(true);
+  } finally {
+    onSignal.stop();
+  }
+}
+
+function listen(config: Config, app: App): Server<unknown> {
+  const at = config.server.listen.lastIndexOf(":");
+  const hostname = config.server.listen.slice(0, at).replace(/^\[|\]$/g, "");
+  const port = Number(config.server.listen.slice(at + 1));
+  try {
+    return Bun.serve({
+      hostname,
+      port,
+      maxRequestBodySize: NO_BODY_LIMIT,
+      idleTimeout: IDLE_TIMEOUT_SECONDS,
+      fetch: app.handle,
+      ...tlsOf(config),
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CommandError("failed", `cannot listen on ${config.server.listen}: ${reason}`);
+  }
+}
+
+function tlsOf(config: Config): { tls?: { cert: string; key: string } } {
+  const { tls_cert, tls_key } = config.server;
+  if (tls_cert === "" && tls_key === "") return {};
+  if (tls_cert === "" || tls_key === "") {
+    throw new CommandError("usage", "server.tls_cert and server.tls_key go together");
+  }
+  try {
+    return { tls: { cert: readFileSync(tls_cert, "utf8"), key: readFileSync(tls_key, "utf8") } };
+  } catch {
+    throw new CommandError("usage", "server.tls_cert or server.tls_key cannot be read");
+  }
+}
+
+function addressOf(server: Server<unknown>, config: Config): string {
+  if (config.server.base_url !== "") return config.server.base_url;
+  const at = config.server.listen.lastIndexOf(":");
+  const host = config.server.listen.slice(0, at);
+  const scheme = config.server.tls_cert === "" ? "http" : "https";
+  return `${scheme}://${host}:${server.port}`;
+}
+
+/** First signal: drain. Second: end at once; the store loses nothing by it. */
+function stopOnSignal(drain: () => void): { stop(): void } {
+  let hasDrained = false;
+  const listener = () => {
+    if (hasDrained) process.exit(1);
+    hasDrained = true;
+    drain();
+  };
+  const signals = ["SIGTERM", "SIGINT"] as const;
+  for (const signal of signals) process.on(signal, listener);
+  return {
+    stop() {
+      for (const signal of signals) process.off(signal, listener);
+    },
+  };
+}
+
+/** Keeps a small file up to date from which `shruti status` reads what only this process knows. */
+function keepStatusFile(app: App, server: Server<unknown>, config: Config): { stop(): void } {
+  const path = join(app.dataDir, STATUS_FILE);
+  const startedAt = toTimestamp(Date.now());
+  const write = () => {
+    const status = {
+      pid: process.pid,
+      address: addressOf(server, config),
+      started_at: startedAt,
+      updated_at: toTimestamp(Date.now()),
+      ...app.status(),
+    };
+    writeFileSync(`${path}.tmp`, JSON.stringify(status), { mode: 0o600 });
+    renameSync(`${path}.tmp`, path);
+  };
+  const timer = setInterval(() => {
+    try {
+      write();
+    } catch {
+      // A full disk must not end the server; the file's time tells that it is old.
+    }
+  }, STATUS_EVERY_MS);
+  write();
+  return {
+    stop() {
+      clearInterval(timer);
+      rmSync(path, { force: true });
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import type { Command } from "commander";
+import type { CliContext } from "./context.ts";
+import { readServerStatus, type ServerStatus } from "./status-file.ts";
+
+export function registerStatus(program: Command, context: CliContext): void {
+  program
+    .command("status")
+    .description("Queue, workers, speed and an estimate of when the queue is empty.")
+    .option("--json", "as JSON")
+    .action(async (options: { json?: boolean }) => {
+      const services = await context.openServices();
+      const { countUnfinishedByState } = await import("../store/transcriptions.ts");
+      const server = readServerStatus(services.dataDir);
+      const states = countUnfinishedByState(services.database.store);
+      if (options.json) {
+        context.printJson({
+          running: server !== undefined,
+          data_dir: services.dataDir,
+          transcriptions: Object.fromEntries(states.map(({ state, count }) => [state, count])),
+          ...(server ? { server: wire(server) } : {}),
+        });
+        return;
+      }
+      context.printLine(
+        server
+          ? `running   ${server.address}, process ${server.pid}, since ${server.started_at}`
+          : "not running",
+      );
+      for (const { state, count, audioMs } of states) {
+        context.printLine(`${state.padEnd(9)} ${count} (${(audioMs / 3_600_000).toFixed(2)} h of audio)`);
+      }
+      if (states.length === 0) context.printLine("queue     empty");
+      if (server) for (const line of describe(server)) context.printLine(line);
+    });
+}
+
+function wire(server: ServerStatus) {
+  const { slots, engine } = server;
+  return {
+    pid: server.pid,
+    address: server.address,
+    started_at: server.started_at,
+    updated_at: server.updated_at,
+    ready: server.unready.length === 0,
+    unready_reasons: server.unready,
+    workers: slots.workers,
+    workers_busy: slots.running,
+    chunks_waiting: slots.waiting,
+    ...(server.realTimeFactor === undefined ? {} : { real_time_factor: server.realTimeFactor }),
+    empty_in_seconds: Math.round(server.emptyInMs / 1000),
+    models: engine.models.map(({ modelId, state, device, pid, restarts, running }) => ({
+      id: modelId,
+      state,
+      ...(device === undefined ? {} : { device }),
+      ...(pid === undefined ? {} : { pid }),
+      restarts,
+      running,
+    })),
+  };
+}
+
+function describe(server: ServerStatus): string[] {
+  const { slots, engine } = server;
+  const speed = server.realTimeFactor;
+  return [
+    `ready     ${server.unready.length === 0 ? "yes" : `no: ${server.unready.join("; ")}`}`,
+    `workers   ${slots.running} of ${slots.workers} busy, ${slots.waiting} chunks waiting`,
+    `speed     ${speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time for each worker`}`,
+    `empty in  ${Math.round(server.emptyInMs / 1000)} s`,
+    ...engine.models.map(
+      ({ modelId, state, device, pid, restarts }) =>
+        `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts`,
+    ),
+  ];
+}

@@ -1,0 +1,22 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { takeProcessLock } from "./process-lock.ts";
+
+test("a lock is held by one, until it is released or its process is killed", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-lock-"));
+  const path = join(folder, "serve.lock");
+  const module = `${import.meta.dir}/process-lock.ts`;
+  const script = `import { takeProcessLock } from ${JSON.stringify(module)}; console.log(takeProcessLock(${JSON.stringify(path)}) ? "held" : "refused"); setTimeout(() => process.exit(), 10_000);`;
+  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "ignore" });
+  const reader = child.stdout.getReader();
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain("held");
+  expect(takeProcessLock(path)).toBeUndefined();
+  child.kill("SIGKILL");
+  await child.exited;
+  const lock = takeProcessLock(path);
+  expect(lock).toBeDefined();
+  lock?.release();
+  rmSync(folder, { recursive: true });
+});

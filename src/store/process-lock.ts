@@ -1,0 +1,22 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+
+/** Held while a server works on a data directory; the operating system lets go of it when the process dies. */
+export type ProcessLock = { release(): void };
+
+/**
+ * Takes the lock of a file, or learns that another process has it. SQLite's own file lock is used because it
+ * works on every system the database works on.
+ *
+ * @returns undefined when another process holds it
+ */
+export function takeProcessLock(path: string): ProcessLock | undefined {
+  const file = new SqliteDatabase(path, { create: true });
+  try {
+    file.run("PRAGMA busy_timeout = 0");
+    file.run("BEGIN EXCLUSIVE");
+  } catch {
+    file.close();
+    return undefined;
+  }
+  return { release: () => file.close() };
+}
