@@ -12,7 +12,7 @@ import { AppError } from "../domain/errors.ts";
 export function validate<T extends TSchema>(schema: T, value: unknown): Static<T> {
   refuseUnknown(schema, value);
   const fault = Value.Errors(schema, value).First();
-  if (fault) throw invalid(fault);
+  if (fault) throw invalid(exactFault(fault));
   return value as Static<T>;
 }
 
@@ -20,9 +20,10 @@ export function validate<T extends TSchema>(schema: T, value: unknown): Static<T
 export function refuseUnknown(schema: TSchema, value: unknown): void {
   const unknown = unknownFieldOf([schema], value, "");
   if (unknown === undefined) return;
+  const detail = unknown === "" ? "(empty)" : printable(unknown);
   throw new AppError("unknown_parameter", {
-    detail: printable(unknown),
-    message: `The request contains an unknown parameter: ${printable(unknown)}.`,
+    detail,
+    message: `The request contains an unknown parameter: ${detail}.`,
   });
 }
 
@@ -57,6 +58,23 @@ function firstOf<T>(items: Iterable<T>, find: (item: T) => string | undefined): 
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/**
+ * A union only says that none of its branches fits. Where exactly one branch has every field of an object, what is
+ * wrong with that branch is what the client wants to know.
+ */
+function exactFault(fault: ValueError): ValueError {
+  const { type, schema, value, path } = fault;
+  if (type !== ValueErrorType.Union || typeof value !== "object" || value === null) return fault;
+  const names = Object.keys(value);
+  if (names.length === 0) return fault;
+  const branches = branchesOf(schema).filter(
+    (branch) => branch[Kind] === "Object" && names.every((name) => Object.hasOwn(branch.properties, name)),
+  );
+  const [branch] = branches;
+  const inner = branch && branches.length === 1 ? Value.Errors(branch, value).First() : undefined;
+  return inner ? { ...inner, path: path + inner.path } : fault;
 }
 
 function invalid(fault: ValueError): AppError {
