@@ -9,6 +9,11 @@ const EXPOSED = [
   "upload-offset",
   "upload-length",
   "upload-expires",
+  "upload-metadata",
+  "tus-version",
+  "tus-extension",
+  "tus-max-size",
+  "tus-checksum-algorithm",
 ];
 
 /** Lets pages of the configured origins call the service (`server.cors_origins`); with none it does nothing. */

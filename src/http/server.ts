@@ -12,7 +12,7 @@ import { modelRoutes } from "./models.ts";
 import { announcesBody, readEmptyBody, readQuery } from "./parse.ts";
 import { defineRoutes } from "./route.ts";
 import { createRouter, methodsOf, type RouteEntry, requireRoute, requireScope } from "./router.ts";
-import { createStorageHandler } from "./storage.ts";
+import { createStorageHandler, storageMethods } from "./storage.ts";
 import { systemRoutes } from "./system.ts";
 import { transcriptionRoutes } from "./transcriptions.ts";
 import { uploadRoutes } from "./uploads.ts";
@@ -62,11 +62,12 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     setContext(request, context);
     const { path, search } = targetOf(request.url);
     const entries = router.match(path);
+    const isStorage = path.startsWith("/storage/");
     let response: Response;
     try {
       response =
-        cors.preflight(request, methodsOf(entries)) ??
-        (path.startsWith("/storage/")
+        cors.preflight(request, isStorage ? storageMethods(path) : methodsOf(entries)) ??
+        (isStorage
           ? await storage(request, server)
           : await dispatch(deps, app.fetch, { request, context, entries, search }));
     } catch (thrown) {
