@@ -35,10 +35,10 @@ export async function readEmptyBody(request: Request, emptyObject: TObject): Pro
   checkJson(text, emptyObject);
 }
 
-/** Whether a request says that it has a body; one of zero bytes is none. */
+/** Whether a request has a body, as far as its head tells; one of zero bytes is none. */
 export function announcesBody(request: Request): boolean {
   const length = request.headers.get("content-length");
-  return request.headers.has("transfer-encoding") || (length !== null && length !== "0");
+  return length === null ? request.body !== null : length !== "0";
 }
 
 function checkJson<T extends TSchema>(text: string, schema: T): Static<T> {

@@ -91,7 +91,7 @@ async function admitOrder(
   if (file.bytes === 0)
     throw new AppError("audio_decode_failed", { detail: "file", message: "The file is empty." });
   const maxDurationMs = limits.synchronous_max_duration_seconds * 1000;
-  const verified = await deps.verifyAudio(file.path, { maxDurationMs }, clientSignal);
+  const verified = await namingFile(() => deps.verifyAudio(file.path, { maxDurationMs }, clientSignal));
   checkLimits(deps.config, "synchronous", verified);
   const place = deps.synchronous.reservePlace();
   try {
@@ -100,6 +100,22 @@ async function admitOrder(
   } catch (error) {
     place.release();
     throw error;
+  }
+}
+
+/** The decoder knows no forms: what it refuses is the part `file`. */
+async function namingFile<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const { code, message, retryAfterSeconds, cause } = error;
+    throw new AppError(code, {
+      message,
+      detail: "file",
+      cause,
+      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    });
   }
 }
 
