@@ -2,25 +2,20 @@ import type { Config } from "../config/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createWebhookSender, type Message, type Resolve } from "../services/webhook-sender.ts";
-import { type Database, transaction } from "../store/database.ts";
+import type { Database } from "../store/database.ts";
 import {
   countDeliveries,
   type DeliveryOutcome,
   type DueDelivery,
   dueDeliveries,
-  recordOutcomes,
   type WaitingEndpoint,
   waitingEndpoints,
 } from "../store/webhook-deliveries.ts";
 import { findEndpoint, validSecrets } from "../store/webhooks.ts";
 import { createLanes } from "./deliver-lanes.ts";
+import { createOutcomeRecorder } from "./deliver-recorder.ts";
 import { outcomeOf } from "./deliver-schedule.ts";
 
-/** Outcomes are recorded together: one fsync for a batch instead of one for each. */
-const RECORD_AFTER_MS = 20;
-const RECORD_AT_MOST = 256;
-/** With so many outcomes unrecorded the database is out of order, and nothing more is sent. */
-const MAX_UNRECORDED = 1024;
 /** Longest sleep: a clock that was set or a machine that slept is noticed after it. */
 const MAX_SLEEP_MS = 30_000;
 const RETRY_DATABASE_MS = 1000;
@@ -64,15 +59,24 @@ export function createDeliverer(deps: DelivererDeps) {
     maxPerEndpoint: config.webhooks.max_in_flight_per_endpoint,
   });
   const counts = { attemptsSucceeded: 0, attemptsFailed: 0, deliveriesFailed: 0, endpointsDisabled: 0 };
-  const unrecorded: DeliveryOutcome[] = [];
   const running = new Set<Promise<void>>();
   const halt = new AbortController();
   let isRunning = false;
   let isPumpAsked = false;
-  let isDatabaseRefusing = false;
   let lastServed = "";
   let wakeTimer: Timer | undefined;
-  let recordTimer: Timer | undefined;
+  const recorder = createOutcomeRecorder({
+    database,
+    clock,
+    log,
+    onRecorded(batch, disabledEndpoints) {
+      counts.endpointsDisabled += disabledEndpoints.length;
+      for (const endpointId of disabledEndpoints)
+        log.warn({ endpoint_id: endpointId }, "webhook endpoint disabled");
+      for (const { endpointId, eventId } of batch) lanes.release(endpointId, eventId);
+      wake();
+    },
+  });
 
   /** Sends what is due as far as places go, then sleeps until the next is. */
   const pump = () => {
@@ -110,7 +114,7 @@ export function createDeliverer(deps: DelivererDeps) {
 
   /** Rounds of an equal share for each endpoint, until places or due deliveries run out. */
   const startDue = (due: readonly WaitingEndpoint[], nowMs: number) => {
-    let hasStarted = unrecorded.length < MAX_UNRECORDED;
+    let hasStarted = !recorder.isFull();
     while (hasStarted) {
       hasStarted = false;
       const share = Math.max(1, Math.floor(lanes.free() / Math.max(1, due.length)));
@@ -153,11 +157,7 @@ export function createDeliverer(deps: DelivererDeps) {
     const outcome = outcomeOf({ ...delivery, endpointId }, made, clock.now(), random());
     lanes.leave(endpointId, outcome.error === null ? "working" : "failing");
     noteOutcome(outcome);
-    unrecorded.push(outcome);
-    // An endpoint that is gone is disabled before the next event would go there.
-    const isUrgent = outcome.disableReason !== null || unrecorded.length >= RECORD_AT_MOST;
-    if (isUrgent && !isDatabaseRefusing) record();
-    else recordTimer ??= setTimeout(record, RECORD_AFTER_MS);
+    recorder.add(outcome);
     wake();
   };
 
@@ -169,28 +169,6 @@ export function createDeliverer(deps: DelivererDeps) {
       counts.deliveriesFailed++;
       log.warn(line, "webhook delivery failed");
     }
-  };
-
-  const record = () => {
-    clearTimeout(recordTimer);
-    recordTimer = undefined;
-    const batch = unrecorded.splice(0, RECORD_AT_MOST);
-    if (batch.length === 0) return;
-    try {
-      const disabled = transaction(database.store, () => recordOutcomes(database, batch, clock.now()));
-      isDatabaseRefusing = false;
-      counts.endpointsDisabled += disabled.length;
-      for (const endpointId of disabled) log.warn({ endpoint_id: endpointId }, "webhook endpoint disabled");
-    } catch (error) {
-      log.error({ err: error }, "webhook attempts cannot be recorded");
-      isDatabaseRefusing = true;
-      unrecorded.unshift(...batch);
-      if (isRunning) recordTimer = setTimeout(record, RETRY_DATABASE_MS);
-      return;
-    }
-    for (const { endpointId, eventId } of batch) lanes.release(endpointId, eventId);
-    if (unrecorded.length > 0) recordTimer = setTimeout(record, 0);
-    wake();
   };
 
   return {
@@ -212,18 +190,13 @@ export function createDeliverer(deps: DelivererDeps) {
       const drain = setTimeout(() => halt.abort(), drainMs);
       while (running.size > 0) await Promise.allSettled(running);
       clearTimeout(drain);
-      for (let left = unrecorded.length; left > 0; left = unrecorded.length) {
-        record();
-        // A database that refuses: the attempts are made again after the next start.
-        if (unrecorded.length >= left) break;
-      }
-      clearTimeout(recordTimer);
+      recorder.close();
     },
 
     /** Resolves once nothing is on its way and nothing is due. */
     async settled(): Promise<void> {
       for (;;) {
-        const isBusy = isPumpAsked || lanes.inFlight() > 0 || unrecorded.length > 0;
+        const isBusy = isPumpAsked || lanes.inFlight() > 0 || recorder.count() > 0;
         if (!isBusy || !isRunning) return;
         await Bun.sleep(2);
       }

@@ -1,5 +1,11 @@
 import { expect, test } from "bun:test";
-import { describeFailure, describeStatus, MAX_RETRY_AFTER_MS, retryAfterMs } from "./webhook-failures.ts";
+import {
+  describeFailure,
+  describeResolverFailure,
+  describeStatus,
+  MAX_RETRY_AFTER_MS,
+  retryAfterMs,
+} from "./webhook-failures.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 4, 5, 6);
 
@@ -30,6 +36,10 @@ test("reasons name the cause and what to do", () => {
     "TLS handshake",
   );
   expect(describeFailure(new Error("odd"))).toContain("odd");
+  expect(describeResolverFailure({ code: "DNS_ENOTFOUND" })).toBe(
+    "the host name is not known to the name server (ENOTFOUND)",
+  );
+  expect(describeResolverFailure({ code: "DNS_ECONNREFUSED" })).toContain("no answer");
   expect(describeStatus(204)).toBeUndefined();
   expect(describeStatus(308)).toContain("redirects are not followed");
   expect(describeStatus(503)).toBe("the receiver answered 503");

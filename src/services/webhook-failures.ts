@@ -4,12 +4,7 @@ const WORDS: Record<string, string> = {
   EHOSTUNREACH: "the receiver's host cannot be reached from here",
   ENETUNREACH: "the receiver's network cannot be reached from here",
   ETIMEDOUT: "the connection was not accepted in time",
-  ENOTFOUND: "the host name does not resolve",
-  ENODATA: "the host name has no address",
-  ESERVFAIL: "the name server failed",
-  ETIMEOUT: "the name server did not answer",
   ECONNABORTED: "the connection broke off",
-  EAI_AGAIN: "the name server did not answer",
   ERR_TLS_CERT_ALTNAME_INVALID: "the certificate was issued for another host name",
   CERT_HAS_EXPIRED: "the certificate has expired",
   CERT_NOT_YET_VALID: "the certificate is not valid yet (check this machine's clock)",
@@ -37,6 +32,16 @@ export function describeFailure(error: unknown): string {
     return `${words} (${code})`;
   }
   return `the request failed: ${String(message ?? error).slice(0, 200)}`;
+}
+
+/** Why a host name has no address, with the resolver's own code. */
+export function describeResolverFailure(error: unknown): string {
+  const code = String((error as { code?: unknown }).code ?? error).replace(/^DNS_/, "");
+  const isUnknown = ["ENOTFOUND", "ENODATA", "ENONAME"].includes(code);
+  const words = isUnknown
+    ? "the host name is not known to the name server"
+    : "the name server gave no answer";
+  return `${words} (${code.slice(0, 60)})`;
 }
 
 /** Why an answer other than 2xx is a failure; undefined for 2xx. */

@@ -302,7 +302,11 @@ describe("addresses and certificates", () => {
     expect((await send(`http://localhost:${port}/`)).error).toBeNull();
     const refused = await send(`http://localhost:${port}/`, { allowed_networks: ["10.0.0.0/8"] });
     expect(refused.error).toContain("loopback");
-  });
+    // RFC 6761: a name under .invalid never exists; a bench without a name server gets no answer at all.
+    expect((await send("https://receiver.invalid/", { timeout_seconds: 10 })).error).toMatch(
+      /name server|resolved/,
+    );
+  }, 15_000);
 
   test("a file of authorities that cannot be used stops the start", () => {
     const empty = join(certificates.caFile, "..", "empty.pem");
