@@ -1,6 +1,9 @@
 /** The rate of all decoded audio: what Silero and Whisper are made for. */
 export const SAMPLE_RATE_HZ = 16_000;
 
+/** What the speech detector adds before and after speech, for its soft beginning and end. */
+export const SPEECH_PADDING_MS = 300;
+
 /** A stretch of speech: samples of the 16 kHz file it lies in, the end not included. */
 export type ChunkRegion = { startSample: number; endSample: number };
 

@@ -1,4 +1,5 @@
 import { open } from "node:fs/promises";
+import { SPEECH_PADDING_MS } from "../domain/chunk.ts";
 import { DECODED_BYTES_PER_SAMPLE, DECODED_SAMPLE_RATE_HZ, DecodeError } from "./decode.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { loadSherpa, type SherpaAddon, type SherpaHandle } from "./sherpa.ts";
@@ -41,7 +42,7 @@ export const DEFAULT_SPEECH_OPTIONS = {
   threshold: 0.35,
   minSpeechMs: 100,
   minSilenceMs: 300,
-  paddingMs: 300,
+  paddingMs: SPEECH_PADDING_MS,
 };
 
 /** The net decides on 32 ms at a time. */

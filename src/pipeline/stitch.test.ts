@@ -21,42 +21,54 @@ const times = (segments: LooseSegment[]) =>
   segments.map(({ startMs, endMs, text }) => [startMs, endMs, text] as const);
 
 describe("stitchChunk", () => {
-  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800.
+  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800; the detector heard speech 300 ms inside of each.
   const regions = [region(10, 12), region(60, 63), region(600, 601)];
   const options = { regions, durationMs: 700_000 };
 
-  test("times return to the recording's clock", () => {
+  test("times return to the recording's clock and stand where they lie in speech", () => {
     const segments = stitchChunk(
-      [decoded(500, 1_800, " one"), decoded(2_800, 5_000, " two"), decoded(5_900, 6_700, " three")],
+      [decoded(700, 1_800, " one"), decoded(3_100, 5_000, " two"), decoded(6_100, 6_500, " three")],
       options,
     );
     expect(times(segments)).toEqual([
-      [10_500, 11_800, "one"],
-      [60_400, 62_600, "two"],
-      [600_000, 600_900, "three"],
+      [10_700, 11_800, "one"],
+      [60_700, 62_600, "two"],
+      [600_300, 600_700, "three"],
     ]);
     expect(segments[0]).not.toHaveProperty("channel");
   });
 
-  test("a start in silence or just behind the beginning of speech becomes that beginning", () => {
+  test("times in silence, in the slack before a pause and just behind a beginning go to the speech", () => {
     const segments = stitchChunk(
-      [decoded(200, 2_100, "one"), decoded(1_900, 5_700, "two"), decoded(5_500, 9_999, "three")],
+      [decoded(0, 2_200, "one"), decoded(1_650, 5_700, "two"), decoded(6_200, 9_999, "three")],
       { ...options, channel: 1 },
     );
     expect(times(segments)).toEqual([
-      [10_000, 12_000, "one"],
-      [60_000, 63_000, "two"],
-      [600_000, 601_000, "three"],
+      [10_150, 11_800, "one"],
+      [60_150, 62_800, "two"],
+      [600_300, 600_800, "three"],
     ]);
     expect(segments[2]?.channel).toBe(1);
   });
 
-  test("a segment over a long pause is divided at it, one with a single word is not", () => {
-    expect(times(stitchChunk([decoded(0, 5_400, "my name is. Ravi and I am from")], options))).toEqual([
-      [10_000, 12_000, "my name is."],
-      [60_000, 63_000, "Ravi and I am from"],
+  test("where regions meet and at the recording's ends nothing is taken for padding", () => {
+    const met = [region(0, 2), region(2, 4)];
+    const segments = stitchChunk([decoded(0, 1_900, "one"), decoded(2_100, 4_000, "two")], {
+      regions: met,
+      durationMs: 4_000,
+    });
+    expect(times(segments)).toEqual([
+      [0, 1_900, "one"],
+      [2_100, 4_000, "two"],
     ]);
-    expect(times(stitchChunk([decoded(0, 5_400, "hello")], options))).toEqual([[10_000, 63_000, "hello"]]);
+  });
+
+  test("a segment over a long pause is divided at it, one with a single word is not", () => {
+    expect(times(stitchChunk([decoded(200, 5_000, "my name is. Ravi and I am from")], options))).toEqual([
+      [10_200, 11_700, "my name is."],
+      [60_225, 62_600, "Ravi and I am from"],
+    ]);
+    expect(times(stitchChunk([decoded(200, 5_000, "hello")], options))).toEqual([[10_200, 62_600, "hello"]]);
   });
 
   test("text without time at the end joins the segment before", () => {

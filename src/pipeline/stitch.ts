@@ -1,4 +1,4 @@
-import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { type ChunkRegion, SAMPLE_RATE_HZ, SPEECH_PADDING_MS } from "../domain/chunk.ts";
 import {
   type Gap,
   type Segment,
@@ -31,14 +31,25 @@ export type StitchOptions = {
   regions: readonly ChunkRegion[];
   /** As given to `layoutChunk`. */
   gapSamples?: number;
+  /** What the detector added on both sides of speech; the default is that of the program's own. */
+  paddingMs?: number;
   /** Of the recording, milliseconds. */
   durationMs: number;
   /** Only with channel mode `separate`. */
   channel?: number;
 };
 
-/** A decoder's start this close behind the beginning of speech means that beginning. */
+/** A decoder's start this close behind the detector's means that one. */
 const SNAP_MS = 300;
+/**
+ * Where speech is likely to begin and end, seen from the detector's own times, as shares of its padding. Measured on
+ * 50 labelled utterances: it sees a start 46 ms late (median; 95 %: 260 ms), never early, and an end 82 ms late. So a
+ * decoder that says "at once" is taken to mean half the padding before the detector's start, and where there is only
+ * the detector, a quarter is the best guess.
+ */
+const EARLIEST_START = 1 / 2;
+const LIKELY_START = 1 / 4;
+const LATEST_END = 1 / 3;
 /** Less speech than this at the edge of a segment is slack of the decoder's times, not speech of that segment. */
 const SLACK_MS = 150;
 /** A segment that bridges a pause of at least this length is two segments. */
@@ -53,7 +64,7 @@ type Span = { startMs: number; endMs: number };
  *
  * - Times are restored through the chunk's layout, then moved to the speech they belong to: a start that lies in
  *   silence, in the last instants of speech before a pause, or just behind the beginning of speech becomes that
- *   beginning; an end in silence becomes the end of the speech before it.
+ *   beginning; an end in silence becomes the end of the speech before it. Within speech the decoder's own times stand.
  * - A segment over a pause of 1.5 s or more is divided there. Its words are shared out in proportion to the speech on
  *   both sides, at the nearest word boundary, a sentence's end preferred; with a single word it stays whole.
  * - Times are whole milliseconds, rise, do not overlap, and `start < end ≤ durationMs`.
@@ -62,10 +73,7 @@ type Span = { startMs: number; endMs: number };
  */
 export function stitchChunk(decoded: readonly DecodedSegment[], options: StitchOptions): LooseSegment[] {
   const layout = layoutChunk(options.regions, options.gapSamples ?? CHUNK_GAP_SAMPLES);
-  const speech = options.regions.map(({ startSample, endSample }) => ({
-    startMs: (startSample * 1000) / SAMPLE_RATE_HZ,
-    endMs: (endSample * 1000) / SAMPLE_RATE_HZ,
-  }));
+  const speech = withoutPadding(options);
   const segments: LooseSegment[] = [];
   let previousEndMs = 0;
   for (const segment of decoded) {
@@ -91,18 +99,45 @@ export function stitchChunk(decoded: readonly DecodedSegment[], options: StitchO
   return straighten(segments, options.durationMs);
 }
 
+/** Speech as the detector saw it, and how far around it speech may really reach. */
+type Speech = Span & { paddingMs: { start: number; end: number } };
+
+/** The padding is less where two regions met, and at the recording's ends; there the region is taken as it is. */
+function withoutPadding({ regions, paddingMs = SPEECH_PADDING_MS, durationMs }: StitchOptions): Speech[] {
+  return regions.map(({ startSample, endSample }, index) => {
+    const startMs = (startSample * 1000) / SAMPLE_RATE_HZ;
+    const endMs = (endSample * 1000) / SAMPLE_RATE_HZ;
+    const most = Math.min(paddingMs, (endMs - startMs) / 3);
+    const before = startSample - (regions[index - 1]?.endSample ?? 0);
+    const after = (regions[index + 1]?.startSample ?? Number.POSITIVE_INFINITY) - endSample;
+    // Half of the silence to each is rounded down, which leaves a sample between them.
+    const isOpenBefore = before > 1;
+    const isOpenAfter = after > 1 && endMs < durationMs;
+    const padding = { start: isOpenBefore ? most : 0, end: isOpenAfter ? most : 0 };
+    return { startMs: startMs + padding.start, endMs: endMs - padding.end, paddingMs: padding };
+  });
+}
+
+function likelyStart({ startMs, paddingMs }: Speech): number {
+  return startMs - LIKELY_START * paddingMs.start;
+}
+
 /** The span moved to the speech that it overlaps; unchanged where it overlaps none. */
-function snapToSpeech(span: Span, speech: readonly Span[], previousEndMs: number): Span {
+function snapToSpeech(span: Span, speech: readonly Speech[], previousEndMs: number): Span {
   const covers = speech.filter((s) => overlapMs(s, span) > 0);
-  const more = (s: Span) => overlapMs(s, span) >= SLACK_MS;
-  const first = covers.find(more) ?? covers[0];
-  const last = covers.findLast(more) ?? covers.at(-1);
+  const isMore = (s: Speech) => overlapMs(s, span) >= SLACK_MS;
+  const first = covers.find(isMore) ?? covers[0];
+  const last = covers.findLast(isMore) ?? covers.at(-1);
   if (!first || !last) return span;
-  const isBeginningFree = previousEndMs <= first.startMs + 1;
-  const startsLate = span.startMs - first.startMs <= SNAP_MS && isBeginningFree;
+  const earliestMs = first.startMs - EARLIEST_START * first.paddingMs.start;
+  const latestMs = last.endMs + LATEST_END * last.paddingMs.end;
+  const lateMs = span.startMs - first.startMs;
+  // Where two regions met, nobody knows how much of the first one's beginning is silence.
+  const isKnown = first.paddingMs.start > 0;
+  const isLate = isKnown && lateMs > 0 && lateMs <= SNAP_MS && previousEndMs <= first.startMs;
   return {
-    startMs: span.startMs < first.startMs || startsLate ? first.startMs : span.startMs,
-    endMs: Math.min(span.endMs, last.endMs),
+    startMs: isLate ? first.startMs : Math.max(span.startMs, earliestMs),
+    endMs: Math.min(span.endMs, latestMs),
   };
 }
 
@@ -112,12 +147,12 @@ function overlapMs(a: Span, b: Span): number {
 
 type TimedText = Span & { text: string };
 
-function splitAtPauses(segment: TimedText, speech: readonly Span[]): TimedText[] {
+function splitAtPauses(segment: TimedText, speech: readonly Speech[]): TimedText[] {
   const runs: (Span & { speechMs: number })[] = [];
   for (const region of speech) {
     const heardMs = overlapMs(region, segment);
     if (heardMs === 0) continue;
-    const startMs = Math.max(region.startMs, segment.startMs);
+    const startMs = runs.length === 0 ? segment.startMs : likelyStart(region);
     const endMs = Math.min(region.endMs, segment.endMs);
     const run = runs.at(-1);
     if (run && startMs - run.endMs < SPLIT_PAUSE_MS) {
@@ -127,7 +162,9 @@ function splitAtPauses(segment: TimedText, speech: readonly Span[]): TimedText[]
       runs.push({ startMs, endMs, speechMs: heardMs });
     }
   }
-  if (runs.length < 2) return [segment];
+  const lastRun = runs.at(-1);
+  if (runs.length < 2 || !lastRun) return [segment];
+  lastRun.endMs = segment.endMs;
   const texts = divideText(
     segment.text,
     runs.map(({ speechMs }) => speechMs),
