@@ -19,7 +19,7 @@ const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
 const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
 
 /**
- * Builds whisper's native part: `smart-whisper.node` (with whisper.cpp inside), `libggml.so`, `libggml-base.so` and
+ * Builds whisper's native part: `smart-whisper.addon` (with whisper.cpp inside), `libggml.so`, `libggml-base.so` and
  * one `libggml-cpu-*.so` for each family of processors. They find each other when they lie in one folder, and need
  * nothing of the host but glibc.
  *
@@ -42,7 +42,7 @@ export async function buildWhisper(): Promise<string> {
   return cachedBuild("whisper", inputs, async (outDir) => {
     const includes = `${nodeHeaders()};${NODE_ADDON_API}`;
     const flags = [`-DBINDING_SOURCE=${BINDING_SOURCE}`, `-DNODE_INCLUDES=${includes}`];
-    await buildInto(outDir, PROJECT, flags, ["ggml", "smart-whisper"], /\.(so|node)$/);
+    await buildInto(outDir, PROJECT, flags, ["ggml", "smart-whisper"], /\.(so|addon)$/);
   });
 }
 

@@ -52,10 +52,8 @@ export type DecodeOptions = {
   logprobThreshold: number;
   /** 0 to 1. */
   noSpeechThreshold: number;
-  /** Text before the audio, at most 4096 bytes; whisper keeps the last 223 tokens. */
+  /** Text before every window of 30 s, at most 4096 bytes; whisper keeps the last 223 tokens. */
   initialPrompt?: string;
-  /** Give the prompt to every window of 30 s, not to the first alone. */
-  carryInitialPrompt?: boolean;
   /** A JavaScript pattern; text tokens that match it as a whole are never chosen. */
   suppressRegex?: string;
   suppressNonSpeech: boolean;
@@ -141,7 +139,6 @@ type NativeParams = {
   logprobThreshold: number;
   noSpeechThreshold: number;
   initialPrompt: string;
-  carryInitialPrompt: boolean;
   suppressNonSpeech: boolean;
   tokenTimestamps: boolean;
   maxTokens: number;
@@ -170,14 +167,14 @@ type NativeAddon = {
   };
 };
 
-const ADDON_FILE = "smart-whisper.node";
+const ADDON_FILE = "smart-whisper.addon";
 
 let opened: { nativeDir: string; whisper: Whisper } | undefined;
 
 /**
  * Loads the native engine, once in a process: native code cannot be unloaded.
  *
- * @param nativeDir folder with smart-whisper.node, libggml.so, libggml-base.so and libggml-cpu-*.so
+ * @param nativeDir folder with smart-whisper.addon, libggml.so, libggml-base.so and libggml-cpu-*.so
  * @param backendDirs folders in which an administrator puts further `libggml-*.so`, such as the one for CUDA; those
  *   that cannot be loaded are listed in `backendFailures`
  * @throws Error when the files do not load or hold no code for this processor
@@ -323,7 +320,6 @@ function toNativeParams(options: DecodeOptions, tokensOf: (pattern: string) => I
     logprobThreshold: options.logprobThreshold,
     noSpeechThreshold: options.noSpeechThreshold,
     initialPrompt: options.initialPrompt ?? "",
-    carryInitialPrompt: options.carryInitialPrompt ?? false,
     suppressNonSpeech: options.suppressNonSpeech,
     tokenTimestamps: options.tokenTimestamps ?? false,
     maxTokens: options.maxTokens,

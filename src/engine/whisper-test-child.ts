@@ -1,0 +1,170 @@
+/**
+ * What whisper.test.ts runs in processes of its own, so that a crash of native code is a failed test and not a dead
+ * test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
+ */
+import { readFileSync } from "node:fs";
+import { type DecodedSegment, type DecodeOptions, type LoadedModel, openWhisper } from "./whisper.ts";
+
+export const GREEDY: DecodeOptions = {
+  language: "en",
+  threads: 1,
+  strategy: { name: "greedy", bestOf: 1 },
+  temperature: 0,
+  temperatureIncrement: 0,
+  entropyThreshold: 0,
+  logprobThreshold: -1,
+  noSpeechThreshold: 0.6,
+  suppressNonSpeech: false,
+  maxTokens: 0,
+};
+
+/** Samples of a recording of `models/samples`: 16-bit mono PCM behind a head of 44 bytes. */
+export function readSamples(path: string): Float32Array {
+  const bytes = readFileSync(path);
+  return Float32Array.from(
+    { length: (bytes.length - 44) / 2 },
+    (_, i) => bytes.readInt16LE(44 + 2 * i) / 32768,
+  );
+}
+
+export function textOf(segments: DecodedSegment[]): string {
+  return segments
+    .map((segment) => segment.text.trim())
+    .filter((text) => text !== "")
+    .join(" ");
+}
+
+/** How a promise ended: what it gave, or the error's name and message. */
+export type Outcome = { value: unknown } | { error: string; message: string };
+
+type Audio = { path: string } | { fill: number | "NaN" | "Infinity"; samples: number; speechFrom?: string };
+type Request = {
+  models: string[];
+  audio?: Audio[];
+  options?: Partial<DecodeOptions>[];
+  parallel?: number;
+  abortAfterMs?: number;
+};
+
+const [nativeDir, scenario, json] = process.argv.slice(2);
+if (import.meta.main && nativeDir !== undefined && scenario !== undefined && json !== undefined) {
+  const whisper = openWhisper(nativeDir);
+  const request = JSON.parse(json) as Request;
+  const load = (path = request.models[0] ?? "") =>
+    whisper.load(path, { device: "cpu", flashAttention: true });
+  const scenarios: Record<string, () => Promise<unknown>> = {
+    describe: async () => ({ ...whisper, load: undefined }),
+    loadEach: () => loadEach(load, request),
+    transcribeEach: async () => transcribeEach(await load(), request),
+    abort: async () => abort(await load(), request),
+    misuse: async () => misuse(await load(), request),
+    memory: () => memory(load, request),
+    exitWhileBusy: async () => exitWhileBusy(await load(), request),
+  };
+  console.log(JSON.stringify(await scenarios[scenario]?.()));
+}
+
+async function outcome(work: () => Promise<unknown>): Promise<Outcome> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    if (!(error instanceof Error)) return { error: "none", message: String(error) };
+    return { error: error.name, message: error.message };
+  }
+}
+
+function toSamples(audio: Audio): Float32Array {
+  if ("path" in audio) return readSamples(audio.path);
+  const samples =
+    audio.speechFrom === undefined ? new Float32Array(audio.samples) : readSamples(audio.speechFrom);
+  if (audio.speechFrom === undefined) samples.fill(Number(audio.fill));
+  else samples[audio.samples] = Number(audio.fill);
+  return samples;
+}
+
+/** Loads each model and lets it hear something. */
+async function loadEach(load: (path: string) => Promise<LoadedModel>, request: Request): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const path of request.models) {
+    outcomes.push(
+      await outcome(async () => {
+        const model = await load(path);
+        try {
+          const options = { ...GREEDY, maxTokens: 8 };
+          return textOf(
+            await model.transcribe(toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 }), options),
+          );
+        } finally {
+          await model.close();
+        }
+      }),
+    );
+  }
+  return outcomes;
+}
+
+/** Every audio with every set of options, `parallel` at a time. */
+async function transcribeEach(model: LoadedModel, request: Request): Promise<Outcome[][]> {
+  const rounds: Outcome[][] = [];
+  for (const audio of request.audio ?? []) {
+    for (const options of request.options ?? [{}]) {
+      const samples = toSamples(audio);
+      const all = Array.from({ length: request.parallel ?? 1 }, () =>
+        outcome(() => model.transcribe(samples, { ...GREEDY, ...options })),
+      );
+      rounds.push(await Promise.all(all));
+    }
+  }
+  await model.close();
+  return rounds;
+}
+
+/** Aborts at several moments; afterwards the same model must still work. */
+async function abort(model: LoadedModel, request: Request): Promise<unknown> {
+  const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
+  const long = new Float32Array(samples.length * 10);
+  for (let i = 0; i < 10; i++) long.set(samples, i * samples.length);
+  const aborted: { outcome: Outcome; tookMs: number }[] = [];
+  for (const afterMs of [0, 1, 5, 20, 100, request.abortAfterMs ?? 300]) {
+    const controller = new AbortController();
+    const work = outcome(() => model.transcribe(long, GREEDY, { signal: controller.signal }));
+    await Bun.sleep(afterMs);
+    const started = performance.now();
+    controller.abort();
+    aborted.push({ outcome: await work, tookMs: performance.now() - started });
+  }
+  return { aborted, afterwards: textOf(await model.transcribe(samples, GREEDY)) };
+}
+
+/** Calls that break the rules of the API itself. */
+async function misuse(model: LoadedModel, request: Request): Promise<unknown> {
+  const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
+  const running = outcome(async () => textOf(await model.transcribe(samples, GREEDY)));
+  const closing = model.close();
+  const afterClose = await outcome(() => model.transcribe(samples, GREEDY));
+  await closing;
+  await model.close();
+  return { running: await running, afterClose };
+}
+
+/** Resident bytes before the load, after it, and with `parallel` transcriptions at work. */
+async function memory(load: () => Promise<LoadedModel>, request: Request): Promise<unknown> {
+  const before = process.memoryUsage.rss();
+  const model = await load();
+  const loaded = process.memoryUsage.rss();
+  const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
+  const options = { ...GREEDY, maxTokens: 2 };
+  await model.transcribe(samples, options);
+  const one = process.memoryUsage.rss();
+  await Promise.all(Array.from({ length: request.parallel ?? 2 }, () => model.transcribe(samples, options)));
+  const several = process.memoryUsage.rss();
+  await model.close();
+  return { before, loaded, one, several };
+}
+
+async function exitWhileBusy(model: LoadedModel, request: Request): Promise<never> {
+  const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
+  for (let i = 0; i < (request.parallel ?? 2); i++) void outcome(() => model.transcribe(samples, GREEDY));
+  await Bun.sleep(request.abortAfterMs ?? 100);
+  process.exit(7);
+}
