@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,11 @@ import { openWebhookKit, startReceiver } from "../testing/webhook-kit.ts";
 const ROUNDS = Number(process.env.SHRUTI_CRASH_ROUNDS ?? 5);
 const PROGRAM = join(import.meta.dir, "../testing/finishing-program.ts");
 
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
 test(
   "whenever the program is killed, every final state arrives, true, signed and under one id",
   async () => {
@@ -28,6 +33,7 @@ test(
       await Bun.sleep(Math.random() * 10);
       return new Response(null, { status: ROUNDS > 20 && isFirst && seen.size % 20 === 0 ? 500 : 204 });
     });
+    cleanups.push(() => rmSync(folder, { recursive: true }), kit.close, receiver.stop);
     const { id: endpointId, secret } = kit.service.register(kit.caller, { url: receiver.url });
     const uploadId = newId("upload", Date.now());
     const times = { createdAt: 0, expiresAt: 0, finishedAt: 0 };
@@ -46,6 +52,7 @@ test(
         stdout: "pipe",
         stderr: "inherit",
       });
+      cleanups.push(() => program.kill("SIGKILL"));
       await program.stdout.getReader().read();
       return program;
     };
@@ -62,9 +69,6 @@ test(
     if (process.env.SHOW_TIMES) console.log({ rounds: ROUNDS, finished: finished.length, duplicates });
     expect(finished.length).toBeGreaterThan(ROUNDS);
     expect(faults).toEqual({ missing: [], untrue: [], inconsistent: [], forged: [] });
-    kit.close();
-    await receiver.stop();
-    rmSync(folder, { recursive: true });
   },
   20_000 + ROUNDS * 3000,
 );
