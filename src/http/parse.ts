@@ -30,7 +30,11 @@ export async function readJson<T extends TSchema>(request: Request, schema: T): 
 export async function readEmptyBody(request: Request, emptyObject: TObject): Promise<void> {
   if (!announcesBody(request)) return;
   const text = decodeUtf8(await readBounded(request, MAX_JSON_BYTES));
-  if (text === "") return;
+  if (text === "") {
+    // The server hides the body of a GET from us; its head still says that there was one.
+    if (Number(request.headers.get("content-length") ?? 0) === 0) return;
+    throw new AppError("invalid_request", { message: "This request takes no body." });
+  }
   requireContentType(request);
   checkJson(text, emptyObject);
 }
