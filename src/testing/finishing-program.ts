@@ -19,7 +19,7 @@ export type FinishingOptions = Scope & {
   databasePath: string;
   uploadId: string;
   endpointId: string;
-  /** How many transcriptions to finish; 0: only deliver what is left, then end. */
+  /** How many transcriptions to finish, at least 1; then what is left is delivered, and the program ends. */
   count: number;
 };
 
@@ -29,11 +29,12 @@ const config = testConfig({ webhooks: { ...BENCH_WEBHOOKS, timeout_seconds: 5 } 
 const deliverer = createDeliverer({ database, clock: systemClock, config, log: openLog("warn", "json") });
 deliverer.start();
 process.stdin.on("end", () => process.exit(3)).resume();
-process.stdout.write("working\n");
 
 for (let index = 0; index < options.count; index++) {
   finishOne(index);
   deliverer.wake();
+  // Whoever kills this program waits for a first one, so that each round has something to lose.
+  if (index === 0) process.stdout.write("working\n");
   await Bun.sleep(Math.random() * 3);
 }
 while (deliverer.metrics().pending > 0) await Bun.sleep(20);
