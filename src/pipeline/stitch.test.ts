@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import { laidOutSamples } from "./chunk-audio.ts";
+import { laidOutSamples, layoutChunk } from "./chunk-audio.ts";
+import { packChunks } from "./chunks.ts";
 import { divideText } from "./divide-text.ts";
 import { assembleResult, type DecodedSegment, type LooseSegment, stitchChunk } from "./stitch.ts";
 
@@ -120,6 +121,42 @@ describe("stitchChunk", () => {
       }),
     );
   });
+});
+
+test("utterances keep their times over three hours with thousands of silences", () => {
+  // Utterances of 1 to 4 s behind silences of 1 to 6 s; the detector pads what it hears 46 ms late.
+  const utterances: { startMs: number; endMs: number }[] = [];
+  for (let atMs = 1_500, i = 0; atMs < 3 * 3_600_000; i++) {
+    const endMs = atMs + 1_000 + ((i * 7_919) % 3_000);
+    utterances.push({ startMs: atMs, endMs });
+    atMs = endMs + 1_000 + ((i * 104_729) % 5_000);
+  }
+  const durationMs = (utterances.at(-1)?.endMs ?? 0) + 2_000;
+  const regions = utterances.map(({ startMs, endMs }) =>
+    region((startMs + 46 - 300) / 1000, (endMs + 82 + 300) / 1000),
+  );
+  const found = packChunks(regions).flatMap((chunk) => {
+    const { pieces } = layoutChunk(chunk.regions);
+    const inChunk = (ms: number) => {
+      const sample = (ms * SAMPLE_RATE_HZ) / 1000;
+      const piece = pieces.findLast(({ sourceStartSample }) => sourceStartSample <= sample);
+      if (!piece) throw new Error("an utterance was left out");
+      return ((piece.targetStartSample + sample - piece.sourceStartSample) * 1000) / SAMPLE_RATE_HZ;
+    };
+    const mine = utterances.filter(({ startMs }) => chunk.startMs <= startMs && startMs < chunk.endMs);
+    // Whisper counts in steps of 20 ms.
+    const grid = (ms: number) => Math.round(ms / 20) * 20;
+    const segments = mine.map(({ startMs, endMs }) =>
+      decoded(grid(inChunk(startMs)), grid(inChunk(endMs)), "words"),
+    );
+    return stitchChunk(segments, { regions: chunk.regions, durationMs });
+  });
+  expect(utterances.length).toBeGreaterThan(1_500);
+  expect(found).toHaveLength(utterances.length);
+  for (const [index, { startMs, endMs }] of utterances.entries()) {
+    expect(Math.abs((found[index]?.startMs ?? 0) - startMs)).toBeLessThanOrEqual(20);
+    expect(Math.abs((found[index]?.endMs ?? 0) - endMs)).toBeLessThanOrEqual(20);
+  }
 });
 
 test("divideText keeps all words in order, in proportion, and ends sentences", () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { LANGUAGES } from "../domain/languages.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import { normalizeText } from "./unicode.ts";
@@ -131,6 +132,24 @@ describe("applyWording", () => {
     const options = { language: "en", mode: "verbatim", unknownToken: "…" } as const;
     expect(applyWording("turn on … the fan …", options)).toBe("turn on the fan");
   });
+});
+
+test("wording what was worded changes nothing", () => {
+  const words = fc.constantFrom(
+    ...["um", "the", "the", "w-what", "y- your", "[Music]", "order", "ER", ",", "??", "…", "।", "|", "25"],
+    ...["उम्म", "मैं", "मैं", "कु-कुछ", "ऑर्डर", "२५", "फो\u093Cन", "धीरे-धीरे", "-", "(", ")", "♪", "क\u200D", "।।"],
+  );
+  const anything = fc.oneof(
+    fc.array(words, { maxLength: 12 }).map((list) => list.join(" ")),
+    fc.string(),
+  );
+  fc.assert(
+    fc.property(anything, fc.constantFrom(...MODES), (text, mode) => {
+      const once = applyWording(text, { language: "hi", mode });
+      expect(applyWording(once, { language: "hi", mode })).toBe(once);
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 describe("normalizeText", () => {

@@ -34,12 +34,25 @@ export function applyWording(text: string, options: WordingOptions): string {
   const unicode = normalizeText(known, language);
   if (mode === "verbatim") return unicode;
   const table = tableOf(language);
-  let clean = unicode.replace(ANNOTATION, " ");
-  clean = dropFillers(clean, table.filler);
-  clean = dropStutters(clean, table.neverDoubled);
-  clean = cleanPunctuation(clean, table.hasDanda).replace(INDIAN_DIGIT, toAsciiDigit);
-  if (mode === "codemix") clean = restoreLoanWords(clean, table.loanWords);
-  return clean;
+  let worded = unicode;
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
+    const before = worded;
+    worded = clean(before, table, mode, language);
+    if (worded === before) break;
+  }
+  return worded;
+}
+
+/** What one step takes away can bring together what the next would have taken: two or three passes are usual. */
+const MAX_PASSES = 10;
+
+function clean(text: string, table: Table, mode: Mode, language: string): string {
+  let cleaned = text.replace(ANNOTATION, " ");
+  cleaned = dropFillers(cleaned, table.filler);
+  cleaned = dropStutters(cleaned, table.neverDoubled);
+  cleaned = cleanPunctuation(cleaned, table.hasDanda).replace(INDIAN_DIGIT, toAsciiDigit);
+  if (mode === "codemix") cleaned = restoreLoanWords(cleaned, table.loanWords);
+  return normalizeText(cleaned, language);
 }
 
 /** What decoders write about sounds: [Music], (laughs), *coughs*, ♪. Nobody says brackets. */
