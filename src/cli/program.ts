@@ -12,25 +12,37 @@ import {
   createCliContext,
 } from "./context.ts";
 import { registerCredit } from "./credit.ts";
+import { registerDoctor } from "./doctor.ts";
+import { registerInit } from "./init.ts";
 import { registerKeys } from "./keys.ts";
 import { registerModels } from "./models.ts";
 import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
+import { registerServe } from "./serve.ts";
+import { registerStatus } from "./status.ts";
+import { registerTranscribe } from "./transcribe.ts";
+import { registerTranscriptions } from "./transcriptions.ts";
 import { registerUsage } from "./usage.ts";
 import { registerVersion } from "./version.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
 /** The grammar, one noun or verb a file, in the order of `shruti help` (decisions.md section 11). */
 const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
+  registerInit,
+  registerServe,
+  registerTranscribe,
   registerOrgs,
   registerProjects,
   registerKeys,
   registerCredit,
   registerModels,
+  registerTranscriptions,
   registerWebhooks,
   registerUsage,
   registerBackup,
   registerConfig,
+  registerDoctor,
+  registerStatus,
   registerVersion,
 ];
 

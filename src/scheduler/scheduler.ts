@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
@@ -78,6 +78,11 @@ export function createScheduler(options: SchedulerOptions) {
     },
   });
 
+  /** Removes a transcription's decoded audio. */
+  function removeWorkingFiles(id: string): void {
+    rmSync(join(workRoot, id), { recursive: true, force: true });
+  }
+
   /** Many things may free room within one turn of the event loop; one look at the queue serves them all. */
   function planPump(): void {
     if (isPumpPlanned || isStopping) return;
@@ -120,6 +125,9 @@ export function createScheduler(options: SchedulerOptions) {
       .catch((error: unknown) => log.error({ transcription_id: id, err: error }, "a run ended unexpectedly"))
       .finally(() => {
         runs.delete(id);
+        const ended = findTranscription(store, id);
+        // A decoder that was just done when its transcription was cancelled may have left its files.
+        if (ended && isFinal(ended.state)) removeWorkingFiles(id);
         planPump();
       });
     runs.set(id, { controller, done, row });
@@ -208,11 +216,7 @@ export function createScheduler(options: SchedulerOptions) {
       return finishedWaiters.wait(id, signal);
     },
     onOutsideChange,
-    /** Removes a transcription's decoded audio. */
-    removeWorkingFiles(id: string): void {
-      const directory = join(workRoot, id);
-      if (existsSync(directory)) rmSync(directory, { recursive: true, force: true });
-    },
+    removeWorkingFiles,
     /** Seconds until the queue has moved on by one recording of an organization. */
     estimateQueueRoomSeconds(): number {
       const running = [...runs.values()].map(({ row }) => speed.estimateMs(row.durationMs, options.workers));

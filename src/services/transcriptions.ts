@@ -8,15 +8,11 @@ import {
   type TranscriptionTrigger,
 } from "../domain/transcription.ts";
 import type { Log } from "../lib/log.ts";
-import { deleteChunks } from "../store/chunks.ts";
-import { checkpoint, transaction } from "../store/database.ts";
-import { deleteResult, findResult } from "../store/results.ts";
+import { findResult } from "../store/results.ts";
 import {
   countQueuedBefore,
   findTranscription,
-  isUploadInUse,
   listTranscriptions,
-  markContentDeleted,
   moveTranscription,
   type TranscriptionRow,
 } from "../store/transcriptions.ts";
@@ -30,7 +26,7 @@ import {
   type IdempotencyClaim,
 } from "./acceptance.ts";
 import { requireOwned } from "./ownership.ts";
-import { type Ending, settleTranscription } from "./settlement.ts";
+import { createTranscriptionEndings } from "./transcription-endings.ts";
 
 export type TranscriptionDeps = AcceptanceDeps & {
   log: Log;
@@ -49,58 +45,17 @@ export type TranscriptionService = ReturnType<typeof createTranscriptionService>
 
 /** The rules of transcriptions (interface.md 3.1, 4.1–4.6), and the owner of their transactions. */
 export function createTranscriptionService(deps: TranscriptionDeps) {
-  const { database, clock, config } = deps;
-  const { store } = database;
+  const { store } = deps.database;
   const listeners = new Set<TranscriptionListener>();
 
   const owned = (caller: Caller, id: string) => requireOwned(findTranscription(store, id), caller);
 
-  /** Ends a transcription; undefined when something else ended it first. */
-  function finish(id: string, ending: Ending): TranscriptionRow | undefined {
-    const row = transaction(store, (tx) =>
-      settleTranscription(tx, id, ending, clock.now(), config.billing.timezone),
-    );
-    if (!row) return undefined;
-    deps.removeWorkingFiles(id);
-    for (const listener of listeners) listener.finished?.(row);
-    return row;
-  }
-
-  function cancelRow(
-    row: TranscriptionRow,
-    reason: { code: "timeout"; message: string } | undefined,
-  ): TranscriptionRow {
-    if (isFinal(row.state)) return row;
-    return finish(row.id, { kind: "cancelled", ...reason }) ?? requireRow(row.id);
-  }
-
-  function requireRow(id: string): TranscriptionRow {
-    const row = findTranscription(store, id);
-    if (!row) throw new AppError("not_found");
-    return row;
-  }
-
-  /** Resolves once no byte of audio or transcript is left. */
-  async function deleteRow(row: TranscriptionRow): Promise<TranscriptionRow> {
-    if (row.contentDeletedAt !== null) return row;
-    if (!isFinal(row.state)) {
-      throw new AppError("conflict", { message: "The transcription has not finished; cancel it first." });
-    }
-    const deleted = transaction(store, (tx) => {
-      if (isUploadInUse(tx, row.uploadId, row.id)) {
-        throw new AppError("conflict", { message: "Another unfinished transcription uses the same upload." });
-      }
-      deleteResult(tx, row.id);
-      deleteChunks(tx, row.id);
-      deps.uploads.markAudioDeleted(tx, row.uploadId, clock.now());
-      return markContentDeleted(tx, row.id, clock.now());
-    });
-    deps.removeWorkingFiles(row.id);
-    await deps.uploads.removeAudioFile(row.uploadId);
-    // What was deleted is overwritten in the file only once the write-ahead log has been folded in.
-    checkpoint(database);
-    return deleted ?? requireRow(row.id);
-  }
+  const endings = createTranscriptionEndings({
+    ...deps,
+    onFinished: (row) => {
+      for (const listener of listeners) listener.finished?.(row);
+    },
+  });
 
   return {
     /** The checks of a request's own values, before anything is received or looked up. */
@@ -153,16 +108,15 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
     },
 
     /** Cancels unfinished work and settles it; a finished one is returned unchanged. */
-    cancel: (caller: Caller, id: string) => cancelRow(owned(caller, id), undefined),
+    cancel: (caller: Caller, id: string) => endings.cancel(owned(caller, id)),
 
-    /** Cancels without a caller: the command line, a client that went away, a time limit. */
-    cancelById: (id: string, reason?: { code: "timeout"; message: string }) =>
-      cancelRow(requireRow(id), reason),
+    /** Cancels without a caller: a client that went away, a time limit. */
+    cancelById: endings.cancelById,
 
-    delete: async (caller: Caller, id: string) => deleteRow(owned(caller, id)),
-    deleteById: async (id: string) => deleteRow(requireRow(id)),
+    delete: async (caller: Caller, id: string) => endings.deleteContent(owned(caller, id)),
+    deleteById: endings.deleteById,
 
-    finish,
+    finish: endings.finish,
 
     /** Moves unfinished work on; undefined when its state no longer allows it. */
     move: (

@@ -113,6 +113,22 @@ function listInState(
     .all();
 }
 
+/** Transcriptions of all projects or of one, newest first, for an admin. */
+export function listAllTranscriptions(
+  store: Store,
+  query: { projectId?: string; states?: readonly TranscriptionState[]; limit: number },
+): TranscriptionRow[] {
+  if (query.projectId !== undefined)
+    return listTranscriptions(store, { ...query, projectId: query.projectId });
+  return store
+    .select()
+    .from(transcriptions)
+    .where(query.states === undefined ? undefined : inArray(transcriptions.state, [...query.states]))
+    .orderBy(desc(transcriptions.id))
+    .limit(query.limit)
+    .all();
+}
+
 /** Everything that is not finished, oldest first: what a start takes up again. */
 export function listUnfinished(store: Store): TranscriptionRow[] {
   return store

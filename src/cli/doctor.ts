@@ -1,0 +1,85 @@
+import { accessSync, constants, existsSync, statfsSync } from "node:fs";
+import { availableParallelism, freemem, totalmem } from "node:os";
+import type { Command } from "commander";
+import { type CliContext, CommandError } from "./context.ts";
+
+type Finding = { check: string; ok: boolean; detail: string };
+
+/** `shruti doctor`: whether this machine, config and data directory can do the work, and how fast. */
+export function registerDoctor(program: Command, context: CliContext): void {
+  program
+    .command("doctor")
+    .description("Check config, data directory, engine and models, and measure the speed of this machine.")
+    .option("--json", "print JSON")
+    .action(async (options: { json?: true }) => {
+      const findings = await examine(context);
+      if (options.json) context.printJson(findings);
+      else
+        for (const { check, ok, detail } of findings)
+          context.printLine(`${ok ? "ok " : "BAD"}  ${check.padEnd(10)} ${detail}`);
+      if (findings.some(({ ok }) => !ok)) throw new CommandError("failed", "something is wrong; see above");
+    });
+}
+
+async function examine(context: CliContext): Promise<Finding[]> {
+  const { config, path } = context.loadConfig();
+  const findings: Finding[] = [
+    { check: "config", ok: true, detail: path ?? "none found: defaults" },
+    machine(),
+  ];
+  const { dataDirOf } = await import("../services/admin.ts");
+  const dataDir = dataDirOf(config);
+  findings.push(directory(dataDir));
+  findings.push(disk(dataDir, config.storage.reserve_bytes));
+  findings.push(...(await engine(context)));
+  return findings;
+}
+
+function machine(): Finding {
+  const gib = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
+  return {
+    check: "machine",
+    ok: true,
+    detail: `${availableParallelism()} cores, ${gib(freemem())} of ${gib(totalmem())} GiB of memory free`,
+  };
+}
+
+function directory(dataDir: string): Finding {
+  if (!existsSync(dataDir))
+    return { check: "data", ok: false, detail: `${dataDir} does not exist; \`shruti init\` makes it` };
+  try {
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    return { check: "data", ok: true, detail: dataDir };
+  } catch {
+    return { check: "data", ok: false, detail: `${dataDir} cannot be written` };
+  }
+}
+
+function disk(dataDir: string, reserveBytes: number): Finding {
+  if (!existsSync(dataDir)) return { check: "disk", ok: true, detail: "not looked at" };
+  const { bavail, bsize } = statfsSync(dataDir);
+  const freeBytes = bavail * bsize;
+  const detail = `${(freeBytes / 1024 ** 3).toFixed(1)} GiB free, reserve ${(reserveBytes / 1024 ** 3).toFixed(1)} GiB`;
+  return { check: "disk", ok: freeBytes >= reserveBytes, detail };
+}
+
+async function engine(context: CliContext): Promise<Finding[]> {
+  const { config } = context.loadConfig();
+  const { examineEngine } = await import("../doctor.ts");
+  try {
+    const report = await examineEngine({ config, clock: context.clock, environment: context.io.environment });
+    return [
+      {
+        check: "engine",
+        ok: true,
+        detail: `whisper.cpp ${report.whisperVersion}, processor code ${report.cpuVariant}`,
+      },
+      ...report.devices.map((detail) => ({ check: "device", ok: true, detail })),
+      ...report.backendFailures.map((detail) => ({ check: "backend", ok: false, detail })),
+      { check: "model", ok: true, detail: report.model },
+      ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),
+    ];
+  } catch (error) {
+    return [{ check: "engine", ok: false, detail: error instanceof Error ? error.message : String(error) }];
+  }
+}

@@ -1,0 +1,104 @@
+import { mkdirSync } from "node:fs";
+import { basename, extname, join } from "node:path";
+import type { Command } from "commander";
+import { MODES, type Mode } from "../domain/transcription.ts";
+import { FORMATS, type Format } from "../pipeline/render.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { openProgress } from "./progress.ts";
+
+type Options = {
+  language: string;
+  mode: Mode;
+  model?: string;
+  diarization?: true;
+  channelMode: "mix" | "separate";
+  format: Format;
+  output?: string;
+};
+
+/** `shruti transcribe`: files on this machine, without server or credit. */
+export function registerTranscribe(program: Command, context: CliContext): void {
+  program
+    .command("transcribe")
+    .description("Transcribe local files, without server or credit.")
+    .argument("<file...>", "audio or video files")
+    .option("--language <code>", "language spoken", "hi")
+    .option("--mode <mode>", MODES.join(", "), readMode, "native")
+    .option("--model <id>", "model; else the default")
+    .option("--diarization", "label speakers")
+    .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
+    .option("--format <format>", "text, json, srt, vtt", readFormat, "txt")
+    .option("--output <dir>", "write one file for each into this directory, instead of standard output")
+    .action(async (files: string[], options: Options) => {
+      await transcribeFiles(context, files, options);
+    });
+}
+
+async function transcribeFiles(
+  context: CliContext,
+  files: readonly string[],
+  options: Options,
+): Promise<void> {
+  const { openLocalTranscriber } = await import("../local.ts");
+  const { config } = context.loadConfig();
+  const transcriber = await openLocalTranscriber({
+    config,
+    clock: context.clock,
+    environment: context.io.environment,
+  });
+  try {
+    const plan = transcriber.plan({
+      ...(options.model === undefined ? {} : { modelId: options.model }),
+      language: options.language,
+      mode: options.mode,
+      isDiarized: options.diarization ?? false,
+      channelMode: options.channelMode,
+    });
+    if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
+    let failed = 0;
+    for (const file of files) {
+      const progress = openProgress(context.io, basename(file));
+      try {
+        const rendered = await transcriber.transcribe(plan, file, options.format, progress.update);
+        progress.close();
+        await write(context, file, rendered, options);
+      } catch (error) {
+        progress.close();
+        failed++;
+        context.note(`error: ${file}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    if (failed > 0)
+      throw new CommandError("failed", `${failed} of ${files.length} files could not be transcribed`);
+  } finally {
+    await transcriber.close();
+  }
+}
+
+async function write(context: CliContext, file: string, rendered: string, options: Options): Promise<void> {
+  if (options.output === undefined) {
+    context.io.out(rendered.endsWith("\n") ? rendered : `${rendered}\n`);
+    return;
+  }
+  mkdirSync(options.output, { recursive: true });
+  const target = join(options.output, `${basename(file, extname(file))}.${options.format}`);
+  await Bun.write(target, rendered);
+  context.note(target);
+}
+
+function readMode(text: string): Mode {
+  const mode = MODES.find((known) => known === text);
+  if (!mode) throw new CommandError("usage", `There is no mode ${text}; there are ${MODES.join(", ")}.`);
+  return mode;
+}
+
+function readChannelMode(text: string): "mix" | "separate" {
+  if (text === "mix" || text === "separate") return text;
+  throw new CommandError("usage", "The channel mode is mix or separate.");
+}
+
+function readFormat(text: string): Format {
+  const format = FORMATS.find((known) => known === text || (known === "txt" && text === "text"));
+  if (!format) throw new CommandError("usage", `There is no format ${text}; there are text, json, srt, vtt.`);
+  return format;
+}

@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { LocalOptions } from "./local.ts";
+import { openLocalParts } from "./local.ts";
+import { decodeSettings } from "./pipeline/guarded-decode.ts";
+
+export type EngineReport = {
+  whisperVersion: string;
+  cpuVariant: string;
+  devices: string[];
+  backendFailures: string[];
+  model: string;
+  speeds: string[];
+};
+
+const SAMPLE_RATE_HZ = 16_000;
+const WINDOW_SECONDS = 30;
+const ROUNDS = 2;
+
+/**
+ * Starts the engine with the default model and measures how many windows it gets through with few chunks of many
+ * threads and with many chunks of one: the choice behind `engine.workers`. The sound is noise, so that what is
+ * measured is the encoder and little else.
+ */
+export async function examineEngine(options: LocalOptions): Promise<EngineReport> {
+  const { engine, models, close } = await openLocalParts(options);
+  const directory = mkdtempSync(join(tmpdir(), "shruti-doctor-"));
+  try {
+    const model = models.resolve(undefined);
+    const signal = new AbortController().signal;
+    await engine.warm(model, signal);
+    const pcmPath = join(directory, "noise.pcm");
+    writeFileSync(pcmPath, noise(WINDOW_SECONDS * SAMPLE_RATE_HZ));
+    const totalSamples = WINDOW_SECONDS * SAMPLE_RATE_HZ;
+    const audio = {
+      pcmPath,
+      slices: [{ sourceStartSample: 0, samples: totalSamples, targetStartSample: 0 }],
+      totalSamples,
+    };
+    const language = model.languages[0]?.code ?? "en";
+    const settings = decodeSettings({ language, mode: "native", channelMode: "mix" }, model);
+    const decode = (threads: number) =>
+      engine.transcribe(
+        {
+          model,
+          audio,
+          options: { ...settings, temperatureIncrement: 0, threads },
+          isAlone: false,
+          timeoutMs: 3_600_000,
+        },
+        signal,
+      );
+    const cores = availableParallelism();
+    const speeds: string[] = [];
+    for (const workers of new Set([1, cores])) {
+      const threads = Math.max(1, Math.floor(cores / workers));
+      await Promise.all(Array.from({ length: workers }, () => decode(threads)));
+      const startedMs = performance.now();
+      for (let round = 0; round < ROUNDS; round++) {
+        await Promise.all(Array.from({ length: workers }, () => decode(threads)));
+      }
+      const ratio = (ROUNDS * workers * WINDOW_SECONDS * 1000) / (performance.now() - startedMs);
+      speeds.push(`${workers} at once, ${threads} threads each: ${ratio.toFixed(1)} × real time on noise`);
+    }
+    const status = engine.status();
+    const facts = status.engine;
+    return {
+      whisperVersion: facts?.whisperVersion ?? "unknown",
+      cpuVariant: facts?.cpuVariant ?? "unknown",
+      devices: (facts?.devices ?? []).map(
+        ({ name, type, description }) => `${name} (${type}): ${description}`,
+      ),
+      backendFailures: (facts?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
+      model: `${model.id} ${model.version} on ${status.models[0]?.device ?? "cpu"}${model.notice ? ` – ${model.notice}` : ""}`,
+      speeds,
+    };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+    await close();
+  }
+}
+
+/** Deterministic noise, 16-bit. */
+function noise(samples: number): Uint8Array {
+  const pcm = new Int16Array(samples);
+  let state = 1;
+  for (let i = 0; i < samples; i++) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    pcm[i] = (state >> 16) % 2000;
+  }
+  return new Uint8Array(pcm.buffer);
+}

@@ -1,0 +1,179 @@
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { availableParallelism, freemem, homedir, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { openEngine } from "./app.ts";
+import type { Config } from "./config/schema.ts";
+import { SAMPLE_RATE_HZ } from "./domain/chunk.ts";
+import { AppError } from "./domain/errors.ts";
+import type { InstalledModel } from "./domain/model.ts";
+import type { Warning } from "./domain/result.ts";
+import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
+import type { Engine } from "./engine/engine.ts";
+import { chooseSizing } from "./engine/sizing.ts";
+import { checkModelFile } from "./engine/whisper.ts";
+import type { Clock } from "./lib/clock.ts";
+import { newId } from "./lib/ids.ts";
+import { silentLog } from "./lib/log.ts";
+import { audioWarnings } from "./pipeline/audio-facts.ts";
+import { layoutChunk } from "./pipeline/chunk-audio.ts";
+import { packChunks } from "./pipeline/chunks.ts";
+import { type ChunkText, decodeGuarded } from "./pipeline/guarded-decode.ts";
+import { type Format, renderResult } from "./pipeline/render.ts";
+import { assembleResult } from "./pipeline/stitch.ts";
+import { wordSegments } from "./pipeline/worded.ts";
+import { checkRequest } from "./services/acceptance.ts";
+import { dataDirOf } from "./services/admin.ts";
+import { createModelService } from "./services/models.ts";
+import { databasePath, openDatabase } from "./store/database.ts";
+
+export type LocalOptions = { config: Config; clock: Clock; environment: Record<string, string | undefined> };
+
+/** What is asked of all files of one command. */
+export type LocalRequest = {
+  modelId?: string;
+  language: string;
+  mode: Mode;
+  isDiarized: boolean;
+  channelMode: ChannelMode;
+};
+export type LocalPlan = { model: InstalledModel; request: TranscriptionRequest };
+
+/**
+ * The pipeline without server, store or credit: a file goes in, its transcript comes out. Installed models are those
+ * of the data directory when there is one; native files are copied into a cache directory otherwise.
+ */
+export async function openLocalTranscriber(options: LocalOptions) {
+  const { config, clock } = options;
+  const { engine, models, close } = await openLocalParts(options);
+  return {
+    /** @throws AppError as for a request over HTTP */
+    plan({ modelId, isDiarized, ...rest }: LocalRequest): LocalPlan {
+      const request = { ...rest, timestamps: "segment" as const, ...(isDiarized ? { diarization: {} } : {}) };
+      return { model: checkRequest(models, modelId, request), request };
+    },
+
+    async transcribe(
+      plan: LocalPlan,
+      file: string,
+      format: Format,
+      onProgress: (done: number) => void,
+    ): Promise<string> {
+      if (!existsSync(file) || !statSync(file).isFile())
+        throw new AppError("not_found", { message: "no such file" });
+      const directory = mkdtempSync(join(tmpdir(), "shruti-transcribe-"));
+      try {
+        const result = await run({ config, engine, plan, file, directory, onProgress });
+        const facts = {
+          id: newId("transcription", clock.now()),
+          model: plan.model.id,
+          version: plan.model.version,
+          mode: plan.request.mode,
+          timestamps: plan.request.timestamps,
+        };
+        return renderResult(result, format, facts);
+      } finally {
+        rmSync(directory, { recursive: true, force: true });
+      }
+    },
+
+    close,
+  };
+}
+
+/** Engine and models without a server. */
+export async function openLocalParts({ config, clock, environment }: LocalOptions) {
+  const dataDir = homeFor(config, environment);
+  const path = databasePath(dataDir);
+  const database = openDatabase(existsSync(path) ? path : ":memory:");
+  const engine = await openEngine(config, dataDir, silentLog);
+  const models = await createModelService({
+    database,
+    config,
+    dataDir,
+    log: silentLog,
+    clock,
+    checkModelFile,
+  });
+  const close = async () => {
+    await engine.close();
+    database.close();
+  };
+  return { engine, models, close };
+}
+
+type Run = {
+  config: Config;
+  engine: Engine;
+  plan: LocalPlan;
+  file: string;
+  directory: string;
+  onProgress: (done: number) => void;
+};
+
+async function run({ config, engine, plan, file, directory, onProgress }: Run) {
+  const { request, model } = plan;
+  const signal = new AbortController().signal;
+  const maxDurationMs = config.limits.max_duration_seconds * 1000;
+  const decoded = await engine.decode(
+    { path: file, directory, channels: request.channelMode, maxDurationMs },
+    signal,
+  );
+  const chunks = [];
+  for (const [channel, pcmPath] of decoded.files.entries()) {
+    for (const chunk of packChunks(await engine.detectSpeech({ pcmPath }, signal)))
+      chunks.push({ ...chunk, channel, pcmPath });
+  }
+  const sizing = chooseSizing(
+    { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
+    { cores: availableParallelism(), availableMemoryBytes: freemem() },
+    model.bytes,
+  );
+  const side = Math.max(1, Math.min(sizing.workers, chunks.length));
+  const threads = sizing.threadsPerWorker ?? Math.max(1, Math.floor(availableParallelism() / side));
+  const texts: ChunkText[] = [];
+  const waiting = chunks.values();
+  const work = async () => {
+    for (const chunk of waiting) {
+      const text = await decodeGuarded(
+        { model, request, durationMs: decoded.durationMs },
+        chunk,
+        async (regions, settings) => {
+          const layout = layoutChunk(regions);
+          const audio = { pcmPath: chunk.pcmPath, slices: layout.pieces, totalSamples: layout.totalSamples };
+          const options = { ...settings, threads };
+          const timeoutMs = HUNG_AFTER_MS + (layout.totalSamples / SAMPLE_RATE_HZ) * 1000 * HUNG_FACTOR;
+          const outcome = await engine.transcribe(
+            { model, audio, options, isAlone: false, timeoutMs },
+            signal,
+          );
+          return outcome.segments.map((segment) => ({ ...segment, language: request.language }));
+        },
+      );
+      texts.push(text);
+      onProgress(texts.length / chunks.length);
+    }
+  };
+  await Promise.all(Array.from({ length: side }, work));
+  const warnings: Warning[] = audioWarnings(decoded.facts, request.channelMode);
+  return assembleResult({
+    segments: wordSegments(
+      texts.flatMap(({ segments }) => segments),
+      request.mode,
+    ),
+    gaps: [],
+    warnings: [...warnings, ...texts.flatMap((text) => text.warnings)],
+    durationMs: decoded.durationMs,
+    channels: decoded.channels,
+    request,
+  });
+}
+
+/** A large model on a small machine may need many times real time; this only ends what is stuck. */
+const HUNG_AFTER_MS = 10 * 60_000;
+const HUNG_FACTOR = 60;
+
+function homeFor(config: Config, environment: Record<string, string | undefined>): string {
+  const dataDir = dataDirOf(config);
+  if (existsSync(databasePath(dataDir))) return dataDir;
+  return resolve(environment.XDG_CACHE_HOME || join(homedir(), ".cache"), "shruti", "transcribe");
+}

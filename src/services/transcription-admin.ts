@@ -1,0 +1,20 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { audioFilePath, removeFile } from "../store/audio-files.ts";
+import { markAudioDeleted } from "../store/uploads.ts";
+import type { Admin } from "./admin.ts";
+import { createTranscriptionEndings } from "./transcription-endings.ts";
+
+/** Cancelling and deleting for an admin's command; a running server notices within a second. */
+export function openTranscriptionAdmin({ database, clock, config, dataDir }: Admin) {
+  return createTranscriptionEndings({
+    database,
+    clock,
+    config,
+    uploads: {
+      markAudioDeleted,
+      removeAudioFile: (uploadId) => removeFile(audioFilePath(dataDir, uploadId)),
+    },
+    removeWorkingFiles: (id) => rmSync(join(dataDir, "work", id), { recursive: true, force: true }),
+  });
+}
