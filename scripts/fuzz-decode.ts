@@ -112,7 +112,9 @@ function makeSeeds(folder: string): Seed[] {
   const seeds: Seed[] = [{ name: "own.wav", bytes: source }];
   for (const format of ENCODED_FORMATS) {
     if (!encoders.has(format.encoder)) continue;
-    seeds.push({ name: format.name, bytes: readFileSync(encodeFormat(folder, source, format)) });
+    // A plain array: `slice` of a Buffer shares its memory, and damage would add up.
+    const bytes = new Uint8Array(readFileSync(encodeFormat(folder, source, format)));
+    seeds.push({ name: format.name, bytes });
   }
   return seeds;
 }
