@@ -3,7 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { AppError } from "../domain/errors.ts";
 
-/** Beyond the largest file: text fields, part heads, and a file that is a little too large. */
+/** Beyond the file: text fields and part heads. */
 const SLACK_BYTES = 1024 * 1024;
 const MAX_PARTS = 64;
 const MAX_FIELD_BYTES = 1024;
@@ -167,7 +167,9 @@ async function writeAll(handle: FileHandle, piece: Buffer): Promise<void> {
 
 /** Gives the body to the parser at the parser's pace; false when it is too large to be read to its end. */
 async function feed(parser: BusboyInstance, request: Request, options: FormOptions): Promise<boolean> {
-  const maxBytes = options.maxFileBytes + SLACK_BYTES;
+  // A file up to twice too large is read to its end and thrown away: the fields after it count, and a client
+  // that sends everything before it looks for an answer gets one.
+  const maxBytes = 2 * options.maxFileBytes + SLACK_BYTES;
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return false;
   const finished = Promise.withResolvers<void>();
   finished.promise.catch(() => undefined);
