@@ -15,7 +15,7 @@ const PROJECT = join(import.meta.dirname, "whisper");
 const PEERS_PROJECT = join(import.meta.dirname, "whisper-peers");
 const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
 
-/** Newer compilers exist under plain names on every build machine that the README names. */
+/** Without git ggml's build does not put the commit of this repository into its libraries. */
 const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
 
 /**

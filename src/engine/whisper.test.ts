@@ -262,7 +262,7 @@ describe("transcription", () => {
     expect(engine.devices.map((device) => device.type)).toContain("cpu");
   });
 
-  test("two recordings give their words, with times and confidence", async () => {
+  test("recordings give their words, with times and confidence", async () => {
     const request = { models: [MODEL], audio: [{ path: sample("01-en") }] };
     const [[english] = []] = await ask<Rounds>("transcribeEach", request);
     if (english === undefined || !("value" in english)) throw new Error(JSON.stringify(english));
@@ -275,8 +275,14 @@ describe("transcription", () => {
     expect(segment?.tokens.map((token) => token.text).join("")).toBe(segment?.text);
     expect(segment?.language).toBe("en");
 
-    const hindi = { ...request, audio: [{ path: sample("03-mixed") }], options: [{ language: "hi" }] };
+    const hindi = {
+      ...request,
+      audio: [{ path: sample("02-hi") }, { path: sample("03-mixed") }],
+      options: [{ language: "hi" }],
+    };
     expect(words(await ask<Rounds>("transcribeEach", hindi))).toEqual([
+      // The model misses the second of six digits; whisper-cli of the same source hears the same.
+      ["दो नौ छह नौ सात"],
       ["मेरा order number five four three zero है"],
     ]);
   });
