@@ -54,7 +54,12 @@ export function registerModels(program: Command, context: CliContext): void {
     });
 
   registerAdd(models, context);
+  registerVerify(models, context);
+  registerRemove(models, context);
+  registerDefault(models, context);
+}
 
+function registerVerify(models: Command, context: CliContext): void {
   models
     .command("verify")
     .description("read the weights of one model, or of all, and compare their SHA-256")
@@ -73,7 +78,9 @@ export function registerModels(program: Command, context: CliContext): void {
         throw new CommandError("failed", "A model is not as it was added.");
       }
     });
+}
 
+function registerRemove(models: Command, context: CliContext): void {
   models
     .command("remove")
     .description("delete a model's files; refused while unfinished transcriptions use it")
@@ -82,7 +89,9 @@ export function registerModels(program: Command, context: CliContext): void {
       await (await openModels(context)).remove(id);
       context.note(`Model ${id} was removed.`);
     });
+}
 
+function registerDefault(models: Command, context: CliContext): void {
   models
     .command("default")
     .description("choose the model for requests that name none; without an ID: print it")

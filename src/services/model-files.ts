@@ -155,8 +155,13 @@ export async function placeModel(
   await writeManifest(directory, manifest);
 }
 
+/** Removes staged weights that did not get their name. */
+export async function discardStaged(staged: StagedWeights): Promise<void> {
+  await rm(staged.path, { force: true });
+}
+
 /** Writes a manifest whole or not at all. */
-export async function writeManifest(directory: string, manifest: ModelManifest): Promise<void> {
+async function writeManifest(directory: string, manifest: ModelManifest): Promise<void> {
   const unfinished = join(directory, `.${randomBytes(6).toString("hex")}.unfinished`);
   try {
     const file = await open(unfinished, "wx", 0o600);

@@ -12,7 +12,14 @@ import type { Database } from "../store/database.ts";
 import { transcriptions } from "../store/schema.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
 import { extractEmbeddedModel } from "./demo-model.ts";
-import { createModelScanner, deleteModel, hashFile, placeModel, stageWeights } from "./model-files.ts";
+import {
+  createModelScanner,
+  deleteModel,
+  discardStaged,
+  hashFile,
+  placeModel,
+  stageWeights,
+} from "./model-files.ts";
 import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "./model-manifest.ts";
 
 export type ModelServiceDeps = {
@@ -74,12 +81,75 @@ export function modelDirectoryOf(config: Config, dataDir: string): string {
  * @throws Error when the demonstration model cannot be copied out
  */
 export async function createModelService(deps: ModelServiceDeps) {
-  const { database, config, log, clock } = deps;
-  const directory = modelDirectoryOf(config, deps.dataDir);
+  const shelf = openShelf(deps, await extractEmbeddedModel(deps.dataDir));
+  return {
+    directory: shelf.directory,
+    list: shelf.list,
+    find: shelf.find,
+
+    /**
+     * The model that a request means.
+     *
+     * @param modelId undefined: the default
+     * @throws AppError `invalid_request` (`model`) for one that is not installed, `capacity_unavailable` when the
+     *   config's default is not
+     */
+    resolve: (modelId?: string): InstalledModel => resolveModel(shelf, deps.config, modelId),
+
+    describe: (model: InstalledModel): ModelDescription =>
+      describeModel(model, deps.config, deps.hasDiarization?.() ?? false),
+
+    /**
+     * Copies a file of whisper weights into the models' directory and writes its manifest. The first model that is
+     * added becomes the default.
+     *
+     * @throws AppError `invalid_request` for a file that the engine cannot use, another SHA-256 or a wrong option,
+     *   `conflict` when the id is taken
+     */
+    add: (file: string, options: AddModelOptions = {}): Promise<InstalledModel> =>
+      addModel(deps, shelf, file, options),
+
+    /**
+     * Reads the whole file of a model again.
+     *
+     * @throws AppError `not_found`
+     */
+    verify: (id: string): Promise<ModelVerification> => verifyModel(deps, shelf, id),
+
+    /**
+     * Removes a model's files; if it was the default, nobody's choice is left.
+     *
+     * @throws AppError `not_found`; `conflict` while unfinished transcriptions need it
+     */
+    remove: (id: string): Promise<void> => removeModel(deps, shelf, id),
+
+    /**
+     * Chooses the model for requests that name none. `models.default` in the config goes before it.
+     *
+     * @throws AppError `not_found`
+     */
+    setDefault(id: string): InstalledModel {
+      const model = shelf.requireInstalled(id);
+      shelf.choose(id);
+      return model;
+    },
+
+    /** Why files in the directory are left out. */
+    problems: shelf.problems,
+
+    /** Another process may have chosen another default. */
+    forgetCached: shelf.forgetChoice,
+  };
+}
+
+type Shelf = ReturnType<typeof openShelf>;
+
+/** What is installed, and the choice of the default. */
+function openShelf({ database, config, dataDir, log, clock }: ModelServiceDeps, demo: InstalledModel) {
+  const directory = modelDirectoryOf(config, dataDir);
   const scanner = createModelScanner(directory);
-  const demo = await extractEmbeddedModel(deps.dataDir);
   const logged = new Set<string>();
-  let chosenDefault: { id: string | undefined } | undefined;
+  let choice: { id: string | undefined } | undefined;
 
   function installed(): InstalledModel[] {
     const { models, problems } = scanner();
@@ -93,168 +163,129 @@ export async function createModelService(deps: ModelServiceDeps) {
   /** The id that the config, else an admin's choice names; undefined: nobody named one. */
   function namedDefault(): string | undefined {
     if (config.models.default !== "") return config.models.default;
-    if (!chosenDefault) {
+    if (!choice) {
       const value = findSetting(database.store, SETTING_NAMES.defaultModel);
-      chosenDefault = { id: typeof value === "string" ? value : undefined };
+      choice = { id: typeof value === "string" ? value : undefined };
     }
-    return chosenDefault.id;
-  }
-
-  /** The default first, then by id. */
-  function list(): InstalledModel[] {
-    const models = installed();
-    if (models.length === 0) return [demo];
-    const named = namedDefault();
-    const first = models.find(({ id }) => id === named);
-    return first ? [first, ...models.filter((model) => model !== first)] : models;
-  }
-
-  /** A model by id, also the demonstration when others are installed: work that began with it goes on with it. */
-  function find(id: string): InstalledModel | undefined {
-    return installed().find((model) => model.id === id) ?? (id === demo.id ? demo : undefined);
-  }
-
-  /** @throws AppError `not_found` */
-  function requireInstalled(id: string): InstalledModel {
-    const model = installed().find((found) => found.id === id);
-    if (!model) throw new AppError("not_found", { message: `There is no installed model ${id}.` });
-    return model;
+    return choice.id;
   }
 
   return {
     directory,
-    list,
-    find,
+    demo,
+    installed,
+    namedDefault,
+    problems: (): string[] => [...scanner().problems],
 
-    /**
-     * The model that a request means.
-     *
-     * @param modelId undefined: the default
-     * @throws AppError `invalid_request` (`model`) for one that is not installed, `capacity_unavailable` when the
-     *   config's default is not
-     */
-    resolve(modelId?: string): InstalledModel {
-      const models = list();
-      if (modelId !== undefined) {
-        const model = models.find(({ id }) => id === modelId);
-        if (!model)
-          throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
-        return model;
-      }
-      const [first] = models;
-      if (!first || (config.models.default !== "" && first.id !== config.models.default)) {
-        throw new AppError("capacity_unavailable", {
-          message: `The default model ${config.models.default} is not installed.`,
-          retryAfterSeconds: 60,
-        });
-      }
-      return first;
+    /** The default first, then by id. */
+    list(): InstalledModel[] {
+      const models = installed();
+      if (models.length === 0) return [demo];
+      const named = namedDefault();
+      const first = models.find(({ id }) => id === named);
+      return first ? [first, ...models.filter((model) => model !== first)] : models;
     },
 
-    describe: (model: InstalledModel): ModelDescription =>
-      describeModel(model, config, deps.hasDiarization?.() ?? false),
+    /** A model by id, also the demonstration when others are installed: work that began with it goes on with it. */
+    find: (id: string): InstalledModel | undefined =>
+      installed().find((model) => model.id === id) ?? (id === demo.id ? demo : undefined),
 
-    /**
-     * Copies a file of whisper weights into the models' directory and writes its manifest. The first model that is
-     * added becomes the default.
-     *
-     * @throws AppError `invalid_request` for a file that the engine cannot use, another SHA-256 or a wrong option,
-     *   `conflict` when the id is taken
-     */
-    async add(file: string, options: AddModelOptions = {}): Promise<InstalledModel> {
-      const info = checked(() => deps.checkModelFile(file));
-      const id = options.id ?? idFromFile(file);
-      if (!MODEL_ID_PATTERN.test(id)) {
-        throw invalid(
-          `${JSON.stringify(id)} cannot be a model's id: 1 to 64 of a to z, 0 to 9, dot, dash, underscore.`,
-        );
-      }
-      if (find(id)) throw new AppError("conflict", { message: `There is a model ${id} already.` });
-      const languages = (options.languages ?? defaultLanguages(info)).map(fillLanguage);
-      // Before gigabytes are copied: the hash is the only thing that is not known yet.
-      checkedManifest(manifestOf(id, "0".repeat(64), languages, options));
-      const staged = await stageWeights(file, directory);
-      try {
-        if (options.sha256 !== undefined && options.sha256 !== staged.sha256) {
-          throw invalid(`The file's SHA-256 is ${staged.sha256}, not ${options.sha256}.`);
-        }
-        // The copy is what will be loaded, and the original may have changed meanwhile.
-        checked(() => deps.checkModelFile(staged.path));
-        const manifest = manifestOf(id, staged.sha256, languages, options);
-        const isFirst = installed().length === 0;
-        await placeModel(directory, staged, manifest);
-        if (isFirst) choose(id);
-      } catch (error) {
-        await Bun.file(staged.path)
-          .delete()
-          .catch(() => undefined);
-        throw error;
-      }
-      log.info({ model: id }, "a model was added");
-      return requireInstalled(id);
-    },
-
-    /**
-     * Reads the whole file of a model again.
-     *
-     * @throws AppError `not_found`
-     */
-    async verify(id: string): Promise<ModelVerification> {
-      const model = id === demo.id ? (find(id) ?? demo) : requireInstalled(id);
-      const problems: string[] = [];
-      const sha256 = await hashFile(model.weightsPath);
-      if (sha256 !== model.sha256)
-        problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
-      try {
-        deps.checkModelFile(model.weightsPath);
-      } catch (error) {
-        problems.push((error as Error).message);
-      }
-      return { id, sha256, problems };
-    },
-
-    /**
-     * Removes a model's files; if it was the default, nobody's choice is left.
-     *
-     * @throws AppError `not_found`; `conflict` while unfinished transcriptions need it
-     */
-    async remove(id: string): Promise<void> {
-      requireInstalled(id);
-      const waiting = countUnfinished(database, id);
-      if (waiting > 0) {
-        throw new AppError("conflict", {
-          message: `${waiting} unfinished transcriptions use the model ${id}.`,
-        });
-      }
-      await deleteModel(directory, id);
-      if (namedDefault() === id) choose(undefined);
-      log.info({ model: id }, "a model was removed");
-    },
-
-    /**
-     * Chooses the model for requests that name none. `models.default` in the config goes before it.
-     *
-     * @throws AppError `not_found`
-     */
-    setDefault(id: string): InstalledModel {
-      const model = requireInstalled(id);
-      choose(id);
+    /** @throws AppError `not_found` */
+    requireInstalled(id: string): InstalledModel {
+      const model = installed().find((found) => found.id === id);
+      if (!model) throw new AppError("not_found", { message: `There is no installed model ${id}.` });
       return model;
     },
 
-    /** Why files in the directory are left out. */
-    problems: (): string[] => [...scanner().problems],
+    choose(id: string | undefined): void {
+      putSetting(database.store, SETTING_NAMES.defaultModel, id, clock.now());
+      choice = undefined;
+    },
 
-    /** Another process may have chosen another default. */
-    forgetCached(): void {
-      chosenDefault = undefined;
+    forgetChoice(): void {
+      choice = undefined;
     },
   };
+}
 
-  function choose(id: string | undefined): void {
-    putSetting(database.store, SETTING_NAMES.defaultModel, id, clock.now());
-    chosenDefault = undefined;
+function resolveModel(shelf: Shelf, config: Config, modelId: string | undefined): InstalledModel {
+  const models = shelf.list();
+  if (modelId !== undefined) {
+    const model = models.find(({ id }) => id === modelId);
+    if (!model)
+      throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
+    return model;
   }
+  const [first] = models;
+  if (!first || (config.models.default !== "" && first.id !== config.models.default)) {
+    throw new AppError("capacity_unavailable", {
+      message: `The default model ${config.models.default} is not installed.`,
+      retryAfterSeconds: 60,
+    });
+  }
+  return first;
+}
+
+async function addModel(
+  { checkModelFile, log }: ModelServiceDeps,
+  shelf: Shelf,
+  file: string,
+  options: AddModelOptions,
+): Promise<InstalledModel> {
+  const info = checked(() => checkModelFile(file));
+  const id = options.id ?? idFromFile(file);
+  if (!MODEL_ID_PATTERN.test(id)) {
+    throw invalid(
+      `${JSON.stringify(id)} cannot be a model's id: 1 to 64 of a to z, 0 to 9, dot, dash, underscore.`,
+    );
+  }
+  if (shelf.find(id)) throw new AppError("conflict", { message: `There is a model ${id} already.` });
+  const languages = (options.languages ?? defaultLanguages(info)).map(fillLanguage);
+  // Before gigabytes are copied: the hash is the only thing that is not known yet.
+  checkManifest(manifestOf(id, "0".repeat(64), languages, options));
+  const staged = await stageWeights(file, shelf.directory);
+  try {
+    if (options.sha256 !== undefined && options.sha256 !== staged.sha256) {
+      throw invalid(`The file's SHA-256 is ${staged.sha256}, not ${options.sha256}.`);
+    }
+    // The copy is what will be loaded, and the original may have changed meanwhile.
+    checked(() => checkModelFile(staged.path));
+    const isFirst = shelf.installed().length === 0;
+    await placeModel(shelf.directory, staged, manifestOf(id, staged.sha256, languages, options));
+    if (isFirst) shelf.choose(id);
+  } finally {
+    await discardStaged(staged);
+  }
+  log.info({ model: id }, "a model was added");
+  return shelf.requireInstalled(id);
+}
+
+async function verifyModel(
+  { checkModelFile }: ModelServiceDeps,
+  shelf: Shelf,
+  id: string,
+): Promise<ModelVerification> {
+  const model = shelf.find(id) ?? shelf.requireInstalled(id);
+  const problems: string[] = [];
+  const sha256 = await hashFile(model.weightsPath);
+  if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
+  try {
+    checkModelFile(model.weightsPath);
+  } catch (error) {
+    problems.push((error as Error).message);
+  }
+  return { id, sha256, problems };
+}
+
+async function removeModel({ database, log }: ModelServiceDeps, shelf: Shelf, id: string): Promise<void> {
+  shelf.requireInstalled(id);
+  const waiting = countUnfinished(database, id);
+  if (waiting > 0) {
+    throw new AppError("conflict", { message: `${waiting} unfinished transcriptions use the model ${id}.` });
+  }
+  await deleteModel(shelf.directory, id);
+  if (shelf.namedDefault() === id) shelf.choose(undefined);
+  log.info({ model: id }, "a model was removed");
 }
 
 function invalid(message: string): AppError {
@@ -270,9 +301,9 @@ function checked<T>(check: () => T): T {
 }
 
 /** A manifest that would be refused when it is read must not be written. */
-function checkedManifest(manifest: ModelManifest): ModelManifest {
+function checkManifest(manifest: ModelManifest): void {
   try {
-    return parseManifest(renderManifest(manifest), "manifest");
+    parseManifest(renderManifest(manifest), "manifest");
   } catch (error) {
     if (error instanceof ManifestError) throw invalid(error.message);
     throw error;
