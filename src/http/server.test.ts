@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type LogLevel, openLog } from "../lib/log.ts";
+import { apiClient, audioForm } from "../testing/api-client.ts";
+import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { expectRefusal } from "../testing/scenarios.ts";
+import { scriptedAudio } from "../testing/scripted-engine.ts";
+
+const ORIGIN = "https://app.example";
+const METRICS_TOKEN = "metrics-token";
+let testApp: TestApp;
+let lines: string[] = [];
+
+beforeAll(async () => {
+  const level: LogLevel = "info";
+  testApp = await openTestApp({
+    listens: true,
+    log: openLog(level, "json", (line) => void lines.push(line)),
+    config: { server: { cors_origins: [ORIGIN] }, metrics: { token: METRICS_TOKEN } },
+  });
+});
+afterAll(() => testApp.close());
+
+/** Sends bytes as they are, and returns what comes back until the connection closes or is quiet. */
+async function raw(text: string): Promise<{ head: string; body: string; isClosed: boolean }> {
+  const received: Uint8Array[] = [];
+  const closed = Promise.withResolvers<void>();
+  let isClosed = false;
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port: Number(new URL(testApp.baseUrl()).port),
+    socket: {
+      data: (_socket, data) => void received.push(Uint8Array.from(data)),
+      close: () => {
+        isClosed = true;
+        closed.resolve();
+      },
+    },
+  });
+  socket.write(text);
+  await Promise.race([closed.promise, Bun.sleep(250)]);
+  const answer = Buffer.concat(received).toString();
+  const result = {
+    head: answer.split("\r\n\r\n")[0] ?? "",
+    body: answer.split("\r\n\r\n")[1] ?? "",
+    isClosed,
+  };
+  socket.end();
+  return result;
+}
+
+const authorization = () => `Authorization: Bearer ${testApp.key}`;
+
+describe("over the wire", () => {
+  test.each(["x", "h", "evil.example", "a b/c?d=/v1/models"])("the host %s changes nothing", async (host) => {
+    const wrong = await raw(`GET /zzz/v1/models HTTP/1.1\r\nHost: ${host}\r\n${authorization()}\r\n\r\n`);
+    expect(wrong.head).toStartWith("HTTP/1.1 404");
+  });
+
+  test("HEAD answers as GET does, without a body", async () => {
+    const head = await raw(`HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n\r\n`);
+    expect(head.head).toStartWith("HTTP/1.1 200");
+    expect(head.head).toMatch(/content-length: [1-9]/i);
+    expect(head.body).toBe("");
+    const missing = await raw(`HEAD /v1/nothing HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n\r\n`);
+    expect(missing.head).toStartWith("HTTP/1.1 404");
+    expect(missing.body).toBe("");
+  });
+
+  test("a body that nobody will read closes the connection at once", async () => {
+    const request =
+      "POST /v1/transcriptions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n{";
+    const { head, body, isClosed } = await raw(request);
+    expect(head).toStartWith("HTTP/1.1 401");
+    expect(JSON.parse(body)).toHaveProperty("error.code", "unauthorized");
+    expect(isClosed).toBe(true);
+  });
+
+  test("a GET with a body is refused", async () => {
+    const { head } = await raw(
+      `GET /v1/models HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\nContent-Length: 7\r\n\r\n{"a":1}`,
+    );
+    expect(head).toStartWith("HTTP/1.1 422");
+  });
+
+  test("two keys are none", async () => {
+    const { head } = await raw(
+      `GET /v1/models HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n${authorization()}\r\n\r\n`,
+    );
+    expect(head).toStartWith("HTTP/1.1 401");
+  });
+
+  test("a chunked form without a length is read", async () => {
+    const form = new Response(audioForm(scriptedAudio({ seconds: 1, text: "नमस्ते" }), { language: "hi" }));
+    const type = form.headers.get("content-type") ?? "";
+    const bytes = await form.bytes();
+    let at = 0;
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        controller.enqueue(bytes.subarray(at, at + 7));
+        at += 7;
+        if (at >= bytes.byteLength) controller.close();
+      },
+    });
+    const response = await testApp.as(testApp.key)("/v1/audio/transcriptions", {
+      method: "POST",
+      headers: { "content-type": type },
+      body,
+    });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toHaveProperty("text", "नमस्ते");
+  });
+
+  test("a sender that stops half way leaves nothing behind", async () => {
+    const before = await apiClient(testApp.as(testApp.key)).list();
+    await raw(
+      `POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n` +
+        "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 5000\r\n\r\n" +
+        '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf',
+    );
+    const incoming = `${testApp.directory}/incoming`;
+    const files = () => [...new Bun.Glob("*").scanSync(incoming)];
+    for (let n = 0; n < 100 && files().length > 0; n++) await Bun.sleep(10);
+    expect(files()).toEqual([]);
+    expect(await apiClient(testApp.as(testApp.key)).list()).toEqual(before);
+  });
+});
+
+describe("every response", () => {
+  test("has its own request id, and so has its log line", async () => {
+    lines = [];
+    const ids = new Set<string | null>();
+    for (const path of [
+      "/v1/models",
+      "/v1/nothing",
+      "/healthz",
+      "/docs",
+      "/storage/nothing",
+      "/openapi.json",
+    ]) {
+      ids.add((await testApp.as(testApp.key)(path)).headers.get("x-request-id"));
+    }
+    expect(ids.size).toBe(6);
+    const logged = lines.map((line) => (JSON.parse(line) as { request_id: string }).request_id);
+    expect(new Set(logged)).toEqual(ids as Set<string>);
+  });
+
+  test("leaves a line without key, query, body or token", async () => {
+    lines = [];
+    const client = apiClient(testApp.as(testApp.key));
+    const created = await client.createUpload(4);
+    const token = created.upload.headers.authorization?.slice("Bearer ".length) ?? "none";
+    await testApp.fetch(new URL(created.upload.url).pathname, {
+      method: "PUT",
+      headers: created.upload.headers,
+      body: "abcd",
+    });
+    await testApp.as(testApp.key)("/v1/transcriptions?after=secret-query");
+    await client.transcribe(scriptedAudio({ seconds: 1, text: "गुप्त शब्द" }), { language: "hi" });
+    const text = lines.join("");
+    expect(lines.length).toBeGreaterThanOrEqual(4);
+    for (const secret of [testApp.key, token, "secret-query", "गुप्त", 'abcd"'])
+      expect(text).not.toContain(secret);
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+      level: "info",
+      method: "POST",
+      path: "/v1/uploads",
+      status: 201,
+      project_id: testApp.project.id,
+      duration_ms: expect.any(Number),
+    });
+  });
+
+  test("may be read by pages of the configured origins only", async () => {
+    const ask = (origin: string, init: RequestInit = {}) =>
+      testApp.as(testApp.key)("/v1/models", { ...init, headers: { ...(init.headers as object), origin } });
+    const allowed = await ask(ORIGIN);
+    expect(allowed.headers.get("access-control-allow-origin")).toBe(ORIGIN);
+    expect(allowed.headers.get("access-control-expose-headers")).toContain("x-request-id");
+    const refused = await ask("https://evil.example");
+    expect(refused.headers.get("access-control-allow-origin")).toBeNull();
+    const question = { method: "OPTIONS", headers: { "access-control-request-method": "GET" } };
+    const preflight = await testApp.fetch("/v1/models", {
+      ...question,
+      headers: { ...question.headers, origin: ORIGIN },
+    });
+    expect([preflight.status, preflight.headers.get("access-control-allow-methods")]).toEqual([
+      204,
+      "GET, HEAD",
+    ]);
+    await expectRefusal(await ask("https://evil.example", question), { code: "method_not_allowed" });
+  });
+});
+
+describe("operations", () => {
+  test("/healthz and /readyz need no key, and /readyz says why not", async () => {
+    expect((await testApp.fetch("/healthz")).status).toBe(200);
+    expect((await testApp.fetch("/readyz")).status).toBe(200);
+    await expectRefusal(await testApp.fetch("/healthz", { method: "POST" }), { code: "method_not_allowed" });
+    const draining = await openTestApp();
+    draining.app.startDraining();
+    const response = await draining.fetch("/readyz");
+    expect(response.status).toBe(503);
+    expect(await response.json()).toEqual({ status: "not_ready", reasons: ["the server is stopping"] });
+    await draining.close();
+  });
+
+  test("/metrics counts requests by route, for those who have its token", async () => {
+    await expectRefusal(await testApp.fetch("/metrics"), { code: "unauthorized" });
+    await expectRefusal(await testApp.as(testApp.key)("/metrics"), { code: "unauthorized" });
+    await testApp.as(testApp.key)("/v1/transcriptions/tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C");
+    const response = await testApp.as(METRICS_TOKEN)("/metrics");
+    expect(response.status).toBe(200);
+    const text = await response.text();
+    expect(text).toMatch(
+      /shruti_http_requests_total\{method="GET",route="\/v1\/transcriptions\/:transcription_id",status="404"\} \d/,
+    );
+    expect(text).toContain("shruti_http_request_duration_seconds_bucket");
+    expect(text).not.toContain("tr_01KAJ5");
+  });
+
+  test("a stop answers who waits for a synchronous result, and cancels its work", async () => {
+    const stopping = await openTestApp({ config: { server: { drain_seconds: 0 } } });
+    stopping.engine.hold();
+    const ended: string[] = [];
+    stopping.app.services.transcriptions.listen({ finished: ({ state }) => void ended.push(state) });
+    const asked = stopping.as(stopping.key)("/v1/audio/transcriptions", {
+      method: "POST",
+      body: audioForm(scriptedAudio({ seconds: 1, text: "नमस्ते" }), { language: "hi" }),
+    });
+    while (stopping.engine.chunks() === 0) await Bun.sleep(1);
+    const closed = stopping.close();
+    await expectRefusal(await asked, { code: "capacity_unavailable" });
+    await closed;
+    expect(ended).toEqual(["cancelled"]);
+  });
+});
