@@ -16,7 +16,7 @@ import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";
 import { audioWarnings } from "./pipeline/audio-facts.ts";
 import { layoutChunk } from "./pipeline/chunk-audio.ts";
-import { packChunks } from "./pipeline/chunks.ts";
+import { chunkOptions, packChunks } from "./pipeline/chunks.ts";
 import { type ChunkText, decodeGuarded } from "./pipeline/guarded-decode.ts";
 import { type Format, renderResult } from "./pipeline/render.ts";
 import { assembleResult } from "./pipeline/stitch.ts";
@@ -120,7 +120,10 @@ async function run({ config, engine, plan, file, directory, onProgress }: Run) {
   );
   const chunks = [];
   for (const [channel, pcmPath] of decoded.files.entries()) {
-    for (const chunk of packChunks(await engine.detectSpeech({ pcmPath }, signal)))
+    for (const chunk of packChunks(
+      await engine.detectSpeech({ pcmPath }, signal),
+      chunkOptions(model.decoding),
+    ))
       chunks.push({ ...chunk, channel, pcmPath });
   }
   const sizing = chooseSizing(

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { type ProcessLock, takeProcessLock } from "../../src/store/process-lock.ts";
 
 /** Where native builds are kept between clones: `$XDG_CACHE_HOME/shruti`, else `~/.cache/shruti`. */
 export function cacheRoot(): string {
@@ -26,6 +27,31 @@ export async function cachedBuild(
   const key = `${name}-${hashInputs(inputs)}`;
   const finished = join(cacheRoot(), "native", key);
   if (existsSync(finished)) return finished;
+  mkdirSync(join(cacheRoot(), "native"), { recursive: true });
+  const lock = await waitForLock(join(cacheRoot(), "native", `.${name}.lock`));
+  try {
+    // Whoever held the lock before may have built the same.
+    if (!existsSync(finished)) await buildInto(key, finished, build);
+  } finally {
+    lock.release();
+  }
+  return finished;
+}
+
+/** Two builds of one thing on one machine would take more than twice as long; the second waits for the first. */
+async function waitForLock(path: string): Promise<ProcessLock> {
+  while (true) {
+    const lock = takeProcessLock(path);
+    if (lock) return lock;
+    await Bun.sleep(500);
+  }
+}
+
+async function buildInto(
+  key: string,
+  finished: string,
+  build: (outDir: string) => Promise<void>,
+): Promise<void> {
   const unfinished = join(cacheRoot(), "native", `.${key}.${process.pid}`);
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
@@ -35,7 +61,6 @@ export async function cachedBuild(
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
-  return finished;
 }
 
 /** Two builds may finish at once; whichever came first stays. */

@@ -24,6 +24,8 @@ export type ModelDecoding = {
   entropyThreshold?: number;
   /** False: an initial prompt makes this model worse, so modes do without. */
   acceptsPrompt?: boolean;
+  /** Longest audio this model is given at once; left out: all that Whisper's window of 30 s holds. */
+  maxChunkMs?: number;
   /** A text that stands for speech the model does not know; removed from segments. */
   unknownToken?: string;
 };

@@ -1,4 +1,5 @@
 import { type Chunk, type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { ModelDecoding } from "../domain/model.ts";
 import { CHUNK_GAP_SAMPLES } from "./chunk-audio.ts";
 
 /** Loudness over the whole recording, for cutting long speech at its quietest point. */
@@ -16,6 +17,11 @@ export type PackOptions = {
   gapSamples?: number;
   levels?: LevelEnvelope;
 };
+
+/** How a model's recordings are packed. */
+export function chunkOptions(decoding: Pick<ModelDecoding, "maxChunkMs">): PackOptions {
+  return decoding.maxChunkMs === undefined ? {} : { maxChunkMs: decoding.maxChunkMs };
+}
 
 /** Half a second below Whisper's window, so that rounding of times never opens a second window. */
 const DEFAULT_MAX_CHUNK_MS = 29_500;

@@ -1,8 +1,9 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { InstalledModel, ModelDecoding } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
 import { audioWarnings } from "../pipeline/audio-facts.ts";
-import { packChunks } from "../pipeline/chunks.ts";
+import { chunkOptions, packChunks } from "../pipeline/chunks.ts";
 import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { moveTranscription, type TranscriptionRow } from "../store/transcriptions.ts";
@@ -20,6 +21,7 @@ export type Prepared = { pcmPaths: string[]; chunks: ChunkRow[]; warnings: Warni
 export async function prepareRecording(
   context: RunContext,
   row: TranscriptionRow,
+  model: Pick<InstalledModel, "decoding">,
   signal: AbortSignal,
 ): Promise<Prepared | undefined> {
   const directory = context.workingDir(row.id);
@@ -29,7 +31,7 @@ export async function prepareRecording(
     warnings = await decodeInto(context, row, directory, signal);
   }
   const pcmPaths = pcmPathsIn(directory, row);
-  const found = isCheckpointed ? undefined : await findChunks(context, pcmPaths, signal);
+  const found = isCheckpointed ? undefined : await findChunks(context, pcmPaths, model.decoding, signal);
   const moved = transaction(context.database.store, (tx) => {
     if (found) insertChunks(tx, row.id, found);
     return moveTranscription(tx, row.id, "prepared", { audioWarnings: warnings });
@@ -73,13 +75,14 @@ function pcmPathsIn(directory: string, row: Pick<TranscriptionRow, "channelMode"
 async function findChunks(
   context: RunContext,
   pcmPaths: readonly string[],
+  decoding: ModelDecoding,
   signal: AbortSignal,
 ): Promise<NewChunk[]> {
   const perChannel = await Promise.all(
     pcmPaths.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
       const regions = await context.engine.detectSpeech({ pcmPath }, signal);
-      return packChunks(regions).map((chunk) => ({ ...chunk, channel }));
+      return packChunks(regions, chunkOptions(decoding)).map((chunk) => ({ ...chunk, channel }));
     }),
   );
   return perChannel.flat().sort((a, b) => a.startMs - b.startMs || a.channel - b.channel);

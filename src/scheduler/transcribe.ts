@@ -37,7 +37,7 @@ async function transcribe(
   if (!model) {
     return { kind: "failed", code: "capacity_unavailable", message: "The model has been removed." };
   }
-  const prepared = await prepareRecording(context, row, signal);
+  const prepared = await prepareRecording(context, row, model, signal);
   if (!prepared) return undefined;
   await transcribeChunks(context, row, model, prepared, signal);
   if (!context.transcriptions.move(row.id, "transcribed")) return undefined;

@@ -58,6 +58,7 @@ const DECODING_KEYS: Record<string, Check> = {
   entropy_threshold: within(0, 100, false),
   accepts_prompt: (value) => (typeof value === "boolean" ? undefined : "must be true or false"),
   unknown_token: text,
+  max_chunk_seconds: within(1, 29.5, false),
 };
 const OPTIONAL = new Set(["notice"]);
 
@@ -148,6 +149,10 @@ function toLanguage(
   };
 }
 
+function milliseconds(seconds: unknown): number | undefined {
+  return seconds === undefined ? undefined : Math.round(Number(seconds) * 1000);
+}
+
 function toDecoding(table: Record<string, unknown>): ModelDecoding {
   const number = (key: string) => (table[key] === undefined ? undefined : Number(table[key]));
   const decoding: { [Key in keyof ModelDecoding]: ModelDecoding[Key] | undefined } = {
@@ -155,6 +160,7 @@ function toDecoding(table: Record<string, unknown>): ModelDecoding {
     temperatureIncrement: number("temperature_increment"),
     entropyThreshold: number("entropy_threshold"),
     acceptsPrompt: table.accepts_prompt as boolean | undefined,
+    maxChunkMs: milliseconds(table.max_chunk_seconds),
     unknownToken: table.unknown_token as string | undefined,
   };
   const given = Object.entries(decoding).filter(([, value]) => value !== undefined);
@@ -220,6 +226,7 @@ export function renderManifest(manifest: ModelManifest): string {
   add("temperature_increment", decoding.temperatureIncrement);
   add("entropy_threshold", decoding.entropyThreshold);
   add("accepts_prompt", decoding.acceptsPrompt);
+  add("max_chunk_seconds", decoding.maxChunkMs === undefined ? undefined : decoding.maxChunkMs / 1000);
   add("unknown_token", decoding.unknownToken);
   return `${lines.join("\n")}\n`;
 }
