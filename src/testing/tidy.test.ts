@@ -1,0 +1,163 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+/** What a program can check about style is a test: who imports whom, dead files, forgotten markers, long functions. */
+
+const ROOT = resolve(import.meta.dir, "../..");
+const SRC = join(ROOT, "src");
+
+/** Folder → what it may import; `folder/file` allows single files. The table of src/README.md. */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  lib: [],
+  domain: ["lib"],
+  config: ["domain", "lib"],
+  store: ["domain", "lib"],
+  pipeline: ["domain", "lib"],
+  engine: ["domain", "lib"],
+  services: ["store", "config", "domain", "lib"],
+  scheduler: [
+    "services",
+    "store",
+    "pipeline",
+    "config",
+    "domain",
+    "lib",
+    "engine/engine.ts",
+    "engine/pool.ts",
+    "engine/protocol.ts",
+  ],
+  http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
+  cli: [
+    "app.ts",
+    "local.ts",
+    "doctor.ts",
+    "config",
+    "services",
+    "store",
+    "pipeline",
+    "engine",
+    "domain",
+    "lib",
+  ],
+};
+
+/** Started by path as programs of their own, or by their tests. */
+const ENTRIES = ["main.ts"];
+
+function sourceFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => join(folder, name));
+}
+
+const isTest = (path: string) => path.endsWith(".test.ts");
+const inTesting = (path: string) =>
+  relative(SRC, path).startsWith("testing/") || relative(SRC, path).startsWith("e2e/");
+
+type Import = { from: string; to: string };
+
+/** Relative imports, `import type` and dynamic ones included. */
+function importsOf(path: string): Import[] {
+  const source = readFileSync(path, "utf8");
+  const found = source.matchAll(/(?:from\s+|import\s*\(\s*|import\s+)"(\.{1,2}\/[^"]+)"/g);
+  return [...found].map(([, target]) => ({ from: path, to: resolve(dirname(path), target ?? "") }));
+}
+
+const files = sourceFiles(SRC);
+const imports = files.flatMap(importsOf);
+
+function isAllowed({ from, to }: Import): boolean {
+  const [folder = "", file] = relative(SRC, from).split("/");
+  if (file === undefined) return folder !== "app.ts" || !relative(SRC, to).startsWith("cli/");
+  const target = relative(SRC, to);
+  const [targetFolder = ""] = target.split("/");
+  if (targetFolder === folder || target.startsWith("..")) return true;
+  return (MAY_IMPORT[folder] ?? []).some((allowed) => allowed === targetFolder || allowed === target);
+}
+
+describe("tidy", () => {
+  test("every import stands in the import table", () => {
+    const refused = imports
+      .filter(({ from }) => !isTest(from) && !inTesting(from))
+      .filter((edge) => !isAllowed(edge))
+      .map(({ from, to }) => `${relative(SRC, from)} → ${relative(SRC, to)}`);
+    expect(refused).toEqual([]);
+  });
+
+  test("no product file imports tests or their tools", () => {
+    const refused = imports
+      .filter(({ from }) => !isTest(from) && !inTesting(from))
+      .filter(({ to }) => isTest(to) || inTesting(to))
+      .map(({ from, to }) => `${relative(SRC, from)} → ${relative(SRC, to)}`);
+    expect(refused).toEqual([]);
+  });
+
+  test("every import names a file that exists, and only whisper.ts and sherpa.ts load native code", () => {
+    expect(imports.filter(({ to }) => !existsSync(to)).map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
+    const loaders = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .filter((path) => readFileSync(path, "utf8").includes("process.dlopen("))
+      .map((path) => relative(SRC, path));
+    expect(loaders.sort()).toEqual(["engine/sherpa.ts", "engine/whisper.ts"]);
+  });
+
+  test("no file is dead", () => {
+    const used = new Set(imports.map(({ to }) => to));
+    for (const script of sourceFiles(join(ROOT, "scripts")))
+      for (const { to } of importsOf(script)) used.add(to);
+    const everything = files.map((path) => readFileSync(path, "utf8")).join("\n");
+    const dead = files
+      .filter((path) => !isTest(path) && !path.endsWith(".d.ts") && !used.has(path))
+      .map((path) => relative(SRC, path))
+      .filter((path) => !ENTRIES.includes(path))
+      // A program that tests start is named by them.
+      .filter((path) => !everything.includes(`/${path.split("/").at(-1)}`));
+    expect(dead).toEqual([]);
+  });
+
+  test("no forgotten marker, no machine's path, no skipped or lonely test", () => {
+    const marker = new RegExp(
+      ["TO" + "DO", "FIX" + "ME", "XX" + "X", "\\btest\\.only\\b", "\\bdescribe\\.only\\b"].join("|"),
+    );
+    const place = new RegExp(["/wo" + "rk/", "/ro" + "ot/"].join("|"));
+    const found = [...files, ...sourceFiles(join(ROOT, "scripts"))].flatMap((path) =>
+      readFileSync(path, "utf8")
+        .split("\n")
+        .map((line, index) => ({ line, at: `${relative(ROOT, path)}:${index + 1}` }))
+        .filter(({ line }) => marker.test(line) || place.test(line))
+        .map(({ at, line }) => `${at} ${line.trim()}`),
+    );
+    expect(found).toEqual([]);
+  });
+
+  test("transactions are synchronous functions", () => {
+    const found = files.filter(
+      (path) => !isTest(path) && /transaction\([^)]*async/.test(readFileSync(path, "utf8")),
+    );
+    expect(found.map((path) => relative(SRC, path))).toEqual([]);
+  });
+
+  test("no function of the product is longer than 70 lines, service factories apart", () => {
+    const long = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .flatMap((path) => longFunctions(path))
+      .filter((name) => !/ (create|open|define|start)[A-Z]\w*: /.test(name));
+    expect(long).toEqual([]);
+  });
+});
+
+const MAX_LINES = 70;
+
+/** Top-level functions by their first and last line; the formatter puts both at the margin. */
+function longFunctions(path: string): string[] {
+  const lines = readFileSync(path, "utf8").split("\n");
+  const found: string[] = [];
+  for (const [index, line] of lines.entries()) {
+    const name = /^(?:export )?(?:async )?function\*? (\w+)/.exec(line)?.[1];
+    if (name === undefined) continue;
+    const length = lines.slice(index).indexOf("}") + 1;
+    if (length > MAX_LINES) found.push(`${relative(SRC, path)} ${name}: ${length} lines`);
+  }
+  return found;
+}
