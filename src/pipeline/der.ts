@@ -1,0 +1,247 @@
+/** A stretch in which one speaker talks, as a person or a program labelled it; `startMs < endMs`. */
+export type LabelledSpan = { startMs: number; endMs: number; speaker: string };
+
+export type DerOptions = {
+  /** Time on both sides of each boundary of the reference that is not scored; NIST's is 250, the default 0. */
+  collarMs?: number;
+  /** The part of the recording that is labelled; the default is all of it. */
+  evaluatedMs?: { startMs: number; endMs: number };
+};
+
+/** Speaker time in milliseconds; a moment in which two speak counts twice. */
+export type DerScore = {
+  /** Speaker time of the reference, after collars. */
+  totalMs: number;
+  missedMs: number;
+  falseAlarmMs: number;
+  /** Given to the wrong speaker. */
+  confusedMs: number;
+  /** (missed + false alarm + confused) / total; 0 when there is nothing to score and nothing was said. */
+  errorRate: number;
+};
+
+type Slice = { durationMs: number; reference: readonly string[]; hypothesis: readonly string[] };
+
+/**
+ * Diarization error rate as NIST defines it ("The 2009 (RT-09) Rich Transcription Meeting Recognition Evaluation
+ * Plan", section 5.1.2): over all stretches without a boundary inside, Σ duration × (max(reference speakers,
+ * hypothesised speakers) − correct speakers) / Σ duration × reference speakers, under the one-to-one mapping of
+ * speakers that gives the most common time. Overlapped speech is scored. Spans of one speaker that overlap or touch
+ * count as one.
+ */
+export function scoreDiarization(
+  reference: readonly LabelledSpan[],
+  hypothesis: readonly LabelledSpan[],
+  options: DerOptions = {},
+): DerScore {
+  const slices = sliceUp(joinSpans(reference), joinSpans(hypothesis), options);
+  const mapping = mapSpeakers(slices);
+  const score = { totalMs: 0, missedMs: 0, falseAlarmMs: 0, confusedMs: 0 };
+  for (const slice of slices) {
+    const said = slice.reference.length;
+    const heard = slice.hypothesis.length;
+    const correct = slice.hypothesis.filter((speaker) => {
+      const mapped = mapping.get(speaker);
+      return mapped !== undefined && slice.reference.includes(mapped);
+    }).length;
+    score.totalMs += slice.durationMs * said;
+    score.missedMs += slice.durationMs * Math.max(0, said - heard);
+    score.falseAlarmMs += slice.durationMs * Math.max(0, heard - said);
+    score.confusedMs += slice.durationMs * (Math.min(said, heard) - correct);
+  }
+  return { ...score, errorRate: rateOf(score) };
+}
+
+/** One score over several recordings: the times add up, the speakers of each were mapped on their own. */
+export function sumScores(scores: readonly DerScore[]): DerScore {
+  const sum = { totalMs: 0, missedMs: 0, falseAlarmMs: 0, confusedMs: 0 };
+  for (const score of scores) {
+    sum.totalMs += score.totalMs;
+    sum.missedMs += score.missedMs;
+    sum.falseAlarmMs += score.falseAlarmMs;
+    sum.confusedMs += score.confusedMs;
+  }
+  return { ...sum, errorRate: rateOf(sum) };
+}
+
+function rateOf(times: Omit<DerScore, "errorRate">): number {
+  const errorMs = times.missedMs + times.falseAlarmMs + times.confusedMs;
+  if (errorMs === 0) return 0;
+  return times.totalMs === 0 ? Number.POSITIVE_INFINITY : errorMs / times.totalMs;
+}
+
+/** Spans of one speaker that overlap or touch, joined. */
+function joinSpans(spans: readonly LabelledSpan[]): LabelledSpan[] {
+  const joined: LabelledSpan[] = [];
+  const lastOf = new Map<string, LabelledSpan>();
+  for (const span of spans.toSorted((a, b) => a.startMs - b.startMs)) {
+    if (span.endMs <= span.startMs) continue;
+    const last = lastOf.get(span.speaker);
+    if (last && span.startMs <= last.endMs) {
+      last.endMs = Math.max(last.endMs, span.endMs);
+      continue;
+    }
+    const own = { ...span };
+    lastOf.set(span.speaker, own);
+    joined.push(own);
+  }
+  return joined;
+}
+
+/** The scored time, cut wherever anything begins or ends. */
+function sliceUp(
+  reference: readonly LabelledSpan[],
+  hypothesis: readonly LabelledSpan[],
+  { collarMs = 0, evaluatedMs }: DerOptions,
+): Slice[] {
+  const excluded =
+    collarMs === 0
+      ? []
+      : reference
+          .flatMap(({ startMs, endMs }) => [startMs, endMs])
+          .map((atMs) => ({ startMs: atMs - collarMs, endMs: atMs + collarMs }));
+  const whole = evaluatedMs ?? { startMs: Number.NEGATIVE_INFINITY, endMs: Number.POSITIVE_INFINITY };
+  const cuts = new Set<number>();
+  for (const { startMs, endMs } of [
+    ...reference,
+    ...hypothesis,
+    ...excluded,
+    ...(evaluatedMs ? [whole] : []),
+  ]) {
+    cuts.add(startMs);
+    cuts.add(endMs);
+  }
+  const times = [...cuts].sort((a, b) => a - b);
+  const slices: Slice[] = [];
+  for (const [index, startMs] of times.entries()) {
+    const endMs = times[index + 1];
+    if (endMs === undefined || startMs < whole.startMs || endMs > whole.endMs) continue;
+    const covers = (span: { startMs: number; endMs: number }) =>
+      span.startMs <= startMs && span.endMs >= endMs;
+    if (excluded.some(covers)) continue;
+    slices.push({
+      durationMs: endMs - startMs,
+      reference: reference.filter(covers).map(({ speaker }) => speaker),
+      hypothesis: hypothesis.filter(covers).map(({ speaker }) => speaker),
+    });
+  }
+  return slices;
+}
+
+/** Hypothesised speaker → speaker of the reference, so that their common time is as long as it can be. */
+function mapSpeakers(slices: readonly Slice[]): Map<string, string> {
+  const references = [...new Set(slices.flatMap((slice) => slice.reference))];
+  const hypotheses = [...new Set(slices.flatMap((slice) => slice.hypothesis))];
+  const commonMs = hypotheses.map((heard) =>
+    references.map((said) =>
+      slices
+        .filter((slice) => slice.hypothesis.includes(heard) && slice.reference.includes(said))
+        .reduce((sum, { durationMs }) => sum + durationMs, 0),
+    ),
+  );
+  const mapping = new Map<string, string>();
+  for (const [row, column] of assign(commonMs).entries()) {
+    const [heard, said] = [hypotheses[row], references[column]];
+    if (heard !== undefined && said !== undefined && (commonMs[row]?.[column] ?? 0) > 0)
+      mapping.set(heard, said);
+  }
+  return mapping;
+}
+
+/**
+ * The Hungarian algorithm in O(n³), with shortest augmenting paths (Jonker and Volgenant 1987).
+ *
+ * @param gains gain of giving column c to row r; rows of equal length
+ * @returns for each row its column, −1 where there are fewer columns than rows; the sum of gains is the largest possible
+ */
+export function assign(gains: readonly (readonly number[])[]): number[] {
+  const size = Math.max(gains.length, gains[0]?.length ?? 0);
+  const cost = (row: number, column: number) => -(gains[row - 1]?.[column - 1] ?? 0);
+  const rowPotential = new Float64Array(size + 1);
+  const columnPotential = new Float64Array(size + 1);
+  const rowOf = new Int32Array(size + 1);
+  for (let row = 1; row <= size; row++) {
+    const path = shortestPath(row, size, cost, { rowPotential, columnPotential, rowOf });
+    for (let column = path.end; column !== 0; ) {
+      const before = path.previous[column] ?? 0;
+      rowOf[column] = before === 0 ? row : (rowOf[before] ?? 0);
+      column = before;
+    }
+  }
+  const columns = new Array<number>(gains.length).fill(-1);
+  for (let column = 1; column <= (gains[0]?.length ?? 0); column++) {
+    const row = rowOf[column] ?? 0;
+    if (row >= 1 && row <= gains.length) columns[row - 1] = column - 1;
+  }
+  return columns;
+}
+
+type Duals = { rowPotential: Float64Array; columnPotential: Float64Array; rowOf: Int32Array };
+
+/** From a free row to the nearest free column along reduced costs; updates the potentials. Column 0 stands for the row. */
+function shortestPath(
+  startRow: number,
+  size: number,
+  cost: (row: number, column: number) => number,
+  { rowPotential, columnPotential, rowOf }: Duals,
+): { end: number; previous: Int32Array } {
+  const distance = new Float64Array(size + 1).fill(Number.POSITIVE_INFINITY);
+  const previous = new Int32Array(size + 1);
+  const isDone = new Uint8Array(size + 1);
+  let column = 0;
+  let row = startRow;
+  do {
+    isDone[column] = 1;
+    let step = Number.POSITIVE_INFINITY;
+    let next = 0;
+    for (let c = 1; c <= size; c++) {
+      if (isDone[c]) continue;
+      const reduced = cost(row, c) - (rowPotential[row] ?? 0) - (columnPotential[c] ?? 0);
+      if (reduced < (distance[c] ?? 0)) {
+        distance[c] = reduced;
+        previous[c] = column;
+      }
+      if ((distance[c] ?? 0) < step) {
+        step = distance[c] ?? 0;
+        next = c;
+      }
+    }
+    for (let c = 0; c <= size; c++) {
+      const owner = c === 0 ? startRow : (rowOf[c] ?? 0);
+      if (isDone[c]) {
+        rowPotential[owner] = (rowPotential[owner] ?? 0) + step;
+        columnPotential[c] = (columnPotential[c] ?? 0) - step;
+      } else {
+        distance[c] = (distance[c] ?? 0) - step;
+      }
+    }
+    column = next;
+    row = rowOf[column] ?? 0;
+  } while (row !== 0);
+  return { end: column, previous };
+}
+
+/**
+ * Reads RTTM ("The 2009 (RT-09) … Evaluation Plan", appendix A): lines `SPEAKER file channel start duration <NA> <NA>
+ * name …`, times in seconds. Other types of lines are left out.
+ *
+ * @returns spans by file, in the order of the lines
+ * @throws Error naming the line that cannot be read
+ */
+export function parseRttm(text: string): Map<string, LabelledSpan[]> {
+  const files = new Map<string, LabelledSpan[]>();
+  for (const [index, line] of text.split("\n").entries()) {
+    const fields = line.trim().split(/\s+/);
+    if (fields[0] !== "SPEAKER") continue;
+    const [, file, , start, duration, , , speaker] = fields;
+    const startMs = Math.round(Number(start) * 1000);
+    const endMs = Math.round((Number(start) + Number(duration)) * 1000);
+    if (file === undefined || speaker === undefined || !Number.isFinite(startMs) || !(endMs > startMs)) {
+      throw new Error(`line ${index + 1} of the RTTM cannot be read: ${line}`);
+    }
+    const spans = files.get(file) ?? [];
+    spans.push({ startMs, endMs, speaker });
+    files.set(file, spans);
+  }
+  return files;
+}
