@@ -50,8 +50,10 @@ test("the sender is held back while a lot waits for the disk, and let go again",
   expect(writer.write(new Uint8Array(WRITE_AHEAD_BYTES / 2))).toBeUndefined();
   const held = writer.write(new Uint8Array(WRITE_AHEAD_BYTES / 2));
   expect(held).toBeInstanceOf(Promise);
+  expect(await Promise.race([held?.then(() => "let go"), Bun.sleep(20).then(() => "held")])).toBe("held");
   gate.resolve();
   await held;
+  await writer.flush();
   expect(writer.written()).toBe(WRITE_AHEAD_BYTES);
 });
 

@@ -1,7 +1,10 @@
 import type { FileHandle } from "node:fs/promises";
 
 /** Bytes that may wait in memory for the disk, for one upload. */
-export const WRITE_AHEAD_BYTES = 1024 * 1024;
+export const WRITE_AHEAD_BYTES = 2 * 1024 * 1024;
+/** A write is started for so many bytes, or for fewer once they have waited for so long. */
+const GATHER_BYTES = 512 * 1024;
+const GATHER_MS = 5;
 /** Buffers in one gathered write; the kernel takes 1024 at most (POSIX `IOV_MAX`). */
 const MAX_GATHERED = 256;
 
@@ -18,15 +21,17 @@ export type AudioWriter = {
 };
 
 /**
- * Writes a stream of chunks into a file from a position on, in order. What comes while one write is under
- * way is gathered into the next: a fast sender gets large writes, and a slow one has each chunk in the file
- * at once. The event loop never waits for the disk.
+ * Writes a stream of chunks into a file from a position on, in order. Chunks are gathered into large writes while
+ * they come fast, and each is in the file within milliseconds while they come slowly. Receiving and writing go
+ * on side by side, and the event loop never waits for the disk.
  */
 export function openAudioWriter(file: FileHandle, position: number): AudioWriter {
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
   let writtenBytes = 0;
   let running: Promise<void> | undefined;
+  let lateStart: ReturnType<typeof setTimeout> | undefined;
+  let room: PromiseWithResolvers<void> | undefined;
   let failure: { error: unknown } | undefined;
 
   async function drain(): Promise<void> {
@@ -38,18 +43,26 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
         for (const chunk of batch) release(chunk);
         writtenBytes += bytes;
         waitingBytes -= bytes;
+        if (waitingBytes < WRITE_AHEAD_BYTES) makeRoom();
       }
     } catch (error) {
       failure = { error };
       waiting = [];
     } finally {
       running = undefined;
+      makeRoom();
     }
   }
 
-  async function flush(): Promise<void> {
-    await running;
-    if (failure) throw failure.error;
+  function start(): void {
+    clearTimeout(lateStart);
+    lateStart = undefined;
+    if (waiting.length > 0) running ??= drain();
+  }
+
+  function makeRoom(): void {
+    room?.resolve();
+    room = undefined;
   }
 
   return {
@@ -58,10 +71,17 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
       if (chunk.length === 0) return undefined;
       waiting.push(chunk);
       waitingBytes += chunk.length;
-      running ??= drain();
-      return waitingBytes >= WRITE_AHEAD_BYTES ? flush() : undefined;
+      if (waitingBytes >= GATHER_BYTES) start();
+      else lateStart ??= setTimeout(start, GATHER_MS);
+      if (waitingBytes < WRITE_AHEAD_BYTES) return undefined;
+      room ??= Promise.withResolvers();
+      return room.promise;
     },
-    flush,
+    async flush() {
+      start();
+      await running;
+      if (failure) throw failure.error;
+    },
     written: () => writtenBytes,
   };
 }

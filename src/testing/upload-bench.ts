@@ -89,25 +89,49 @@ export type UploadServer = { url: string; stop(): Promise<void> };
 
 /**
  * A server with the storage addresses and, in place of the authenticated routes, `POST /create` (the body is
- * the request of interface.md 4.8), `POST /complete/{id}`, `GET /upload/{id}` and `GET /alive`.
+ * the request of interface.md 4.8), `POST /complete/{id}`, `GET /upload/{id}`, `GET /alive` and `GET /held`
+ * (longest time the event loop was held since the start, milliseconds).
  */
 export function serveUploads(
   bench: UploadBench,
   options: { idleTimeoutSeconds?: number } = {},
 ): UploadServer {
   const storage = createStorageHandler({ ...bench, baseUrl: () => baseUrl() });
+  const loop = watchEventLoop();
   const server: Bun.Server<unknown> = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     idleTimeout: options.idleTimeoutSeconds ?? 10,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     fetch: (request, own) =>
-      respond(bench, baseUrl(), request, storage, own).catch((error: unknown) =>
-        errorResponse(toAppError(error)),
-      ),
+      new URL(request.url).pathname === "/held"
+        ? Response.json(loop.heldMs())
+        : respond(bench, baseUrl(), request, storage, own).catch((error: unknown) =>
+            errorResponse(toAppError(error)),
+          ),
   });
   const baseUrl = (): string => `http://127.0.0.1:${server.port}`;
-  return { url: baseUrl(), stop: () => server.stop(true) };
+  return {
+    url: baseUrl(),
+    stop() {
+      loop.stop();
+      return server.stop(true);
+    },
+  };
+}
+
+const TICK_MS = 5;
+
+/** How late a short timer came at the worst: for so long nothing else could run. */
+function watchEventLoop(): { heldMs(): number; stop(): void } {
+  let longestMs = 0;
+  let lastMs = performance.now();
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    longestMs = Math.max(longestMs, nowMs - lastMs - TICK_MS);
+    lastMs = nowMs;
+  }, TICK_MS);
+  return { heldMs: () => longestMs, stop: () => clearInterval(timer) };
 }
 
 async function respond(
