@@ -1,22 +1,37 @@
 /** How a chunk is decoded: Whisper's parameters, without what belongs to the machine. */
 export type DecodeSettings = {
-  /** Whisper's code. */
+  /** A language code of whisper that the model knows, or `auto` (heard from the first 30 s). */
   language: string;
+  /** `bestOf` is how many samples are drawn at temperatures above 0; both sizes are 1 to 8. */
   strategy: { name: "greedy"; bestOf: number } | { name: "beam"; beamSize: number; bestOf: number };
   /** 0 to 1. */
   temperature: number;
-  /** Steps up from `temperature` for windows that fail the thresholds; 0: no second try. */
+  /** Steps up from `temperature` to 1 for windows that fail the thresholds; 0 for no second try, else at least 0.05. */
   temperatureIncrement: number;
-  /** Entropy of the last tokens below which a window counts as a loop. */
+  /** Entropy of the last tokens below which a window counts as a loop; 0 to 100. */
   entropyThreshold: number;
-  /** Mean log probability below which a window counts as failed. */
+  /** Mean log probability below which a window counts as failed; −100 to 0. */
   logprobThreshold: number;
   /** 0 to 1. */
   noSpeechThreshold: number;
+  /** Text before every window of 30 s, at most 4096 bytes; whisper keeps the last 223 tokens. */
   initialPrompt?: string;
-  /** A pattern; text tokens that match it as a whole are never chosen. */
+  /** A JavaScript pattern; text tokens that match it as a whole are never chosen. */
   suppressRegex?: string;
   suppressNonSpeech: boolean;
-  /** Most tokens of a segment; 0: no limit. */
+  /** Most tokens of a segment, up to 224; 0 for no limit. */
   maxTokens: number;
+};
+
+/** What the decoder says about a stretch of audio; times count from the beginning of that audio. */
+export type DecodedSegment = {
+  startMs: number;
+  endMs: number;
+  text: string;
+  /** Code that the decoder was told or heard. */
+  language: string;
+  /** Mean probability of the tokens, 0 to 1; 0 for a segment without any. */
+  confidence: number;
+  /** That the window holds no speech, 0 to 1. */
+  noSpeechProbability: number;
 };

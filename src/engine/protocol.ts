@@ -1,3 +1,4 @@
+import type { DecodedSegment } from "../domain/decoding.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { DecodeOptions, WhisperDevice } from "./whisper.ts";
 
@@ -33,18 +34,7 @@ export type ChunkJob = {
   timeoutMs: number;
 };
 
-/** Timed text within a chunk's audio; times in milliseconds from the chunk's first sample. */
-export type ChunkSegment = {
-  startMs: number;
-  endMs: number;
-  text: string;
-  language: string;
-  /** Mean token probability, 0 to 1. */
-  confidence: number;
-  noSpeechProbability: number;
-};
-
-export type ChunkOutcome = { segments: ChunkSegment[]; elapsedMs: number };
+export type ChunkOutcome = { segments: DecodedSegment[]; elapsedMs: number };
 
 /** A stretch of speech in samples of the PCM file; the end is exclusive. */
 export type SpeechRegion = { startSample: number; endSample: number };

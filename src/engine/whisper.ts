@@ -1,6 +1,7 @@
 import { type Dirent, readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, join, resolve } from "node:path";
+import type { DecodedSegment as Decoded, DecodeSettings } from "../domain/decoding.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 
 export { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
@@ -35,30 +36,9 @@ export type Whisper = {
 
 export type LoadOptions = { device: "cpu" | { gpuIndex: number }; flashAttention: boolean };
 
-export type DecodeOptions = {
-  /** A language code of whisper that the model knows, or `auto` (heard from the first 30 s). */
-  language: string;
+export type DecodeOptions = DecodeSettings & {
   /** 1 to 256; for this one transcription. */
   threads: number;
-  /** `bestOf` is how many samples are drawn at temperatures above 0; both sizes are 1 to 8. */
-  strategy: { name: "greedy"; bestOf: number } | { name: "beam"; beamSize: number; bestOf: number };
-  /** 0 to 1. */
-  temperature: number;
-  /** Steps up from `temperature` to 1 for windows that fail the thresholds; 0 for no second try, else at least 0.05. */
-  temperatureIncrement: number;
-  /** Entropy of the last tokens below which a window counts as a loop; 0 to 100. */
-  entropyThreshold: number;
-  /** Mean log probability below which a window counts as failed; −100 to 0. */
-  logprobThreshold: number;
-  /** 0 to 1. */
-  noSpeechThreshold: number;
-  /** Text before every window of 30 s, at most 4096 bytes; whisper keeps the last 223 tokens. */
-  initialPrompt?: string;
-  /** A JavaScript pattern; text tokens that match it as a whole are never chosen. */
-  suppressRegex?: string;
-  suppressNonSpeech: boolean;
-  /** Most tokens of a segment, up to 224; 0 for no limit. */
-  maxTokens: number;
   /** Also estimate when each token starts. */
   tokenTimestamps?: boolean;
 };
@@ -73,19 +53,10 @@ export type DecodedToken = {
   startMs?: number;
 };
 
-export type DecodedSegment = {
-  /** From the beginning of the samples. */
-  startMs: number;
-  endMs: number;
-  text: string;
-  /** The language code that the decoder was told or heard. */
-  language: string;
+/** What the pipeline gets, and the tokens it was made of. */
+export type DecodedSegment = Decoded & {
   /** Text tokens; whisper's special tokens are left out. */
   tokens: DecodedToken[];
-  /** Mean probability of the tokens, 0 to 1; 0 for a segment without any. */
-  confidence: number;
-  /** That the window holds no speech, 0 to 1. */
-  noSpeechProbability: number;
 };
 
 export type TranscribeHooks = {

@@ -35,8 +35,7 @@ export function spawnWorker(
     pid: child.pid,
     send: (request) => {
       // A worker that has just died is noticed through `exited`; writing to it is no second error.
-      if (child.exitCode === null && child.signalCode === null)
-        child.send(request);
+      if (child.exitCode === null && child.signalCode === null) child.send(request);
     },
     kill: () => child.kill("SIGKILL"),
     exited: child.exited.then(() => ({

@@ -1,10 +1,10 @@
 import type { Chunk, ChunkRegion } from "../domain/chunk.ts";
-import type { DecodeSettings } from "../domain/decoding.ts";
+import type { DecodedSegment, DecodeSettings } from "../domain/decoding.ts";
 import { decoderLanguageOf, type ModelManifest } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { isRepetitive, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
-import { type DecodedSegment, type LooseSegment, stitchChunk } from "./stitch.ts";
+import { type LooseSegment, stitchChunk } from "./stitch.ts";
 import { hasForeignScript, promptFor, suppressPattern } from "./wording.ts";
 
 /** What a chunk came to. */

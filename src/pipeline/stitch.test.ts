@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { DecodedSegment } from "../domain/decoding.ts";
 import { laidOutSamples, layoutChunk } from "./chunk-audio.ts";
 import { packChunks } from "./chunks.ts";
 import { divideText } from "./divide-text.ts";
-import { assembleResult, type DecodedSegment, type LooseSegment, stitchChunk } from "./stitch.ts";
+import { assembleResult, type LooseSegment, stitchChunk } from "./stitch.ts";
 
 const region = (startS: number, endS: number) => ({
   startSample: Math.round(startS * SAMPLE_RATE_HZ),

@@ -1,4 +1,5 @@
 import { type ChunkRegion, SAMPLE_RATE_HZ, SPEECH_PADDING_MS } from "../domain/chunk.ts";
+import type { DecodedSegment } from "../domain/decoding.ts";
 import {
   type Gap,
   type Segment,
@@ -12,20 +13,6 @@ import { divideText } from "./divide-text.ts";
 
 /** A segment before the whole transcript is known, and with it its position. */
 export type LooseSegment = Omit<Segment, "index">;
-
-/** What the decoder says about a chunk; the engine's segments have this shape. */
-export type DecodedSegment = {
-  /** Within the chunk's audio. */
-  startMs: number;
-  endMs: number;
-  text: string;
-  /** Code that the decoder was told or heard. */
-  language: string;
-  /** Mean probability of the tokens, 0 to 1. */
-  confidence: number;
-  /** That the window holds no speech, 0 to 1. */
-  noSpeechProbability: number;
-};
 
 export type StitchOptions = {
   regions: readonly ChunkRegion[];
