@@ -152,10 +152,10 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
     const upload = authorizeCreation(deps, input.request);
     const stored = await deps.uploads.storedBytes(upload.id);
     if (stored === undefined) return speak(deps.uploads.requireReceiving(upload.id), input);
-    return new Response(null, {
-      status: 201,
-      headers: { location: locationOf(deps, upload.id), "upload-offset": String(stored) },
-    });
+    const headers = new Headers({ location: locationOf(deps, upload.id), "upload-offset": String(stored) });
+    // First bytes that came with it were not read: the client goes on from the offset.
+    if (input.request.body) headers.set("connection", "close");
+    return new Response(null, { status: 201, headers });
   }
 
   async function resume(uploadId: string, input: StorageRequest): Promise<Response> {

@@ -381,6 +381,7 @@ describe("tus", () => {
     expect(response.headers.get("upload-offset")).toBe("300");
     const repeated = await tus(created, "", "POST", headers, bytes.subarray(0, 300));
     expect(repeated.headers.get("upload-offset")).toBe("300");
+    expect(await stored(created.id)).toEqual(bytes.subarray(0, 300));
     expect((await patch(created, 300, bytes.subarray(300))).status).toBe(204);
     expect(await stored(created.id)).toEqual(bytes);
   });

@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { open as openFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testConfig } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
@@ -231,6 +232,37 @@ describe("receiving", () => {
     const { isWhole } = await opened.uploads.receive(upload.id, { at: 6, body: body(BYTES.subarray(6)) });
     expect(isWhole).toBe(true);
     expect(await Bun.file(opened.uploads.audioPath(upload.id)).text()).toBe("ten bytes!");
+  });
+
+  test("a whole file is brought to the disk before anybody is told, and so is its name", async () => {
+    const opened = bench();
+    const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
+    const probe = await openFile(opened.dataDir, "r");
+    const sync = spyOn(Object.getPrototypeOf(probe) as typeof probe, "sync");
+    await probe.close();
+    try {
+      await opened.uploads.receive(upload.id, { at: "start over", body: body(BYTES.subarray(0, 4)) });
+      expect(sync).toHaveBeenCalledTimes(0);
+      await opened.uploads.receive(upload.id, { at: 4, body: body(BYTES.subarray(4)) });
+      expect(sync).toHaveBeenCalledTimes(2);
+      await opened.uploads.complete(CALLER, upload.id);
+      expect(sync).toHaveBeenCalledTimes(4);
+    } finally {
+      sync.mockRestore();
+    }
+  });
+
+  test("closing the service ends a request that is under way; its bytes stay", async () => {
+    const opened = bench();
+    const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
+    const stalled = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(BYTES.slice(0, 6)),
+    });
+    const sending = codeOf(opened.uploads.receive(upload.id, { at: "start over", body: stalled }));
+    while ((await opened.uploads.storedBytes(upload.id)) !== 6) await Bun.sleep(1);
+    await opened.uploads.close();
+    expect(await sending).toBe("conflict");
+    expect(await opened.uploads.storedBytes(upload.id)).toBe(6);
   });
 
   test("at another position than the file's end it is a conflict", async () => {
