@@ -41,6 +41,7 @@ export type App = Awaited<ReturnType<typeof openApp>>;
 
 /** How often the database is asked whether another process, as the command line, has written to it. */
 const OUTSIDE_CHANGE_EVERY_MS = 250;
+const DAY_MS = 86_400_000;
 
 /**
  * Wires the whole program, once; `close` undoes it in reverse.
@@ -67,7 +68,9 @@ export async function openApp(options: AppOptions) {
     config,
     log,
     dataDir,
-    verifyAudio: (path, signal) => engine.verify(path, signal),
+    // Beyond the limit as well: it is the transcription that is then refused, with `audio_too_long`.
+    verifyAudio: (path, signal) =>
+      engine.verify(path, signal, Math.max(DAY_MS, 2 * config.limits.max_duration_seconds * 1000)),
     freeBytes: async () => freeBytesOf(dataDir),
   });
   // Acceptance and scheduler need each other: the one wakes the other, which tells how long the queue is.
