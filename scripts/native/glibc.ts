@@ -5,7 +5,8 @@ import { run } from "./run.ts";
 const ELF_MAGIC = "\x7fELF";
 
 /**
- * The newest glibc that any program or library directly in a folder asks for, as `objdump -T` lists it.
+ * The newest glibc that any program or library directly in a folder asks for, as `objdump -p` lists it. Statically
+ * linked programs ask for none.
  *
  * @returns such as `2.34`; `undefined` when no object asks for a version
  * @throws when objdump (binutils) is missing
@@ -16,7 +17,7 @@ export async function newestGlibc(dir: string): Promise<string | undefined> {
     if (!entry.isFile()) continue;
     const path = join(dir, entry.name);
     if ((await Bun.file(path).slice(0, 4).text()) !== ELF_MAGIC) continue;
-    for (const match of (await run(["objdump", "-T", path])).matchAll(/GLIBC_(\d+(?:\.\d+)+)/g)) {
+    for (const match of (await run(["objdump", "-p", path])).matchAll(/GLIBC_(\d+(?:\.\d+)+)/g)) {
       const version = (match[1] ?? "").split(".").map(Number);
       if (newest === undefined || isNewer(version, newest)) newest = version;
     }

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { newestGlibc } from "../../scripts/native/glibc.ts";
+import type { TranscriptionResult } from "../http/schemas.ts";
+import { upToDateBinary } from "./binary.ts";
+import { expectSaid } from "./expect-said.ts";
+import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";
+import { descendantsOf, mappedFiles, processesFrom } from "./processes.ts";
+import { saidIn, sampleBytes, samplePath } from "./samples.ts";
+
+/**
+ * The executable alone: copied into an empty directory, without environment (no PATH, no HOME, no TMPDIR), started
+ * in a directory that nobody can write, not even root.
+ */
+
+const UNWRITABLE = "/proc";
+/** The parts of glibc; a program linked with it finds them on any Linux that has it. */
+const GLIBC =
+  /^(ld-linux[\w-]*|libc|libm|libdl|librt|libpthread)\.so\.\d$|^(libc|libm|libdl|librt|libpthread|ld)-2\.\d+\.so$/;
+/** Debian 12's; an older build root lowers it. */
+const NEWEST_GLIBC_ALLOWED = "2.36";
+
+const CPP_RUNTIME = /^(libstdc\+\+|libgcc_s)\.so\./;
+
+let installation: Installation;
+let server: RunningServer;
+
+beforeAll(async () => {
+  expect(() => writeFileSync(join(UNWRITABLE, "shruti-test"), "")).toThrow();
+  const place = async (path: string) => copyFileSync(await upToDateBinary(), path);
+  installation = await install({ cwd: UNWRITABLE, place });
+  expect(readdirSync(join(installation.folder, "program"))).toEqual(["shruti"]);
+  server = await (await installation.serve()).ready();
+}, 300_000);
+
+afterAll(async () => {
+  if (server) expect(await server.stop()).toBe(0);
+  if (!installation) return;
+  const left = processesFrom(installation.folder);
+  await installation.remove();
+  expect(left).toEqual([]);
+  expect(existsSync(installation.folder)).toBe(false);
+});
+
+/** Names of the libraries that the server and its workers have loaded: the machine's, and those from the executable. */
+function librariesOf({ folder }: Installation, { pid }: RunningServer) {
+  const processes = [pid, ...descendantsOf(pid)];
+  // The server, the worker with the model, the worker that finds speech.
+  expect(processes.length).toBe(3);
+  const libraries = processes
+    .flatMap(mappedFiles)
+    .filter((path) => /\.so(\.|$)|\.addon$|\.node$/.test(basename(path)));
+  const isCarried = (path: string) => path.startsWith(folder);
+  return {
+    foreign: libraries.filter((path) => !isCarried(path)).map((path) => basename(path)),
+    carried: libraries.filter(isCarried).map((path) => basename(path)),
+  };
+}
+
+describe("the executable alone", () => {
+  test.each([
+    ["01-en.wav", "en"],
+    ["07-hi.wav", "hi"],
+  ])(
+    "transcribes %s (%s) from upload to result, words and times",
+    async (name, language) => {
+      const api = server.api();
+      const uploadId = await uploaded(api, sampleBytes(name));
+      const { status, body } = await api.start({ audio: { upload_id: uploadId }, language });
+      expect(status).toBe(202);
+      expect((await reached(api, body.id)).state).toBe("completed");
+      const result = await api.result(body.id);
+      expectSaid(result, saidIn(name));
+      expect(result.text).toBe(
+        saidIn(name)
+          .map(({ text }) => text)
+          .join(" "),
+      );
+      expect(result.warnings).toEqual([]);
+    },
+    60_000,
+  );
+
+  test("transcribes a local file without a server's help", async () => {
+    const { code, out } = await installation.command(
+      ...["transcribe", samplePath("01-en.wav"), "--language", "en", "--format", "json"],
+    );
+    expect(code).toBe(0);
+    expectSaid(JSON.parse(out) as TranscriptionResult, saidIn("01-en.wav"));
+  }, 60_000);
+
+  test("needs nothing but glibc of the machine, and uses its C++ run time where there is one", () => {
+    const { foreign, carried } = librariesOf(installation, server);
+    expect(foreign.filter((name) => !GLIBC.test(name) && !CPP_RUNTIME.test(name))).toEqual([]);
+    for (const name of ["libonnxruntime.so", "smart-whisper.addon"]) expect(carried).toContain(name);
+  });
+
+  test("brings its own C++ run time where the machine has no usable one", async () => {
+    const broken = mkdtempSync(join(tmpdir(), "shruti-e2e-libraries-"));
+    for (const name of ["libstdc++.so.6", "libgcc_s.so.1"]) writeFileSync(join(broken, name), "");
+    const other = await install({ environment: { LD_LIBRARY_PATH: broken } });
+    try {
+      const bare = await (await other.serve()).ready();
+      const result = await bare.api().transcribe(sampleBytes("01-en.wav"), { language: "en" });
+      expectSaid(result, saidIn("01-en.wav"));
+      const { foreign, carried } = librariesOf(other, bare);
+      expect(foreign.filter((name) => !GLIBC.test(name))).toEqual([]);
+      for (const name of ["carried-libstdc++.so.6", "carried-libgcc_s.so.1"]) expect(carried).toContain(name);
+    } finally {
+      await other.remove();
+      rmSync(broken, { recursive: true });
+    }
+  }, 60_000);
+
+  test(`asks for no glibc newer than ${NEWEST_GLIBC_ALLOWED}`, async () => {
+    const native = join(installation.dataDir, "native");
+    const [hash = ""] = readdirSync(native);
+    const versions = await Promise.all([
+      newestGlibc(join(installation.folder, "program")),
+      newestGlibc(join(native, hash)),
+    ]);
+    console.log(`newest glibc asked for: executable ${versions[0]}, carried objects ${versions[1]}`);
+    const minor = (version: string | undefined) => Number(/^2\.(\d+)/.exec(version ?? "")?.[1]);
+    for (const version of versions) expect(minor(version)).toBeLessThanOrEqual(minor(NEWEST_GLIBC_ALLOWED));
+  });
+
+  test("leaves nothing outside its data directory", () => {
+    expect(readdirSync(join(installation.folder, "program"))).toEqual(["shruti"]);
+    expect(readdirSync(installation.folder).sort()).toEqual(["data", "program", "shruti.toml"]);
+  });
+});

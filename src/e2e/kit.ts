@@ -1,0 +1,241 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Transcription } from "../http/schemas.ts";
+import { type ApiClient, apiClient } from "../testing/api-client.ts";
+import { placeBinary } from "./binary.ts";
+import { isAlive, processesFrom } from "./processes.ts";
+
+/** What `shruti init --json` prints. */
+type Initialised = { organization_id: string; project_id: string; key: string };
+/** What `shruti status --json` says of a running server, as far as tests ask. */
+export type Status = {
+  running: boolean;
+  transcriptions: Record<string, number>;
+  server?: {
+    pid: number;
+    ready: boolean;
+    workers_busy: number;
+    models: { id: string; state: string; pid?: number; restarts: number; running: number }[];
+  };
+};
+
+export type CommandOutcome = { code: number; out: string; err: string };
+
+/** An executable in a folder of its own, with what `shruti init` made. */
+export type Installation = {
+  /** Everything the executable may write lies below it. */
+  folder: string;
+  dataDir: string;
+  configPath: string;
+  organizationId: string;
+  projectId: string;
+  key: string;
+  /** Runs a command to its end. */
+  command(...args: string[]): Promise<CommandOutcome>;
+  /** What a command printed on standard output; throws when it failed. */
+  output(...args: string[]): Promise<string>;
+  /** The same, read as JSON; `--json` is added. */
+  json<T>(...args: string[]): Promise<T>;
+  /** Starts the server; it listens, but may not be ready yet. */
+  serve(): Promise<RunningServer>;
+  /** Ends what still runs and removes the folder. */
+  remove(): Promise<void>;
+};
+
+export type RunningServer = {
+  process: Bun.Subprocess;
+  pid: number;
+  baseUrl: string;
+  /** A client with the installation's key, or another. */
+  api(key?: string): ApiClient;
+  /** Waits for `GET /readyz` to say so. */
+  ready(): Promise<RunningServer>;
+  /** Everything the server has logged. */
+  log(): string;
+  /** SIGTERM; its exit status. */
+  stop(): Promise<number>;
+  /** SIGKILL; resolves when it is gone. */
+  kill(): Promise<void>;
+};
+
+export type InstallOptions = {
+  /** Environment of every process; settings go here as `SHRUTI_SECTION_NAME`. Nothing else is inherited. */
+  environment?: Record<string, string>;
+  /** Working directory of every process. */
+  cwd?: string;
+  /** Paise granted to the organization; default 1,000,000. */
+  creditPaise?: number;
+  /** Puts the executable in place; default: a link to the built one. */
+  place?: (path: string) => Promise<void>;
+};
+
+/** Small pause between two looks at something that sends no event. */
+const LOOK_EVERY_MS = 20;
+
+/** Waits until something is so. @throws Error with `what` when it is not within the time */
+export async function until(
+  what: string,
+  isSo: () => boolean | Promise<boolean>,
+  timeoutMs = 60_000,
+): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await isSo())) {
+    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`);
+    await Bun.sleep(LOOK_EVERY_MS);
+  }
+}
+
+/** Polls until a transcription has one of the states; default: a final one. */
+export async function reached(
+  api: ApiClient,
+  id: string,
+  states: readonly string[] = ["completed", "partial", "failed", "cancelled"],
+  timeoutMs = 60_000,
+): Promise<Transcription> {
+  let latest = await api.get(id);
+  await until(
+    `${id} is ${states.join(" or ")}`,
+    async () => {
+      latest = await api.get(id);
+      return states.includes(latest.state);
+    },
+    timeoutMs,
+  );
+  return latest;
+}
+
+/** Sends a recording the recommended way: announce, PUT, complete, and wait when it is large. */
+export async function uploaded(api: ApiClient, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const upload = await api.upload(bytes);
+  await until("the upload is verified", async () => {
+    const { body } = await api.call<{ state: string }>("GET", `/v1/uploads/${upload.id}`);
+    if (body.state === "rejected") throw new Error("the upload was rejected");
+    return body.state === "complete";
+  });
+  return upload.id;
+}
+
+/** Makes an installation: executable, config, data directory, first organization and key, credit. */
+export async function install(options: InstallOptions = {}): Promise<Installation> {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-e2e-"));
+  const home = join(folder, "program");
+  mkdirSync(home);
+  const executable = join(home, "shruti");
+  await (options.place ?? placeBinary)(executable);
+  const configPath = join(folder, "shruti.toml");
+  const dataDir = join(folder, "data");
+  const cwd = options.cwd ?? folder;
+  const environment = {
+    SHRUTI_SERVER_LISTEN: "127.0.0.1:0",
+    SHRUTI_STORAGE_RESERVE_BYTES: "0",
+    ...options.environment,
+  };
+  const running = new Set<Bun.Subprocess>();
+
+  const spawn = (args: string[]) => {
+    const child = Bun.spawn([executable, ...args], {
+      cwd,
+      env: environment,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    running.add(child);
+    void child.exited.then(() => running.delete(child));
+    return child;
+  };
+
+  async function command(...args: string[]): Promise<CommandOutcome> {
+    const child = spawn([...args, "--config", configPath]);
+    const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    return { code, out, err };
+  }
+
+  async function output(...args: string[]): Promise<string> {
+    const { code, out, err } = await command(...args);
+    if (code !== 0) throw new Error(`shruti ${args.join(" ")}: status ${code}: ${err}`);
+    return out;
+  }
+
+  const json = async <T>(...args: string[]) => JSON.parse(await output(...args, "--json")) as T;
+
+  async function remove(): Promise<void> {
+    for (const child of running) child.kill("SIGKILL");
+    await Promise.all([...running].map((child) => child.exited));
+    // Workers of a killed server end by themselves; whatever does not, is ended here.
+    await until("all processes are gone", () => processesFrom(folder).length === 0, 5_000).catch(() => {
+      for (const pid of processesFrom(folder)) process.kill(pid, "SIGKILL");
+    });
+    rmSync(folder, { recursive: true, force: true });
+  }
+
+  try {
+    const made = await json<Initialised>("init", "--data", dataDir);
+    const paise = options.creditPaise ?? 1_000_000;
+    if (paise > 0) await output("credit", "grant", "--org", made.organization_id, "--paise", String(paise));
+    return {
+      folder,
+      dataDir,
+      configPath,
+      organizationId: made.organization_id,
+      projectId: made.project_id,
+      key: made.key,
+      command,
+      output,
+      json,
+      serve: () => openServer(spawn(["serve", "--config", configPath]), made.key),
+      remove,
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+async function openServer(
+  child: Bun.Subprocess<"ignore", "pipe", "pipe">,
+  key: string,
+): Promise<RunningServer> {
+  let log = "";
+  const listening = Promise.withResolvers<string>();
+  listening.promise.catch(() => {});
+  void (async () => {
+    const decoder = new TextDecoder();
+    for await (const bytes of child.stderr) {
+      log += decoder.decode(bytes, { stream: true });
+      const line = log.split("\n").find((each) => each.includes('"msg":"listening"'));
+      if (line !== undefined) listening.resolve((JSON.parse(line) as { address: string }).address);
+    }
+    listening.reject(new Error(`the server ended before it listened:\n${log}`));
+  })();
+  const baseUrl = await listening.promise;
+  const server: RunningServer = {
+    process: child,
+    pid: child.pid,
+    baseUrl,
+    api: (bearer = key) =>
+      apiClient((path, init = {}) => {
+        const headers = new Headers(init.headers);
+        if (!headers.has("authorization")) headers.set("authorization", `Bearer ${bearer}`);
+        return fetch(`${baseUrl}${path}`, { ...init, headers });
+      }),
+    async ready() {
+      await until("the server is ready", async () => {
+        if (!isAlive(child.pid)) throw new Error(`the server has ended:\n${log}`);
+        return (await fetch(`${baseUrl}/readyz`)).ok;
+      });
+      return server;
+    },
+    log: () => log,
+    stop() {
+      child.kill("SIGTERM");
+      return child.exited;
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+  return server;
+}
