@@ -59,6 +59,6 @@ function pathInside(frame: Frame | undefined): string {
 /** The index of the quote that ends the string whose opening quote stands at `start`. */
 function endOfString(text: string, start: number): number {
   let at = start + 1;
-  while (text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
   return at;
 }

@@ -1,0 +1,32 @@
+import { expect, test } from "bun:test";
+import { createKeyLocks } from "./key-locks.ts";
+
+test("work under one name runs in order, one at a time, other names beside it", async () => {
+  const locks = createKeyLocks();
+  const log: string[] = [];
+  const work = (name: string, label: string, milliseconds: number) =>
+    locks.run(name, async () => {
+      log.push(`${label} starts`);
+      await Bun.sleep(milliseconds);
+      log.push(`${label} ends`);
+      if (label === "a2") throw new Error("a2 failed");
+      return label;
+    });
+  const outcomes = await Promise.allSettled([
+    work("a", "a1", 20),
+    work("a", "a2", 1),
+    work("a", "a3", 1),
+    work("b", "b1", 5),
+  ]);
+  expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+  expect(log.filter((line) => line.startsWith("a"))).toEqual([
+    "a1 starts",
+    "a1 ends",
+    "a2 starts",
+    "a2 ends",
+    "a3 starts",
+    "a3 ends",
+  ]);
+  expect(log.indexOf("b1 ends")).toBeLessThan(log.indexOf("a1 ends"));
+  expect(locks.size()).toBe(0);
+});
