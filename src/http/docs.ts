@@ -19,6 +19,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
+/** Addresses are relative: a proxy may serve the program below a path of its own. */
 const PAGE = `<!doctype html>
 <html lang="en">
   <head>
@@ -29,14 +30,14 @@ const PAGE = `<!doctype html>
   </head>
   <body>
     <div id="app"></div>
-    <script src="/docs/viewer.js"></script>
-    <script src="/docs/start.js"></script>
+    <script src="docs/viewer.js"></script>
+    <script src="docs/start.js"></script>
   </body>
 </html>
 `;
 
 const START = `Scalar.createApiReference("#app", {
-  url: "/openapi.json",
+  url: "./openapi.json",
   withDefaultFonts: false,
   telemetry: false,
   showDeveloperTools: "never",

@@ -23,6 +23,7 @@ const TAGS = [
   { name: "Models", description: "What can be asked for." },
   { name: "Usage", description: "Usage events and credit." },
   { name: "Webhooks", description: "Receivers of events." },
+  { name: "Operations", description: "For those who run the program; no project key is needed." },
 ];
 
 const DESCRIPTION = `Converts speech recordings into text, mainly for Indian languages.
@@ -277,6 +278,7 @@ function publicPath(operationId: string, summary: string, meaning: string, other
     get: {
       operationId,
       summary,
+      tags: ["Operations"],
       security: [{}],
       responses: { "200": { description: meaning, headers: headerRef("x-request-id") }, ...others },
     },

@@ -118,7 +118,10 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const error = toAppError(thrown);
   if (error.code === "internal_error") {
     const { requestId } = contextOf(request);
-    deps.log.error({ request_id: requestId, fault: describeFault(error.cause ?? error) }, "a request failed");
+    const fault = describeFault(error.cause ?? error);
+    // Work that its client has left fails in many ways, and none of them is this program's.
+    if (request.signal.aborted) deps.log.info({ request_id: requestId, fault }, "a client went away");
+    else deps.log.error({ request_id: requestId, fault }, "a request failed");
   }
   return errorResponse(error);
 }

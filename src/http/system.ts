@@ -7,13 +7,14 @@ import { defineRoutes } from "./route.ts";
 /** Routes for those who run the program; they need no project key (decisions.md section 13). */
 export function systemRoutes(deps: HttpDeps, described: () => readonly DescribedRoute[]) {
   const { config, metrics, unreadyReasons } = deps;
+  const document = rememberLast((baseUrl) => openApiDocument(described(), baseUrl));
   const routes = defineRoutes("system")
     .get("/healthz", () => ({ status: "ok" }))
     .get("/readyz", ({ status }) => {
       const reasons = unreadyReasons();
       return reasons.length === 0 ? { status: "ready" } : status(503, { status: "not_ready", reasons });
     })
-    .get("/openapi.json", () => openApiDocument(described(), deps.baseUrl()));
+    .get("/openapi.json", () => document(deps.baseUrl()));
   if (!config.metrics.enabled) return routes;
   return routes.get("/metrics", async ({ request }) => {
     requireToken(request, config.metrics.token);
@@ -27,4 +28,13 @@ function requireToken(request: Request, token: string): void {
   if (token === "") return;
   const given = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
   if (!equalsConstantTime(given, token)) throw new AppError("unauthorized");
+}
+
+/** The address hardly ever changes, and writing the document takes milliseconds. */
+function rememberLast<T>(make: (input: string) => T): (input: string) => T {
+  let last: { input: string; output: T } | undefined;
+  return (input) => {
+    if (last?.input !== input) last = { input, output: make(input) };
+    return last.output;
+  };
 }
