@@ -10,10 +10,11 @@ let built: Promise<string> | undefined;
 
 /**
  * The path of the executable made from the sources as they are now; built when it is missing or older than they are,
- * at most once for each run of the tests.
+ * at most once for each run of the tests. `SHRUTI_BINARY` names another one to test, as that of a release.
  */
 export function upToDateBinary(): Promise<string> {
   built ??= (async () => {
+    if (process.env.SHRUTI_BINARY) return resolve(process.env.SHRUTI_BINARY);
     if (!isUpToDate()) await build();
     return BINARY;
   })();
