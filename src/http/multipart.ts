@@ -101,6 +101,7 @@ async function receive(
     fault: undefined,
   };
   let storing: Promise<void> = Promise.resolve();
+  let fileStream: BusboyFileStream | undefined;
   const note = (name: string, message: string) => {
     form.fault ??= { name, message };
   };
@@ -127,6 +128,7 @@ async function receive(
     }
     const file = { bytes: 0, sha256: "" };
     form.file = file;
+    fileStream = stream;
     storing = store(stream, handle, file, options.maxFileBytes).then((isTooLarge) => {
       form.isTooLarge = isTooLarge;
     });
@@ -134,10 +136,16 @@ async function receive(
     storing.catch(() => undefined);
   });
   parser.on("partsLimit", () => note("body", `The form has more than ${MAX_PARTS} parts.`));
-  form.isCutOff = !(await feed(parser, request, options));
-  if (form.isCutOff) form.isTooLarge = true;
-  else await storing;
-  return form;
+  try {
+    form.isCutOff = !(await feed(parser, request, options));
+    if (form.isCutOff) form.isTooLarge = true;
+    else await storing;
+    return form;
+  } finally {
+    // Whatever happened, nothing writes to the file any longer once it is closed.
+    fileStream?.destroy();
+    await storing.catch(() => undefined);
+  }
 }
 
 /** Writes a part to the disk as it arrives; returns whether it was larger than allowed. */

@@ -558,6 +558,25 @@ const SCENARIOS: Scenario[] = [
     },
   },
   {
+    code: "timeout",
+    title: "a synchronous body that does not arrive",
+    options: { config: { limits: { synchronous_timeout_seconds: 1 } } },
+    given: (t) => () =>
+      t.as(t.key)("/v1/audio/transcriptions", {
+        method: "POST",
+        headers: { "content-type": "multipart/form-data; boundary=b" },
+        body: new ReadableStream({
+          start: (controller) =>
+            controller.enqueue(
+              Buffer.from(
+                '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf of it',
+              ),
+            ),
+        }),
+      }),
+    check: (response) => expect(response.headers.get("connection")).toBe("close"),
+  },
+  {
     code: "transcription_failed",
     title: "synchronous work that nothing could be made of",
     leavesTrace: true,

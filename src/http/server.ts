@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import type { Server } from "bun";
+import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
@@ -116,14 +117,16 @@ function targetOf(url: string): { path: string; search: string } {
 /** What a thrown value means to the client; what was not meant for clients is logged. */
 function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const error = toAppError(thrown);
-  if (error.code === "internal_error") {
-    const { requestId } = contextOf(request);
-    const fault = describeFault(error.cause ?? error);
-    // Work that its client has left fails in many ways, and none of them is this program's.
-    if (request.signal.aborted) deps.log.info({ request_id: requestId, fault }, "a client went away");
-    else deps.log.error({ request_id: requestId, fault }, "a request failed");
+  if (error.code !== "internal_error") return errorResponse(error);
+  const { requestId } = contextOf(request);
+  const fault = describeFault(error.cause ?? error);
+  if (!request.signal.aborted) {
+    deps.log.error({ request_id: requestId, fault }, "a request failed");
+    return errorResponse(error);
   }
-  return errorResponse(error);
+  // Work that its client has left fails in many ways; nobody sees the answer, and it is no fault of the program's.
+  deps.log.info({ request_id: requestId, fault }, "a client went away");
+  return errorResponse(new AppError("invalid_request", { message: "The connection was closed." }));
 }
 
 /** Where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
