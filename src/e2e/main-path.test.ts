@@ -1,0 +1,322 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ModelList, TranscriptionResult } from "../http/schemas.ts";
+import { type ApiClient, ApiError } from "../testing/api-client.ts";
+import { expectSaid } from "./expect-said.ts";
+import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
+import { cpuMsOf, descendantsOf } from "./processes.ts";
+import { concatenated, pcmOf, saidIn, sampleBytes, samplePath } from "./samples.ts";
+
+/** The main path on the executable with the real engine: over HTTP and on the command line, with bad input. */
+
+let installation: Installation;
+let server: RunningServer;
+let api: ApiClient;
+
+beforeAll(async () => {
+  installation = await install();
+  server = await (await installation.serve()).ready();
+  api = server.api();
+}, 300_000);
+
+afterAll(async () => {
+  if (server) expect(await server.stop()).toBe(0);
+  await installation?.remove();
+});
+
+type Wanted = { language: string; mode?: "codemix" | "verbatim"; channel_mode?: "separate" };
+
+async function transcribed(bytes: Uint8Array<ArrayBuffer>, wanted: Wanted): Promise<TranscriptionResult> {
+  const uploadId = await uploaded(api, bytes);
+  const { status, body } = await api.start({ audio: { upload_id: uploadId }, ...wanted });
+  expect(status).toBe(202);
+  expect(await reached(api, body.id)).toMatchObject({ state: "completed", progress: 1 });
+  return api.result(body.id);
+}
+
+/** How a request was refused: status, code and detail. */
+async function refusal(request: Promise<unknown>): Promise<string> {
+  try {
+    await request;
+  } catch (error) {
+    if (error instanceof ApiError) return [error.status, error.code, error.detail].join(" ").trim();
+    throw error;
+  }
+  return "accepted";
+}
+
+/** A number that `GET /metrics` tells. */
+async function gauge(name: string): Promise<number> {
+  const text = await (await fetch(`${server.baseUrl}/metrics`)).text();
+  return Number(new RegExp(`^${name}(?:\\{\\})? (\\S+)$`, "m").exec(text)?.[1]);
+}
+
+describe("recordings over HTTP", () => {
+  test("code-mixed Hindi keeps its English words", async () => {
+    const result = await transcribed(sampleBytes("03-mixed.wav"), { language: "hi", mode: "codemix" });
+    expectSaid(result, saidIn("03-mixed.wav"));
+    expect(result).toMatchObject({ mode: "codemix", languages: ["hi"], status: "completed" });
+  }, 60_000);
+
+  test("the same recording in native mode is written in Devanagari throughout", async () => {
+    const result = await transcribed(sampleBytes("03-mixed.wav"), { language: "hi" });
+    expect(result.text).toContain("मेरा");
+    expect(result.text).not.toMatch(/[a-z]/i);
+  }, 60_000);
+
+  test("a telephone recording of 8 kHz is understood, and its narrow band is told", async () => {
+    const result = await transcribed(sampleBytes("08-en-phone.wav"), { language: "en" });
+    expect(result.warnings).toContain("narrowband_audio");
+    expect(result.segments.at(-1)?.text).toBe("five one seven two seven one four one");
+    expect(result.segments.at(-1)?.start).toBeCloseTo(5.12, 0);
+  }, 60_000);
+
+  test("the channels of a stereo recording are told apart, and both are billed", async () => {
+    const before = await api.usage();
+    const result = await transcribed(sampleBytes("10-en-stereo.wav"), {
+      language: "en",
+      channel_mode: "separate",
+    });
+    expectSaid(result, saidIn("10-en-stereo.wav"));
+    expect(result).toMatchObject({ channels: 2, duration_seconds: 8 });
+    const after = await api.usage();
+    expect(after.data[0]).toMatchObject({
+      transcription_id: result.id,
+      audio_seconds: 8,
+      billed_seconds: 16,
+    });
+    // 16 s at 3000 paise an hour, rounded up.
+    expect(before.credit.balance_paise - after.credit.balance_paise).toBe(14);
+    expect(after.credit.reserved_paise).toBe(0);
+  }, 60_000);
+
+  test("a minute in one multipart request, and the same again by its key", async () => {
+    const before = (await api.usage()).credit.balance_paise;
+    const again = { "idempotency-key": "one-minute" };
+    const fields = { language: "en" };
+    const result = await api.transcribe(sampleBytes("12-en-long.wav"), fields, again);
+    expect(result.segments.length).toBeGreaterThan(10);
+    expect(result.text).toContain("my account number is four three three");
+    expect(await api.transcribe(sampleBytes("12-en-long.wav"), fields, again)).toEqual(result);
+    // One minute at 3000 paise an hour, once.
+    expect(before - (await api.usage()).credit.balance_paise).toBe(50);
+  }, 60_000);
+
+  test("silence is a complete transcription without words", async () => {
+    const silence = sampleBytes("01-en.wav").fill(0, 44);
+    const result = await transcribed(silence, { language: "en" });
+    expect(result).toMatchObject({ text: "", segments: [], warnings: expect.arrayContaining(["no_speech"]) });
+  }, 60_000);
+});
+
+describe("what is refused", () => {
+  test("sound that is none, other bytes than announced, an unfinished upload", async () => {
+    const noise = crypto.getRandomValues(new Uint8Array(50_000));
+    expect(await refusal(api.upload(noise))).toBe("415 audio_decode_failed");
+
+    const sample = sampleBytes("01-en.wav");
+    const announced = await api.createUpload(sample.length, "0".repeat(64));
+    const { method, url, headers } = announced.upload;
+    expect((await fetch(url, { method, headers, body: sample })).ok).toBe(true);
+    const complete = (id: string) => api.call("POST", `/v1/uploads/${id}/complete`);
+    expect(await refusal(complete(announced.id))).toBe("422 upload_rejected");
+
+    const unsent = await api.createUpload(sample.length);
+    expect(await refusal(complete(unsent.id))).toBe("409 upload_incomplete");
+    const start = api.start({ audio: { upload_id: unsent.id }, language: "en" });
+    expect(await refusal(start)).toBe("409 upload_incomplete audio.upload_id");
+  });
+
+  test("what the model cannot do, what is not there, what nobody knows", async () => {
+    const audio = { upload_id: await uploaded(api, sampleBytes("01-en.wav")) };
+    const start = (more: object) => refusal(api.call("POST", "/v1/transcriptions", { audio, ...more }));
+    expect(await start({ language: "fr" })).toBe("422 unsupported_language language");
+    expect(await start({ language: "auto" })).toBe("422 capability_unavailable language.auto");
+    expect(await start({ language: "en", mode: "codemix" })).toBe("422 unsupported_mode mode");
+    expect(await start({ language: "en", timestamps: "word" })).toBe(
+      "422 capability_unavailable timestamps.word",
+    );
+    expect(await start({ language: "en", diarization: true })).toBe("422 capability_unavailable diarization");
+    expect(await start({ language: "en", loud: true })).toBe("422 unknown_parameter loud");
+    expect(await start({ language: "en", model: "none" })).toBe("422 invalid_request model");
+    expect(await refusal(api.get("tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"))).toBe("404 not_found");
+    expect(await refusal(server.api("shr_wrong").list())).toBe("401 unauthorized");
+  });
+
+  test("a synchronous recording over its limits", async () => {
+    const long = concatenated(["12-en-long.wav"], 2);
+    expect(await refusal(api.transcribe(long, { language: "en" }))).toBe("413 audio_too_long file");
+  });
+
+  test("every answer has an x-request-id, and /v1/models tells languages, modes and limits", async () => {
+    const { headers, body } = await api.call<ModelList>("GET", "/v1/models");
+    expect(headers.get("x-request-id")).toMatch(/^req_[0-9A-Z]{26}$/);
+    expect((await fetch(`${server.baseUrl}/nowhere`)).headers.get("x-request-id")).toMatch(/^req_/);
+    const [model] = body.data;
+    expect(model).toMatchObject({ id: "demo", default: true });
+    expect(model?.languages.map(({ code }) => code).sort()).toEqual(["en", "hi"]);
+    expect(model?.limits.synchronous.max_duration_seconds).toBe(60);
+  });
+});
+
+describe("stopping work", () => {
+  test("a long recording is cancelled, with the engine still, within two seconds, and nothing is charged", async () => {
+    const before = (await api.usage()).credit;
+    const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], 18));
+    const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
+    expect(await refusal(api.result(body.id))).toBe("409 result_not_ready");
+    await until("the engine is at work", async () => (await gauge("shruti_engine_places_busy")) > 0);
+    expect((await api.get(body.id)).state).toBe("transcribing");
+    expect(await refusal(api.remove(body.id))).toBe("409 conflict");
+
+    const askedAt = performance.now();
+    expect((await api.cancel(body.id)).state).toBe("cancelled");
+    await until("the engine is still", async () => (await gauge("shruti_engine_places_busy")) === 0, 2_000);
+    expect(performance.now() - askedAt).toBeLessThan(2_000);
+    const children = descendantsOf(server.pid);
+    const cpuBefore = cpuMsOf(children);
+    await Bun.sleep(300);
+    expect(cpuMsOf(children) - cpuBefore).toBeLessThanOrEqual(50);
+
+    expect(await refusal(api.result(body.id))).toBe("409 conflict");
+    expect((await api.usage()).credit).toEqual(before);
+    expect(readdirSync(join(installation.dataDir, "work"))).toEqual([]);
+  }, 120_000);
+
+  test("a synchronous request whose client goes away is cancelled", async () => {
+    const client = new AbortController();
+    const form = new FormData();
+    form.append("file", new File([sampleBytes("12-en-long.wav")], "a.wav"));
+    form.append("language", "en");
+    const request = fetch(`${server.baseUrl}/v1/audio/transcriptions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${installation.key}` },
+      body: form,
+      signal: client.signal,
+    });
+    request.catch(() => {});
+    const newest = async () => (await api.list("?limit=1")).data[0];
+    await until("the request is worked on", async () => (await newest())?.state === "transcribing");
+    const goneAt = performance.now();
+    client.abort();
+    await until("it is cancelled", async () => (await newest())?.state === "cancelled", 2_000);
+    await until("the engine is still", async () => (await gauge("shruti_engine_places_busy")) === 0, 2_000);
+    expect(performance.now() - goneAt).toBeLessThan(2_000);
+  }, 60_000);
+});
+
+describe("deletion", () => {
+  test("leaves no byte of audio or transcript in the data directory, its database or write-ahead log", async () => {
+    const name = "04-en.wav";
+    const uploadId = await uploaded(api, sampleBytes(name));
+    const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
+    expect((await reached(api, body.id)).state).toBe("completed");
+    const { text } = await api.result(body.id);
+    expect(text).toContain("turn off the camera");
+    const pcm = Buffer.from(pcmOf(name));
+    const sought = {
+      "the words": Buffer.from("turn off the camera"),
+      "the middle of the sound": pcm.subarray(pcm.length / 2, pcm.length / 2 + 64),
+      "the end of the sound": pcm.subarray(pcm.length - 70_000, pcm.length - 70_000 + 64),
+    };
+    const found = () => filesWith(installation.dataDir, sought);
+    expect(Object.keys(found()).sort()).toEqual(Object.keys(sought).sort());
+
+    const deleted = await api.remove(body.id);
+    expect(deleted).toMatchObject({ state: "completed", content_deleted_at: expect.any(String) });
+    expect(found()).toEqual({});
+    expect(await refusal(api.result(body.id))).toBe("410 content_deleted");
+    const { body: upload } = await api.call<{ deleted?: boolean }>("GET", `/v1/uploads/${uploadId}`);
+    expect(upload.deleted).toBe(true);
+    const usage = await api.usage();
+    expect(usage.data.some((event) => event.transcription_id === body.id)).toBe(true);
+  }, 60_000);
+});
+
+/** Which files hold which of some byte sequences; those found nowhere are left out. */
+function filesWith(folder: string, sought: Record<string, Buffer>): Record<string, string[]> {
+  const found: Record<string, string[]> = {};
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const content: Buffer = readFileSync(join(entry.parentPath, entry.name));
+    for (const [what, bytes] of Object.entries(sought)) {
+      if (content.includes(bytes)) found[what] = [...(found[what] ?? []), entry.name];
+    }
+  }
+  return found;
+}
+
+describe("the command line", () => {
+  test("transcribes files into subtitles, one file each", async () => {
+    const output = join(installation.folder, "subtitles");
+    mkdirSync(output);
+    const files = [samplePath("01-en.wav"), samplePath("04-en.wav")];
+    const formats = ["--language", "en", "--format", "srt", "--output", output];
+    await installation.output("transcribe", ...files, ...formats);
+    expect(readFileSync(join(output, "01-en.srt"), "utf8")).toMatch(
+      /^1\r?\n00:00:00,\d{3} --> 00:00:0[34],\d{3}\r?\nmy ticket number is three five one zero\r?\n/,
+    );
+    expect(readFileSync(join(output, "04-en.srt"), "utf8")).toContain("turn off the camera");
+  }, 60_000);
+
+  test("goes on past a file that cannot be read, and says so at the end", async () => {
+    const broken = join(installation.folder, "broken.wav");
+    writeFileSync(broken, "no sound at all");
+    const files = [broken, join(installation.folder, "absent.wav"), samplePath("01-en.wav")];
+    const { code, out, err } = await installation.command("transcribe", ...files, "--language", "en");
+    expect(code).toBe(1);
+    expect(out).toBe("my ticket number is three five one zero\n");
+    expect(err).toContain("absent.wav");
+    expect(err).toContain("2 of 3 files");
+  }, 60_000);
+
+  test("shows what the server did: transcriptions, credit, usage, audit", async () => {
+    const { organizationId } = installation;
+    const [latest] = await installation.json<{ id: string; state: string }[]>("transcriptions", "list");
+    expect(latest?.state).toBe("completed");
+    const credit = await installation.json<{ reserved_paise: number }>(
+      "credit",
+      "show",
+      "--org",
+      organizationId,
+    );
+    expect(credit.reserved_paise).toBe(0);
+    const csv = await installation.output("usage", "export", "--org", organizationId);
+    expect(csv.trim().split("\n").length).toBeGreaterThan(5);
+    expect(await installation.json("credit", "audit")).toMatchObject({ ok: true, open_reservations: 0 });
+    expect(await installation.json("models", "list")).toMatchObject([{ id: "demo", default: true }]);
+  });
+
+  test.each([
+    [["orgs", "show", "org_none"], 4],
+    [["init", "--data", "elsewhere"], 5],
+    [["credit", "grant", "--org", "org_none", "--paise", "much"], 2],
+    [["no-such-command"], 2],
+    [["transcribe", "x.wav", "--format", "pdf"], 2],
+  ])("%j ends with status %d and one line of words", async (args, expected) => {
+    const { code, out, err } = await installation.command(...args);
+    expect({ code, out }).toEqual({ code: expected, out: "" });
+    expect(err).toMatch(/^error: [^\n]+\n(\(.*\)\n)?$/);
+  });
+
+  test("config: what is set, what could be set, what is wrong with it", async () => {
+    expect(await installation.output("config", "show")).toContain("[engine]");
+    expect(await installation.output("config", "defaults")).toContain("price_paise_per_audio_hour = 3000");
+    expect((await installation.command("config", "check")).code).toBe(0);
+    const good = readFileSync(installation.configPath, "utf8");
+    writeFileSync(installation.configPath, `${good}\n[engine2]\n`);
+    const { code, err } = await installation.command("config", "check");
+    writeFileSync(installation.configPath, good);
+    expect(code).toBe(2);
+    expect(err).toMatch(/shruti\.toml:\d+: .*engine2/);
+  });
+});
+
+test("the log tells of requests, never of keys or words", () => {
+  const log = server.log();
+  expect(log).toContain('"path":"/v1/transcriptions"');
+  for (const secret of [installation.key, "ticket number", "account number", "मेरा"]) {
+    expect(log).not.toContain(secret);
+  }
+});
