@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { rmSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
@@ -76,6 +77,8 @@ function createReceiver(deps: HttpDeps) {
   const { synchronous_max_receiving, synchronous_max_bytes, synchronous_timeout_seconds } =
     deps.config.limits;
   const incomingDir = join(deps.dataDir, "incoming");
+  // What a killed program was receiving belongs to nobody: the data directory has one server at a time.
+  rmSync(incomingDir, { recursive: true, force: true });
   let receiving = 0;
 
   async function receive(request: Request, path: string): Promise<ReceivedForm> {

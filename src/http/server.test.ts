@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type LogLevel, openLog } from "../lib/log.ts";
 import { apiClient, audioForm } from "../testing/api-client.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
@@ -216,6 +219,16 @@ describe("operations", () => {
     );
     expect(text).toContain("shruti_http_request_duration_seconds_bucket");
     expect(text).not.toContain("tr_01KAJ5");
+  });
+
+  test("a start removes what a killed program was receiving", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "shruti-killed-"));
+    mkdirSync(join(directory, "incoming"));
+    writeFileSync(join(directory, "incoming", "half.part"), "half");
+    const restarted = await openTestApp({ directory });
+    expect(existsSync(join(directory, "incoming", "half.part"))).toBe(false);
+    await restarted.close();
+    rmSync(directory, { recursive: true });
   });
 
   test("a stop answers who waits for a synchronous result, and cancels its work", async () => {

@@ -17,6 +17,8 @@ export type TestAppOptions = {
   log?: Log;
   /** Answers on a real port as well; `baseUrl` is its address. */
   listens?: boolean;
+  /** An existing data directory, which is left as it is at the end; default is a new one. */
+  directory?: string;
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
@@ -33,7 +35,7 @@ const IN_PROCESS_URL = "http://shruti.test";
  * recordings' words from a script. One organization with a project and a key is there.
  */
 export async function openTestApp(options: TestAppOptions = {}) {
-  const directory = mkdtempSync(join(tmpdir(), "shruti-test-"));
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), "shruti-test-"));
   const clock = options.clock ?? manualClock();
   const engine: ScriptedEngine = createScriptedEngine();
   const given = options.config ?? {};
@@ -100,7 +102,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
     async close(): Promise<void> {
       await app.close();
       await server?.stop(true);
-      rmSync(directory, { recursive: true, force: true });
+      if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
 }
