@@ -59,6 +59,21 @@ export function authorizeUpload(
   return expireUpload(context, found.upload);
 }
 
+/** A collection takes a few milliseconds, receiving so much many times that. */
+const COLLECT_AFTER_BYTES = 16 * 1024 * 1024;
+let uncollectedBytes = 0;
+
+/**
+ * The server reads ahead into buffers of its own, up to the whole of a request; an upload in chunks of 8 MiB leaves
+ * one behind for each, and the garbage collector, which does not see their size, came 40 MiB late.
+ */
+function collectGarbageAfter(receivedBytes: number): void {
+  uncollectedBytes += receivedBytes;
+  if (uncollectedBytes < COLLECT_AFTER_BYTES) return;
+  uncollectedBytes = 0;
+  Bun.gc(true);
+}
+
 /**
  * Writes one request's bytes into the upload's file, as they come and never past the declared size.
  * An older request that still writes the same upload is ended first. Bytes that arrived before a failure stay
@@ -85,7 +100,15 @@ export async function receiveBytes(
     await checkDisk(context, 0);
     const file = await openForWriting(path, receiving.at === "start over" ? "empty" : "keep");
     try {
-      return await receiveInto(context, { upload, file, start, receiving, takenOver: takenOver.signal });
+      const received = await receiveInto(context, {
+        upload,
+        file,
+        start,
+        receiving,
+        takenOver: takenOver.signal,
+      });
+      collectGarbageAfter(received.storedBytes - start);
+      return received;
     } finally {
       await file.close();
     }
