@@ -47,7 +47,15 @@ export function createSynchronousDesk(deps: HttpDeps) {
       const claim =
         key === undefined
           ? undefined
-          : { key, requestHash: hashRequest(model, request, file.sha256, undefined) };
+          : {
+              key,
+              requestHash: hashRequest({
+                model,
+                isModelNamed: order.fields.model !== undefined,
+                request,
+                audio: file.sha256,
+              }),
+            };
       const prepared = { modelId: model.id, request, claim };
       const place = () => admitOrder(deps, caller, order, prepared, clientSignal);
       const { id, outcome } =

@@ -168,7 +168,13 @@ function start({ transcriptions }: HttpDeps, request: Request, body: Transcripti
   const model = transcriptions.checkRequest(body.model, wanted);
   const { upload_id: uploadId } = body.audio;
   const webhookEndpointId = body.webhook_endpoint_id;
-  const requestHash = hashRequest(model, wanted, uploadId, webhookEndpointId);
+  const requestHash = hashRequest({
+    model,
+    isModelNamed: body.model !== undefined,
+    request: wanted,
+    audio: uploadId,
+    webhookEndpointId,
+  });
   return transcriptions.accept(caller, {
     entrance: "asynchronous",
     modelId: model.id,

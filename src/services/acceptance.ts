@@ -53,31 +53,40 @@ export type AcceptanceDeps = {
   estimateQueueRoomSeconds: (organizationId: string) => number;
 };
 
+/** What an idempotency key stands for: a validated request, defaults filled in (decisions.md section 9). */
+export type RequestIdentity = {
+  model: Pick<InstalledModel, "id">;
+  /** The request named the model; else it takes whichever is the default. */
+  isModelNamed: boolean;
+  request: TranscriptionRequest;
+  /** The upload's id, or the SHA-256 of a synchronous request's file. */
+  audio: string;
+  webhookEndpointId?: string | undefined;
+};
+
 /**
- * What the idempotency key of a request stands for: SHA-256 over its validated values, defaults filled in
- * (decisions.md section 9).
- *
- * @param audio the upload's id, or the SHA-256 of a synchronous request's file
+ * A request's identity as text: SHA-256 over its values, the model it came to, and whether it named that model.
+ * Two texts are compared with `isSameRequest`.
  */
-export function hashRequest(
-  model: InstalledModel,
-  request: TranscriptionRequest,
-  audio: string,
-  webhookEndpointId: string | undefined,
-): string {
+export function hashRequest({
+  model,
+  isModelNamed,
+  request,
+  audio,
+  webhookEndpointId,
+}: RequestIdentity): string {
   const { language, mode, timestamps, channelMode, diarization } = request;
   const speakers = diarization ? [diarization.minSpeakers ?? null, diarization.maxSpeakers ?? null] : null;
-  const values = [
-    audio,
-    model.id,
-    language,
-    mode,
-    timestamps,
-    channelMode,
-    speakers,
-    webhookEndpointId ?? null,
-  ];
-  return sha256Hex(JSON.stringify(values));
+  const values = [audio, language, mode, timestamps, channelMode, speakers, webhookEndpointId ?? null];
+  return `${sha256Hex(JSON.stringify(values))} ${model.id} ${isModelNamed ? "named" : "default"}`;
+}
+
+/** Equal values, and one model: the same one, or for both the default, which an admin may have changed in between. */
+export function isSameRequest(left: string, right: string): boolean {
+  const [leftHash, leftModel, leftNaming] = left.split(" ");
+  const [rightHash, rightModel, rightNaming] = right.split(" ");
+  if (leftHash !== rightHash) return false;
+  return leftModel === rightModel || (leftNaming === "default" && rightNaming === "default");
 }
 
 /**
@@ -119,7 +128,7 @@ export function findReplay(
   const scope = { projectId: caller.projectId, entrance, key: claim.key };
   const known = findIdempotencyKey(store, scope, deps.clock.now());
   if (!known) return undefined;
-  if (known.requestHash !== claim.requestHash)
+  if (!isSameRequest(known.requestHash, claim.requestHash))
     throw new AppError("idempotency_conflict", { detail: "Idempotency-Key" });
   return findTranscription(store, known.transcriptionId);
 }

@@ -333,7 +333,7 @@ export const idempotencyKeys = sqliteTable(
     projectId: text("project_id").notNull(),
     entrance: text("entrance").$type<Entrance>().notNull(),
     key: text("key").notNull(),
-    /** SHA-256 over the validated values, defaults filled in. */
+    /** Identity of the request: `hashRequest` in services/acceptance.ts. */
     requestHash: text("request_hash").notNull(),
     transcriptionId: text("transcription_id").notNull(),
     createdAt: integer("created_at").notNull(),
