@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { freemem } from "node:os";
+import { availableMemoryBytes } from "./machine.ts";
 import type { NativeFiles } from "./native-files.ts";
 import {
   type ChunkJob,
@@ -11,7 +11,13 @@ import {
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
-import { createWorkerHost, type HostState, type RunOptions, type WorkerHost } from "./worker-host.ts";
+import {
+  createWorkerHost,
+  type HostOptions,
+  type HostState,
+  type RunOptions,
+  type WorkerHost,
+} from "./worker-host.ts";
 import type { spawnWorker } from "./worker-process.ts";
 
 export type PoolOptions = {
@@ -24,6 +30,10 @@ export type PoolOptions = {
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
+  /** Memory that is free at the moment; replaced in tests. */
+  availableBytes?: () => number;
+  /** How long a model may keep others waiting for its memory; replaced in tests. */
+  turnMs?: number;
 };
 
 export type ModelStatus = {
@@ -33,20 +43,34 @@ export type ModelStatus = {
   pid: number | undefined;
   restarts: number;
   running: number;
+  /** Why it could not be loaded the last time. */
+  problem: string | undefined;
 };
 export type PoolStatus = { engine: EngineFacts | undefined; models: ModelStatus[] };
 export type Pool = ReturnType<typeof createPool>;
 
 type Entry = {
+  key: string;
   modelId: string;
   bytes: number;
   host: WorkerHost;
+  /** Who wants it, those inside included. */
   users: number;
+  /** Who has been let in. */
+  inside: number;
+  /** Its memory is taken, or about to be. */
+  isResident: boolean;
+  /** Since when somebody waits for others to give up their memory to it. */
+  waitingSinceMs: number | undefined;
   idleTimer: Timer | undefined;
 };
 
 /** Room a model needs beside its weights: states, graph buffers, the process itself. */
 const MEMORY_FACTOR = 1.5;
+/** Loading costs seconds: a model that is at work keeps its memory so long although others wait for it. */
+const TURN_MS = 30_000;
+/** How often is looked whether memory has become free by itself. */
+const LOOK_EVERY_MS = 500;
 /** Finding speech runs at a hundred times real time and more; a worker that needs longer than the audio is stuck. */
 const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
 const BYTES_PER_MS = 32;
@@ -60,18 +84,16 @@ export function createPool(options: PoolOptions) {
   let speech: WorkerHost | undefined;
   let isClosed = false;
 
-  const hostOptions = {
-    nativeFiles: options.nativeFiles,
-    backendDirs: options.backendDirs,
-    log: options.log,
-    ...(options.spawn ? { spawn: options.spawn } : {}),
-  };
+  const hostOptions = hostOptionsOf(options);
+  // Speech is found on the processor; a GPU's driver would only take memory there.
+  const speechOptions = { ...hostOptions, backendDirs: [] };
 
   function entryFor(model: EngineModel): Entry {
     const key = `${model.id} ${model.version} ${model.weightsPath}`;
     const known = models.get(key);
     if (known) return known;
     const entry: Entry = {
+      key,
       modelId: model.id,
       bytes: weightsBytes(model),
       host: createWorkerHost({
@@ -79,51 +101,140 @@ export function createPool(options: PoolOptions) {
         load: { weightsPath: model.weightsPath, device: options.device },
       }),
       users: 0,
+      inside: 0,
+      isResident: false,
+      waitingSinceMs: undefined,
       idleTimer: undefined,
     };
     models.set(key, entry);
     return entry;
   }
 
-  /** Makes room by unloading models that nobody uses, the least recently used first. */
-  async function makeRoomFor(entry: Entry): Promise<void> {
-    if (entry.host.status().pid !== undefined) return;
-    for (const [key, other] of models) {
-      if (freemem() >= entry.bytes * MEMORY_FACTOR) return;
-      if (other !== entry && other.users === 0) await unload(key, other);
+  const availableBytes = options.availableBytes ?? availableMemoryBytes;
+  const turnMs = options.turnMs ?? TURN_MS;
+  const changes = new Set<() => void>();
+
+  function tellChange(): void {
+    for (const wake of [...changes]) wake();
+  }
+
+  /** Resolves when somebody has left a model, or after a while: memory also changes by itself. */
+  function change(): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        changes.delete(wake);
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(wake, LOOK_EVERY_MS);
+      changes.add(wake);
+    });
+  }
+
+  const others = (entry: Entry) => [...models.values()].filter((other) => other !== entry);
+
+  function hasMemoryFor(entry: Entry): boolean {
+    // What others have been promised and not yet taken is not free, whatever the system says.
+    const promised = others(entry).filter(
+      (other) => other.isResident && other.host.status().state !== "ready",
+    );
+    const bytes = [entry, ...promised].reduce((sum, each) => sum + each.bytes, 0);
+    return availableBytes() >= bytes * MEMORY_FACTOR;
+  }
+
+  /**
+   * Two models work at once if memory allows; else idle ones are unloaded, the least recently used first. Only who
+   * has waited longest may do so: what is freed for one must not go to another.
+   */
+  async function makeRoomFor(entry: Entry): Promise<boolean> {
+    entry.waitingSinceMs ??= performance.now();
+    while (!entry.isResident && !hasMemoryFor(entry)) {
+      if (longestWaiting() !== entry) return false;
+      const residents = others(entry).filter(({ isResident }) => isResident);
+      // Nothing can be freed: loading itself will tell whether the memory was enough.
+      if (residents.length === 0) break;
+      const idle = residents.find(({ inside }) => inside === 0);
+      if (!idle) return false;
+      await unload(idle);
     }
+    if (!entry.isResident && longestWaiting() !== entry) return false;
+    entry.isResident = true;
+    entry.waitingSinceMs = undefined;
+    return true;
   }
 
-  async function unload(key: string, entry: Entry): Promise<void> {
+  function longestWaiting(): Entry | undefined {
+    let longest: Entry | undefined;
+    for (const entry of models.values()) {
+      if (entry.isResident || entry.waitingSinceMs === undefined) continue;
+      if (entry.waitingSinceMs < (longest?.waitingSinceMs ?? Number.POSITIVE_INFINITY)) longest = entry;
+    }
+    return longest;
+  }
+
+  /** A model that others have been waiting for takes no new work, so that it comes to an end and can be unloaded. */
+  function mustYield(entry: Entry): boolean {
+    const now = performance.now();
+    return others(entry).some(
+      ({ waitingSinceMs, isResident }) =>
+        !isResident && waitingSinceMs !== undefined && now - waitingSinceMs >= turnMs,
+    );
+  }
+
+  async function enter(entry: Entry, signal: AbortSignal): Promise<void> {
+    while (true) {
+      if (isClosed) throw new EngineError("interrupted", "the engine is closing");
+      if (signal.aborted) throw new EngineError("aborted", "aborted");
+      const mayEnter = entry.isResident ? !mustYield(entry) : await makeRoomFor(entry);
+      // Making room takes a moment, in which another may have taken it.
+      if (mayEnter && entry.isResident) break;
+      await change();
+    }
+    entry.inside++;
+  }
+
+  async function unload(entry: Entry): Promise<void> {
     clearTimeout(entry.idleTimer);
-    models.delete(key);
-    await entry.host.stop(true);
-    options.log("info", "model unloaded", { model: entry.modelId });
+    entry.isResident = false;
+    const isForgotten = entry.users === 0;
+    if (isForgotten) models.delete(entry.key);
+    const wasLoaded = entry.host.status().pid !== undefined;
+    await entry.host.stop(isForgotten);
+    if (wasLoaded) options.log("info", "model unloaded", { model: entry.modelId });
+    tellChange();
   }
 
-  async function withModel<T>(model: EngineModel, work: (host: WorkerHost) => Promise<T>): Promise<T> {
-    if (isClosed) throw new EngineError("interrupted", "the engine is closing");
+  async function withModel<T>(
+    model: EngineModel,
+    signal: AbortSignal,
+    work: (host: WorkerHost) => Promise<T>,
+  ): Promise<T> {
     const entry = entryFor(model);
     clearTimeout(entry.idleTimer);
     entry.users++;
     try {
-      await makeRoomFor(entry);
-      return await work(entry.host);
+      await enter(entry, signal);
+      try {
+        return await work(entry.host);
+      } finally {
+        entry.inside--;
+      }
     } finally {
       entry.users--;
-      if (entry.users === 0) scheduleUnload(entry);
+      if (entry.users === 0) becomeIdle(entry);
+      tellChange();
     }
   }
 
-  function scheduleUnload(entry: Entry): void {
-    const key = [...models].find(([, known]) => known === entry)?.[0];
-    if (key === undefined || isClosed) return;
-    // Most recently used last: makeRoomFor walks from the front.
-    models.delete(key);
-    models.set(key, entry);
+  function becomeIdle(entry: Entry): void {
+    entry.waitingSinceMs = undefined;
+    if (isClosed || models.get(entry.key) !== entry) return;
+    // Most recently used last: makeRoomFor looks from the front.
+    models.delete(entry.key);
+    models.set(entry.key, entry);
     if (options.modelIdleMs === 0) return;
     entry.idleTimer = setTimeout(() => {
-      if (entry.users === 0 && models.get(key) === entry) void unload(key, entry);
+      if (entry.users === 0 && models.get(entry.key) === entry) void unload(entry);
     }, options.modelIdleMs);
     entry.idleTimer.unref();
   }
@@ -136,7 +247,7 @@ export function createPool(options: PoolOptions) {
     async transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome> {
       const request = { type: "transcribe", audio: job.audio, options: job.options } as const;
       const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
-      const reply = await withModel(job.model, (host) => host.request(request, runOptions));
+      const reply = await withModel(job.model, signal, (host) => host.request(request, runOptions));
       if (reply.type !== "transcribed")
         throw new EngineError("failed", "the worker gave an unexpected answer");
       return reply.outcome;
@@ -148,7 +259,7 @@ export function createPool(options: PoolOptions) {
      */
     async detectSpeech(job: SpeechJob, signal: AbortSignal): Promise<SpeechRegion[]> {
       if (isClosed) throw new EngineError("interrupted", "the engine is closing");
-      speech ??= createWorkerHost(hostOptions);
+      speech ??= createWorkerHost(speechOptions);
       const audioMs = statSync(job.pcmPath).size / BYTES_PER_MS;
       const runOptions = { signal, timeoutMs: SPEECH_TIMEOUT_FLOOR_MS + audioMs, isAlone: false };
       const reply = await speech.request({ type: "detect_speech", pcmPath: job.pcmPath }, runOptions);
@@ -157,11 +268,11 @@ export function createPool(options: PoolOptions) {
     },
 
     /** Loads a model before anybody asks for it. */
-    warm: (model: EngineModel, signal: AbortSignal) => withModel(model, (host) => host.warm(signal)),
+    warm: (model: EngineModel, signal: AbortSignal) => withModel(model, signal, (host) => host.warm(signal)),
 
     /** Starts the process that finds speech before anybody asks for it. */
     async warmSpeech(signal: AbortSignal): Promise<void> {
-      speech ??= createWorkerHost(hostOptions);
+      speech ??= createWorkerHost(speechOptions);
       await speech.warm(signal);
     },
 
@@ -175,6 +286,7 @@ export function createPool(options: PoolOptions) {
 
     async close(): Promise<void> {
       isClosed = true;
+      tellChange();
       for (const entry of models.values()) clearTimeout(entry.idleTimer);
       const hosts = [...models.values()].map(({ host }) => host);
       if (speech) hosts.push(speech);
@@ -182,6 +294,37 @@ export function createPool(options: PoolOptions) {
       models.clear();
     },
   };
+}
+
+/**
+ * What the native side finds on this machine, backends included, without loading a model.
+ *
+ * @throws EngineError when no worker can be started
+ */
+export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineFacts> {
+  const host = createWorkerHost(hostOptionsOf(options));
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await host.warm(signal);
+        break;
+      } catch (error) {
+        // A backend may break a worker; the host then goes on without it, or says what is wrong.
+        const isWorthwhile = error instanceof EngineError && error.kind === "interrupted" && !signal.aborted;
+        if (!isWorthwhile || attempt === PROBE_ATTEMPTS) throw error;
+      }
+    }
+    return host.status().facts ?? NOTHING_FOUND;
+  } finally {
+    await host.stop(true);
+  }
+}
+
+const PROBE_ATTEMPTS = 4;
+const NOTHING_FOUND: EngineFacts = { whisperVersion: "", cpuVariant: "", devices: [], backendFailures: [] };
+
+function hostOptionsOf({ nativeFiles, backendDirs, log, spawn }: PoolOptions): HostOptions {
+  return { nativeFiles, backendDirs, log, ...(spawn ? { spawn } : {}) };
 }
 
 function weightsBytes(model: EngineModel): number {

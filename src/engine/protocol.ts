@@ -50,7 +50,8 @@ export type WorkerRequest =
 
 export type WorkerReply =
   | { type: "started"; engine: EngineFacts }
-  | { type: "loaded"; device: string }
+  /** `gpuFailure`: why the processor does the work of the GPU that `auto` chose. */
+  | { type: "loaded"; device: string; gpuFailure?: string }
   /** The worker cannot do what it was started for; it says why and ends. */
   | { type: "unusable"; reason: string }
   | { type: "transcribed"; id: number; outcome: ChunkOutcome }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { EngineError, type WorkerReply, type WorkerRequest } from "./protocol.ts";
-import { createWorkerHost, type WorkerHost } from "./worker-host.ts";
+import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
 
 /** A worker made of closures: what it does with a chunk is said by the test. */
@@ -16,9 +16,19 @@ afterEach(async () => {
   for (const host of hosts.splice(0)) await host.stop(true);
 });
 
-function openHost(behaviours: Behaviour[], loadReply: WorkerReply = { type: "loaded", device: "cpu" }) {
+type Load = (
+  die: (exit: WorkerExit) => void,
+  request: Extract<WorkerRequest, { type: "load" }>,
+) => WorkerReply | undefined;
+
+function openHost(
+  behaviours: Behaviour[],
+  load: Load | WorkerReply = { type: "loaded", device: "cpu" },
+  more: Partial<HostOptions> = {},
+) {
   let spawned = 0;
   const received: WorkerRequest[] = [];
+  const logged: string[] = [];
   const spawn = (onReply: (reply: WorkerReply) => void): WorkerProcess => {
     spawned++;
     const exited = Promise.withResolvers<WorkerExit>();
@@ -29,7 +39,10 @@ function openHost(behaviours: Behaviour[], loadReply: WorkerReply = { type: "loa
       kill: () => exited.resolve({ code: null, signal: "SIGKILL" }),
       send(request) {
         received.push(request);
-        if (request.type === "load") later(loadReply);
+        if (request.type === "load") {
+          const reply = typeof load === "function" ? load(exited.resolve, request) : load;
+          if (reply) later(reply);
+        }
         if (request.type === "transcribe") (behaviours.shift() ?? answer)(request.id, later, exited.resolve);
       },
     };
@@ -39,11 +52,12 @@ function openHost(behaviours: Behaviour[], loadReply: WorkerReply = { type: "loa
     nativeFiles: files,
     backendDirs: [],
     load: { weightsPath: "model.bin", device: "cpu" },
-    log: () => {},
+    log: (_level, message) => void logged.push(message),
     spawn,
+    ...more,
   });
   hosts.push(host);
-  return { host, received, spawned: () => spawned };
+  return { host, received, logged, spawned: () => spawned };
 }
 
 function ask(host: WorkerHost, values: { signal?: AbortSignal; timeoutMs?: number; isAlone?: boolean } = {}) {
@@ -135,5 +149,83 @@ describe("worker host", () => {
     await host.stop(true);
     expect(await running).toBe("interrupted");
     expect(await kindOf(ask(host))).toBe("interrupted");
+  });
+
+  test("weights that break worker after worker are given up, each time after a longer pause", async () => {
+    const { host, spawned } = openHost([], (die) => {
+      die({ code: null, signal: "SIGSEGV" });
+      return undefined;
+    });
+    const before = performance.now();
+    expect(await kindOf(ask(host))).toBe("interrupted");
+    expect(await kindOf(ask(host))).toBe("interrupted");
+    expect(await kindOf(ask(host))).toBe("unusable_model");
+    expect(performance.now() - before).toBeGreaterThan(250 + 500 - 20);
+    expect(spawned()).toBe(3);
+    expect(host.status()).toMatchObject({ state: "backoff", problem: expect.stringContaining("SIGSEGV") });
+  });
+
+  test("a program that cannot be started is no crash of this one", async () => {
+    const spawn = () => {
+      throw new Error("EACCES");
+    };
+    const { host } = openHost([], undefined, { spawn });
+    expect(await kindOf(ask(host))).toBe("unusable_model");
+    expect(host.status().problem).toContain("EACCES");
+  });
+
+  test("who waits for a slow load, for a pause or behind a lone chunk leaves at once when aborted", async () => {
+    const slow = openHost([], () => undefined).host;
+    const paused = openHost([crash, hang]).host;
+    await kindOf(ask(paused));
+    const busy = openHost([hang]).host;
+    const alone = kindOf(ask(busy, { isAlone: true }));
+    await Bun.sleep(5);
+    const controller = new AbortController();
+    const waiting = [slow, paused, busy].map((host) => kindOf(ask(host, { signal: controller.signal })));
+    const before = performance.now();
+    controller.abort();
+    expect(await Promise.all(waiting)).toEqual(["aborted", "aborted", "aborted"]);
+    expect(performance.now() - before).toBeLessThan(150);
+    await busy.stop(true);
+    expect(await alone).toBe("interrupted");
+  });
+
+  test("a GPU that breaks the worker before anything came out is left alone under auto, and nobody is blamed", async () => {
+    const devices: string[] = [];
+    const { host, received, logged } = openHost(
+      [crash],
+      (_die, request) => {
+        devices.push(request.device);
+        return { type: "loaded", device: request.device === "auto" ? "CUDA0" : "cpu" };
+      },
+      { load: { weightsPath: "model.bin", device: "auto" }, backendDirs: ["/backends"] },
+    );
+    expect(await kindOf(ask(host))).toBe("interrupted");
+    expect(await kindOf(ask(host))).toBe("fine");
+    expect(devices).toEqual(["auto", "cpu"]);
+    expect(received.filter(({ type }) => type === "start").at(-1)).toMatchObject({ backendDirs: [] });
+    expect(logged).toContain("the worker ended with a GPU backend loaded; the processor takes its place");
+  });
+
+  test("a named device is never replaced", async () => {
+    const { host, received } = openHost(
+      [crash, answer],
+      { type: "loaded", device: "CUDA0" },
+      { load: { weightsPath: "model.bin", device: "cuda" }, backendDirs: ["/backends"] },
+    );
+    expect(await kindOf(ask(host))).toBe("crashed");
+    expect(await kindOf(ask(host))).toBe("fine");
+    expect(received.filter(({ type }) => type === "load")).toEqual(
+      Array(2).fill({ type: "load", weightsPath: "model.bin", device: "cuda" }),
+    );
+  });
+
+  test("a request that meets a worker which has just died does not wait for ever", async () => {
+    const { host } = openHost([crash, answer]);
+    const first = kindOf(ask(host));
+    const second = kindOf(ask(host));
+    expect(["crashed", "interrupted", "fine"]).toContain(await second);
+    expect(await first).toBe("crashed");
   });
 });

@@ -16,6 +16,10 @@ const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 30_000;
 /** A worker that cannot even start or load in this time is stuck. */
 const START_TIMEOUT_MS = 10 * 60_000;
+/** Ends of a worker before it was ready, one after another, that may be bad luck. */
+const MAX_LOST_STARTS = 2;
+/** Timers of more milliseconds than this fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export type HostState = "stopped" | "starting" | "ready" | "backoff";
 
@@ -27,6 +31,18 @@ export type HostOptions = {
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
+};
+
+export type HostStatus = {
+  state: HostState;
+  device: string | undefined;
+  /** Times that the worker ended unexpectedly. */
+  restarts: number;
+  pid: number | undefined;
+  running: number;
+  facts: EngineFacts | undefined;
+  /** Why the last start failed; undefined once one has succeeded. */
+  problem: string | undefined;
 };
 
 type Task = {
@@ -45,7 +61,10 @@ type Life = {
   process: WorkerProcess;
   tasks: Map<number, Task>;
   /** Settles when the worker can take tasks; rejects with an EngineError when it never will. */
-  ready: Promise<void>;
+  ready: PromiseWithResolvers<void>;
+  isReady: boolean;
+  /** It has done something it was asked for. */
+  hasDelivered: boolean;
   /** Why we killed it, and whose fault that was. */
   killed: { culprit: number; kind: EngineErrorKind; message: string } | undefined;
   isGone: boolean;
@@ -62,91 +81,161 @@ export function createWorkerHost(options: HostOptions) {
   let nextId = 1;
   let backoffMs = 0;
   let startAfter = 0;
+  let lostStarts = 0;
   let facts: EngineFacts | undefined;
   let device: string | undefined;
-  let state: HostState = "stopped";
+  let problem: string | undefined;
   let restarts = 0;
+  let isGpuGivenUp = false;
   let isClosed = false;
 
+  /** The requests a worker begins with; a GPU that breaks workers is left alone where nobody insists on it. */
+  function beginning(): WorkerRequest[] {
+    const { nativeFiles, load } = options;
+    const backendDirs = isGpuGivenUp ? [] : options.backendDirs;
+    const start = { type: "start", nativeFiles, backendDirs } as const;
+    if (!load) return [start];
+    return [start, { type: "load", ...load, ...(isGpuGivenUp ? { device: "cpu" } : {}) }];
+  }
+
+  /** @throws EngineError `unusable_model` when no process can be started */
   function start(): Life {
     const ready = Promise.withResolvers<void>();
     // Whoever waits sees the rejection; nobody waiting is no second failure.
     ready.promise.catch(() => {});
-    const tasks = new Map<number, Task>();
-    state = "starting";
-    const process = spawn(
-      (reply) => hear(current, reply, ready),
-      (line) => options.log("warn", "worker wrote to standard error", { line }),
-    );
-    const current: Life = { process, tasks, ready: ready.promise, killed: undefined, isGone: false };
-    process.send({ type: "start", nativeFiles: options.nativeFiles, backendDirs: options.backendDirs });
-    if (options.load) process.send({ type: "load", ...options.load });
+    const process = spawnOrExplain((reply) => hear(current, reply));
+    const current: Life = {
+      process,
+      tasks: new Map(),
+      ready,
+      isReady: false,
+      hasDelivered: false,
+      killed: undefined,
+      isGone: false,
+    };
+    for (const request of beginning()) process.send(request);
     const stuck = setTimeout(() => process.kill(), START_TIMEOUT_MS);
-    void ready.promise.then(
-      () => clearTimeout(stuck),
-      () => clearTimeout(stuck),
-    );
-    void process.exited.then((exit) => {
-      clearTimeout(stuck);
-      end(current, exit, ready.reject);
-    });
+    const calm = () => clearTimeout(stuck);
+    void ready.promise.then(calm, calm);
+    void process.exited.then((exit) => end(current, exit));
     return current;
   }
 
-  function becomeReady(ready: PromiseWithResolvers<void>): void {
-    state = "ready";
-    ready.resolve();
+  function spawnOrExplain(onReply: (reply: WorkerReply) => void): WorkerProcess {
+    try {
+      return spawn(onReply, (line) => options.log("warn", "worker wrote to standard error", { line }));
+    } catch (error) {
+      pause();
+      problem = `no worker can be started: ${error instanceof Error ? error.message : String(error)}`;
+      throw new EngineError("unusable_model", problem, error);
+    }
   }
 
-  function hear(current: Life, reply: WorkerReply, ready: PromiseWithResolvers<void>): void {
+  function pause(): void {
+    backoffMs = Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, backoffMs * 2));
+    startAfter = Date.now() + backoffMs;
+  }
+
+  function becomeReady(current: Life): void {
+    lostStarts = 0;
+    problem = undefined;
+    current.isReady = true;
+    current.ready.resolve();
+  }
+
+  function hear(current: Life, reply: WorkerReply): void {
     if (current.isGone) return;
     switch (reply.type) {
       case "started":
-        facts = reply.engine;
-        if (!options.load) becomeReady(ready);
+        noteFacts(reply.engine);
+        if (!options.load) becomeReady(current);
         return;
-      case "loaded":
+      case "loaded": {
         device = reply.device;
-        options.log("info", "model loaded", { device: reply.device, pid: current.process.pid });
-        becomeReady(ready);
-        return;
-      case "unusable":
-        ready.reject(new EngineError("unusable_model", reply.reason));
-        return;
-      default: {
-        const task = current.tasks.get(reply.id);
-        current.tasks.delete(reply.id);
-        if (reply.type === "failed") {
-          const kind = reply.reason === "aborted" ? "aborted" : "failed";
-          task?.fail(new EngineError(kind, reply.reason));
-        } else {
-          backoffMs = 0;
-          task?.settle(reply);
+        const { pid } = current.process;
+        if (reply.gpuFailure !== undefined) {
+          const reason = reply.gpuFailure;
+          options.log("warn", "the GPU cannot be used, the processor takes its place", { reason, pid });
         }
+        options.log("info", "model loaded", { device: reply.device, pid });
+        becomeReady(current);
+        return;
       }
+      case "unusable":
+        problem = reply.reason;
+        current.ready.reject(new EngineError("unusable_model", reply.reason));
+        current.process.kill();
+        return;
+      default:
+        hearOfTask(current, reply);
     }
   }
 
-  function end(current: Life, exit: WorkerExit, rejectReady: (error: EngineError) => void): void {
+  function noteFacts(found: EngineFacts): void {
+    if (facts === undefined) {
+      for (const { path, reason } of found.backendFailures) {
+        options.log("warn", "a GPU backend cannot be used", { path, reason });
+      }
+    }
+    const broken = options.backendDirs.map((path) => ({
+      path,
+      reason: "a worker ended while it was in use",
+    }));
+    facts = isGpuGivenUp ? { ...found, backendFailures: broken } : found;
+  }
+
+  function hearOfTask(current: Life, reply: Extract<WorkerReply, { id: number }>): void {
+    const task = current.tasks.get(reply.id);
+    current.tasks.delete(reply.id);
+    if (reply.type === "failed") {
+      const kind = reply.reason === "aborted" ? "aborted" : "failed";
+      task?.fail(new EngineError(kind, reply.reason));
+      return;
+    }
+    backoffMs = 0;
+    current.hasDelivered = true;
+    task?.settle(reply);
+  }
+
+  function end(current: Life, exit: WorkerExit): void {
     current.isGone = true;
     if (life === current) life = undefined;
-    state = "stopped";
     const how = exit.signal ?? `status ${exit.code}`;
-    rejectReady(new EngineError("unusable_model", `the worker ended while starting (${how})`));
     const { killed } = current;
+    if (!killed || killed.kind === "hung") restarts++;
     if (!killed && !isClosed) {
-      restarts++;
-      backoffMs = Math.min(MAX_BACKOFF_MS, Math.max(FIRST_BACKOFF_MS, backoffMs * 2));
-      startAfter = Date.now() + backoffMs;
-      state = "backoff";
+      pause();
       options.log("warn", "worker ended", { pid: current.process.pid, how, tasks: current.tasks.size });
     }
+    const isGpusFault = !killed && blameGpu(current);
+    current.ready.reject(lostStart(current, how, isGpusFault));
     for (const [id, task] of current.tasks) {
       if (killed?.culprit === id) task.fail(new EngineError(killed.kind, killed.message));
-      else if (killed || isClosed) task.fail(new EngineError("interrupted", "the worker was stopped"));
+      else if (killed || isClosed || isGpusFault)
+        task.fail(new EngineError("interrupted", "the worker was stopped"));
       else task.fail(new EngineError("crashed", `the worker ended (${how})`));
     }
     current.tasks.clear();
+  }
+
+  /** Before it was ready: bad luck at first, as when memory was short; then it is the weights or the device. */
+  function lostStart(current: Life, how: string, isGpusFault: boolean): EngineError {
+    if (current.isReady || current.killed || isClosed)
+      return new EngineError("interrupted", "the worker was stopped");
+    problem ??= `the worker ended while starting (${how})`;
+    const isBadLuck = isGpusFault || ++lostStarts <= MAX_LOST_STARTS;
+    return new EngineError(isBadLuck ? "interrupted" : "unusable_model", problem);
+  }
+
+  /** A worker that died with a GPU before it delivered anything: the next one goes without, under `auto`. */
+  function blameGpu(current: Life): boolean {
+    if (isGpuGivenUp || current.hasDelivered || problem !== undefined) return false;
+    if (options.backendDirs.length === 0 || (options.load && options.load.device !== "auto")) return false;
+    const mayHaveUsedGpu = !current.isReady || (device !== undefined && device !== "cpu");
+    if (!mayHaveUsedGpu) return false;
+    isGpuGivenUp = true;
+    options.log("warn", "the worker ended with a GPU backend loaded; the processor takes its place", {});
+    return true;
   }
 
   /** The living worker, or a new one once its pause is over. */
@@ -160,7 +249,7 @@ export function createWorkerHost(options: HostOptions) {
     }
     life ??= start();
     const current = life;
-    await current.ready;
+    await orAborted(current.ready.promise, signal);
     return current;
   }
 
@@ -171,9 +260,9 @@ export function createWorkerHost(options: HostOptions) {
       current.process.kill();
     };
     return new Promise<WorkerReply>((resolve, reject) => {
-      const timers: Timer[] = [
-        setTimeout(() => kill("hung", "the worker did not answer in time"), timeoutMs),
-      ];
+      if (current.isGone) return reject(new EngineError("interrupted", "the worker was stopped"));
+      const patience = Math.min(timeoutMs, LONGEST_TIMER_MS);
+      const timers: Timer[] = [setTimeout(() => kill("hung", "the worker did not answer in time"), patience)];
       const onAbort = () => {
         current.process.send({ type: "abort", id });
         timers.push(setTimeout(() => kill("aborted", "aborted"), ABORT_GRACE_MS));
@@ -193,10 +282,22 @@ export function createWorkerHost(options: HostOptions) {
         },
       });
       signal.addEventListener("abort", onAbort, { once: true });
-      if (current.isGone) return kill("interrupted", "the worker was stopped");
       current.process.send({ ...request, id });
       if (signal.aborted) onAbort();
     });
+  }
+
+  async function enter({ isAlone, signal }: RunOptions): Promise<() => void> {
+    try {
+      return await gate.enter(isAlone, signal);
+    } catch (error) {
+      throw new EngineError("aborted", "aborted", error);
+    }
+  }
+
+  function stateNow(): HostState {
+    if (life) return life.isReady ? "ready" : "starting";
+    return Date.now() < startAfter ? "backoff" : "stopped";
   }
 
   return {
@@ -205,7 +306,7 @@ export function createWorkerHost(options: HostOptions) {
      * @throws EngineError
      */
     async request(request: HostRequest, runOptions: RunOptions): Promise<WorkerReply> {
-      const leave = await gate.enter(runOptions.isAlone);
+      const leave = await enter(runOptions);
       try {
         return await run(await alive(runOptions.signal), request, runOptions);
       } finally {
@@ -218,13 +319,14 @@ export function createWorkerHost(options: HostOptions) {
       await alive(signal);
     },
 
-    status: () => ({
-      state,
+    status: (): HostStatus => ({
+      state: stateNow(),
       device,
       restarts,
       pid: life?.process.pid,
       running: life?.tasks.size ?? 0,
       facts,
+      problem,
     }),
 
     /** Ends the worker; what runs in it is interrupted. A later request starts a new one unless closed for good. */
@@ -237,4 +339,14 @@ export function createWorkerHost(options: HostOptions) {
       await current.process.exited;
     },
   };
+}
+
+/** Waits no longer than the signal allows; what is waited for goes on by itself. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(new EngineError("aborted", "aborted"));
+    signal.addEventListener("abort", onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    if (signal.aborted) onAbort();
+  });
 }

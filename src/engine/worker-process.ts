@@ -30,7 +30,8 @@ export function spawnWorker(
     stderr: "pipe",
     ipc: (message) => onReply(message as WorkerReply),
   });
-  void relay(child.stderr, log);
+  // A broken pipe is the worker's end, which is noticed through `exited`.
+  relay(child.stderr, log).catch(() => {});
   return {
     pid: child.pid,
     send: (request) => {

@@ -1,8 +1,9 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import { chooseDevice } from "./devices.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { ChunkAudio, DevicePreference, WorkerReply, WorkerRequest } from "./protocol.ts";
 import { openVad, type Vad } from "./vad.ts";
-import { type LoadedModel, openWhisper, type Whisper, type WhisperDevice } from "./whisper.ts";
+import { type LoadedModel, openWhisper, type Whisper } from "./whisper.ts";
 
 /**
  * The entry of a worker process: serves `WorkerRequest`s of its parent until the parent is gone.
@@ -13,8 +14,9 @@ export function runWorker(): void {
   const worker = createWorker(send);
   // A worker without its parent has nobody to answer to, and nothing of its own to save.
   process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-  // A terminal's Ctrl-C reaches the whole group; the parent decides when a worker ends.
+  // A terminal's Ctrl-C and a service manager's stop reach the whole group; the parent decides when a worker ends.
   process.on("SIGINT", () => {});
+  process.on("SIGTERM", () => {});
   process.on("message", (message: WorkerRequest) => {
     worker.handle(message).catch((error: unknown) => {
       send({ type: "unusable", reason: reasonOf(error) });
@@ -54,9 +56,10 @@ function createWorker(send: (reply: WorkerReply) => void) {
           return;
         case "load": {
           if (!whisper) throw new Error("the engine has not been started");
-          const device = chooseDevice(whisper.devices, request.device);
-          model = await whisper.load(request.weightsPath, { device: device.use, flashAttention: true });
-          send({ type: "loaded", device: device.name });
+          const loaded = await loadModel(whisper, request.weightsPath, request.device);
+          model = loaded.model;
+          const { device, gpuFailure } = loaded;
+          send({ type: "loaded", device, ...(gpuFailure === undefined ? {} : { gpuFailure }) });
           return;
         }
         case "transcribe":
@@ -89,28 +92,25 @@ function createWorker(send: (reply: WorkerReply) => void) {
   };
 }
 
+/** Loads on the preferred device; under `auto` a GPU that refuses is replaced by the processor. */
+export async function loadModel(
+  whisper: Pick<Whisper, "devices" | "load">,
+  weightsPath: string,
+  preference: DevicePreference,
+): Promise<{ model: LoadedModel; device: string; gpuFailure?: string }> {
+  const { name, use } = chooseDevice(whisper.devices, preference);
+  const load = (device: typeof use) => whisper.load(weightsPath, { device, flashAttention: true });
+  try {
+    return { model: await load(use), device: name };
+  } catch (error) {
+    if (preference !== "auto" || use === "cpu") throw error;
+    return { model: await load("cpu"), device: "cpu", gpuFailure: reasonOf(error) };
+  }
+}
+
 function factsOf(whisper: Whisper) {
   const { version, cpuVariant, devices, backendFailures } = whisper;
   return { whisperVersion: version, cpuVariant, devices, backendFailures };
-}
-
-const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = {
-  cuda: /cuda/i,
-  vulkan: /vulkan/i,
-  metal: /metal|mtl/i,
-};
-
-/** The device for a preference; a named one that is missing is an error, `auto` falls back to the processor. */
-export function chooseDevice(
-  devices: readonly WhisperDevice[],
-  preference: DevicePreference,
-): { name: string; use: "cpu" | { gpuIndex: number } } {
-  const gpus = devices.filter(({ type }) => type === "gpu" || type === "igpu");
-  if (preference === "cpu") return { name: "cpu", use: "cpu" };
-  const gpu = preference === "auto" ? gpus[0] : gpus.find(({ name }) => DEVICE_NAMES[preference].test(name));
-  if (gpu) return { name: gpu.name, use: { gpuIndex: gpu.index } };
-  if (preference === "auto") return { name: "cpu", use: "cpu" };
-  throw new Error(`no ${preference} device was found; is its backend in the backends directory?`);
 }
 
 const BYTES_PER_SAMPLE = 2;

@@ -1,0 +1,193 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createPool, type Pool, type PoolOptions, probeEngine } from "./pool.ts";
+import {
+  EngineError,
+  type EngineFacts,
+  type EngineModel,
+  type WorkerReply,
+  type WorkerRequest,
+} from "./protocol.ts";
+import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
+
+const MODEL_BYTES = 100_000;
+const FACTS: EngineFacts = { whisperVersion: "1", cpuVariant: "x", devices: [], backendFailures: [] };
+const never = new AbortController().signal;
+
+const directory = mkdtempSync(join(tmpdir(), "shruti-pool-"));
+const model = (id: string): EngineModel => ({ id, version: "1", weightsPath: join(directory, `${id}.bin`) });
+beforeAll(() => {
+  for (const id of ["a", "b", "c"]) {
+    writeFileSync(model(id).weightsPath, "");
+    truncateSync(model(id).weightsPath, MODEL_BYTES);
+  }
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const pools: Pool[] = [];
+afterEach(async () => {
+  for (const pool of pools.splice(0)) await pool.close();
+});
+
+/** Workers that answer after a while, and a machine whose memory they fill. */
+function openPool(more: Partial<PoolOptions> = {}, machine = { models: 2.5, chunkMs: 5 }) {
+  const loaded = new Map<number, string>();
+  const history: string[] = [];
+  let most = 0;
+  let pids = 100;
+  const spawn = (onReply: (reply: WorkerReply) => void): WorkerProcess => {
+    const pid = ++pids;
+    const exited = Promise.withResolvers<WorkerExit>();
+    let weights = "";
+    return {
+      pid,
+      exited: exited.promise.then((exit) => {
+        loaded.delete(pid);
+        return exit;
+      }),
+      kill: () => exited.resolve({ code: null, signal: "SIGKILL" }),
+      send(request: WorkerRequest) {
+        if (request.type === "start") queueMicrotask(() => onReply({ type: "started", engine: FACTS }));
+        if (request.type === "load") {
+          weights = request.weightsPath.slice(-5, -4);
+          loaded.set(pid, weights);
+          history.push(`+${weights}`);
+          most = Math.max(most, loaded.size);
+          queueMicrotask(() => onReply({ type: "loaded", device: "cpu" }));
+        }
+        if (request.type === "transcribe") {
+          history.push(weights);
+          const outcome = { segments: [], elapsedMs: 1 };
+          const { id } = request;
+          setTimeout(() => onReply({ type: "transcribed", id, outcome }), machine.chunkMs);
+        }
+      },
+    };
+  };
+  const files = { dir: "", ffmpeg: "", ffprobe: "", smartWhisper: "", sherpa: "", sileroVad: "" };
+  const pool = createPool({
+    nativeFiles: files,
+    backendDirs: [],
+    device: "cpu",
+    modelIdleMs: 0,
+    log: () => {},
+    spawn,
+    availableBytes: () => (machine.models - loaded.size) * MODEL_BYTES * 1.5,
+    turnMs: 20,
+    ...more,
+  });
+  pools.push(pool);
+  return { pool, history, loaded: () => [...loaded.values()].sort(), most: () => most, spawn };
+}
+
+const chunk = (pool: Pool, id: string, signal = never) =>
+  pool.transcribe(
+    {
+      model: model(id),
+      audio: { pcmPath: "", slices: [], totalSamples: 0 },
+      options: {} as Parameters<Pool["transcribe"]>[0]["options"],
+      isAlone: false,
+      timeoutMs: 5_000,
+    },
+    signal,
+  );
+
+async function untilLoaded(loaded: () => string[], wanted: string[]): Promise<void> {
+  for (let i = 0; i < 200 && loaded().join() !== wanted.join(); i++) await Bun.sleep(5);
+  expect(loaded()).toEqual(wanted);
+}
+
+describe("pool", () => {
+  test("a model is loaded once for all its chunks, and two stay loaded when memory allows", async () => {
+    const { pool, history, loaded } = openPool();
+    await Promise.all([chunk(pool, "a"), chunk(pool, "a"), chunk(pool, "b"), chunk(pool, "a")]);
+    expect(loaded()).toEqual(["a", "b"]);
+    expect(history.filter((entry) => entry.startsWith("+")).sort()).toEqual(["+a", "+b"]);
+  });
+
+  test("when memory is short the model that was idle longest makes room", async () => {
+    const { pool, loaded } = openPool();
+    await chunk(pool, "a");
+    await chunk(pool, "b");
+    await chunk(pool, "a");
+    await chunk(pool, "c");
+    expect(loaded()).toEqual(["a", "c"]);
+  });
+
+  test("with memory for one, two busy models take turns, never both at once, and both get on", async () => {
+    const { pool, history, most } = openPool({}, { models: 1.2, chunkMs: 5 });
+    const stream = async (id: string, chunks: number) => {
+      for (let i = 0; i < chunks; i++) await chunk(pool, id);
+    };
+    await Promise.all([stream("a", 20), stream("a", 20), stream("b", 5), stream("c", 3)]);
+    expect(most()).toBe(1);
+    const count = (name: string) => history.filter((entry) => entry === name).length;
+    expect([count("a"), count("b"), count("c")]).toEqual([40, 5, 3]);
+    expect(history.indexOf("b")).toBeLessThan(history.lastIndexOf("a"));
+    // A turn lasts several chunks: a load for each would be all that the machine does.
+    expect(history.filter((entry) => entry === "+a").length).toBeLessThan(12);
+  });
+
+  test("who waits for memory leaves when aborted, and no longer sends the others away", async () => {
+    const { pool, history } = openPool({}, { models: 1.2, chunkMs: 100 });
+    const running = chunk(pool, "a");
+    await Bun.sleep(5);
+    const controller = new AbortController();
+    const waiting = chunk(pool, "b", controller.signal);
+    await Bun.sleep(5);
+    controller.abort();
+    expect(waiting).rejects.toBeInstanceOf(EngineError);
+    await running;
+    await chunk(pool, "a");
+    expect(history).toEqual(["+a", "a", "a"]);
+  });
+
+  test("a model larger than the machine is tried all the same", async () => {
+    const { pool, loaded } = openPool({}, { models: 0.1, chunkMs: 1 });
+    await chunk(pool, "a");
+    expect(loaded()).toEqual(["a"]);
+  });
+
+  test("a model without work is unloaded, and loaded again when it is wanted", async () => {
+    const { pool, loaded, history } = openPool({ modelIdleMs: 30 });
+    await chunk(pool, "a");
+    await untilLoaded(loaded, []);
+    expect(pool.status().models).toEqual([]);
+    await chunk(pool, "a");
+    expect(history).toEqual(["+a", "a", "+a", "a"]);
+  });
+
+  test("closing interrupts who runs and who waits", async () => {
+    const { pool } = openPool({}, { models: 1.2, chunkMs: 1_000 });
+    const kinds = ["a", "b"].map((id) => chunk(pool, id).catch((error: EngineError) => error.kind));
+    await Bun.sleep(10);
+    await pool.close();
+    expect(await Promise.all(kinds)).toEqual(["interrupted", "interrupted"]);
+    expect(await chunk(pool, "a").catch((error: EngineError) => error.kind)).toBe("interrupted");
+  });
+
+  test("a probe tells what the machine has, and leaves no process", async () => {
+    let ended = 0;
+    const { spawn } = openPool();
+    const files = { dir: "", ffmpeg: "", ffprobe: "", smartWhisper: "", sherpa: "", sileroVad: "" };
+    const facts = await probeEngine(
+      {
+        nativeFiles: files,
+        backendDirs: [],
+        device: "auto",
+        modelIdleMs: 0,
+        log: () => {},
+        spawn: (onReply) => {
+          const process = spawn(onReply);
+          void process.exited.then(() => ended++);
+          return process;
+        },
+      },
+      never,
+    );
+    expect(facts).toEqual(FACTS);
+    expect(ended).toBe(1);
+  });
+});
