@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelList, TranscriptionResult } from "../http/schemas.ts";
-import { type ApiClient, ApiError } from "../testing/api-client.ts";
+import type { ApiClient } from "../testing/api-client.ts";
 import { expectSaid } from "./expect-said.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { cpuMsOf, descendantsOf } from "./processes.ts";
+import { refusal } from "./refusal.ts";
 import { concatenated, pcmOf, saidIn, sampleBytes, samplePath } from "./samples.ts";
 
 /** The main path on the executable with the real engine: over HTTP and on the command line, with bad input. */
@@ -33,17 +34,6 @@ async function transcribed(bytes: Uint8Array<ArrayBuffer>, wanted: Wanted): Prom
   expect(status).toBe(202);
   expect(await reached(api, body.id)).toMatchObject({ state: "completed", progress: 1 });
   return api.result(body.id);
-}
-
-/** How a request was refused: status, code and detail. */
-async function refusal(request: Promise<unknown>): Promise<string> {
-  try {
-    await request;
-  } catch (error) {
-    if (error instanceof ApiError) return [error.status, error.code, error.detail].join(" ").trim();
-    throw error;
-  }
-  return "accepted";
 }
 
 /** A number that `GET /metrics` tells. */

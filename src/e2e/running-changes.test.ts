@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { ModelList } from "../http/schemas.ts";
+import type { ApiClient } from "../testing/api-client.ts";
+import { expectSaid } from "./expect-said.ts";
+import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
+import { refusal } from "./refusal.ts";
+import { saidIn, sampleBytes } from "./samples.ts";
+
+/** What an admin changes on the command line while the server runs; it is in force within a second. */
+
+const DEMO_WEIGHTS = resolve(import.meta.dir, "../../models/demo.bin");
+const IN_FORCE_MS = 1_000;
+
+let installation: Installation;
+let server: RunningServer;
+let api: ApiClient;
+let uploadId: string;
+
+beforeAll(async () => {
+  installation = await install({ creditPaise: 0 });
+  server = await (await installation.serve()).ready();
+  api = server.api();
+  uploadId = await uploaded(api, sampleBytes("01-en.wav"));
+}, 300_000);
+
+afterAll(async () => {
+  if (server) expect(await server.stop()).toBe(0);
+  await installation?.remove();
+});
+
+const start = (client: ApiClient, more: { model?: string } = {}) =>
+  client.start({ audio: { upload_id: uploadId }, language: "en", ...more });
+
+describe("credit, keys, organizations", () => {
+  test("without credit nothing starts; a grant lets it", async () => {
+    expect(await refusal(start(api))).toBe("402 insufficient_credits");
+    await installation.output("credit", "grant", "--org", installation.organizationId, "--paise", "1000");
+    const { body } = await start(api);
+    expect((await reached(api, body.id)).state).toBe("completed");
+    // 4.5 s at 3000 paise an hour.
+    expect((await api.usage()).credit).toEqual({
+      balance_paise: 996,
+      reserved_paise: 0,
+      available_paise: 996,
+    });
+  }, 60_000);
+
+  test("a revoked key is refused", async () => {
+    const created = await installation.json<{ id: string; key: string }>(
+      ...["keys", "create", "--project", installation.projectId, "--name", "short-lived"],
+    );
+    const client = server.api(created.key);
+    expect((await client.list()).object).toBe("list");
+    await installation.output("keys", "revoke", created.id);
+    await until(
+      "the key is refused",
+      async () => (await refusal(client.list())) === "401 unauthorized",
+      IN_FORCE_MS,
+    );
+    expect((await api.list()).object).toBe("list");
+  });
+
+  test("a disabled organization is refused, and served again once it is enabled", async () => {
+    await installation.output("orgs", "disable", installation.organizationId);
+    const isRefused = async () => (await refusal(api.list())) === "403 organization_disabled";
+    await until("the organization is refused", isRefused, IN_FORCE_MS);
+    await installation.output("orgs", "enable", installation.organizationId);
+    await until("the organization is served", async () => !(await isRefused()), IN_FORCE_MS);
+  });
+
+  test("a scope that a key lacks is refused", async () => {
+    const { key } = await installation.json<{ key: string }>(
+      ...["keys", "create", "--project", installation.projectId, "--name", "reader"],
+      ...["--scopes", "transcriptions:read"],
+    );
+    const reader = server.api(key);
+    expect((await reader.list()).data.length).toBeGreaterThan(0);
+    expect(await refusal(start(reader))).toBe("403 forbidden transcriptions:write");
+  });
+});
+
+describe("models", () => {
+  const listed = async () => (await api.call<ModelList>("GET", "/v1/models")).body.data;
+
+  /** Transcribes with the model that answers, and says which one that was. */
+  async function modelThatAnswers(model?: string): Promise<string> {
+    const { body } = await start(api, model === undefined ? {} : { model });
+    expect((await reached(api, body.id)).state).toBe("completed");
+    const result = await api.result(body.id);
+    expectSaid(result, saidIn("01-en.wav"));
+    return result.model;
+  }
+
+  test("one that is added is used without a restart; the default is the admin's choice; one removed is gone", async () => {
+    expect(await modelThatAnswers()).toBe("demo");
+    const languages = ["--language", "en:native", "--language", "hi:native"];
+    for (const id of ["second", "third"]) {
+      await installation.output("models", "add", DEMO_WEIGHTS, "--id", id, ...languages);
+    }
+    // The first one that is added takes the place of the demonstration.
+    await until(
+      "both are listed",
+      async () => (await listed()).map(({ id }) => id).join() === "second,third",
+      IN_FORCE_MS,
+    );
+    expect(await modelThatAnswers()).toBe("second");
+    expect(await modelThatAnswers("third")).toBe("third");
+
+    await installation.output("models", "default", "third");
+    await until("the choice is in force", async () => (await listed())[0]?.id === "third", IN_FORCE_MS);
+    expect(await modelThatAnswers()).toBe("third");
+
+    await installation.output("models", "remove", "third");
+    await until("it is gone", async () => (await listed()).every(({ id }) => id !== "third"), IN_FORCE_MS);
+    expect(await refusal(start(api, { model: "third" }))).toBe("422 invalid_request model");
+    expect(await modelThatAnswers()).toBe("second");
+  }, 60_000);
+
+  test.each([
+    ["nothing", () => new Uint8Array(0)],
+    ["noise", () => crypto.getRandomValues(new Uint8Array(60_000))],
+    ["the first half of a model", () => readFileSync(DEMO_WEIGHTS).subarray(0, 500_000)],
+    ["a recording", () => sampleBytes("01-en.wav")],
+  ])("a file that holds %s is refused as a model", async (_what, content) => {
+    const path = join(installation.folder, "broken.bin");
+    writeFileSync(path, content());
+    const { code, err } = await installation.command("models", "add", path);
+    expect(code).toBe(2);
+    expect(err).toMatch(/^error: .+\n$/);
+    expect((await listed()).map(({ id }) => id)).not.toContain("broken");
+  });
+
+  test("a model whose file is damaged later fails its transcriptions with a reason; the server and the others go on", async () => {
+    await installation.output("models", "add", DEMO_WEIGHTS, "--id", "damaged", "--language", "en:native");
+    truncateSync(join(installation.dataDir, "models", "damaged.bin"), 300_000);
+    const verified = await installation.command("models", "verify", "damaged");
+    expect(verified.code).toBe(1);
+    const { body } = await start(api, { model: "damaged" });
+    expect(await reached(api, body.id)).toMatchObject({
+      state: "failed",
+      error: { code: "capacity_unavailable" },
+    });
+    expect(await modelThatAnswers("second")).toBe("second");
+    expect((await fetch(`${server.baseUrl}/healthz`)).ok).toBe(true);
+  }, 60_000);
+});

@@ -1,0 +1,134 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Transcription } from "../http/schemas.ts";
+import {
+  type Installation,
+  install,
+  type RunningServer,
+  reached,
+  type Status,
+  until,
+  uploaded,
+} from "./kit.ts";
+import { descendantsOf, isAlive, processesFrom } from "./processes.ts";
+import { concatenated, sampleBytes } from "./samples.ts";
+
+/** How the server ends, by itself or not, and what it leaves. */
+
+/** A worker ends with its parent; this is the time to notice. */
+const CHILDREN_GONE_MS = 2_000;
+
+let installation: Installation;
+let server: RunningServer;
+
+beforeEach(async () => {
+  installation = await install();
+  server = await (await installation.serve()).ready();
+}, 300_000);
+
+afterEach(() => installation?.remove());
+
+/** Minutes of speech, being transcribed. */
+async function startLongWork(minutes: number): Promise<Transcription> {
+  const api = server.api();
+  const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], minutes));
+  const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
+  return reached(api, body.id, ["transcribing"]);
+}
+
+const noProcessLeft = () =>
+  until("no process is left", () => processesFrom(installation.folder).length === 0, CHILDREN_GONE_MS);
+
+describe("one server for each data directory", () => {
+  test("a second one is refused with status 5, and the first goes on", async () => {
+    const second = await installation.command("serve");
+    expect(second.code).toBe(5);
+    expect(second.err).toContain("Another server is using the data directory");
+    expect((await fetch(`${server.baseUrl}/readyz`)).ok).toBe(true);
+    expect(await server.stop()).toBe(0);
+    // What held the lock is gone with it.
+    server = await (await installation.serve()).ready();
+    expect(await server.stop()).toBe(0);
+  }, 60_000);
+});
+
+describe("SIGTERM", () => {
+  test("takes readiness down first, finishes running chunks and ends with 0; the next start goes on", async () => {
+    const { id } = await startLongWork(3);
+    const before = await server.api().get(id);
+    server.process.kill("SIGTERM");
+    // The connection's end would be no answer: somebody who asks is told to go elsewhere.
+    const answer = await fetch(`${server.baseUrl}/readyz`);
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({ reasons: ["the server is stopping"] });
+    expect(await server.process.exited).toBe(0);
+    expect(processesFrom(installation.folder)).toEqual([]);
+    expect(existsSync(join(installation.dataDir, "status.json"))).toBe(false);
+
+    server = await (await installation.serve()).ready();
+    const api = server.api();
+    const resumed = await api.get(id);
+    expect(resumed.progress ?? 0).toBeGreaterThanOrEqual(before.progress ?? 0);
+    expect((await reached(api, id)).state).toBe("completed");
+    expect(readdirSync(join(installation.dataDir, "work"))).toEqual([]);
+    expect(await server.stop()).toBe(0);
+  }, 90_000);
+
+  test("a second one ends it at once", async () => {
+    await startLongWork(2);
+    server.process.kill("SIGTERM");
+    await until("it has heard the first", () => server.log().includes("stopping"));
+    const secondAt = performance.now();
+    server.process.kill("SIGTERM");
+    expect(await server.process.exited).not.toBe(0);
+    expect(performance.now() - secondAt).toBeLessThan(500);
+    await noProcessLeft();
+  }, 60_000);
+});
+
+describe("SIGKILL", () => {
+  test("of the server leaves no worker behind", async () => {
+    await startLongWork(2);
+    expect(descendantsOf(server.pid).length).toBeGreaterThanOrEqual(2);
+    await server.kill();
+    await noProcessLeft();
+  }, 60_000);
+
+  test("of the server while a recording is decoded: the next start decodes it anew, and nothing of the old try stays", async () => {
+    const api = server.api();
+    const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], 15));
+    const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
+    // Two workers are there anyway.
+    await until("the recording is being decoded", () => descendantsOf(server.pid).length === 3);
+    expect((await api.get(body.id)).state).toBe("preparing");
+    await server.kill();
+    server = await (await installation.serve()).ready();
+    await reached(server.api(), body.id, ["transcribing"]);
+    expect(readdirSync(join(installation.dataDir, "work"))).toEqual([body.id]);
+    expect((await server.api().cancel(body.id)).state).toBe("cancelled");
+    expect(await server.stop()).toBe(0);
+    expect(readdirSync(join(installation.dataDir, "work"))).toEqual([]);
+    await noProcessLeft();
+  }, 60_000);
+
+  test("of the worker in the middle of its work costs a moment, and no word", async () => {
+    const { id } = await startLongWork(1);
+    const worker = async () =>
+      (await installation.json<Status>("status")).server?.models.find(({ id: model }) => model === "demo");
+    let first = await worker();
+    await until("the status names the worker", async () => {
+      first = await worker();
+      return first?.pid !== undefined && first.running > 0;
+    });
+    process.kill(first?.pid ?? 0, "SIGKILL");
+    expect((await reached(server.api(), id)).state).toBe("completed");
+    await until("the status names the next worker", async () => {
+      const next = await worker();
+      return next?.restarts === 1 && next.pid !== undefined && next.pid !== first?.pid && isAlive(next.pid);
+    });
+    const undisturbed = await server.api().transcribe(sampleBytes("12-en-long.wav"), { language: "en" });
+    expect((await server.api().result(id)).text).toBe(undisturbed.text);
+    expect(await server.stop()).toBe(0);
+  }, 60_000);
+});
