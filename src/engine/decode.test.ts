@@ -427,6 +427,14 @@ describe("hostile files", () => {
   );
 });
 
+/** Children of this process. */
+function children(): number[] {
+  return readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8")
+    .split(" ")
+    .filter((pid) => pid !== "")
+    .map(Number);
+}
+
 describe("limits", () => {
   const long = () => write("long.wav", wav({ rate: 16_000, samples: 16_000 * 30 }));
 
@@ -483,7 +491,26 @@ describe("limits", () => {
     expect(readdirSync(directory).sort()).toEqual(["mix.pcm", "other.pcm"]);
   });
 
-  test("a full disk is a limit, not a short recording", async () => {
+  test("a decoder that is stopped from outside is no short recording", async () => {
+    const path = write("huge.wav", wav({ rate: 8_000, samples: 8_000 * 3600 }));
+    const target = { directory: mkdtempSync(join(folder, "target-")), channels: "mix" } as const;
+    let stopped = 0;
+    const work = decode(path, {
+      output: target,
+      maxDurationMs: 3_600_000 * 2,
+      onProgress: () => {
+        for (const pid of children()) {
+          stopped++;
+          process.kill(pid, "SIGTERM");
+        }
+      },
+    });
+    expect((await failure(work)).reason).toBe("stopped");
+    expect(stopped).toBeGreaterThan(0);
+    expect(readdirSync(target.directory)).toEqual([]);
+  });
+
+  test("a full disk is no room, not a short recording", async () => {
     const small = mkdtempSync(join(folder, "small-"));
     const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", small]);
     if (mount.exitCode !== 0) {
@@ -491,7 +518,7 @@ describe("limits", () => {
       return;
     }
     try {
-      expect((await failure(decode(long(), { output: join(small, "out.pcm") }))).reason).toBe("limits");
+      expect((await failure(decode(long(), { output: join(small, "out.pcm") }))).reason).toBe("no_room");
       expect(readdirSync(small)).toEqual([]);
     } finally {
       output(["umount", small]);

@@ -297,7 +297,7 @@ function acceptedDurationMs(samples: number, outcome: MediaOutcome, maxDurationM
     outcome.status !== 0 &&
     /No space left on device|Disk quota exceeded|Read-only file/.test(outcome.stderr)
   ) {
-    throw new DecodeError("limits", "There is no room on the disk for the decoded audio.");
+    throw new DecodeError("no_room", "There is no room on the disk for the decoded audio.");
   }
   if (outcome.signal !== null) throw new DecodeError("undecodable", "The decoder broke down on this file.");
   if (samples === 0) throw new DecodeError("undecodable", "Nothing in the file could be decoded.");

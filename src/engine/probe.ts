@@ -5,9 +5,17 @@ import { readWavExtent } from "./wav-extent.ts";
 
 /**
  * Why audio could not be decoded: `no_audio` (a media file without sound), `undecodable` (no format we know, or
- * nothing in it could be decoded), `too_long`, `limits` (time, memory, disk), `aborted` (by the caller's signal).
+ * nothing in it could be decoded), `too_long`, `limits` (time, memory), `no_room` (on the disk), `aborted` (by the
+ * caller's signal), `stopped` (by somebody else's, as a Ctrl-C or a service manager).
  */
-export type DecodeFailure = "no_audio" | "undecodable" | "too_long" | "limits" | "aborted";
+export type DecodeFailure =
+  | "no_audio"
+  | "undecodable"
+  | "too_long"
+  | "limits"
+  | "no_room"
+  | "aborted"
+  | "stopped";
 
 /** The message is for people and carries no path. */
 export class DecodeError extends Error {
@@ -128,9 +136,17 @@ function parseReport(text: string, outcome: MediaOutcome): Report {
   return JSON.parse(text) as Report;
 }
 
-/** @throws DecodeError when a limit or the caller ended the program */
+/** What a terminal or a service manager sends to the whole group of processes. */
+const STOP_SIGNALS = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
+/** ffmpeg's status after such a signal (its `main`): it finishes its files, which then look whole and are not. */
+const STOPPED_STATUS = 255;
+
+/** @throws DecodeError when a limit, the caller or somebody else ended the program */
 export function refuseEarlyEnd(outcome: MediaOutcome): void {
   if (outcome.ended === "aborted") throw new DecodeError("aborted", "The work was cancelled.");
+  if (STOP_SIGNALS.has(outcome.signal ?? "") || outcome.status === STOPPED_STATUS) {
+    throw new DecodeError("stopped", "The decoder was stopped from outside.");
+  }
   if (outcome.ended === "timed out" || outcome.signal === "SIGXCPU") {
     throw new DecodeError("limits", "The audio took too long to decode.");
   }

@@ -1,13 +1,14 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { GapReason } from "../domain/result.ts";
-import { EngineError, type EngineModel } from "../engine/protocol.ts";
+import { type ChunkOutcome, EngineError, type EngineModel } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { type ChunkText, decodeGuarded } from "../pipeline/guarded-decode.ts";
 import { type ChunkRow, completeChunk, countChunkFailure, giveUpChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
-import type { RunContext } from "./context.ts";
+import { MAX_INTERRUPTIONS, type RunContext } from "./context.ts";
+import type { DecodeFacts } from "./speed.ts";
 import type { Progress } from "./transcribe.ts";
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
@@ -22,8 +23,6 @@ export type ChunkTask = {
 
 /** A chunk that has cost a worker so often is set aside. */
 const MAX_CRASHES = 2;
-/** Runs that ended through no fault of the chunk's, as a neighbour's crash. */
-const MAX_INTERRUPTIONS = 20;
 
 /**
  * Brings one chunk to its outcome, text or gap, through as many runs as it may have.
@@ -38,15 +37,17 @@ export async function runChunk(
 ): Promise<void> {
   const { row } = task;
   let { failures, crashes } = chunk;
+  const work: Work = { threadMs: 0 };
   let interruptions = 0;
   while (true) {
     signal.throwIfAborted();
     try {
-      const outcome = await runOnce(context, task, chunk, crashes > 0, signal);
+      const outcome = await runOnce(context, task, chunk, { isAlone: crashes > 0, work }, signal);
       transaction(context.database.store, (tx) => {
         if (completeChunk(tx, chunk, outcome))
           raiseProgress(tx, row.id, task.progress.finish(chunk.position));
       });
+      context.speed.observeProgress(task.progress.shareOf(chunk.position), work.threadMs);
       return;
     } catch (error) {
       if (signal.aborted) throw error;
@@ -73,11 +74,14 @@ function giveUp(context: RunContext, task: ChunkTask, chunk: ChunkRow, reason: G
   });
 }
 
+/** Time that a chunk kept threads busy, over all its decodes. */
+type Work = { threadMs: number };
+
 async function runOnce(
   context: RunContext,
   task: ChunkTask,
   chunk: ChunkRow,
-  isAlone: boolean,
+  { isAlone, work }: { isAlone: boolean; work: Work },
   signal: AbortSignal,
 ): Promise<ChunkText> {
   const { row } = task;
@@ -100,22 +104,41 @@ async function runOnce(
       const layout = layoutChunk(regions);
       const audio = { pcmPath, slices: layout.pieces, totalSamples: layout.totalSamples };
       const audioMs = layout.totalSamples / SAMPLES_PER_MS;
-      const outcome = await context.engine.transcribe(
-        {
-          model: engineModel(task.model),
-          audio,
-          options: { ...settings, threads: slot.threads },
-          isAlone,
-          timeoutMs: context.speed.chunkTimeoutMs(audioMs),
-        },
-        signal,
+      const decode = { modelId: task.model.id, audioMs, threads: slot.threads };
+      const outcome = await timed(context, decode, (timeoutMs) =>
+        context.engine.transcribe(
+          {
+            model: engineModel(task.model),
+            audio,
+            options: { ...settings, threads: slot.threads },
+            isAlone,
+            timeoutMs,
+          },
+          signal,
+        ),
       );
-      context.speed.observe(audioMs, outcome.elapsedMs);
+      work.threadMs += outcome.elapsedMs * slot.threads;
       // The request's code, where the decoder was told another that its weights know.
       return outcome.segments.map((segment) => ({ ...segment, language: row.language }));
     });
   } finally {
     slot.release();
+  }
+}
+
+/** Decodes within the time that this machine should need, and learns from what it needed. */
+async function timed(
+  { speed }: RunContext,
+  decode: DecodeFacts,
+  work: (timeoutMs: number) => Promise<ChunkOutcome>,
+): Promise<ChunkOutcome> {
+  try {
+    const outcome = await work(speed.chunkTimeoutMs(decode));
+    speed.observe(decode, outcome.elapsedMs);
+    return outcome;
+  } catch (error) {
+    if (error instanceof EngineError && error.kind === "hung") speed.observeTimeout(decode.modelId);
+    throw error;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import type { InstalledModel } from "../domain/model.ts";
+import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -7,6 +7,9 @@ import type { TranscriptionService } from "../services/transcriptions.ts";
 import type { Database } from "../store/database.ts";
 import type { Slots } from "./slots.ts";
 import type { Speed } from "./speed.ts";
+
+/** Tries that ended through no fault of their own, as by a neighbour's crash, before they count as failures. */
+export const MAX_INTERRUPTIONS = 20;
 
 /** What running a transcription needs. */
 export type RunContext = {
@@ -20,6 +23,8 @@ export type RunContext = {
   transcriptions: TranscriptionService;
   /** The weights and settings of a model; undefined when it has been removed. */
   findModel: (id: string) => InstalledModel | undefined;
+  /** Weights for telling speakers apart; undefined: the built-in method. */
+  speakerWeights: () => SpeakerWeights | undefined;
   audioPath: (uploadId: string) => string;
   /** Folder of a transcription's decoded audio. */
   workingDir: (transcriptionId: string) => string;

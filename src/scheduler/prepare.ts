@@ -1,13 +1,15 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { InstalledModel, ModelDecoding } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
+import { EngineError } from "../engine/protocol.ts";
 import { audioWarnings } from "../pipeline/audio-facts.ts";
 import { chunkOptions, packChunks } from "../pipeline/chunks.ts";
 import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { moveTranscription, type TranscriptionRow } from "../store/transcriptions.ts";
-import type { RunContext } from "./context.ts";
+import { MAX_INTERRUPTIONS, type RunContext } from "./context.ts";
 
 /** A recording that is ready to be transcribed: PCM files on disk, chunks in the store. */
 export type Prepared = { pcmPaths: string[]; chunks: ChunkRow[]; warnings: Warning[] };
@@ -28,16 +30,51 @@ export async function prepareRecording(
   const isCheckpointed = row.audioWarnings !== null;
   let warnings = row.audioWarnings ?? [];
   if (!isCheckpointed || !pcmPathsIn(directory, row).every((path) => existsSync(path))) {
-    warnings = await decodeInto(context, row, directory, signal);
+    warnings = await patiently(context, row.id, signal, () => decodeInto(context, row, directory, signal));
   }
   const pcmPaths = pcmPathsIn(directory, row);
-  const found = isCheckpointed ? undefined : await findChunks(context, pcmPaths, model.decoding, signal);
+  const found = isCheckpointed
+    ? undefined
+    : await patiently(context, row.id, signal, () => findChunks(context, pcmPaths, model.decoding, signal));
   const moved = transaction(context.database.store, (tx) => {
     if (found) insertChunks(tx, row.id, found);
     return moveTranscription(tx, row.id, "prepared", { audioWarnings: warnings });
   });
   if (!moved) return undefined;
   return { pcmPaths, chunks: listChunks(context.database.store, row.id), warnings };
+}
+
+/** Tries before the engine's failure is the transcription's, where the recording may be to blame or not. */
+const MAX_FAILURES = 3;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 30_000;
+
+/**
+ * Repeats what the engine did not deliver: a decoder or detector that was stopped from outside or had no room on the
+ * disk says nothing of the recording, and one that broke may have been broken by another recording beside it.
+ */
+export async function patiently<T>(
+  context: RunContext,
+  transcriptionId: string,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  let failures = 0;
+  let interruptions = 0;
+  while (true) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted || !(error instanceof EngineError) || error.kind === "unusable_model") throw error;
+      if (error.kind === "interrupted" ? ++interruptions > MAX_INTERRUPTIONS : ++failures >= MAX_FAILURES)
+        throw error;
+      const fields = { transcription_id: transcriptionId, kind: error.kind, reason: error.message };
+      context.log.warn(fields, "work on a recording failed and is tried again");
+      const tries = failures + interruptions;
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tries - 1));
+      await pause(pauseMs, undefined, { signal });
+    }
+  }
 }
 
 /** Decodes beside the final folder and renames it: a decoder that outlives a killed program writes elsewhere. */

@@ -1,7 +1,9 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
+import { billedChannels } from "../services/settlement.ts";
 import { requireOrganization } from "../store/organizations.ts";
 import {
   countUnfinishedByState,
@@ -35,6 +37,15 @@ export type Scheduler = ReturnType<typeof createScheduler>;
 const PREPARED_AHEAD = 2;
 /** Organizations without any running work are let in beyond that, up to so many. */
 const MAX_EXTRA_ORGANIZATIONS = 32;
+/** After so long a store that could not be read or written is asked again. */
+const STORE_PAUSE_MS = 1_000;
+/** Runs of one transcription that may end for a reason nobody foresaw. */
+const MAX_UNEXPECTED_ENDS = 5;
+/** What a client is told to wait for room in the queue at most. */
+const LONGEST_RETRY_AFTER_SECONDS = 3_600;
+const DRAIN_LOOK_EVERY_MS = 20;
+/** A short recording costs one window of the decoder. */
+const WINDOW_MS = 30_000;
 
 /**
  * Takes up waiting work in fair turns and carries it to its end. All state is in the store: what a stop or crash
@@ -43,7 +54,9 @@ const MAX_EXTRA_ORGANIZATIONS = 32;
 export function createScheduler(options: SchedulerOptions) {
   const { database, config, log, transcriptions } = options;
   const { store } = database;
-  const speed = createSpeed();
+  const threadsPerWorker =
+    options.threadsPerWorker ?? Math.max(1, Math.floor(options.cores / options.workers));
+  const speed = createSpeed(options.workers * threadsPerWorker);
   const slots = createSlots({
     workers: options.workers,
     synchronousWorkers: config.engine.synchronous_workers,
@@ -52,11 +65,13 @@ export function createScheduler(options: SchedulerOptions) {
   });
   const turns = createTurns();
   const runs = new Map<string, Run>();
+  const unexpectedEnds = new Map<string, number>();
   const finishedWaiters = createWaiters<TranscriptionRow>();
   const workRoot = join(options.dataDir, "work");
   let placesTaken = 0;
   let isStopping = false;
   let isPumpPlanned = false;
+  let pumpAgain: Timer | undefined;
 
   const context: RunContext = {
     ...options,
@@ -94,10 +109,15 @@ export function createScheduler(options: SchedulerOptions) {
   }
 
   function pump(): void {
-    while (!isStopping) {
-      const id = nextWaiting();
-      if (id === undefined) return;
-      begin(id);
+    try {
+      while (!isStopping) {
+        const id = nextWaiting();
+        if (id === undefined || !begin(id)) return;
+      }
+    } catch (error) {
+      log.error({ err: error }, "the queue could not be read, and is looked at again");
+      clearTimeout(pumpAgain);
+      pumpAgain = setTimeout(planPump, STORE_PAUSE_MS);
     }
   }
 
@@ -107,7 +127,10 @@ export function createScheduler(options: SchedulerOptions) {
     const busy = new Set(asynchronous.map(({ row }) => row.organizationId));
     const room = options.workers + PREPARED_AHEAD - asynchronous.length;
     if (room <= -MAX_EXTRA_ORGANIZATIONS) return undefined;
-    const heads = listQueueHeads(store).filter(({ organizationId }) => room > 0 || !busy.has(organizationId));
+    const heads = listQueueHeads(store).filter(
+      // A run that has just handed its transcription back is not over yet.
+      ({ organizationId, id }) => (room > 0 || !busy.has(organizationId)) && !runs.has(id),
+    );
     const candidates = heads.map(({ organizationId }) => ({
       organizationId,
       weight: context.weightOf(organizationId),
@@ -116,21 +139,59 @@ export function createScheduler(options: SchedulerOptions) {
     return heads.find((head) => head.organizationId === organizationId)?.id;
   }
 
-  function begin(id: string): void {
+  /** False when it was not begun: it is running, gone, or must wait for the next start of the program. */
+  function begin(id: string): boolean {
     const row = findTranscription(store, id);
-    if (!row || runs.has(id)) return;
+    if (!row || runs.has(id) || isStopping) return false;
     turns.account(row.organizationId, context.weightOf(row.organizationId), Math.max(1, row.durationMs));
     const controller = new AbortController();
-    const done = runTranscription(context, id, controller.signal)
-      .catch((error: unknown) => log.error({ transcription_id: id, err: error }, "a run ended unexpectedly"))
-      .finally(() => {
-        runs.delete(id);
-        const ended = findTranscription(store, id);
-        // A decoder that was just done when its transcription was cancelled may have left its files.
-        if (ended && isFinal(ended.state)) removeWorkingFiles(id);
-        planPump();
-      });
-    runs.set(id, { controller, done, row });
+    const run: Run = { controller, row, done: Promise.resolve() };
+    runs.set(id, run);
+    run.done = carry(row, controller.signal).finally(() => {
+      runs.delete(id);
+      planPump();
+    });
+    return true;
+  }
+
+  /** One run of a transcription, and what is to be done when it does not come to an end. Never rejects. */
+  async function carry(row: TranscriptionRow, signal: AbortSignal): Promise<void> {
+    const { id } = row;
+    try {
+      await runTranscription(context, id, signal);
+      unexpectedEnds.delete(id);
+    } catch (error) {
+      log.error({ transcription_id: id, err: error }, "a run ended unexpectedly");
+      await handBack(row, signal);
+    }
+    try {
+      const ended = findTranscription(store, id);
+      // A decoder that was just done when its transcription was cancelled may have left its files.
+      if (ended && isFinal(ended.state)) removeWorkingFiles(id);
+    } catch (error) {
+      log.error({ transcription_id: id, err: error }, "working files could not be removed");
+    }
+  }
+
+  /** After a failure of the store, of the disk, or of this program: the work waits again, for a bounded number of times. */
+  async function handBack({ id, entrance }: TranscriptionRow, signal: AbortSignal): Promise<void> {
+    const ends = (unexpectedEnds.get(id) ?? 0) + 1;
+    unexpectedEnds.set(id, ends);
+    while (!signal.aborted) {
+      await pause(STORE_PAUSE_MS, undefined, { signal }).catch(() => {});
+      try {
+        if (entrance === "asynchronous" && ends < MAX_UNEXPECTED_ENDS) {
+          moveTranscription(store, id, "requeue");
+          return;
+        }
+        unexpectedEnds.delete(id);
+        const message = "The transcription could not be completed.";
+        transcriptions.finish(id, { kind: "failed", code: "transcription_failed", message });
+        return;
+      } catch (error) {
+        log.error({ transcription_id: id, err: error }, "a transcription could not be handed back");
+      }
+    }
   }
 
   /** Whatever an earlier run of the program left unfinished waits again; synchronous callers are gone. */
@@ -181,17 +242,42 @@ export function createScheduler(options: SchedulerOptions) {
     const now = options.clock.now();
     const rest = [...runs.values()]
       .filter(({ row }) => row.entrance === "synchronous")
-      .map(({ row }) => speed.estimateMs(row.durationMs, 1) - (now - row.createdAt));
+      .map(({ row }) => speed.estimateMs(Math.max(row.durationMs, WINDOW_MS)) - (now - row.createdAt));
     const soonest = rest.length > 0 ? Math.min(...rest) : 1000;
     const longest = config.limits.synchronous_timeout_seconds;
     return Math.min(longest, Math.max(1, Math.ceil(soonest / 1000)));
   }
 
+  /** Recording that a running transcription has still in front of it, milliseconds over its channels. */
+  function restMs(row: TranscriptionRow): number {
+    const progressMs = findTranscription(store, row.id)?.progressMs ?? 0;
+    return Math.max(0, row.durationMs * billedChannels(row) - progressMs);
+  }
+
+  /** Seconds until one of an organization's waiting transcriptions is taken up, by this machine's speed. */
+  function estimateQueueRoomSeconds(organizationId: string): number {
+    const running = [...runs.values()].map(({ row }) => row);
+    const own = running.filter((row) => row.organizationId === organizationId);
+    const rests = (own.length > 0 ? own : running).map(restMs);
+    if (rests.length === 0) return 1;
+    // All that runs shares the machine.
+    const sharers = new Set(running.map((row) => row.organizationId)).size;
+    const seconds = speed.estimateMs(Math.min(...rests) * sharers) / 1000;
+    return Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(seconds)));
+  }
+
+  /** Chunks in the engine, and those for whom somebody waits with an open connection. */
+  function isDraining(): boolean {
+    const hasSynchronous = [...runs.values()].some(({ row }) => row.entrance === "synchronous");
+    return hasSynchronous || slots.status().running > 0;
+  }
+
   async function stop(): Promise<void> {
     isStopping = true;
+    clearTimeout(pumpAgain);
     slots.pause();
-    const deadline = Date.now() + config.server.drain_seconds * 1000;
-    while (slots.status().running > 0 && Date.now() < deadline) await Bun.sleep(20);
+    const deadline = performance.now() + config.server.drain_seconds * 1000;
+    while (isDraining() && performance.now() < deadline) await Bun.sleep(DRAIN_LOOK_EVERY_MS);
     const open = [...runs.values()];
     for (const { controller } of open) controller.abort(new Error("the program is stopping"));
     await Promise.all(open.map(({ done }) => done));
@@ -217,21 +303,18 @@ export function createScheduler(options: SchedulerOptions) {
     },
     onOutsideChange,
     removeWorkingFiles,
-    /** Seconds until the queue has moved on by one recording of an organization. */
-    estimateQueueRoomSeconds(): number {
-      const running = [...runs.values()].map(({ row }) => speed.estimateMs(row.durationMs, options.workers));
-      return Math.max(1, Math.ceil(Math.min(...running, 3_600_000) / 1000));
-    },
+    estimateQueueRoomSeconds,
     status: () => {
       const waiting = countUnfinishedByState(store);
-      const audioMs = waiting.reduce((sum, state) => sum + state.audioMs, 0);
+      const remainingMs = waiting.reduce((sum, state) => sum + state.remainingMs, 0);
       return {
         slots: slots.status(),
         running: runs.size,
         synchronousPlacesTaken: placesTaken,
         states: waiting,
         realTimeFactor: speed.realTimeFactor(),
-        emptyInMs: audioMs === 0 ? 0 : speed.estimateMs(audioMs, options.workers),
+        threadsPerWorker: options.threadsPerWorker,
+        emptyInMs: remainingMs === 0 ? 0 : speed.estimateMs(remainingMs),
       };
     },
     /** No new work; running chunks finish within the drain time, the rest waits for the next start. */

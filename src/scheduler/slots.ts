@@ -57,14 +57,14 @@ export function createSlots(options: SlotsOptions) {
   function choose(): Waiter | undefined {
     const synchronous = [...waiting].filter((waiter) => waiter.isSynchronous);
     if (synchronous.length > 0 && hasRoomFor(true)) return oldest(synchronous);
-    if (!hasRoomFor(false)) return undefined;
+    if (isPaused || !hasRoomFor(false)) return undefined;
     const others = [...waiting].filter((waiter) => !waiter.isSynchronous);
     const organizationId = turns.next(others);
     return oldest(others.filter((waiter) => waiter.organizationId === organizationId));
   }
 
   function pump(): void {
-    while (!isPaused) {
+    while (true) {
       const chosen = choose();
       if (!chosen) return;
       waiting.delete(chosen);
@@ -103,7 +103,7 @@ export function createSlots(options: SlotsOptions) {
       });
     },
 
-    /** No more chunks are started; what runs, runs on. */
+    /** No more chunks are started but those somebody waits for with an open connection; what runs, runs on. */
     pause(): void {
       isPaused = true;
     },

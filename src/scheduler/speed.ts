@@ -1,37 +1,98 @@
+/** A stretch of audio that was decoded, or is to be. */
+export type DecodeFacts = { modelId: string; audioMs: number; threads: number };
+
 /** What this machine has shown it can do; estimates and time limits follow from it. */
 export type Speed = {
-  /** Counts a decoded chunk: its audio and how long a worker was busy with it. */
-  observe(audioMs: number, elapsedMs: number): void;
-  /** Audio decoded per time of one worker, as a ratio; undefined before the first chunk. */
+  /** Counts a decoded stretch and how long it took. */
+  observe(decode: DecodeFacts, elapsedMs: number): void;
+  /** Counts one that was given up: perhaps it was not hung, and the machine is slower than thought. */
+  observeTimeout(modelId: string): void;
+  /** Time after which a worker counts as hung. */
+  chunkTimeoutMs(decode: DecodeFacts): number;
+  /** Counts a finished chunk: the part of the recording it stands for, silence included, and the work it took. */
+  observeProgress(recordingMs: number, threadMs: number): void;
+  /** Recording transcribed per time by the whole machine, as a ratio; undefined before the first chunk. */
   realTimeFactor(): number | undefined;
-  /** Time after which a worker that decodes so much audio counts as hung. */
-  chunkTimeoutMs(audioMs: number): number;
-  /** Time until so much audio is decoded by so many workers. */
-  estimateMs(audioMs: number, workers: number): number;
+  /** Time until so much recording is transcribed when nothing else is. */
+  estimateMs(recordingMs: number): number;
 };
 
-/** Weight of the newest chunk in the running mean. */
-const SMOOTHING = 0.2;
-/** Before anything is known: a small processor with a large model. */
+/** Weight that older observations keep when a new one comes. */
+const MEMORY = 0.9;
+/** Before anything is known: one thread of a small processor with a large model. */
 const FIRST_GUESS = 0.5;
-/** Slower than the mean by this factor is hung: fallbacks decode a window up to six times. */
+/** Slower than the mean by this factor is hung: fallbacks decode a window up to six times, each with five samples. */
 const HUNG_FACTOR = 20;
 const SHORTEST_TIMEOUT_MS = 120_000;
-/** A decoder's window; a chunk costs at least one, however little it holds. */
+/** Before anything is known: large weights on an old processor take a good part of this for one window. */
+const FIRST_TIMEOUT_MS = 30 * 60_000;
+const LONGEST_TIMEOUT_MS = 12 * 3_600_000;
+/** A decoder's window; a chunk costs whole ones, however little they hold. */
 const WINDOW_MS = 30_000;
 
-export function createSpeed(): Speed {
-  let ratio: number | undefined;
-  const effective = (audioMs: number) => Math.max(audioMs, WINDOW_MS);
+/** What was learnt of one model's decoder. */
+type Decoder = { ratio: Ratio; timeouts: number };
+
+/** @param threads that all places of the engine have together when all are taken */
+export function createSpeed(threads: number): Speed {
+  const decoders = new Map<string, Decoder>();
+  const recordings = createRatio();
+
+  /** Installed models are few, but may come and go for years. */
+  function decoderOf(modelId: string): Decoder {
+    const decoder = decoders.get(modelId) ?? { ratio: createRatio(), timeouts: 0 };
+    if (decoders.size >= MAX_MODELS) decoders.clear();
+    decoders.set(modelId, decoder);
+    return decoder;
+  }
+
   return {
-    observe(audioMs, elapsedMs) {
-      if (audioMs <= 0 || elapsedMs <= 0) return;
-      const seen = effective(audioMs) / elapsedMs;
-      ratio = ratio === undefined ? seen : ratio + SMOOTHING * (seen - ratio);
+    observe({ modelId, audioMs, threads }, elapsedMs) {
+      const decoder = decoderOf(modelId);
+      decoder.ratio.add(windowsMs(audioMs), elapsedMs * threads);
+      decoder.timeouts = 0;
     },
-    realTimeFactor: () => ratio,
-    chunkTimeoutMs: (audioMs) =>
-      Math.max(SHORTEST_TIMEOUT_MS, (effective(audioMs) / Math.min(ratio ?? FIRST_GUESS, 1)) * HUNG_FACTOR),
-    estimateMs: (audioMs, workers) => audioMs / ((ratio ?? FIRST_GUESS) * Math.max(1, workers)),
+    observeTimeout(modelId) {
+      decoderOf(modelId).timeouts++;
+    },
+    chunkTimeoutMs({ modelId, audioMs, threads }) {
+      const { ratio, timeouts } = decoderOf(modelId);
+      const known = ratio.value();
+      const windows = windowsMs(audioMs);
+      const expectedMs =
+        known === undefined
+          ? (windows / WINDOW_MS) * FIRST_TIMEOUT_MS
+          : Math.max(SHORTEST_TIMEOUT_MS, (windows / (known * threads)) * HUNG_FACTOR);
+      return Math.min(LONGEST_TIMEOUT_MS, expectedMs * 2 ** Math.min(timeouts, MAX_DOUBLINGS));
+    },
+    observeProgress: recordings.add,
+    realTimeFactor() {
+      const ratio = recordings.value();
+      return ratio === undefined ? undefined : ratio * threads;
+    },
+    estimateMs: (recordingMs) => recordingMs / ((recordings.value() ?? FIRST_GUESS) * threads),
+  };
+}
+
+const MAX_MODELS = 100;
+const MAX_DOUBLINGS = 10;
+
+function windowsMs(audioMs: number): number {
+  return Math.max(1, Math.ceil(audioMs / WINDOW_MS)) * WINDOW_MS;
+}
+
+/** Audio per work over the latest observations, each with the weight of its work. */
+type Ratio = { add(audioMs: number, workMs: number): void; value(): number | undefined };
+
+function createRatio(): Ratio {
+  let audio = 0;
+  let work = 0;
+  return {
+    add(audioMs, workMs) {
+      if (audioMs <= 0 || workMs <= 0) return;
+      audio = audio * MEMORY + audioMs;
+      work = work * MEMORY + workMs;
+    },
+    value: () => (work === 0 ? undefined : audio / work),
   };
 }

@@ -2,7 +2,7 @@ import { AppError } from "../domain/errors.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { Gap, Warning } from "../domain/result.ts";
 import { EngineError } from "../engine/protocol.ts";
-import { assembleResult } from "../pipeline/stitch.ts";
+import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import { wordSegments } from "../pipeline/worded.ts";
 import { billedChannels, type Ending } from "../services/settlement.ts";
 import { type ChunkRow, listChunks } from "../store/chunks.ts";
@@ -10,10 +10,12 @@ import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { type ChunkTask, runChunk } from "./chunk-run.ts";
 import type { RunContext } from "./context.ts";
 import { type Prepared, prepareRecording } from "./prepare.ts";
+import { labelSegments } from "./speakers.ts";
 
 /**
- * Takes one transcription from `queued` to its end, or leaves it to the next start of the program when `signal`
- * is aborted. Never throws.
+ * Takes one transcription from `queued` to its end, or leaves it where it is when `signal` is aborted.
+ *
+ * @throws what is neither the recording's nor the engine's failure, as a store that cannot be written
  */
 export async function runTranscription(context: RunContext, id: string, signal: AbortSignal): Promise<void> {
   const row = context.transcriptions.move(id, "claim", { startedAt: context.clock.now() });
@@ -23,6 +25,7 @@ export async function runTranscription(context: RunContext, id: string, signal: 
     if (ending) context.transcriptions.finish(id, ending);
   } catch (error) {
     if (signal.aborted) return;
+    if (!(error instanceof AppError || error instanceof EngineError)) throw error;
     context.log.error({ transcription_id: id, err: error }, "transcription failed");
     context.transcriptions.finish(id, failureOf(error));
   }
@@ -37,11 +40,21 @@ async function transcribe(
   if (!model) {
     return { kind: "failed", code: "capacity_unavailable", message: "The model has been removed." };
   }
+  if (model.version !== row.modelVersion) {
+    const message = `Version ${row.modelVersion} of the model has been replaced by ${model.version}.`;
+    return { kind: "failed", code: "capacity_unavailable", message };
+  }
   const prepared = await prepareRecording(context, row, model, signal);
   if (!prepared) return undefined;
   await transcribeChunks(context, row, model, prepared, signal);
   if (!context.transcriptions.move(row.id, "transcribed")) return undefined;
-  return endingOf(row, listChunks(context.database.store, row.id), prepared.warnings);
+  const chunks = listChunks(context.database.store, row.id);
+  const worded = wordSegments(
+    chunks.flatMap((chunk) => chunk.segments ?? []),
+    row.mode,
+  );
+  const spoken = await labelSegments(context, row, chunks, worded, prepared.pcmPaths, signal);
+  return endingOf(row, chunks, spoken.segments, [...prepared.warnings, ...spoken.warnings]);
 }
 
 /** More requests for places than there are places would only make the queue longer. */
@@ -66,16 +79,25 @@ async function transcribeChunks(
     prepared.chunks.length,
     context.slots.status().workers + OUTSTANDING_BESIDE_WORKERS,
   );
-  try {
-    await Promise.all(Array.from({ length: runners }, work));
-  } catch (error) {
-    stop.abort(error);
-    throw error;
-  }
+  await Promise.allSettled(
+    Array.from({ length: runners }, () =>
+      work().catch((error: unknown) => {
+        stop.abort(error);
+        throw error;
+      }),
+    ),
+  );
+  // What ended first is the cause; the others were stopped because of it. Now none of them uses the engine any more.
+  stop.signal.throwIfAborted();
 }
 
 /** Audio that has its outcome, milliseconds over all channels; rises with every chunk. */
-export type Progress = { finish(position: number): number };
+export type Progress = {
+  /** The part of the recording that a chunk stands for. */
+  shareOf(position: number): number;
+  /** Counts a chunk; the sum so far. */
+  finish(position: number): number;
+};
 
 /** A chunk accounts for the audio from the end of the one before it in its channel, the last for the rest. */
 function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[]): Progress {
@@ -91,9 +113,11 @@ function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[]): Pro
   }
   let doneMs = 0;
   for (const chunk of chunks) if (chunk.state !== "waiting") doneMs += shares.get(chunk.position) ?? 0;
+  const shareOf = (position: number) => shares.get(position) ?? 0;
   return {
+    shareOf,
     finish(position) {
-      doneMs += shares.get(position) ?? 0;
+      doneMs += shareOf(position);
       return Math.round(doneMs);
     },
   };
@@ -103,7 +127,8 @@ function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[]): Pro
 export function endingOf(
   row: TranscriptionRow,
   chunks: readonly ChunkRow[],
-  audioWarnings: readonly Warning[],
+  segments: readonly LooseSegment[],
+  recordingWarnings: readonly Warning[],
 ): Ending {
   const isSeparate = row.channelMode === "separate";
   const failed = chunks.filter(({ state }) => state === "failed");
@@ -120,14 +145,10 @@ export function endingOf(
     reason: gapReason ?? "engine_error",
     ...(isSeparate ? { channel } : {}),
   }));
-  const segments = wordSegments(
-    chunks.flatMap((chunk) => chunk.segments ?? []),
-    row.mode,
-  );
   const result = assembleResult({
     segments,
     gaps,
-    warnings: [...audioWarnings, ...chunks.flatMap((chunk) => chunk.warnings ?? [])],
+    warnings: [...recordingWarnings, ...chunks.flatMap((chunk) => chunk.warnings ?? [])],
     durationMs: row.durationMs,
     channels: row.channels,
     request: { channelMode: row.channelMode },
@@ -136,9 +157,9 @@ export function endingOf(
   return { kind: "result", result, billedMs: Math.max(0, row.durationMs * billedChannels(row) - gapMs) };
 }
 
-function failureOf(error: unknown): Ending {
+function failureOf(error: AppError | EngineError): Ending {
   if (error instanceof AppError) return { kind: "failed", code: error.code, message: error.message };
-  if (error instanceof EngineError && error.kind === "unusable_model") {
+  if (error.kind === "unusable_model") {
     return { kind: "failed", code: "capacity_unavailable", message: "The model could not be loaded." };
   }
   return {
