@@ -83,7 +83,8 @@ export async function openApp(options: AppOptions) {
     models,
     uploads,
     credit,
-    estimateQueueRoomSeconds: () => late.scheduler?.estimateQueueRoomSeconds() ?? 1,
+    estimateQueueRoomSeconds: (organizationId) =>
+      late.scheduler?.estimateQueueRoomSeconds(organizationId) ?? 1,
     removeWorkingFiles: (id) => late.scheduler?.removeWorkingFiles(id),
   });
   const scheduler = createScheduler({
@@ -94,6 +95,7 @@ export async function openApp(options: AppOptions) {
     engine,
     transcriptions,
     findModel: (id) => models.find(id),
+    speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
     dataDir,
     cores: availableParallelism(),

@@ -3,12 +3,13 @@ import { availableParallelism, freemem, homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openEngine } from "./app.ts";
 import type { Config } from "./config/schema.ts";
-import { SAMPLE_RATE_HZ } from "./domain/chunk.ts";
+import { type Chunk, SAMPLE_RATE_HZ } from "./domain/chunk.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
-import type { Warning } from "./domain/result.ts";
+import type { TranscriptionResult, Warning } from "./domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
 import type { Engine } from "./engine/engine.ts";
+import type { DiarizeJob } from "./engine/protocol.ts";
 import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -19,11 +20,12 @@ import { layoutChunk } from "./pipeline/chunk-audio.ts";
 import { chunkOptions, packChunks } from "./pipeline/chunks.ts";
 import { type ChunkText, decodeGuarded } from "./pipeline/guarded-decode.ts";
 import { type Format, renderResult } from "./pipeline/render.ts";
-import { assembleResult } from "./pipeline/stitch.ts";
+import { joinChannelSpeakers, speechByChannel } from "./pipeline/speakers.ts";
+import { assembleResult, type LooseSegment } from "./pipeline/stitch.ts";
 import { wordSegments } from "./pipeline/worded.ts";
 import { checkRequest } from "./services/acceptance.ts";
 import { dataDirOf } from "./services/admin.ts";
-import { createModelService } from "./services/models.ts";
+import { createModelService, type ModelService } from "./services/models.ts";
 import { databasePath, openDatabase } from "./store/database.ts";
 
 export type LocalOptions = { config: Config; clock: Clock; environment: Record<string, string | undefined> };
@@ -45,6 +47,23 @@ export type LocalPlan = { model: InstalledModel; request: TranscriptionRequest }
 export async function openLocalTranscriber(options: LocalOptions) {
   const { config, clock } = options;
   const { engine, models, close } = await openLocalParts(options);
+
+  /** @throws AppError `not_found`, or what the audio is refused with; EngineError */
+  async function transcribe(
+    plan: LocalPlan,
+    file: string,
+    onProgress: (done: number) => void,
+  ): Promise<TranscriptionResult> {
+    if (!existsSync(file) || !statSync(file).isFile())
+      throw new AppError("not_found", { message: "no such file" });
+    const directory = mkdtempSync(join(tmpdir(), "shruti-transcribe-"));
+    try {
+      return await run({ config, engine, models, plan, file, directory, onProgress });
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  }
+
   return {
     /** @throws AppError as for a request over HTTP */
     plan({ modelId, isDiarized, ...rest }: LocalRequest): LocalPlan {
@@ -52,29 +71,24 @@ export async function openLocalTranscriber(options: LocalOptions) {
       return { model: checkRequest(models, modelId, request), request };
     },
 
+    /** @returns the transcript in the format that was asked for */
     async transcribe(
       plan: LocalPlan,
       file: string,
       format: Format,
       onProgress: (done: number) => void,
     ): Promise<string> {
-      if (!existsSync(file) || !statSync(file).isFile())
-        throw new AppError("not_found", { message: "no such file" });
-      const directory = mkdtempSync(join(tmpdir(), "shruti-transcribe-"));
-      try {
-        const result = await run({ config, engine, plan, file, directory, onProgress });
-        const facts = {
-          id: newId("transcription", clock.now()),
-          model: plan.model.id,
-          version: plan.model.version,
-          mode: plan.request.mode,
-          timestamps: plan.request.timestamps,
-        };
-        return renderResult(result, format, facts);
-      } finally {
-        rmSync(directory, { recursive: true, force: true });
-      }
+      const result = await transcribe(plan, file, onProgress);
+      return renderResult(result, format, {
+        id: newId("transcription", clock.now()),
+        model: plan.model.id,
+        version: plan.model.version,
+        mode: plan.request.mode,
+        timestamps: plan.request.timestamps,
+      });
     },
+
+    transcribeToResult: transcribe,
 
     close,
   };
@@ -104,13 +118,14 @@ export async function openLocalParts({ config, clock, environment }: LocalOption
 type Run = {
   config: Config;
   engine: Engine;
+  models: ModelService;
   plan: LocalPlan;
   file: string;
   directory: string;
   onProgress: (done: number) => void;
 };
 
-async function run({ config, engine, plan, file, directory, onProgress }: Run) {
+async function run({ config, engine, models, plan, file, directory, onProgress }: Run) {
   const { request, model } = plan;
   const signal = new AbortController().signal;
   const maxDurationMs = config.limits.max_duration_seconds * 1000;
@@ -118,7 +133,7 @@ async function run({ config, engine, plan, file, directory, onProgress }: Run) {
     { path: file, directory, channels: request.channelMode, maxDurationMs },
     signal,
   );
-  const chunks = [];
+  const chunks: LocalChunk[] = [];
   for (const [channel, pcmPath] of decoded.files.entries()) {
     for (const chunk of packChunks(
       await engine.detectSpeech({ pcmPath }, signal),
@@ -126,6 +141,40 @@ async function run({ config, engine, plan, file, directory, onProgress }: Run) {
     ))
       chunks.push({ ...chunk, channel, pcmPath });
   }
+  const texts = await decodeChunks({ config, engine, plan, chunks, decoded, signal, onProgress });
+  const warnings: Warning[] = audioWarnings(decoded.facts, request.channelMode);
+  const worded = wordSegments(
+    texts.flatMap(({ segments }) => segments),
+    request.mode,
+  );
+  const job = { tracks: speechByChannel(decoded.files, chunks) };
+  const spoken = await labelSegments({ engine, models, plan, segments: worded, job, signal });
+  return assembleResult({
+    segments: spoken.segments,
+    gaps: [],
+    warnings: [...warnings, ...spoken.warnings, ...texts.flatMap((text) => text.warnings)],
+    durationMs: decoded.durationMs,
+    channels: decoded.channels,
+    request,
+  });
+}
+
+type LocalChunk = Chunk & { channel: number; pcmPath: string };
+
+type Decoding = {
+  config: Config;
+  engine: Engine;
+  plan: LocalPlan;
+  chunks: readonly LocalChunk[];
+  decoded: { durationMs: number };
+  signal: AbortSignal;
+  onProgress: (done: number) => void;
+};
+
+/** The chunks' texts, in the order in which they were done: as many side by side as the machine has room for. */
+async function decodeChunks(decoding: Decoding): Promise<ChunkText[]> {
+  const { config, engine, plan, chunks, decoded, signal, onProgress } = decoding;
+  const { request, model } = plan;
   const sizing = chooseSizing(
     { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
     { cores: availableParallelism(), availableMemoryBytes: freemem() },
@@ -157,18 +206,28 @@ async function run({ config, engine, plan, file, directory, onProgress }: Run) {
     }
   };
   await Promise.all(Array.from({ length: side }, work));
-  const warnings: Warning[] = audioWarnings(decoded.facts, request.channelMode);
-  return assembleResult({
-    segments: wordSegments(
-      texts.flatMap(({ segments }) => segments),
-      request.mode,
-    ),
-    gaps: [],
-    warnings: [...warnings, ...texts.flatMap((text) => text.warnings)],
-    durationMs: decoded.durationMs,
-    channels: decoded.channels,
-    request,
-  });
+  return texts;
+}
+
+type Labelling = {
+  engine: Engine;
+  models: ModelService;
+  plan: LocalPlan;
+  segments: LooseSegment[];
+  job: Pick<DiarizeJob, "tracks">;
+  signal: AbortSignal;
+};
+
+/** Segments with their speakers, where those were asked for. */
+async function labelSegments({ engine, models, plan, segments, job, signal }: Labelling) {
+  const { diarization } = plan.request;
+  const warnings: Warning[] = [];
+  if (!diarization || segments.length === 0) return { segments, warnings };
+  const weights = models.speakerWeights();
+  const request = { ...job, ...diarization, ...(weights === undefined ? {} : { weights }) };
+  const { turns, isCountUncertain } = await engine.diarize(request, signal);
+  if (isCountUncertain) warnings.push("speaker_count_uncertain");
+  return { segments: joinChannelSpeakers(segments, turns), warnings };
 }
 
 /** A large model on a small machine may need many times real time; this only ends what is stuck. */

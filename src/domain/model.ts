@@ -52,3 +52,6 @@ export type InstalledModel = ModelManifest & {
   /** Came inside the executable. */
   embedded: boolean;
 };
+
+/** Weights an admin has installed for telling speakers apart; both are needed. */
+export type SpeakerWeights = { segmentationPath: string; embeddingPath: string };

@@ -1,7 +1,16 @@
 import { AppError } from "../domain/errors.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio } from "./decode.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./pool.ts";
-import type { ChunkJob, ChunkOutcome, EngineModel, SpeechJob, SpeechRegion } from "./protocol.ts";
+import {
+  type ChunkJob,
+  type ChunkOutcome,
+  type DiarizeJob,
+  type DiarizeOutcome,
+  EngineError,
+  type EngineModel,
+  type SpeechJob,
+  type SpeechRegion,
+} from "./protocol.ts";
 
 export type DecodeJob = {
   path: string;
@@ -20,7 +29,7 @@ export type VerifiedAudio = {
 
 /**
  * All that the rest of the program asks of the native side. Jobs name files and ranges and can be repeated.
- * Rejections are `EngineError` (speech, chunks) and `AppError` (decoding, with the client's code).
+ * Rejections are `EngineError` (speech, chunks, speakers) and `AppError` (decoding, with the client's code).
  */
 export type Engine = {
   /** Decodes without keeping the sound: does this file hold audio, and how much? */
@@ -29,6 +38,8 @@ export type Engine = {
   decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
   detectSpeech(job: SpeechJob, signal: AbortSignal): Promise<SpeechRegion[]>;
   transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome>;
+  /** Tells the speakers of a decoded recording apart, within the speech that was found in it. */
+  diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
   /** Gets a model ready before it is needed. */
   warm(model: EngineModel, signal: AbortSignal): Promise<void>;
   status(): PoolStatus;
@@ -71,6 +82,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
       ),
     detectSpeech: pool.detectSpeech,
     transcribe: pool.transcribe,
+    diarize: pool.diarize,
     warm: async (model, signal) => {
       await Promise.all([pool.warm(model, signal), pool.warmSpeech(signal)]);
     },
@@ -84,6 +96,11 @@ async function asAppError<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
+    // None of these is the recording's fault.
+    if (error.reason === "aborted") throw new EngineError("aborted", error.message, error);
+    if (error.reason === "stopped" || error.reason === "no_room") {
+      throw new EngineError("interrupted", error.message, error);
+    }
     if (error.reason === "too_long") throw new AppError("audio_too_long", { cause: error });
     throw new AppError("audio_decode_failed", { message: error.message, cause: error });
   }

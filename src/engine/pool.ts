@@ -5,6 +5,8 @@ import {
   type ChunkJob,
   type ChunkOutcome,
   type DevicePreference,
+  type DiarizeJob,
+  type DiarizeOutcome,
   EngineError,
   type EngineFacts,
   type EngineModel,
@@ -77,7 +79,7 @@ const BYTES_PER_MS = 32;
 
 /**
  * The workers of this machine: one process for each model in use, holding its weights once for all chunks that are
- * decoded side by side, and one process that finds speech.
+ * decoded side by side, and one process that finds speech and tells speakers apart.
  */
 export function createPool(options: PoolOptions) {
   const models = new Map<string, Entry>();
@@ -265,6 +267,20 @@ export function createPool(options: PoolOptions) {
       const reply = await speech.request({ type: "detect_speech", pcmPath: job.pcmPath }, runOptions);
       if (reply.type !== "speech") throw new EngineError("failed", "the worker gave an unexpected answer");
       return reply.regions;
+    },
+
+    /**
+     * Tells the speakers of a recording apart.
+     * @throws EngineError
+     */
+    async diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome> {
+      if (isClosed) throw new EngineError("interrupted", "the engine is closing");
+      speech ??= createWorkerHost(speechOptions);
+      const audioMs = job.tracks.reduce((sum, { pcmPath }) => sum + statSync(pcmPath).size / BYTES_PER_MS, 0);
+      const runOptions = { signal, timeoutMs: SPEECH_TIMEOUT_FLOOR_MS + audioMs, isAlone: false };
+      const reply = await speech.request({ type: "diarize", job }, runOptions);
+      if (reply.type !== "diarized") throw new EngineError("failed", "the worker gave an unexpected answer");
+      return reply.outcome;
     },
 
     /** Loads a model before anybody asks for it. */

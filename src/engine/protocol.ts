@@ -1,4 +1,5 @@
 import type { DecodedSegment } from "../domain/decoding.ts";
+import type { SpeakerWeights } from "../domain/model.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { DecodeOptions, WhisperDevice } from "./whisper.ts";
 
@@ -41,11 +42,33 @@ export type SpeechRegion = { startSample: number; endSample: number };
 
 export type SpeechJob = { pcmPath: string };
 
+/** Whose speech is in a recording's channels. Speakers of different channels are different people where that fits. */
+export type DiarizeJob = {
+  /** One for each channel that is transcribed on its own. */
+  tracks: { pcmPath: string; regions: readonly SpeechRegion[] }[];
+  /** 1 to 20 each; left out: found. */
+  minSpeakers?: number;
+  maxSpeakers?: number;
+  /** Left out: the built-in acoustic method. */
+  weights?: SpeakerWeights;
+};
+
+/** A stretch in which one speaker talks, on the recording's clock. */
+export type SpeakerTurn = { startMs: number; endMs: number; speaker: number };
+
+export type DiarizeOutcome = {
+  /** By track, in order of time; speakers are counted from 0 over all tracks. */
+  turns: SpeakerTurn[][];
+  /** The number of speakers was found, and could as well be another. */
+  isCountUncertain: boolean;
+};
+
 export type WorkerRequest =
   | { type: "start"; nativeFiles: NativeFiles; backendDirs: string[] }
   | { type: "load"; weightsPath: string; device: DevicePreference }
   | { type: "transcribe"; id: number; audio: ChunkAudio; options: DecodeOptions }
   | { type: "detect_speech"; id: number; pcmPath: string }
+  | { type: "diarize"; id: number; job: DiarizeJob }
   | { type: "abort"; id: number };
 
 export type WorkerReply =
@@ -56,6 +79,7 @@ export type WorkerReply =
   | { type: "unusable"; reason: string }
   | { type: "transcribed"; id: number; outcome: ChunkOutcome }
   | { type: "speech"; id: number; regions: SpeechRegion[] }
+  | { type: "diarized"; id: number; outcome: DiarizeOutcome }
   | { type: "failed"; id: number; reason: string };
 
 /** What the native side found on this machine. */

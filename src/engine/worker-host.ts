@@ -52,7 +52,8 @@ type Task = {
 
 export type HostRequest =
   | Omit<Extract<WorkerRequest, { type: "transcribe" }>, "id">
-  | Omit<Extract<WorkerRequest, { type: "detect_speech" }>, "id">;
+  | Omit<Extract<WorkerRequest, { type: "detect_speech" }>, "id">
+  | Omit<Extract<WorkerRequest, { type: "diarize" }>, "id">;
 
 export type RunOptions = { signal: AbortSignal; timeoutMs: number; isAlone: boolean };
 export type WorkerHost = ReturnType<typeof createWorkerHost>;

@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { chooseDevice } from "./devices.ts";
+import { diarizeAcoustically } from "./diarize.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { ChunkAudio, DevicePreference, WorkerReply, WorkerRequest } from "./protocol.ts";
 import { openVad, type Vad } from "./vad.ts";
@@ -84,6 +85,12 @@ function createWorker(send: (reply: WorkerReply) => void) {
               regions: await vad.detectSpeech(request.pcmPath, { signal }),
             };
           });
+        case "diarize":
+          return answer(request.id, async (signal) => ({
+            type: "diarized",
+            id: request.id,
+            outcome: await diarizeAcoustically(request.job, signal),
+          }));
         case "abort":
           running.get(request.id)?.abort(new Error("aborted"));
           return;

@@ -38,7 +38,7 @@ function toResponse(
   isDefault: boolean,
   pricePaisePerAudioHour: number,
 ): Model {
-  const { modes, capabilities, limits } = models.describe(model);
+  const { modes, capabilities, diarization, limits } = models.describe(model);
   const { synchronous, asynchronous } = limits;
   return {
     id: model.id,
@@ -49,6 +49,7 @@ function toResponse(
     languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
     modes,
     capabilities,
+    diarization,
     limits: {
       synchronous: {
         max_bytes: synchronous.maxBytes,

@@ -497,6 +497,13 @@ export const Model = closed(
       >,
       { description: "What is `coming_soon` is refused with `capability_unavailable`." },
     ),
+    diarization: closed(
+      { method: oneOf(["acoustic", "neural"]) },
+      {
+        description:
+          "How speakers are told apart: by the built-in acoustic method, or with weights that were installed.",
+      },
+    ),
     limits: closed({
       synchronous: closed({
         max_bytes: Type.Integer(),
@@ -534,9 +541,10 @@ export const Model = closed(
           "timestamps.segment": "available",
           "timestamps.word": "coming_soon",
           "language.auto": "coming_soon",
-          diarization: "coming_soon",
+          diarization: "available",
           "channel_mode.separate": "available",
         },
+        diarization: { method: "acoustic" },
         limits: {
           synchronous: { max_bytes: 26_214_400, max_duration_seconds: 60, timeout_seconds: 120 },
           asynchronous: { max_bytes: 5_368_709_120, max_duration_seconds: 43_200, max_channels: 2 },

@@ -203,11 +203,6 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
     { code: "capability_unavailable", detail: "timestamps.word" },
   ],
   [
-    "diarization without weights",
-    '{"audio":{"upload_id":"UPLOAD"},"language":"hi","diarization":true}',
-    { code: "capability_unavailable", detail: "diarization" },
-  ],
-  [
     "a language the model lacks",
     '{"audio":{"upload_id":"UPLOAD"},"language":"ta"}',
     { code: "unsupported_language", detail: "language" },
@@ -367,11 +362,6 @@ const FORMS: [title: string, fields: Record<string, string>, refusal: Refusal][]
     "timestamps word",
     { language: "hi", timestamps: "word" },
     { code: "capability_unavailable", detail: "timestamps.word" },
-  ],
-  [
-    "diarization without weights",
-    { language: "hi", diarization: "true" },
-    { code: "capability_unavailable", detail: "diarization" },
   ],
   ["a language the model lacks", { language: "ta" }, { code: "unsupported_language", detail: "language" }],
   [

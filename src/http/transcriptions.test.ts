@@ -158,8 +158,9 @@ describe("GET /v1/models", () => {
           capabilities: {
             "timestamps.word": "coming_soon",
             "language.auto": "coming_soon",
-            diarization: "coming_soon",
+            diarization: "available",
           },
+          diarization: { method: "acoustic" },
           limits: { synchronous: { max_bytes: 26_214_400, max_duration_seconds: 60, timeout_seconds: 120 } },
           price_paise_per_audio_hour: 3000,
         },

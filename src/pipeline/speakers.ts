@@ -29,9 +29,48 @@ type Share = { startMs: number; endMs: number; speaker: number };
  * @returns segments in order; `speaker` is `speaker_1`, … in order of first appearance; unlabelled without turns
  */
 export function joinSpeakers(segments: readonly LooseSegment[], turns: readonly Turn[]): LooseSegment[] {
-  if (turns.length === 0) return segments.map((segment) => ({ ...segment }));
+  return label(divideAtTurns(segments, turns));
+}
+
+/**
+ * The same for a recording whose channels were transcribed on their own, or for its mix.
+ *
+ * @param turns by channel; the speakers are counted over all of them, and so are the labels
+ * @returns segments by start, then channel
+ */
+export function joinChannelSpeakers(
+  segments: readonly LooseSegment[],
+  turns: readonly (readonly Turn[])[],
+): LooseSegment[] {
+  const parts = turns.flatMap((turnsOfChannel, channel) =>
+    divideAtTurns(
+      segments.filter((segment) => (segment.channel ?? 0) === channel),
+      turnsOfChannel,
+    ),
+  );
+  const channelOf = ({ segment }: Part) => segment.channel ?? 0;
+  parts.sort((a, b) => a.segment.startMs - b.segment.startMs || channelOf(a) - channelOf(b));
+  return label(parts);
+}
+
+/** What the diarizer is asked about: each channel's sound, and the speech that was found in it. */
+export function speechByChannel<Region>(
+  pcmPaths: readonly string[],
+  chunks: readonly { channel: number; regions: readonly Region[] }[],
+): { pcmPath: string; regions: Region[] }[] {
+  return pcmPaths.map((pcmPath, channel) => ({
+    pcmPath,
+    regions: chunks.filter((chunk) => chunk.channel === channel).flatMap(({ regions }) => [...regions]),
+  }));
+}
+
+/** A segment or a part of one, and who says it; nobody knows without turns. */
+type Part = { segment: LooseSegment; speaker: number | undefined };
+
+function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]): Part[] {
+  if (turns.length === 0) return segments.map((segment) => ({ segment: { ...segment }, speaker: undefined }));
   const sorted = turns.toSorted((a, b) => a.startMs - b.startMs || a.endMs - b.endMs);
-  const parts: { segment: LooseSegment; speaker: number }[] = [];
+  const parts: Part[] = [];
   for (const segment of segments) {
     const shares = sharesOf(segment, sorted);
     const texts = divideText(
@@ -47,11 +86,16 @@ export function joinSpeakers(segments: readonly LooseSegment[], turns: readonly 
       parts.push({ segment: { ...segment, startMs, endMs, text: texts[index] ?? "" }, speaker });
     }
   }
+  return parts;
+}
+
+function label(parts: readonly Part[]): LooseSegment[] {
   const labels = new Map<number, string>();
   return parts.map(({ segment, speaker }) => {
-    const label = labels.get(speaker) ?? `speaker_${labels.size + 1}`;
-    labels.set(speaker, label);
-    return { ...segment, speaker: label };
+    if (speaker === undefined) return segment;
+    const name = labels.get(speaker) ?? `speaker_${labels.size + 1}`;
+    labels.set(speaker, name);
+    return { ...segment, speaker: name };
   });
 }
 

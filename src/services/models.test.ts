@@ -33,7 +33,7 @@ function lookAt(path: string): { multilingual: boolean } {
   return { multilingual: !text.includes("english") };
 }
 
-function open(settings: Partial<Config["models"]> = {}, hasDiarization?: () => boolean) {
+function open(settings: Partial<Config["models"]> = {}) {
   return createModelService({
     database,
     config: testConfig({ models: settings }),
@@ -41,7 +41,6 @@ function open(settings: Partial<Config["models"]> = {}, hasDiarization?: () => b
     log: silentLog,
     clock: manualClock(),
     checkModelFile: lookAt,
-    ...(hasDiarization ? { hasDiarization } : {}),
   });
 }
 
@@ -209,7 +208,7 @@ describe("files", () => {
 });
 
 test("capabilities are those of weights and config", async () => {
-  const models = await open({}, () => true);
+  const models = await open();
   const { capabilities, modes, limits } = models.describe(models.resolve());
   expect(capabilities).toEqual({
     "mode.native": "available",
@@ -228,6 +227,6 @@ test("capabilities are those of weights and config", async () => {
   expect(plain.describe(added).capabilities).toMatchObject({
     "mode.codemix": "coming_soon",
     "mode.verbatim": "coming_soon",
-    diarization: "coming_soon",
+    diarization: "available",
   });
 });

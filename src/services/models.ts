@@ -4,7 +4,7 @@ import type { Config } from "../config/schema.ts";
 import { CAPABILITIES, type Capability, type CapabilityStatus, COMING_SOON } from "../domain/capability.ts";
 import { AppError } from "../domain/errors.ts";
 import { LANGUAGES, languageOf } from "../domain/languages.ts";
-import type { InstalledModel, ModelLanguage, ModelManifest } from "../domain/model.ts";
+import type { InstalledModel, ModelLanguage, ModelManifest, SpeakerWeights } from "../domain/model.ts";
 import { MODES, type Mode, UNFINISHED_STATES } from "../domain/transcription.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -21,6 +21,12 @@ import {
   stageWeights,
 } from "./model-files.ts";
 import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "./model-manifest.ts";
+import {
+  deleteSpeakerWeights,
+  findSpeakerWeights,
+  placeSpeakerWeights,
+  type SpeakerWeightKind,
+} from "./speaker-weights.ts";
 
 export type ModelServiceDeps = {
   database: Database;
@@ -34,8 +40,11 @@ export type ModelServiceDeps = {
    * @throws Error with the reason why the engine could not use it
    */
   checkModelFile: (path: string) => { multilingual: boolean };
-  /** Whether the weights for telling speakers apart are there; left out: they are not. */
-  hasDiarization?: () => boolean;
+  /**
+   * Loads the weights for telling speakers apart, once both kinds are there; left out: they are not tried out.
+   * @throws Error with the reason why the engine could not use them
+   */
+  tryOutSpeakerWeights?: (weights: SpeakerWeights) => Promise<void>;
 };
 
 /** What `shruti models add` may say about a model; what is left out is found or made up from the file. */
@@ -58,11 +67,15 @@ export type ModelDescription = {
   /** Those that at least one of its languages has, in the order of `MODES`. */
   modes: Mode[];
   capabilities: Record<Capability, CapabilityStatus>;
+  diarization: { method: DiarizationMethod };
   limits: {
     synchronous: { maxBytes: number; maxDurationSeconds: number; timeoutSeconds: number };
     asynchronous: { maxBytes: number; maxDurationSeconds: number; maxChannels: number };
   };
 };
+
+/** How speakers are told apart: with weights that an admin has installed, or by the built-in acoustic method. */
+export type DiarizationMethod = "acoustic" | "neural";
 
 /** Outcome of `verify`; no problems: the model is as it was when it was added. */
 export type ModelVerification = { id: string; sha256: string; problems: string[] };
@@ -97,7 +110,31 @@ export async function createModelService(deps: ModelServiceDeps) {
     resolve: (modelId?: string): InstalledModel => resolveModel(shelf, deps.config, modelId),
 
     describe: (model: InstalledModel): ModelDescription =>
-      describeModel(model, deps.config, deps.hasDiarization?.() ?? false),
+      describeModel(model, deps.config, findSpeakerWeights(shelf.directory)),
+
+    /** Weights for telling speakers apart, when both kinds are installed. */
+    speakerWeights: (): SpeakerWeights | undefined => findSpeakerWeights(shelf.directory),
+
+    /**
+     * Copies weights for telling speakers apart into the models' directory. Once both kinds are there, they take the
+     * place of the built-in acoustic method.
+     *
+     * @throws AppError `invalid_request` for a file that is not of that kind or cannot be used
+     */
+    addSpeakerWeights: (kind: SpeakerWeightKind, file: string): Promise<void> =>
+      addSpeakerWeights(deps, shelf, kind, file),
+
+    /**
+     * Removes them again; the built-in method is used then.
+     *
+     * @throws AppError `not_found`
+     */
+    async removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void> {
+      if (!(await deleteSpeakerWeights(shelf.directory, kind))) {
+        throw new AppError("not_found", { message: `There are no ${kind} weights.` });
+      }
+      deps.log.info({ kind }, "speaker weights were removed");
+    },
 
     /**
      * Copies a file of whisper weights into the models' directory and writes its manifest. The first model that is
@@ -260,6 +297,22 @@ async function addModel(
   return shelf.requireInstalled(id);
 }
 
+async function addSpeakerWeights(
+  { log, tryOutSpeakerWeights }: ModelServiceDeps,
+  shelf: Shelf,
+  kind: SpeakerWeightKind,
+  file: string,
+): Promise<void> {
+  try {
+    await placeSpeakerWeights(shelf.directory, kind, file, async (weights) =>
+      tryOutSpeakerWeights?.(weights),
+    );
+  } catch (error) {
+    throw invalid((error as Error).message);
+  }
+  log.info({ kind }, "speaker weights were added");
+}
+
 async function verifyModel(
   { checkModelFile }: ModelServiceDeps,
   shelf: Shelf,
@@ -349,12 +402,15 @@ function fillLanguage(language: { code: string; modes?: Mode[]; decoderLanguage?
   return { ...language, modes, name: known?.name ?? language.code };
 }
 
-function describeModel(model: InstalledModel, config: Config, hasDiarization: boolean): ModelDescription {
+function describeModel(
+  model: InstalledModel,
+  config: Config,
+  speakerWeights: SpeakerWeights | undefined,
+): ModelDescription {
   const { limits } = config;
   const modes = MODES.filter((mode) => model.languages.some((language) => language.modes.includes(mode)));
   const comingSoon = new Set<Capability>(COMING_SOON);
   for (const mode of MODES) if (!modes.includes(mode)) comingSoon.add(`mode.${mode}`);
-  if (!hasDiarization) comingSoon.add("diarization");
   if (limits.max_channels < 2) comingSoon.add("channel_mode.separate");
   const status = (name: Capability): CapabilityStatus => (comingSoon.has(name) ? "coming_soon" : "available");
   return {
@@ -362,6 +418,7 @@ function describeModel(model: InstalledModel, config: Config, hasDiarization: bo
     capabilities: Object.fromEntries(
       CAPABILITIES.map((name) => [name, status(name)]),
     ) as ModelDescription["capabilities"],
+    diarization: { method: speakerWeights ? "neural" : "acoustic" },
     limits: {
       synchronous: {
         maxBytes: limits.synchronous_max_bytes,

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import type { AudioFacts } from "../engine/decode.ts";
-import type { Engine } from "../engine/engine.ts";
-import { type ChunkJob, EngineError } from "../engine/protocol.ts";
+import type { DecodeJob, Engine } from "../engine/engine.ts";
+import { type ChunkJob, EngineError, type SpeechJob } from "../engine/protocol.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const MARK = "SCRIPTED-AUDIO ";
@@ -17,6 +17,8 @@ export type Script = {
   text?: string;
   /** `refuse`: fails when it is decoded for transcription; `crash`: no chunk of it can be decoded. */
   trouble?: "refuse" | "crash";
+  /** Who speaks, one after the other, for equal shares of the recording. */
+  speakers?: number[];
 };
 
 /** A recording that the scripted engine understands, and no other. */
@@ -24,7 +26,17 @@ export function scriptedAudio(script: Script): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(MARK + JSON.stringify(script));
 }
 
+/** Steps in before the engine does what it would do; a throw is the engine's failure. */
+export type Interference = {
+  /** Before a chunk; may say what is heard in it. */
+  chunk?: (chunk: ChunkJob & { startMs: number }, signal: AbortSignal) => Promise<string | undefined> | undefined;
+  decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
+  speech?: (job: SpeechJob, signal: AbortSignal) => Promise<void>;
+};
+
 export type ScriptedEngine = Engine & {
+  /** From now on this steps in. */
+  interfere(how: Interference): void;
   /** Lets no chunk finish until the returned function is called. */
   hold(): () => void;
   /** Chunks that were asked for. */
@@ -45,6 +57,7 @@ export function createScriptedEngine(): ScriptedEngine {
   const scripts = new Map<string, Script>();
   let chunks = 0;
   let gate: Promise<void> = Promise.resolve();
+  let interference: Interference = {};
 
   async function readScript(path: string): Promise<Script> {
     const text = await readFile(path, "utf8");
@@ -56,9 +69,11 @@ export function createScriptedEngine(): ScriptedEngine {
     chunks++;
     await Promise.race([gate, aborted(signal)]);
     signal.throwIfAborted();
+    const startMs = (job.audio.slices[0]?.sourceStartSample ?? 0) / (SAMPLE_RATE_HZ / 1000);
+    const heard = await interference.chunk?.({ ...job, startMs }, signal);
     const script = scripts.get(job.audio.pcmPath.slice(0, job.audio.pcmPath.lastIndexOf("/")));
     if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
-    const text = script?.text ?? "";
+    const text = heard ?? script?.text ?? "";
     const endMs = Math.floor((job.audio.totalSamples / SAMPLE_RATE_HZ) * 1000);
     const segment = {
       startMs: 0,
@@ -78,7 +93,8 @@ export function createScriptedEngine(): ScriptedEngine {
       return { durationMs: seconds * 1000, channels, sampleRateHz: SAMPLE_RATE_HZ, truncated: false };
     },
 
-    async decode(job) {
+    async decode(job, signal) {
+      await interference.decode?.(job, signal);
       const script = await readScript(job.path);
       if (script.trouble === "refuse") throw new AppError("audio_decode_failed");
       const channels = script.channels ?? 1;
@@ -93,17 +109,36 @@ export function createScriptedEngine(): ScriptedEngine {
       return { durationMs: script.seconds * 1000, samples, channels, files, facts: FACTS };
     },
 
-    async detectSpeech({ pcmPath }) {
+    async detectSpeech({ pcmPath }, signal) {
+      await interference.speech?.({ pcmPath }, signal);
       const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
       if (!script?.text) return [];
       return [{ startSample: 0, endSample: script.seconds * SAMPLE_RATE_HZ }];
     },
 
     transcribe,
+
+    async diarize({ tracks }) {
+      const turns = tracks.map(({ pcmPath }) => {
+        const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
+        const speakers = script?.speakers ?? [0];
+        const shareMs = ((script?.seconds ?? 0) * 1000) / speakers.length;
+        return speakers.map((speaker, index) => ({
+          startMs: Math.round(index * shareMs),
+          endMs: Math.round((index + 1) * shareMs),
+          speaker,
+        }));
+      });
+      return { turns, isCountUncertain: false };
+    },
+
     warm: async () => undefined,
     status: () => ({ engine: undefined, models: [] }),
     close: async () => undefined,
 
+    interfere(how) {
+      interference = how;
+    },
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();
       gate = promise;

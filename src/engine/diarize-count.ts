@@ -1,0 +1,184 @@
+import { COEFFICIENTS } from "./diarize-features.ts";
+import { likelihoodRatio, modelCost } from "./diarize-gaussian.ts";
+import { logLikelihood, trainMixture } from "./diarize-mixture.ts";
+import { type FrameSample, framesOf } from "./diarize-sample.ts";
+import type { Breathe } from "./diarize-tracks.ts";
+import { type Cluster, segmentsOf } from "./diarize-tree.ts";
+
+export type SpeakerBounds = { minSpeakers: number; maxSpeakers: number };
+
+/** The clusters that are speakers, and whether their number could well be another. */
+export type SpeakerChoice = { speakers: Cluster[]; isCountUncertain: boolean };
+
+/** Somebody who says less than this in all is not counted unless the number is given: it may be a noise. */
+const MIN_FOUND_FRAMES = 300;
+const MIN_GIVEN_FRAMES = 150;
+/** A third speaker and those after need more speech and more evidence: who asks for speakers expects two. */
+const MIN_FURTHER_FRAMES = 600;
+const SECOND_SPEAKER = 0.65;
+const FURTHER_SPEAKER = 0.95;
+/** Within this of the bound another choice would have been as good. Measured: see `scripts/bench/diarization.ts`. */
+const DOUBTFUL = { below: 0.15, above: 0.35 };
+/** Two clusters of this size are as good as larger ones: the ratio grows with the recording, the evidence does not. */
+const MOST_RATIO_FRAMES = 2_000;
+const MOST_RATIO = 10;
+
+/**
+ * Goes down the tree from its top and decides at each joining whether its two parts are two speakers.
+ *
+ * The parts must be dissimilar by the Bayesian information criterion, and whoever is heard must persist: one speaker's
+ * sound, too, falls into clusters, but then those of neighbouring half seconds are as different as any, while a
+ * speaker goes on speaking (`persistence`).
+ *
+ * @param roots one for each group of tracks that cannot share a speaker; each is a speaker at least
+ */
+export async function chooseSpeakers(
+  roots: readonly Cluster[],
+  sample: FrameSample,
+  bounds: SpeakerBounds,
+  breathe: Breathe,
+): Promise<SpeakerChoice> {
+  const choice = await descend(roots, sample, bounds, MIN_GIVEN_FRAMES, breathe);
+  if (choice.speakers.length >= bounds.minSpeakers) return choice;
+  // So many were asked for; then some of them say little.
+  return descend(roots, sample, bounds, 1, breathe);
+}
+
+async function descend(
+  roots: readonly Cluster[],
+  sample: FrameSample,
+  { minSpeakers, maxSpeakers }: SpeakerBounds,
+  minGivenFrames: number,
+  breathe: Breathe,
+): Promise<SpeakerChoice> {
+  const open: Candidate[] = roots.map((root) => ({ whole: root, node: root }));
+  const speakers: Cluster[] = [];
+  let isCountUncertain = false;
+  for (let next = takeLatest(open); next; next = takeLatest(open)) {
+    const { whole, node } = next;
+    const count = open.length + speakers.length + 1;
+    const [a, b] = node.children ?? [];
+    if (!a || !b || count >= maxSpeakers) {
+      speakers.push(whole);
+      continue;
+    }
+    const isGiven = count < minSpeakers;
+    const [larger, smaller] = a.gaussian.frames >= b.gaussian.frames ? [a, b] : [b, a];
+    if (smaller.gaussian.frames < (isGiven ? minGivenFrames : MIN_FOUND_FRAMES)) {
+      open.push({ whole, node: larger });
+      continue;
+    }
+    const bound = count > 1 ? FURTHER_SPEAKER : SECOND_SPEAKER;
+    const isLongEnough = isGiven || count === 1 || smaller.gaussian.frames >= MIN_FURTHER_FRAMES;
+    let isSplit = isLongEnough;
+    if (isLongEnough && !isGiven) {
+      const evidence = (await persistence(a, b, sample, breathe)) + dissimilarity(a, b) / 10;
+      isCountUncertain ||= evidence > bound - DOUBTFUL.below && evidence < bound + DOUBTFUL.above;
+      isSplit = evidence >= bound;
+    }
+    if (isSplit) open.push({ whole: a, node: a }, { whole: b, node: b });
+    else speakers.push(whole);
+  }
+  return { speakers, isCountUncertain };
+}
+
+/**
+ * A cluster to be looked at, and the part of it that is left when the scraps joined last are taken off: where that part
+ * is two speakers, the scraps go to whoever sounds most like them.
+ */
+type Candidate = { whole: Cluster; node: Cluster };
+
+function takeLatest(candidates: Candidate[]): Candidate | undefined {
+  let latest = 0;
+  for (const [index, { node }] of candidates.entries()) {
+    if (node.order > (candidates[latest]?.node.order ?? 0)) latest = index;
+  }
+  return candidates.splice(latest, 1)[0];
+}
+
+/** The likelihood ratio against what the Bayesian information criterion asks for, for clusters of a limited size. */
+function dissimilarity(a: Cluster, b: Cluster): number {
+  const scratch = new Float64Array((COEFFICIENTS * (COEFFICIENTS + 1)) / 2);
+  const harmonic = (a.gaussian.frames * b.gaussian.frames) / (a.gaussian.frames + b.gaussian.frames);
+  const scale = Math.min(1, MOST_RATIO_FRAMES / harmonic);
+  const ratio = scale * likelihoodRatio(a.gaussian, b.gaussian, scratch);
+  return Math.min(
+    MOST_RATIO,
+    ratio / modelCost(COEFFICIENTS, scale * (a.gaussian.frames + b.gaussian.frames)),
+  );
+}
+
+const FOLDS = 4;
+const BLOCK_FRAMES = 50;
+const MIN_BLOCK_FRAMES = 25;
+const TRAINING = { maxComponents: 4, maxFrames: 3_000 };
+
+type Block = { stretch: number; startFrame: number; isSecond: boolean };
+
+/**
+ * How much more often neighbouring half seconds are given to the same of two clusters than chance would have it:
+ * Cohen's kappa, 1 for perfect persistence, 0 for none. Each half second is judged by itself, by mixtures that were
+ * trained without its segment.
+ */
+async function persistence(a: Cluster, b: Cluster, sample: FrameSample, breathe: Breathe): Promise<number> {
+  const parts = [segmentsOf(a), segmentsOf(b)].map((segments) =>
+    segments.filter((segment) => sample.rangeOf.has(segment)),
+  );
+  const all = parts.flat().sort((x, y) => x - y);
+  const foldOf = new Map(all.map((segment, index) => [segment, index % FOLDS]));
+  const blocks: Block[] = [];
+  for (let fold = 0; fold < FOLDS; fold++) {
+    const [first, second] = parts.map((segments) => {
+      const others = segments.filter((segment) => foldOf.get(segment) !== fold);
+      return trainMixture(sample.features, framesOf(sample, others), TRAINING);
+    });
+    await breathe();
+    if (!first || !second) continue;
+    for (const segment of all) {
+      if (foldOf.get(segment) !== fold) continue;
+      const range = sample.rangeOf.get(segment) ?? { from: 0, to: 0 };
+      for (const { from, to } of divide(sample, range)) {
+        let evidence = 0;
+        for (let frame = from; frame < to; frame++) {
+          const offset = frame * COEFFICIENTS;
+          evidence +=
+            logLikelihood(second, sample.features, offset) - logLikelihood(first, sample.features, offset);
+        }
+        const stretch = sample.stretchOf[from] ?? 0;
+        blocks.push({ stretch, startFrame: sample.frameOf[from] ?? 0, isSecond: evidence > 0 });
+      }
+    }
+    await breathe();
+  }
+  return kappa(blocks);
+}
+
+/** A segment's sampled frames in half seconds; those that are mostly pause are left out. */
+function divide(sample: FrameSample, range: { from: number; to: number }): { from: number; to: number }[] {
+  const blocks: { from: number; to: number }[] = [];
+  const first = sample.frameOf[range.from] ?? 0;
+  const blockOf = (frame: number) => Math.floor(((sample.frameOf[frame] ?? 0) - first) / BLOCK_FRAMES);
+  for (let from = range.from; from < range.to; ) {
+    let to = from + 1;
+    while (to < range.to && blockOf(to) === blockOf(from)) to++;
+    if (to - from >= MIN_BLOCK_FRAMES) blocks.push({ from, to });
+    from = to;
+  }
+  return blocks;
+}
+
+function kappa(blocks: readonly Block[]): number {
+  const sorted = blocks.toSorted((a, b) => a.stretch - b.stretch || a.startFrame - b.startFrame);
+  let pairs = 0;
+  let equal = 0;
+  for (const [index, block] of sorted.entries()) {
+    const before = sorted[index - 1];
+    if (!before || before.stretch !== block.stretch) continue;
+    pairs++;
+    if (before.isSecond === block.isSecond) equal++;
+  }
+  const share = sorted.filter(({ isSecond }) => isSecond).length / Math.max(1, sorted.length);
+  const byChance = share ** 2 + (1 - share) ** 2;
+  if (pairs === 0 || byChance >= 1) return 0;
+  return (equal / pairs - byChance) / (1 - byChance);
+}

@@ -1,0 +1,165 @@
+import { chooseSpeakers, type SpeakerBounds } from "./diarize-count.ts";
+import { type Mixture, trainMixture } from "./diarize-mixture.ts";
+import { BLOCK_FRAMES, createPathFinder, numberBlocks, type SpeakerPath } from "./diarize-path.ts";
+import { createSampler, type FrameSample, framesOf } from "./diarize-sample.ts";
+import { createSegmenter } from "./diarize-segments.ts";
+import {
+  type Breathe,
+  findStretches,
+  forEachPiece,
+  type Piece,
+  type SpeakerTrack,
+  type Stretch,
+  type TrackSpeech,
+} from "./diarize-tracks.ts";
+import { buildTree, type Cluster, segmentsOf } from "./diarize-tree.ts";
+import type { DiarizeJob, DiarizeOutcome, SpeakerTurn } from "./protocol.ts";
+
+/** Most speakers that are looked for (decisions.md section 4). */
+export const MAX_SPEAKERS = 20;
+
+/** Other work of this process waits at most so long. */
+const BREATHE_EVERY_MS = 20;
+const MS_PER_FRAME = 10;
+/** A frame looks 25 ms ahead, a step is 10 ms. */
+const LAST_FRAME_MS = 15;
+const PASSES = 2;
+const TRAINING = { maxComponents: 16, maxFrames: 12_000 };
+
+/**
+ * Tells speakers apart without any trained weights, by what their voices sound like in this one recording.
+ *
+ * The steps are those of Meignier and Merlin 2010, "LIUM SpkDiarization": unbroken speech is cut where the sound
+ * changes, the segments are clustered bottom-up, both by the Bayesian information criterion over Gaussians of cepstral
+ * coefficients; then each cluster is a mixture of Gaussians, and the most likely sequence of speakers is found, twice.
+ * The number of speakers is found by `chooseSpeakers`. Overlapping speech is given to one of its speakers.
+ *
+ * The recording is read five times and never held: memory is that of some sampled frames and of the clusters.
+ *
+ * @throws the signal's reason when it is aborted, or the file system's error
+ */
+export async function diarizeAcoustically(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome> {
+  const breathe = createBreather(signal);
+  const { tracks } = job;
+  const speech: TrackSpeech[] = [];
+  for (const [index, track] of tracks.entries()) speech.push(await findStretches(track, index, breathe));
+  const recording: Recording = {
+    tracks,
+    speech,
+    stretches: speech.flatMap(({ stretches }) => stretches),
+    breathe,
+  };
+  const segmenter = createSegmenter(recording.stretches);
+  await read(recording, segmenter.take);
+  const segments = segmenter.finish();
+  const bounds = boundsOf(job);
+  const used = new Set(recording.stretches.map(({ track }) => track)).size;
+  const mayJoinTracks = used > bounds.maxSpeakers;
+  const roots = await buildTree(segments, { mayJoinTracks, breathe });
+  if (roots.length === 0) return { turns: tracks.map(() => []), isCountUncertain: false };
+  const sampler = createSampler(roots, segments, recording.stretches);
+  await read(recording, sampler.take);
+  const sample = sampler.finish();
+  const { speakers, isCountUncertain } = await chooseSpeakers(roots, sample, bounds, breathe);
+  const path = await findPath(recording, speakers, sample, mayJoinTracks);
+  return { turns: tracks.map((_, track) => turnsOf(recording.stretches, track, path)), isCountUncertain };
+}
+
+type Recording = {
+  tracks: readonly SpeakerTrack[];
+  speech: readonly TrackSpeech[];
+  stretches: readonly Stretch[];
+  breathe: Breathe;
+};
+
+function read({ tracks, speech, breathe }: Recording, visit: (piece: Piece) => void): Promise<void> {
+  return forEachPiece(tracks, speech, breathe, visit);
+}
+
+function createBreather(signal: AbortSignal): Breathe {
+  let last = performance.now();
+  return async () => {
+    if (performance.now() - last > BREATHE_EVERY_MS) {
+      await Bun.sleep(0);
+      last = performance.now();
+    }
+    signal.throwIfAborted();
+  };
+}
+
+function boundsOf({ minSpeakers = 1, maxSpeakers = MAX_SPEAKERS }: DiarizeJob): SpeakerBounds {
+  return { minSpeakers, maxSpeakers: Math.max(minSpeakers, maxSpeakers) };
+}
+
+/** Mixtures from the clusters, a path through them, mixtures from the path, and a path again. */
+async function findPath(
+  recording: Recording,
+  speakers: readonly Cluster[],
+  sample: FrameSample,
+  mayJoinTracks: boolean,
+): Promise<SpeakerPath> {
+  const { stretches, breathe } = recording;
+  const trackOf = speakers.map(({ track }) => (mayJoinTracks ? undefined : track));
+  let mixtures: (Mixture | undefined)[] = [];
+  for (const speaker of speakers) {
+    mixtures.push(trainMixture(sample.features, framesOf(sample, segmentsOf(speaker)), TRAINING));
+    await breathe();
+  }
+  const firstBlock = numberBlocks(stretches);
+  let path: SpeakerPath = { speakers: new Uint8Array(firstBlock.at(-1) ?? 0), firstBlock };
+  if (speakers.length < 2) return path;
+  for (let pass = 0; pass < PASSES; pass++) {
+    if (pass > 0) mixtures = await relearn(mixtures, sample, path, recording);
+    const finder = createPathFinder(stretches, mixtures, trackOf);
+    await read(recording, finder.take);
+    path = finder.finish();
+  }
+  return path;
+}
+
+/** Mixtures from the sampled frames that the path gives to each speaker. */
+async function relearn(
+  before: readonly (Mixture | undefined)[],
+  sample: FrameSample,
+  path: SpeakerPath,
+  { stretches, breathe }: Recording,
+): Promise<(Mixture | undefined)[]> {
+  const framesBySpeaker: number[][] = before.map(() => []);
+  for (let frame = 0; frame < sample.frames; frame++) {
+    const stretch = sample.stretchOf[frame] ?? 0;
+    const since = (sample.frameOf[frame] ?? 0) - (stretches[stretch]?.startFrame ?? 0);
+    const block = (path.firstBlock[stretch] ?? 0) + Math.floor(since / BLOCK_FRAMES);
+    framesBySpeaker[path.speakers[block] ?? 0]?.push(frame);
+  }
+  const mixtures: (Mixture | undefined)[] = [];
+  for (const [speaker, frames] of framesBySpeaker.entries()) {
+    mixtures.push(trainMixture(sample.features, Int32Array.from(frames), TRAINING) ?? before[speaker]);
+    await breathe();
+  }
+  return mixtures;
+}
+
+function turnsOf(
+  stretches: readonly Stretch[],
+  track: number,
+  { speakers, firstBlock }: SpeakerPath,
+): SpeakerTurn[] {
+  const turns: SpeakerTurn[] = [];
+  for (const [index, stretch] of stretches.entries()) {
+    if (stretch.track !== track) continue;
+    const from = firstBlock[index] ?? 0;
+    const to = firstBlock[index + 1] ?? from;
+    for (let block = from; block < to; ) {
+      const speaker = speakers[block] ?? 0;
+      const start = block;
+      while (block < to && speakers[block] === speaker) block++;
+      const startFrame = stretch.startFrame + (start - from) * BLOCK_FRAMES;
+      const endMs =
+        block === to
+          ? stretch.endFrame * MS_PER_FRAME + LAST_FRAME_MS
+          : (stretch.startFrame + (block - from) * BLOCK_FRAMES) * MS_PER_FRAME;
+      turns.push({ startMs: startFrame * MS_PER_FRAME, endMs, speaker });
+    }
+  }
+  return turns;
+}
