@@ -21,10 +21,11 @@ type Times = { created: number; started: number; finished: number };
 
 if (WAITING > MOST_LISTED) throw new Error(`at most ${MOST_LISTED} can be measured`);
 const installation = await install({
-  environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0", SHRUTI_LOG_LEVEL: "info" },
+  environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0" },
 });
+let server: RunningServer | undefined;
 try {
-  const server = await (await installation.serve()).ready();
+  server = await (await installation.serve()).ready();
   const many = await openOrganization(installation, server, "A");
   const one = await openOrganization(installation, server, "B");
   await startAll(server, many, WAITING);
@@ -33,6 +34,9 @@ try {
   await reached(server.api(many.key), lastOfMany, undefined, 3_600_000);
   report(await timesOf(installation, many), await timesOf(installation, one));
   await server.stop();
+} catch (error) {
+  console.error(server?.log().split("\n").slice(-20).join("\n"));
+  throw error;
 } finally {
   await installation.remove();
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelList, TranscriptionResult } from "../http/schemas.ts";
-import type { ApiClient } from "../testing/api-client.ts";
+import { type ApiClient, audioForm } from "../testing/api-client.ts";
 import { expectSaid } from "./expect-said.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { cpuMsOf, descendantsOf } from "./processes.ts";
@@ -176,13 +176,10 @@ describe("stopping work", () => {
 
   test("a synchronous request whose client goes away is cancelled", async () => {
     const client = new AbortController();
-    const form = new FormData();
-    form.append("file", new File([sampleBytes("12-en-long.wav")], "a.wav"));
-    form.append("language", "en");
     const request = fetch(`${server.baseUrl}/v1/audio/transcriptions`, {
       method: "POST",
       headers: { authorization: `Bearer ${installation.key}` },
-      body: form,
+      body: audioForm(sampleBytes("12-en-long.wav"), { language: "en" }),
       signal: client.signal,
     });
     request.catch(() => {});
@@ -193,6 +190,29 @@ describe("stopping work", () => {
     await until("it is cancelled", async () => (await newest())?.state === "cancelled", 2_000);
     await until("the engine is still", async () => (await gauge("shruti_engine_places_busy")) === 0, 2_000);
     expect(performance.now() - goneAt).toBeLessThan(2_000);
+  }, 60_000);
+});
+
+describe("side by side", () => {
+  test("a synchronous request is answered while a long recording is transcribed; a second one at once is sent away", async () => {
+    const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], 5));
+    const long = (await api.start({ audio: { upload_id: uploadId }, language: "en" })).body.id;
+    await until("the long one is at work", async () => ((await api.get(long)).progress ?? 0) > 0);
+    const minute = api.transcribe(sampleBytes("12-en-long.wav"), { language: "en" });
+    const newest = async () => (await api.list("?limit=1")).data[0];
+    await until("the minute is at work", async () => (await newest())?.id !== long);
+    const second = await fetch(`${server.baseUrl}/v1/audio/transcriptions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${installation.key}` },
+      body: audioForm(sampleBytes("01-en.wav"), { language: "en" }),
+    });
+    expect(second.status).toBe(503);
+    expect(await second.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
+    expect(second.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+
+    expect((await minute).text).toContain("my account number is four three three");
+    expect(["transcribing", "finalizing"]).toContain((await api.get(long)).state);
+    expect((await api.cancel(long)).state).toBe("cancelled");
   }, 60_000);
 });
 
