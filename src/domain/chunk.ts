@@ -5,7 +5,13 @@ export const SAMPLE_RATE_HZ = 16_000;
 export const SPEECH_PADDING_MS = 300;
 
 /** A stretch of speech: samples of the 16 kHz file it lies in, the end not included. */
-export type ChunkRegion = { startSample: number; endSample: number };
+export type ChunkRegion = {
+  startSample: number;
+  endSample: number;
+  /** Edges at which speech was cut: it may begin or end right there, without the detector's padding. */
+  isCutAtStart?: true;
+  isCutAtEnd?: true;
+};
 
 /** What the decoder gets at once: speech regions whose silences are shortened. */
 export type Chunk = {

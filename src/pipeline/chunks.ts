@@ -76,16 +76,33 @@ function cutRegion(
 ): ChunkRegion[] {
   const parts: ChunkRegion[] = [];
   let start = region.startSample;
+  const addPart = (endSample: number) => {
+    const isFirst = start === region.startSample;
+    const isLast = endSample === region.endSample;
+    parts.push({
+      startSample: start,
+      endSample,
+      ...(isFirst ? atStart(region) : { isCutAtStart: true }),
+      ...(isLast ? atEnd(region) : { isCutAtEnd: true }),
+    });
+    start = endSample;
+  };
   while (region.endSample - start > maxSamples) {
     const rest = region.endSample - start;
     const equal = start + Math.ceil(rest / Math.ceil(rest / maxSamples));
     const cut = levels && quietestPoint(levels, start + Math.ceil(maxSamples / 2), start + maxSamples);
-    const end = cut ?? equal;
-    parts.push({ startSample: start, endSample: end });
-    start = end;
+    addPart(cut ?? equal);
   }
-  if (region.endSample > start) parts.push({ startSample: start, endSample: region.endSample });
+  if (region.endSample > start) addPart(region.endSample);
   return parts;
+}
+
+function atStart({ isCutAtStart }: ChunkRegion): Pick<ChunkRegion, "isCutAtStart"> {
+  return isCutAtStart ? { isCutAtStart } : {};
+}
+
+function atEnd({ isCutAtEnd }: ChunkRegion): Pick<ChunkRegion, "isCutAtEnd"> {
+  return isCutAtEnd ? { isCutAtEnd } : {};
 }
 
 /** The middle of the quietest stretch within `[earliest, latest]`; undefined where no frame lies wholly inside. */

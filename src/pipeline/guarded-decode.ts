@@ -26,7 +26,8 @@ const SECOND_TRY = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } }
 
 /**
  * Decodes a chunk and looks at what came out. A loop or text in a wrong script is decoded once more with other
- * settings, and cut or marked when it stays; speech over which no text lies is decoded once more by itself.
+ * settings, and cut or marked when it stays; speech over which no text lies is decoded once more by itself, or with
+ * other settings when there was no text at all.
  */
 export async function decodeGuarded(
   task: GuardTask,
@@ -38,13 +39,11 @@ export async function decodeGuarded(
   const decoded = await decodeSoundly(task, chunk.regions, options, decode, warnings);
   const segments = stitch(task, chunk, chunk.regions, decoded);
   const { uncovered } = speechCoverage(chunk.regions, segments);
-  if (uncovered.length > 0 && segments.length > 0) {
-    const regions = uncovered.map(({ startMs, endMs }) => ({
-      startSample: Math.round(startMs * 16),
-      endSample: Math.round(endMs * 16),
-    }));
-    const found = await decodeSoundly(task, regions, options, decode, warnings);
-    segments.push(...stitch(task, chunk, regions, found));
+  if (uncovered.length > 0) {
+    // The same audio with the same settings would be the same silence; a part of it is other audio.
+    const settings = segments.length === 0 ? { ...options, ...SECOND_TRY } : options;
+    const found = await decodeSoundly(task, uncovered, settings, decode, warnings);
+    segments.push(...stitch(task, chunk, uncovered, found));
     segments.sort((a, b) => a.startMs - b.startMs);
   }
   return { segments, warnings: [...warnings] };

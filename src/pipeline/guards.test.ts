@@ -114,8 +114,8 @@ describe("speechCoverage", () => {
       speechMs: 10_000,
       coveredMs: 3_000,
       uncovered: [
-        { startMs: 3_000, endMs: 5_000 },
-        { startMs: 10_000, endMs: 15_000 },
+        { startSample: 48_000, endSample: 80_000, isCutAtStart: true },
+        { startSample: 160_000, endSample: 240_000 },
       ],
     });
   });

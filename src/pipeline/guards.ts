@@ -191,8 +191,8 @@ export type SpanMs = { startMs: number; endMs: number };
 export type Coverage = {
   speechMs: number;
   coveredMs: number;
-  /** Stretches of speech at least `minUncoveredMs` long over which no segment lies. */
-  uncovered: SpanMs[];
+  /** Stretches of speech at least `minUncoveredMs` long over which no segment lies; cut where a segment ends or begins. */
+  uncovered: ChunkRegion[];
 };
 
 /**
@@ -215,7 +215,13 @@ export function speechCoverage(
     coverage.speechMs += endMs - startMs;
     let atMs = startMs;
     const skipTo = (nextMs: number) => {
-      if (nextMs - atMs >= minUncoveredMs) coverage.uncovered.push({ startMs: atMs, endMs: nextMs });
+      if (nextMs - atMs < minUncoveredMs) return;
+      coverage.uncovered.push({
+        startSample: Math.round((atMs * SAMPLE_RATE_HZ) / 1000),
+        endSample: Math.round((nextMs * SAMPLE_RATE_HZ) / 1000),
+        ...(atMs > startMs || region.isCutAtStart ? { isCutAtStart: true } : {}),
+        ...(nextMs < endMs || region.isCutAtEnd ? { isCutAtEnd: true } : {}),
+      });
     };
     for (const segment of sorted) {
       if (segment.endMs <= atMs || segment.startMs >= endMs) continue;

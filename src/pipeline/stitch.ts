@@ -89,17 +89,17 @@ export function stitchChunk(decoded: readonly DecodedSegment[], options: StitchO
 /** Speech as the detector saw it, and how far around it speech may really reach. */
 type Speech = Span & { paddingMs: { start: number; end: number } };
 
-/** The padding is less where two regions met, and at the recording's ends; there the region is taken as it is. */
+/** The padding is less where two regions met, at cuts and at the recording's ends; there the region is taken as it is. */
 function withoutPadding({ regions, paddingMs = SPEECH_PADDING_MS, durationMs }: StitchOptions): Speech[] {
-  return regions.map(({ startSample, endSample }, index) => {
+  return regions.map(({ startSample, endSample, isCutAtStart, isCutAtEnd }, index) => {
     const startMs = (startSample * 1000) / SAMPLE_RATE_HZ;
     const endMs = (endSample * 1000) / SAMPLE_RATE_HZ;
     const most = Math.min(paddingMs, (endMs - startMs) / 3);
     const before = startSample - (regions[index - 1]?.endSample ?? 0);
     const after = (regions[index + 1]?.startSample ?? Number.POSITIVE_INFINITY) - endSample;
     // Half of the silence to each is rounded down, which leaves a sample between them.
-    const isOpenBefore = before > 1;
-    const isOpenAfter = after > 1 && endMs < durationMs;
+    const isOpenBefore = before > 1 && !isCutAtStart;
+    const isOpenAfter = after > 1 && endMs < durationMs && !isCutAtEnd;
     const padding = { start: isOpenBefore ? most : 0, end: isOpenAfter ? most : 0 };
     return { startMs: startMs + padding.start, endMs: endMs - padding.end, paddingMs: padding };
   });

@@ -1,0 +1,158 @@
+import { describe, expect, test } from "bun:test";
+import type { ChunkRegion } from "../domain/chunk.ts";
+import type { DecodedSegment, DecodeSettings } from "../domain/decoding.ts";
+import type { ModelDecoding } from "../domain/model.ts";
+import { type Decode, decodeGuarded, decodeSettings, type GuardTask } from "./guarded-decode.ts";
+
+const SECOND = 16_000;
+const HINDI = "यह एक साधारण वाक्य है";
+const LOOP = Array(20).fill("बहुत अच्छा").join(" ");
+const LATIN = "this is written in the wrong script";
+
+const task = (decoding: ModelDecoding = {}): GuardTask => ({
+  model: { languages: [{ code: "hi", name: "Hindi", modes: ["native", "codemix", "verbatim"] }], decoding },
+  request: { language: "hi", mode: "native", channelMode: "mix" },
+  durationMs: 60_000,
+});
+const chunkOf = (...regions: ChunkRegion[]) => ({ regions, channel: 0 });
+const TEN_SECONDS = chunkOf({ startSample: SECOND, endSample: 11 * SECOND });
+
+const segment = (text: string, more: Partial<DecodedSegment> = {}): DecodedSegment => ({
+  startMs: 0,
+  endMs: 10_000,
+  text,
+  language: "hi",
+  confidence: 0.9,
+  noSpeechProbability: 0.01,
+  ...more,
+});
+
+/** Gives the answers one after the other, and notes what was asked. */
+function scripted(...answers: DecodedSegment[][]) {
+  const asked: { regions: readonly ChunkRegion[]; settings: DecodeSettings }[] = [];
+  const decode: Decode = async (regions, settings) => {
+    asked.push({ regions, settings });
+    const answer = answers[asked.length - 1];
+    if (!answer) throw new Error(`decode ${asked.length} was not expected`);
+    return answer;
+  };
+  return { decode, asked };
+}
+
+describe("guarded decoding", () => {
+  test("sound text is decoded once", async () => {
+    const { decode, asked } = scripted([segment(HINDI)]);
+    const { segments, warnings } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    expect(segments.map(({ text }) => text)).toEqual([HINDI]);
+    expect(warnings).toEqual([]);
+    expect(asked.length).toBe(1);
+  });
+
+  test("a loop is decoded once more with other settings, and what is better stands", async () => {
+    const { decode, asked } = scripted([segment(LOOP)], [segment(HINDI)]);
+    const { segments, warnings } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    expect(segments.map(({ text }) => text)).toEqual([HINDI]);
+    expect(warnings).toEqual([]);
+    expect(asked.map(({ settings }) => settings.temperature)).toEqual([0, 0.4]);
+  });
+
+  test("a loop that stays is cut to one turn and marked", async () => {
+    const { decode, asked } = scripted([segment(LOOP)], [segment(LOOP)]);
+    const { segments, warnings } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    expect(segments.map(({ text }) => text)).toEqual(["बहुत अच्छा"]);
+    expect(warnings).toEqual(["repetition_removed"]);
+    expect(asked.length).toBe(2);
+  });
+
+  test("a second try without any text does not replace the first", async () => {
+    const { decode } = scripted([segment(LATIN)], []);
+    const { segments } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    expect(segments.map(({ text }) => text)).toEqual([LATIN]);
+  });
+
+  test("a wrong script is decoded once more, then marked", async () => {
+    const better = scripted([segment(LATIN)], [segment(HINDI)]);
+    expect((await decodeGuarded(task(), TEN_SECONDS, better.decode)).warnings).toEqual([]);
+    const same = scripted([segment(LATIN)], [segment(LATIN)]);
+    const marked = await decodeGuarded(task(), TEN_SECONDS, same.decode);
+    expect(marked.warnings).toEqual(["script_mismatch"]);
+    expect(same.asked.length).toBe(2);
+  });
+
+  test("speech without text over it is decoded once more by itself, and lands where it was heard", async () => {
+    const first = [segment(HINDI, { endMs: 4_000 })];
+    const second = [segment("और यह बाकी था", { startMs: 0, endMs: 5_900 })];
+    const { decode, asked } = scripted(first, second);
+    const { segments } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    expect(asked[1]?.regions).toEqual([
+      { startSample: 5 * SECOND, endSample: 11 * SECOND, isCutAtStart: true },
+    ]);
+    // Cut in the middle of speech: no padding is assumed there, the text begins right at the cut.
+    expect(segments.map(({ startMs, text }) => [startMs, text])).toEqual([
+      [1_150, HINDI],
+      [5_000, "और यह बाकी था"],
+    ]);
+    expect(segments[1]?.endMs).toBe(10_800);
+  });
+
+  test("what stays uncovered is not decoded a third time", async () => {
+    const { decode, asked } = scripted([segment(HINDI, { endMs: 4_000 })], []);
+    expect((await decodeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
+    expect(asked.length).toBe(2);
+  });
+
+  test("a chunk without any text is decoded once more with other settings", async () => {
+    const { decode, asked } = scripted([], [segment(HINDI)]);
+    expect((await decodeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
+    expect(asked[1]?.settings.temperature).toBe(0.4);
+    expect(asked[1]?.regions).toEqual(TEN_SECONDS.regions);
+  });
+
+  test("more words than anyone can say are marked, and stay", async () => {
+    const { decode } = scripted(
+      [segment(`${HINDI} ${HINDI.replaceAll(" ", "")}`.repeat(1), { endMs: 300 })],
+      [],
+    );
+    const { warnings, segments } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    expect(warnings).toContain("suspected_hallucination");
+    expect(segments.length).toBe(1);
+  });
+
+  test("what a model writes for words it does not know is left out", async () => {
+    const { decode } = scripted([segment(`${HINDI} <?> <?>`)]);
+    const { segments } = await decodeGuarded(task({ unknownToken: "<?>" }), TEN_SECONDS, decode);
+    expect(segments[0]?.text).toBe(HINDI);
+  });
+
+  test("a failing decoder is the caller's to handle", async () => {
+    const decode: Decode = () => Promise.reject(new Error("crashed"));
+    expect(decodeGuarded(task(), TEN_SECONDS, decode)).rejects.toThrow("crashed");
+  });
+});
+
+describe("settings", () => {
+  const { model, request } = task();
+
+  test("are whisper's own where the manifest says nothing", () => {
+    const settings = decodeSettings(request, model);
+    expect(settings).toMatchObject({
+      language: "hi",
+      strategy: { name: "greedy", bestOf: 1 },
+      temperature: 0,
+      temperatureIncrement: 0.2,
+      entropyThreshold: 2.4,
+      logprobThreshold: -1,
+    });
+  });
+
+  test("are the manifest's where it has any", () => {
+    const decoding = { beamSize: 5, temperatureIncrement: 0, entropyThreshold: 0, acceptsPrompt: false };
+    const settings = decodeSettings({ ...request, mode: "codemix" }, { ...model, decoding });
+    expect(settings).toMatchObject({
+      strategy: { name: "beam", beamSize: 5, bestOf: 5 },
+      temperatureIncrement: 0,
+      entropyThreshold: 0,
+    });
+    expect(settings.initialPrompt).toBeUndefined();
+  });
+});
