@@ -19,6 +19,8 @@ export type TestAppOptions = {
   listens?: boolean;
   /** An existing data directory, which is left as it is at the end; default is a new one. */
   directory?: string;
+  /** Takes the place of a new scripted engine, as that of a program that was stopped. */
+  engine?: ScriptedEngine;
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
@@ -37,7 +39,7 @@ const IN_PROCESS_URL = "http://shruti.test";
 export async function openTestApp(options: TestAppOptions = {}) {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), "shruti-test-"));
   const clock = options.clock ?? manualClock();
-  const engine: ScriptedEngine = createScriptedEngine();
+  const engine: ScriptedEngine = options.engine ?? createScriptedEngine();
   const given = options.config ?? {};
   const config = testConfig({
     ...given,

@@ -29,7 +29,10 @@ export function scriptedAudio(script: Script): Uint8Array<ArrayBuffer> {
 /** Steps in before the engine does what it would do; a throw is the engine's failure. */
 export type Interference = {
   /** Before a chunk; may say what is heard in it. */
-  chunk?: (chunk: ChunkJob & { startMs: number }, signal: AbortSignal) => Promise<string | undefined> | undefined;
+  chunk?: (
+    chunk: ChunkJob & { startMs: number },
+    signal: AbortSignal,
+  ) => Promise<string | undefined> | undefined;
   decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
   speech?: (job: SpeechJob, signal: AbortSignal) => Promise<void>;
 };

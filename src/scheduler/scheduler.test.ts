@@ -1,0 +1,390 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { EngineError } from "../engine/protocol.ts";
+import { silentLog } from "../lib/log.ts";
+import { openAdmin } from "../services/admin.ts";
+import { openTranscriptionAdmin } from "../services/transcription-admin.ts";
+import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
+import {
+  begin,
+  CHUNK_MS,
+  clientOf,
+  FOUR_CHUNKS,
+  forever,
+  until,
+  usageOf,
+  watchChunks,
+  workFiles,
+} from "../testing/scheduler-kit.ts";
+import { createScriptedEngine, type Interference } from "../testing/scripted-engine.ts";
+
+const apps: TestApp[] = [];
+const folders: string[] = [];
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+async function open(options: TestAppOptions = {}): Promise<TestApp> {
+  const app = await openTestApp({ ...options, config: { server: { drain_seconds: 1 }, ...options.config } });
+  apps.push(app);
+  return app;
+}
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-scheduler-"));
+  folders.push(folder);
+  return folder;
+}
+const stateOf = (testApp: TestApp, id: string) => findTranscription(testApp.app.database.store, id)?.state;
+
+/** A new organization with credit and a key. */
+function newOrganization(
+  testApp: TestApp,
+  name: string,
+  weight = 1,
+): { organizationId: string; key: string } {
+  const organization = testApp.accounts.createOrganization({ name });
+  testApp.accounts.setOrganization(organization.id, { weight });
+  const project = testApp.accounts.createProject({ organizationId: organization.id, name: "main" });
+  testApp.app.services.credit.grant({ organizationId: organization.id, amountPaise: 1_000_000 });
+  return { organizationId: organization.id, key: testApp.makeKey(project.id) };
+}
+
+describe("cancel", () => {
+  const stuck: Record<string, Interference> = {
+    preparing: { decode: (_job, signal) => forever(signal) },
+    "preparing, in search of speech": { speech: (_job, signal) => forever(signal) },
+    transcribing: { chunk: (_chunk, signal) => forever(signal) },
+  };
+  for (const [state, interference] of Object.entries(stuck)) {
+    test(`while ${state}: the engine is told at once, nothing is charged and nothing is left`, async () => {
+      const testApp = await open();
+      let stopped = 0;
+      const counted = (work: Promise<never>) => work.finally(() => stopped++);
+      const { chunk, decode, speech } = interference;
+      testApp.engine.interfere({
+        ...(chunk ? { chunk: (_job, signal) => counted(forever(signal)) } : {}),
+        ...(decode ? { decode: (_job, signal) => counted(forever(signal)) } : {}),
+        ...(speech ? { speech: (_job, signal) => counted(forever(signal)) } : {}),
+      });
+      const id = await begin(testApp);
+      await until("it is there", () => stateOf(testApp, id) === state.split(",")[0]);
+      await Bun.sleep(20);
+      const before = performance.now();
+      expect((await clientOf(testApp).cancel(id)).state).toBe("cancelled");
+      await until("its run has ended", () => testApp.app.scheduler.status().running === 0, 2_000);
+      expect(performance.now() - before).toBeLessThan(2_000);
+      expect(stopped).toBeGreaterThan(0);
+      expect(workFiles(testApp)).toEqual([]);
+      expect(testApp.app.scheduler.status().slots).toMatchObject({ running: 0, waiting: 0 });
+      expect((await usageOf(testApp)).credit).toMatchObject({ balance_paise: 1_000_000, reserved_paise: 0 });
+    });
+  }
+
+  test("while queued: it is never begun", async () => {
+    const testApp = await open({ config: { engine: { workers: 1 } } });
+    const chunks = watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
+    const ids = [];
+    for (let i = 0; i < 5; i++) ids.push(await begin(testApp));
+    const last = ids.at(-1) ?? "";
+    await until("the first ones run", () => testApp.app.scheduler.status().running === 3);
+    expect(await clientOf(testApp).get(last)).toMatchObject({ state: "queued", queue_position: 1 });
+    expect((await clientOf(testApp).cancel(last)).state).toBe("cancelled");
+    chunks.runs.length = 0;
+    for (const id of ids) await clientOf(testApp).cancel(id);
+    await until("all runs have ended", () => testApp.app.scheduler.status().running === 0);
+    expect(stateOf(testApp, last)).toBe("cancelled");
+    expect(workFiles(testApp)).toEqual([]);
+  });
+
+  test("by another process, as the command line, stops the engine as well", async () => {
+    const testApp = await open();
+    watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
+    const id = await begin(testApp);
+    await until("it runs", () => stateOf(testApp, id) === "transcribing");
+    const { clock, config } = testApp;
+    const admin = openAdmin({ config, clock, log: silentLog });
+    openTranscriptionAdmin(admin).cancelById(id);
+    admin.close();
+    await until("its run has ended", () => testApp.app.scheduler.status().running === 0, 1_500);
+    expect(workFiles(testApp)).toEqual([]);
+  });
+
+  test("a worker that finishes all the same does not bring the transcription back", async () => {
+    const testApp = await open();
+    const late = Promise.withResolvers<undefined>();
+    watchChunks(testApp.engine, () => late.promise);
+    const id = await begin(testApp);
+    await until("it runs", () => stateOf(testApp, id) === "transcribing");
+    await clientOf(testApp).cancel(id);
+    late.resolve(undefined);
+    await until("its run has ended", () => testApp.app.scheduler.status().running === 0);
+    expect(stateOf(testApp, id)).toBe("cancelled");
+    expect((await usageOf(testApp)).data).toHaveLength(1);
+    expect(workFiles(testApp)).toEqual([]);
+  });
+});
+
+describe("a stop", () => {
+  const told = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
+
+  test("and a start go on from the last chunk, to exactly the same transcript", async () => {
+    const engine = createScriptedEngine();
+    const undisturbed = await open({ engine });
+    watchChunks(engine, told);
+    const whole = await begin(undisturbed, FOUR_CHUNKS);
+    await clientOf(undisturbed).finished(whole);
+    const expected = await clientOf(undisturbed).result(whole);
+
+    const directory = newFolder();
+    const config = { engine: { workers: 1 }, server: { drain_seconds: 0 } };
+    const first = await openTestApp({ engine, directory, config });
+    const done: number[] = [];
+    watchChunks(engine, async (chunk, signal) => {
+      if (done.length === 2) await forever(signal);
+      done.push(chunk.startMs);
+      return told(chunk);
+    });
+    const id = await begin(first);
+    await until("two chunks are done", () => done.length === 2);
+    await until("the third runs", () => first.app.scheduler.status().slots.running === 1);
+    await first.close();
+
+    const again = watchChunks(engine, told);
+    const second = await openTestApp({ engine, directory });
+    expect((await clientOf(second, first.key).finished(id)).state).toBe("completed");
+    const result = await clientOf(second, first.key).result(id);
+    expect({ ...result, id: "" }).toEqual({ ...expected, id: "" });
+    expect(again.runs.map(({ startMs }) => startMs).sort((a, b) => a - b)).toEqual([
+      2 * CHUNK_MS,
+      3 * CHUNK_MS,
+    ]);
+    expect(workFiles(second)).toEqual([]);
+    await second.close();
+  });
+
+  test("lets running chunks finish, starts no others, and leaves the rest queued", async () => {
+    const engine = createScriptedEngine();
+    const directory = newFolder();
+    const testApp = await openTestApp({ engine, directory, config: { engine: { workers: 2 } } });
+    const slow = Promise.withResolvers<undefined>();
+    const chunks = watchChunks(engine, () => slow.promise);
+    const id = await begin(testApp);
+    await until("two chunks run", () => chunks.runs.length === 2);
+    const stopping = testApp.app.scheduler.stop();
+    await Bun.sleep(50);
+    slow.resolve(undefined);
+    await stopping;
+    expect(chunks.runs.length).toBe(2);
+    expect(findTranscription(testApp.app.database.store, id)).toMatchObject({
+      state: "queued",
+      progressMs: 10_000,
+    });
+    await testApp.close();
+  });
+
+  test("does not wait for a recording that is being prepared", async () => {
+    const testApp = await openTestApp();
+    testApp.engine.interfere({ decode: (_job, signal) => forever(signal) });
+    const id = await begin(testApp);
+    await until("it is being prepared", () => stateOf(testApp, id) === "preparing");
+    const before = performance.now();
+    await testApp.app.scheduler.stop();
+    expect(performance.now() - before).toBeLessThan(500);
+    expect(stateOf(testApp, id)).toBe("queued");
+    await testApp.close();
+  });
+
+  test("ends within its bound when a chunk does not", async () => {
+    const testApp = await openTestApp({ config: { server: { drain_seconds: 1 } } });
+    watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
+    const id = await begin(testApp);
+    await until("it runs", () => testApp.app.scheduler.status().slots.running > 0);
+    const before = performance.now();
+    await testApp.app.scheduler.stop();
+    expect(performance.now() - before).toBeWithin(900, 3_000);
+    expect(stateOf(testApp, id)).toBe("queued");
+    await testApp.close();
+  });
+});
+
+describe("a start", () => {
+  test("takes up what a killed program left in any state, and removes what belongs to nobody", async () => {
+    const engine = createScriptedEngine();
+    const directory = newFolder();
+    const first = await openTestApp({ engine, directory, config: { server: { drain_seconds: 0 } } });
+    watchChunks(engine, (_chunk, signal) => forever(signal));
+    const ids = [await begin(first), await begin(first), await begin(first)];
+    await until("they run", () => first.app.scheduler.status().slots.waiting > 0);
+    await first.app.scheduler.stop();
+    // As kill -9 leaves them: no state was handed back.
+    const { store } = first.app.database;
+    moveTranscription(store, ids[0] ?? "", "claim");
+    moveTranscription(store, ids[1] ?? "", "claim");
+    moveTranscription(store, ids[1] ?? "", "prepared");
+    await Bun.write(join(directory, "work", "tr_nobody.123.456", "mix.pcm"), "x");
+    await first.close();
+
+    engine.interfere({});
+    const second = await openTestApp({ engine, directory });
+    for (const id of ids) expect((await clientOf(second, first.key).finished(id)).state).toBe("completed");
+    expect(workFiles(second)).toEqual([]);
+    await second.close();
+  });
+});
+
+describe("fair turns", () => {
+  test("one recording beside a thousand waiting is begun at once", async () => {
+    const testApp = await open({ config: { engine: { workers: 1 }, limits: { max_queued: 0 } } });
+    watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
+    const upload = await clientOf(testApp).upload(
+      new TextEncoder().encode(`SCRIPTED-AUDIO ${JSON.stringify(FOUR_CHUNKS)}`),
+    );
+    for (let i = 0; i < 200; i++)
+      await clientOf(testApp).start({ audio: { upload_id: upload.id }, language: "hi" });
+    const other = newOrganization(testApp, "Second");
+    const id = await begin(testApp, FOUR_CHUNKS, {}, other.key);
+    await until("it has been begun", () => stateOf(testApp, id) !== "queued");
+    const states = testApp.app.scheduler.status().states;
+    expect(states.find(({ state }) => state === "queued")?.count).toBeGreaterThan(190);
+  });
+
+  test("weights share out the chunks", async () => {
+    const testApp = await open({ config: { engine: { workers: 1 } } });
+    const three = newOrganization(testApp, "Three", 3);
+    const release = testApp.engine.hold();
+    const order: string[] = [];
+    const names = new Map<string, string>();
+    watchChunks(testApp.engine, async ({ audio }) => {
+      order.push(names.get(audio.pcmPath.split("/").at(-2) ?? "") ?? "");
+      return undefined;
+    });
+    const recording = { seconds: 100, text: "नमस्ते" };
+    names.set(await begin(testApp, recording), "one");
+    names.set(await begin(testApp, recording, {}, three.key), "three");
+    await until("both wait for places", () => testApp.app.scheduler.status().slots.waiting >= 3);
+    release();
+    for (const [id, name] of names)
+      await clientOf(testApp, name === "three" ? three.key : testApp.key).finished(id);
+    const beginning = order.slice(2, 22);
+    expect(beginning.filter((name) => name === "three").length).toBeWithin(13, 17);
+  });
+});
+
+describe("synchronous places", () => {
+  test("are refused when taken, with the time until one is free, and given back once", async () => {
+    const testApp = await open({ config: { engine: { synchronous_workers: 2 } } });
+    const { scheduler } = testApp.app;
+    const places = [scheduler.reserveSynchronousPlace(), scheduler.reserveSynchronousPlace()];
+    expect(() => scheduler.reserveSynchronousPlace()).toThrow("Capacity is temporarily unavailable.");
+    for (const place of places) {
+      place.release();
+      place.release();
+    }
+    scheduler.reserveSynchronousPlace().release();
+    expect(scheduler.status().synchronousPlacesTaken).toBe(0);
+  });
+
+  test("start at once beside full workers", async () => {
+    const testApp = await open({ config: { engine: { workers: 1, synchronous_workers: 1 } } });
+    watchChunks(testApp.engine, async ({ audio }, signal) => {
+      if (audio.pcmPath.includes(long)) await forever(signal);
+      return undefined;
+    });
+    let long = "-";
+    const hold = testApp.engine.hold();
+    long = await begin(testApp);
+    hold();
+    await until("the only worker is busy", () => testApp.app.scheduler.status().slots.running === 1);
+    const file = new TextEncoder().encode(`SCRIPTED-AUDIO ${JSON.stringify({ seconds: 2, text: "नमस्ते" })}`);
+    const result = await clientOf(testApp).transcribe(file, { language: "hi" });
+    expect(result.text).toBe("नमस्ते");
+  });
+});
+
+describe("what is nobody's fault", () => {
+  test("a stopped decoder, a full disk and a broken speech finder are tried again", async () => {
+    const testApp = await open();
+    let decodes = 0;
+    let searches = 0;
+    testApp.engine.interfere({
+      async decode() {
+        if (decodes++ === 0) throw new EngineError("interrupted", "stopped from outside");
+      },
+      async speech() {
+        if (searches++ === 0) throw new EngineError("crashed", "a neighbour's doing");
+      },
+    });
+    const id = await begin(testApp);
+    expect((await clientOf(testApp).finished(id)).state).toBe("completed");
+    expect([decodes, searches]).toEqual([2, 2]);
+  });
+
+  test("a recording that breaks the speech finder each time fails after three tries", async () => {
+    const testApp = await open();
+    let searches = 0;
+    testApp.engine.interfere({
+      async speech() {
+        searches++;
+        throw new EngineError("crashed", "as scripted");
+      },
+    });
+    const id = await begin(testApp);
+    const ended = await clientOf(testApp).finished(id);
+    expect(ended).toMatchObject({ state: "failed", error: { code: "transcription_failed" } });
+    expect(searches).toBe(3);
+    expect(workFiles(testApp)).toEqual([]);
+  });
+
+  test("a failure that nobody foresaw hands the work back, and the next run brings it to its end", async () => {
+    const testApp = await open();
+    let runs = 0;
+    testApp.engine.interfere({
+      async speech() {
+        if (runs++ === 0) throw new Error("ENOSPC");
+      },
+    });
+    const id = await begin(testApp);
+    expect((await clientOf(testApp).finished(id)).state).toBe("completed");
+    expect(runs).toBe(2);
+  });
+});
+
+describe("estimates", () => {
+  test("of the queue's end shrink with what has been transcribed", async () => {
+    const testApp = await open({ config: { engine: { workers: 1 } } });
+    const seen: number[] = [];
+    watchChunks(testApp.engine, async () => {
+      seen.push(testApp.app.scheduler.status().emptyInMs);
+      await Bun.sleep(5);
+      return undefined;
+    });
+    const id = await begin(testApp);
+    await clientOf(testApp).finished(id);
+    // Before the first chunk it is a guess; then this machine's own speed.
+    expect(seen[1]).toBeGreaterThan(seen[2] ?? 0);
+    expect(seen[2]).toBeGreaterThan(seen[3] ?? 0);
+    expect(testApp.app.scheduler.status().emptyInMs).toBe(0);
+  });
+
+  test("a full queue says when it has room", async () => {
+    const testApp = await open({ config: { engine: { workers: 1 }, limits: { max_queued: 1 } } });
+    watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
+    for (let i = 0; i < 3; i++) await begin(testApp);
+    await until("they run", () => testApp.app.scheduler.status().running === 3);
+    await begin(testApp);
+    const upload = await clientOf(testApp).upload(
+      new TextEncoder().encode(`SCRIPTED-AUDIO ${JSON.stringify(FOUR_CHUNKS)}`),
+    );
+    const refused = await testApp.as(testApp.key)("/v1/transcriptions", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ audio: { upload_id: upload.id }, language: "hi" }),
+    });
+    expect(refused.status).toBe(429);
+    // Twenty seconds of recording at half of real time on each of this machine's cores.
+    expect(Number(refused.headers.get("retry-after"))).toBeWithin(1, 41);
+  });
+});

@@ -1,0 +1,67 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { TranscriptionCreate, Usage } from "../http/schemas.ts";
+import { apiClient } from "./api-client.ts";
+import type { TestApp } from "./open-test-app.ts";
+import { type Interference, type Script, type ScriptedEngine, scriptedAudio } from "./scripted-engine.ts";
+
+/** Speech without a pause: the demonstration model, which tests use, is given five seconds at once. */
+export const FOUR_CHUNKS: Script = { seconds: 20, text: "नमस्ते" };
+export const CHUNK_MS = 5_000;
+
+/** Where the chunks of `FOUR_CHUNKS` begin, milliseconds. */
+export const FOUR_STARTS = [0, 1, 2, 3].map((n) => n * CHUNK_MS);
+
+/** Uploads a recording and starts its transcription. */
+export async function begin(
+  testApp: TestApp,
+  script: Script = FOUR_CHUNKS,
+  more: Partial<TranscriptionCreate> = {},
+  key = testApp.key,
+): Promise<string> {
+  const client = apiClient(testApp.as(key));
+  const upload = await client.upload(scriptedAudio(script));
+  const started = await client.start({ audio: { upload_id: upload.id }, language: "hi", ...more });
+  return started.body.id;
+}
+
+export const clientOf = (testApp: TestApp, key = testApp.key) => apiClient(testApp.as(key));
+
+/** Notes each run of a chunk, by its start in milliseconds, and lets `what` step in. */
+export function watchChunks(engine: ScriptedEngine, what: Interference["chunk"] = () => undefined) {
+  const runs: { startMs: number; isAlone: boolean; timeoutMs: number }[] = [];
+  engine.interfere({
+    chunk(chunk, signal) {
+      const { startMs, isAlone, timeoutMs } = chunk;
+      runs.push({ startMs, isAlone, timeoutMs });
+      return what(chunk, signal);
+    },
+  });
+  return { runs, of: (startMs: number) => runs.filter((run) => run.startMs === startMs) };
+}
+
+/** What lies in the folder of decoded recordings. */
+export function workFiles({ directory }: Pick<TestApp, "directory">): string[] {
+  const work = join(directory, "work");
+  return existsSync(work) ? readdirSync(work) : [];
+}
+
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, timeoutMs = 5_000) {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
+    await Bun.sleep(2);
+  }
+}
+
+/** Never settles but by its signal. */
+export function forever(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+export async function usageOf(testApp: TestApp): Promise<Usage> {
+  return clientOf(testApp).usage();
+}
