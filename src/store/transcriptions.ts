@@ -174,15 +174,23 @@ export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
   return found?.waiting ?? 0;
 }
 
+/** Unfinished work in one state: recordings, and what is left to transcribe over all their channels, milliseconds. */
+export type UnfinishedWork = {
+  state: TranscriptionState;
+  count: number;
+  audioMs: number;
+  remainingMs: number;
+};
+
 /** Waiting and running work of the whole appliance, by state. */
-export function countUnfinishedByState(
-  store: Store,
-): { state: TranscriptionState; count: number; audioMs: number }[] {
+export function countUnfinishedByState(store: Store): UnfinishedWork[] {
   return store
     .select({
       state: transcriptions.state,
       count: count(),
       audioMs: sql<number>`coalesce(sum(${transcriptions.durationMs}), 0)`,
+      remainingMs: sql<number>`coalesce(sum(max(0, duration_ms
+        * CASE channel_mode WHEN 'separate' THEN channels ELSE 1 END - progress_ms)), 0)`,
     })
     .from(transcriptions)
     .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`)
