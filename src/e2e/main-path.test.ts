@@ -26,7 +26,12 @@ afterAll(async () => {
   await installation?.remove();
 });
 
-type Wanted = { language: string; mode?: "codemix" | "verbatim"; channel_mode?: "separate" };
+type Wanted = {
+  language: string;
+  mode?: "codemix" | "verbatim";
+  channel_mode?: "separate";
+  diarization?: boolean;
+};
 
 async function transcribed(bytes: Uint8Array<ArrayBuffer>, wanted: Wanted): Promise<TranscriptionResult> {
   const uploadId = await uploaded(api, bytes);
@@ -81,6 +86,13 @@ describe("recordings over HTTP", () => {
     expect(after.credit.reserved_paise).toBe(0);
   }, 60_000);
 
+  test("speakers are labelled in the order in which they are first heard", async () => {
+    const result = await transcribed(sampleBytes("05-hi.wav"), { language: "hi", diarization: true });
+    expect(result.segments.length).toBe(saidIn("05-hi.wav").length);
+    expect(result.segments[0]?.speaker).toBe("speaker_1");
+    for (const { speaker } of result.segments) expect(speaker).toMatch(/^speaker_[1-3]$/);
+  }, 60_000);
+
   test("a minute in one multipart request, and the same again by its key", async () => {
     const before = (await api.usage()).credit.balance_paise;
     const again = { "idempotency-key": "one-minute" };
@@ -127,7 +139,6 @@ describe("what is refused", () => {
     expect(await start({ language: "en", timestamps: "word" })).toBe(
       "422 capability_unavailable timestamps.word",
     );
-    expect(await start({ language: "en", diarization: true })).toBe("422 capability_unavailable diarization");
     expect(await start({ language: "en", loud: true })).toBe("422 unknown_parameter loud");
     expect(await start({ language: "en", model: "none" })).toBe("422 invalid_request model");
     expect(await refusal(api.get("tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"))).toBe("404 not_found");
@@ -153,6 +164,7 @@ describe("what is refused", () => {
 describe("stopping work", () => {
   test("a long recording is cancelled, with the engine still, within two seconds, and nothing is charged", async () => {
     const before = (await api.usage()).credit;
+    expect(before.reserved_paise).toBe(0);
     const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], 18));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
     expect(await refusal(api.result(body.id))).toBe("409 result_not_ready");
@@ -218,6 +230,7 @@ describe("side by side", () => {
 
 describe("deletion", () => {
   test("leaves no byte of audio or transcript in the data directory, its database or write-ahead log", async () => {
+    // No other test sends this one.
     const name = "04-en.wav";
     const uploadId = await uploaded(api, sampleBytes(name));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });

@@ -8,7 +8,7 @@ import { sampleBytes } from "./samples.ts";
 
 /** Short transcriptions in a row; `SHRUTI_SOAK=2000` is the long mode. */
 
-const COUNT = Number(process.env.SHRUTI_SOAK ?? 60);
+const COUNT = Number(process.env.SHRUTI_SOAK ?? 40);
 const AT_ONCE = 3;
 const MEASURED_TIMES = 20;
 /** Garbage collectors keep some; what grows by more than this from the first half to the second is a leak. */
