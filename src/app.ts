@@ -1,10 +1,12 @@
-import { existsSync, mkdirSync, statfsSync } from "node:fs";
-import { availableParallelism, freemem } from "node:os";
+import { mkdirSync, readdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
+import { chooseDevice, requireDevice } from "./engine/devices.ts";
 import { createLocalEngine, type Engine } from "./engine/engine.ts";
+import { measureMachine } from "./engine/machine.ts";
 import { extractNativeFiles } from "./engine/native-files.ts";
+import { probeEngine } from "./engine/pool.ts";
 import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
 import { addGauges } from "./gauges.ts";
@@ -55,7 +57,10 @@ export async function openApp(options: AppOptions) {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const lock = requireLock(dataDir);
   const database = openDatabase(databasePath(dataDir));
-  const engine = options.engine ?? (await openEngine(config, dataDir, log));
+  const { engine, gpuFreeBytes } = options.engine
+    ? { engine: options.engine, gpuFreeBytes: undefined }
+    : await openEngine(config, dataDir, log);
+  const machine = measureMachine();
 
   const apiKeys = createApiKeyService({ database, clock });
   const credit = createCreditService({ database, clock, config });
@@ -98,10 +103,10 @@ export async function openApp(options: AppOptions) {
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
     dataDir,
-    cores: availableParallelism(),
+    cores: machine.cores,
     ...chooseSizing(
       { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-      { cores: availableParallelism(), availableMemoryBytes: freemem() },
+      { ...machine, ...(gpuFreeBytes === undefined ? {} : { gpuFreeBytes }) },
       models.list()[0]?.bytes ?? 0,
     ),
   });
@@ -203,18 +208,44 @@ function requireLock(dataDir: string): ProcessLock {
   return lock;
 }
 
-/** The native engine of this machine, its carried files in place. */
-export async function openEngine(config: Config, dataDir: string, log: Log): Promise<Engine> {
-  const nativeFiles = await extractNativeFiles(dataDir);
+/** The engine, and what is free on the GPU where that is its device. */
+export type OpenedEngine = { engine: Engine; gpuFreeBytes: number | undefined };
+
+/**
+ * The native engine of this machine, its carried files in place.
+ *
+ * @throws Error when `engine.device` names a device that is not there
+ */
+export async function openEngine(config: Config, dataDir: string, log: Log): Promise<OpenedEngine> {
+  const { device } = config.engine;
   const backends = join(dataDir, "backends");
-  return createLocalEngine({
-    nativeFiles,
-    backendDirs: existsSync(backends) ? [backends] : [],
-    device: config.engine.device,
+  const options = {
+    nativeFiles: await extractNativeFiles(dataDir),
+    backendDirs: hasBackends(backends) ? [backends] : [],
+    device,
     modelIdleMs: config.engine.model_idle_seconds * 1000,
     maxDurationMs: config.limits.max_duration_seconds * 1000,
-    log: (level, message, fields) => log[level](fields, message),
-  });
+    log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) =>
+      log[level](fields, message),
+  };
+  let gpuFreeBytes: number | undefined;
+  // Without backends there is only the processor; asking would cost a process.
+  if (device !== "cpu" && (device !== "auto" || options.backendDirs.length > 0)) {
+    const facts = await probeEngine(options, new AbortController().signal);
+    requireDevice(facts, device);
+    const { name } = chooseDevice(facts.devices, device);
+    gpuFreeBytes = facts.devices.find((found) => found.name === name && found.type !== "cpu")?.freeBytes;
+    if (gpuFreeBytes === undefined) log.warn({ device }, "no GPU can be used, the processor takes its place");
+  }
+  return { engine: createLocalEngine(options), gpuFreeBytes };
+}
+
+function hasBackends(directory: string): boolean {
+  try {
+    return readdirSync(directory).some((name) => /^libggml-.+\.(so|dylib)$/.test(name));
+  } catch {
+    return false;
+  }
 }
 
 /** Loading is tried again after this pause until it works. */

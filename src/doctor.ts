@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { measureMachine } from "./engine/machine.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
 import { decodeSettings } from "./pipeline/guarded-decode.ts";
@@ -51,7 +52,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
         },
         signal,
       );
-    const cores = availableParallelism();
+    const { cores } = measureMachine();
     const speeds: string[] = [];
     for (const workers of new Set([1, cores])) {
       const threads = Math.max(1, Math.floor(cores / workers));

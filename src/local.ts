@@ -1,5 +1,5 @@
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
-import { availableParallelism, freemem, homedir, tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { openEngine } from "./app.ts";
 import type { Config } from "./config/schema.ts";
@@ -9,6 +9,7 @@ import type { InstalledModel } from "./domain/model.ts";
 import type { TranscriptionResult, Warning } from "./domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
 import type { Engine } from "./engine/engine.ts";
+import { measureMachine } from "./engine/machine.ts";
 import type { DiarizeJob } from "./engine/protocol.ts";
 import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
@@ -99,7 +100,7 @@ export async function openLocalParts({ config, clock, environment }: LocalOption
   const dataDir = homeFor(config, environment);
   const path = databasePath(dataDir);
   const database = openDatabase(existsSync(path) ? path : ":memory:");
-  const engine = await openEngine(config, dataDir, silentLog);
+  const { engine } = await openEngine(config, dataDir, silentLog);
   const models = await createModelService({
     database,
     config,
@@ -175,13 +176,14 @@ type Decoding = {
 async function decodeChunks(decoding: Decoding): Promise<ChunkText[]> {
   const { config, engine, plan, chunks, decoded, signal, onProgress } = decoding;
   const { request, model } = plan;
+  const machine = measureMachine();
   const sizing = chooseSizing(
     { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-    { cores: availableParallelism(), availableMemoryBytes: freemem() },
+    machine,
     model.bytes,
   );
   const side = Math.max(1, Math.min(sizing.workers, chunks.length));
-  const threads = sizing.threadsPerWorker ?? Math.max(1, Math.floor(availableParallelism() / side));
+  const threads = sizing.threadsPerWorker ?? Math.max(1, Math.floor(machine.cores / side));
   const texts: ChunkText[] = [];
   const waiting = chunks.values();
   const work = async () => {

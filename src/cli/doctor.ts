@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, statfsSync } from "node:fs";
-import { availableParallelism, freemem, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import type { Command } from "commander";
 import { type CliContext, CommandError } from "./context.ts";
 
@@ -25,7 +25,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const { config, path } = context.loadConfig();
   const findings: Finding[] = [
     { check: "config", ok: true, detail: path ?? "none found: defaults" },
-    machine(),
+    await machine(),
   ];
   const { dataDirOf } = await import("../services/admin.ts");
   const dataDir = dataDirOf(config);
@@ -35,12 +35,14 @@ async function examine(context: CliContext): Promise<Finding[]> {
   return findings;
 }
 
-function machine(): Finding {
+async function machine(): Promise<Finding> {
+  const { measureMachine } = await import("../engine/machine.ts");
+  const { cores, availableMemoryBytes } = measureMachine();
   const gib = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
   return {
     check: "machine",
     ok: true,
-    detail: `${availableParallelism()} cores, ${gib(freemem())} of ${gib(totalmem())} GiB of memory free`,
+    detail: `${cores} cores, ${gib(availableMemoryBytes)} of ${gib(totalmem())} GiB of memory free`,
   };
 }
 

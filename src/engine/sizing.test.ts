@@ -27,6 +27,16 @@ describe("sizing", () => {
       { workers: 16, threadsPerWorker: undefined },
     ],
     [
+      "a GPU takes a few, as many as its memory holds",
+      [auto, { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 9 * GIB }, 3 * GIB],
+      { workers: 2, threadsPerWorker: undefined },
+    ],
+    [
+      "and no more, however large",
+      [auto, { cores: 64, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 140 * GIB }, 3 * GIB],
+      { workers: 4, threadsPerWorker: undefined },
+    ],
+    [
       "threads asked for",
       [{ workers: "auto", threadsPerWorker: 4 }, { cores: 8, availableMemoryBytes: 64 * GIB }, 7e6],
       { workers: 2, threadsPerWorker: 4 },

@@ -1,5 +1,10 @@
-/** What the machine has, for choosing how many chunks are decoded side by side. */
-export type Machine = { cores: number; availableMemoryBytes: number };
+import type { Machine } from "./machine.ts";
+
+/** What decides how many chunks are decoded side by side. */
+export type SizingFacts = Machine & {
+  /** Free memory of the GPU that the model will run on; left out: it runs on the processor. */
+  gpuFreeBytes?: number;
+};
 
 export type Sizing = {
   workers: number;
@@ -9,6 +14,8 @@ export type Sizing = {
 
 /** More decoders than this on one processor wait for memory, not for arithmetic. */
 const MAX_AUTO_WORKERS = 16;
+/** One decoder leaves a GPU idle between its small steps, many only queue up. A guess: no GPU was there to measure. */
+const MAX_AUTO_GPU_WORKERS = 4;
 /** A decoder's own memory beside the shared weights, as a share of them and a floor: caches and graph buffers. */
 const STATE_SHARE = 0.5;
 const STATE_FLOOR_BYTES = 150 * 1024 ** 2;
@@ -26,13 +33,15 @@ const USABLE_MEMORY = 0.7;
  */
 export function chooseSizing(
   wanted: { workers: number | "auto"; threadsPerWorker: number | "auto" },
-  machine: Machine,
+  machine: SizingFacts,
   weightsBytes: number,
 ): Sizing {
   const threadsPerWorker = wanted.threadsPerWorker === "auto" ? undefined : wanted.threadsPerWorker;
   if (wanted.workers !== "auto") return { workers: wanted.workers, threadsPerWorker };
   const stateBytes = Math.max(STATE_FLOOR_BYTES, weightsBytes * STATE_SHARE);
-  const byMemory = Math.floor((machine.availableMemoryBytes * USABLE_MEMORY - weightsBytes) / stateBytes);
+  const memoryBytes = machine.gpuFreeBytes ?? machine.availableMemoryBytes;
+  const byMemory = Math.floor((memoryBytes * USABLE_MEMORY - weightsBytes) / stateBytes);
   const byCores = Math.floor(machine.cores / (threadsPerWorker ?? 1));
-  return { workers: Math.max(1, Math.min(byCores, byMemory, MAX_AUTO_WORKERS)), threadsPerWorker };
+  const most = machine.gpuFreeBytes === undefined ? MAX_AUTO_WORKERS : MAX_AUTO_GPU_WORKERS;
+  return { workers: Math.max(1, Math.min(byCores, byMemory, most)), threadsPerWorker };
 }
