@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Transcription } from "../http/schemas.ts";
 import {
@@ -58,10 +58,14 @@ describe("SIGTERM", () => {
     const { id } = await startLongWork(3);
     const before = await server.api().get(id);
     server.process.kill("SIGTERM");
-    // The connection's end would be no answer: somebody who asks is told to go elsewhere.
-    const answer = await fetch(`${server.baseUrl}/readyz`);
-    expect(answer.status).toBe(503);
-    expect(await answer.json()).toMatchObject({ reasons: ["the server is stopping"] });
+    // Who asks while chunks still run is told to go elsewhere; a refused connection would fail this test.
+    let reasons: unknown;
+    await until("readiness is down", async () => {
+      const answer = await fetch(`${server.baseUrl}/readyz`);
+      reasons = ((await answer.json()) as { reasons?: unknown }).reasons;
+      return answer.status === 503;
+    });
+    expect(reasons).toEqual(["the server is stopping"]);
     expect(await server.process.exited).toBe(0);
     expect(processesFrom(installation.folder)).toEqual([]);
     expect(existsSync(join(installation.dataDir, "status.json"))).toBe(false);
@@ -110,6 +114,18 @@ describe("SIGKILL", () => {
     expect(await server.stop()).toBe(0);
     expect(readdirSync(join(installation.dataDir, "work"))).toEqual([]);
     await noProcessLeft();
+  }, 60_000);
+
+  test("of the worker after the executable was replaced: the next one is still the running server's own program", async () => {
+    const api = server.api();
+    const uploadId = await uploaded(api, sampleBytes("01-en.wav"));
+    const executable = join(installation.folder, "program", "shruti");
+    rmSync(executable);
+    writeFileSync(executable, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+    for (const pid of descendantsOf(server.pid)) process.kill(pid, "SIGKILL");
+    const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
+    expect((await reached(api, body.id)).state).toBe("completed");
+    expect(await server.stop()).toBe(0);
   }, 60_000);
 
   test("of the worker in the middle of its work costs a moment, and no word", async () => {

@@ -13,6 +13,12 @@ export type WorkerProcess = {
 };
 
 /**
+ * The file this process was started from, also when an update has put another one in its place or removed it:
+ * parent and worker must speak the same protocol.
+ */
+const OWN_EXECUTABLE = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
+
+/**
  * Starts a child of this same program as a worker.
  *
  * @param onReply called for every message, in order
@@ -22,9 +28,11 @@ export function spawnWorker(
   log: (line: string) => void,
 ): WorkerProcess {
   const command = Bun.isStandaloneExecutable
-    ? [process.execPath, WORKER_COMMAND]
+    ? [OWN_EXECUTABLE, WORKER_COMMAND]
     : [process.execPath, `${import.meta.dir}/../main.ts`, WORKER_COMMAND];
   const child: Subprocess<"ignore", "ignore", "pipe"> = Bun.spawn(command, {
+    // What `ps` shows.
+    argv0: process.execPath,
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",
