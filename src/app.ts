@@ -280,6 +280,15 @@ function createReadiness(deps: {
     }
   }
 
+  /** A model that worked once may be damaged since, or a new default may be broken. */
+  function problemOfDefault(): string[] {
+    const id = models.list()[0]?.id;
+    const status = engine
+      .status()
+      .models.find((model) => model.modelId === id && model.problem !== undefined);
+    return status ? [`the model ${id} cannot be loaded: ${status.problem}`] : [];
+  }
+
   return {
     start: () => void warm(),
     startDraining: () => {
@@ -288,7 +297,7 @@ function createReadiness(deps: {
     stop: () => controller.abort(new Error("the program is stopping")),
     reasons: (): string[] => [
       ...(isDraining ? ["the server is stopping"] : []),
-      ...(isWarm ? [] : [problem]),
+      ...(isWarm ? problemOfDefault() : [problem]),
       ...(freeBytesOf(deps.dataDir) < config.storage.reserve_bytes ? ["the disk is nearly full"] : []),
     ],
   };

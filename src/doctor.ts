@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { measureMachine } from "./engine/machine.ts";
+import type { Config } from "./config/schema.ts";
+import { type Machine, measureMachine } from "./engine/machine.ts";
+import { chooseSizing } from "./engine/sizing.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
 import { decodeSettings } from "./pipeline/guarded-decode.ts";
@@ -12,6 +14,8 @@ export type EngineReport = {
   devices: string[];
   backendFailures: string[];
   model: string;
+  /** How many chunks `serve` would decode side by side. */
+  workers: string;
   speeds: string[];
 };
 
@@ -52,7 +56,8 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
         },
         signal,
       );
-    const { cores } = measureMachine();
+    const machine = measureMachine();
+    const { cores } = machine;
     const speeds: string[] = [];
     for (const workers of new Set([1, cores])) {
       const threads = Math.max(1, Math.floor(cores / workers));
@@ -74,12 +79,22 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
       ),
       backendFailures: (facts?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
       model: `${model.id} ${model.version} on ${status.models[0]?.device ?? "cpu"}${model.notice ? ` – ${model.notice}` : ""}`,
+      workers: describeSizing(options.config, machine, model.bytes),
       speeds,
     };
   } finally {
     rmSync(directory, { recursive: true, force: true });
     await close();
   }
+}
+
+function describeSizing(config: Config, machine: Machine, weightsBytes: number): string {
+  const { workers, threads_per_worker } = config.engine;
+  const wanted = { workers, threadsPerWorker: threads_per_worker };
+  const sizing = chooseSizing(wanted, machine, weightsBytes);
+  const threads = sizing.threadsPerWorker ?? Math.max(1, Math.floor(machine.cores / sizing.workers));
+  const further = config.engine.synchronous_workers;
+  return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests`;
 }
 
 /** Deterministic noise, 16-bit. */

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { UNFINISHED_STATES, type UnfinishedState } from "./domain/transcription.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Metrics } from "./http/metrics.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
@@ -10,44 +11,105 @@ export function addGauges(
   metrics: Metrics,
   parts: { scheduler: Scheduler; deliverer: Deliverer; engine: Engine; database: Database },
 ): void {
-  const { scheduler, deliverer, engine, database } = parts;
+  addEngineGauges(metrics, parts.scheduler, parts.engine);
+  addWebhookGauges(metrics, parts.deliverer);
+  metrics.addGauge(
+    "shruti_database_bytes",
+    "Size of the database file.",
+    () => statSync(parts.database.path).size,
+  );
+}
+
+function addEngineGauges(metrics: Metrics, scheduler: Scheduler, engine: Engine): void {
+  const status = brieflyKept(scheduler.status);
   metrics.addLabelledGauge(
     "shruti_transcriptions_unfinished",
     "Transcriptions that are not finished, by state.",
     "state",
-    () => scheduler.status().states.map(({ state, count }): [string, number] => [state, count]),
+    () => UNFINISHED_STATES.map((state) => [state, countOf(status(), state)]),
   );
   metrics.addGauge(
     "shruti_engine_places",
     "Chunks that can be decoded side by side.",
-    () => scheduler.status().slots.workers,
+    () => status().slots.workers,
+  );
+  metrics.addGauge("shruti_engine_places_busy", "Chunks being decoded.", () => status().slots.running);
+  metrics.addGauge(
+    "shruti_engine_chunks_waiting",
+    "Chunks that wait for a place.",
+    () => status().slots.waiting,
   );
   metrics.addGauge(
-    "shruti_engine_places_busy",
-    "Chunks being decoded.",
-    () => scheduler.status().slots.running,
+    "shruti_synchronous_places_taken",
+    "Synchronous requests being worked on.",
+    () => status().synchronousPlacesTaken,
   );
   metrics.addGauge(
     "shruti_engine_real_time_factor",
-    "Audio decoded per time of one worker, as a ratio; 0 before the first chunk.",
-    () => scheduler.status().realTimeFactor ?? 0,
+    "Recording transcribed per time by the whole machine, as a ratio; 0 before the first chunk.",
+    () => status().realTimeFactor ?? 0,
   );
   metrics.addGauge("shruti_queue_empty_in_seconds", "Estimate of when all accepted work is done.", () =>
-    Math.round(scheduler.status().emptyInMs / 1000),
+    Math.round(status().emptyInMs / 1000),
   );
-  metrics.addLabelledGauge(
-    "shruti_engine_worker_restarts",
+  metrics.addLabelledCounter(
+    "shruti_engine_worker_restarts_total",
     "Workers that ended unexpectedly, by model.",
     "model",
-    () => engine.status().models.map(({ modelId, restarts }): [string, number] => [modelId, restarts]),
+    () => engine.status().models.map(({ modelId, restarts }) => [modelId, restarts]),
   );
-  metrics.addGauge("shruti_database_bytes", "Size of the database file.", () => statSync(database.path).size);
-  const deliveries = () =>
-    Object.entries(deliverer.metrics()).map(([name, value]): [string, number] => [name, value]);
+}
+
+function addWebhookGauges(metrics: Metrics, deliverer: Deliverer): void {
+  const numbers = brieflyKept(deliverer.metrics);
+  metrics.addLabelledCounter(
+    "shruti_webhook_attempts_total",
+    "Delivery attempts since the start, by outcome.",
+    "outcome",
+    () => [
+      ["succeeded", numbers().attemptsSucceeded],
+      ["failed", numbers().attemptsFailed],
+    ],
+  );
+  metrics.addCounter(
+    "shruti_webhook_deliveries_failed_total",
+    "Events given up since the start: schedule used up, or 410.",
+    () => numbers().deliveriesFailed,
+  );
+  metrics.addCounter(
+    "shruti_webhook_endpoints_disabled_total",
+    "Endpoints disabled since the start.",
+    () => numbers().endpointsDisabled,
+  );
   metrics.addLabelledGauge(
-    "shruti_webhooks",
-    "Webhook deliveries: attempts, failures, what waits, age of the oldest.",
-    "what",
-    deliveries,
+    "shruti_webhook_deliveries",
+    "Deliveries that are not over: waiting or being sent, being sent, waiting at disabled endpoints.",
+    "state",
+    () => [
+      ["pending", numbers().pending],
+      ["in_flight", numbers().inFlight],
+      ["paused", numbers().paused],
+    ],
   );
+  metrics.addGauge(
+    "shruti_webhook_oldest_undelivered_seconds",
+    "Age of the oldest event that has not been delivered.",
+    () => numbers().oldestUndeliveredSeconds,
+  );
+}
+
+const KEPT_MS = 250;
+
+/** Several numbers of one answer come from one look. */
+function brieflyKept<T>(read: () => T): () => T {
+  let kept: { value: T; at: number } | undefined;
+  return () => {
+    const now = performance.now();
+    if (!kept || now - kept.at > KEPT_MS) kept = { value: read(), at: now };
+    return kept.value;
+  };
+}
+
+function countOf(status: ReturnType<Scheduler["status"]>, wanted: UnfinishedState): number {
+  return status.states.find(({ state }) => state === wanted)?.count ?? 0;
 }

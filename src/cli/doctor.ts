@@ -79,6 +79,7 @@ async function engine(context: CliContext): Promise<Finding[]> {
       ...report.devices.map((detail) => ({ check: "device", ok: true, detail })),
       ...report.backendFailures.map((detail) => ({ check: "backend", ok: false, detail })),
       { check: "model", ok: true, detail: report.model },
+      { check: "workers", ok: true, detail: report.workers },
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),
     ];
   } catch (error) {

@@ -12,14 +12,30 @@ export type ServerStatus = ReturnType<App["status"]> & {
   updated_at: string;
 };
 
-/** What a running server last said of itself; undefined when none is running on this data directory. */
-export function readServerStatus(dataDir: string): ServerStatus | undefined {
+/** A server writes each second; one that has been silent for so long is gone, or stuck. */
+const SILENT_MS = 15_000;
+
+/**
+ * What a running server last said of itself; undefined when none is running on this data directory. After a
+ * crash the file stays, and its process's number may be another's: only a fresh one counts.
+ */
+export function readServerStatus(dataDir: string, nowMs = Date.now()): ServerStatus | undefined {
   try {
     const status = JSON.parse(readFileSync(join(dataDir, STATUS_FILE), "utf8")) as ServerStatus;
-    // Signal 0 only asks whether the process is there.
-    process.kill(status.pid, 0);
-    return status;
+    if (nowMs - Date.parse(status.updated_at) > SILENT_MS) return undefined;
+    return isAlive(status.pid) ? status : undefined;
   } catch {
     return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    // Signal 0 only asks whether the process is there.
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // It is another user's.
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

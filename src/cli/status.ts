@@ -48,13 +48,14 @@ function wire(server: ServerStatus) {
     chunks_waiting: slots.waiting,
     ...(server.realTimeFactor === undefined ? {} : { real_time_factor: server.realTimeFactor }),
     empty_in_seconds: Math.round(server.emptyInMs / 1000),
-    models: engine.models.map(({ modelId, state, device, pid, restarts, running }) => ({
+    models: engine.models.map(({ modelId, state, device, pid, restarts, running, problem }) => ({
       id: modelId,
       state,
       ...(device === undefined ? {} : { device }),
       ...(pid === undefined ? {} : { pid }),
       restarts,
       running,
+      ...(problem === undefined ? {} : { problem }),
     })),
   };
 }
@@ -65,11 +66,11 @@ function describe(server: ServerStatus): string[] {
   return [
     `ready     ${server.unready.length === 0 ? "yes" : `no: ${server.unready.join("; ")}`}`,
     `workers   ${slots.running} of ${slots.workers} busy, ${slots.waiting} chunks waiting`,
-    `speed     ${speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time for each worker`}`,
+    `speed     ${speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time, all workers together`}`,
     `empty in  ${Math.round(server.emptyInMs / 1000)} s`,
     ...engine.models.map(
-      ({ modelId, state, device, pid, restarts }) =>
-        `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts`,
+      ({ modelId, state, device, pid, restarts, problem }) =>
+        `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts${problem ? `; ${problem}` : ""}`,
     ),
   ];
 }

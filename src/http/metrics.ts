@@ -73,6 +73,38 @@ export function createMetrics() {
       });
     },
 
+    /** A number that only rises, counted elsewhere; its name ends in `_total`. One value for each label value. */
+    addLabelledCounter(
+      name: string,
+      help: string,
+      label: string,
+      read: () => Iterable<[string, number]>,
+    ): void {
+      new Counter({
+        name,
+        help,
+        labelNames: [label],
+        registers: [registry],
+        collect() {
+          this.reset();
+          for (const [value, number] of read()) this.inc({ [label]: value }, number);
+        },
+      });
+    },
+
+    /** As `addLabelledCounter`, without a label. */
+    addCounter(name: string, help: string, read: () => number): void {
+      new Counter({
+        name,
+        help,
+        registers: [registry],
+        collect() {
+          this.reset();
+          this.inc(read());
+        },
+      });
+    },
+
     /** Prometheus text; the process's own numbers are registered on the first call. */
     async render(): Promise<{ contentType: string; text: string }> {
       if (!hasDefaults) {

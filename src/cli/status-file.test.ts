@@ -1,0 +1,27 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readServerStatus, STATUS_FILE } from "./status-file.ts";
+
+test("a server that was killed, or fell silent, is not running", () => {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-status-"));
+  try {
+    const at = Date.UTC(2026, 10, 21);
+    const say = (pid: number) =>
+      writeFileSync(
+        join(folder, STATUS_FILE),
+        JSON.stringify({ pid, updated_at: new Date(at).toISOString() }),
+      );
+    expect(readServerStatus(folder, at)).toBeUndefined();
+    say(process.pid);
+    expect(readServerStatus(folder, at + 1_000)?.pid).toBe(process.pid);
+    expect(readServerStatus(folder, at + 60_000)).toBeUndefined();
+    say(2 ** 22 + 1);
+    expect(readServerStatus(folder, at)).toBeUndefined();
+    writeFileSync(join(folder, STATUS_FILE), "{");
+    expect(readServerStatus(folder, at)).toBeUndefined();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,53 @@
+import { expect, test } from "bun:test";
+import { openTestApp } from "./testing/open-test-app.ts";
+import { begin, clientOf, forever, until, watchChunks } from "./testing/scheduler-kit.ts";
+
+/** Values of the exposition format by name and labels. */
+async function numbersOf(send: () => Promise<Response>): Promise<Map<string, number>> {
+  const text = await (await send()).text();
+  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
+}
+
+test("the numbers of queue, engine and deliveries have names of their kind, and follow the work", async () => {
+  const testApp = await openTestApp({ config: { engine: { workers: 1 } } });
+  try {
+    const numbers = () => numbersOf(() => testApp.fetch("/metrics"));
+    const idle = await numbers();
+    expect(idle.get('shruti_transcriptions_unfinished{state="queued"}')).toBe(0);
+    expect(idle.get("shruti_engine_places")).toBe(1);
+    expect(idle.get("shruti_engine_real_time_factor")).toBe(0);
+    expect(idle.get('shruti_webhook_attempts_total{outcome="succeeded"}')).toBe(0);
+    expect(idle.get("shruti_webhook_deliveries_failed_total")).toBe(0);
+    expect(idle.get('shruti_webhook_deliveries{state="pending"}')).toBe(0);
+    expect([...idle.keys()].filter((name) => name.startsWith("shruti_webhooks"))).toEqual([]);
+
+    watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
+    const id = await begin(testApp);
+    await until("it runs", () => testApp.app.scheduler.status().slots.running === 1);
+    await Bun.sleep(300);
+    const busy = await numbers();
+    expect(busy.get('shruti_transcriptions_unfinished{state="transcribing"}')).toBe(1);
+    expect(busy.get("shruti_engine_places_busy")).toBe(1);
+    expect(busy.get("shruti_engine_chunks_waiting")).toBe(1);
+    expect(busy.get("shruti_queue_empty_in_seconds")).toBeGreaterThan(0);
+    await clientOf(testApp).cancel(id);
+  } finally {
+    await testApp.close();
+  }
+});
+
+test("counters only rise, whoever asks", async () => {
+  const testApp = await openTestApp();
+  try {
+    const totals = async () => {
+      const numbers = await numbersOf(() => testApp.fetch("/metrics"));
+      return [...numbers].filter(([name]) => /^shruti_webhook\w+_total/.test(name));
+    };
+    const first = await totals();
+    expect(first.length).toBe(4);
+    expect(await totals()).toEqual(first);
+  } finally {
+    await testApp.close();
+  }
+});
