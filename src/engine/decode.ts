@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { type AudioFacts, gainFor, measured, readFacts } from "./decode-facts.ts";
 import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, DecodeError, inputArguments, probeAudio, refuseEarlyEnd } from "./probe.ts";
 
+export type { AudioFacts } from "./decode-facts.ts";
 export { type AudioProbe, DecodeError, type DecodeFailure, probeAudio } from "./probe.ts";
 
 /** Decoded audio is 16 kHz, signed 16 bit, little endian, without a header: what whisper and Silero want. */
@@ -23,20 +25,6 @@ export type DecodeOptions = {
   signal?: AbortSignal;
   /** Called about twice a second with the audio decoded so far. */
   onProgress?: (decodedMs: number) => void;
-};
-
-/** What was measured while the audio went by. Levels are in dB below full scale, -120 for silence. */
-export type AudioFacts = {
-  /** The file ends before its header says, or could not be decoded to its end. */
-  truncated: boolean;
-  /** Share of the recording's samples that stand at full scale, 0 to 1. */
-  clippedRatio: number;
-  peakDb: number;
-  rmsDb: number;
-  /** Level of what is above 5 kHz, relative to the whole. */
-  highFrequencyDb: number;
-  /** Both channels of a stereo recording carry the same sound; false for any other number of channels. */
-  identicalChannels: boolean;
 };
 
 export type DecodedAudio = {
@@ -59,17 +47,14 @@ export type CountedAudio = {
   facts: AudioFacts;
 };
 
-const SILENCE_DB = -120;
-/** Headers round, and codecs have a delay: only a longer lack is a cut. */
-const TRUNCATION_TOLERANCE_MS = 500;
-const TRUNCATION_TOLERANCE_RATIO = 0.01;
 /** Decoding stops this long after the limit: enough to know that it is passed. */
 const OVERRUN_MS = 1_000;
 
 /**
  * Decodes a recording to 16 kHz files on its own clock: gaps in its time stamps are filled with silence.
  *
- * ffmpeg writes the files itself, so that no sample passes through this process. A file that breaks off is decoded
+ * ffmpeg writes the files itself, so that no sample passes through this process. Quiet files are amplified, each by
+ * itself (`gainFor`). A file that breaks off is decoded
  * as far as it goes (`facts.truncated`). The files appear whole or not at all, and replace those of an earlier call.
  * Two calls at once must not share a target.
  *
@@ -97,12 +82,45 @@ export async function decodeAudio(
     const outcome = await runDecoder(command, { timeoutMs, maxFileBytes }, options);
     const samples = await samplesOf(unfinished);
     const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
-    const facts = readFacts(outcome, probe, durationMs);
+    const facts = readFacts(outcome, probe, durationMs, separate ? probe.channels : 1);
+    for (const [index, { loudestDb }] of facts.tracks.entries()) {
+      const leftMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
+      const limits = { timeoutMs: leftMs, maxFileBytes };
+      await amplify(nativeFiles.ffmpeg, unfinished[index] ?? "", gainFor(loudestDb), limits, options.signal);
+    }
     for (const [index, file] of files.entries()) await rename(unfinished[index] ?? "", file);
     return { durationMs, samples, channels: probe.channels, files, facts };
   } finally {
-    for (const file of unfinished) await rm(file, { force: true });
+    for (const file of unfinished) {
+      await rm(file, { force: true });
+      await rm(amplifiedName(file), { force: true });
+    }
   }
+}
+
+function amplifiedName(file: string): string {
+  return `${file}.amplified${UNFINISHED}`;
+}
+
+/** Puts a decoded file's samples a gain higher; ffmpeg again, so that none passes through this process. */
+async function amplify(
+  ffmpeg: string,
+  file: string,
+  gainDb: number,
+  limits: { timeoutMs: number; maxFileBytes: number },
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (gainDb === 0) return;
+  const target = amplifiedName(file);
+  const command = [
+    ...[ffmpeg, "-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats", "-threads", "1"],
+    ...["-f", "s16le", "-ar", String(DECODED_SAMPLE_RATE_HZ), "-ac", "1", "-i", `file:${file}`],
+    ...["-af", `volume=${gainDb.toFixed(2)}dB`, "-c:a", "pcm_s16le", "-f", "s16le", "-y", `file:${target}`],
+  ];
+  const outcome = await runMediaProgram(command, limits, () => true, signal);
+  refuseFailure(outcome);
+  if (outcome.status !== 0) throw new DecodeError("undecodable", "The decoder broke down on this file.");
+  await rename(target, file);
 }
 
 const UNFINISHED = ".unfinished";
@@ -142,7 +160,7 @@ export async function countAudio(
     sampleRateHz,
     container,
     codec,
-    facts: readFacts(outcome, probe, durationMs),
+    facts: readFacts(outcome, probe, durationMs, 1),
   };
 }
 
@@ -216,10 +234,14 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
   const { channels } = probe;
   const isStereo = channels === 2;
   const layout = namedLayout(probe);
-  const branches = [`${mixFilter(probe)},${measure("mix", "RMS_level+Number_of_samples")}`];
+  const branches = [
+    `${mixFilter(probe)},${measure("mix", "RMS_level+Number_of_samples")},${measure("track0", TRACK_VALUES)}`,
+  ];
   if (separate) {
-    branches[0] += ",asplit=1[high]";
-    for (let index = 0; index < channels; index++) branches.push(`pan=mono|c0=c${index}[out${index}]`);
+    branches[0] = `${mixFilter(probe)},${measure("mix", "RMS_level")},asplit=1[high]`;
+    for (let index = 0; index < channels; index++) {
+      branches.push(`pan=mono|c0=c${index},${measure(`track${index}`, TRACK_VALUES)}[out${index}]`);
+    }
   } else {
     branches[0] += ",asplit=2[out0][high]";
   }
@@ -236,6 +258,8 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
   const high = `[high]${"highpass=f=5000,".repeat(4)}${measure("high", "RMS_level")},anullsink`;
   return [head.join(","), ...branches.map((branch, index) => `${taps[index]}${branch}`), high].join(";");
 }
+
+const TRACK_VALUES = "Peak_level+RMS_peak";
 
 /** ffmpeg prints these values under this name when the filter ends. */
 function measure(name: string, values: string): string {
@@ -291,6 +315,15 @@ async function samplesOf(files: string[]): Promise<number> {
 
 /** @throws DecodeError unless something was decoded, within the limits */
 function acceptedDurationMs(samples: number, outcome: MediaOutcome, maxDurationMs: number): number {
+  refuseFailure(outcome);
+  if (samples === 0) throw new DecodeError("undecodable", "Nothing in the file could be decoded.");
+  const durationMs = Math.round((samples * 1000) / DECODED_SAMPLE_RATE_HZ);
+  if (durationMs > maxDurationMs) throw tooLong();
+  return durationMs;
+}
+
+/** @throws DecodeError when ffmpeg was ended or could not write */
+function refuseFailure(outcome: MediaOutcome): void {
   refuseEarlyEnd(outcome);
   if (outcome.signal === "SIGXFSZ" || /File too large/.test(outcome.stderr)) throw tooLong();
   if (
@@ -300,51 +333,4 @@ function acceptedDurationMs(samples: number, outcome: MediaOutcome, maxDurationM
     throw new DecodeError("no_room", "There is no room on the disk for the decoded audio.");
   }
   if (outcome.signal !== null) throw new DecodeError("undecodable", "The decoder broke down on this file.");
-  if (samples === 0) throw new DecodeError("undecodable", "Nothing in the file could be decoded.");
-  const durationMs = Math.round((samples * 1000) / DECODED_SAMPLE_RATE_HZ);
-  if (durationMs > maxDurationMs) throw tooLong();
-  return durationMs;
-}
-
-/** Equal channels leave this little in their difference, after any codec. */
-const IDENTICAL_BELOW_DB = -50;
-const FULL_SCALE_FROM_DB = -0.01;
-
-function readFacts(outcome: MediaOutcome, probe: AudioProbe, durationMs: number): AudioFacts {
-  const level = (name: string, value: string) =>
-    Math.max(SILENCE_DB, lastMeasured(outcome, name, value) ?? SILENCE_DB);
-  const peakDb = level("source", "Peak level dB");
-  const rmsDb = level("mix", "RMS level dB");
-  const atPeak = lastMeasured(outcome, "source", "Peak count") ?? 0;
-  const sourceSamples = lastMeasured(outcome, "source", "Number of samples") ?? 0;
-  const missingMs = (probe.durationMs ?? 0) - durationMs;
-  return {
-    truncated:
-      outcome.status !== 0 ||
-      probe.overstatesSize ||
-      missingMs > Math.max(TRUNCATION_TOLERANCE_MS, durationMs * TRUNCATION_TOLERANCE_RATIO),
-    clippedRatio: peakDb >= FULL_SCALE_FROM_DB && sourceSamples > 0 ? atPeak / sourceSamples : 0,
-    peakDb,
-    rmsDb,
-    highFrequencyDb: Math.max(SILENCE_DB, level("high", "RMS level dB") - rmsDb),
-    identicalChannels:
-      probe.channels === 2 &&
-      rmsDb > SILENCE_DB &&
-      level("sides", "RMS level dB") - rmsDb < IDENTICAL_BELOW_DB,
-  };
-}
-
-/** All values of one name, as the filters report them; a stream whose parameters change midway reports twice. */
-function measured(outcome: MediaOutcome, name: string, value: string): number[] {
-  const found: number[] = [];
-  const start = `[astats@${name} @ `;
-  for (const line of outcome.stderr.split("\n")) {
-    const text = line.startsWith(start) ? line.split(`] ${value}: `)[1] : undefined;
-    if (text !== undefined) found.push(text === "-inf" ? Number.NEGATIVE_INFINITY : Number(text));
-  }
-  return found.filter((number) => !Number.isNaN(number));
-}
-
-function lastMeasured(outcome: MediaOutcome, name: string, value: string): number | undefined {
-  return measured(outcome, name, value).at(-1);
 }

@@ -8,6 +8,7 @@ const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
   rmsDb: -22,
   highFrequencyDb: -30,
   identicalChannels: false,
+  tracks: [{ peakDb: -3 }],
   ...more,
 });
 
@@ -26,6 +27,12 @@ test("each fault has its warning", () => {
 test("a copied channel is a fault only where channels are billed apart", () => {
   expect(audioWarnings(facts({ identicalChannels: true }), "separate")).toEqual(["identical_channels"]);
   expect(audioWarnings(facts({ identicalChannels: true }), "mix")).toEqual([]);
+});
+
+test("one low channel is enough, an idle one is not low", () => {
+  const beside = (peakDb: number) => facts({ tracks: [{ peakDb: -3 }, { peakDb }] });
+  expect(audioWarnings(beside(-40), "separate")).toEqual(["low_volume"]);
+  expect(audioWarnings(beside(-60), "separate")).toEqual([]);
 });
 
 test("silence is quiet and has no bandwidth", () => {

@@ -13,11 +13,15 @@ export type AudioFacts = {
   highFrequencyDb: number;
   /** Both channels of a stereo recording carry the same sound; false for any other number of channels. */
   identicalChannels: boolean;
+  /** Of each channel that is transcribed, the mix counting as one; before quiet ones were amplified. */
+  tracks: readonly { peakDb: number }[];
 };
 
 const SILENCE_DB = -120;
 const CLIPPED_FROM_RATIO = 0.0005;
 const LOW_PEAK_BELOW_DB = -30;
+/** Below it a channel beside others holds the noise of an idle line, not low speech. */
+const IDLE_PEAK_BELOW_DB = -55;
 /** Telephone speech measured -57 to -63, wide-band speech -22 to -40. */
 const NARROWBAND_BELOW_DB = -50;
 
@@ -30,7 +34,10 @@ export function audioWarnings(facts: AudioFacts, channelMode: ChannelMode): Warn
   const warnings: Warning[] = [];
   const isSilent = facts.peakDb <= SILENCE_DB;
   if (facts.clippedRatio >= CLIPPED_FROM_RATIO) warnings.push("clipped_audio");
-  if (facts.peakDb < LOW_PEAK_BELOW_DB) warnings.push("low_volume");
+  const hasLowTrack = facts.tracks.some(
+    ({ peakDb }) => peakDb < LOW_PEAK_BELOW_DB && peakDb > IDLE_PEAK_BELOW_DB,
+  );
+  if (facts.peakDb < LOW_PEAK_BELOW_DB || hasLowTrack) warnings.push("low_volume");
   if (!isSilent && facts.highFrequencyDb < NARROWBAND_BELOW_DB) warnings.push("narrowband_audio");
   if (facts.identicalChannels && channelMode === "separate") warnings.push("identical_channels");
   if (facts.truncated) warnings.push("truncated_audio");
