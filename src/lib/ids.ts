@@ -15,14 +15,21 @@ export const ID_PREFIXES = {
 
 export type IdKind = keyof typeof ID_PREFIXES;
 
-const ulid = monotonicFactory();
+/** A clock that was wrong by more than this and is set right makes identifiers follow it again. */
+const MAX_STEP_BACK_MS = 60_000;
+
+let ulid = monotonicFactory();
 let newestMs = 0;
 
 /**
  * A new identifier: prefix, `_`, 26-character ULID. Later calls of this process sort after earlier ones,
- * also when the clock steps back.
+ * also when the clock steps back by up to a minute.
  */
 export function newId(kind: IdKind, nowMs: number): string {
+  if (nowMs < newestMs - MAX_STEP_BACK_MS) {
+    ulid = monotonicFactory();
+    newestMs = nowMs;
+  }
   newestMs = Math.max(newestMs, nowMs);
   return `${ID_PREFIXES[kind]}_${ulid(newestMs)}`;
 }

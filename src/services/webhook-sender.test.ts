@@ -122,8 +122,8 @@ describe("one attempt", () => {
     const outcome = await send(
       receiver(() => new Response(packed, { headers: { "content-encoding": "gzip" } })).url,
     );
-    expect(outcome.error).toBeNull();
-    expect(outcome.durationMs).toBeLessThan(100);
+    // Unpacked it would pass the bound on what is read, and fail with a broken-off answer.
+    expect(outcome).toMatchObject({ status: 200, error: null });
   });
 
   test.each([

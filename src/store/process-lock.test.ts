@@ -8,7 +8,7 @@ test("a lock is held by one, until it is released or its process is killed", asy
   const folder = mkdtempSync(join(tmpdir(), "shruti-lock-"));
   const path = join(folder, "serve.lock");
   const module = `${import.meta.dir}/process-lock.ts`;
-  const script = `import { takeProcessLock } from ${JSON.stringify(module)}; console.log(takeProcessLock(${JSON.stringify(path)}) ? "held" : "refused"); setTimeout(() => process.exit(), 10_000);`;
+  const script = `import { takeProcessLock } from ${JSON.stringify(module)}; globalThis.lock = takeProcessLock(${JSON.stringify(path)}); console.log(globalThis.lock ? "held" : "refused"); setTimeout(() => process.exit(), 10_000);`;
   const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "ignore" });
   const reader = child.stdout.getReader();
   expect(new TextDecoder().decode((await reader.read()).value)).toContain("held");
