@@ -15,8 +15,11 @@ export const ID_PREFIXES = {
 
 export type IdKind = keyof typeof ID_PREFIXES;
 
-/** A clock that was wrong by more than this and is set right makes identifiers follow it again. */
-const MAX_STEP_BACK_MS = 60_000;
+/**
+ * How far the time in an identifier can be ahead of the time it was made at: a clock that steps back by more makes
+ * identifiers follow it.
+ */
+export const MAX_ID_AHEAD_MS = 60_000;
 
 let ulid = monotonicFactory();
 let newestMs = 0;
@@ -26,7 +29,7 @@ let newestMs = 0;
  * also when the clock steps back by up to a minute.
  */
 export function newId(kind: IdKind, nowMs: number): string {
-  if (nowMs < newestMs - MAX_STEP_BACK_MS) {
+  if (nowMs < newestMs - MAX_ID_AHEAD_MS) {
     ulid = monotonicFactory();
     newestMs = nowMs;
   }

@@ -117,12 +117,9 @@ describe("one attempt", () => {
   });
 
   test("a compressed answer is not unpacked", async () => {
-    const packed = Bun.gzipSync(new Uint8Array(50_000_000));
-    expect(packed.length).toBeLessThan(MAX_ANSWER_BYTES);
-    const outcome = await send(
-      receiver(() => new Response(packed, { headers: { "content-encoding": "gzip" } })).url,
-    );
-    // Unpacked it would pass the bound on what is read, and fail with a broken-off answer.
+    // Bytes that nobody can unpack: only who tries to would fail.
+    const headers = { "content-encoding": "gzip" };
+    const outcome = await send(receiver(() => new Response("no gzip at all", { headers })).url);
     expect(outcome).toMatchObject({ status: 200, error: null });
   });
 

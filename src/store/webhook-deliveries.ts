@@ -1,7 +1,7 @@
 import { and, count, desc, eq, lt, sql } from "drizzle-orm";
 import { encodeTime } from "ulid";
 import type { DeliveryState } from "../domain/webhook.ts";
-import { ID_PREFIXES } from "../lib/ids.ts";
+import { ID_PREFIXES, MAX_ID_AHEAD_MS } from "../lib/ids.ts";
 import type { Database, Store } from "./database.ts";
 import { deliveries, deliveryAttempts, events, webhookEndpoints } from "./schema.ts";
 import type { WebhookEndpointRow } from "./webhooks.ts";
@@ -232,7 +232,7 @@ export function countOfEndpoint(store: Store, endpointId: string): { pending: nu
  */
 export function removeOldDeliveries(store: Store, beforeMs: number, limit = 500): number {
   // Identifiers begin with their time, so the oldest events are one range of the primary key.
-  const newestId = `${ID_PREFIXES.event}_${encodeTime(Math.max(beforeMs, 0), 10)}`;
+  const newestId = `${ID_PREFIXES.event}_${encodeTime(Math.max(beforeMs, 0) + MAX_ID_AHEAD_MS, 10)}`;
   return store
     .delete(events)
     .where(
