@@ -18,7 +18,7 @@ import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";
 import { audioWarnings } from "./pipeline/audio-facts.ts";
 import { layoutChunk } from "./pipeline/chunk-audio.ts";
-import { chunkOptions, packChunks } from "./pipeline/chunks.ts";
+import { chunkOptions, maxSpeechMs, packChunks } from "./pipeline/chunks.ts";
 import { type ChunkText, decodeGuarded } from "./pipeline/guarded-decode.ts";
 import { type Format, renderResult } from "./pipeline/render.ts";
 import { joinChannelSpeakers, speechByChannel } from "./pipeline/speakers.ts";
@@ -71,6 +71,9 @@ export async function openLocalTranscriber(options: LocalOptions) {
       const request = { ...rest, timestamps: "segment" as const, ...(isDiarized ? { diarization: {} } : {}) };
       return { model: checkRequest(models, modelId, request), request };
     },
+
+    /** Loads the model now and not with the first file. */
+    warm: ({ model }: LocalPlan): Promise<void> => engine.warm(model, new AbortController().signal),
 
     /** @returns the transcript in the format that was asked for */
     async transcribe(
@@ -137,7 +140,7 @@ async function run({ config, engine, models, plan, file, directory, onProgress }
   const chunks: LocalChunk[] = [];
   for (const [channel, pcmPath] of decoded.files.entries()) {
     for (const chunk of packChunks(
-      await engine.detectSpeech({ pcmPath }, signal),
+      await engine.detectSpeech({ pcmPath, maxSpeechMs: maxSpeechMs(model.decoding) }, signal),
       chunkOptions(model.decoding),
     ))
       chunks.push({ ...chunk, channel, pcmPath });

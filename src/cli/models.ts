@@ -3,12 +3,14 @@ import { InvalidArgumentError } from "commander";
 import type { InstalledModel } from "../domain/model.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import type { AddModelOptions, ModelService } from "../services/models.ts";
+import { SPEAKER_WEIGHT_KINDS, type SpeakerWeightKind } from "../services/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable } from "./output.ts";
 
 type AddArguments = Omit<AddModelOptions, "languages" | "version"> & {
   modelVersion?: string;
   language?: NonNullable<AddModelOptions["languages"]>;
+  kind?: SpeakerWeightKind;
   default?: true;
   json?: true;
 };
@@ -38,6 +40,9 @@ export function registerModels(program: Command, context: CliContext): void {
         model.notice ?? "",
       ]);
       context.io.out(renderTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows));
+      const installed = service.speakerWeightKinds();
+      const kinds = installed.length === 0 ? "" : `; installed weights: ${installed.join(", ")}`;
+      context.note(`speakers are told apart by the ${service.diarizationMethod()} method${kinds}`);
     });
 
   models
@@ -84,10 +89,16 @@ function registerRemove(models: Command, context: CliContext): void {
   models
     .command("remove")
     .description("delete a model's files; refused while unfinished transcriptions use it")
-    .argument("<id>", "model")
-    .action(async (id: string) => {
-      await (await openModels(context)).remove(id);
-      context.note(`Model ${id} was removed.`);
+    .argument("[id]", "model")
+    .option("--kind <kind>", `instead of a model: weights of the kind ${KINDS}`, readKind)
+    .action(async (id: string | undefined, { kind }: { kind?: SpeakerWeightKind }) => {
+      if ((id === undefined) === (kind === undefined)) {
+        throw new CommandError("usage", "Name a model, or a kind with --kind.");
+      }
+      const service = await openModels(context);
+      if (kind !== undefined) await service.removeSpeakerWeights(kind);
+      else if (id !== undefined) await service.remove(id);
+      context.note(kind === undefined ? `Model ${id} was removed.` : `The ${kind} weights were removed.`);
     });
 }
 
@@ -112,6 +123,11 @@ function registerAdd(models: Command, context: CliContext): void {
     .command("add")
     .description("copy a file of whisper weights into the models directory; a running server sees it at once")
     .argument("<file>", "weights in ggml format, as scripts/fetch-model.ts downloads them")
+    .option(
+      "--kind <kind>",
+      `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; both are needed to take the built-in method's place`,
+      readKind,
+    )
     .option("--id <id>", "ID (default: from the file's name)")
     .option("--name <name>", "name, for people")
     // Plain --version is the program's own.
@@ -128,8 +144,17 @@ function registerAdd(models: Command, context: CliContext): void {
     .option("--default", "make it the default")
     .option("--json", "print JSON")
     .action(async (file: string, options: AddArguments) => {
-      const { language, modelVersion, default: isDefault, json, ...rest } = options;
+      const { language, modelVersion, kind, default: isDefault, json, ...rest } = options;
       const service = await openModels(context);
+      if (kind !== undefined) {
+        if (Object.keys(options).some((name) => name !== "kind")) {
+          throw new CommandError("usage", "With --kind there are no other options.");
+        }
+        await service.addSpeakerWeights(kind, file);
+        context.note(`speakers are told apart by the ${service.diarizationMethod()} method now`);
+        context.printLine(kind);
+        return;
+      }
       const model = await service.add(file, {
         ...rest,
         ...(language === undefined ? {} : { languages: language }),
@@ -148,7 +173,26 @@ async function openModels(context: CliContext): Promise<ModelService> {
     context.openServices(),
   ]);
   const { database, config, dataDir, log, clock } = services;
-  return createModelService({ database, config, dataDir, log, clock, checkModelFile });
+  return createModelService({
+    database,
+    config,
+    dataDir,
+    log,
+    clock,
+    checkModelFile,
+    tryOutSpeakerWeights: async (weights) => {
+      const { tryOutSpeakerWeights } = await import("./speaker-weights.ts");
+      await tryOutSpeakerWeights(config, dataDir, log, weights);
+    },
+  });
+}
+
+const KINDS = SPEAKER_WEIGHT_KINDS.join(" or ");
+
+function readKind(text: string): SpeakerWeightKind {
+  const kind = SPEAKER_WEIGHT_KINDS.find((known) => known === text);
+  if (!kind) throw new InvalidArgumentError(`It is ${KINDS}.`);
+  return kind;
 }
 
 type GivenLanguage = NonNullable<AddModelOptions["languages"]>[number];
@@ -190,7 +234,7 @@ function fieldsOf(model: InstalledModel): [string, string][] {
 }
 
 function toJson(service: ModelService, model: InstalledModel) {
-  const { capabilities } = service.describe(model);
+  const { capabilities, diarization } = service.describe(model);
   return {
     id: model.id,
     object: "model",
@@ -199,6 +243,7 @@ function toJson(service: ModelService, model: InstalledModel) {
     default: service.list()[0]?.id === model.id,
     languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
     capabilities,
+    diarization,
     licence: model.licence,
     source: model.source,
     ...(model.notice === undefined ? {} : { notice: model.notice }),

@@ -13,7 +13,7 @@ import {
   type TrackSpeech,
 } from "./diarize-tracks.ts";
 import { buildTree, type Cluster, segmentsOf } from "./diarize-tree.ts";
-import type { DiarizeJob, DiarizeOutcome, SpeakerTurn } from "./protocol.ts";
+import type { DiarizeJob, DiarizeOutcome, SpeakerTurn, SpeechRegion } from "./protocol.ts";
 
 /** Most speakers that are looked for (decisions.md section 4). */
 export const MAX_SPEAKERS = 20;
@@ -21,6 +21,7 @@ export const MAX_SPEAKERS = 20;
 /** Other work of this process waits at most so long. */
 const BREATHE_EVERY_MS = 20;
 const MS_PER_FRAME = 10;
+const SAMPLES_PER_MS = 16;
 /** A frame looks 25 ms ahead, a step is 10 ms. */
 const LAST_FRAME_MS = 15;
 const PASSES = 2;
@@ -56,13 +57,27 @@ export async function diarizeAcoustically(job: DiarizeJob, signal: AbortSignal):
   const used = new Set(recording.stretches.map(({ track }) => track)).size;
   const mayJoinTracks = used > bounds.maxSpeakers;
   const roots = await buildTree(segments, { mayJoinTracks, breathe });
-  if (roots.length === 0) return { turns: tracks.map(() => []), isCountUncertain: false };
   const sampler = createSampler(roots, segments, recording.stretches);
   await read(recording, sampler.take);
   const sample = sampler.finish();
   const { speakers, isCountUncertain } = await chooseSpeakers(roots, sample, bounds, breathe);
   const path = await findPath(recording, speakers, sample, mayJoinTracks);
-  return { turns: tracks.map((_, track) => turnsOf(recording.stretches, track, path)), isCountUncertain };
+  const turns = tracks.map((_, track) => turnsOf(recording.stretches, track, path));
+  for (const [track, { regions }] of tracks.entries()) {
+    // What is too short or soft to tell anything by is somebody's all the same.
+    if (turns[track]?.length === 0)
+      turns[track] = regions.map((region) => turnOf(region, speakers.length + track));
+  }
+  const found = new Set(turns.flat().map(({ speaker }) => speaker)).size;
+  return { turns, isCountUncertain: isCountUncertain || (found > 0 && found < bounds.minSpeakers) };
+}
+
+function turnOf({ startSample, endSample }: SpeechRegion, speaker: number): SpeakerTurn {
+  return {
+    startMs: Math.floor(startSample / SAMPLES_PER_MS),
+    endMs: Math.ceil(endSample / SAMPLES_PER_MS),
+    speaker,
+  };
 }
 
 type Recording = {

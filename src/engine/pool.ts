@@ -12,10 +12,12 @@ import {
   type EngineModel,
   type SpeechJob,
   type SpeechRegion,
+  type WorkerReply,
 } from "./protocol.ts";
 import {
   createWorkerHost,
   type HostOptions,
+  type HostRequest,
   type HostState,
   type RunOptions,
   type WorkerHost,
@@ -76,6 +78,8 @@ const LOOK_EVERY_MS = 500;
 /** Finding speech runs at a hundred times real time and more; a worker that needs longer than the audio is stuck. */
 const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
 const BYTES_PER_MS = 32;
+/** Speaker weights take a tenth of the audio's time to its whole, by their size; beyond this they are stuck. */
+const NEURAL_TIMEOUT_FACTOR = 5;
 
 /**
  * The workers of this machine: one process for each model in use, holding its weights once for all chunks that are
@@ -84,6 +88,7 @@ const BYTES_PER_MS = 32;
 export function createPool(options: PoolOptions) {
   const models = new Map<string, Entry>();
   let speech: WorkerHost | undefined;
+  let neural: { host: WorkerHost; users: number } | undefined;
   let isClosed = false;
 
   const hostOptions = hostOptionsOf(options);
@@ -241,6 +246,25 @@ export function createPool(options: PoolOptions) {
     entry.idleTimer.unref();
   }
 
+  /**
+   * Installed weights can neither be interrupted nor trusted: they have a process of their own, one recording at a
+   * time, that ends with the last one and gives its memory back.
+   */
+  async function neurally(request: HostRequest, audioMs: number, signal: AbortSignal): Promise<WorkerReply> {
+    const current = neural ?? { host: createWorkerHost(hostOptions), users: 0 };
+    neural = current;
+    current.users++;
+    try {
+      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs * NEURAL_TIMEOUT_FACTOR;
+      return await current.host.request(request, { signal, timeoutMs, isAlone: true });
+    } finally {
+      if (--current.users === 0) {
+        neural = undefined;
+        await current.host.stop(true);
+      }
+    }
+  }
+
   return {
     /**
      * Decodes one chunk.
@@ -264,7 +288,7 @@ export function createPool(options: PoolOptions) {
       speech ??= createWorkerHost(speechOptions);
       const audioMs = statSync(job.pcmPath).size / BYTES_PER_MS;
       const runOptions = { signal, timeoutMs: SPEECH_TIMEOUT_FLOOR_MS + audioMs, isAlone: false };
-      const reply = await speech.request({ type: "detect_speech", pcmPath: job.pcmPath }, runOptions);
+      const reply = await speech.request({ type: "detect_speech", ...job }, runOptions);
       if (reply.type !== "speech") throw new EngineError("failed", "the worker gave an unexpected answer");
       return reply.regions;
     },
@@ -275,10 +299,16 @@ export function createPool(options: PoolOptions) {
      */
     async diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome> {
       if (isClosed) throw new EngineError("interrupted", "the engine is closing");
-      speech ??= createWorkerHost(speechOptions);
       const audioMs = job.tracks.reduce((sum, { pcmPath }) => sum + statSync(pcmPath).size / BYTES_PER_MS, 0);
-      const runOptions = { signal, timeoutMs: SPEECH_TIMEOUT_FLOOR_MS + audioMs, isAlone: false };
-      const reply = await speech.request({ type: "diarize", job }, runOptions);
+      const request = { type: "diarize", job } as const;
+      let reply: WorkerReply;
+      if (job.weights) {
+        reply = await neurally(request, audioMs, signal);
+      } else {
+        speech ??= createWorkerHost(hostOptions);
+        const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
+        reply = await speech.request(request, { signal, timeoutMs, isAlone: false });
+      }
       if (reply.type !== "diarized") throw new EngineError("failed", "the worker gave an unexpected answer");
       return reply.outcome;
     },
@@ -306,6 +336,7 @@ export function createPool(options: PoolOptions) {
       for (const entry of models.values()) clearTimeout(entry.idleTimer);
       const hosts = [...models.values()].map(({ host }) => host);
       if (speech) hosts.push(speech);
+      if (neural) hosts.push(neural.host);
       await Promise.all(hosts.map((host) => host.stop(true)));
       models.clear();
     },

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { chooseDevice } from "./devices.ts";
 import { diarizeAcoustically } from "./diarize.ts";
+import { diarizeNeurally } from "./diarize-neural.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { ChunkAudio, DevicePreference, WorkerReply, WorkerRequest } from "./protocol.ts";
 import { openVad, type Vad } from "./vad.ts";
@@ -82,15 +83,18 @@ function createWorker(send: (reply: WorkerReply) => void) {
             return {
               type: "speech",
               id: request.id,
-              regions: await vad.detectSpeech(request.pcmPath, { signal }),
+              regions: await vad.detectSpeech(request.pcmPath, { signal, maxSpeechMs: request.maxSpeechMs }),
             };
           });
         case "diarize":
-          return answer(request.id, async (signal) => ({
-            type: "diarized",
-            id: request.id,
-            outcome: await diarizeAcoustically(request.job, signal),
-          }));
+          return answer(request.id, async (signal) => {
+            if (!files) throw new Error("the engine has not been started");
+            const { weights } = request.job;
+            const outcome = weights
+              ? diarizeNeurally(files, request.job, weights)
+              : await diarizeAcoustically(request.job, signal);
+            return { type: "diarized", id: request.id, outcome };
+          });
         case "abort":
           running.get(request.id)?.abort(new Error("aborted"));
           return;

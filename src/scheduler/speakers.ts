@@ -24,16 +24,16 @@ export async function labelSegments(
   signal: AbortSignal,
 ): Promise<LabelledSegments> {
   if (!row.diarization || segments.length === 0) return { segments, warnings: [] };
-  const weights = context.speakerWeights();
   const job = {
     tracks: speechByChannel(pcmPaths, chunks),
     ...(row.minSpeakers === null ? {} : { minSpeakers: row.minSpeakers }),
     ...(row.maxSpeakers === null ? {} : { maxSpeakers: row.maxSpeakers }),
-    ...(weights === undefined ? {} : { weights }),
   };
-  const { turns, isCountUncertain } = await patiently(context, row.id, signal, () =>
-    context.engine.diarize(job, signal),
-  );
+  const { turns, isCountUncertain } = await patiently(context, row.id, signal, () => {
+    // An admin may have changed them since the last try.
+    const weights = context.speakerWeights();
+    return context.engine.diarize(weights === undefined ? job : { ...job, weights }, signal);
+  });
   return {
     segments: joinChannelSpeakers(segments, turns),
     warnings: isCountUncertain ? ["speaker_count_uncertain"] : [],

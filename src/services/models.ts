@@ -24,6 +24,7 @@ import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "
 import {
   deleteSpeakerWeights,
   findSpeakerWeights,
+  installedSpeakerWeights,
   placeSpeakerWeights,
   type SpeakerWeightKind,
 } from "./speaker-weights.ts";
@@ -114,6 +115,11 @@ export async function createModelService(deps: ModelServiceDeps) {
 
     /** Weights for telling speakers apart, when both kinds are installed. */
     speakerWeights: (): SpeakerWeights | undefined => findSpeakerWeights(shelf.directory),
+
+    /** Kinds of them that are installed. */
+    speakerWeightKinds: (): SpeakerWeightKind[] => installedSpeakerWeights(shelf.directory),
+
+    diarizationMethod: (): DiarizationMethod => diarizationMethodWith(findSpeakerWeights(shelf.directory)),
 
     /**
      * Copies weights for telling speakers apart into the models' directory. Once both kinds are there, they take the
@@ -418,7 +424,7 @@ function describeModel(
     capabilities: Object.fromEntries(
       CAPABILITIES.map((name) => [name, status(name)]),
     ) as ModelDescription["capabilities"],
-    diarization: { method: speakerWeights ? "neural" : "acoustic" },
+    diarization: { method: diarizationMethodWith(speakerWeights) },
     limits: {
       synchronous: {
         maxBytes: limits.synchronous_max_bytes,
@@ -432,6 +438,10 @@ function describeModel(
       },
     },
   };
+}
+
+function diarizationMethodWith(weights: SpeakerWeights | undefined): DiarizationMethod {
+  return weights ? "neural" : "acoustic";
 }
 
 function countUnfinished({ store }: Database, modelId: string): number {
