@@ -40,7 +40,11 @@ export type ChunkOutcome = { segments: DecodedSegment[]; elapsedMs: number };
 /** A stretch of speech in samples of the PCM file; the end is exclusive. */
 export type SpeechRegion = { startSample: number; endSample: number };
 
-export type SpeechJob = { pcmPath: string };
+export type SpeechJob = {
+  pcmPath: string;
+  /** Longer speech is cut at its quietest points. */
+  maxSpeechMs: number;
+};
 
 /** Whose speech is in a recording's channels. Speakers of different channels are different people where that fits. */
 export type DiarizeJob = {
@@ -67,7 +71,7 @@ export type WorkerRequest =
   | { type: "start"; nativeFiles: NativeFiles; backendDirs: string[] }
   | { type: "load"; weightsPath: string; device: DevicePreference }
   | { type: "transcribe"; id: number; audio: ChunkAudio; options: DecodeOptions }
-  | { type: "detect_speech"; id: number; pcmPath: string }
+  | ({ type: "detect_speech"; id: number } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
   | { type: "abort"; id: number };
 

@@ -49,6 +49,27 @@ function detect(path: string, options?: SpeechOptions): Promise<SpeechRegion[]> 
 
 const seconds = (samples: number) => samples / 16_000;
 
+test.skipIf(SAMPLES === undefined)("speech that is longer than the window is cut between words", async () => {
+  const [path = ""] = await decode(join(SAMPLES ?? "", "04-en.wav"));
+  const samples = samplesOf(path);
+  const stretch = (start: number, end: number) => samples.subarray(start * 16_000, end * 16_000);
+  // "turn off the camera" and "goodbye" with a breath in between that does not end a region.
+  const said = [stretch(3.41, 4.32), new Int16Array(0.15 * 16_000), stretch(5.3, 6.04)];
+  const glued = new Int16Array(said.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of said) {
+    glued.set(part, at);
+    at += part.length;
+  }
+  const made = pcm(glued);
+  expect(await detect(made)).toHaveLength(1);
+  const [first, second, ...more] = await detect(made, { maxSpeechMs: 1_300 });
+  expect(more).toEqual([]);
+  expect(seconds(first?.endSample ?? 0)).toBeGreaterThan(0.85);
+  expect(seconds(first?.endSample ?? 0)).toBeLessThan(1.12);
+  expect(second?.startSample).toBe(first?.endSample ?? 0);
+});
+
 describe("no speech", () => {
   test("digital silence", async () => {
     expect(await detect(pcm(new Int16Array(16_000 * 20)))).toEqual([]);

@@ -1,5 +1,6 @@
-import { open } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { SPEECH_PADDING_MS } from "../domain/chunk.ts";
+import { cutLongRegions } from "./cut-speech.ts";
 import { DECODED_BYTES_PER_SAMPLE, DECODED_SAMPLE_RATE_HZ, DecodeError } from "./decode.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { loadSherpa, type SherpaAddon, type SherpaHandle } from "./sherpa.ts";
@@ -16,6 +17,8 @@ export type SpeechOptions = {
   minSilenceMs?: number;
   /** Added before and after speech: its soft beginning and end, which the detector does not see. */
   paddingMs?: number;
+  /** Regions that come out longer are cut at their quietest points; at least 600. */
+  maxSpeechMs?: number;
   signal?: AbortSignal;
   /** Called after each block with the part of the file that is done, 0 to 1. */
   onProgress?: (done: number) => void;
@@ -26,7 +29,7 @@ export type Vad = {
   /**
    * Finds speech in a file of 16 kHz, 16 bit, mono samples without header, as decode.ts writes them.
    *
-   * Memory does not grow with the file. It works block by block and lets other work go on in between.
+   * Of the file only a byte for each 32 ms stays in memory: its level. It works block by block and lets other work go on in between.
    *
    * @returns regions in order, within the file; they may touch but do not overlap
    * @throws DecodeError `aborted`
@@ -70,8 +73,18 @@ export function openVad(nativeFiles: Pick<NativeFiles, "dir" | "sherpa" | "siler
       const detector = ready.pop() ?? createDetector(addon, nativeFiles.sileroVad, threshold);
       try {
         const windows = windowDetector(addon, detector);
-        const samples = await forEachWindow(pcmPath, windows.take, options);
-        return shapeRegions(windows.finish(), samples, options);
+        const meter = await levelMeter(pcmPath);
+        const samples = await forEachWindow(
+          pcmPath,
+          (window) => {
+            windows.take(window);
+            meter.take(window);
+          },
+          options,
+        );
+        const regions = shapeRegions(windows.finish(), samples, options);
+        if (options.maxSpeechMs === undefined) return regions;
+        return cutLongRegions(regions, inSamples(options.maxSpeechMs), meter.levels);
       } finally {
         ready.push(detector);
       }
@@ -132,6 +145,22 @@ function windowDetector(addon: SherpaAddon, detector: SherpaHandle) {
   };
 }
 
+/** Half decibels above −120 dB, one byte for each window. */
+async function levelMeter(pcmPath: string) {
+  const { size } = await stat(pcmPath);
+  const values = new Uint8Array(Math.ceil(size / DECODED_BYTES_PER_SAMPLE / WINDOW_SAMPLES));
+  let window = 0;
+  return {
+    levels: { frameSamples: WINDOW_SAMPLES, values },
+    take(samples: Float32Array): void {
+      let power = 0;
+      for (const sample of samples) power += sample * sample;
+      const db = 10 * Math.log10(power / WINDOW_SAMPLES + 1e-12);
+      values[window++] = Math.round(2 * (db + 120));
+    },
+  };
+}
+
 /** Reads the file block by block; the last window is filled up with silence. Returns the number of samples. */
 async function forEachWindow(
   pcmPath: string,
@@ -180,6 +209,10 @@ async function readFully(
   return filled;
 }
 
+function inSamples(milliseconds: number): number {
+  return Math.round((milliseconds * DECODED_SAMPLE_RATE_HZ) / 1000);
+}
+
 /**
  * Joins regions that are close to each other, drops short ones, and pads the rest without letting them touch.
  *
@@ -191,7 +224,6 @@ export function shapeRegions(
   totalSamples: number,
   options: Pick<SpeechOptions, "minSpeechMs" | "minSilenceMs" | "paddingMs"> = {},
 ): SpeechRegion[] {
-  const inSamples = (milliseconds: number) => Math.round((milliseconds * DECODED_SAMPLE_RATE_HZ) / 1000);
   const minSilence = inSamples(options.minSilenceMs ?? DEFAULT_SPEECH_OPTIONS.minSilenceMs);
   const minSpeech = inSamples(options.minSpeechMs ?? DEFAULT_SPEECH_OPTIONS.minSpeechMs);
   const padding = inSamples(options.paddingMs ?? DEFAULT_SPEECH_OPTIONS.paddingMs);

@@ -2,21 +2,17 @@ import { type Chunk, type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts
 import type { ModelDecoding } from "../domain/model.ts";
 import { CHUNK_GAP_SAMPLES } from "./chunk-audio.ts";
 
-/** Loudness over the whole recording, for cutting long speech at its quietest point. */
-export type LevelEnvelope = {
-  /** Length of a frame; frame n covers samples n × frameSamples to (n + 1) × frameSamples. */
-  frameSamples: number;
-  /** One value a frame; only their order matters, lower is quieter. */
-  values: ArrayLike<number>;
-};
-
 export type PackOptions = {
   /** Most audio in a chunk, kept silence included; Whisper's window is 30 000. */
   maxChunkMs?: number;
   /** Most silence kept between two regions. Must be what `layoutChunk` is given; its default is. */
   gapSamples?: number;
-  levels?: LevelEnvelope;
 };
+
+/** Longest stretch of speech that a model is given at once: what the speech detector is asked to cut at. */
+export function maxSpeechMs(decoding: Pick<ModelDecoding, "maxChunkMs">): number {
+  return decoding.maxChunkMs ?? DEFAULT_MAX_CHUNK_MS;
+}
 
 /** How a model's recordings are packed. */
 export function chunkOptions(decoding: Pick<ModelDecoding, "maxChunkMs">): PackOptions {
@@ -25,8 +21,6 @@ export function chunkOptions(decoding: Pick<ModelDecoding, "maxChunkMs">): PackO
 
 /** Half a second below Whisper's window, so that rounding of times never opens a second window. */
 const DEFAULT_MAX_CHUNK_MS = 29_500;
-/** Frames are judged together with their neighbours over this span: one quiet frame is no pause. */
-const PAUSE_MS = 120;
 
 /**
  * Packs speech regions into chunks that fill the decoder's window (engine-notes, "Chunks"): each takes regions as
@@ -46,7 +40,7 @@ export function packChunks(regions: readonly ChunkRegion[], options: PackOptions
   let current: ChunkRegion[] = [];
   let filled = 0;
   for (const region of regions) {
-    for (const part of cutRegion(region, maxSamples, options.levels)) {
+    for (const part of cutRegion(region, maxSamples)) {
       const previous = current.at(-1);
       const silence = previous ? Math.min(gapSamples, part.startSample - previous.endSample) : 0;
       const added = silence + part.endSample - part.startSample;
@@ -65,62 +59,20 @@ export function packChunks(regions: readonly ChunkRegion[], options: PackOptions
 }
 
 /**
- * A region in parts of at most `maxSamples`. With levels each cut falls on the quietest point of the second half of
- * the longest possible part, the latest one where several are equal. Without, or where the levels end before it, the
- * region is cut into equal parts, so that no short rest is left over that would be hard to understand.
+ * A region in equal parts of at most `maxSamples`, so that no short rest is left over that would be hard to
+ * understand. The speech detector cuts at quiet points (`maxSpeechMs`); this is for regions of other origin.
  */
-function cutRegion(
-  region: ChunkRegion,
-  maxSamples: number,
-  levels: LevelEnvelope | undefined,
-): ChunkRegion[] {
+function cutRegion(region: ChunkRegion, maxSamples: number): ChunkRegion[] {
   const parts: ChunkRegion[] = [];
   let start = region.startSample;
-  const addPart = (endSample: number) => {
-    const isFirst = start === region.startSample;
-    const isLast = endSample === region.endSample;
-    parts.push({
-      startSample: start,
-      endSample,
-      ...(isFirst ? atStart(region) : { isCutAtStart: true }),
-      ...(isLast ? atEnd(region) : { isCutAtEnd: true }),
-    });
-    start = endSample;
-  };
   while (region.endSample - start > maxSamples) {
     const rest = region.endSample - start;
-    const equal = start + Math.ceil(rest / Math.ceil(rest / maxSamples));
-    const cut = levels && quietestPoint(levels, start + Math.ceil(maxSamples / 2), start + maxSamples);
-    addPart(cut ?? equal);
+    const end = start + Math.ceil(rest / Math.ceil(rest / maxSamples));
+    parts.push({ startSample: start, endSample: end });
+    start = end;
   }
-  if (region.endSample > start) addPart(region.endSample);
+  if (region.endSample > start) parts.push({ startSample: start, endSample: region.endSample });
   return parts;
-}
-
-function atStart({ isCutAtStart }: ChunkRegion): Pick<ChunkRegion, "isCutAtStart"> {
-  return isCutAtStart ? { isCutAtStart } : {};
-}
-
-function atEnd({ isCutAtEnd }: ChunkRegion): Pick<ChunkRegion, "isCutAtEnd"> {
-  return isCutAtEnd ? { isCutAtEnd } : {};
-}
-
-/** The middle of the quietest stretch within `[earliest, latest]`; undefined where no frame lies wholly inside. */
-function quietestPoint(levels: LevelEnvelope, earliest: number, latest: number): number | undefined {
-  const { frameSamples, values } = levels;
-  const reach = Math.round((PAUSE_MS * SAMPLE_RATE_HZ) / 1000 / frameSamples / 2);
-  const last = Math.min(values.length, Math.floor(latest / frameSamples)) - 1;
-  let best: number | undefined;
-  let bestLevel = Number.POSITIVE_INFINITY;
-  for (let frame = Math.ceil(earliest / frameSamples); frame <= last; frame++) {
-    let level = 0;
-    for (let near = frame - reach; near <= frame + reach; near++) level += values[near] ?? values[frame] ?? 0;
-    if (level <= bestLevel) {
-      bestLevel = level;
-      best = frame;
-    }
-  }
-  return best === undefined ? undefined : Math.round((best + 0.5) * frameSamples);
 }
 
 function toChunk(regions: ChunkRegion[]): Chunk {

@@ -5,7 +5,7 @@ import type { InstalledModel, ModelDecoding } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { audioWarnings } from "../pipeline/audio-facts.ts";
-import { chunkOptions, packChunks } from "../pipeline/chunks.ts";
+import { chunkOptions, maxSpeechMs, packChunks } from "../pipeline/chunks.ts";
 import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { moveTranscription, type TranscriptionRow } from "../store/transcriptions.ts";
@@ -118,7 +118,10 @@ async function findChunks(
   const perChannel = await Promise.all(
     pcmPaths.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
-      const regions = await context.engine.detectSpeech({ pcmPath }, signal);
+      const regions = await context.engine.detectSpeech(
+        { pcmPath, maxSpeechMs: maxSpeechMs(decoding) },
+        signal,
+      );
       return packChunks(regions, chunkOptions(decoding)).map((chunk) => ({ ...chunk, channel }));
     }),
   );

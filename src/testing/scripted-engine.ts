@@ -113,8 +113,9 @@ export function createScriptedEngine(): ScriptedEngine {
       return { durationMs: script.seconds * 1000, samples, channels, files, facts: FACTS };
     },
 
-    async detectSpeech({ pcmPath }, signal) {
-      await interference.speech?.({ pcmPath }, signal);
+    async detectSpeech(job, signal) {
+      await interference.speech?.(job, signal);
+      const { pcmPath } = job;
       const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
       if (!script?.text) return [];
       return [{ startSample: 0, endSample: script.seconds * SAMPLE_RATE_HZ }];

@@ -1,0 +1,67 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { cutLongRegions } from "./cut-speech.ts";
+
+const RATE_HZ = 16_000;
+const frameSamples = 320;
+const FRAMES_PER_SECOND = RATE_HZ / frameSamples;
+const evenLevels = (seconds: number) => new Float32Array(seconds * FRAMES_PER_SECOND).fill(0.5);
+
+test("the cut falls on the quietest point, and one quiet frame is no pause", () => {
+  const values = evenLevels(48);
+  values[28 * FRAMES_PER_SECOND] = 0;
+  for (let frame = 20 * FRAMES_PER_SECOND; frame < 20 * FRAMES_PER_SECOND + 10; frame++) values[frame] = 0.05;
+  const whole = { startSample: 0, endSample: 48 * RATE_HZ };
+  const [first, second, ...more] = cutLongRegions([whole], 29.5 * RATE_HZ, { frameSamples, values });
+  expect(more).toEqual([]);
+  expect((first?.endSample ?? 0) / RATE_HZ).toBeGreaterThan(20);
+  expect((first?.endSample ?? 0) / RATE_HZ).toBeLessThan(20.2);
+  expect(second).toEqual({ startSample: first?.endSample ?? 0, endSample: 48 * RATE_HZ });
+});
+
+test("no scrap is left at the end, short regions stay, and missing levels do no harm", () => {
+  const short = { startSample: 0, endSample: 100 };
+  const long = { startSample: 1_000, endSample: 1_000 + 5.1 * RATE_HZ };
+  const levels = { frameSamples, values: evenLevels(10) };
+  const parts = cutLongRegions([short, long], 5 * RATE_HZ, levels);
+  expect(parts[0]).toEqual(short);
+  expect(parts).toHaveLength(3);
+  const rest = parts[2];
+  expect((rest?.endSample ?? 0) - (rest?.startSample ?? 0)).toBeGreaterThan(0.6 * RATE_HZ);
+  const blind = cutLongRegions([long], 5 * RATE_HZ, { frameSamples, values: [] });
+  expect(blind.at(-1)?.endSample).toBe(long.endSample);
+});
+
+test("the parts are the regions, none too long", () => {
+  const level = fc.integer({ min: 0, max: 240 });
+  const region = fc.tuple(fc.integer({ min: 0, max: 9_000 }), fc.integer({ min: 1, max: 90_000 }));
+  fc.assert(
+    fc.property(
+      fc.array(region, { maxLength: 5 }),
+      fc.integer({ min: 16 * frameSamples, max: 40_000 }),
+      fc.array(level, { maxLength: 600 }),
+      (pairs, maxSamples, values) => {
+        let at = 0;
+        const regions = pairs.map(([silence, length]) => {
+          const startSample = at + silence;
+          at = startSample + length;
+          return { startSample, endSample: at };
+        });
+        const parts = cutLongRegions(regions, maxSamples, { frameSamples, values });
+        const merged: typeof parts = [];
+        const starts = new Set(regions.map(({ startSample }) => startSample));
+        for (const part of parts) {
+          expect(part.endSample - part.startSample).toBeGreaterThan(0);
+          expect(part.endSample - part.startSample).toBeLessThanOrEqual(maxSamples);
+          const last = merged.at(-1);
+          if (last && last.endSample === part.startSample && !starts.has(part.startSample)) {
+            last.endSample = part.endSample;
+          } else {
+            merged.push({ ...part });
+          }
+        }
+        expect(merged).toEqual(regions);
+      },
+    ),
+  );
+});
