@@ -27,13 +27,17 @@ let newestMs = 0;
 /**
  * A new identifier: prefix, `_`, 26-character ULID. Later calls of this process sort after earlier ones,
  * also when the clock steps back by up to a minute.
+ *
+ * @throws RangeError when `nowMs` is no time
  */
 export function newId(kind: IdKind, nowMs: number): string {
+  if (!Number.isFinite(nowMs)) throw new RangeError(`no time: ${nowMs}`);
   if (nowMs < newestMs - MAX_ID_AHEAD_MS) {
     ulid = monotonicFactory();
     newestMs = nowMs;
   }
-  newestMs = Math.max(newestMs, nowMs);
+  // The library takes a time of zero for none, and then the system's.
+  newestMs = Math.max(newestMs, nowMs, 1);
   return `${ID_PREFIXES[kind]}_${ulid(newestMs)}`;
 }
 
