@@ -7,10 +7,12 @@ The first decodes with whisper.cpp's own program (one thread, greedy, no fallbac
 data directory of its own. OUT.json gets counts, intervals and every transcript; a table for a README is printed.
 """
 import argparse
+import hashlib
 import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -85,11 +87,9 @@ def run_shruti(options, meta):
     """File → [(start, text)] by `shruti transcribe`."""
     out = {}
     with tempfile.TemporaryDirectory() as folder:
-        env = dict(os.environ, SHRUTI_STORAGE_DATA_DIR=folder)
-        subprocess.run([options.shruti, "models", "add", options.model, "--id", "evaluated", "--language", "en",
-                        "--language", "hi", "--default"], check=True, env=env, stdout=subprocess.DEVNULL)
-        if options.manifest:
-            install_manifest(options.manifest, os.path.join(folder, "models", "evaluated.toml"))
+        models = os.path.join(folder, "models")
+        env = dict(os.environ, SHRUTI_STORAGE_DATA_DIR=folder, SHRUTI_MODELS_DIR=models)
+        install(options.model, options.manifest, models)
         for lang in sorted({m["lang"] for m in meta}):
             mode = "native" if lang == "en" and options.mode == "codemix" else options.mode
             files = [m["file"] for m in meta if m["lang"] == lang]
@@ -103,14 +103,32 @@ def run_shruti(options, meta):
     return out
 
 
-def install_manifest(source, target):
-    """Puts the [decoding] part of a manifest into an installed one."""
-    with open(source, encoding="utf-8") as f:
+MANIFEST = """
+id = "evaluated"
+name = "Evaluated"
+version = "1"
+sha256 = "%s"
+licence = "none"
+source = "none"
+[[languages]]
+code = "en"
+modes = ["native", "verbatim"]
+[[languages]]
+code = "hi"
+modes = ["native", "codemix", "verbatim"]
+"""
+
+
+def install(model, manifest, folder):
+    """Puts a model where Shruti looks for it, with the [decoding] part of a manifest."""
+    os.makedirs(folder)
+    shutil.copyfile(model, os.path.join(folder, "evaluated.bin"))
+    with open(model, "rb") as f:
+        sha256 = hashlib.sha256(f.read()).hexdigest()
+    with open(manifest, encoding="utf-8") as f:
         decoding = re.search(r"^\[decoding\].*?(?=^\[|\Z)", f.read(), re.M | re.S).group(0)
-    with open(target, encoding="utf-8") as f:
-        installed = re.sub(r"^\[decoding\].*?(?=^\[|\Z)", "", f.read(), flags=re.M | re.S)
-    with open(target, "w", encoding="utf-8") as f:
-        f.write(installed + "\n" + decoding)
+    with open(os.path.join(folder, "evaluated.toml"), "w", encoding="utf-8") as f:
+        f.write(MANIFEST % sha256 + decoding)
 
 
 def late_by(segments, said, mode, lang):
@@ -176,7 +194,7 @@ def main():
     parser.add_argument("--codemix", action="store_true")
     parser.add_argument("--shruti")
     parser.add_argument("--mode", default="native", choices=["native", "codemix", "verbatim"])
-    parser.add_argument("--manifest")
+    parser.add_argument("--manifest", default=os.path.join(os.path.dirname(__file__), "decoding.toml"))
     parser.add_argument("--only", help="sets whose name starts with this")
     options = parser.parse_args()
     with open(os.path.join(options.tests, "meta.json")) as f:

@@ -60,3 +60,12 @@ sha256sum "$DIR/demo-q5_1.bin"
 "$PYTHON" evaluate.py "$DIR/tests" "$DIR/demo-q5_1.bin" "$DIR/results-cli.json" --cli "$PEERS/whisper-cli"
 "$PYTHON" evaluate.py "$DIR/tests" "$DIR/demo-q5_1.bin" "$DIR/results-cli-codemix.json" \
   --cli "$PEERS/whisper-cli" --codemix --only "single hi"
+
+shruti=../../dist/shruti
+if [ "${1:-}" != --smoke ] && [ -x "$shruti" ]; then
+  for mode in native codemix verbatim; do
+    echo "== Shruti, $mode"
+    "$PYTHON" evaluate.py "$DIR/tests" "$DIR/demo-q5_1.bin" "$DIR/results-$mode.json" \
+      --shruti "$shruti" --mode "$mode" --manifest decoding.toml
+  done
+fi
