@@ -3,6 +3,7 @@ import { ConfigError } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { registerBackup } from "./backup.ts";
+import { registerBenchmark } from "./benchmark.ts";
 import { registerConfig } from "./config.ts";
 import {
   type CliContext,
@@ -31,6 +32,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerInit,
   registerServe,
   registerTranscribe,
+  registerBenchmark,
   registerOrgs,
   registerProjects,
   registerKeys,

@@ -1,0 +1,104 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, extname, join } from "node:path";
+import { CommandError } from "./context.ts";
+
+/** A recording, and what is said in it. */
+export type BenchmarkFile = { name: string; path: string; transcript: string };
+
+/** Recordings that were found, and why others are left out. */
+export type BenchmarkSet = { files: BenchmarkFile[]; leftOut: string[] };
+
+export const TRANSCRIPTS_NAME = "transcripts.tsv";
+const MAX_TRANSCRIPT_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Finds the recordings of a directory with their transcripts: those named in its `transcripts.tsv`, else files that
+ * have a text file of the same name beside them, as `call.wav` and `call.txt`.
+ *
+ * `transcripts.tsv` has a line of column names; `file` and `transcript` are needed. Several lines may be of one file:
+ * their texts are joined, by `channel` when channels are transcribed on their own, and by `start` where there is such
+ * a column. With a column `language`, files in another one are left out.
+ *
+ * @throws CommandError when nothing is found, or the table cannot be read
+ */
+export function findBenchmarkFiles(directory: string, language: string, isByChannel: boolean): BenchmarkSet {
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new CommandError("not_found", `There is no directory ${directory}.`);
+  }
+  const table = join(directory, TRANSCRIPTS_NAME);
+  const found = existsSync(table)
+    ? fromTable(directory, readText(table), language, isByChannel)
+    : fromTextFiles(directory);
+  if (found.files.length === 0) {
+    const why = found.leftOut.length === 0 ? "" : ` (${found.leftOut.length} left out: ${found.leftOut[0]})`;
+    throw new CommandError(
+      "not_found",
+      `${directory} holds no recording with a transcript: name.txt beside it, or a line in ${TRANSCRIPTS_NAME}${why}.`,
+    );
+  }
+  return found;
+}
+
+function fromTextFiles(directory: string): BenchmarkSet {
+  const names = readdirSync(directory)
+    .filter((name) => statSync(join(directory, name)).isFile())
+    .sort();
+  const set: BenchmarkSet = { files: [], leftOut: [] };
+  for (const name of names) {
+    if (name.startsWith(".") || extname(name) === ".txt") continue;
+    const text = `${basename(name, extname(name))}.txt`;
+    if (!names.includes(text)) {
+      set.leftOut.push(`${name}: there is no ${text}`);
+      continue;
+    }
+    const transcript = readText(join(directory, text));
+    set.files.push({ name, path: join(directory, name), transcript });
+  }
+  return set;
+}
+
+type Line = { transcript: string; language: string | undefined; channel: number; start: number };
+
+function fromTable(directory: string, text: string, language: string, isByChannel: boolean): BenchmarkSet {
+  const [head = "", ...rows] = text.replace(/^\uFEFF/, "").split(/\r?\n/);
+  const columns = head.split("\t").map((column) => column.trim().toLowerCase());
+  const columnOf = (name: string) => columns.indexOf(name);
+  for (const name of ["file", "transcript"]) {
+    if (columnOf(name) === -1) {
+      throw new CommandError("failed", `${TRANSCRIPTS_NAME} has no column ${name} in its first line.`);
+    }
+  }
+  const linesOf = new Map<string, Line[]>();
+  for (const row of rows) {
+    if (row.trim() === "") continue;
+    const cells = row.split("\t");
+    const cell = (name: string) => cells[columnOf(name)]?.trim() ?? "";
+    const lines = linesOf.get(cell("file")) ?? [];
+    lines.push({
+      transcript: cell("transcript"),
+      language: columnOf("language") === -1 ? undefined : cell("language"),
+      channel: Number(cell("channel")) || 0,
+      start: Number(cell("start")) || 0,
+    });
+    linesOf.set(cell("file"), lines);
+  }
+  const set: BenchmarkSet = { files: [], leftOut: [] };
+  for (const [name, lines] of linesOf) {
+    const other = lines.find((line) => line.language !== undefined && line.language !== language);
+    if (other) {
+      set.leftOut.push(`${name}: its language is ${other.language}`);
+      continue;
+    }
+    lines.sort((a, b) => (isByChannel ? a.channel - b.channel : 0) || a.start - b.start);
+    const transcript = lines.map((line) => line.transcript).join(" ");
+    set.files.push({ name, path: join(directory, name), transcript });
+  }
+  return set;
+}
+
+function readText(path: string): string {
+  if (statSync(path).size > MAX_TRANSCRIPT_BYTES) {
+    throw new CommandError("failed", `${path} is larger than any transcript.`);
+  }
+  return readFileSync(path, "utf8");
+}

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findBenchmarkFiles } from "./benchmark-files.ts";
+import { CommandError } from "./context.ts";
+import { runCli } from "./program.ts";
+
+const SAMPLES = join(import.meta.dir, "../../models/samples");
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "shruti-benchmark-"));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+const write = (name: string, text: string) => writeFileSync(join(directory, name), text);
+
+describe("which recordings are scored", () => {
+  test("those with a text beside them", () => {
+    write("a.wav", "");
+    write("a.txt", "one two");
+    write("b.mp3", "");
+    const { files, leftOut } = findBenchmarkFiles(directory, "hi", false);
+    expect(files).toEqual([{ name: "a.wav", path: join(directory, "a.wav"), transcript: "one two" }]);
+    expect(leftOut).toEqual(["b.mp3: there is no b.txt"]);
+  });
+
+  test("those of a table: lines joined by time or channel, other languages left out", () => {
+    write(
+      "transcripts.tsv",
+      "file\tlanguage\tchannel\tstart\ttranscript\n" +
+        "x.wav\thi\t1\t1.0\tदो\r\nx.wav\thi\t0\t2.0\tतीन\nx.wav\thi\t0\t0.5\tएक\ny.wav\ten\t0\t0\tone\n\n",
+    );
+    const mixed = findBenchmarkFiles(directory, "hi", false);
+    expect(mixed.files.map(({ name, transcript }) => [name, transcript])).toEqual([["x.wav", "एक दो तीन"]]);
+    expect(mixed.leftOut).toEqual(["y.wav: its language is en"]);
+    expect(findBenchmarkFiles(directory, "hi", true).files[0]?.transcript).toBe("एक तीन दो");
+  });
+
+  test("nothing to score, a table without its columns and a missing directory are errors", () => {
+    expect(() => findBenchmarkFiles(directory, "hi", false)).toThrow(CommandError);
+    expect(() => findBenchmarkFiles(join(directory, "none"), "hi", false)).toThrow("There is no directory");
+    write("transcripts.tsv", "name\ttext\na.wav\tx\n");
+    expect(() => findBenchmarkFiles(directory, "hi", false)).toThrow("no column file");
+  });
+});
+
+describe("the command", () => {
+  async function run(...args: string[]) {
+    let out = "";
+    let err = "";
+    const status = await runCli(["benchmark", ...args], {
+      out: (text) => {
+        out += text;
+      },
+      err: (text) => {
+        err += text;
+      },
+      environment: { SHRUTI_STORAGE_DATA_DIR: join(directory, "data"), XDG_CACHE_HOME: directory },
+    });
+    return { out, err, status };
+  }
+
+  test("scores what the demonstration model hears, and goes on after a file that is none", async () => {
+    copyFileSync(join(SAMPLES, "01-en.wav"), join(directory, "good.wav"));
+    write("good.txt", "My ticket number is three, five, one, SEVEN.");
+    write("bad.wav", "this is no sound");
+    write("bad.txt", "anything");
+    const { out, err, status } = await run(directory, "--language", "en", "--json");
+    expect(status).toBe(1);
+    expect(err).toContain("bad.wav");
+    const result = JSON.parse(out);
+    expect(result).toMatchObject({ model: "demo", language: "en", mode: "native", total: { files: 1 } });
+    expect(result.failed).toHaveLength(1);
+    // It says "zero" in truth, and the model hears that.
+    expect(result.files[0]).toMatchObject({
+      file: "good.wav",
+      words: { total: 8, substitutions: 1, deletions: 0, insertions: 0, error_rate: 0.125 },
+    });
+    expect(result.files[0].times_real_time).toBeGreaterThan(0);
+    const table = await run(directory, "--language", "en");
+    expect(table.out).toMatch(/good\.wav +4\.5 +8 +12\.5/);
+    expect(table.out).toMatch(/\nall /);
+  }, 60_000);
+
+  test("a language or mode that the model lacks is refused before anything is decoded", async () => {
+    write("a.wav", "");
+    write("a.txt", "x");
+    const { status, err } = await run(directory, "--language", "ta");
+    expect(status).not.toBe(0);
+    expect(err).toContain("error:");
+  }, 30_000);
+});
