@@ -30,7 +30,7 @@ export type DecodedSegment = {
   text: string;
   /** Code that the decoder was told or heard. */
   language: string;
-  /** Mean probability of the tokens, 0 to 1; 0 for a segment without any. */
+  /** Mean probability of the tokens, those of one character taken together, 0 to 1; 0 for a segment without any. */
   confidence: number;
   /** That the window holds no speech, 0 to 1. */
   noSpeechProbability: number;

@@ -128,7 +128,7 @@ describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
     }
     // 60 % of the recordings is utterances; the rest here is padding.
     expect(regionSeconds / recordedSeconds).toBeLessThan(0.75);
-  });
+  }, 30_000);
 
   test("one result whatever the position in the file, and with two calls at once", async () => {
     const [path = ""] = await decode(join(SAMPLES ?? "", "04-en.wav"));

@@ -2,6 +2,7 @@ import { type Dirent, readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, join, resolve } from "node:path";
 import type { DecodedSegment as Decoded, DecodeSettings } from "../domain/decoding.ts";
+import { meanProbability } from "./confidence.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 
 export { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
@@ -344,14 +345,13 @@ function segmentDecoder(): (segment: NativeSegment, withStarts: boolean) => Deco
         ...(withStarts ? { startMs: start } : {}),
       };
     });
-    const sum = tokens.reduce((total, token) => total + token.probability, 0);
     return {
       startMs: segment.startMs,
       endMs: segment.endMs,
       text: stream.decode(segment.bytes, { stream: true }).replaceAll("\uFFFD", ""),
       language: segment.language,
       tokens,
-      confidence: tokens.length === 0 ? 0 : sum / tokens.length,
+      confidence: meanProbability(segment.probabilities, segment.bytes, segment.ends),
       noSpeechProbability: segment.noSpeechProbability,
     };
   };
