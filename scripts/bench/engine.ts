@@ -1,0 +1,203 @@
+/**
+ * Shruti beside whisper.cpp's own programs, in one run: same weights, same number of threads, same decoding (greedy,
+ * no second tries, no text carried on), same source of whisper.cpp.
+ *
+ *   bun scripts/bench/engine.ts [--executable dist/shruti] [--seconds 300] [--rounds 2] [--words 96]
+ *
+ * With a generated model of `base`'s shape that writes the same number of words for every window, and with the
+ * demonstration model under its own name, in windows of 30 s:
+ *
+ *   a  one recording of dense speech                    against whisper-cli                  goal ≤ 1.0 of its time
+ *   b  the same length, half of it silence              against whisper-cli                  goal ≤ 0.6
+ *   c  four recordings of a quarter of the length       against whisper-cli, one by one      goal ≤ 0.9
+ *   d  eight synchronous requests of 10 s at once       against whisper-server, eight at once goal ≥ 1.2 × throughput
+ *
+ * Each round measures A then B for every case, so that a change of the machine's load meets both. whisper-cli's time
+ * includes loading the model, which is printed as well; Shruti's server has it loaded and its files uploaded.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { buildWhisperPeers } from "../native/whisper.ts";
+import { denseSpeech, halfSilent, repeated, writeWav } from "./engine/audio.ts";
+import { writeBenchModel } from "./engine/bench-model.ts";
+import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/peers.ts";
+import { type Shruti, type ShrutiRun, startShruti } from "./engine/shruti.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const SAMPLES = ["01-en.wav", "04-en.wav", "06-en.wav", "12-en-long.wav"];
+const SYNCHRONOUS = 8;
+const SHORT_SECONDS = 10;
+const RECORDINGS = 4;
+const GET_EVERY_MS = 25;
+const PORTS = { shruti: 18_431, server: 18_432 };
+
+const { values: options } = parseArgs({
+  options: {
+    executable: { type: "string", default: join(ROOT, "dist/shruti") },
+    seconds: { type: "string", default: "300" },
+    rounds: { type: "string", default: "2" },
+    words: { type: "string", default: "96" },
+  },
+});
+const seconds = Number(options.seconds);
+const rounds = Number(options.rounds);
+const threads = availableParallelism();
+
+type Files = { dense: string; silent: string; quarters: string[]; short: string };
+type Bench = { shruti: Shruti; peers: PeerOptions; model: string; files: Files };
+
+const median = (values: readonly number[]) =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+const percentile = (values: readonly number[], share: number) =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? 0;
+const inSeconds = (milliseconds: number) => (milliseconds / 1000).toFixed(2);
+const load = () =>
+  loadavg()
+    .map((value) => value.toFixed(1))
+    .join(" ");
+
+function makeFiles(folder: string): Files {
+  const speech = denseSpeech(SAMPLES.map((name) => join(ROOT, "models/samples", name)));
+  const file = (name: string, pcm: Int16Array) => {
+    const path = join(folder, name);
+    writeWav(path, pcm);
+    return path;
+  };
+  return {
+    dense: file("dense.wav", repeated(speech, seconds)),
+    silent: file("silent.wav", halfSilent(speech, seconds)),
+    quarters: Array.from({ length: RECORDINGS }, (_, n) =>
+      file(`quarter-${n}.wav`, repeated(speech.subarray(n * 16_000), Math.floor(seconds / RECORDINGS))),
+    ),
+    short: file("short.wav", repeated(speech, SHORT_SECONDS)),
+  };
+}
+
+/** A case: what both sides did, round by round. */
+type Pair = { ours: number; theirs: number };
+
+async function measure(name: string, goal: string, round: () => Promise<Pair>): Promise<void> {
+  const pairs: Pair[] = [];
+  for (let n = 0; n < rounds; n++) pairs.push(await round());
+  const ratio = median(pairs.map(({ ours, theirs }) => ours / theirs));
+  const each = pairs.map(({ ours, theirs }) => `${inSeconds(ours)}/${inSeconds(theirs)}`).join("  ");
+  console.log(`  ${name}: ratio ${ratio.toFixed(2)} (goal ${goal}); Shruti/peer s: ${each}; load ${load()}`);
+}
+
+/** One recording after the upload; how long requests take meanwhile, and where the time went. */
+async function longRecording(
+  { shruti, peers, model }: Bench,
+  wav: string,
+  latencies: number[],
+): Promise<Pair> {
+  const uploadId = await shruti.upload(wav);
+  const before = shruti.cpuSeconds();
+  let isDone = false;
+  const asking = (async () => {
+    while (!isDone) {
+      await Bun.sleep(GET_EVERY_MS);
+      if (shruti.lastId() !== "") latencies.push(await shruti.timeGet(shruti.lastId()));
+    }
+  })();
+  const run = await shruti.transcribe(uploadId, model);
+  isDone = true;
+  await asking;
+  const after = shruti.cpuSeconds();
+  report(run, { server: after.server - before.server, workers: after.workers - before.workers });
+  const cli = await runWhisperCli(peers, wav);
+  console.log(
+    `    whisper-cli ${inSeconds(cli.wallMs)} s, of which ${inSeconds(cli.loadMs)} s loading the model`,
+  );
+  return { ours: run.wallMs, theirs: cli.wallMs };
+}
+
+function report(run: ShrutiRun, cpu: { server: number; workers: number }): void {
+  const { wallMs, preparingMs, transcribingMs, finalizingMs, segments } = run;
+  const around = preparingMs + finalizingMs;
+  console.log(
+    `    Shruti ${inSeconds(wallMs)} s: preparing ${inSeconds(preparingMs)}, transcribing ${inSeconds(transcribingMs)}, ` +
+      `finalizing ${inSeconds(finalizingMs)} (around the decoder ${((around / wallMs) * 100).toFixed(1)} % of the wall time); ` +
+      `CPU s: server and ffmpeg ${cpu.server.toFixed(2)}, workers ${cpu.workers.toFixed(2)}, ` +
+      `machine busy ${(((cpu.server + cpu.workers) * 100_000) / (wallMs * threads)).toFixed(0)} %; ${segments} segments`,
+  );
+}
+
+async function fourAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair> {
+  const uploads = [];
+  for (const wav of files.quarters) uploads.push(await shruti.upload(wav));
+  const startedMs = performance.now();
+  await Promise.all(uploads.map((id) => shruti.transcribe(id, model)));
+  const ours = performance.now() - startedMs;
+  let theirs = 0;
+  for (const wav of files.quarters) theirs += (await runWhisperCli(peers, wav)).wallMs;
+  return { ours, theirs };
+}
+
+async function eightAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair> {
+  const timed = async (one: () => Promise<string>) => {
+    await one();
+    const startedMs = performance.now();
+    await Promise.all(Array.from({ length: SYNCHRONOUS }, one));
+    return performance.now() - startedMs;
+  };
+  const ours = await timed(() => shruti.transcribeNow(files.short, model));
+  const server = await startWhisperServer(peers, PORTS.server);
+  try {
+    return { ours, theirs: await timed(() => server.transcribe(files.short)) };
+  } finally {
+    await server.stop();
+  }
+}
+
+async function benchModel(name: string, bench: Bench): Promise<void> {
+  console.log(`${name}:`);
+  const latencies: number[] = [];
+  const { files } = bench;
+  await measure("a dense speech", "≤ 1.00", () => longRecording(bench, files.dense, latencies));
+  await measure("b half silence", "≤ 0.60", () => longRecording(bench, files.silent, latencies));
+  await measure("c four at once", "≤ 0.90", () => fourAtOnce(bench));
+  await measure("d eight synchronous", "≤ 0.83 of the time", () => eightAtOnce(bench));
+  console.log(
+    `  GET while transcribing: ${latencies.length} requests, median ${median(latencies).toFixed(1)} ms, ` +
+      `p99 ${percentile(latencies, 0.99).toFixed(1)} ms (goal ≤ 20)`,
+  );
+}
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-bench-engine-"));
+let shruti: Shruti | undefined;
+const cleanUp = async () => {
+  await shruti?.stop();
+  rmSync(folder, { recursive: true, force: true });
+};
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.on(signal, () => void cleanUp().finally(() => process.exit(1)));
+try {
+  const peersFolder = await buildWhisperPeers();
+  const models = [
+    { id: "bench-base", path: join(folder, "bench-base.bin") },
+    { id: "bench-demo", path: join(ROOT, "models/demo.bin") },
+  ];
+  writeBenchModel(join(folder, "bench-base.bin"), Number(options.words));
+  const files = makeFiles(folder);
+  mkdirSync(join(folder, "home"));
+  console.log(`${threads} × ${cpus()[0]?.model ?? "?"}, load ${load()}, ${seconds} s, ${rounds} rounds`);
+  shruti = await startShruti(
+    {
+      executable: resolve(options.executable),
+      folder: join(folder, "home"),
+      port: PORTS.shruti,
+      synchronousWorkers: SYNCHRONOUS,
+    },
+    models,
+  );
+  for (const { id, path } of models) {
+    // Both sides load once before the clock runs; Shruti is warm for its default model only.
+    await shruti.transcribeNow(files.short, id);
+    const peers = { folder: peersFolder, model: path, threads };
+    await benchModel(id, { shruti, peers, model: id, files });
+  }
+} finally {
+  await cleanUp();
+}

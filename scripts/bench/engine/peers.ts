@@ -1,0 +1,65 @@
+import { join } from "node:path";
+
+/** Where the peers are and how many threads they get. */
+export type PeerOptions = { folder: string; model: string; threads: number };
+
+/** Greedy, no second tries, no text carried on, as the benchmark's manifests tell Shruti. */
+const DECODING = ["-l", "en", "-bs", "1", "-bo", "1", "-nf", "-mc", "0", "-sns"];
+
+export type CliRun = { wallMs: number; loadMs: number };
+
+/** Runs whisper-cli over one file. */
+export async function runWhisperCli({ folder, model, threads }: PeerOptions, wav: string): Promise<CliRun> {
+  const startedMs = performance.now();
+  const child = Bun.spawn(
+    [join(folder, "whisper-cli"), "-m", model, "-f", wav, "-t", String(threads), ...DECODING],
+    { stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+  );
+  const [, errors] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if ((await child.exited) !== 0) throw new Error(`whisper-cli failed: ${errors.slice(-500)}`);
+  const loadMs = Number(/load time =\s+([\d.]+) ms/.exec(errors)?.[1] ?? 0);
+  return { wallMs: performance.now() - startedMs, loadMs };
+}
+
+export type WhisperServer = {
+  transcribe(wav: string): Promise<string>;
+  stop(): Promise<void>;
+};
+
+/** Starts whisper-server and waits until it answers. */
+export async function startWhisperServer(options: PeerOptions, port: number): Promise<WhisperServer> {
+  const { folder, model, threads } = options;
+  const command = [join(folder, "whisper-server"), "-m", model, "-t", String(threads), ...DECODING];
+  const child = Bun.spawn([...command, "--host", "127.0.0.1", "--port", String(port)], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  const baseUrl = `http://127.0.0.1:${port}`;
+  for (let attempt = 0; ; attempt++) {
+    const isUp = await fetch(baseUrl).then(
+      () => true,
+      () => false,
+    );
+    if (isUp) break;
+    if (attempt > 300 || child.exitCode !== null) throw new Error("whisper-server did not start");
+    await Bun.sleep(100);
+  }
+  return {
+    async transcribe(wav) {
+      const form = new FormData();
+      form.append("file", Bun.file(wav), "audio.wav");
+      form.append("response_format", "json");
+      const response = await fetch(`${baseUrl}/inference`, { method: "POST", body: form });
+      if (!response.ok) throw new Error(`whisper-server answered ${response.status}`);
+      return ((await response.json()) as { text: string }).text;
+    },
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}

@@ -1,0 +1,206 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+
+export type ShrutiOptions = { executable: string; folder: string; port: number; synchronousWorkers: number };
+
+/** How long a transcription took, and where the time went. */
+export type ShrutiRun = {
+  wallMs: number;
+  preparingMs: number;
+  transcribingMs: number;
+  finalizingMs: number;
+  segments: number;
+};
+
+/** CPU seconds since the start, by role of the process. */
+export type CpuSeconds = { server: number; workers: number };
+
+export type Shruti = {
+  /** Sends a file; not part of what is compared, because whisper-cli reads it from the disk. */
+  upload(wav: string): Promise<string>;
+  transcribe(uploadId: string, model: string): Promise<ShrutiRun>;
+  transcribeNow(wav: string, model: string): Promise<string>;
+  /** One request for a transcription's state, milliseconds. */
+  timeGet(id: string): Promise<number>;
+  lastId(): string;
+  cpuSeconds(): CpuSeconds;
+  stop(): Promise<void>;
+};
+
+type Transcription = { id: string; state: string; error?: { message: string } };
+
+/** Starts the compiled program in a folder of its own, with models added to it. */
+export async function startShruti(
+  options: ShrutiOptions,
+  models: readonly { id: string; path: string }[],
+): Promise<Shruti> {
+  const { executable, folder, port } = options;
+  const config = join(folder, "shruti.toml");
+  const command = (...args: string[]): string => {
+    const outcome = Bun.spawnSync([executable, ...args, "--config", config], { stdin: "ignore" });
+    if (!outcome.success) throw new Error(`shruti ${args.join(" ")}: ${outcome.stderr.toString()}`);
+    return outcome.stdout.toString();
+  };
+  const made = JSON.parse(command("init", "--data", join(folder, "data"), "--json")) as {
+    key: string;
+    organization_id: string;
+  };
+  command("credit", "grant", "--org", made.organization_id, "--paise", "100000000");
+  for (const { id, path } of models) {
+    const languages = ["--language", "en:native+verbatim"];
+    command("models", "add", path, "--id", id, ...languages, "--licence", "none", "--source", "benchmark");
+    sameDecoding(join(folder, "data/models", `${id}.toml`));
+  }
+  const child = Bun.spawn([executable, "serve", "--config", config], {
+    env: {
+      ...process.env,
+      SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}`,
+      SHRUTI_ENGINE_SYNCHRONOUS_WORKERS: String(options.synchronousWorkers),
+      SHRUTI_LOG_LEVEL: "warn",
+      SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+    },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "inherit",
+  });
+  const baseUrl = `http://127.0.0.1:${port}`;
+  await untilReady(baseUrl);
+  return client(baseUrl, made.key, child);
+}
+
+/** Greedy and without second tries, as the peers are told. */
+function sameDecoding(manifest: string): void {
+  const text = readFileSync(manifest, "utf8").replace(/\n\[decoding\][\s\S]*$/, "\n");
+  const decoding =
+    "beam_size = 1\ntemperature_increment = 0\nentropy_threshold = 0\naccepts_prompt = false\n";
+  writeFileSync(manifest, `${text}\n[decoding]\n${decoding}`);
+}
+
+async function untilReady(baseUrl: string): Promise<void> {
+  for (let attempt = 0; attempt < 600; attempt++) {
+    const isReady = await fetch(`${baseUrl}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (isReady) return;
+    await Bun.sleep(100);
+  }
+  throw new Error("the server did not become ready");
+}
+
+function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
+  let lastId = "";
+  const headers = { authorization: `Bearer ${key}` };
+  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    const response = await fetch(`${baseUrl}${path}`, {
+      method,
+      headers: { ...headers, ...(body ? { "content-type": "application/json" } : {}) },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+  return {
+    async upload(wav) {
+      const file = Bun.file(wav);
+      const created = await call<{
+        id: string;
+        upload: { url: string; headers: Record<string, string> };
+      }>("POST", "/v1/uploads", { bytes: file.size });
+      const sent = await fetch(created.upload.url, {
+        method: "PUT",
+        headers: created.upload.headers,
+        body: file,
+      });
+      if (!sent.ok) throw new Error(`upload: ${sent.status}`);
+      await call("POST", `/v1/uploads/${created.id}/complete`);
+      while ((await call<{ state: string }>("GET", `/v1/uploads/${created.id}`)).state !== "complete")
+        await Bun.sleep(50);
+      return created.id;
+    },
+
+    async transcribe(uploadId, model) {
+      const startedMs = performance.now();
+      const spent: Record<string, number> = {};
+      let now = await call<Transcription>("POST", "/v1/transcriptions", {
+        audio: { upload_id: uploadId },
+        language: "en",
+        model,
+      });
+      lastId = now.id;
+      let seenMs = performance.now();
+      while (!["completed", "partial", "failed", "cancelled"].includes(now.state)) {
+        const { state } = now;
+        await Bun.sleep(10);
+        now = await call<Transcription>("GET", `/v1/transcriptions/${now.id}`);
+        const at = performance.now();
+        spent[state] = (spent[state] ?? 0) + at - seenMs;
+        seenMs = at;
+      }
+      if (now.state !== "completed") throw new Error(`${now.state}: ${now.error?.message}`);
+      const wallMs = performance.now() - startedMs;
+      const result = await call<{ segments: unknown[] }>("GET", `/v1/transcriptions/${now.id}/result`);
+      return {
+        wallMs,
+        preparingMs: (spent.queued ?? 0) + (spent.preparing ?? 0),
+        transcribingMs: spent.transcribing ?? 0,
+        finalizingMs: spent.finalizing ?? 0,
+        segments: result.segments.length,
+      };
+    },
+
+    async transcribeNow(wav, model) {
+      const form = new FormData();
+      form.append("file", new File([await Bun.file(wav).arrayBuffer()], basename(wav)));
+      form.append("language", "en");
+      form.append("model", model);
+      const response = await fetch(`${baseUrl}/v1/audio/transcriptions`, {
+        method: "POST",
+        headers,
+        body: form,
+      });
+      if (!response.ok) throw new Error(`synchronous: ${response.status} ${await response.text()}`);
+      return ((await response.json()) as { text: string }).text;
+    },
+
+    async timeGet(id) {
+      const startedMs = performance.now();
+      await call("GET", `/v1/transcriptions/${id}`);
+      return performance.now() - startedMs;
+    },
+
+    lastId: () => lastId,
+    cpuSeconds: () => cpuOf(child.pid),
+
+    async stop() {
+      child.kill("SIGTERM");
+      await child.exited;
+    },
+  };
+}
+
+const TICKS_PER_SECOND = 100;
+
+/** From /proc: the server with the children it has waited for (ffmpeg), and its living children. */
+function cpuOf(pid: number): CpuSeconds {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  const workers = children.reduce((sum, child) => sum + (ticksOf(Number(child))?.own ?? 0), 0);
+  const server = ticksOf(pid);
+  return {
+    server: ((server?.own ?? 0) + (server?.reaped ?? 0)) / TICKS_PER_SECOND,
+    workers: workers / TICKS_PER_SECOND,
+  };
+}
+
+function ticksOf(pid: number): { own: number; reaped: number } | undefined {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /, "")
+      .split(" ")
+      .map(Number);
+    const [user = 0, system = 0, reapedUser = 0, reapedSystem = 0] = fields.slice(11, 15);
+    return { own: user + system, reaped: reapedUser + reapedSystem };
+  } catch {
+    return undefined;
+  }
+}
