@@ -19,6 +19,8 @@ export function chunkOptions(decoding: Pick<ModelDecoding, "maxChunkMs">): PackO
   return decoding.maxChunkMs === undefined ? {} : { maxChunkMs: decoding.maxChunkMs };
 }
 
+/** Regions that lie no further apart were one, or share the silence between them: neither has its whole padding. */
+const SPLICE_SAMPLES = 1;
 /** Half a second below Whisper's window, so that rounding of times never opens a second window. */
 const DEFAULT_MAX_CHUNK_MS = 29_500;
 
@@ -45,8 +47,10 @@ export function packChunks(regions: readonly ChunkRegion[], options: PackOptions
       const silence = previous ? Math.min(gapSamples, part.startSample - previous.endSample) : 0;
       const added = silence + part.endSample - part.startSample;
       if (previous && filled + added > maxSamples) {
+        const isCut = part.startSample - previous.endSample <= SPLICE_SAMPLES;
+        if (isCut) current[current.length - 1] = { ...previous, isCutAtEnd: true };
         chunks.push(toChunk(current));
-        current = [part];
+        current = [isCut ? { ...part, isCutAtStart: true } : part];
         filled = part.endSample - part.startSample;
       } else {
         current.push(part);
