@@ -35,39 +35,15 @@ export function createPathFinder(
   mixtures: readonly (Mixture | undefined)[],
   trackOf: readonly (number | undefined)[],
 ) {
-  const count = mixtures.length;
   const firstBlock = numberBlocks(stretches);
-  const blocks = firstBlock.at(-1) ?? 0;
-  const cameFrom = new Uint8Array(blocks * count);
-  const scores = new Float64Array(count);
-  const likelihoods = new Float64Array(count);
-  const speakers = new Uint8Array(blocks);
-  let trackStart = 0;
+  const chain = createChain(mixtures.length, firstBlock.at(-1) ?? 0);
+  const likelihoods = new Float64Array(mixtures.length);
   let track = -1;
 
-  function best(): number {
-    let found = 0;
-    for (let k = 1; k < count; k++) if ((scores[k] ?? 0) > (scores[found] ?? 0)) found = k;
-    return found;
-  }
-
-  function step(block: number, isAfterPause: boolean): void {
-    const leader = best();
-    const changed = (scores[leader] ?? 0) - (isAfterPause ? CHANGE_COST_AT_PAUSE : CHANGE_COST);
-    for (let k = 0; k < count; k++) {
-      const score = scores[k] ?? 0;
-      // Whoever cannot be in this track stays impossible.
-      const isChange = score !== Number.NEGATIVE_INFINITY && changed > score;
-      cameFrom[block * count + k] = isChange ? leader : k;
-      scores[k] = (isChange ? changed : score) + (likelihoods[k] ?? 0);
-    }
-  }
-
-  function traceBack(from: number, to: number): void {
-    let speaker = best();
-    for (let block = to - 1; block >= from; block--) {
-      speakers[block] = speaker;
-      speaker = cameFrom[block * count + speaker] ?? 0;
+  function listen(features: Float32Array, offset: number): void {
+    for (const [k, mixture] of mixtures.entries()) {
+      if (!mixture || !chain.isPossible(k)) continue;
+      likelihoods[k] = (likelihoods[k] ?? 0) + logLikelihood(mixture, features, offset);
     }
   }
 
@@ -77,13 +53,8 @@ export function createPathFinder(
       if (!current) return;
       const blockBefore = firstBlock[stretch] ?? 0;
       if (current.track !== track) {
-        traceBack(trackStart, blockBefore);
-        trackStart = blockBefore;
         track = current.track;
-        for (let k = 0; k < count; k++) {
-          const isOfTrack = trackOf[k] === undefined || trackOf[k] === track;
-          scores[k] = isOfTrack && mixtures[k] ? 0 : Number.NEGATIVE_INFINITY;
-        }
+        chain.begin(blockBefore, (k) => mixtures[k] !== undefined && (trackOf[k] ?? track) === track);
       }
       const blockOf = (index: number) =>
         blockBefore + Math.floor((startFrame + index - current.startFrame) / BLOCK_FRAMES);
@@ -91,21 +62,61 @@ export function createPathFinder(
         const block = blockOf(index);
         likelihoods.fill(0);
         for (; index < frames && blockOf(index) === block; index++) {
-          if (!isLoud[index]) continue;
-          for (let k = 0; k < count; k++) {
-            const mixture = mixtures[k];
-            if (mixture && scores[k] !== Number.NEGATIVE_INFINITY) {
-              likelihoods[k] = (likelihoods[k] ?? 0) + logLikelihood(mixture, features, index * COEFFICIENTS);
-            }
-          }
+          if (isLoud[index]) listen(features, index * COEFFICIENTS);
         }
-        step(block, block === blockBefore);
+        chain.step(block, likelihoods, block === blockBefore ? CHANGE_COST_AT_PAUSE : CHANGE_COST);
       }
     },
 
-    finish(): SpeakerPath {
-      traceBack(trackStart, blocks);
-      return { speakers, firstBlock };
+    finish: (): SpeakerPath => ({ speakers: chain.finish(), firstBlock }),
+  };
+}
+
+/** The recursion over blocks, and the way back. Each track begins anew. */
+function createChain(count: number, blocks: number) {
+  const cameFrom = new Uint8Array(blocks * count);
+  const scores = new Float64Array(count);
+  const speakers = new Uint8Array(blocks);
+  let from = 0;
+
+  function best(): number {
+    let found = 0;
+    for (let k = 1; k < count; k++) if ((scores[k] ?? 0) > (scores[found] ?? 0)) found = k;
+    return found;
+  }
+
+  function traceBack(to: number): void {
+    let speaker = best();
+    for (let block = to - 1; block >= from; block--) {
+      speakers[block] = speaker;
+      speaker = cameFrom[block * count + speaker] ?? 0;
+    }
+    from = to;
+  }
+
+  return {
+    isPossible: (speaker: number): boolean => scores[speaker] !== Number.NEGATIVE_INFINITY,
+
+    begin(block: number, isPossible: (speaker: number) => boolean): void {
+      traceBack(block);
+      for (let k = 0; k < count; k++) scores[k] = isPossible(k) ? 0 : Number.NEGATIVE_INFINITY;
+    },
+
+    step(block: number, likelihoods: Float64Array, changeCost: number): void {
+      const leader = best();
+      const changed = (scores[leader] ?? 0) - changeCost;
+      for (let k = 0; k < count; k++) {
+        const score = scores[k] ?? 0;
+        // Whoever cannot be in this track stays impossible.
+        const isChange = score !== Number.NEGATIVE_INFINITY && changed > score;
+        cameFrom[block * count + k] = isChange ? leader : k;
+        scores[k] = (isChange ? changed : score) + (likelihoods[k] ?? 0);
+      }
+    },
+
+    finish(): Uint8Array {
+      traceBack(blocks);
+      return speakers;
     },
   };
 }

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testConfig } from "./config/load.ts";
+import { systemClock } from "./lib/clock.ts";
+import { openLocalTranscriber } from "./local.ts";
+import { HIGH_VOICE, LOW_VOICE, makeConversation, randomFrom } from "./testing/voices.ts";
+
+const SAMPLES = join(import.meta.dir, "../models/samples");
+const SAMPLE_RATE_HZ = 16_000;
+const HEADER_BYTES = 44;
+
+let directory: string;
+let transcriber: Awaited<ReturnType<typeof openLocalTranscriber>>;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "shruti-local-"));
+  const environment = { XDG_CACHE_HOME: directory };
+  const config = testConfig({ storage: { data_dir: join(directory, "data") } });
+  transcriber = await openLocalTranscriber({ config, clock: systemClock, environment });
+});
+afterAll(async () => {
+  await transcriber.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function writeWav(name: string, pcm: Int16Array): string {
+  const path = join(directory, name);
+  const header = new DataView(new ArrayBuffer(HEADER_BYTES));
+  const text = (at: number, word: string) => {
+    for (const [index, letter] of [...word].entries()) header.setUint8(at + index, letter.charCodeAt(0));
+  };
+  text(0, "RIFF");
+  header.setUint32(4, 36 + pcm.byteLength, true);
+  text(8, "WAVEfmt ");
+  header.setUint32(16, 16, true);
+  header.setUint16(20, 1, true);
+  header.setUint16(22, 1, true);
+  header.setUint32(24, SAMPLE_RATE_HZ, true);
+  header.setUint32(28, SAMPLE_RATE_HZ * 2, true);
+  header.setUint16(32, 2, true);
+  header.setUint16(34, 16, true);
+  text(36, "data");
+  header.setUint32(40, pcm.byteLength, true);
+  writeFileSync(path, Buffer.concat([Buffer.from(header.buffer), Buffer.from(pcm.buffer)]));
+  return path;
+}
+
+type Utterance = { pcm: Int16Array; transcript: string };
+
+/** What single voices say in the English samples of 16 kHz. */
+function utterancesOf(files: readonly string[]): Utterance[] {
+  const [, ...lines] = readFileSync(join(SAMPLES, "transcripts.tsv"), "utf8").trim().split("\n");
+  return lines.flatMap((line) => {
+    const [file = "", , , start, end, , transcript = ""] = line.split("\t");
+    if (!files.includes(file)) return [];
+    const bytes = readFileSync(join(SAMPLES, file)).subarray(HEADER_BYTES);
+    const whole = new Int16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+    const at = (seconds: string | undefined) => Math.round(Number(seconds) * SAMPLE_RATE_HZ);
+    return [{ pcm: whole.slice(at(start), at(end)), transcript }];
+  });
+}
+
+test("every utterance of a recording of some minutes begins where it begins, after silences of up to half a minute", async () => {
+  const random = randomFrom(11);
+  const silence = (seconds: number) =>
+    Int16Array.from({ length: Math.round(seconds * SAMPLE_RATE_HZ) }, () => Math.round(random() * 6 - 3));
+  const parts: Int16Array[] = [];
+  const startsMs: number[] = [];
+  let samples = 0;
+  const append = (pcm: Int16Array) => {
+    parts.push(pcm);
+    samples += pcm.length;
+  };
+  for (const { pcm } of utterancesOf(["04-en.wav", "06-en.wav", "12-en-long.wav"])) {
+    append(silence(random() < 0.2 ? 30 * random() : 2 + 10 * random()));
+    startsMs.push((samples * 1000) / SAMPLE_RATE_HZ);
+    append(pcm);
+  }
+  append(silence(3));
+  const whole = new Int16Array(samples);
+  let filled = 0;
+  for (const part of parts) {
+    whole.set(part, filled);
+    filled += part.length;
+  }
+  expect(samples / SAMPLE_RATE_HZ).toBeGreaterThan(180);
+  const plan = transcriber.plan({ language: "en", mode: "native", isDiarized: false, channelMode: "mix" });
+  const result = await transcriber.transcribeToResult(plan, writeWav("clock.wav", whole), () => undefined);
+  const late = startsMs.map((startMs) => {
+    const nearest = Math.min(...result.segments.map((segment) => Math.abs(segment.startMs - startMs)));
+    return { startMs, nearest };
+  });
+  expect(late.filter(({ nearest }) => nearest > 200)).toEqual([]);
+  for (const [index, { startMs, endMs }] of result.segments.entries()) {
+    expect(startMs).toBeGreaterThanOrEqual(result.segments[index - 1]?.endMs ?? 0);
+    expect(endMs).toBeGreaterThan(startMs);
+    expect(endMs).toBeLessThanOrEqual(result.durationMs);
+  }
+}, 120_000);
+
+test("two voices come out as two speakers, through the real engine", async () => {
+  const { pcm } = makeConversation([LOW_VOICE, HIGH_VOICE], 40, 21);
+  const plan = transcriber.plan({ language: "en", mode: "native", isDiarized: true, channelMode: "mix" });
+  const { segments } = await transcriber.transcribeToResult(plan, writeWav("two.wav", pcm), () => undefined);
+  expect(segments.length).toBeGreaterThan(2);
+  expect(new Set(segments.map(({ speaker }) => speaker))).toEqual(new Set(["speaker_1", "speaker_2"]));
+  expect(segments[0]?.speaker).toBe("speaker_1");
+}, 60_000);
