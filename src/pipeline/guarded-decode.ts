@@ -3,7 +3,7 @@ import type { DecodedSegment, DecodeSettings } from "../domain/decoding.ts";
 import { decoderLanguageOf, type ModelManifest } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
-import { isRepetitive, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
+import { isNoSpeech, isRepetitive, isSuspectedHallucination, removeLoops, speechCoverage } from "./guards.ts";
 import { type LooseSegment, stitchChunk } from "./stitch.ts";
 import { hasForeignScript, promptFor, suppressPattern } from "./wording.ts";
 
@@ -76,11 +76,13 @@ async function decodeSoundly(
     (sum, { startSample, endSample }) => sum + (endSample - startSample) / 16,
     0,
   );
-  for (const segment of segments) {
+  const spoken = segments.filter((segment) => !isNoSpeech(segment));
+  if (spoken.length < segments.length) warnings.add("suspected_hallucination");
+  for (const segment of spoken) {
     const heardMs = Math.min(speechMs, segment.endMs - segment.startMs);
     if (isSuspectedHallucination({ ...segment, speechMs: heardMs })) warnings.add("suspected_hallucination");
   }
-  return segments;
+  return spoken;
 }
 
 function stitch(

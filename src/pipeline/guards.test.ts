@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   compressionRatio,
+  isNoSpeech,
   isRepetitive,
   isSuspectedHallucination,
   removeLoops,
@@ -92,11 +93,16 @@ describe("isSuspectedHallucination", () => {
     expect(isSuspectedHallucination({ ...facts, text: "Thank you." })).toBe(false);
   });
 
-  test("doubtful words where no speech was heard, impossible speed, and closing phrases are", () => {
-    expect(isSuspectedHallucination({ ...facts, confidence: 0.3, noSpeechProbability: 0.8 })).toBe(true);
+  test("impossible speed and closing phrases are", () => {
     expect(isSuspectedHallucination({ ...facts, text: ENGLISH, speechMs: 900 })).toBe(true);
     expect(isSuspectedHallucination({ ...facts, text: "Thanks for watching!", confidence: 0.5 })).toBe(true);
   });
+});
+
+test("only the decoder's own doubt of words and of speech together makes no speech of a segment", () => {
+  expect(isNoSpeech({ confidence: 0.3, noSpeechProbability: 0.8 })).toBe(true);
+  expect(isNoSpeech({ confidence: 0.8, noSpeechProbability: 0.8 })).toBe(false);
+  expect(isNoSpeech({ confidence: 0.3, noSpeechProbability: 0.3 })).toBe(false);
 });
 
 describe("speechCoverage", () => {

@@ -164,13 +164,21 @@ const SUBTITLE_PHRASES = new Set([
 const SURE = 0.6;
 
 /**
- * Whether a segment is likely made up: the decoder heard no speech and was unsure of its words, or it wrote more
- * letters than anyone can say in the speech found there, or a subtitle's closing phrase that it was not sure of.
- * The text stays; the result is marked `suspected_hallucination`.
+ * Whether the decoder itself takes the audio under a segment for something else than speech: it says so, and is unsure
+ * of each word it wrote all the same. Whisper's reference leaves such windows out (`no_speech_threshold` with
+ * `logprob_threshold`), and so do we: the segment is dropped, and the result is marked `suspected_hallucination`.
+ */
+export function isNoSpeech(facts: Pick<HallucinationFacts, "confidence" | "noSpeechProbability">): boolean {
+  return facts.noSpeechProbability > NO_SPEECH && facts.confidence < IMPROBABLE;
+}
+
+/**
+ * Whether a segment is likely made up: more letters than anyone can say in the speech found there, or a subtitle's
+ * closing phrase that the decoder was not sure of. There was speech, and it may be right: the text stays, and the
+ * result is marked `suspected_hallucination`.
  */
 export function isSuspectedHallucination(facts: HallucinationFacts): boolean {
   if (facts.text.trim() === "") return false;
-  if (facts.noSpeechProbability > NO_SPEECH && facts.confidence < IMPROBABLE) return true;
   const letters = facts.text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
   if (
     letters >= MIN_LETTERS_TO_JUDGE &&
