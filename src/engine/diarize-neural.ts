@@ -16,7 +16,7 @@ const SAMPLE_RATE_HZ = 16_000;
  * Tells speakers apart with installed weights: segmentation, embeddings and clustering of sherpa-onnx
  * (Bredin 2023, "pyannote.audio 2.1 speaker diarization pipeline", is its model).
  *
- * Every track is one native call: it takes 230 MB of memory for an hour of audio and cannot be interrupted, and wrong
+ * Every track is one native call: its samples alone take 350 MB for an hour of audio, it cannot be interrupted, and wrong
  * weights may end the process. Run it in a worker that serves nothing else. Speakers of different tracks are different
  * people. Where bounds are given and the number found lies outside, it is run again with the nearer bound.
  *

@@ -78,7 +78,7 @@ const LOOK_EVERY_MS = 500;
 /** Finding speech runs at a hundred times real time and more; a worker that needs longer than the audio is stuck. */
 const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
 const BYTES_PER_MS = 32;
-/** Speaker weights take a tenth of the audio's time to its whole, by their size; beyond this they are stuck. */
+/** The segmentation model with a trivial embedding took 0.1 to 0.25 of the audio's time; beyond this it is stuck. */
 const NEURAL_TIMEOUT_FACTOR = 5;
 
 /**
