@@ -6,6 +6,7 @@ import { chooseDevice, requireDevice } from "./engine/devices.ts";
 import { createLocalEngine, type Engine } from "./engine/engine.ts";
 import { measureMachine } from "./engine/machine.ts";
 import { extractNativeFiles } from "./engine/native-files.ts";
+import { endOrphans } from "./engine/orphans.ts";
 import { probeEngine } from "./engine/pool.ts";
 import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
