@@ -1,7 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import type { Segment, TranscriptionResult } from "../domain/result.ts";
+import { parseSrt, parseVtt } from "../testing/subtitle-parsers.ts";
 import { renderResult, resultBody } from "./render.ts";
 import { countGraphemes, toCues } from "./subtitles.ts";
+import { normalizeText } from "./unicode.ts";
 
 const segment = (index: number, startMs: number, endMs: number, text: string): Segment => ({
   index,
@@ -82,6 +85,58 @@ describe("toCues", () => {
     const [cue] = toCues([segment(0, 0, 5_000, `${word} ${word}a`)], labelOf);
     expect(cue?.lines).toEqual([word, word]);
   });
+});
+
+test("any result is a valid file in both formats, and says the same", () => {
+  const word = fc.oneof(
+    fc.constantFrom(
+      "नमस्ते",
+      "क्षि".repeat(30),
+      "-->",
+      "<v x>",
+      "&amp;",
+      "1",
+      "00:00:01,000 --> 00:00:02,000",
+      "a",
+    ),
+    fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }),
+  );
+  const said = fc.record({
+    silenceMs: fc.integer({ min: 0, max: 4_000_000 }),
+    lastsMs: fc.integer({ min: 1, max: 8_000 }),
+    words: fc.array(word, { minLength: 1, maxLength: 40 }),
+    speaker: fc.option(fc.constantFrom("speaker_1", "speaker_20"), { nil: undefined }),
+    channel: fc.option(fc.constantFrom(0, 1), { nil: undefined }),
+  });
+  fc.assert(
+    fc.property(fc.array(said, { maxLength: 6 }), (list) => {
+      let atMs = 0;
+      const segments = list.flatMap(({ silenceMs, lastsMs, words, speaker, channel }, index) => {
+        // What the wording stage leaves: one line, in NFC, without control characters.
+        const text = normalizeText(words.join(" "), "hi");
+        if (text === "") return [];
+        const startMs = atMs + silenceMs;
+        atMs = startMs + lastsMs;
+        const labels = { ...(speaker ? { speaker } : {}), ...(channel === undefined ? {} : { channel }) };
+        return [{ ...segment(index, startMs, atMs, text), ...labels }];
+      });
+      const letters = (text: string) => text.replace(/\s/gu, "");
+      const textOf = (cues: readonly { lines: string[] }[]) =>
+        letters(cues.flatMap(({ lines }) => lines).join(""));
+      const srt = parseSrt(renderResult(result(segments), "srt"));
+      const vtt = parseVtt(renderResult(result(segments), "vtt"));
+      const labelled = segments.map(({ text, speaker, channel }) => {
+        const label = channel === undefined ? "" : `[channel ${channel}] `;
+        return { srt: label + (speaker ? `${speaker}: ` : "") + text, vtt: label + text };
+      });
+      expect(textOf(srt)).toBe(letters(labelled.map((label) => label.srt).join("")));
+      expect(textOf(vtt)).toBe(letters(labelled.map((label) => label.vtt).join("")));
+      for (const cues of [srt, vtt]) {
+        expect(cues.at(0)?.startMs).toBe(segments.at(0)?.startMs as number);
+        expect(cues.at(-1)?.endMs).toBe(segments.at(-1)?.endMs as number);
+      }
+    }),
+  );
 });
 
 describe("resultBody", () => {

@@ -25,16 +25,20 @@ export function countGraphemes(text: string): number {
 export function toCues(segments: readonly Segment[], labelOf: (segment: Segment) => string): Cue[] {
   return segments.flatMap((segment) => {
     const lines = breakLines(labelOf(segment) + segment.text);
+    const durationMs = segment.endMs - segment.startMs;
     const screens: string[][] = [];
     for (let at = 0; at < lines.length; at += MAX_LINES) screens.push(lines.slice(at, at + MAX_LINES));
+    // Each must last: a text that has no time for its screens stands on one.
+    if (screens.length > durationMs) screens.splice(0, screens.length, lines);
     const lengths = screens.map((screen) => countGraphemes(screen.join("")));
     const whole = lengths.reduce((sum, length) => sum + length, 0);
-    const durationMs = segment.endMs - segment.startMs;
     let shown = 0;
     let startMs = segment.startMs;
     return screens.map((screen, index): Cue => {
       shown += lengths[index] ?? 0;
-      const endMs = segment.startMs + Math.round((durationMs * shown) / whole);
+      const share = segment.startMs + Math.round((durationMs * shown) / whole);
+      const latestMs = segment.endMs - (screens.length - 1 - index);
+      const endMs = Math.min(Math.max(share, startMs + 1), latestMs);
       const cue = { startMs, endMs, lines: screen };
       startMs = endMs;
       return segment.speaker === undefined ? cue : { ...cue, speaker: segment.speaker };

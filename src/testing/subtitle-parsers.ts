@@ -1,0 +1,70 @@
+/** Readers of subtitle files that take nothing but what the formats allow. */
+export type ParsedCue = { startMs: number; endMs: number; lines: string[]; speaker?: string };
+
+function milliseconds(hours = "", minutes = "", seconds = "", thousandths = ""): number {
+  return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 + Number(thousandths);
+}
+
+/** Times that a player can show: each cue lasts, and starts not before the one before it. */
+function requireOrder(cues: readonly ParsedCue[]): void {
+  let previousMs = 0;
+  for (const { startMs, endMs, lines } of cues) {
+    if (endMs <= startMs) throw new Error(`a cue at ${startMs} ms ends at ${endMs} ms`);
+    if (startMs < previousMs) throw new Error(`a cue at ${startMs} ms stands behind one at ${previousMs} ms`);
+    if (lines.length === 0 || lines.some((line) => line.trim() === ""))
+      throw new Error("an empty line in a cue");
+    previousMs = startMs;
+  }
+}
+
+const SRT_TIMES = /^(\d{2,}):([0-5]\d):([0-5]\d),(\d{3}) --> (\d{2,}):([0-5]\d):([0-5]\d),(\d{3})$/;
+
+/** SubRip as its players read it: blocks of number, times and lines, parted by one empty line. */
+export function parseSrt(text: string): ParsedCue[] {
+  if (text === "") return [];
+  if (!text.endsWith("\n") || text.endsWith("\n\n") || text.includes("\r"))
+    throw new Error("wrong line ends");
+  const cues = text
+    .slice(0, -1)
+    .split("\n\n")
+    .map((block, index): ParsedCue => {
+      const [number, times = "", ...lines] = block.split("\n");
+      if (number !== String(index + 1)) throw new Error(`cue ${index + 1} has the number ${number}`);
+      const match = SRT_TIMES.exec(times);
+      if (!match) throw new Error(`no times: ${times}`);
+      return {
+        startMs: milliseconds(...match.slice(1, 5)),
+        endMs: milliseconds(...match.slice(5, 9)),
+        lines,
+      };
+    });
+  requireOrder(cues);
+  return cues;
+}
+
+const VTT_TIMES =
+  /^(?:(\d{2,}):)?([0-5]\d):([0-5]\d)\.(\d{3}) --> (?:(\d{2,}):)?([0-5]\d):([0-5]\d)\.(\d{3})$/;
+const ESCAPES: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", "&gt;": ">" };
+
+/** WebVTT, sections 4.1 and 4.2.2, as far as we use it: cues without settings, with at most one voice span. */
+export function parseVtt(text: string): ParsedCue[] {
+  const [header, ...blocks] = text.replace(/\n$/, "").split("\n\n");
+  if (header !== "WEBVTT") throw new Error(`no header: ${header}`);
+  const cues = blocks.map((block): ParsedCue => {
+    const [times = "", ...payload] = block.split("\n");
+    const match = VTT_TIMES.exec(times);
+    if (!match) throw new Error(`no times: ${times}`);
+    const voice = /^<v ([^<>&\n]+)>([\s\S]*)<\/v>$/.exec(payload.join("\n"));
+    const spoken = voice?.[2] ?? payload.join("\n");
+    if (/[<>]/.test(spoken) || /&(?!amp;|lt;|gt;)/.test(spoken)) throw new Error(`not escaped: ${spoken}`);
+    const lines = spoken.replace(/&(?:amp|lt|gt);/g, (entity) => ESCAPES[entity] ?? entity).split("\n");
+    return {
+      startMs: milliseconds(...match.slice(1, 5)),
+      endMs: milliseconds(...match.slice(5, 9)),
+      lines,
+      ...(voice?.[1] === undefined ? {} : { speaker: voice[1] }),
+    };
+  });
+  requireOrder(cues);
+  return cues;
+}
