@@ -220,8 +220,11 @@ export type OpenedEngine = { engine: Engine; gpuFreeBytes: number | undefined };
 export async function openEngine(config: Config, dataDir: string, log: Log): Promise<OpenedEngine> {
   const { device } = config.engine;
   const backends = join(dataDir, "backends");
+  const nativeFiles = await extractNativeFiles(dataDir);
+  const ended = endOrphans([nativeFiles.ffmpeg, nativeFiles.ffprobe]);
+  if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
   const options = {
-    nativeFiles: await extractNativeFiles(dataDir),
+    nativeFiles,
     backendDirs: hasBackends(backends) ? [backends] : [],
     device,
     modelIdleMs: config.engine.model_idle_seconds * 1000,
