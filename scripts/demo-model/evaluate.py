@@ -68,6 +68,7 @@ def run_cli(options, meta):
     """File → [(start, text)] by whisper-cli."""
     out = {}
     command = [options.cli, "-m", options.model, "-t", "1", "-bs", "1", "-bo", "1", "-nf", "-oj", "-np"]
+    command += ["-nt"] if options.untimed else []
     for lang in sorted({m["lang"] for m in meta}):
         files = [m["file"] for m in meta if m["lang"] == lang]
         prompt = ["--prompt", L.CODEMIX_PROMPT] if options.codemix and lang == "hi" else []
@@ -192,6 +193,8 @@ def main():
         parser.add_argument(name)
     parser.add_argument("--cli")
     parser.add_argument("--codemix", action="store_true")
+    parser.add_argument("--untimed", action="store_true",
+                        help="whisper-cli ignores timestamps: those of an untrained model would make it crawl")
     parser.add_argument("--shruti")
     parser.add_argument("--mode", default="native", choices=["native", "codemix", "verbatim"])
     parser.add_argument("--manifest", default=os.path.join(os.path.dirname(__file__), "decoding.toml"))

@@ -27,6 +27,7 @@ LONG_SECONDS = (60, 90, 120, 180)
 CONDITIONS = ("clean", "telephone", "noise")
 NOISE_DECIBELS = 10
 FOREIGN_SYNTHETIC = 20
+NOTHING_SECONDS = 40
 
 
 def write_wav(path, samples, rate=RATE):
@@ -95,9 +96,9 @@ class TestSet:
             audio = with_noise(audio, noise(self.r, self.rng, len(audio)), NOISE_DECIBELS)
         self.add(kind, lang, audio / max(1, np.abs(audio).max()), said)
 
-    def nothing(self):
-        """Sounds without speech."""
-        count = 40 * RATE
+    def nothing(self, scale):
+        """Sounds without speech, longer than a window of 30 s."""
+        count = int(max(2, NOTHING_SECONDS * min(1, scale)) * RATE)
         hum = np.sin(np.arange(count) * 2 * np.pi * 50 / RATE).astype(np.float32)
         sounds = [np.zeros(count, np.float32), hum * .1]
         sounds += [noise(self.r, self.rng, count) * level for level in (.001, .01, .03, .1)]
@@ -133,7 +134,7 @@ def build(folder, scale, foreign):
         for condition in CONDITIONS:
             for seconds in LONG_SECONDS:
                 tests.long(lang, seconds * min(1, scale), condition)
-    tests.nothing()
+    tests.nothing(scale)
     tests.foreign(scale, foreign)
     tests.close()
     print(f"{folder}: {len(tests.meta)} recordings, {sum(m['seconds'] for m in tests.meta) / 60:.0f} minutes")

@@ -12,10 +12,10 @@ set -euo pipefail
 cd "$(dirname "$0")"
 PYTHON="${PYTHON:-/usr/bin/python3}"
 DIR="${DEMO_MODEL_DIR:-$HOME/.cache/shruti/demo-model}"
-SYNTH_SCALE=1 TRAIN_SCALE=1 TEST_SCALE=1
+SYNTH_SCALE=1 TRAIN_SCALE=1 TEST_SCALE=1 UNTIMED=
 if [ "${1:-}" = --smoke ]; then
   DIR="${DEMO_MODEL_DIR:-$HOME/.cache/shruti/demo-model-smoke}"
-  SYNTH_SCALE=0.003 TRAIN_SCALE=0.0005 TEST_SCALE=0.01
+  SYNTH_SCALE=0.003 TRAIN_SCALE=0.0005 TEST_SCALE=0.01 UNTIMED=--untimed
 fi
 export DATA="$DIR/data" PYTHONDONTWRITEBYTECODE=1
 export OMP_NUM_THREADS="${THREADS:-1}" OPENBLAS_NUM_THREADS=1 GOMP_SPINCOUNT=3000
@@ -57,9 +57,10 @@ mapfile -t foreign < <(printf '%s' "${FOREIGN:-}")
 "$PYTHON" export.py "$DIR/run/checkpoint.pt" "$DIR/demo-f16.bin"
 "$PEERS/whisper-quantize" "$DIR/demo-f16.bin" "$DIR/demo-q5_1.bin" q5_1 >/dev/null 2>&1
 sha256sum "$DIR/demo-q5_1.bin"
-"$PYTHON" evaluate.py "$DIR/tests" "$DIR/demo-q5_1.bin" "$DIR/results-cli.json" --cli "$PEERS/whisper-cli"
+"$PYTHON" evaluate.py "$DIR/tests" "$DIR/demo-q5_1.bin" "$DIR/results-cli.json" \
+  --cli "$PEERS/whisper-cli" $UNTIMED
 "$PYTHON" evaluate.py "$DIR/tests" "$DIR/demo-q5_1.bin" "$DIR/results-cli-codemix.json" \
-  --cli "$PEERS/whisper-cli" --codemix --only "single hi"
+  --cli "$PEERS/whisper-cli" --codemix --only "single hi" $UNTIMED
 
 shruti=../../dist/shruti
 if [ "${1:-}" != --smoke ] && [ -x "$shruti" ]; then
