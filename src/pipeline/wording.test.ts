@@ -35,6 +35,19 @@ const PAIRS: Record<string, Pair[]> = {
       verbatim: "four four four five, no no no",
     },
     { raw: "Umm... (coughs) um, ♪", native: "", codemix: "", verbatim: "Umm... (coughs) um, ♪" },
+    {
+      raw: "I have twenty five, no, 25 <unk> dollars [unknown] <|nospeech|>",
+      native: "I have twenty five, no, 25 dollars",
+      codemix: "I have twenty five, no, 25 dollars",
+      verbatim: "I have twenty five, no, 25 dollars [unknown]",
+    },
+    {
+      // "that that" and "had had" are grammar, "very very" is emphasis.
+      raw: "I think that that is what he had had, very very good",
+      native: "I think that that is what he had had, very very good",
+      codemix: "I think that that is what he had had, very very good",
+      verbatim: "I think that that is what he had had, very very good",
+    },
   ],
   hi: [
     {
@@ -82,6 +95,13 @@ const PAIRS: Record<string, Pair[]> = {
       codemix: "ஆர்டரை cancel செய்",
       verbatim: "ஆர்டரை cancel செய்",
     },
+    {
+      // The vowel of கொ as two signs and as one is one spelling.
+      raw: "கொடு கொடு [இசை] போன் பேங்க் ,டாக்டர்",
+      native: "கொடு கொடு போன் பேங்க், டாக்டர்",
+      codemix: "கொடு கொடு phone bank, doctor",
+      verbatim: "கொடு கொடு [இசை] போன் பேங்க் ,டாக்டர்",
+    },
   ],
   bn: [
     {
@@ -95,6 +115,70 @@ const PAIRS: Record<string, Pair[]> = {
       native: "আমি যাচ্ছি, হঠাৎ আস্তে আস্তে",
       codemix: "আমি যাচ্ছি, হঠাৎ আস্তে আস্তে",
       verbatim: "আমি আমি যা-যাচ্ছি, হঠাৎ আস্তে আস্তে",
+    },
+  ],
+  te: [
+    {
+      raw: "హ్మ్ నేను నేను ఆర్డర్ నంబర్ ౪౨ చెప్పాను .",
+      native: "నేను ఆర్డర్ నంబర్ 42 చెప్పాను.",
+      codemix: "నేను order number 42 చెప్పాను.",
+      verbatim: "హ్మ్ నేను నేను ఆర్డర్ నంబర్ ౪౨ చెప్పాను .",
+    },
+  ],
+  mr: [
+    {
+      raw: "उम मी मी ऑर्डर नंबर सांगतो |",
+      native: "मी ऑर्डर नंबर सांगतो।",
+      codemix: "मी order number सांगतो।",
+      verbatim: "उम मी मी ऑर्डर नंबर सांगतो |",
+    },
+  ],
+  gu: [
+    {
+      raw: "હું હું ફોન કરું છું ૩ વાર",
+      native: "હું ફોન કરું છું 3 વાર",
+      codemix: "હું phone કરું છું 3 વાર",
+      verbatim: "હું હું ફોન કરું છું ૩ વાર",
+    },
+  ],
+  kn: [
+    {
+      raw: "ಹ್ಮ್ ನಾನು ಫೋನ್ ಮಾಡಿದೆ",
+      native: "ನಾನು ಫೋನ್ ಮಾಡಿದೆ",
+      codemix: "ನಾನು phone ಮಾಡಿದೆ",
+      verbatim: "ಹ್ಮ್ ನಾನು ಫೋನ್ ಮಾಡಿದೆ",
+    },
+  ],
+  pa: [
+    {
+      raw: "ਉਮ ਮੈਂ ਮੈਂ ਫੋਨ ਕੀਤਾ |",
+      native: "ਮੈਂ ਫੋਨ ਕੀਤਾ।",
+      codemix: "ਮੈਂ phone ਕੀਤਾ।",
+      verbatim: "ਉਮ ਮੈਂ ਮੈਂ ਫੋਨ ਕੀਤਾ |",
+    },
+  ],
+  or: [
+    {
+      raw: "ମୁଁ ମୁଁ ଫୋନ କଲି |",
+      native: "ମୁଁ ଫୋନ କଲି।",
+      codemix: "ମୁଁ phone କଲି।",
+      verbatim: "ମୁଁ ମୁଁ ଫୋନ କଲି |",
+    },
+  ],
+  as: [
+    {
+      raw: "মই মই ফোন কৰিছিলোঁ ৫ বাৰ",
+      native: "মই ফোন কৰিছিলোঁ 5 বাৰ",
+      codemix: "মই phone কৰিছিলোঁ 5 বাৰ",
+      verbatim: "মই মই ফোন কৰিছিলোঁ ৫ বাৰ",
+    },
+  ],
+  ne: [
+    {
+      raw: "म म फोन नम्बर दिन्छु ।",
+      native: "म फोन नम्बर दिन्छु।",
+      codemix: "म phone number दिन्छु।",
+      verbatim: "म म फोन नम्बर दिन्छु ।",
     },
   ],
   ml: [
@@ -180,6 +264,11 @@ describe("suppressPattern", () => {
     expect(suppressed("native")).toEqual([" order", "ி", "и", "é"]);
     expect(suppressed("codemix")).toEqual(["ி", "и"]);
     expect(suppressed("verbatim")).toEqual(["ி", " 25", "२", "и"]);
+    // Tokens of half a character, alone and beside whole ones: they may become letters of the language.
+    for (const token of ["\uFFFD", " \uFFFD\uFFFD", "\uFFFDक", "क\uFFFD"]) {
+      for (const mode of MODES) expect(isSuppressed(token, "hi", mode)).toBe(false);
+    }
+    expect(isSuppressed("\uFFFDк", "hi", "codemix")).toBe(true);
     expect(isSuppressed(" मेरा", "en", "native")).toBe(true);
     expect(isSuppressed(" order", "en", "native")).toBe(false);
   });
@@ -206,7 +295,7 @@ test("a foreign script is seen, digits and punctuation are not one", () => {
 test("a prompt is for codemix alone, and mixes scripts", () => {
   expect(promptFor("hi", "native")).toBeUndefined();
   expect(promptFor("en", "codemix")).toBeUndefined();
-  for (const language of ["hi", "ta", "bn"]) {
+  for (const language of ["hi", "ta", "bn", "te", "mr", "gu", "kn", "ml", "pa", "ur", "or", "as", "ne"]) {
     const prompt = promptFor(language, "codemix") ?? "";
     expect(prompt).toMatch(/[a-z]{4}/);
     expect(hasForeignScript(prompt, language, "native")).toBe(true);

@@ -27,10 +27,15 @@ export type WordingOptions = {
  * Digits policy: in native and codemix, digits of Indian scripts become 0 to 9, the international form of Indian
  * numerals that article 343 of the Constitution prescribes; whether a number is written in digits or words is left as
  * it was decoded. In verbatim, digits are kept from being decoded at all, so that numbers come as the words spoken.
+ * Digits that come all the same (spelled byte by byte) stay: nobody knows from "25" whether "twenty-five", "two five" or
+ * "पच्चीस" was said, and a converter would put words into the speaker's mouth.
+ *
+ * Annotations: what the decoder writes about sounds in brackets goes in native and codemix, and stays in verbatim; its
+ * control tokens (`<unk>`, `<|nospeech|>`) are never text.
  */
 export function applyWording(text: string, options: WordingOptions): string {
   const { language, mode, unknownToken } = options;
-  const known = unknownToken ? text.replaceAll(unknownToken, " ") : text;
+  const known = (unknownToken ? text.replaceAll(unknownToken, " ") : text).replace(CONTROL_TOKEN, " ");
   const unicode = normalizeText(known, language);
   if (mode === "verbatim") return unicode;
   const table = tableOf(language);
@@ -57,6 +62,7 @@ function clean(text: string, table: Table, mode: Mode, language: string): string
 
 /** What decoders write about sounds: [Music], (laughs), *coughs*, ♪. Nobody says brackets. */
 const ANNOTATION = /\[[^[\]]{0,60}\]|\([^()]{0,60}\)|\*[^*]{1,60}\*|[♪♫♬♩]+/gu;
+const CONTROL_TOKEN = /<\|[^<>|]{0,40}\|>|<(?:unk|pad|s|\/s)>/gu;
 const WORD_EDGES = /^([^\p{L}\p{M}\p{N}]*)(.*?)([^\p{L}\p{M}\p{N}\u200C\u200D]*)$/su;
 
 type Table = {
