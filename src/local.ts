@@ -23,6 +23,7 @@ import { type ChunkText, decodeGuarded } from "./pipeline/guarded-decode.ts";
 import { type Format, renderResult } from "./pipeline/render.ts";
 import { joinChannelSpeakers, speechByChannel } from "./pipeline/speakers.ts";
 import { assembleResult, type LooseSegment } from "./pipeline/stitch.ts";
+import { hasTwinChannel, withTwins } from "./pipeline/twin-channel.ts";
 import { wordSegments } from "./pipeline/worded.ts";
 import { checkRequest } from "./services/acceptance.ts";
 import { dataDirOf } from "./services/admin.ts";
@@ -138,7 +139,10 @@ async function run({ config, engine, models, plan, file, directory, onProgress }
     signal,
   );
   const chunks: LocalChunk[] = [];
-  for (const [channel, pcmPath] of decoded.files.entries()) {
+  const warnings: Warning[] = audioWarnings(decoded.facts, request.channelMode);
+  // Of two channels with the same sound one is transcribed.
+  const heard = warnings.includes("identical_channels") ? decoded.files.slice(0, 1) : decoded.files;
+  for (const [channel, pcmPath] of heard.entries()) {
     for (const chunk of packChunks(
       await engine.detectSpeech({ pcmPath, maxSpeechMs: maxSpeechMs(model.decoding) }, signal),
       chunkOptions(model.decoding),
@@ -146,12 +150,13 @@ async function run({ config, engine, models, plan, file, directory, onProgress }
       chunks.push({ ...chunk, channel, pcmPath });
   }
   const texts = await decodeChunks({ config, engine, plan, chunks, decoded, signal, onProgress });
-  const warnings: Warning[] = audioWarnings(decoded.facts, request.channelMode);
+  const isTwin = hasTwinChannel(warnings, chunks);
+  const decodedChunks = texts.map((text) => ({ ...text, channel: 0 }));
   const worded = wordSegments(
-    texts.flatMap(({ segments }) => segments),
+    (isTwin ? withTwins(decodedChunks) : texts).flatMap(({ segments }) => segments),
     request.mode,
   );
-  const job = { tracks: speechByChannel(decoded.files, chunks) };
+  const job = { tracks: speechByChannel(decoded.files, isTwin ? withTwins(chunks) : chunks) };
   const spoken = await labelSegments({ engine, models, plan, segments: worded, job, signal });
   return assembleResult({
     segments: spoken.segments,

@@ -33,9 +33,11 @@ export async function prepareRecording(
     warnings = await patiently(context, row.id, signal, () => decodeInto(context, row, directory, signal));
   }
   const pcmPaths = pcmPathsIn(directory, row);
+  // Of two channels with the same sound one is transcribed.
+  const heard = warnings.includes("identical_channels") ? pcmPaths.slice(0, 1) : pcmPaths;
   const found = isCheckpointed
     ? undefined
-    : await patiently(context, row.id, signal, () => findChunks(context, pcmPaths, model.decoding, signal));
+    : await patiently(context, row.id, signal, () => findChunks(context, heard, model.decoding, signal));
   const moved = transaction(context.database.store, (tx) => {
     if (found) insertChunks(tx, row.id, found);
     return moveTranscription(tx, row.id, "prepared", { audioWarnings: warnings });

@@ -3,6 +3,7 @@ import type { InstalledModel } from "../domain/model.ts";
 import type { Gap, Warning } from "../domain/result.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
+import { hasTwinChannel, withTwins } from "../pipeline/twin-channel.ts";
 import { wordSegments } from "../pipeline/worded.ts";
 import { billedChannels, type Ending } from "../services/settlement.ts";
 import { type ChunkRow, listChunks } from "../store/chunks.ts";
@@ -48,7 +49,8 @@ async function transcribe(
   if (!prepared) return undefined;
   await transcribeChunks(context, row, model, prepared, signal);
   if (!context.transcriptions.move(row.id, "transcribed")) return undefined;
-  const chunks = listChunks(context.database.store, row.id);
+  const done = listChunks(context.database.store, row.id);
+  const chunks = hasTwinChannel(prepared.warnings, done) ? withTwins(done) : done;
   const worded = wordSegments(
     chunks.flatMap((chunk) => chunk.segments ?? []),
     row.mode,
@@ -67,7 +69,8 @@ async function transcribeChunks(
   prepared: Prepared,
   signal: AbortSignal,
 ): Promise<void> {
-  const progress = createProgress(row, prepared.chunks);
+  const channelsEach = hasTwinChannel(prepared.warnings, prepared.chunks) ? 2 : 1;
+  const progress = createProgress(row, prepared.chunks, channelsEach);
   const waiting = prepared.chunks.filter(({ state }) => state === "waiting").values();
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
@@ -99,8 +102,11 @@ export type Progress = {
   finish(position: number): number;
 };
 
-/** A chunk accounts for the audio from the end of the one before it in its channel, the last for the rest. */
-function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[]): Progress {
+/**
+ * A chunk accounts for the audio from the end of the one before it in its channel, the last for the rest; for that of
+ * two channels where one is transcribed for both.
+ */
+function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[], channelsEach: number): Progress {
   const shares = new Map<number, number>();
   const lastOfChannel = new Map<number, ChunkRow>();
   for (const chunk of chunks) {
@@ -111,9 +117,9 @@ function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[]): Pro
   for (const last of lastOfChannel.values()) {
     shares.set(last.position, (shares.get(last.position) ?? 0) + Math.max(0, row.durationMs - last.endMs));
   }
+  const shareOf = (position: number) => (shares.get(position) ?? 0) * channelsEach;
   let doneMs = 0;
-  for (const chunk of chunks) if (chunk.state !== "waiting") doneMs += shares.get(chunk.position) ?? 0;
-  const shareOf = (position: number) => shares.get(position) ?? 0;
+  for (const chunk of chunks) if (chunk.state !== "waiting") doneMs += shareOf(chunk.position);
   return {
     shareOf,
     finish(position) {

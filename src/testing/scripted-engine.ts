@@ -17,6 +17,8 @@ export type Script = {
   text?: string;
   /** `refuse`: fails when it is decoded for transcription; `crash`: no chunk of it can be decoded. */
   trouble?: "refuse" | "crash";
+  /** Both channels carry the same sound. */
+  isDoubled?: boolean;
   /** Who speaks, one after the other, for equal shares of the recording. */
   speakers?: number[];
 };
@@ -110,7 +112,8 @@ export function createScriptedEngine(): ScriptedEngine {
       for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
       // The folder is renamed once it is complete: `<final>.<pid>.<time>`.
       scripts.set(job.directory.replace(/\.\d+\.\d+$/, ""), script);
-      return { durationMs: script.seconds * 1000, samples, channels, files, facts: FACTS };
+      const facts = { ...FACTS, identicalChannels: script.isDoubled ?? false };
+      return { durationMs: script.seconds * 1000, samples, channels, files, facts };
     },
 
     async detectSpeech(job, signal) {
