@@ -3,6 +3,7 @@
  * no second tries, no text carried on), same source of whisper.cpp.
  *
  *   bun scripts/bench/engine.ts [--executable dist/shruti] [--seconds 300] [--rounds 2] [--words 96]
+ *                               [--cases abcd] [--models bench-base,bench-demo]
  *
  * With a generated model of `base`'s shape that writes the same number of words for every window, and with the
  * demonstration model under its own name, in windows of 30 s:
@@ -39,6 +40,8 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "300" },
     rounds: { type: "string", default: "2" },
     words: { type: "string", default: "96" },
+    cases: { type: "string", default: "abcd" },
+    models: { type: "string", default: "bench-base,bench-demo" },
   },
 });
 const seconds = Number(options.seconds);
@@ -79,6 +82,7 @@ function makeFiles(folder: string): Files {
 type Pair = { ours: number; theirs: number };
 
 async function measure(name: string, goal: string, round: () => Promise<Pair>): Promise<void> {
+  if (!options.cases.includes(name.slice(0, 1))) return;
   const pairs: Pair[] = [];
   for (let n = 0; n < rounds; n++) pairs.push(await round());
   const ratio = median(pairs.map(({ ours, theirs }) => ours / theirs));
@@ -192,7 +196,7 @@ try {
     },
     models,
   );
-  for (const { id, path } of models) {
+  for (const { id, path } of models.filter(({ id }) => options.models.split(",").includes(id))) {
     // Both sides load once before the clock runs; Shruti is warm for its default model only.
     await shruti.transcribeNow(files.short, id);
     const peers = { folder: peersFolder, model: path, threads };

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import { getPriority, setPriority } from "node:os";
 import { chooseDevice } from "./devices.ts";
 import { diarizeAcoustically } from "./diarize.ts";
 import { diarizeNeurally } from "./diarize-neural.ts";
@@ -12,6 +13,7 @@ import { type LoadedModel, openWhisper, type Whisper } from "./whisper.ts";
  * Native code runs only here, so that what it breaks is one process that can be replaced.
  */
 export function runWorker(): void {
+  stepBack();
   const send = (reply: WorkerReply) => process.send?.(reply);
   const worker = createWorker(send);
   // A worker without its parent has nobody to answer to, and nothing of its own to save.
@@ -26,6 +28,18 @@ export function runWorker(): void {
       process.disconnect?.();
     });
   });
+}
+
+/** Requests are answered first, however many chunks are decoded: they need little, and somebody waits for them. */
+const NICENESS = 5;
+
+/** Threads inherit the niceness of the one that starts them, hence before there are any. */
+function stepBack(): void {
+  try {
+    setPriority(Math.min(19, getPriority() + NICENESS));
+  } catch {
+    // The system refuses: requests wait a little longer, nothing worse.
+  }
 }
 
 function createWorker(send: (reply: WorkerReply) => void) {
