@@ -11,13 +11,11 @@ export type LevelEnvelope = {
 
 /** Frames are judged together with their neighbours over this span: one quiet frame is no pause. */
 const PAUSE_SAMPLES = 0.12 * 16_000;
-/** As a share of the longest part: every part costs a whole window, so that short ones are bought dearly. */
-const SHORTEST_PART = 2 / 3;
 /** As a share of the longest part: less than this is not left over at the end, where it would be hard to understand. */
 const SHORTEST_REST = 1 / 8;
 
 /**
- * Cuts regions that are longer than the decoder's window. Each cut falls on the quietest point of the last third of
+ * Cuts regions that are longer than the decoder's window. Each cut falls on the quietest point of the second half of
  * the longest possible part, the latest one where several are equal: between two words, where the speaker leaves any
  * room between them.
  *
@@ -34,7 +32,7 @@ export function cutLongRegions(
     let start = startSample;
     while (endSample - start > maxSamples) {
       const latest = Math.min(start + maxSamples, endSample - Math.ceil(maxSamples * SHORTEST_REST));
-      const cut = quietestPoint(levels, start + Math.ceil(maxSamples * SHORTEST_PART), latest) ?? latest;
+      const cut = quietestPoint(levels, start + Math.ceil(maxSamples / 2), latest) ?? latest;
       parts.push({ startSample: start, endSample: cut });
       start = cut;
     }
