@@ -9,6 +9,7 @@ import {
   wordErrors,
 } from "../pipeline/wer.ts";
 import { type BenchmarkFile, findBenchmarkFiles } from "./benchmark-files.ts";
+import { readChannelMode, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderTable } from "./output.ts";
 import { openProgress } from "./progress.ts";
@@ -184,15 +185,4 @@ function toTable(scored: readonly Scored[]): string {
   const rows = scored.map((file) => row(file.file, file));
   rows.push(row("all", totalOf(scored)));
   return renderTable(["FILE", "SECONDS", "WORDS", "WER %", "CER %", "× REAL TIME"], rows);
-}
-
-function readMode(text: string): Mode {
-  const mode = MODES.find((known) => known === text);
-  if (!mode) throw new CommandError("usage", `There is no mode ${text}; there are ${MODES.join(", ")}.`);
-  return mode;
-}
-
-function readChannelMode(text: string): "mix" | "separate" {
-  if (text === "mix" || text === "separate") return text;
-  throw new CommandError("usage", "The channel mode is mix or separate.");
 }

@@ -2,7 +2,8 @@ import { mkdirSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import type { Command } from "commander";
 import { MODES, type Mode } from "../domain/transcription.ts";
-import { FORMATS, type Format } from "../pipeline/render.ts";
+import type { Format } from "../pipeline/render.ts";
+import { readChannelMode, readFormat, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { openProgress } from "./progress.ts";
 
@@ -84,21 +85,4 @@ async function write(context: CliContext, file: string, rendered: string, option
   const target = join(options.output, `${basename(file, extname(file))}.${options.format}`);
   await Bun.write(target, rendered);
   context.note(target);
-}
-
-function readMode(text: string): Mode {
-  const mode = MODES.find((known) => known === text);
-  if (!mode) throw new CommandError("usage", `There is no mode ${text}; there are ${MODES.join(", ")}.`);
-  return mode;
-}
-
-function readChannelMode(text: string): "mix" | "separate" {
-  if (text === "mix" || text === "separate") return text;
-  throw new CommandError("usage", "The channel mode is mix or separate.");
-}
-
-function readFormat(text: string): Format {
-  const format = FORMATS.find((known) => known === text || (known === "txt" && text === "text"));
-  if (!format) throw new CommandError("usage", `There is no format ${text}; there are text, json, srt, vtt.`);
-  return format;
 }

@@ -4,6 +4,7 @@ import { toSeconds, toTimestamp } from "../lib/time.ts";
 import { FORMATS, type Format, renderResult } from "../pipeline/render.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { wholeNumber } from "./arguments.ts";
+import { readFormat } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable } from "./output.ts";
 
@@ -144,10 +145,4 @@ function readStates(text: string): TranscriptionState[] {
   const unknown = states.find((state) => !(TRANSCRIPTION_STATES as readonly string[]).includes(state));
   if (unknown !== undefined) throw new CommandError("usage", `There is no state ${unknown}.`);
   return states as TranscriptionState[];
-}
-
-function readFormat(text: string): Format {
-  const found = FORMATS.find((format) => format === text || (format === "txt" && text === "text"));
-  if (!found) throw new CommandError("usage", `There is no format ${text}; there are ${FORMATS.join(", ")}.`);
-  return found;
 }

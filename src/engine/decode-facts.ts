@@ -1,27 +1,6 @@
+import type { AudioFacts } from "../domain/audio.ts";
 import type { MediaOutcome } from "./media-process.ts";
 import type { AudioProbe } from "./probe.ts";
-
-/** What was measured while the audio went by. Levels are in dB below full scale, -120 for silence. */
-export type AudioFacts = {
-  /** The file ends before its header says, or could not be decoded to its end. */
-  truncated: boolean;
-  /** Share of the recording's samples that stand at full scale, 0 to 1. */
-  clippedRatio: number;
-  peakDb: number;
-  rmsDb: number;
-  /** Level of what is above 5 kHz, relative to the whole. */
-  highFrequencyDb: number;
-  /** Both channels of a stereo recording carry the same sound; false for any other number of channels. */
-  identicalChannels: boolean;
-  /** Of each decoded file, before it was amplified. */
-  tracks: TrackLevel[];
-};
-
-export type TrackLevel = {
-  peakDb: number;
-  /** Of the loudest 50 ms: speech, where there is any, whatever the silence around it. */
-  loudestDb: number;
-};
 
 const SILENCE_DB = -120;
 /** Headers round, and codecs have a delay: only a longer lack is a cut. */

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { type AudioFacts, gainFor, measured, readFacts } from "./decode-facts.ts";
+import type { AudioFacts } from "../domain/audio.ts";
+import { gainFor, measured, readFacts } from "./decode-facts.ts";
 import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, DecodeError, inputArguments, probeAudio, refuseEarlyEnd } from "./probe.ts";
 
-export type { AudioFacts } from "./decode-facts.ts";
 export { type AudioProbe, DecodeError, type DecodeFailure, probeAudio } from "./probe.ts";
 
 /** Decoded audio is 16 kHz, signed 16 bit, little endian, without a header: what whisper and Silero want. */

@@ -1,3 +1,4 @@
+import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio } from "./decode.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./pool.ts";
@@ -17,14 +18,6 @@ export type DecodeJob = {
   directory: string;
   channels: "mix" | "separate";
   maxDurationMs: number;
-};
-
-/** What is known of an upload's audio once it has been decoded to its end. */
-export type VerifiedAudio = {
-  durationMs: number;
-  channels: number;
-  sampleRateHz: number;
-  truncated: boolean;
 };
 
 /**

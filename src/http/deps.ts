@@ -1,4 +1,5 @@
 import type { Config } from "../config/schema.ts";
+import type { VerifiedAudio } from "../domain/audio.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ApiKeyService } from "../services/api-keys.ts";
@@ -6,7 +7,7 @@ import type { CreditService } from "../services/credit.ts";
 import type { ModelService } from "../services/models.ts";
 import type { RateLimiter } from "../services/rate-limit.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
-import type { UploadService, VerifiedAudio } from "../services/uploads.ts";
+import type { UploadService } from "../services/uploads.ts";
 import type { WebhookService } from "../services/webhooks.ts";
 import type { Database } from "../store/database.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { type AudioFacts, audioWarnings } from "./audio-facts.ts";
+import type { AudioFacts } from "../domain/audio.ts";
+import { audioWarnings } from "./audio-facts.ts";
 
 const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
   truncated: false,
@@ -8,7 +9,7 @@ const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
   rmsDb: -22,
   highFrequencyDb: -30,
   identicalChannels: false,
-  tracks: [{ peakDb: -3 }],
+  tracks: [{ peakDb: -3, loudestDb: -3 }],
   ...more,
 });
 
@@ -30,7 +31,7 @@ test("a copied channel is a fault only where channels are billed apart", () => {
 });
 
 test("one low channel is enough, an idle one is not low", () => {
-  const beside = (peakDb: number) => facts({ tracks: [{ peakDb: -3 }, { peakDb }] });
+  const beside = (peakDb: number) => facts({ tracks: [{ peakDb: -3, loudestDb: -3 }, { peakDb }] });
   expect(audioWarnings(beside(-40), "separate")).toEqual(["low_volume"]);
   expect(audioWarnings(beside(-60), "separate")).toEqual([]);
 });

@@ -1,21 +1,6 @@
+import type { AudioFacts } from "../domain/audio.ts";
 import type { Warning } from "../domain/result.ts";
 import type { ChannelMode } from "../domain/transcription.ts";
-
-/** What was measured while a recording was decoded. Levels are in dB below full scale, -120 for silence. */
-export type AudioFacts = {
-  /** The file ends before its header says, or could not be decoded to its end. */
-  truncated: boolean;
-  /** Share of the recording's samples that stand at full scale, 0 to 1. */
-  clippedRatio: number;
-  peakDb: number;
-  rmsDb: number;
-  /** Level of what is above 5 kHz, relative to the whole. */
-  highFrequencyDb: number;
-  /** Both channels of a stereo recording carry the same sound; false for any other number of channels. */
-  identicalChannels: boolean;
-  /** Of each channel that is transcribed, the mix counting as one; before quiet ones were amplified. */
-  tracks: readonly { peakDb: number }[];
-};
 
 const SILENCE_DB = -120;
 const CLIPPED_FROM_RATIO = 0.0005;

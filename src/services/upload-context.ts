@@ -1,19 +1,10 @@
 import type { Config } from "../config/schema.ts";
+import type { VerifiedAudio } from "../domain/audio.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Database } from "../store/database.ts";
 import type { DigestBook } from "./upload-digests.ts";
 import type { UploadLocks } from "./upload-locks.ts";
-
-/** What decoding a recording says about it. */
-export type VerifiedAudio = {
-  /** Of the decoded samples, not of the header. */
-  durationMs: number;
-  channels: number;
-  sampleRateHz: number;
-  /** The file ends before its header says. */
-  truncated: boolean;
-};
 
 export type UploadDeps = {
   database: Database;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
+import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import { isId, newId } from "../lib/ids.ts";
 import { sha256Hex } from "../lib/sha256.ts";
@@ -20,7 +21,7 @@ import {
   type UploadRow,
 } from "../store/uploads.ts";
 import { requireOwned, type Scope } from "./ownership.ts";
-import type { UploadContext, UploadDeps, VerifiedAudio } from "./upload-context.ts";
+import type { UploadContext, UploadDeps } from "./upload-context.ts";
 import { createDigestBook } from "./upload-digests.ts";
 import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
 import { createUploadLocks } from "./upload-locks.ts";
@@ -39,7 +40,7 @@ import {
 } from "./upload-receiving.ts";
 import { createVerifier, type Verifier } from "./upload-verification.ts";
 
-export type { UploadDeps, VerifiedAudio } from "./upload-context.ts";
+export type { UploadDeps } from "./upload-context.ts";
 export type { Received, Receiving } from "./upload-receiving.ts";
 export { rejectionOf } from "./upload-receiving.ts";
 

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { AudioFacts } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
-import type { AudioFacts } from "../engine/decode.ts";
 import type { DecodeJob, Engine } from "../engine/engine.ts";
 import { type ChunkJob, EngineError, type SpeechJob } from "../engine/protocol.ts";
 

@@ -1,0 +1,24 @@
+import { CHANNEL_MODES, type ChannelMode, MODES, type Mode } from "../domain/transcription.ts";
+import { FORMATS, type Format } from "../pipeline/render.ts";
+import { CommandError } from "./context.ts";
+
+/** Readers of options with few values; everything else is wrong usage. */
+
+export function readMode(text: string): Mode {
+  const mode = MODES.find((known) => known === text);
+  if (!mode) throw new CommandError("usage", `There is no mode ${text}; there are ${MODES.join(", ")}.`);
+  return mode;
+}
+
+export function readChannelMode(text: string): ChannelMode {
+  const channelMode = CHANNEL_MODES.find((known) => known === text);
+  if (!channelMode) throw new CommandError("usage", "The channel mode is mix or separate.");
+  return channelMode;
+}
+
+/** `text` and `txt` are one format. */
+export function readFormat(text: string): Format {
+  const format = FORMATS.find((known) => known === text || (known === "txt" && text === "text"));
+  if (!format) throw new CommandError("usage", `There is no format ${text}; there are text, json, srt, vtt.`);
+  return format;
+}
