@@ -31,7 +31,13 @@ test("a copied channel is a fault only where channels are billed apart", () => {
 });
 
 test("one low channel is enough, an idle one is not low", () => {
-  const beside = (peakDb: number) => facts({ tracks: [{ peakDb: -3, loudestDb: -3 }, { peakDb }] });
+  const beside = (peakDb: number) =>
+    facts({
+      tracks: [
+        { peakDb: -3, loudestDb: -3 },
+        { peakDb, loudestDb: peakDb },
+      ],
+    });
   expect(audioWarnings(beside(-40), "separate")).toEqual(["low_volume"]);
   expect(audioWarnings(beside(-60), "separate")).toEqual([]);
 });
