@@ -187,6 +187,7 @@ async function feed(parser: BusboyInstance, request: Request, options: FormOptio
   );
   const onAbort = () => finished.reject(options.signal.reason);
   options.signal.addEventListener("abort", onAbort, { once: true });
+  if (options.signal.aborted) onAbort();
   try {
     const reader = request.body?.getReader();
     let bytes = 0;

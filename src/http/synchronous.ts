@@ -61,7 +61,10 @@ export function createSynchronousDesk(deps: HttpDeps) {
       const { id, outcome } =
         key === undefined ? await place() : await locks.run(lockName(caller, key), place);
       const cancel = () => cancelQuietly(deps, id);
-      if (key === undefined) clientSignal.addEventListener("abort", cancel, { once: true });
+      if (key === undefined) {
+        clientSignal.addEventListener("abort", cancel, { once: true });
+        if (clientSignal.aborted) cancel();
+      }
       try {
         return requireResult(await outcome);
       } finally {

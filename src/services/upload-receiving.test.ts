@@ -12,7 +12,7 @@ afterAll(() => bench.close());
 
 /** What a client may do with an upload; `bytes` counts from where it starts. */
 type Step =
-  | { kind: "put" | "patch"; bytes: number; chunk: number; breaksOff: boolean; takenOver: boolean }
+  | { kind: "put" | "patch"; bytes: number; chunk: number; breaksOff: boolean; takenOver: boolean; afterMs: number }
   | { kind: "discard" }
   | { kind: "complete" };
 
@@ -25,11 +25,19 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       chunk: fc.integer({ min: 1, max: 30 }),
       breaksOff: fc.boolean(),
       takenOver: fc.boolean(),
+      // 0: before the first byte is read
+      afterMs: fc.integer({ min: 0, max: 2 }),
     }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: "discard" as const }) },
   { weight: 2, arbitrary: fc.constant({ kind: "complete" as const }) },
 );
+
+/** A client that says nothing, and another that takes over before the first one's bytes are waited for. */
+const TAKEN_OVER_AT_ONCE: [Uint8Array<ArrayBuffer>, Step[]] = [
+  new Uint8Array([1, 2]),
+  [{ kind: "put", bytes: 0, chunk: 1, breaksOff: false, takenOver: true, afterMs: 0 }],
+];
 
 /** Sends some bytes of the file, more than it has where asked to, and perhaps breaks off or stalls after them. */
 function bodyOf(
@@ -87,7 +95,7 @@ test("whatever a client does, the file is a beginning of the recording, and only
               uploads.receive(upload.id, { at: next.kind === "put" ? "start over" : start, body }),
             );
             if (next.takenOver && !next.breaksOff) {
-              await Bun.sleep(1);
+              if (next.afterMs > 0) await Bun.sleep(next.afterMs);
               await uploads.settleWriter(upload.id);
             }
             const code = await sending;
@@ -105,6 +113,6 @@ test("whatever a client does, the file is a beginning of the recording, and only
         expect(uploads.get(CALLER, upload.id).state).toBe(isComplete ? "complete" : "allocated");
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 60, examples: [TAKEN_OVER_AT_ONCE] },
   );
 }, 60_000);

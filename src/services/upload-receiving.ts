@@ -169,13 +169,18 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
   receiving.signal?.addEventListener("abort", stop, { once: true });
   let taken = 0;
   let nextDiskCheck = DISK_CHECK_BYTES;
+  // Aborts that came before the listeners did are seen here.
+  const goOn = () => {
+    if (takenOver.aborted) throw takenOverError();
+    if (receiving.signal?.aborted) throw goneError();
+  };
   try {
     for (;;) {
+      goOn();
       const { done, value } = await reader.read().catch((cause: unknown) => {
         throw goneError(cause);
       });
-      if (takenOver.aborted) throw takenOverError();
-      if (receiving.signal?.aborted) throw goneError();
+      goOn();
       if (done) return true;
       taken += value.length;
       if (start + taken > upload.bytes) return false;
