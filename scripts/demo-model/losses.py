@@ -27,6 +27,15 @@ def _phonemes(model, batch):
     return F.cross_entropy(scores.reshape(-1, scores.shape[-1]), batch["phones"].reshape(-1), ignore_index=-100)
 
 
+def _frame_words(model, states, batch):
+    """The word of every frame where the engine told the times: learnt far sooner than CTC leaves its blanks."""
+    labels = batch["frame_words"].reshape(-1)
+    kept = labels != -100
+    if not kept.any():
+        return None
+    return F.cross_entropy(model.frame_words(states.reshape(len(labels), -1)[kept].float()), labels[kept])
+
+
 def _guided_attention(model, batch, frames):
     """Two heads of every decoder layer but the first look at the word being written."""
     look = batch["look"]
@@ -48,8 +57,12 @@ def _local_attention(model, frames, device):
         return None
     rows = torch.randint(0, frames, (LOCAL_ROWS,)).to(device)
     near = ((torch.arange(frames, device=device)[None] - rows[:, None]).abs() <= LOCAL_FRAMES).float()
-    blocks = model.encoder.blocks
-    return sum(-torch.log((b.attn.last[:, :, rows].float() * near).sum(-1) + 1e-3).mean() for b in blocks) / len(blocks)
+    loss = 0.
+    for block in model.encoder.blocks:
+        q, k = block.attn.asked
+        weights = F.softmax((q[:, :, rows] @ k).float(), -1)
+        loss = loss - torch.log((weights * near).sum(-1) + 1e-3).mean()
+    return loss / len(model.encoder.blocks)
 
 
 def losses(model, batch, bf16):
@@ -64,7 +77,7 @@ def losses(model, batch, bf16):
     frames = states.shape[1]
     parts = dict(
         text=-(log_probs.gather(1, choices) * weight).sum() / weight.sum(), ctc=_word_ctc(model, states, batch),
-        phones=_phonemes(model, batch), guided=_guided_attention(model, batch, frames),
+        frame_words=_frame_words(model, states, batch), phones=_phonemes(model, batch), guided=_guided_attention(model, batch, frames),
         local=_local_attention(model, frames, device),
     )
     is_word = (choices[:, 0] < len(model.tokens.words)) & (weight[:, 0] == 1)
@@ -74,7 +87,7 @@ def losses(model, batch, bf16):
 
 def total(parts, is_early):
     """The weighted sum that training makes small."""
-    weights = dict(text=1., ctc=.3, phones=.2, guided=.8, local=.4)
+    weights = dict(text=1., ctc=.3, frame_words=.3, phones=.2, guided=.8, local=.4)
     if is_early:
-        weights.update(ctc=.6, phones=.4, guided=.3)
+        weights.update(ctc=.6, frame_words=1., phones=.4, guided=.3)
     return sum(weight * parts[name] for name, weight in weights.items() if name in parts)

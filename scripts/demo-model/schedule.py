@@ -21,10 +21,10 @@ class Stage:
 # Short windows first, at random places of the 30 s; then longer ones in steps. A jump from 4 s to 30 s with the
 # learning rate already near its end loses a third of the words again.
 STAGES = (
-    Stage("sounds", 9000, 2e-3, 1.5e-3, ((3, 24), (4, 18), (4, 18), (5, 14)), is_early=True),
-    Stage("sentences", 1500, 1.5e-3, 1.3e-3, ((4, 18), (6, 12), (8, 9))),
-    Stage("pauses", 2000, 1.3e-3, 1.1e-3, ((4, 18), (8, 9), (12, 6), (15, 5))),
-    Stage("whole", 7500, 1.1e-3, 2e-5, ((4, 18), (10, 7), (20, 4), (30, 3), (30, 3))),
+    Stage("sounds", 5000, 2e-3, 1.5e-3, ((3, 24), (4, 18), (4, 18), (5, 14)), is_early=True),
+    Stage("sentences", 1000, 1.5e-3, 1.3e-3, ((4, 18), (6, 12), (8, 9))),
+    Stage("pauses", 1500, 1.3e-3, 1.1e-3, ((4, 18), (8, 9), (12, 6), (15, 5))),
+    Stage("whole", 4000, 1.1e-3, 2e-5, ((4, 18), (10, 7), (20, 4), (30, 3), (30, 3))),
 )
 
 

@@ -69,10 +69,11 @@ class Utterance:
 
 @dataclass
 class Layout:
-    """A window's sound and what is said in it. `cut` is where an utterance starts that the window's end cuts off."""
+    """A window's sound and what is said in it; frames of unknown content are IGNORED. `cut` is where an utterance starts that the window's end cuts off."""
 
     audio: np.ndarray
-    phones: np.ndarray
+    phones: np.ndarray  # phoneme class of each frame
+    words: np.ndarray  # word of each frame from 1 on, 0 where none is said
     said: list = field(default_factory=list)
     cut: int = None
 
@@ -80,8 +81,8 @@ class Layout:
 class Placer:
     """Lays utterances out in windows."""
 
-    def __init__(self, r, pool, phone_class):
-        self.r, self.pool, self.phone_class = r, pool, phone_class
+    def __init__(self, r, pool, phone_class, word_number):
+        self.r, self.pool, self.phone_class, self.word_number = r, pool, phone_class, word_number
 
     def _draw(self, room):
         """An utterance at some speed; speech from outside the domain is cropped to fit the room."""
@@ -94,16 +95,25 @@ class Placer:
         return samples, entry, speed
 
     def _add(self, layout, at, samples, entry, speed):
-        """Mixes an utterance in at sample `at`, cut off by the window's end, and marks its phonemes."""
+        """Mixes an utterance in at sample `at`, cut off by the window's end, and marks its phonemes and words."""
         taken = min(len(samples), len(layout.audio) - at)
         layout.audio[at:at + taken] += samples[:taken] * 10 ** self.r.uniform(-.4, 0)
         last = min(len(layout.phones), (at + len(samples)) // FRAME + 1)
+        self._mark_words(layout.words, at, last, entry, speed)
         if not entry["ph"]:
             layout.phones[at // FRAME:last] = IGNORED
             return
         edges = [int((at + s / speed) / FRAME + .5) for s, _ in entry["ph"]] + [last]
         for k, (_, name) in enumerate(entry["ph"]):
             layout.phones[max(0, edges[k]):max(0, min(edges[k + 1], last))] = self.phone_class.get(name, 0)
+
+    def _mark_words(self, frames, at, last, entry, speed):
+        if not entry["wd"]:
+            frames[at // FRAME:last] = IGNORED
+            return
+        for word, (a, b) in zip(entry["t"].split(), entry["wd"]):
+            first, end = (int((at + moment / speed) / FRAME + .5) for moment in (a, b))
+            frames[max(0, first):min(end, last)] = self.word_number[word] + 1
 
     def _look(self, at, samples, entry, speed):
         """For each word the frames around it; in proportion to the letters where the engine told no times."""
@@ -123,7 +133,7 @@ class Placer:
     def place(self, seconds):
         """A window of speech; the audio may be shorter than the window, as at a recording's end."""
         r, length = self.r, int(seconds * RATE)
-        layout = Layout(np.zeros(length, np.float32), np.zeros(length // FRAME, np.int64))
+        layout = Layout(np.zeros(length, np.float32), *np.zeros((2, length // FRAME), np.int64))
         end = length if seconds < 20 or r.random() < .6 else int(length * r.uniform(.1, 1))
         at = int(RATE * r.choice([0, r.uniform(0, .5), r.uniform(0, 1.5)]))
         if seconds >= 8 and r.random() < .12:  # the last 20 to 200 ms of an utterance that is already written

@@ -23,7 +23,7 @@ SAVE_SECONDS = 150
 LOG_STEPS = 50
 CHECK_STEPS = 500
 SEED = 1
-LOGGED = ("text", "ctc", "phones", "guided", "local", "right")
+LOGGED = ("text", "ctc", "frame_words", "phones", "guided", "local", "right")
 
 
 class Average:

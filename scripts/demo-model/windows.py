@@ -48,7 +48,7 @@ class WindowMaker:
         audio = np.zeros(max(4000, int(length * self.r.choice([1, self.r.uniform(.02, 1)]))), np.float32)
         if self.r.random() < .7:
             audio = noise(self.r, self.rng, len(audio)) * np.float32(10 ** self.r.uniform(-5, -1.2))
-        return Layout(audio, np.zeros(length // FRAME, np.int64))
+        return Layout(audio, *np.zeros((2, length // FRAME), np.int64))
 
     def _timestamp(self, sample, offset):
         return self.tokens.first_ts + min(1500, max(0, round(sample / FRAME)) + offset)
@@ -118,14 +118,15 @@ class WindowMaker:
         return [(t, w / total) for t, w in near]
 
     def window(self, seconds, light):
-        """-> dict of the spectrogram, the script, the words for CTC, the offset in frames and the phoneme classes"""
+        """-> dict of the spectrogram, the script, the words for CTC, the offset in frames, and each frame's phoneme and
+        word"""
         r, lang = self.r, self.r.choice(["en", "hi"])
         form = codemixed if lang == "hi" and r.random() < CODEMIX else str
         if r.random() < (.04 if seconds < 10 else .08):
             layout = self._silence(seconds)
             audio = layout.audio
         else:
-            layout = Placer(r, self.pools[lang], self.phone_class).place(seconds)
+            layout = Placer(r, self.pools[lang], self.phone_class, self.tokens.word).place(seconds)
             audio = augment(r, self.rng, layout.audio, light)
         mel = features.log_mel(audio, int(seconds * 100), r.choice([0, 0, r.uniform(0, 1)]))
         if r.random() < .5:
@@ -136,7 +137,7 @@ class WindowMaker:
         offset = 0 if seconds >= 20 or r.random() < .4 else r.randrange(0, free + 1)
         words = [] if layout.cut is not None else [w for said in layout.said for w in said.text.split()]
         return dict(mel=mel, script=self._script(lang, form, layout, offset, seconds), offset=offset,
-                    ctc=[self.tokens.word[w] + 1 for w in words], phones=torch.from_numpy(layout.phones))
+                    ctc=[self.tokens.word[w] + 1 for w in words], phones=torch.from_numpy(layout.phones), frame_words=torch.from_numpy(layout.words))
 
 
 def collate(items, tokens, most_tokens):
@@ -145,6 +146,7 @@ def collate(items, tokens, most_tokens):
     count = len(items)
     batch = dict(
         mel=torch.stack([i["mel"] for i in items]), phones=torch.stack([i["phones"] for i in items]),
+        frame_words=torch.stack([i["frame_words"] for i in items]),
         offset=torch.tensor([i["offset"] for i in items]),
         read=torch.full((count, length), tokens.special[EOT]),
         write=torch.zeros(count, length, len(BLUR), dtype=torch.long), weight=torch.zeros(count, length, len(BLUR)),
