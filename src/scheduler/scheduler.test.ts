@@ -3,9 +3,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "../engine/protocol.ts";
-import { silentLog } from "../lib/log.ts";
-import { openAdmin } from "../services/admin.ts";
-import { openTranscriptionAdmin } from "../services/transcription-admin.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
 import {
@@ -15,11 +12,10 @@ import {
   FOUR_CHUNKS,
   forever,
   until,
-  usageOf,
   watchChunks,
   workFiles,
 } from "../testing/scheduler-kit.ts";
-import { createScriptedEngine, type Interference } from "../testing/scripted-engine.ts";
+import { createScriptedEngine } from "../testing/scripted-engine.ts";
 
 const apps: TestApp[] = [];
 const folders: string[] = [];
@@ -51,81 +47,6 @@ function newOrganization(
   testApp.app.services.credit.grant({ organizationId: organization.id, amountPaise: 1_000_000 });
   return { organizationId: organization.id, key: testApp.makeKey(project.id) };
 }
-
-describe("cancel", () => {
-  const stuck: Record<string, Interference> = {
-    preparing: { decode: (_job, signal) => forever(signal) },
-    "preparing, in search of speech": { speech: (_job, signal) => forever(signal) },
-    transcribing: { chunk: (_chunk, signal) => forever(signal) },
-  };
-  for (const [state, interference] of Object.entries(stuck)) {
-    test(`while ${state}: the engine is told at once, nothing is charged and nothing is left`, async () => {
-      const testApp = await open();
-      let stopped = 0;
-      const counted = (work: Promise<never>) => work.finally(() => stopped++);
-      const { chunk, decode, speech } = interference;
-      testApp.engine.interfere({
-        ...(chunk ? { chunk: (_job, signal) => counted(forever(signal)) } : {}),
-        ...(decode ? { decode: (_job, signal) => counted(forever(signal)) } : {}),
-        ...(speech ? { speech: (_job, signal) => counted(forever(signal)) } : {}),
-      });
-      const id = await begin(testApp);
-      await until("it is there", () => stateOf(testApp, id) === state.split(",")[0]);
-      await Bun.sleep(20);
-      const before = performance.now();
-      expect((await clientOf(testApp).cancel(id)).state).toBe("cancelled");
-      await until("its run has ended", () => testApp.app.scheduler.status().running === 0, 2_000);
-      expect(performance.now() - before).toBeLessThan(2_000);
-      expect(stopped).toBeGreaterThan(0);
-      expect(workFiles(testApp)).toEqual([]);
-      expect(testApp.app.scheduler.status().slots).toMatchObject({ running: 0, waiting: 0 });
-      expect((await usageOf(testApp)).credit).toMatchObject({ balance_paise: 1_000_000, reserved_paise: 0 });
-    });
-  }
-
-  test("while queued: it is never begun", async () => {
-    const testApp = await open({ config: { engine: { workers: 1 } } });
-    const chunks = watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
-    const ids = [];
-    for (let i = 0; i < 5; i++) ids.push(await begin(testApp));
-    const last = ids.at(-1) ?? "";
-    await until("the first ones run", () => testApp.app.scheduler.status().running === 3);
-    expect(await clientOf(testApp).get(last)).toMatchObject({ state: "queued", queue_position: 1 });
-    expect((await clientOf(testApp).cancel(last)).state).toBe("cancelled");
-    chunks.runs.length = 0;
-    for (const id of ids) await clientOf(testApp).cancel(id);
-    await until("all runs have ended", () => testApp.app.scheduler.status().running === 0);
-    expect(stateOf(testApp, last)).toBe("cancelled");
-    expect(workFiles(testApp)).toEqual([]);
-  });
-
-  test("by another process, as the command line, stops the engine as well", async () => {
-    const testApp = await open();
-    watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
-    const id = await begin(testApp);
-    await until("it runs", () => stateOf(testApp, id) === "transcribing");
-    const { clock, config } = testApp;
-    const admin = openAdmin({ config, clock, log: silentLog });
-    openTranscriptionAdmin(admin).cancelById(id);
-    admin.close();
-    await until("its run has ended", () => testApp.app.scheduler.status().running === 0, 1_500);
-    expect(workFiles(testApp)).toEqual([]);
-  });
-
-  test("a worker that finishes all the same does not bring the transcription back", async () => {
-    const testApp = await open();
-    const late = Promise.withResolvers<undefined>();
-    watchChunks(testApp.engine, () => late.promise);
-    const id = await begin(testApp);
-    await until("it runs", () => stateOf(testApp, id) === "transcribing");
-    await clientOf(testApp).cancel(id);
-    late.resolve(undefined);
-    await until("its run has ended", () => testApp.app.scheduler.status().running === 0);
-    expect(stateOf(testApp, id)).toBe("cancelled");
-    expect((await usageOf(testApp)).data).toHaveLength(1);
-    expect(workFiles(testApp)).toEqual([]);
-  });
-});
 
 describe("a stop", () => {
   const told = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;

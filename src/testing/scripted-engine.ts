@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { DecodeJob, Engine } from "../engine/engine.ts";
-import { type ChunkJob, EngineError, type SpeechJob } from "../engine/protocol.ts";
+import { type ChunkJob, type DiarizeJob, EngineError, type SpeechJob } from "../engine/protocol.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const MARK = "SCRIPTED-AUDIO ";
@@ -37,6 +37,8 @@ export type Interference = {
   ) => Promise<string | undefined> | undefined;
   decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
   speech?: (job: SpeechJob, signal: AbortSignal) => Promise<void>;
+  verify?: (path: string, signal: AbortSignal) => Promise<void>;
+  speakers?: (job: DiarizeJob, signal: AbortSignal) => Promise<void>;
 };
 
 export type ScriptedEngine = Engine & {
@@ -93,7 +95,8 @@ export function createScriptedEngine(): ScriptedEngine {
   }
 
   return {
-    async verify(path, _signal, maxDurationMs = Number.POSITIVE_INFINITY) {
+    async verify(path, signal, maxDurationMs = Number.POSITIVE_INFINITY) {
+      await interference.verify?.(path, signal);
       const { seconds, channels = 1 } = await readScript(path);
       if (seconds * 1000 > maxDurationMs) throw new AppError("audio_too_long");
       return { durationMs: seconds * 1000, channels, sampleRateHz: SAMPLE_RATE_HZ, truncated: false };
@@ -126,8 +129,9 @@ export function createScriptedEngine(): ScriptedEngine {
 
     transcribe,
 
-    async diarize({ tracks }) {
-      const turns = tracks.map(({ pcmPath }) => {
+    async diarize(job, signal) {
+      await interference.speakers?.(job, signal);
+      const turns = job.tracks.map(({ pcmPath }) => {
         const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
         const speakers = script?.speakers ?? [0];
         const shareMs = ((script?.seconds ?? 0) * 1000) / speakers.length;
