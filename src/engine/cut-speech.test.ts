@@ -19,6 +19,19 @@ test("the cut falls on the quietest point, and one quiet frame is no pause", () 
   expect(second).toEqual({ startSample: first?.endSample ?? 0, endSample: 48 * RATE_HZ });
 });
 
+test("of pauses about as quiet the latest is taken: a full window costs no more than a short one", () => {
+  const values = evenLevels(48);
+  const pauseAt = (second: number, level: number) =>
+    values.fill(level, second * FRAMES_PER_SECOND, second * FRAMES_PER_SECOND + 10);
+  pauseAt(17, 0.02);
+  pauseAt(26, 0.06);
+  pauseAt(28, 0.3);
+  const whole = { startSample: 0, endSample: 48 * RATE_HZ };
+  const [first] = cutLongRegions([whole], 29.5 * RATE_HZ, { frameSamples, values });
+  expect((first?.endSample ?? 0) / RATE_HZ).toBeGreaterThan(26);
+  expect((first?.endSample ?? 0) / RATE_HZ).toBeLessThan(26.2);
+});
+
 test("no scrap is left at the end, short regions stay, and missing levels do no harm", () => {
   const short = { startSample: 0, endSample: 100 };
   const long = { startSample: 1_000, endSample: 1_000 + 5.1 * RATE_HZ };

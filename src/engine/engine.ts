@@ -9,6 +9,7 @@ import {
   type DiarizeOutcome,
   EngineError,
   type EngineModel,
+  type OnSpeechFound,
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
@@ -29,7 +30,8 @@ export type Engine = {
   verify(path: string, signal: AbortSignal, maxDurationMs?: number): Promise<VerifiedAudio>;
   /** Writes 16 kHz mono files into a folder. */
   decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
-  detectSpeech(job: SpeechJob, signal: AbortSignal): Promise<SpeechRegion[]>;
+  /** Finds speech; `onFound` is told of its beginning while the rest is looked for. */
+  detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
   transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome>;
   /** Tells the speakers of a decoded recording apart, within the speech that was found in it. */
   diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;

@@ -10,6 +10,7 @@ import {
   EngineError,
   type EngineFacts,
   type EngineModel,
+  type OnSpeechFound,
   type SpeechJob,
   type SpeechRegion,
   type WorkerReply,
@@ -280,15 +281,21 @@ export function createPool(options: PoolOptions) {
     },
 
     /**
-     * Finds the stretches of a PCM file that hold speech.
+     * Finds the stretches of a PCM file that hold speech; `onFound` is told of them on the way.
      * @throws EngineError
      */
-    async detectSpeech(job: SpeechJob, signal: AbortSignal): Promise<SpeechRegion[]> {
+    async detectSpeech(
+      job: SpeechJob,
+      signal: AbortSignal,
+      onFound?: OnSpeechFound,
+    ): Promise<SpeechRegion[]> {
       if (isClosed) throw new EngineError("interrupted", "the engine is closing");
       speech ??= createWorkerHost(speechOptions);
       const audioMs = statSync(job.pcmPath).size / BYTES_PER_MS;
-      const runOptions = { signal, timeoutMs: SPEECH_TIMEOUT_FLOOR_MS + audioMs, isAlone: false };
-      const reply = await speech.request({ type: "detect_speech", ...job }, runOptions);
+      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
+      const runOptions = { signal, timeoutMs, isAlone: false, ...(onFound ? { onFound } : {}) };
+      const request = { type: "detect_speech", isTold: onFound !== undefined, ...job } as const;
+      const reply = await speech.request(request, runOptions);
       if (reply.type !== "speech") throw new EngineError("failed", "the worker gave an unexpected answer");
       return reply.regions;
     },

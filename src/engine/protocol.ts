@@ -46,6 +46,9 @@ export type SpeechJob = {
   maxSpeechMs: number;
 };
 
+/** Told of the next regions in order, certain although more of the file is being read. */
+export type OnSpeechFound = (regions: SpeechRegion[]) => void;
+
 /** Whose speech is in a recording's channels. Speakers of different channels are different people where that fits. */
 export type DiarizeJob = {
   /** One for each channel that is transcribed on its own. */
@@ -71,7 +74,7 @@ export type WorkerRequest =
   | { type: "start"; nativeFiles: NativeFiles; backendDirs: string[] }
   | { type: "load"; weightsPath: string; device: DevicePreference }
   | { type: "transcribe"; id: number; audio: ChunkAudio; options: DecodeOptions }
-  | ({ type: "detect_speech"; id: number } & SpeechJob)
+  | ({ type: "detect_speech"; id: number; isTold: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
   | { type: "abort"; id: number };
 
@@ -82,6 +85,9 @@ export type WorkerReply =
   /** The worker cannot do what it was started for; it says why and ends. */
   | { type: "unusable"; reason: string }
   | { type: "transcribed"; id: number; outcome: ChunkOutcome }
+  /** What is certain while speech is still being looked for: the next regions in order. */
+  | { type: "speech_found"; id: number; regions: SpeechRegion[] }
+  /** All regions. */
   | { type: "speech"; id: number; regions: SpeechRegion[] }
   | { type: "diarized"; id: number; outcome: DiarizeOutcome }
   | { type: "failed"; id: number; reason: string };

@@ -2,9 +2,19 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
+import { LOW_VOICE, makeConversation } from "../testing/voices.ts";
 import { DecodeError, decodeAudio } from "./decode.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
-import { openVad, type SpeechOptions, type SpeechRegion, shapeRegions } from "./vad.ts";
+import {
+  finishedRegions,
+  foundTeller,
+  openVad,
+  type SpeechOptions,
+  type SpeechRegion,
+  shapeRegions,
+  trackRegions,
+} from "./vad.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SAMPLES = [join(ROOT, "models/samples"), join(ROOT, "../shared/demo-model/samples")].find((path) =>
@@ -220,5 +230,59 @@ describe("shapeRegions", () => {
 
   test("a last window that reaches over the end is cut there", () => {
     expect(shapeRegions([region(1000, 2016)], 16 * 2010, options)).toEqual([region(800, 2010)]);
+  });
+});
+
+describe("what is told before the end", () => {
+  const WINDOW_SAMPLES = 512;
+
+  test("is the beginning of what is returned, whatever the detector answers", () => {
+    // Stretches of speech and silence, in windows of 32 ms: clicks, breaths, sentences, speeches.
+    const stretch = fc.oneof(
+      fc.integer({ min: 1, max: 4 }),
+      fc.integer({ min: 5, max: 40 }),
+      fc.integer({ min: 41, max: 500 }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(stretch, { maxLength: 40 }),
+        fc.array(fc.integer({ min: 0, max: 240 }), { minLength: 1, maxLength: 900 }),
+        fc.integer({ min: 1, max: 60 }),
+        fc.constantFrom(600, 5_000),
+        (stretches, levels, blockWindows, maxSpeechMs) => {
+          const answers = stretches.flatMap((windows, n) => Array<boolean>(windows).fill(n % 2 === 1));
+          const total = answers.length * WINDOW_SAMPLES;
+          const values = answers.map((_, n) => levels[n % levels.length] ?? 0);
+          const envelope = { frameSamples: WINDOW_SAMPLES, values };
+          const told: SpeechRegion[] = [];
+          const options = { maxSpeechMs, onFound: (regions: SpeechRegion[]) => told.push(...regions) };
+          const tracked = trackRegions();
+          const tell = foundTeller(tracked.regions, envelope, options);
+          for (const [n, isSpeech] of answers.entries()) {
+            tracked.take(isSpeech);
+            if ((n + 1) % blockWindows === 0) tell((n + 1) * WINDOW_SAMPLES);
+          }
+          const all = finishedRegions(tracked.regions, total, envelope, options);
+          expect(told).toEqual(all.slice(0, told.length));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test("comes while the file is being read", async () => {
+    const speech = new Int16Array(45 * 16_000);
+    const { pcm: said } = makeConversation([LOW_VOICE], 3, 5);
+    for (let at = 0; at + said.length < speech.length; at += said.length + 16_000) speech.set(said, at);
+    const told: SpeechRegion[] = [];
+    let toldBeforeEnd = 0;
+    const regions = await detect(pcm(speech), {
+      onFound: (found) => told.push(...found),
+      onProgress: (done) => {
+        if (done < 1) toldBeforeEnd = told.length;
+      },
+    });
+    expect(toldBeforeEnd).toBeGreaterThan(3);
+    expect(told).toEqual(regions.slice(0, told.length));
   });
 });

@@ -1,6 +1,6 @@
 import { open, stat } from "node:fs/promises";
 import { SPEECH_PADDING_MS } from "../domain/chunk.ts";
-import { cutLongRegions } from "./cut-speech.ts";
+import { cutLongRegions, firstParts, type LevelEnvelope } from "./cut-speech.ts";
 import { DECODED_BYTES_PER_SAMPLE, DECODED_SAMPLE_RATE_HZ, DecodeError } from "./decode.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { loadSherpa, type SherpaAddon, type SherpaHandle } from "./sherpa.ts";
@@ -22,6 +22,8 @@ export type SpeechOptions = {
   signal?: AbortSignal;
   /** Called after each block with the part of the file that is done, 0 to 1. */
   onProgress?: (done: number) => void;
+  /** Told of regions as soon as nothing that follows can change them: the beginning of what is returned at last. */
+  onFound?: (regions: SpeechRegion[]) => void;
 };
 
 /** A loaded speech detector. Several calls may run at once. */
@@ -73,18 +75,17 @@ export function openVad(nativeFiles: Pick<NativeFiles, "dir" | "sherpa" | "siler
       const detector = ready.pop() ?? createDetector(addon, nativeFiles.sileroVad, threshold);
       try {
         const windows = windowDetector(addon, detector);
-        const meter = await levelMeter(pcmPath);
+        const { levels, take: measure } = await levelMeter(pcmPath);
+        const tell = foundTeller(windows.regions, levels, options);
         const samples = await forEachWindow(
           pcmPath,
           (window) => {
             windows.take(window);
-            meter.take(window);
+            measure(window);
           },
-          options,
+          { ...options, onBlock: tell },
         );
-        const regions = shapeRegions(windows.finish(), samples, options);
-        if (options.maxSpeechMs === undefined) return regions;
-        return cutLongRegions(regions, inSamples(options.maxSpeechMs), meter.levels);
+        return finishedRegions(windows.regions, samples, levels, options);
       } finally {
         ready.push(detector);
       }
@@ -113,19 +114,37 @@ function createDetector(addon: SherpaAddon, model: string, threshold: number): S
   return addon.createVoiceActivityDetector(config, BUFFER_SECONDS);
 }
 
-/** Turns the detector's answers, window by window, into raw regions. */
+/** Runs the detector window by window. */
 function windowDetector(addon: SherpaAddon, detector: SherpaHandle) {
-  const regions: SpeechRegion[] = [];
-  let window = 0;
-  let current: SpeechRegion | undefined;
+  const tracked = trackRegions();
   let unbrokenWindows = 0;
   addon.voiceActivityDetectorReset(detector);
-  const startOf = (index: number) => Math.max(0, index) * WINDOW_SAMPLES;
   return {
     take(samples: Float32Array): void {
       addon.voiceActivityDetectorAcceptWaveform(detector, samples);
       const isSpeech = addon.voiceActivityDetectorIsDetected(detector);
       if (!addon.voiceActivityDetectorIsEmpty(detector)) addon.voiceActivityDetectorClear(detector);
+      tracked.take(isSpeech);
+      unbrokenWindows = isSpeech ? unbrokenWindows + 1 : 0;
+      if (unbrokenWindows >= MAX_UNBROKEN_WINDOWS) {
+        addon.voiceActivityDetectorReset(detector);
+        unbrokenWindows = 0;
+      }
+    },
+    regions: tracked.regions,
+  };
+}
+
+/** Turns the detector's answers, one for each window, into raw regions. */
+export function trackRegions() {
+  /** In order; the last one grows as long as speech goes on. */
+  const regions: SpeechRegion[] = [];
+  let window = 0;
+  let current: SpeechRegion | undefined;
+  const startOf = (index: number) => Math.max(0, index) * WINDOW_SAMPLES;
+  return {
+    regions,
+    take(isSpeech: boolean): void {
       // It answers one window late, both when speech begins and when it ends.
       if (isSpeech && current === undefined) {
         const startSample = startOf(window - 1);
@@ -134,14 +153,8 @@ function windowDetector(addon: SherpaAddon, detector: SherpaHandle) {
       }
       if (current !== undefined) current.endSample = startOf(isSpeech ? window + 1 : window - 1);
       if (!isSpeech) current = undefined;
-      unbrokenWindows = isSpeech ? unbrokenWindows + 1 : 0;
-      if (unbrokenWindows >= MAX_UNBROKEN_WINDOWS) {
-        addon.voiceActivityDetectorReset(detector);
-        unbrokenWindows = 0;
-      }
       window++;
     },
-    finish: () => regions,
   };
 }
 
@@ -165,7 +178,7 @@ async function levelMeter(pcmPath: string) {
 async function forEachWindow(
   pcmPath: string,
   take: (samples: Float32Array) => void,
-  options: SpeechOptions,
+  options: SpeechOptions & { onBlock: (samples: number) => void },
 ): Promise<number> {
   const file = await open(pcmPath, "r");
   try {
@@ -186,6 +199,7 @@ async function forEachWindow(
       }
       done += samples;
       options.onProgress?.(done / total);
+      options.onBlock(done);
       await Bun.sleep(0);
     }
     return total;
@@ -213,6 +227,78 @@ function inSamples(milliseconds: number): number {
   return Math.round((milliseconds * DECODED_SAMPLE_RATE_HZ) / 1000);
 }
 
+/** Regions of a whole file, from the detector's, as they go out: shaped, and cut where they are too long for a window. */
+export function finishedRegions(
+  raw: readonly SpeechRegion[],
+  totalSamples: number,
+  levels: LevelEnvelope,
+  options: SpeechOptions,
+): SpeechRegion[] {
+  const regions = shapeRegions(raw, totalSamples, options);
+  if (options.maxSpeechMs === undefined) return regions;
+  return cutLongRegions(regions, inSamples(options.maxSpeechMs), levels);
+}
+
+/** The detector answers one window late; one more for a region that has begun and not been told of. */
+const LATENESS_SAMPLES = 2 * WINDOW_SAMPLES;
+
+/**
+ * Tells of regions while the file is still being read.
+ *
+ * @param raw the detector's regions, which grow from call to call
+ * @returns to be called with the samples read so far
+ */
+export function foundTeller(
+  raw: readonly SpeechRegion[],
+  levels: LevelEnvelope,
+  options: SpeechOptions,
+): (doneSamples: number) => void {
+  const { onFound } = options;
+  if (!onFound) return () => undefined;
+  let told = 0;
+  return (doneSamples) => {
+    const settled = settledRegions(raw, doneSamples - LATENESS_SAMPLES, levels, options);
+    if (settled.length <= told) return;
+    onFound(settled.slice(told));
+    told = settled.length;
+  };
+}
+
+/** Those of the finished regions that are known for certain from the first `doneSamples`. */
+function settledRegions(
+  raw: readonly SpeechRegion[],
+  doneSamples: number,
+  levels: LevelEnvelope,
+  options: SpeechOptions,
+): SpeechRegion[] {
+  const shape = shapeOf(options);
+  const speech = joinSpeech(raw, doneSamples, shape);
+  // After so long nothing joins a region any more, and whatever takes room from its padding has shown that it stays.
+  const quiet = Math.max(shape.minSilence, 2 * shape.padding) + shape.minSpeech + shape.minSilence;
+  let closed = speech.length;
+  while (closed > 0 && (speech[closed - 1]?.endSample ?? 0) + quiet > doneSamples) closed--;
+  const padded = padSpeech(speech, doneSamples, shape);
+  const done = padded.slice(0, closed);
+  if (options.maxSpeechMs === undefined) return done;
+  const maxSamples = inSamples(options.maxSpeechMs);
+  const settled = cutLongRegions(done, maxSamples, levels);
+  // Of one region that goes on for longer than a window the first parts are certain.
+  const open = padded[closed];
+  if (open === undefined || closed !== speech.length - 1) return settled;
+  return settled.concat(firstParts(open, speech[closed]?.endSample ?? 0, maxSamples, levels));
+}
+
+type Shape = { minSilence: number; minSpeech: number; padding: number };
+type ShapeOptions = Pick<SpeechOptions, "minSpeechMs" | "minSilenceMs" | "paddingMs">;
+
+function shapeOf(options: ShapeOptions): Shape {
+  return {
+    minSilence: inSamples(options.minSilenceMs ?? DEFAULT_SPEECH_OPTIONS.minSilenceMs),
+    minSpeech: inSamples(options.minSpeechMs ?? DEFAULT_SPEECH_OPTIONS.minSpeechMs),
+    padding: inSamples(options.paddingMs ?? DEFAULT_SPEECH_OPTIONS.paddingMs),
+  };
+}
+
 /**
  * Joins regions that are close to each other, drops short ones, and pads the rest without letting them touch.
  *
@@ -222,11 +308,17 @@ function inSamples(milliseconds: number): number {
 export function shapeRegions(
   raw: readonly SpeechRegion[],
   totalSamples: number,
-  options: Pick<SpeechOptions, "minSpeechMs" | "minSilenceMs" | "paddingMs"> = {},
+  options: ShapeOptions = {},
 ): SpeechRegion[] {
-  const minSilence = inSamples(options.minSilenceMs ?? DEFAULT_SPEECH_OPTIONS.minSilenceMs);
-  const minSpeech = inSamples(options.minSpeechMs ?? DEFAULT_SPEECH_OPTIONS.minSpeechMs);
-  const padding = inSamples(options.paddingMs ?? DEFAULT_SPEECH_OPTIONS.paddingMs);
+  const shape = shapeOf(options);
+  return padSpeech(joinSpeech(raw, totalSamples, shape), totalSamples, shape);
+}
+
+function joinSpeech(
+  raw: readonly SpeechRegion[],
+  totalSamples: number,
+  { minSilence, minSpeech }: Shape,
+): SpeechRegion[] {
   const joined: SpeechRegion[] = [];
   for (const region of raw) {
     const endSample = Math.min(region.endSample, totalSamples);
@@ -234,7 +326,14 @@ export function shapeRegions(
     if (last !== undefined && region.startSample - last.endSample < minSilence) last.endSample = endSample;
     else joined.push({ startSample: region.startSample, endSample });
   }
-  const speech = joined.filter((region) => region.endSample - region.startSample >= minSpeech);
+  return joined.filter((region) => region.endSample - region.startSample >= minSpeech);
+}
+
+function padSpeech(
+  speech: readonly SpeechRegion[],
+  totalSamples: number,
+  { padding }: Shape,
+): SpeechRegion[] {
   return speech.map(({ startSample, endSample }, index) => {
     const before = speech[index - 1]?.endSample;
     const after = speech[index + 1]?.startSample;

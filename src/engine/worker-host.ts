@@ -5,6 +5,8 @@ import {
   EngineError,
   type EngineErrorKind,
   type EngineFacts,
+  type OnSpeechFound,
+  type SpeechRegion,
   type WorkerReply,
   type WorkerRequest,
 } from "./protocol.ts";
@@ -46,6 +48,7 @@ export type HostStatus = {
 };
 
 type Task = {
+  found: (regions: SpeechRegion[]) => void;
   settle: (reply: WorkerReply) => void;
   fail: (error: EngineError) => void;
 };
@@ -55,7 +58,13 @@ export type HostRequest =
   | Omit<Extract<WorkerRequest, { type: "detect_speech" }>, "id">
   | Omit<Extract<WorkerRequest, { type: "diarize" }>, "id">;
 
-export type RunOptions = { signal: AbortSignal; timeoutMs: number; isAlone: boolean };
+export type RunOptions = {
+  signal: AbortSignal;
+  timeoutMs: number;
+  isAlone: boolean;
+  /** Told of speech while more of it is being looked for. */
+  onFound?: OnSpeechFound;
+};
 export type WorkerHost = ReturnType<typeof createWorkerHost>;
 
 type Life = {
@@ -187,6 +196,10 @@ export function createWorkerHost(options: HostOptions) {
 
   function hearOfTask(current: Life, reply: Extract<WorkerReply, { id: number }>): void {
     const task = current.tasks.get(reply.id);
+    if (reply.type === "speech_found") {
+      task?.found(reply.regions);
+      return;
+    }
     current.tasks.delete(reply.id);
     if (reply.type === "failed") {
       const kind = reply.reason === "aborted" ? "aborted" : "failed";
@@ -254,7 +267,11 @@ export function createWorkerHost(options: HostOptions) {
     return current;
   }
 
-  function run(current: Life, request: HostRequest, { signal, timeoutMs }: RunOptions): Promise<WorkerReply> {
+  function run(
+    current: Life,
+    request: HostRequest,
+    { signal, timeoutMs, onFound }: RunOptions,
+  ): Promise<WorkerReply> {
     const id = nextId++;
     const kill = (kind: EngineErrorKind, message: string) => {
       current.killed ??= { culprit: id, kind, message };
@@ -273,6 +290,7 @@ export function createWorkerHost(options: HostOptions) {
         signal.removeEventListener("abort", onAbort);
       };
       current.tasks.set(id, {
+        found: (regions) => onFound?.(regions),
         settle: (reply) => {
           cleanUp();
           resolve(reply);

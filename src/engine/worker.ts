@@ -4,7 +4,7 @@ import { chooseDevice } from "./devices.ts";
 import { diarizeAcoustically } from "./diarize.ts";
 import { diarizeNeurally } from "./diarize-neural.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { ChunkAudio, DevicePreference, WorkerReply, WorkerRequest } from "./protocol.ts";
+import type { ChunkAudio, DevicePreference, SpeechRegion, WorkerReply, WorkerRequest } from "./protocol.ts";
 import { openVad, type Vad } from "./vad.ts";
 import { type LoadedModel, openWhisper, type Whisper } from "./whisper.ts";
 
@@ -94,11 +94,10 @@ function createWorker(send: (reply: WorkerReply) => void) {
           return answer(request.id, async (signal) => {
             if (!files) throw new Error("the engine has not been started");
             vad ??= openVad(files);
-            return {
-              type: "speech",
-              id: request.id,
-              regions: await vad.detectSpeech(request.pcmPath, { signal, maxSpeechMs: request.maxSpeechMs }),
-            };
+            const { id, pcmPath, maxSpeechMs, isTold } = request;
+            const onFound = (regions: SpeechRegion[]) => send({ type: "speech_found", id, regions });
+            const options = { signal, maxSpeechMs, ...(isTold ? { onFound } : {}) };
+            return { type: "speech", id, regions: await vad.detectSpeech(pcmPath, options) };
           });
         case "diarize":
           return answer(request.id, async (signal) => {

@@ -4,7 +4,13 @@ import type { GapReason } from "../domain/result.ts";
 import { type ChunkOutcome, EngineError, type EngineModel } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { type ChunkText, decodeGuarded } from "../pipeline/guarded-decode.ts";
-import { type ChunkRow, completeChunk, countChunkFailure, giveUpChunk } from "../store/chunks.ts";
+import {
+  type ChunkRow,
+  completeChunk,
+  countChunkFailure,
+  giveUpChunk,
+  type NewChunk,
+} from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
 import { MAX_INTERRUPTIONS, type RunContext } from "./context.ts";
@@ -13,13 +19,18 @@ import type { Progress } from "./transcribe.ts";
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
+/** Where the chunks of a transcription come from, and what they are decoded with. */
+export type ChunkSource = { row: TranscriptionRow; model: InstalledModel; pcmPaths: string[] };
+
 /** What all chunks of a transcription share. */
-export type ChunkTask = {
-  row: TranscriptionRow;
-  model: InstalledModel;
-  pcmPaths: string[];
+export type ChunkTask = ChunkSource & {
   progress: Progress;
+  /** A chunk's first run where one was begun before the chunk was a row. */
+  takeBegun: (chunk: ChunkRow) => Promise<DecodedOnce> | undefined;
 };
+
+/** What one run of a chunk came to, and for how long it kept threads busy. */
+export type DecodedOnce = { text: ChunkText; threadMs: number };
 
 /** A chunk that has cost a worker so often is set aside. */
 const MAX_CRASHES = 2;
@@ -37,19 +48,20 @@ export async function runChunk(
 ): Promise<void> {
   const { row } = task;
   let { failures, crashes } = chunk;
-  const work: Work = { threadMs: 0 };
+  let begun = task.takeBegun(chunk);
   let interruptions = 0;
   while (true) {
     signal.throwIfAborted();
     try {
-      const outcome = await runOnce(context, task, chunk, { isAlone: crashes > 0, work }, signal);
+      const { text, threadMs } = await (begun ??
+        decodeOnce(context, task, chunk, { isAlone: crashes > 0 }, signal));
       transaction(context.database.store, (tx) => {
-        if (completeChunk(tx, chunk, outcome))
-          raiseProgress(tx, row.id, task.progress.finish(chunk.position));
+        if (completeChunk(tx, chunk, text)) raiseProgress(tx, row.id, task.progress.finish(chunk.position));
       });
-      context.speed.observeProgress(task.progress.shareOf(chunk.position), work.threadMs);
+      context.speed.observeProgress(task.progress.shareOf(chunk.position), threadMs);
       return;
     } catch (error) {
+      begun = undefined;
       if (signal.aborted) throw error;
       if (!(error instanceof EngineError) || error.kind === "unusable_model") throw error;
       if (error.kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) continue;
@@ -74,16 +86,18 @@ function giveUp(context: RunContext, task: ChunkTask, chunk: ChunkRow, reason: G
   });
 }
 
-/** Time that a chunk kept threads busy, over all its decodes. */
-type Work = { threadMs: number };
-
-async function runOnce(
+/**
+ * Waits for a place and decodes a chunk, whatever becomes of it.
+ *
+ * @throws EngineError, or the signal's reason when it is aborted
+ */
+export async function decodeOnce(
   context: RunContext,
-  task: ChunkTask,
-  chunk: ChunkRow,
-  { isAlone, work }: { isAlone: boolean; work: Work },
+  task: ChunkSource,
+  chunk: NewChunk & Pick<ChunkRow, "position">,
+  { isAlone, hasSuccessors = false }: { isAlone: boolean; hasSuccessors?: boolean },
   signal: AbortSignal,
-): Promise<ChunkText> {
+): Promise<DecodedOnce> {
   const { row } = task;
   const pcmPath = task.pcmPaths[chunk.channel];
   if (pcmPath === undefined) throw new EngineError("failed", "the chunk's channel has no decoded audio");
@@ -95,12 +109,14 @@ async function runOnce(
       transcriptionId: row.id,
       position: chunk.position,
       costMs: chunk.speechMs,
+      hasSuccessors,
     },
     signal,
   );
+  let threadMs = 0;
   try {
     const guardTask = { model: task.model, request: row, durationMs: row.durationMs };
-    return await decodeGuarded(guardTask, chunk, async (regions, settings) => {
+    const text = await decodeGuarded(guardTask, chunk, async (regions, settings) => {
       const layout = layoutChunk(regions);
       const audio = { pcmPath, slices: layout.pieces, totalSamples: layout.totalSamples };
       const audioMs = layout.totalSamples / SAMPLES_PER_MS;
@@ -117,10 +133,11 @@ async function runOnce(
           signal,
         ),
       );
-      work.threadMs += outcome.elapsedMs * slot.threads;
+      threadMs += outcome.elapsedMs * slot.threads;
       // The request's code, where the decoder was told another that its weights know.
       return outcome.segments.map((segment) => ({ ...segment, language: row.language }));
     });
+    return { text, threadMs };
   } finally {
     slot.release();
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { InstalledModel, ModelDecoding } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
-import { EngineError } from "../engine/protocol.ts";
+import { EngineError, type SpeechRegion } from "../engine/protocol.ts";
 import { audioWarnings } from "../pipeline/audio-facts.ts";
 import { chunkOptions, maxSpeechMs, packChunks } from "../pipeline/chunks.ts";
 import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
@@ -14,9 +14,13 @@ import { MAX_INTERRUPTIONS, type RunContext } from "./context.ts";
 /** A recording that is ready to be transcribed: PCM files on disk, chunks in the store. */
 export type Prepared = { pcmPaths: string[]; chunks: ChunkRow[]; warnings: Warning[] };
 
+/** Told of all chunks so far that nothing will change any more, while the rest of the speech is looked for. */
+export type OnChunksFound = (chunks: readonly NewChunk[]) => void;
+
 /**
  * Decodes the recording and finds its speech, or finds that an earlier run of the program did.
  *
+ * @param onChunks is told of the first chunks of a recording that has one track, before any is a row
  * @returns undefined when the transcription ended meanwhile
  * @throws AppError when the audio cannot be decoded, EngineError
  */
@@ -24,20 +28,23 @@ export async function prepareRecording(
   context: RunContext,
   row: TranscriptionRow,
   model: Pick<InstalledModel, "decoding">,
+  onChunks: OnChunksFound,
   signal: AbortSignal,
 ): Promise<Prepared | undefined> {
   const directory = context.workingDir(row.id);
   const isCheckpointed = row.audioWarnings !== null;
   let warnings = row.audioWarnings ?? [];
-  if (!isCheckpointed || !pcmPathsIn(directory, row).every((path) => existsSync(path))) {
+  if (!isCheckpointed || !decodedPaths(context, row).every((path) => existsSync(path))) {
     warnings = await patiently(context, row.id, signal, () => decodeInto(context, row, directory, signal));
   }
-  const pcmPaths = pcmPathsIn(directory, row);
+  const pcmPaths = decodedPaths(context, row);
   // Of two channels with the same sound one is transcribed.
   const heard = warnings.includes("identical_channels") ? pcmPaths.slice(0, 1) : pcmPaths;
   const found = isCheckpointed
     ? undefined
-    : await patiently(context, row.id, signal, () => findChunks(context, heard, model.decoding, signal));
+    : await patiently(context, row.id, signal, () =>
+        findChunks(context, heard, model.decoding, onChunks, signal),
+      );
   const moved = transaction(context.database.store, (tx) => {
     if (found) insertChunks(tx, row.id, found);
     return moveTranscription(tx, row.id, "prepared", { audioWarnings: warnings });
@@ -106,7 +113,12 @@ async function decodeInto(
   }
 }
 
-function pcmPathsIn(directory: string, row: Pick<TranscriptionRow, "channelMode" | "channels">): string[] {
+/** Where a recording's decoded tracks lie, or will lie. */
+export function decodedPaths(
+  context: Pick<RunContext, "workingDir">,
+  row: Pick<TranscriptionRow, "id" | "channelMode" | "channels">,
+): string[] {
+  const directory = context.workingDir(row.id);
   if (row.channelMode === "mix") return [join(directory, "mix.pcm")];
   return Array.from({ length: row.channels }, (_, channel) => join(directory, `channel_${channel}.pcm`));
 }
@@ -115,16 +127,24 @@ async function findChunks(
   context: RunContext,
   pcmPaths: readonly string[],
   decoding: ModelDecoding,
+  onChunks: OnChunksFound,
   signal: AbortSignal,
 ): Promise<NewChunk[]> {
+  // With several tracks a chunk's place among the others is not known before all of them have been read.
+  const isOnlyTrack = pcmPaths.length === 1;
   const perChannel = await Promise.all(
     pcmPaths.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
-      const regions = await context.engine.detectSpeech(
-        { pcmPath, maxSpeechMs: maxSpeechMs(decoding) },
-        signal,
-      );
-      return packChunks(regions, chunkOptions(decoding)).map((chunk) => ({ ...chunk, channel }));
+      const pack = (regions: readonly SpeechRegion[]) =>
+        packChunks(regions, chunkOptions(decoding)).map((chunk) => ({ ...chunk, channel }));
+      const found: SpeechRegion[] = [];
+      const onFound = (regions: SpeechRegion[]) => {
+        found.push(...regions);
+        // The last chunk may take more.
+        onChunks(pack(found).slice(0, -1));
+      };
+      const job = { pcmPath, maxSpeechMs: maxSpeechMs(decoding) };
+      return pack(await context.engine.detectSpeech(job, signal, isOnlyTrack ? onFound : undefined));
     }),
   );
   return perChannel.flat().sort((a, b) => a.startMs - b.startMs || a.channel - b.channel);

@@ -98,6 +98,8 @@ describe("slots", () => {
     for (const slot of blockers) slot.release();
     const threads = (await Promise.all(later)).map((slot: Slot) => slot.threads);
     expect(threads).toEqual([1, 1, 1, 1]);
+    const first = await open(4).acquire({ ...request("a", "1"), hasSuccessors: true }, never);
+    expect(first.threads).toBe(1);
   });
 
   test("nothing starts once paused", async () => {

@@ -11,6 +11,8 @@ export type SlotRequest = {
   position: number;
   /** Audio to decode, milliseconds: what the turn costs. */
   costMs: number;
+  /** More chunks of the recording are about to ask for places: this one is not to spread over all cores. */
+  hasSuccessors?: boolean;
 };
 
 /** A place on the engine, held while a chunk is decoded. */
@@ -38,9 +40,9 @@ export function createSlots(options: SlotsOptions) {
   let isPaused = false;
 
   /** Threads for a chunk that starts now; few chunks get many, so that the last ones do not leave cores idle. */
-  function threads(): number {
+  function threads(hasSuccessors: boolean): number {
     if (options.threadsPerWorker !== undefined) return options.threadsPerWorker;
-    const soon = Math.min(options.workers, running + waiting.size);
+    const soon = hasSuccessors ? options.workers : Math.min(options.workers, running + waiting.size);
     return Math.max(1, Math.floor(options.cores / Math.max(1, soon)));
   }
 
@@ -71,7 +73,10 @@ export function createSlots(options: SlotsOptions) {
       turns.account(chosen.organizationId, chosen.weight, chosen.costMs);
       running++;
       if (chosen.isSynchronous) runningSynchronous++;
-      chosen.admit({ threads: threads(), release: once(() => free(chosen.isSynchronous)) });
+      chosen.admit({
+        threads: threads(chosen.hasSuccessors ?? false),
+        release: once(() => free(chosen.isSynchronous)),
+      });
     }
   }
 

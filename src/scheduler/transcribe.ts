@@ -8,9 +8,10 @@ import { wordSegments } from "../pipeline/worded.ts";
 import { billedChannels, type Ending } from "../services/settlement.ts";
 import { type ChunkRow, listChunks } from "../store/chunks.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import { type ChunkTask, runChunk } from "./chunk-run.ts";
+import { type Ahead, createAhead } from "./ahead.ts";
+import { type ChunkTask, type DecodedOnce, decodeOnce, runChunk } from "./chunk-run.ts";
 import type { RunContext } from "./context.ts";
-import { type Prepared, prepareRecording } from "./prepare.ts";
+import { decodedPaths, type Prepared, prepareRecording } from "./prepare.ts";
 import { labelSegments } from "./speakers.ts";
 
 /**
@@ -45,9 +46,8 @@ async function transcribe(
     const message = `Version ${row.modelVersion} of the model has been replaced by ${model.version}.`;
     return { kind: "failed", code: "capacity_unavailable", message };
   }
-  const prepared = await prepareRecording(context, row, model, signal);
+  const prepared = await prepareAndDecode(context, row, model, signal);
   if (!prepared) return undefined;
-  await transcribeChunks(context, row, model, prepared, signal);
   if (!context.transcriptions.move(row.id, "transcribed")) return undefined;
   const done = listChunks(context.database.store, row.id);
   const chunks = hasTwinChannel(prepared.warnings, done) ? withTwins(done) : done;
@@ -59,6 +59,37 @@ async function transcribe(
   return endingOf(row, chunks, spoken.segments, [...prepared.warnings, ...spoken.warnings]);
 }
 
+/**
+ * From the recording to chunks that all have their outcome. The first chunks are decoded while the detector still
+ * reads: it needs a hundredth of a recording's length, and the decoder else idles for as long.
+ */
+async function prepareAndDecode(
+  context: RunContext,
+  row: TranscriptionRow,
+  model: InstalledModel,
+  signal: AbortSignal,
+): Promise<Prepared | undefined> {
+  const source = { row, model, pcmPaths: decodedPaths(context, row) };
+  const ahead = createAhead(
+    context.slots.status().workers + OUTSTANDING_BESIDE_WORKERS,
+    (chunk, either) => {
+      const hasSuccessors = row.durationMs - chunk.endMs > LONGEST_CHUNK_MS;
+      return decodeOnce(context, source, chunk, { isAlone: false, hasSuccessors }, either);
+    },
+    signal,
+  );
+  try {
+    const prepared = await prepareRecording(context, row, model, ahead.offer, signal);
+    if (prepared) await transcribeChunks(context, row, model, prepared, ahead, signal);
+    return prepared;
+  } finally {
+    await ahead.stop();
+  }
+}
+
+/** What is left beyond this is more than one chunk, unless it is silent. */
+const LONGEST_CHUNK_MS = 30_000;
+
 /** More requests for places than there are places would only make the queue longer. */
 const OUTSTANDING_BESIDE_WORKERS = 1;
 
@@ -67,6 +98,7 @@ async function transcribeChunks(
   row: TranscriptionRow,
   model: InstalledModel,
   prepared: Prepared,
+  ahead: Ahead<DecodedOnce>,
   signal: AbortSignal,
 ): Promise<void> {
   const channelsEach = hasTwinChannel(prepared.warnings, prepared.chunks) ? 2 : 1;
@@ -74,7 +106,7 @@ async function transcribeChunks(
   const waiting = prepared.chunks.filter(({ state }) => state === "waiting").values();
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
-  const task: ChunkTask = { row, model, pcmPaths: prepared.pcmPaths, progress };
+  const task: ChunkTask = { row, model, pcmPaths: prepared.pcmPaths, progress, takeBegun: ahead.take };
   const work = async () => {
     for (const chunk of waiting) await runChunk(context, task, chunk, either);
   };
@@ -86,6 +118,7 @@ async function transcribeChunks(
     Array.from({ length: runners }, () =>
       work().catch((error: unknown) => {
         stop.abort(error);
+        void ahead.stop();
         throw error;
       }),
     ),

@@ -12,7 +12,14 @@ afterAll(() => bench.close());
 
 /** What a client may do with an upload; `bytes` counts from where it starts. */
 type Step =
-  | { kind: "put" | "patch"; bytes: number; chunk: number; breaksOff: boolean; takenOver: boolean; afterMs: number }
+  | {
+      kind: "put" | "patch";
+      bytes: number;
+      chunk: number;
+      breaksOff: boolean;
+      takenOver: boolean;
+      afterMs: number;
+    }
   | { kind: "discard" }
   | { kind: "complete" };
 

@@ -4,7 +4,13 @@ import { join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { DecodeJob, Engine } from "../engine/engine.ts";
-import { type ChunkJob, type DiarizeJob, EngineError, type SpeechJob } from "../engine/protocol.ts";
+import {
+  type ChunkJob,
+  type DiarizeJob,
+  EngineError,
+  type OnSpeechFound,
+  type SpeechJob,
+} from "../engine/protocol.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const MARK = "SCRIPTED-AUDIO ";
@@ -36,7 +42,7 @@ export type Interference = {
     signal: AbortSignal,
   ) => Promise<string | undefined> | undefined;
   decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
-  speech?: (job: SpeechJob, signal: AbortSignal) => Promise<void>;
+  speech?: (job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound) => Promise<void>;
   verify?: (path: string, signal: AbortSignal) => Promise<void>;
   speakers?: (job: DiarizeJob, signal: AbortSignal) => Promise<void>;
 };
@@ -119,8 +125,8 @@ export function createScriptedEngine(): ScriptedEngine {
       return { durationMs: script.seconds * 1000, samples, channels, files, facts };
     },
 
-    async detectSpeech(job, signal) {
-      await interference.speech?.(job, signal);
+    async detectSpeech(job, signal, onFound) {
+      await interference.speech?.(job, signal, onFound);
       const { pcmPath } = job;
       const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
       if (!script?.text) return [];

@@ -1,0 +1,163 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { EngineError, type OnSpeechFound } from "../engine/protocol.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
+import {
+  begin,
+  CHUNK_MS,
+  clientOf,
+  FOUR_STARTS,
+  forever,
+  until,
+  usageOf,
+  watchChunks,
+  workFiles,
+} from "../testing/scheduler-kit.ts";
+import { createAhead } from "./ahead.ts";
+
+const apps: TestApp[] = [];
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close();
+});
+async function open(options: TestAppOptions = {}): Promise<TestApp> {
+  const app = await openTestApp(options);
+  apps.push(app);
+  return app;
+}
+
+const never = new AbortController().signal;
+const chunkAt = (position: number, length = 80) => ({
+  channel: 0,
+  startMs: position * 5,
+  endMs: position * 5 + 5,
+  speechMs: 5,
+  regions: [{ startSample: position * 80, endSample: position * 80 + length }],
+});
+const rowAt = (position: number) => ({ ...chunkAt(position), position });
+
+describe("runs begun ahead", () => {
+  test("are as many at once as there is room for, in order, and each is taken once", async () => {
+    const begun: number[] = [];
+    const gates = [0, 1, 2, 3].map(() => Promise.withResolvers<string>());
+    const ahead = createAhead(
+      2,
+      ({ position }) => {
+        begun.push(position);
+        return gates[position]?.promise ?? Promise.reject(new Error("not expected"));
+      },
+      never,
+    );
+    ahead.offer([chunkAt(0)]);
+    expect(begun).toEqual([0]);
+    ahead.offer([0, 1, 2, 3].map((n) => chunkAt(n)));
+    expect(begun).toEqual([0, 1]);
+    gates[1]?.resolve("second");
+    await until("the third begins", () => begun.length === 3);
+    expect(await ahead.take(rowAt(1))).toBe("second");
+    expect(ahead.take(rowAt(1))).toBeUndefined();
+    expect(ahead.take(rowAt(3))).toBeUndefined();
+    for (const gate of gates) gate.resolve("late");
+    await ahead.stop();
+  });
+
+  test("of another chunk than the one that is asked for are not used", async () => {
+    const ahead = createAhead(1, async () => "text", never);
+    ahead.offer([chunkAt(0, 80)]);
+    expect(ahead.take({ ...chunkAt(0, 79), position: 0 })).toBeUndefined();
+    expect(await ahead.take(rowAt(0))).toBe("text");
+  });
+
+  test("end with stop, and a failure begins nothing more", async () => {
+    const begun: number[] = [];
+    const ahead = createAhead(
+      1,
+      async ({ position }, signal) => {
+        begun.push(position);
+        if (position === 0) throw new Error("broken");
+        return forever(signal);
+      },
+      never,
+    );
+    ahead.offer([chunkAt(0), chunkAt(1)]);
+    const first = ahead.take(rowAt(0));
+    await expect(Promise.resolve(first)).rejects.toThrow("broken");
+    await ahead.stop();
+    ahead.offer([chunkAt(0), chunkAt(1), chunkAt(2)]);
+    expect(begun).toEqual([0]);
+  });
+});
+
+/** Tells of the first three chunks' speech, and then waits: the detector still reads. */
+function detectorHeldBy(gate: Promise<void>) {
+  return async (_job: unknown, signal: AbortSignal, onFound?: OnSpeechFound): Promise<void> => {
+    const regions = FOUR_STARTS.slice(0, 3).map((startMs) => ({
+      startSample: startMs * 16,
+      endSample: (startMs + CHUNK_MS) * 16,
+    }));
+    onFound?.(regions);
+    await Promise.race([gate, forever(signal)]);
+  };
+}
+
+describe("a recording whose speech is still looked for", () => {
+  test("is decoded already, and each chunk once", async () => {
+    const testApp = await open();
+    const gate = Promise.withResolvers<void>();
+    const chunks = watchChunks(testApp.engine);
+    testApp.engine.interfere({
+      speech: detectorHeldBy(gate.promise),
+      async chunk({ startMs, isAlone, timeoutMs }) {
+        chunks.runs.push({ startMs, isAlone, timeoutMs });
+        return undefined;
+      },
+    });
+    const id = await begin(testApp);
+    // Of three chunks the last may still take more.
+    await until("two chunks are decoded", () => chunks.runs.length === 2);
+    expect((await clientOf(testApp).get(id)).state).toBe("preparing");
+    gate.resolve();
+    expect((await clientOf(testApp).finished(id)).state).toBe("completed");
+    expect(chunks.runs.map(({ startMs }) => startMs).toSorted((a, b) => a - b)).toEqual(FOUR_STARTS);
+    const result = await clientOf(testApp).result(id);
+    expect(result.segments.map(({ start }) => (start ?? -1) * 1000)).toEqual(FOUR_STARTS);
+    expect((await usageOf(testApp)).data[0]?.amount_paise).toBe(17);
+    expect(workFiles(testApp)).toEqual([]);
+  });
+
+  test("a chunk that costs its worker then has one run left, alone, and no third", async () => {
+    const testApp = await open();
+    const gate = Promise.withResolvers<void>();
+    const runs: { startMs: number; isAlone: boolean }[] = [];
+    testApp.engine.interfere({
+      speech: detectorHeldBy(gate.promise),
+      async chunk({ startMs, isAlone }) {
+        runs.push({ startMs, isAlone });
+        if (startMs === 0) throw new EngineError("crashed", "as scripted");
+        return undefined;
+      },
+    });
+    const id = await begin(testApp);
+    await until("the first chunk has run", () => runs.some(({ startMs }) => startMs === 0));
+    gate.resolve();
+    expect((await clientOf(testApp).finished(id)).state).toBe("partial");
+    expect(runs.filter(({ startMs }) => startMs === 0).map(({ isAlone }) => isAlone)).toEqual([false, true]);
+  });
+
+  test("is let go by the engine when it is cancelled", async () => {
+    const testApp = await open();
+    let running = 0;
+    testApp.engine.interfere({
+      speech: detectorHeldBy(new Promise(() => undefined)),
+      async chunk(_chunk, signal) {
+        running++;
+        return forever(signal).finally(() => running--);
+      },
+    });
+    const id = await begin(testApp);
+    await until("a chunk is being decoded", () => running > 0);
+    await clientOf(testApp).cancel(id);
+    await until("nothing is decoded", () => running === 0);
+    expect((await clientOf(testApp).finished(id)).state).toBe("cancelled");
+    await until("its files are gone", () => workFiles(testApp).length === 0);
+    expect((await usageOf(testApp)).credit.reserved_paise).toBe(0);
+  });
+});
