@@ -53,9 +53,10 @@ export type SynchronousWork = {
   /**
    * Takes one of the places reserved for short requests.
    *
-   * @throws AppError `capacity_unavailable` with `Retry-After` when none is free
+   * @param recordingMs what is to be transcribed, over its channels
+   * @throws AppError `capacity_unavailable` with `Retry-After`, the time until one should be free, when none is
    */
-  reservePlace(): SynchronousPlace;
+  reservePlace(recordingMs: number): SynchronousPlace;
   /** Settles with the final row, or rejects with the signal's reason when it aborts first. */
   waitFor(transcriptionId: string, signal: AbortSignal): Promise<TranscriptionRow>;
 };

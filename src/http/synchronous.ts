@@ -2,6 +2,7 @@ import type { Caller } from "../domain/api-key.ts";
 import { AppError, ERROR_TABLE } from "../domain/errors.ts";
 import { isFinal, type TranscriptionRequest } from "../domain/transcription.ts";
 import { checkLimits, hashRequest, type IdempotencyClaim } from "../services/acceptance.ts";
+import { billedChannels } from "../services/settlement.ts";
 import type { AdoptedFile } from "../services/uploads.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -104,7 +105,9 @@ async function admitOrder(
   const maxDurationMs = limits.synchronous_max_duration_seconds * 1000;
   const verified = await namingFile(() => deps.verifyAudio(file.path, { maxDurationMs }, clientSignal));
   checkLimits(deps.config, "synchronous", verified);
-  const place = deps.synchronous.reservePlace();
+  const { durationMs, channels } = verified;
+  const { channelMode } = prepared.request;
+  const place = deps.synchronous.reservePlace(durationMs * billedChannels({ channelMode, channels }));
   try {
     const row = await acceptFile(deps, caller, { ...file, verified }, prepared);
     return { id: row.id, outcome: supervise(deps, row).finally(() => place.release()) };

@@ -195,19 +195,6 @@ describe("fair turns", () => {
 });
 
 describe("synchronous places", () => {
-  test("are refused when taken, with the time until one is free, and given back once", async () => {
-    const testApp = await open({ config: { engine: { synchronous_workers: 2 } } });
-    const { scheduler } = testApp.app;
-    const places = [scheduler.reserveSynchronousPlace(), scheduler.reserveSynchronousPlace()];
-    expect(() => scheduler.reserveSynchronousPlace()).toThrow("Capacity is temporarily unavailable.");
-    for (const place of places) {
-      place.release();
-      place.release();
-    }
-    scheduler.reserveSynchronousPlace().release();
-    expect(scheduler.status().synchronousPlacesTaken).toBe(0);
-  });
-
   test("start at once beside full workers", async () => {
     const testApp = await open({ config: { engine: { workers: 1, synchronous_workers: 1 } } });
     watchChunks(testApp.engine, async ({ audio }, signal) => {

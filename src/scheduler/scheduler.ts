@@ -14,6 +14,7 @@ import {
   type TranscriptionRow,
 } from "../store/transcriptions.ts";
 import type { RunContext } from "./context.ts";
+import { createPlaces, type SynchronousPlace } from "./places.ts";
 import { createSlots } from "./slots.ts";
 import { createSpeed } from "./speed.ts";
 import { runTranscription } from "./transcribe.ts";
@@ -26,9 +27,6 @@ export type SchedulerOptions = Omit<RunContext, "slots" | "speed" | "weightOf" |
   threadsPerWorker: number | undefined;
   cores: number;
 };
-
-/** A synchronous request's right to be worked on at once. */
-export type SynchronousPlace = { release(): void };
 
 type Run = { controller: AbortController; done: Promise<void>; row: TranscriptionRow };
 export type Scheduler = ReturnType<typeof createScheduler>;
@@ -44,8 +42,6 @@ const MAX_UNEXPECTED_ENDS = 5;
 /** What a client is told to wait for room in the queue at most. */
 const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 const DRAIN_LOOK_EVERY_MS = 20;
-/** A short recording costs one window of the decoder. */
-const WINDOW_MS = 30_000;
 
 /**
  * Takes up waiting work in fair turns and carries it to its end. All state is in the store: what a stop or crash
@@ -63,12 +59,17 @@ export function createScheduler(options: SchedulerOptions) {
     threadsPerWorker: options.threadsPerWorker,
     cores: options.cores,
   });
+  const places = createPlaces({
+    clock: options.clock,
+    count: config.engine.synchronous_workers,
+    timeoutMs: config.limits.synchronous_timeout_seconds * 1000,
+    expectedMs: (recordingMs) => speed.estimateMs(recordingMs) / shareOfPlace(),
+  });
   const turns = createTurns();
   const runs = new Map<string, Run>();
   const unexpectedEnds = new Map<string, number>();
   const finishedWaiters = createWaiters<TranscriptionRow>();
   const workRoot = join(options.dataDir, "work");
-  let placesTaken = 0;
   let isStopping = false;
   let isPumpPlanned = false;
   let pumpAgain: Timer | undefined;
@@ -222,30 +223,18 @@ export function createScheduler(options: SchedulerOptions) {
     planPump();
   }
 
-  function reserveSynchronousPlace(): SynchronousPlace {
-    if (isStopping || placesTaken >= config.engine.synchronous_workers) {
-      throw new AppError("capacity_unavailable", { retryAfterSeconds: placeFreeInSeconds() });
-    }
-    placesTaken++;
-    let isReleased = false;
-    return {
-      release() {
-        if (isReleased) return;
-        isReleased = true;
-        placesTaken--;
-      },
-    };
+  /** The part of the machine that one synchronous request has at the moment: all chunks that run share it. */
+  function shareOfPlace(): number {
+    const { running, runningSynchronous } = slots.status();
+    const own = Math.max(1, runningSynchronous / Math.max(1, places.taken()));
+    // With a fixed number of threads a chunk that runs alone uses no more of it.
+    const least = options.threadsPerWorker === undefined ? 1 : options.workers;
+    return own / Math.max(least, running, own);
   }
 
-  /** When the first of the running synchronous requests should be done, by this machine's speed. */
-  function placeFreeInSeconds(): number {
-    const now = options.clock.now();
-    const rest = [...runs.values()]
-      .filter(({ row }) => row.entrance === "synchronous")
-      .map(({ row }) => speed.estimateMs(Math.max(row.durationMs, WINDOW_MS)) - (now - row.createdAt));
-    const soonest = rest.length > 0 ? Math.min(...rest) : 1000;
-    const longest = config.limits.synchronous_timeout_seconds;
-    return Math.min(longest, Math.max(1, Math.ceil(soonest / 1000)));
+  function reserveSynchronousPlace(recordingMs: number): SynchronousPlace {
+    if (!isStopping) return places.reserve(recordingMs);
+    throw new AppError("capacity_unavailable", { retryAfterSeconds: config.server.drain_seconds });
   }
 
   /** Recording that a running transcription has still in front of it, milliseconds over its channels. */
@@ -293,7 +282,7 @@ export function createScheduler(options: SchedulerOptions) {
       recover();
       planPump();
     },
-    /** A place for work that starts as soon as it is accepted; the caller's to release. */
+    /** A place for work that starts as soon as it is accepted, by its length over channels; the caller's to release. */
     reserveSynchronousPlace,
     /** The final record of a transcription, now or when it is there. */
     async waitFor(id: string, signal: AbortSignal): Promise<TranscriptionRow> {
@@ -310,7 +299,7 @@ export function createScheduler(options: SchedulerOptions) {
       return {
         slots: slots.status(),
         running: runs.size,
-        synchronousPlacesTaken: placesTaken,
+        synchronousPlacesTaken: places.taken(),
         states: waiting,
         realTimeFactor: speed.realTimeFactor(),
         threadsPerWorker: options.threadsPerWorker,

@@ -1,0 +1,152 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { AppError } from "../domain/errors.ts";
+import { manualClock } from "../lib/clock.ts";
+import { audioForm } from "../testing/api-client.ts";
+import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { clientOf, until } from "../testing/scheduler-kit.ts";
+import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";
+import { createPlaces, type PlacesOptions } from "./places.ts";
+import { createSpeed } from "./speed.ts";
+
+function open(options: Partial<PlacesOptions> = {}) {
+  const clock = manualClock();
+  const speed = createSpeed(1);
+  // A recording of 30 s takes 15 s.
+  speed.observeProgress(60_000, 30_000);
+  const places = createPlaces({
+    clock,
+    count: 1,
+    timeoutMs: 120_000,
+    expectedMs: speed.estimateMs,
+    ...options,
+  });
+  /** Seconds that a refused request is told to wait; undefined: it got a place. */
+  const refused = (): number | undefined => {
+    try {
+      places.reserve(1_000).release();
+      return undefined;
+    } catch (error) {
+      expect(error).toBeInstanceOf(AppError);
+      expect((error as AppError).code).toBe("capacity_unavailable");
+      return (error as AppError).retryAfterSeconds;
+    }
+  };
+  return { clock, speed, places, refused };
+}
+
+describe("the time until a place is free", () => {
+  test("is what the recording in it still needs: who waits so long finds it free", () => {
+    const { clock, places, refused } = open();
+    const place = places.reserve(60_000);
+    expect(refused()).toBe(30);
+    clock.advance(12_300);
+    const rest = refused() ?? 0;
+    expect(rest).toBe(18);
+    clock.advance(17_700);
+    place.release();
+    expect(refused()).toBeUndefined();
+  });
+
+  test("counts a short recording as the whole window that it costs", () => {
+    const { places, refused } = open();
+    places.reserve(2_000);
+    expect(refused()).toBe(15);
+  });
+
+  test("is that of the place which is free first", () => {
+    const { clock, places, refused } = open({ count: 2 });
+    places.reserve(60_000);
+    clock.advance(4_000);
+    const short = places.reserve(30_000);
+    expect(refused()).toBe(15);
+    short.release();
+    clock.advance(1_000);
+    places.reserve(60_000);
+    expect(refused()).toBe(25);
+  });
+
+  test("grows with the lateness of a request that takes longer than expected, and ends with its deadline", () => {
+    const { clock, places, refused } = open();
+    places.reserve(60_000);
+    const told = [35, 40, 60, 100, 119].map((second, index, all) => {
+      clock.advance((second - (all[index - 1] ?? 0)) * 1000);
+      return refused();
+    });
+    expect(told).toEqual([5, 10, 30, 20, 1]);
+  });
+
+  test("follows what is learnt of the machine's speed meanwhile", () => {
+    const { places, refused, speed } = open();
+    places.reserve(60_000);
+    for (let i = 0; i < 100; i++) speed.observeProgress(10_000, 10_000);
+    expect(refused()).toBe(60);
+  });
+
+  test("is long where synchronous work is switched off", () => {
+    expect(open({ count: 0 }).refused()).toBe(3_600);
+  });
+
+  test("a place is given back once", () => {
+    const { places, refused } = open({ count: 2 });
+    const taken = [places.reserve(1), places.reserve(1)];
+    taken[0]?.release();
+    taken[0]?.release();
+    expect(places.taken()).toBe(1);
+    places.reserve(1);
+    expect(refused()).toBeDefined();
+  });
+});
+
+describe("over HTTP", () => {
+  let testApp: TestApp | undefined;
+  afterEach(() => testApp?.close());
+
+  const ask = (app: TestApp, script: Script, more: Record<string, string> = {}) =>
+    app.as(app.key)("/v1/audio/transcriptions", {
+      method: "POST",
+      body: audioForm(scriptedAudio(script), { language: "hi", ...more }),
+    });
+
+  /** `Retry-After` of a request beside the one that has the only place. */
+  async function told(app: TestApp): Promise<number> {
+    const refused = await ask(app, { seconds: 1, text: "नमस्ते" });
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
+    return Number(refused.headers.get("retry-after"));
+  }
+
+  const takingTurns = { engine: { workers: 1, threads_per_worker: 1 } };
+
+  test("Retry-After is the rest of the request in the only place, and then there is room", async () => {
+    testApp = await openTestApp({ config: takingTurns });
+    const { app, clock, engine } = testApp;
+    const release = engine.hold();
+    // Of a machine that has not been measured half of real time is expected; each channel is work of its own.
+    const first = ask(testApp, { seconds: 20, channels: 2, text: "नमस्ते" }, { channel_mode: "separate" });
+    await until("its chunks are decoded", () => app.scheduler.status().slots.running > 0);
+    expect(await told(testApp)).toBe(80);
+    clock.advance(10_000);
+    expect(await told(testApp)).toBe(70);
+    // Its answer is due after 120 s.
+    clock.advance(109_900);
+    expect(await told(testApp)).toBe(1);
+    release();
+    expect((await first).status).toBe(200);
+    expect((await ask(testApp, { seconds: 1, text: "नमस्ते" })).status).toBe(200);
+  });
+
+  test("a machine that is busy with other work takes longer", async () => {
+    testApp = await openTestApp({ config: takingTurns });
+    const { app, engine } = testApp;
+    const release = engine.hold();
+    const first = ask(testApp, { seconds: 5, text: "नमस्ते" });
+    await until("it is worked on", () => app.scheduler.status().slots.running === 1);
+    const alone = await told(testApp);
+    const upload = await clientOf(testApp).upload(scriptedAudio({ seconds: 5, text: "नमस्ते" }));
+    await clientOf(testApp).start({ audio: { upload_id: upload.id }, language: "hi" });
+    await until("both are worked on", () => app.scheduler.status().slots.running === 2);
+    expect([alone, await told(testApp)]).toEqual([60, 120]);
+    release();
+    expect((await first).status).toBe(200);
+  });
+});
