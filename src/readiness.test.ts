@@ -1,0 +1,178 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import type { InstalledModel } from "./domain/model.ts";
+import { EngineError } from "./engine/protocol.ts";
+import { silentLog } from "./lib/log.ts";
+import { createReadiness, type ReadinessDeps } from "./readiness.ts";
+import { openTestApp, type TestApp } from "./testing/open-test-app.ts";
+import { until } from "./testing/scheduler-kit.ts";
+import { createScriptedEngine } from "./testing/scripted-engine.ts";
+
+const model = (id: string, version = "1"): InstalledModel => ({
+  id,
+  name: id,
+  version,
+  sha256: "",
+  languages: [],
+  licence: "",
+  source: "",
+  decoding: {},
+  weightsPath: `/models/${id}.bin`,
+  bytes: 1,
+  embedded: false,
+});
+
+const unusable = async () => {
+  throw new EngineError("unusable_model", "the weights are cut");
+};
+
+describe("readiness", () => {
+  let opened: ReturnType<typeof createReadiness> | undefined;
+  afterEach(() => opened?.stop());
+
+  function open(more: Partial<ReadinessDeps> = {}) {
+    const engine = createScriptedEngine();
+    const state = { model: model("one"), isDiskFull: false };
+    const readiness = createReadiness({
+      engine,
+      defaultModel: () => state.model,
+      log: silentLog,
+      isDiskFull: () => state.isDiskFull,
+      everyMs: 2,
+      ...more,
+    });
+    opened = readiness;
+    const isReady = () => readiness.reasons().length === 0;
+    return { engine, state, readiness, isReady };
+  }
+
+  test("comes when the default model is loaded, not before", async () => {
+    const { engine, readiness, isReady } = open();
+    const loading = Promise.withResolvers<void>();
+    engine.interfere({ warm: () => loading.promise });
+    expect(readiness.reasons()).toEqual(["the engine is starting"]);
+    readiness.start();
+    await Bun.sleep(10);
+    expect(readiness.reasons()).toEqual(["the engine is starting"]);
+    loading.resolve();
+    await until("it is ready", isReady);
+  });
+
+  for (const reason of ["the weights are cut", "no worker can be started: spawn ENOMEM"]) {
+    test(`says "${reason}" as long as it is so, and comes back by itself`, async () => {
+      const { engine, readiness, isReady } = open();
+      let tries = 0;
+      engine.interfere({
+        async warm() {
+          tries++;
+          throw new EngineError("unusable_model", reason);
+        },
+      });
+      readiness.start();
+      await until("several tries have failed", () => tries > 2);
+      expect(readiness.reasons()).toEqual([`the engine cannot start: ${reason}`]);
+      engine.interfere({});
+      await until("it is ready", isReady);
+    });
+  }
+
+  test("goes when a model that worked can no longer be loaded, and comes back with no request for it", async () => {
+    const { engine, readiness, isReady } = open();
+    readiness.start();
+    await until("it is ready", isReady);
+    engine.interfere({ warm: unusable });
+    // As a chunk finds out.
+    await engine.warm(model("one"), new AbortController().signal).catch(() => undefined);
+    await until("it is not ready", () => !isReady());
+    expect(readiness.reasons()).toEqual(["the engine cannot start: the weights are cut"]);
+    engine.interfere({});
+    await until("it is ready again", isReady);
+  });
+
+  test("is not disturbed by a broken model that is not the default", async () => {
+    const { engine, readiness, isReady } = open();
+    readiness.start();
+    await until("it is ready", isReady);
+    const warmed: string[] = [];
+    engine.interfere({
+      async warm({ id }) {
+        warmed.push(id);
+        throw new Error("broken");
+      },
+    });
+    await engine.warm(model("two"), new AbortController().signal).catch(() => undefined);
+    await Bun.sleep(20);
+    expect([isReady(), warmed]).toEqual([true, ["two"]]);
+  });
+
+  test("follows the default: a new one is loaded, a broken or missing one is told", async () => {
+    const defaults: string[] = [];
+    const { engine, state, readiness, isReady } = open({
+      onDefault: ({ id, version }) => void defaults.push(`${id} ${version}`),
+    });
+    const warmed: string[] = [];
+    engine.interfere({
+      async warm({ id, version }) {
+        warmed.push(`${id} ${version}`);
+        if (id === "two" && version === "1") await unusable();
+      },
+    });
+    readiness.start();
+    await until("it is ready", isReady);
+    state.model = model("two");
+    await until("the new one cannot be loaded", () => !isReady());
+    state.model = model("two", "2");
+    await until("its replacement can", isReady);
+    expect([...new Set(warmed)]).toEqual(["one 1", "two 1", "two 2"]);
+    expect(defaults).toEqual(["one 1", "two 1", "two 2"]);
+  });
+
+  test("tells of a default that is not installed", async () => {
+    let isInstalled = false;
+    const { readiness, isReady } = open({
+      defaultModel: () => {
+        if (!isInstalled) throw new Error("The default model large is not installed.");
+        return model("large");
+      },
+    });
+    readiness.start();
+    await until("it was looked for", () => readiness.reasons()[0] !== "the engine is starting");
+    expect(readiness.reasons()).toEqual([
+      "the engine cannot start: The default model large is not installed.",
+    ]);
+    isInstalled = true;
+    await until("it is ready", isReady);
+  });
+
+  test("goes with a nearly full disk, and with a stop, which is then the only reason", async () => {
+    const { state, readiness, isReady } = open();
+    readiness.start();
+    await until("it is ready", isReady);
+    state.isDiskFull = true;
+    expect(readiness.reasons()).toEqual(["the disk is nearly full"]);
+    readiness.startDraining();
+    expect(readiness.reasons()).toEqual(["the server is stopping"]);
+  });
+});
+
+describe("GET /readyz", () => {
+  let testApp: TestApp | undefined;
+  afterEach(() => testApp?.close());
+
+  test("is 503 with the reason while no worker can start", async () => {
+    const engine = createScriptedEngine();
+    engine.interfere({ warm: unusable });
+    testApp = await openTestApp({ engine });
+    const { app, fetch } = testApp;
+    await until("it was tried", () => engine.status().models.length > 0);
+    const answer = await fetch("/readyz");
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toEqual({
+      status: "not_ready",
+      reasons: ["the engine cannot start: the weights are cut"],
+    });
+    expect((await fetch("/healthz")).status).toBe(200);
+    expect(app.status().unready).toHaveLength(1);
+    engine.interfere({});
+    await until("it is ready", async () => (await fetch("/readyz")).status === 200, 20_000);
+  }, 30_000);
+});

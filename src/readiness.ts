@@ -1,0 +1,102 @@
+import type { InstalledModel } from "./domain/model.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Log } from "./lib/log.ts";
+
+export type ReadinessDeps = {
+  engine: Pick<Engine, "warm" | "status">;
+  /** The model for requests that name none; throws with the reason when there is none. */
+  defaultModel: () => InstalledModel;
+  log: Log;
+  isDiskFull: () => boolean;
+  /** Told of the default at the start and whenever it is another, before it is loaded. */
+  onDefault?: (model: InstalledModel) => void;
+  /** How often is looked whether the default model can be used; replaced in tests. */
+  everyMs?: number;
+};
+
+export type Readiness = ReturnType<typeof createReadiness>;
+
+const EVERY_MS = 5_000;
+
+/**
+ * Whether the program can take work, and why not (decisions.md section 13).
+ *
+ * A model that cannot be loaded is tried again until it can: nobody sends work to a program that is not ready, so no
+ * request would find out.
+ */
+export function createReadiness(deps: ReadinessDeps) {
+  const { engine, log } = deps;
+  const stopping = new AbortController();
+  let isDraining = false;
+  let problem: string | undefined = "the engine is starting";
+  let warmed: string | undefined;
+  let known: string | undefined;
+  let running: Promise<void> | undefined;
+  let timer: Timer | undefined;
+
+  /** A model that worked once may be damaged since, its worker may find no memory, a new default may be broken. */
+  function mustWarm(model: InstalledModel): boolean {
+    if (problem !== undefined || warmed !== identityOf(model)) return true;
+    return engine
+      .status()
+      .models.some((status) => status.modelId === model.id && status.problem !== undefined);
+  }
+
+  async function look(): Promise<void> {
+    try {
+      const model = deps.defaultModel();
+      const identity = identityOf(model);
+      if (known !== identity) {
+        known = identity;
+        deps.onDefault?.(model);
+      }
+      if (!mustWarm(model)) return;
+      await engine.warm(model, stopping.signal);
+      warmed = identity;
+      if (problem !== undefined) log.info({ model: model.id }, "ready: the default model is loaded");
+      problem = undefined;
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      const found = `the engine cannot start: ${reason}`;
+      if (found !== problem) log.error({ err: error }, "not ready: the default model cannot be used");
+      problem = found;
+    }
+  }
+
+  /** Looks now, unless a look is under way, and then again and again. */
+  function check(): void {
+    clearTimeout(timer);
+    if (stopping.signal.aborted || running) return;
+    running = look().finally(() => {
+      running = undefined;
+      if (stopping.signal.aborted) return;
+      timer = setTimeout(check, deps.everyMs ?? EVERY_MS);
+    });
+  }
+
+  return {
+    start: check,
+    /** Something may have changed: does not wait for the next regular look. */
+    check,
+    startDraining(): void {
+      isDraining = true;
+    },
+    stop(): void {
+      clearTimeout(timer);
+      stopping.abort(new Error("the program is stopping"));
+    },
+    /** Empty: ready. */
+    reasons(): string[] {
+      if (isDraining) return ["the server is stopping"];
+      return [
+        ...(problem === undefined ? [] : [problem]),
+        ...(deps.isDiskFull() ? ["the disk is nearly full"] : []),
+      ];
+    },
+  };
+}
+
+function identityOf({ id, version, weightsPath }: InstalledModel): string {
+  return `${id} ${version} ${weightsPath}`;
+}
