@@ -15,6 +15,7 @@ import { createMetrics } from "./http/metrics.ts";
 import { createHttpHandler } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
+import { createReadiness } from "./readiness.ts";
 import { createDeliverer } from "./scheduler/deliver.ts";
 import { createScheduler, type Scheduler } from "./scheduler/scheduler.ts";
 import { createSweeper } from "./scheduler/sweep.ts";
@@ -22,7 +23,7 @@ import { createVerification } from "./scheduler/verify.ts";
 import { dataDirOf } from "./services/admin.ts";
 import { createApiKeyService } from "./services/api-keys.ts";
 import { createCreditService } from "./services/credit.ts";
-import { createModelService, type ModelService } from "./services/models.ts";
+import { createModelService } from "./services/models.ts";
 import { createRateLimiter } from "./services/rate-limit.ts";
 import { createTranscriptionService } from "./services/transcriptions.ts";
 import { createUploadService } from "./services/uploads.ts";
@@ -114,7 +115,12 @@ export async function openApp(options: AppOptions) {
   late.scheduler = scheduler;
   const deliverer = createDeliverer({ database, clock, config, log });
   const stopWaking = transcriptions.listen({ finished: () => deliverer.wake() });
-  const readiness = createReadiness({ config, engine, models, log, dataDir });
+  const readiness = createReadiness({
+    engine,
+    defaultModel: () => models.resolve(),
+    log,
+    isDiskFull: () => freeBytesOf(dataDir) < config.storage.reserve_bytes,
+  });
   const metrics = createMetrics();
   addGauges(metrics, { scheduler, deliverer, engine, database });
   const verification = createVerification({ uploads, log });
@@ -149,6 +155,7 @@ export async function openApp(options: AppOptions) {
     version = current;
     apiKeys.forgetCached();
     models.forgetCached();
+    readiness.check();
     scheduler.onOutsideChange();
     deliverer.wake();
   }, OUTSIDE_CHANGE_EVERY_MS);
@@ -250,59 +257,4 @@ function hasBackends(directory: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Loading is tried again after this pause until it works. */
-const WARM_AGAIN_MS = 5_000;
-
-/** Whether the program can take work, and why not (decisions.md section 13). */
-function createReadiness(deps: {
-  config: Config;
-  engine: Engine;
-  models: ModelService;
-  log: Log;
-  dataDir: string;
-}) {
-  const { config, engine, models, log } = deps;
-  const controller = new AbortController();
-  let isDraining = false;
-  let isWarm = false;
-  let problem = "the engine is starting";
-
-  async function warm(): Promise<void> {
-    while (!isWarm && !controller.signal.aborted) {
-      try {
-        const model = models.resolve(config.models.default || undefined);
-        await engine.warm(model, controller.signal);
-        isWarm = true;
-      } catch (error) {
-        if (controller.signal.aborted) return;
-        problem = `the engine cannot start: ${error instanceof Error ? error.message : String(error)}`;
-        log.error({ err: error }, "the default model cannot be loaded");
-        await Bun.sleep(WARM_AGAIN_MS);
-      }
-    }
-  }
-
-  /** A model that worked once may be damaged since, or a new default may be broken. */
-  function problemOfDefault(): string[] {
-    const id = models.list()[0]?.id;
-    const status = engine
-      .status()
-      .models.find((model) => model.modelId === id && model.problem !== undefined);
-    return status ? [`the model ${id} cannot be loaded: ${status.problem}`] : [];
-  }
-
-  return {
-    start: () => void warm(),
-    startDraining: () => {
-      isDraining = true;
-    },
-    stop: () => controller.abort(new Error("the program is stopping")),
-    reasons: (): string[] => [
-      ...(isDraining ? ["the server is stopping"] : []),
-      ...(isWarm ? problemOfDefault() : [problem]),
-      ...(freeBytesOf(deps.dataDir) < config.storage.reserve_bytes ? ["the disk is nearly full"] : []),
-    ],
-  };
 }

@@ -4,10 +4,12 @@ import { join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { DecodeJob, Engine } from "../engine/engine.ts";
+import type { ModelStatus } from "../engine/pool.ts";
 import {
   type ChunkJob,
   type DiarizeJob,
   EngineError,
+  type EngineModel,
   type OnSpeechFound,
   type SpeechJob,
 } from "../engine/protocol.ts";
@@ -44,6 +46,8 @@ export type Interference = {
   decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
   speech?: (job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound) => Promise<void>;
   verify?: (path: string, signal: AbortSignal) => Promise<void>;
+  /** Before a model is loaded; a throw stands in the engine's status until a later try succeeds. */
+  warm?: (model: EngineModel) => Promise<void>;
   speakers?: (job: DiarizeJob, signal: AbortSignal) => Promise<void>;
 };
 
@@ -72,6 +76,7 @@ export function createScriptedEngine(): ScriptedEngine {
   let chunks = 0;
   let gate: Promise<void> = Promise.resolve();
   let interference: Interference = {};
+  const problems = new Map<string, string>();
 
   async function readScript(path: string): Promise<Script> {
     const text = await readFile(path, "utf8");
@@ -150,8 +155,16 @@ export function createScriptedEngine(): ScriptedEngine {
       return { turns, isCountUncertain: false };
     },
 
-    warm: async () => undefined,
-    status: () => ({ engine: undefined, models: [] }),
+    async warm(model) {
+      problems.delete(model.id);
+      try {
+        await interference.warm?.(model);
+      } catch (error) {
+        problems.set(model.id, (error as Error).message);
+        throw error;
+      }
+    },
+    status: () => ({ engine: undefined, models: [...problems].map(statusOfBroken) }),
     close: async () => undefined,
 
     interfere(how) {
@@ -164,6 +177,10 @@ export function createScriptedEngine(): ScriptedEngine {
     },
     chunks: () => chunks,
   };
+}
+
+function statusOfBroken([modelId, problem]: [string, string]): ModelStatus {
+  return { modelId, state: "backoff", device: undefined, pid: undefined, restarts: 0, running: 0, problem };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
