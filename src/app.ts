@@ -11,10 +11,12 @@ import { probeEngine } from "./engine/pool.ts";
 import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
 import { addGauges } from "./gauges.ts";
+import { countRequests } from "./http/in-flight.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createHttpHandler } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
+import { within } from "./lib/within.ts";
 import { createReadiness } from "./readiness.ts";
 import { createDeliverer } from "./scheduler/deliver.ts";
 import { createScheduler, type Scheduler } from "./scheduler/scheduler.ts";
@@ -46,6 +48,8 @@ export type App = Awaited<ReturnType<typeof openApp>>;
 /** How often the database is asked whether another process, as the command line, has written to it. */
 const OUTSIDE_CHANGE_EVERY_MS = 250;
 const DAY_MS = 86_400_000;
+/** Requests that a stop finds at work have so long after the drain. */
+export const REQUESTS_END_WITHIN_MS = 5_000;
 
 /**
  * Wires the whole program, once; `close` undoes it in reverse.
@@ -127,26 +131,28 @@ export async function openApp(options: AppOptions) {
   const sweeper = createSweeper({ database, clock, config, log, uploads, transcriptions, webhooks });
 
   const stopping = new AbortController();
-  const handle = createHttpHandler({
-    config,
-    clock,
-    log,
-    database,
-    dataDir,
-    apiKeys,
-    rateLimiter,
-    models,
-    uploads,
-    transcriptions,
-    credit,
-    webhooks,
-    synchronous: { reservePlace: scheduler.reserveSynchronousPlace, waitFor: scheduler.waitFor },
-    verifyAudio: (path, { maxDurationMs }, signal) => engine.verify(path, signal, maxDurationMs),
-    stopping: stopping.signal,
-    metrics,
-    baseUrl: () => config.server.base_url || baseUrl(),
-    unreadyReasons: readiness.reasons,
-  });
+  const http = countRequests(
+    createHttpHandler({
+      config,
+      clock,
+      log,
+      database,
+      dataDir,
+      apiKeys,
+      rateLimiter,
+      models,
+      uploads,
+      transcriptions,
+      credit,
+      webhooks,
+      synchronous: { reservePlace: scheduler.reserveSynchronousPlace, waitFor: scheduler.waitFor },
+      verifyAudio: (path, { maxDurationMs }, signal) => engine.verify(path, signal, maxDurationMs),
+      stopping: stopping.signal,
+      metrics,
+      baseUrl: () => config.server.base_url || baseUrl(),
+      unreadyReasons: readiness.reasons,
+    }),
+  );
 
   let version = dataVersion(database);
   const watch = setInterval(() => {
@@ -160,6 +166,13 @@ export async function openApp(options: AppOptions) {
     deliverer.wake();
   }, OUTSIDE_CHANGE_EVERY_MS);
 
+  const drain = once(async () => {
+    readiness.startDraining();
+    await scheduler.stop();
+    clearInterval(watch);
+    stopping.abort(new Error("the program is stopping"));
+  });
+
   return {
     config,
     clock,
@@ -168,7 +181,7 @@ export async function openApp(options: AppOptions) {
     services: { apiKeys, credit, models, uploads, transcriptions, webhooks },
     scheduler,
     engine,
-    handle,
+    handle: http.handle,
 
     /** Takes up work: what was left unfinished first. The engine gets ready meanwhile. */
     start(): void {
@@ -184,12 +197,13 @@ export async function openApp(options: AppOptions) {
     /** Says "not ready" to whoever asks; requests are still answered. */
     startDraining: readiness.startDraining,
 
-    /** Drains, then closes everything in reverse. */
+    /** Lets running chunks finish, within their time. Requests are answered meanwhile, and from then on sent away. */
+    drain,
+
+    /** Drains, then closes everything in reverse, the store when no request uses it any more. */
     async close(): Promise<void> {
-      readiness.startDraining();
-      clearInterval(watch);
-      await scheduler.stop();
-      stopping.abort(new Error("the program is stopping"));
+      await drain();
+      await within(REQUESTS_END_WITHIN_MS, http.answered());
       await sweeper.stop();
       await verification.stop();
       stopWaking();
@@ -201,6 +215,15 @@ export async function openApp(options: AppOptions) {
       database.close();
       lock.release();
     },
+  };
+}
+
+/** Work that is done once, however often it is asked for. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | undefined;
+  return () => {
+    done ??= work();
+    return done;
   };
 }
 

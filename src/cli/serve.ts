@@ -6,6 +6,7 @@ import type { App } from "../app.ts";
 import type { Config } from "../config/schema.ts";
 import { openLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
+import { within } from "../lib/within.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { STATUS_FILE } from "./status-file.ts";
 
@@ -41,10 +42,11 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
     const status = keepStatusFile(app, server, config);
     await stopped.promise;
-    await app.close();
+    // Readiness is down; who asks all the same is still answered.
+    await app.drain();
+    await stopListening(server);
     status.stop();
-    // Readiness was down and running work has ended by now; what is left are idle connections.
-    await server.stop(true);
+    await app.close();
   } finally {
     onSignal.stop();
   }
@@ -67,6 +69,13 @@ function listen(config: Config, app: App): Server<unknown> {
     const reason = error instanceof Error ? error.message : String(error);
     throw new CommandError("failed", `cannot listen on ${config.server.listen}: ${reason}`);
   }
+}
+
+/** Takes no connection any more and lets requests end within their time; then connections are cut. */
+async function stopListening(server: Server<unknown>): Promise<void> {
+  const { REQUESTS_END_WITHIN_MS } = await import("../app.ts");
+  await within(REQUESTS_END_WITHIN_MS, server.stop());
+  await server.stop(true);
 }
 
 function tlsOf(config: Config): { tls?: { cert: string; key: string } } {

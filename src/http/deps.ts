@@ -39,7 +39,10 @@ export type HttpDeps = {
     limits: { maxDurationMs: number },
     signal: AbortSignal,
   ) => Promise<VerifiedAudio>;
-  /** Aborts when the drain time of a stop is over: who still waits for a synchronous result is sent away. */
+  /**
+   * Aborts when the drain time of a stop is over: who still waits for a synchronous result is sent away, and so is
+   * every further request.
+   */
   stopping: AbortSignal;
   metrics: Metrics;
   /** What clients put in front of every path, without a slash at the end; known once a port is bound. */

@@ -15,6 +15,8 @@ const COMMON_ERRORS = [
   "method_not_allowed",
   "forbidden",
   "internal_error",
+  // While the server stops.
+  "capacity_unavailable",
 ] as const satisfies readonly ErrorCode[];
 
 const TAGS = [

@@ -25,6 +25,8 @@ export type HttpHandler = (request: Request, server?: Server<unknown>) => Promis
 const NO_FIELDS = Type.Object({}, { additionalProperties: false });
 /** Methods are the client's words, too: others are counted as one. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+/** What is asked of a program that stops, too; they need no store. */
+const PROBES = new Set(["/healthz", "/readyz"]);
 const MAX_LOGGED_PATH = 200;
 /** A body that was not read is drained by the server up to this size; beyond it the connection closes. */
 const MAX_DRAINED_BYTES = 64 * 1024;
@@ -66,6 +68,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     const isStorage = path.startsWith("/storage/");
     let response: Response;
     try {
+      if (deps.stopping.aborted && !PROBES.has(path)) throw stopped(context);
       response =
         cors.preflight(request, isStorage ? storageMethods(path) : methodsOf(entries)) ??
         (isStorage
@@ -80,6 +83,12 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     report(deps, request, context, { path, route: routeName(path, entries), status, startedMs });
     return response;
   };
+}
+
+/** Work is over, and soon the store is closed: the client finds another server, or this one after its next start. */
+function stopped(context: RequestContext): AppError {
+  context.closesConnection = true;
+  return new AppError("capacity_unavailable", { message: "The server is stopping." });
 }
 
 type Dispatch = {

@@ -4,6 +4,7 @@ import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import { isId, newId } from "../lib/ids.ts";
 import { sha256Hex } from "../lib/sha256.ts";
+import { within } from "../lib/within.ts";
 import {
   audioFilePath,
   ensureAudioDirectory,
@@ -248,15 +249,4 @@ async function adoptFile(context: UploadContext, caller: Scope, file: AdoptedFil
       truncated: file.verified.truncated,
     }),
   );
-}
-
-/** What a promise gives within a time, else undefined; the promise goes on. */
-async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), milliseconds);
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -8,6 +8,7 @@ import type { Config } from "../config/schema.ts";
 import type { Scope } from "../domain/api-key.ts";
 import { type ManualClock, manualClock } from "../lib/clock.ts";
 import { type Log, silentLog } from "../lib/log.ts";
+import { within } from "../lib/within.ts";
 import { createAccountService } from "../services/accounts.ts";
 import { createScriptedEngine, type ScriptedEngine } from "./scripted-engine.ts";
 
@@ -30,6 +31,8 @@ export type TestClient = (path: string, init?: RequestInit) => Promise<Response>
 
 export type TestApp = Awaited<ReturnType<typeof openTestApp>>;
 
+/** Clients of a test that never end are cut. */
+const ANSWERS_LEAVE_WITHIN_MS = 500;
 const IN_PROCESS_URL = "http://shruti.test";
 
 /**
@@ -102,8 +105,10 @@ export async function openTestApp(options: TestAppOptions = {}) {
     /** The same with a key. */
     as,
     async close(): Promise<void> {
-      await app.close();
+      await app.drain();
+      if (server) await within(ANSWERS_LEAVE_WITHIN_MS, server.stop());
       await server?.stop(true);
+      await app.close();
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
