@@ -13,7 +13,7 @@ afterAll(() => installation?.remove());
 test("SIGTERM under a stream of requests: no request fails, and the next start has them all", async () => {
   const server = await (await installation.serve()).ready();
   const api = server.api();
-  const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], 2));
+  const uploadId = await uploaded(api, concatenated(["12-en-long"], 2));
   const { id } = (await api.start({ audio: { upload_id: uploadId }, language: "en" })).body;
   await reached(api, id, ["transcribing"]);
 

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { copyFileSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { type Installation, install, until } from "./kit.ts";
+
+/** `GET /readyz` tells the truth about weights that cannot be used, with the real engine. */
+
+const DEMO_WEIGHTS = join(import.meta.dirname, "../../models/demo.bin");
+
+let installation: Installation;
+beforeAll(async () => {
+  installation = await install();
+}, 300_000);
+afterAll(() => installation?.remove());
+
+test("a damaged default model is told at the start; with its weights back the server is ready by itself", async () => {
+  await installation.output("models", "add", DEMO_WEIGHTS, "--id", "main");
+  const { path } = await installation.json<{ path: string }>("models", "show", "main");
+  truncateSync(path, 100_000);
+  const server = await installation.serve();
+  const ready = async () => {
+    const answer = await fetch(`${server.baseUrl}/readyz`);
+    return { status: answer.status, reasons: ((await answer.json()) as { reasons?: string[] }).reasons };
+  };
+  let latest = await ready();
+  await until("the reason is found", async () => {
+    latest = await ready();
+    return latest.reasons?.[0] !== "the engine is starting";
+  });
+  expect(latest.status).toBe(503);
+  expect(latest.reasons).toEqual([expect.stringMatching(/^the engine cannot start: .*main/)]);
+  expect((await installation.json<{ server: { ready: boolean } }>("status")).server.ready).toBe(false);
+  copyFileSync(DEMO_WEIGHTS, path);
+  await until("it is ready", async () => (await ready()).status === 200);
+  expect(await server.stop()).toBe(0);
+}, 120_000);
