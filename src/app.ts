@@ -113,7 +113,7 @@ export async function openApp(options: AppOptions) {
     ...chooseSizing(
       { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
       { ...machine, ...(gpuFreeBytes === undefined ? {} : { gpuFreeBytes }) },
-      models.list()[0]?.bytes ?? 0,
+      (models.findDefault() ?? models.list()[0])?.bytes ?? 0,
     ),
   });
   late.scheduler = scheduler;

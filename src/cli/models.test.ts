@@ -76,9 +76,28 @@ test("a model's life: listed, added, verified, chosen, removed", async () => {
   const broken = await run("verify", "second");
   expect(broken.status).toBe(1);
   expect(broken.out).toContain("SHA-256");
-  expect((await run("remove", "second")).status).toBe(0);
+  const removed = await run("remove", "second");
+  expect(removed).toEqual({
+    status: 0,
+    out: "",
+    err: "Model second was removed.\nRequests that name no model use small.\n",
+  });
   expect(existsSync(second.path)).toBe(false);
   expect((await run("remove", "second")).status).toBe(4);
+});
+
+test("the default of several is not removed before another is chosen; the last one leaves the demonstration", async () => {
+  await run("add", weights, "--id", "third");
+  const refused = await run("remove", "small");
+  expect(refused.status).toBe(5);
+  expect(refused.err).toContain("small is the default; choose another first: shruti models default ID");
+  expect((await run("default")).out).toBe("small\n");
+  expect((await run("default", "third")).out).toBe("third\n");
+  expect((await run("remove", "small")).err).toContain("Requests that name no model use third.");
+  expect((await run("remove", "third")).err).toMatch(
+    /Requests that name no model use demo \(.*not for real use/,
+  );
+  expect((await run("default")).out).toBe("demo\n");
 });
 
 test("what cannot be used is refused with a reason", async () => {

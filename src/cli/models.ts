@@ -31,8 +31,9 @@ export function registerModels(program: Command, context: CliContext): void {
         context.printJson(all.map((model) => toJson(service, model)));
         return;
       }
-      const rows = all.map((model, index) => [
-        index === 0 ? "*" : "",
+      const chosen = service.findDefault();
+      const rows = all.map((model) => [
+        model === chosen ? "*" : "",
         model.id,
         model.version,
         megabytes(model.bytes),
@@ -88,7 +89,9 @@ function registerVerify(models: Command, context: CliContext): void {
 function registerRemove(models: Command, context: CliContext): void {
   models
     .command("remove")
-    .description("delete a model's files; refused while unfinished transcriptions use it")
+    .description(
+      "delete a model's files; refused while unfinished transcriptions use it, or as the default of several",
+    )
     .argument("[id]", "model")
     .option("--kind <kind>", `instead of a model: weights of the kind ${KINDS}`, readKind)
     .action(async (id: string | undefined, { kind }: { kind?: SpeakerWeightKind }) => {
@@ -99,6 +102,7 @@ function registerRemove(models: Command, context: CliContext): void {
       if (kind !== undefined) await service.removeSpeakerWeights(kind);
       else if (id !== undefined) await service.remove(id);
       context.note(kind === undefined ? `Model ${id} was removed.` : `The ${kind} weights were removed.`);
+      if (kind === undefined) context.note(describeDefault(service));
     });
 }
 
@@ -233,6 +237,13 @@ function fieldsOf(model: InstalledModel): [string, string][] {
   ];
 }
 
+function describeDefault(service: ModelService): string {
+  const model = service.findDefault();
+  if (!model) return "No installed model is the default: requests that name none are refused.";
+  const notice = model.notice === undefined ? "" : ` (${model.notice})`;
+  return `Requests that name no model use ${model.id}${notice}.`;
+}
+
 function toJson(service: ModelService, model: InstalledModel) {
   const { capabilities, diarization } = service.describe(model);
   return {
@@ -240,7 +251,7 @@ function toJson(service: ModelService, model: InstalledModel) {
     object: "model",
     name: model.name,
     version: model.version,
-    default: service.list()[0]?.id === model.id,
+    default: service.findDefault()?.id === model.id,
     languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
     capabilities,
     diarization,

@@ -13,9 +13,10 @@ export function modelRoutes({ models, credit, database }: HttpDeps) {
     ({ request }): ModelList => {
       const organization = requireOrganization(database.store, callerOf(request).organizationId);
       const pricePaise = credit.priceOf(organization);
+      const chosen = models.findDefault();
       return {
         object: "list",
-        data: models.list().map((model, index) => toResponse(models, model, index === 0, pricePaise)),
+        data: models.list().map((model) => toResponse(models, model, model === chosen, pricePaise)),
       };
     },
     {

@@ -9,6 +9,7 @@ import { manualClock } from "../lib/clock.ts";
 import { silentLog } from "../lib/log.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { type Database, openDatabase } from "../store/database.ts";
+import { putSetting, SETTING_NAMES } from "../store/settings.ts";
 import { copyOut, extractEmbeddedModel } from "./demo-model.ts";
 import { type AddModelOptions, createModelService } from "./models.ts";
 
@@ -146,9 +147,59 @@ describe("the default", () => {
     models.forgetCached();
     expect(models.resolve().id).toBe("a");
     expect(models.resolve("b").id).toBe("b");
+    await expect(models.remove("a")).rejects.toThrow("choose another first");
+    expect(models.resolve().id).toBe("a");
+    models.setDefault("b");
     await models.remove("a");
     expect(models.resolve().id).toBe("b");
     expect(() => models.setDefault("a")).toThrow("no installed model");
+  });
+
+  test("is the demonstration model again when the last one is removed", async () => {
+    const models = await open();
+    await models.add(weights("a.bin"));
+    await models.remove("a");
+    expect(models.resolve().id).toBe("demo");
+    await models.add(weights("b.bin"));
+    expect(models.resolve().id).toBe("b");
+  });
+
+  test("whose files are gone is told, and no other takes its place", async () => {
+    const models = await open();
+    const { weightsPath } = await models.add(weights("b.bin"));
+    await models.add(weights("a.bin"));
+    rmSync(weightsPath);
+    expect(models.findDefault()).toBeUndefined();
+    expect(() => models.resolve()).toThrow("The default model b is not installed.");
+    expect(models.list().map(({ id }) => id)).toEqual(["a"]);
+    expect(models.resolve("a").id).toBe("a");
+    // Nor does the demonstration model.
+    await models.remove("a");
+    expect(models.list().map(({ id }) => id)).toEqual(["demo"]);
+    expect(() => models.resolve()).toThrow("The default model b is not installed.");
+  });
+
+  test("of models put there by hand is the only one, which stays it when others are added", async () => {
+    const models = await open();
+    await models.add(weights("b.bin"));
+    putSetting(database.store, SETTING_NAMES.defaultModel, undefined, 0);
+    models.forgetCached();
+    expect(models.resolve().id).toBe("b");
+    await models.add(weights("a.bin"));
+    expect(models.resolve().id).toBe("b");
+    putSetting(database.store, SETTING_NAMES.defaultModel, undefined, 0);
+    models.forgetCached();
+    expect(() => models.resolve()).toThrow("none is chosen as the default");
+    expect(models.list().map(({ id }) => id)).toEqual(["a", "b"]);
+  });
+
+  test("that the config names is not removed", async () => {
+    const models = await open({ default: "a" });
+    await models.add(weights("a.bin"));
+    await models.add(weights("b.bin"));
+    await expect(models.remove("a")).rejects.toThrow("models.default in the config names");
+    await models.remove("b");
+    expect(models.resolve().id).toBe("a");
   });
 
   test("of the config goes first, and one that is missing is no client's fault", async () => {

@@ -106,9 +106,12 @@ export async function createModelService(deps: ModelServiceDeps) {
      *
      * @param modelId undefined: the default
      * @throws AppError `invalid_request` (`model`) for one that is not installed, `capacity_unavailable` when the
-     *   config's default is not
+     *   default is not, or nobody has chosen one of several
      */
-    resolve: (modelId?: string): InstalledModel => resolveModel(shelf, deps.config, modelId),
+    resolve: (modelId?: string): InstalledModel => resolveModel(shelf, modelId),
+
+    /** The model for requests that name none; undefined where `resolve` says why there is none. */
+    findDefault: shelf.findDefault,
 
     describe: (model: InstalledModel): ModelDescription =>
       describeModel(model, deps.config, findSpeakerWeights(shelf.directory)),
@@ -160,9 +163,10 @@ export async function createModelService(deps: ModelServiceDeps) {
     verify: (id: string): Promise<ModelVerification> => verifyModel(deps, shelf, id),
 
     /**
-     * Removes a model's files; if it was the default, nobody's choice is left.
+     * Removes a model's files. After the last one the demonstration model stands in.
      *
-     * @throws AppError `not_found`; `conflict` while unfinished transcriptions need it
+     * @throws AppError `not_found`; `conflict` while unfinished transcriptions need it, or when it is the default and
+     *   another is not chosen yet: requests never change their model without an admin's choice
      */
     remove: (id: string): Promise<void> => removeModel(deps, shelf, id),
 
@@ -203,9 +207,7 @@ function openShelf({ database, config, dataDir, log, clock }: ModelServiceDeps, 
     return models;
   }
 
-  /** The id that the config, else an admin's choice names; undefined: nobody named one. */
-  function namedDefault(): string | undefined {
-    if (config.models.default !== "") return config.models.default;
+  function chosen(): string | undefined {
     if (!choice) {
       const value = findSetting(database.store, SETTING_NAMES.defaultModel);
       choice = { id: typeof value === "string" ? value : undefined };
@@ -213,21 +215,38 @@ function openShelf({ database, config, dataDir, log, clock }: ModelServiceDeps, 
     return choice.id;
   }
 
+  /** The id that the config, else an admin's choice names; undefined: nobody named one. */
+  const namedDefault = () => (config.models.default !== "" ? config.models.default : chosen());
+
+  const available = (): InstalledModel[] => {
+    const models = installed();
+    return models.length === 0 ? [demo] : models;
+  };
+
+  /** What is named, else the only model; undefined when that is not there, or there are several. */
+  function findDefault(): InstalledModel | undefined {
+    const models = available();
+    const named = namedDefault();
+    if (named === undefined) return models.length === 1 ? models[0] : undefined;
+    return models.find(({ id }) => id === named);
+  }
+
   return {
     directory,
     demo,
     installed,
     namedDefault,
+    isChosen: (id: string) => chosen() === id,
     problems: (): string[] => [...scanner().problems],
 
     /** The default first, then by id. */
     list(): InstalledModel[] {
-      const models = installed();
-      if (models.length === 0) return [demo];
-      const named = namedDefault();
-      const first = models.find(({ id }) => id === named);
+      const models = available();
+      const first = findDefault();
       return first ? [first, ...models.filter((model) => model !== first)] : models;
     },
+
+    findDefault,
 
     /** A model by id, also the demonstration when others are installed: work that began with it goes on with it. */
     find: (id: string): InstalledModel | undefined =>
@@ -251,22 +270,21 @@ function openShelf({ database, config, dataDir, log, clock }: ModelServiceDeps, 
   };
 }
 
-function resolveModel(shelf: Shelf, config: Config, modelId: string | undefined): InstalledModel {
-  const models = shelf.list();
+function resolveModel(shelf: Shelf, modelId: string | undefined): InstalledModel {
   if (modelId !== undefined) {
-    const model = models.find(({ id }) => id === modelId);
+    const model = shelf.list().find(({ id }) => id === modelId);
     if (!model)
       throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
     return model;
   }
-  const [first] = models;
-  if (!first || (config.models.default !== "" && first.id !== config.models.default)) {
-    throw new AppError("capacity_unavailable", {
-      message: `The default model ${config.models.default} is not installed.`,
-      retryAfterSeconds: 60,
-    });
-  }
-  return first;
+  const model = shelf.findDefault();
+  if (model) return model;
+  const named = shelf.namedDefault();
+  const message =
+    named === undefined
+      ? "Several models are installed, and none is chosen as the default."
+      : `The default model ${named} is not installed.`;
+  throw new AppError("capacity_unavailable", { message, retryAfterSeconds: 60 });
 }
 
 async function addModel(
@@ -294,8 +312,11 @@ async function addModel(
     // The copy is what will be loaded, and the original may have changed meanwhile.
     checked(() => checkModelFile(staged.path));
     const isFirst = shelf.installed().length === 0;
+    const previous = shelf.findDefault();
     await placeModel(shelf.directory, staged, manifestOf(id, staged.sha256, languages, options));
     if (isFirst) shelf.choose(id);
+    // It was the default because it was the only one, and stays it.
+    else if (shelf.namedDefault() === undefined && previous) shelf.choose(previous.id);
   } finally {
     await discardStaged(staged);
   }
@@ -336,15 +357,28 @@ async function verifyModel(
   return { id, sha256, problems };
 }
 
-async function removeModel({ database, log }: ModelServiceDeps, shelf: Shelf, id: string): Promise<void> {
+async function removeModel(
+  { database, config, log }: ModelServiceDeps,
+  shelf: Shelf,
+  id: string,
+): Promise<void> {
   shelf.requireInstalled(id);
+  if (config.models.default === id) {
+    throw new AppError("conflict", { message: `models.default in the config names the model ${id}.` });
+  }
+  const isDefault = shelf.findDefault()?.id === id;
+  if (isDefault && shelf.installed().length > 1) {
+    throw new AppError("conflict", {
+      message: `The model ${id} is the default; choose another first: shruti models default ID.`,
+    });
+  }
   const waiting = countUnfinished(database, id);
   if (waiting > 0) {
     throw new AppError("conflict", { message: `${waiting} unfinished transcriptions use the model ${id}.` });
   }
   await deleteModel(shelf.directory, id);
-  if (shelf.namedDefault() === id) shelf.choose(undefined);
-  log.info({ model: id }, "a model was removed");
+  if (shelf.isChosen(id)) shelf.choose(undefined);
+  log.info({ model: id, default: shelf.findDefault()?.id ?? null }, "a model was removed");
 }
 
 function invalid(message: string): AppError {
