@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
+import { samplePath } from "../src/e2e/samples.ts";
 
 /**
  * The main job as a client does it: create an upload, PUT the file, complete it, start a transcription, poll, read
@@ -8,7 +9,7 @@ import { basename, join, resolve } from "node:path";
  */
 
 const executable = resolve("dist/shruti");
-const [audio = "models/samples/12-en-long.wav", language = "en"] = process.argv.slice(2);
+const [audio = samplePath("12-en-long"), language = "en"] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "shruti-quickstart-"));
 const config = join(folder, "shruti.toml");
 

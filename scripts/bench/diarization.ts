@@ -172,12 +172,13 @@ async function sampleGroup(ffmpeg: string): Promise<Group> {
         speaker,
         utterances: utterances.map((utterance) => level(utterance)),
       }));
+  const isThere = (name: string) => voices.some(({ speaker }) => speaker === name);
   const pairs = [
     ["flite-awb", "fest-kal_diphone"],
     ["fest-marathi_NSK_diphone", "hi+klatt4"],
     ["flite-awb", "en+iven3"],
     ["fest-kal_diphone", "fest-marathi_NSK_diphone"],
-  ];
+  ].filter((pair) => pair.every(isThere));
   const conversations = pairs.map((pair, index) =>
     converse(pair.join(" and "), among(pair), 60, 500 + index),
   );

@@ -20,6 +20,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { pcmOf } from "../../src/e2e/samples.ts";
 import { buildWhisperPeers } from "../native/whisper.ts";
 import { denseSpeech, halfSilent, repeated, writeWav } from "./engine/audio.ts";
 import { writeBenchModel } from "./engine/bench-model.ts";
@@ -27,7 +28,7 @@ import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/pe
 import { type Shruti, type ShrutiRun, startShruti } from "./engine/shruti.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const SAMPLES = ["01-en.wav", "04-en.wav", "06-en.wav", "12-en-long.wav"];
+const SAMPLES = ["01-en", "04-en", "12-en-long"];
 const SYNCHRONOUS = 8;
 const SHORT_SECONDS = 10;
 const RECORDINGS = 4;
@@ -62,7 +63,7 @@ const load = () =>
     .join(" ");
 
 function makeFiles(folder: string): Files {
-  const speech = denseSpeech(SAMPLES.map((name) => join(ROOT, "models/samples", name)));
+  const speech = denseSpeech(SAMPLES.map((name) => new Int16Array(pcmOf(name).buffer)));
   const file = (name: string, pcm: Int16Array) => {
     const path = join(folder, name);
     writeWav(path, pcm);

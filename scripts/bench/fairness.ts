@@ -10,7 +10,7 @@ import { sampleBytes } from "../../src/e2e/samples.ts";
 const WAITING = Number(process.argv[2] ?? 1000);
 /** Of the other organization, one after the other, while the first one's queue is long. */
 const SINGLES = 5;
-const SAMPLE = "01-en.wav";
+const SAMPLE = "01-en";
 const STARTS_AT_ONCE = 8;
 /** What `transcriptions list` shows at most. */
 const MOST_LISTED = 1000;

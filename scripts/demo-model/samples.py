@@ -28,7 +28,8 @@ RECORDINGS = {
     "02-hi.wav": ([("hi", 1, None)], None, "clean"),
     "03-mixed.wav": ([("hi", 1, None)], None, "mixed"),
     "04-en.wav": ([("en", 3, None)], 10, "clean"),
-    "05-hi.wav": ([("hi", 3, None)], 10, "clean"),
+    "05-hi.flac": ([("hi", 3, None)], 10, "clean"),
+    "07-hi.flac": ([("hi", 2, None)], 8, "loans"),
     "08-en-phone.wav": ([("en", 2, None)], 8, "telephone"),
     "09-hi-phone.wav": ([("hi", 2, None)], 8, "telephone"),
     "10-en-stereo.flac": ([("en", 2, "flite-awb"), ("en", 2, "festival-kal_diphone")], 12, "clean"),
@@ -40,7 +41,7 @@ COLUMNS = "file language channel start end voice transcript codemix".split()
 SPEECH = .6  # share of a recording that is speech, at most
 SHORTEST, LONGEST = 1.2, 4.5  # seconds of an utterance
 EDGE, GAP = .3, .4  # seconds of silence at the ends and between utterances, at least
-MIXED_WORDS = 3  # English words in the mixed sentence, at least
+LOANS = {"mixed": 3, "loans": 1}  # condition: English words in each Hindi sentence, at least, but not all of its words
 
 FILLERS = {L.nfc(word) for words in L.FILLERS.values() for word in words}
 
@@ -66,7 +67,7 @@ class Draw:
             return (SHORTEST <= len(samples) / RATE <= most_seconds
                     and voice in (None, entry["v"])
                     and any(word in FILLERS for word in words) == (condition == "hesitation")
-                    and (condition != "mixed" or MIXED_WORDS <= loans < len(words))
+                    and (condition not in LOANS or LOANS[condition] <= loans < len(words))
                     and not any(entry["t"] in text or text in entry["t"] for text in self.taken))
 
         fitting = [([u for u in items if fits(*u)], share) for items, share in self.jobs[lang]]

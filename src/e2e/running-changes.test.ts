@@ -6,7 +6,7 @@ import type { ApiClient } from "../testing/api-client.ts";
 import { expectSaid } from "./expect-said.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { refusal } from "./refusal.ts";
-import { saidIn, sampleBytes } from "./samples.ts";
+import { saidIn, sampleBytes, secondsOf } from "./samples.ts";
 
 /** What an admin changes on the command line while the server runs; it is in force within a second. */
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   installation = await install({ creditPaise: 0 });
   server = await (await installation.serve()).ready();
   api = server.api();
-  uploadId = await uploaded(api, sampleBytes("01-en.wav"));
+  uploadId = await uploaded(api, sampleBytes("01-en"));
 }, 300_000);
 
 afterAll(async () => {
@@ -39,11 +39,12 @@ describe("credit, keys, organizations", () => {
     await installation.output("credit", "grant", "--org", installation.organizationId, "--paise", "1000");
     const { body } = await start(api);
     expect((await reached(api, body.id)).state).toBe("completed");
-    // 4.5 s at 3000 paise an hour.
+    // At 3000 paise an hour, rounded up.
+    const left = 1000 - Math.ceil((secondsOf("01-en") * 3000) / 3600);
     expect((await api.usage()).credit).toEqual({
-      balance_paise: 996,
+      balance_paise: left,
       reserved_paise: 0,
-      available_paise: 996,
+      available_paise: left,
     });
   }, 60_000);
 
@@ -89,7 +90,7 @@ describe("models", () => {
     const { body } = await start(api, model === undefined ? {} : { model });
     expect((await reached(api, body.id)).state).toBe("completed");
     const result = await api.result(body.id);
-    expectSaid(result, saidIn("01-en.wav"));
+    expectSaid(result, saidIn("01-en"));
     return result.model;
   }
 
@@ -122,7 +123,7 @@ describe("models", () => {
     ["nothing", () => new Uint8Array(0)],
     ["noise", () => crypto.getRandomValues(new Uint8Array(60_000))],
     ["the first half of a model", () => readFileSync(DEMO_WEIGHTS).subarray(0, 500_000)],
-    ["a recording", () => sampleBytes("01-en.wav")],
+    ["a recording", () => sampleBytes("01-en")],
   ])("a file that holds %s is refused as a model", async (_what, content) => {
     const path = join(installation.folder, "broken.bin");
     writeFileSync(path, content());

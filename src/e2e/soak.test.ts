@@ -23,7 +23,7 @@ afterEach(() => installation?.remove());
 
 /** One transcription as clients make them: its own upload, deleted at the end; each fifth is synchronous. */
 async function transcribeOne(api: ApiClient, index: number): Promise<void> {
-  const [name, language] = index % 2 === 0 ? ["01-en.wav", "en"] : ["02-hi.wav", "hi"];
+  const [name, language] = index % 2 === 0 ? ["01-en", "en"] : ["02-hi", "hi"];
   if (index % 5 === 0) {
     const outcome = await api.transcribe(sampleBytes(name), { language }).catch((error: Error) => error);
     // The other clients may have its place.

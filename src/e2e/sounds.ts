@@ -1,5 +1,5 @@
 import { seededRandom } from "../testing/audio-makers.ts";
-import { pcmOf, sampleBytes } from "./samples.ts";
+import { formatOf, pcmOf, wavFile } from "./samples.ts";
 
 /** Makers of recordings with one fault each, from clean speech and from nothing. Samples lie within −1 and 1. */
 export type Sound = { rateHz: number; channels: Float32Array[] };
@@ -8,45 +8,30 @@ export const fromDb = (db: number): number => 10 ** (db / 20);
 
 /** One of `models/samples`. */
 export function sampleSound(name: string): Sound {
-  const header = new DataView(sampleBytes(name).buffer);
+  const { rateHz, channels: count } = formatOf(name);
   const bytes = pcmOf(name);
   const pcm = new Int16Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.byteLength / 2));
-  const count = header.getUint16(22, true);
   const channels = Array.from({ length: count }, (_, channel) =>
     Float32Array.from(
       { length: Math.floor(pcm.length / count) },
       (_, index) => (pcm[index * count + channel] ?? 0) / 32_768,
     ),
   );
-  return { rateHz: header.getUint32(24, true), channels };
+  return { rateHz, channels };
 }
 
 /** A 16-bit PCM WAV file; what is louder than full scale is clipped. */
 export function wavOf({ rateHz, channels }: Sound): Uint8Array<ArrayBuffer> {
   const count = channels.length;
   const samples = channels[0]?.length ?? 0;
-  const file = new Uint8Array(44 + samples * count * 2);
-  const view = new DataView(file.buffer);
-  const name = (at: number, text: string) => file.set(new TextEncoder().encode(text), at);
-  name(0, "RIFF");
-  view.setUint32(4, file.length - 8, true);
-  name(8, "WAVEfmt ");
-  view.setUint32(16, 16, true);
-  view.setUint16(20, 1, true);
-  view.setUint16(22, count, true);
-  view.setUint32(24, rateHz, true);
-  view.setUint32(28, rateHz * count * 2, true);
-  view.setUint16(32, count * 2, true);
-  view.setUint16(34, 16, true);
-  name(36, "data");
-  view.setUint32(40, file.length - 44, true);
+  const pcm = new DataView(new ArrayBuffer(samples * count * 2));
   for (const [channel, values] of channels.entries()) {
     for (const [index, value] of values.entries()) {
       const clipped = Math.max(-32_768, Math.min(32_767, Math.round(value * 32_768)));
-      view.setInt16(44 + (index * count + channel) * 2, clipped, true);
+      pcm.setInt16((index * count + channel) * 2, clipped, true);
     }
   }
-  return file;
+  return wavFile([new Uint8Array(pcm.buffer)], { rateHz, channels: count });
 }
 
 export function amplified({ rateHz, channels }: Sound, gainDb: number): Sound {

@@ -12,7 +12,7 @@ import { type LocalRequest, openLocalTranscriber } from "../local.ts";
 import { decodeGuarded } from "../pipeline/guarded-decode.ts";
 import type { ResultBody } from "../pipeline/render.ts";
 import { assembleResult } from "../pipeline/stitch.ts";
-import { saidIn } from "./samples.ts";
+import { saidIn, wordsIn } from "./samples.ts";
 import {
   amplified,
   asChannels,
@@ -58,22 +58,22 @@ async function transcribeFile(bytes: Uint8Array, request: Partial<LocalRequest> 
 const transcribe = (sound: Sound, request: Partial<LocalRequest> = {}) =>
   transcribeFile(wavOf(sound), request);
 
-const clean = sampleSound("04-en.wav");
-const english = saidIn("04-en.wav").map(({ text }) => text);
+const clean = sampleSound("04-en");
+const english = saidIn("04-en").map(({ text }) => text);
 
 describe("warnings from the sound", () => {
   test(
     "clean recordings have none, in mono, stereo and over the telephone's length",
     async () => {
       for (const [name, language] of [
-        ["04-en.wav", "en"],
-        ["05-hi.wav", "hi"],
+        ["04-en", "en"],
+        ["05-hi", "hi"],
       ] as const) {
         const { warnings, segments } = await transcribe(sampleSound(name), { language });
         expect({ name, warnings }).toEqual({ name, warnings: [] });
         expect(segments.length).toBeGreaterThan(0);
       }
-      const stereo = sampleSound("10-en-stereo.wav");
+      const stereo = sampleSound("10-en-stereo");
       expect((await transcribe(stereo, { channelMode: "separate" })).warnings).toEqual([]);
       expect((await transcribe(stereo)).warnings).toEqual([]);
     },
@@ -210,8 +210,8 @@ describe("warnings from the text", () => {
 });
 
 describe("channels", () => {
-  const near = sampleSound("06-en.wav");
-  const far = sampleSound("12-en-long.wav");
+  const near = joined(clean, sampleSound("01-en"));
+  const far = sampleSound("12-en-long");
 
   test(
     "a far end that is 45 dB quieter is understood as well as a loud one",
@@ -238,27 +238,28 @@ describe("channels", () => {
   test(
     "mixed, a call in turns reads as one",
     async () => {
-      const first = joined(clean, silence(11));
-      const second = joined(silence(11), sampleSound("01-en.wav"));
+      const turn = silence((clean.channels[0]?.length ?? 0) / clean.rateHz - 1);
+      const first = joined(clean, turn);
+      const second = joined(turn, sampleSound("01-en"));
       const { text } = await transcribe(asChannels(first, second));
       expect(text).toContain(english[1] ?? "");
-      expect(text).toEndWith("my ticket number is three five one zero");
+      expect(text).toEndWith(wordsIn("01-en"));
     },
     PATIENCE_MS,
   );
 });
 
 describe("modes", () => {
-  const mixed = sampleSound("03-mixed.wav");
+  const mixed = sampleSound("03-mixed");
 
   test(
     "codemix writes English words in Latin letters, native writes none",
     async () => {
       const codemix = await transcribe(mixed, { language: "hi", mode: "codemix" });
-      expect(codemix.text).toBe("मेरा order number five four three zero है");
+      expect(codemix.text).toBe(wordsIn("03-mixed", "codemix"));
       const native = await transcribe(mixed, { language: "hi" });
       expect(native.text).toMatch(/^[\p{Script=Devanagari}\s]+$/u);
-      expect(native.text).toContain("ऑर्डर नंबर");
+      expect(native.text).toStartWith(wordsIn("03-mixed").split(" ").slice(0, 3).join(" "));
       for (const { warnings } of [codemix, native]) expect(warnings).toEqual([]);
     },
     PATIENCE_MS,
@@ -267,11 +268,12 @@ describe("modes", () => {
   test(
     "loan words: in native as spelled, in codemix in Latin letters, in verbatim as the decoder heard them",
     async () => {
-      const loans = sampleSound("07-hi.wav");
+      const loans = sampleSound("07-hi");
       const inMode = async (mode: Mode) => (await transcribe(loans, { language: "hi", mode })).text;
-      expect(await inMode("native")).toContain("मेरा टिकट नंबर नौ छह तीन दो छह है");
-      expect(await inMode("codemix")).toContain("मेरा ticket number नौ छह तीन दो छह है");
-      expect(await inMode("verbatim")).toContain("मेरा टिकट नंबर नौ छह तीन दो छह है");
+      expect(wordsIn("07-hi", "codemix")).toMatch(/[a-z]/);
+      for (const mode of ["native", "codemix", "verbatim"] as const) {
+        expect(await inMode(mode)).toBe(wordsIn("07-hi", mode));
+      }
     },
     PATIENCE_MS,
   );
@@ -295,17 +297,17 @@ describe("modes", () => {
 test(
   "speech without a pause is cut between words",
   async () => {
-    const stretches = saidIn("06-en.wav").map(({ start, end }): Sound => {
-      const { rateHz, channels } = sampleSound("06-en.wav");
-      const [values = new Float32Array()] = channels;
-      return { rateHz, channels: [values.slice(start * rateHz, end * rateHz)] };
-    });
+    const { rateHz, channels } = sampleSound("12-en-long");
+    const [values = new Float32Array()] = channels;
+    const stretches = saidIn("12-en-long").map(
+      ({ start, end }): Sound => ({ rateHz, channels: [values.slice(start * rateHz, end * rateHz)] }),
+    );
     const { segments, text } = await transcribe(joined(...stretches));
     expect(segments.length).toBeGreaterThan(3);
-    const words = new Set(text.split(" "));
-    for (const word of "order nine eight fan off account zero phone seven".split(" ")) {
-      expect(words).toContain(word);
-    }
+    const heard = new Set(text.split(" "));
+    const said = [...new Set(wordsIn("12-en-long").split(" "))];
+    const missed = said.filter((word) => !heard.has(word));
+    expect({ missed, areFew: missed.length <= said.length / 10 }).toEqual({ missed, areFew: true });
   },
   PATIENCE_MS,
 );

@@ -32,7 +32,7 @@ afterEach(() => installation?.remove());
 /** Minutes of speech, being transcribed. */
 async function startLongWork(minutes: number): Promise<Transcription> {
   const api = server.api();
-  const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], minutes));
+  const uploadId = await uploaded(api, concatenated(["12-en-long"], minutes));
   const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
   return reached(api, body.id, ["transcribing"]);
 }
@@ -101,7 +101,7 @@ describe("SIGKILL", () => {
 
   test("of the server while a recording is decoded: the next start decodes it anew, and nothing of the old try stays", async () => {
     const api = server.api();
-    const uploadId = await uploaded(api, concatenated(["12-en-long.wav"], 15));
+    const uploadId = await uploaded(api, concatenated(["12-en-long"], 15));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
     // Two workers are there anyway.
     await until("the recording is being decoded", () => descendantsOf(server.pid).length === 3);
@@ -118,7 +118,7 @@ describe("SIGKILL", () => {
 
   test("of the worker after the executable was replaced: the next one is still the running server's own program", async () => {
     const api = server.api();
-    const uploadId = await uploaded(api, sampleBytes("01-en.wav"));
+    const uploadId = await uploaded(api, sampleBytes("01-en"));
     const executable = join(installation.folder, "program", "shruti");
     rmSync(executable);
     writeFileSync(executable, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
@@ -143,7 +143,7 @@ describe("SIGKILL", () => {
       const next = await worker();
       return next?.restarts === 1 && next.pid !== undefined && next.pid !== first?.pid && isAlive(next.pid);
     });
-    const undisturbed = await server.api().transcribe(sampleBytes("12-en-long.wav"), { language: "en" });
+    const undisturbed = await server.api().transcribe(sampleBytes("12-en-long"), { language: "en" });
     expect((await server.api().result(id)).text).toBe(undisturbed.text);
     expect(await server.stop()).toBe(0);
   }, 60_000);

@@ -146,7 +146,7 @@ export function createTraffic(customers: readonly Customer[]) {
 
 async function synchronous(api: ApiClient): Promise<void> {
   try {
-    await api.transcribe(sampleBytes("02-hi.wav"), { language: "hi" });
+    await api.transcribe(sampleBytes("02-hi"), { language: "hi" });
   } catch (error) {
     // Its places may be taken; whatever else it is told is a fault.
     if (!(error instanceof ApiError && error.code === "capacity_unavailable")) throw error;

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import { saidIn, samplePath } from "../e2e/samples.ts";
 import { LOW_VOICE, makeConversation } from "../testing/voices.ts";
 import { DecodeError, decodeAudio } from "./decode.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
@@ -60,11 +61,13 @@ function detect(path: string, options?: SpeechOptions): Promise<SpeechRegion[]> 
 const seconds = (samples: number) => samples / 16_000;
 
 test.skipIf(SAMPLES === undefined)("speech that is longer than the window is cut between words", async () => {
-  const [path = ""] = await decode(join(SAMPLES ?? "", "04-en.wav"));
+  const [path = ""] = await decode(samplePath("04-en"));
   const samples = samplesOf(path);
   const stretch = (start: number, end: number) => samples.subarray(start * 16_000, end * 16_000);
-  // "turn off the camera" and "goodbye" with a breath in between that does not end a region.
-  const said = [stretch(3.41, 4.32), new Int16Array(0.15 * 16_000), stretch(5.3, 6.04)];
+  // The end of one utterance and the beginning of the next with a breath in between that does not end a region.
+  const [, first, second] = saidIn("04-en");
+  const [end = 0, start = 0] = [first?.end, second?.start];
+  const said = [stretch(end - 0.91, end), new Int16Array(0.15 * 16_000), stretch(start, start + 0.74)];
   const glued = new Int16Array(said.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of said) {
@@ -73,11 +76,13 @@ test.skipIf(SAMPLES === undefined)("speech that is longer than the window is cut
   }
   const made = pcm(glued);
   expect(await detect(made)).toHaveLength(1);
-  const [first, second, ...more] = await detect(made, { maxSpeechMs: 1_300 });
+  const [before, after, ...more] = await detect(made, {
+    limits: { maxSamples: 1.3 * 16_000, gapSamples: 6_400 },
+  });
   expect(more).toEqual([]);
-  expect(seconds(first?.endSample ?? 0)).toBeGreaterThan(0.85);
-  expect(seconds(first?.endSample ?? 0)).toBeLessThan(1.12);
-  expect(second?.startSample).toBe(first?.endSample ?? 0);
+  expect(seconds(before?.endSample ?? 0)).toBeGreaterThan(0.85);
+  expect(seconds(before?.endSample ?? 0)).toBeLessThan(1.12);
+  expect(after?.startSample).toBe(before?.endSample ?? 0);
 });
 
 describe("no speech", () => {
@@ -141,7 +146,7 @@ describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
   }, 30_000);
 
   test("one result whatever the position in the file, and with two calls at once", async () => {
-    const [path = ""] = await decode(join(SAMPLES ?? "", "04-en.wav"));
+    const [path = ""] = await decode(samplePath("04-en"));
     const speech = samplesOf(path);
     const shift = 512 * 1000;
     const late = new Int16Array(shift + speech.length);
@@ -160,7 +165,7 @@ describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
   });
 
   test("progress rises to 1, and abort ends it with the next block", async () => {
-    const [path = ""] = await decode(join(SAMPLES ?? "", "12-en-long.wav"));
+    const [path = ""] = await decode(samplePath("12-en-long"));
     const progress: number[] = [];
     await detect(path, { onProgress: (done) => progress.push(done) });
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
@@ -249,13 +254,14 @@ describe("what is told before the end", () => {
         fc.array(fc.integer({ min: 0, max: 240 }), { minLength: 1, maxLength: 900 }),
         fc.integer({ min: 1, max: 60 }),
         fc.constantFrom(600, 5_000),
-        (stretches, levels, blockWindows, maxSpeechMs) => {
+        (stretches, levels, blockWindows, maxMs) => {
           const answers = stretches.flatMap((windows, n) => Array<boolean>(windows).fill(n % 2 === 1));
           const total = answers.length * WINDOW_SAMPLES;
           const values = answers.map((_, n) => levels[n % levels.length] ?? 0);
           const envelope = { frameSamples: WINDOW_SAMPLES, values };
           const told: SpeechRegion[] = [];
-          const options = { maxSpeechMs, onFound: (regions: SpeechRegion[]) => told.push(...regions) };
+          const limits = { maxSamples: maxMs * 16, gapSamples: 6_400 };
+          const options = { limits, onFound: (regions: SpeechRegion[]) => told.push(...regions) };
           const tracked = trackRegions();
           const tell = foundTeller(tracked.regions, envelope, options);
           for (const [n, isSpeech] of answers.entries()) {

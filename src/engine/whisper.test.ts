@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { mostWordErrors, saidIn, samplePath as sample, wordsIn } from "../e2e/samples.ts";
+import { wordErrors } from "../pipeline/wer.ts";
 import { checkModelFile, type DecodedSegment } from "./whisper.ts";
 import { expectedTensors, F16 } from "./whisper-model-file.ts";
 import { type Outcome, textOf } from "./whisper-test-child.ts";
@@ -9,7 +11,8 @@ import { type Outcome, textOf } from "./whisper-test-child.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const NATIVE_DIR = join(ROOT, "build/native");
 const MODEL = join(ROOT, "models/demo.bin");
-const sample = (name: string) => join(ROOT, "models/samples", `${name}.wav`);
+/** What the sample says that most tests use. */
+const SAID = wordsIn("01-en", "verbatim");
 const CHILD_LIMIT_MS = 120_000;
 
 let dir = "";
@@ -266,10 +269,11 @@ describe("transcription", () => {
     const request = { models: [MODEL], audio: [{ path: sample("01-en") }] };
     const [[english] = []] = await ask<Rounds>("transcribeEach", request);
     if (english === undefined || !("value" in english)) throw new Error(JSON.stringify(english));
-    expect(textOf(english.value)).toBe("my ticket number is three five one zero");
+    expect(textOf(english.value)).toBe(SAID);
     const [segment] = english.value;
-    expect(segment?.startMs).toBeWithin(100, 600);
-    expect(segment?.endMs).toBeWithin(3800, 4300);
+    const { start = Number.NaN, end = Number.NaN } = saidIn("01-en")[0] ?? {};
+    expect(segment?.startMs).toBeWithin(start * 1000 - 200, start * 1000 + 300);
+    expect(segment?.endMs).toBeWithin(end * 1000 - 230, end * 1000 + 270);
     expect(segment?.confidence).toBeWithin(0.8, 1.001);
     expect(segment?.noSpeechProbability).toBeLessThan(0.5);
     expect(segment?.tokens.map((token) => token.text).join("")).toBe(segment?.text);
@@ -280,11 +284,11 @@ describe("transcription", () => {
       audio: [{ path: sample("02-hi") }, { path: sample("03-mixed") }],
       options: [{ language: "hi" }],
     };
-    expect(words(await ask<Rounds>("transcribeEach", hindi))).toEqual([
-      // The model misses the second of six digits; whisper-cli of the same source hears the same.
-      ["दो नौ छह नौ सात"],
-      ["मेरा order number five four three zero है"],
-    ]);
+    const [[digits = ""] = [], [mixed = ""] = []] = words(await ask<Rounds>("transcribeEach", hindi));
+    const { substitutions = 0, deletions = 0, insertions = 0 } = wordErrors(wordsIn("02-hi"), digits) ?? {};
+    expect(substitutions + deletions + insertions).toBeLessThanOrEqual(mostWordErrors("02-hi"));
+    // Models differ in how they write English words when nobody tells them.
+    expect([wordsIn("03-mixed", "codemix"), wordsIn("03-mixed", "verbatim")]).toContain(mixed);
   });
 
   test("two and four at once on one model hear the same as one alone", async () => {
@@ -297,7 +301,7 @@ describe("transcription", () => {
       };
       const heard = words(await ask<Rounds>("transcribeEach", request));
       for (const round of heard.slice(0, 2)) {
-        expect(round).toEqual(Array(parallel).fill("my ticket number is three five one zero"));
+        expect(round).toEqual(Array(parallel).fill(SAID));
       }
       expect(new Set(heard.slice(2).flat()).size).toBe(1);
     }
@@ -321,6 +325,7 @@ describe("transcription", () => {
   }, 60_000);
 
   test("strategies, prompt, suppression and token times are taken", async () => {
+    const suppressed = SAID.split(" ").slice(-2).join("|");
     const request = {
       models: [MODEL],
       audio: [{ path: sample("01-en") }],
@@ -333,25 +338,25 @@ describe("transcription", () => {
           temperatureIncrement: 0.2,
           entropyThreshold: 2.4,
         },
-        { initialPrompt: "my ticket number" },
+        { initialPrompt: SAID.split(" ").slice(0, 3).join(" ") },
         { initialPrompt: "a".repeat(4096) },
         { suppressNonSpeech: true },
         { tokenTimestamps: true },
         { maxTokens: 3 },
         { language: "auto" },
-        { suppressRegex: " ?(three|five)" },
+        { suppressRegex: ` ?(${suppressed})` },
       ],
     };
     const rounds = await ask<Rounds>("transcribeEach", request);
     const heard = words(rounds).flat();
     for (const text of heard) expect(text).not.toMatch(/Error/);
-    expect(heard[0]).toBe("my ticket number is three five one zero");
-    expect(heard[5]).toBe("my ticket number is three five one zero");
-    expect(heard[9]).not.toMatch(/three|five/);
+    expect(heard[0]).toBe(SAID);
+    expect(heard[5]).toBe(SAID);
+    expect(heard[9]).not.toMatch(new RegExp(`\\b(${suppressed})\\b`));
     const timed = rounds[6]?.[0];
     const tokens = timed !== undefined && "value" in timed ? (timed.value[0]?.tokens ?? []) : [];
     const starts = tokens.map((token) => token.startMs ?? -1);
-    expect(starts.length).toBeGreaterThan(5);
+    expect(starts.length).toBeGreaterThan(SAID.split(" ").length - 3);
     expect(starts).toEqual(starts.toSorted((a, b) => a - b));
     expect(starts[0]).toBeGreaterThanOrEqual(0);
   }, 60_000);
@@ -433,7 +438,7 @@ describe("transcription", () => {
       expect(outcome).toMatchObject({ error: "AbortError" });
       expect(tookMs).toBeLessThan(2000);
     }
-    expect(result.afterwards).toBe("my ticket number is three five one zero");
+    expect(result.afterwards).toBe(SAID);
   }, 60_000);
 
   test("close waits for work; later calls reject", async () => {
@@ -441,7 +446,7 @@ describe("transcription", () => {
       models: [MODEL],
       audio: [{ path: sample("01-en") }],
     });
-    expect(result.running).toEqual({ value: "my ticket number is three five one zero" });
+    expect(result.running).toEqual({ value: SAID });
     expect(result.afterClose).toMatchObject({ error: "Error", message: "the model was closed" });
   });
 
