@@ -18,7 +18,7 @@ import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";
 import { audioWarnings } from "./pipeline/audio-facts.ts";
 import { layoutChunk } from "./pipeline/chunk-audio.ts";
-import { chunkOptions, maxSpeechMs, packChunks } from "./pipeline/chunks.ts";
+import { chunkLimits, packChunks } from "./pipeline/chunks.ts";
 import { type ChunkText, decodeGuarded } from "./pipeline/guarded-decode.ts";
 import { type Format, renderResult } from "./pipeline/render.ts";
 import { joinChannelSpeakers, speechByChannel } from "./pipeline/speakers.ts";
@@ -142,11 +142,9 @@ async function run({ config, engine, models, plan, file, directory, onProgress }
   const warnings: Warning[] = audioWarnings(decoded.facts, request.channelMode);
   // Of two channels with the same sound one is transcribed.
   const heard = warnings.includes("identical_channels") ? decoded.files.slice(0, 1) : decoded.files;
+  const limits = chunkLimits(model.decoding);
   for (const [channel, pcmPath] of heard.entries()) {
-    for (const chunk of packChunks(
-      await engine.detectSpeech({ pcmPath, maxSpeechMs: maxSpeechMs(model.decoding) }, signal),
-      chunkOptions(model.decoding),
-    ))
+    for (const chunk of packChunks(await engine.detectSpeech({ pcmPath, limits }, signal), limits))
       chunks.push({ ...chunk, channel, pcmPath });
   }
   const texts = await decodeChunks({ config, engine, plan, chunks, decoded, signal, onProgress });

@@ -24,3 +24,34 @@ export type Chunk = {
   /** In order of time, not overlapping. */
   regions: ChunkRegion[];
 };
+
+/** What a chunk holds at most, in samples: audio, and silence that is kept between two of its regions. */
+export type ChunkLimits = { maxSamples: number; gapSamples: number };
+
+/** Regions that lie no further apart were one, or share the silence between them: neither has its whole padding. */
+export const SPLICE_SAMPLES = 1;
+
+/**
+ * Puts regions into a chunk, one after the other, and the next chunk. Whoever cuts speech and whoever packs it count
+ * with this, so that both see the same room.
+ */
+export function createFilling({ maxSamples, gapSamples }: ChunkLimits) {
+  let filled = 0;
+  let lastEnd: number | undefined;
+  const silenceBefore = (startSample: number) =>
+    lastEnd === undefined ? 0 : Math.min(gapSamples, startSample - lastEnd);
+  return {
+    /** Samples that a region beginning there may have to go into this chunk. */
+    roomFrom: (startSample: number) => maxSamples - filled - silenceBefore(startSample),
+    isEmpty: () => lastEnd === undefined,
+    add({ startSample, endSample }: Pick<ChunkRegion, "startSample" | "endSample">): void {
+      filled += silenceBefore(startSample) + endSample - startSample;
+      lastEnd = endSample;
+    },
+    /** Begins the next chunk. */
+    next(): void {
+      filled = 0;
+      lastEnd = undefined;
+    },
+  };
+}

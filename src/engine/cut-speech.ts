@@ -1,3 +1,5 @@
+import { type ChunkLimits, createFilling, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+
 /** A stretch of samples; the end is exclusive. */
 type Stretch = { startSample: number; endSample: number };
 
@@ -5,100 +7,139 @@ type Stretch = { startSample: number; endSample: number };
 export type LevelEnvelope = {
   /** Length of a frame; frame n covers samples n × frameSamples to (n + 1) × frameSamples. */
   frameSamples: number;
-  /** One value a frame, in steps of decibels of any size; lower is quieter. */
+  /** One value a frame, in half decibels; lower is quieter. */
   values: ArrayLike<number>;
 };
 
 /** Frames are judged together with their neighbours over this span: one quiet frame is no pause. */
-const PAUSE_SAMPLES = 0.12 * 16_000;
+const PAUSE_SAMPLES = 0.12 * SAMPLE_RATE_HZ;
 /** As a share of the longest part: less than this is not left over at the end, where it would be hard to understand. */
 const SHORTEST_REST = 1 / 8;
-
+/** A shorter beginning of a region is not put into what a chunk has left. */
+const SHORTEST_BEGINNING_SAMPLES = 5 * SAMPLE_RATE_HZ;
+/** Speech so long is divided to fill a chunk even where the next chunk could hold it whole. */
+const DIVIDED_SAMPLES = 12 * SAMPLE_RATE_HZ;
 /**
- * Of the levels in the second half of a part, from the quietest (0) to the middle one (1): what is no louder than this
+ * Of the levels that come into question, from the quietest (0) to the middle one (1): what is no louder than this
  * counts as a pause. The latest pause is taken: a window that is cut early costs as much to decode as a full one.
  */
 const PAUSE_LEVEL = 0.25;
+/** Half decibels by which a pause is quieter than the speech around it where speech is cut without need. */
+const PAUSE_DEPTH = 16;
 
 /**
- * Cuts regions that are longer than the decoder's window. Each cut falls into the latest pause in the second half of
- * the longest possible part: between two words, where the speaker leaves any room between them.
+ * Cuts long speech in pauses, so that chunks filled with the parts in order come out full: a region that is longer
+ * than a chunk must be cut, one of half a chunk is cut where its beginning fills what the chunk before has left.
  *
- * @param regions in order; those that are short enough stay as they are
- * @param maxSamples longest part, at least 16 frames
+ * @param regions in order
+ * @param limits of the chunks that the parts will be packed into; `maxSamples` of at least 16 frames
+ * @param openRegion goes on after the last of `regions` and has not ended yet; levels are known up to its end so far.
+ *   Only those of its parts are returned that are the same wherever it ends.
  */
 export function cutLongRegions(
   regions: readonly Stretch[],
-  maxSamples: number,
+  limits: ChunkLimits,
   levels: LevelEnvelope,
+  openRegion?: Stretch,
 ): Stretch[] {
-  return regions.flatMap((region) => {
-    const { endSample } = region;
-    const parts = firstParts(region, endSample, maxSamples, levels);
-    let start = parts.at(-1)?.endSample ?? region.startSample;
-    while (endSample - start > maxSamples) {
-      const cut = cutPoint(
-        levels,
-        start,
-        Math.min(maxSamples, endSample - start - shortestRest(maxSamples)),
-        maxSamples,
-      );
-      parts.push({ startSample: start, endSample: cut });
-      start = cut;
-    }
-    parts.push({ startSample: start, endSample });
-    return parts;
-  });
+  const cutter = createCutter(limits, levels);
+  for (const region of regions) cutter.take(region);
+  if (openRegion) cutter.takeBeginning(openRegion);
+  return cutter.parts;
 }
+
+function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
+  const { maxSamples } = limits;
+  const filling = createFilling(limits);
+  const shortestRest = Math.ceil(maxSamples * SHORTEST_REST);
+  const shortestBeginning = Math.min(SHORTEST_BEGINNING_SAMPLES, maxSamples >> 1);
+  const parts: Stretch[] = [];
+
+  function put(startSample: number, endSample: number): number {
+    const part = { startSample, endSample };
+    if (endSample - startSample > filling.roomFrom(startSample)) filling.next();
+    filling.add(part);
+    parts.push(part);
+    return endSample;
+  }
+
+  /** Puts the beginning of speech that is longer than a chunk. */
+  function putBeginning(start: number, end: number): number {
+    if (filling.roomFrom(start) < shortestBeginning) filling.next();
+    const longest = Math.min(filling.roomFrom(start), end - start - shortestRest);
+    const second = { first: start + (longest >> 1), last: start + longest };
+    const cut = latestPause(levels, second, second, 0) ?? start + longest;
+    put(start, cut);
+    filling.next();
+    return cut;
+  }
+
+  /** Where a region that the next chunk could hold whole has a pause that lets it fill this one. */
+  function welcomeCut(start: number, end: number): number | undefined {
+    const room = filling.roomFrom(start);
+    if (filling.isEmpty() || end - start <= room || end - start < DIVIDED_SAMPLES || room < shortestBeginning)
+      return undefined;
+    const last = Math.min(start + room, end - shortestRest);
+    return latestPause(
+      levels,
+      { first: start + (room >> 1), last },
+      { first: start, last: end },
+      PAUSE_DEPTH,
+    );
+  }
+
+  return {
+    parts,
+    take({ startSample, endSample }: Stretch): void {
+      let start = startSample;
+      while (endSample - start > maxSamples) start = putBeginning(start, endSample);
+      const cut = welcomeCut(start, endSample);
+      if (cut !== undefined) {
+        start = put(start, cut);
+        filling.next();
+      }
+      put(start, endSample);
+    },
+    /** As much of a region as is the same wherever it ends. */
+    takeBeginning({ startSample, endSample }: Stretch): void {
+      let start = startSample;
+      while (endSample - start >= maxSamples + shortestRest) start = putBeginning(start, endSample);
+    },
+  };
+}
+
+type Range = { first: number; last: number };
 
 /**
- * The parts of a region that will be the same wherever it ends.
+ * The quietest point of the latest pause within a range.
  *
- * @param knownSample the region goes on at least until there, and levels are known until there
+ * @param measure where levels are compared: what is a pause there counts as one
+ * @param depth half decibels by which the quietest must lie below the middle there
+ * @returns undefined where there is none, or no frame lies wholly inside
  */
-export function firstParts(
-  { startSample }: Pick<Stretch, "startSample">,
-  knownSample: number,
-  maxSamples: number,
-  levels: LevelEnvelope,
-): Stretch[] {
-  const parts: Stretch[] = [];
-  let start = startSample;
-  while (knownSample - start >= maxSamples + shortestRest(maxSamples)) {
-    const cut = cutPoint(levels, start, maxSamples, maxSamples);
-    parts.push({ startSample: start, endSample: cut });
-    start = cut;
-  }
-  return parts;
-}
-
-const shortestRest = (maxSamples: number) => Math.ceil(maxSamples * SHORTEST_REST);
-
-/** Where a part that may hold `longest` samples ends. */
-function cutPoint(levels: LevelEnvelope, start: number, longest: number, maxSamples: number): number {
-  return latestPause(levels, start + Math.ceil(maxSamples / 2), start + longest) ?? start + longest;
-}
-
-/** The quietest point of the latest pause within `[earliest, latest]`; undefined where no frame lies wholly inside. */
-function latestPause(levels: LevelEnvelope, earliest: number, latest: number): number | undefined {
-  const { frameSamples, values } = levels;
-  const first = Math.ceil(earliest / frameSamples);
-  const end = Math.min(values.length, Math.floor(latest / frameSamples));
-  const smooth = Array.from({ length: Math.max(0, end - first) }, (_, n) => levelAround(levels, first + n));
-  const sorted = smooth.toSorted((a, b) => a - b);
-  const [quietest] = sorted;
-  if (quietest === undefined) return undefined;
-  const middle = sorted[sorted.length >> 1] ?? quietest;
+function latestPause(levels: LevelEnvelope, range: Range, measure: Range, depth: number): number | undefined {
+  const measured = smoothLevels(levels, measure).levels.toSorted((a, b) => a - b);
+  const [quietest] = measured;
+  const middle = measured[measured.length >> 1];
+  if (quietest === undefined || middle === undefined || middle - quietest < depth) return undefined;
   const pauseLevel = quietest + PAUSE_LEVEL * (middle - quietest);
+  const { firstFrame, levels: smooth } = smoothLevels(levels, range);
   let best = smooth.findLastIndex((level) => level <= pauseLevel);
+  if (best < 0) return undefined;
   while (best > 0 && (smooth[best - 1] ?? 0) < (smooth[best] ?? 0)) best--;
-  return Math.round((first + best + 0.5) * frameSamples);
+  return Math.round((firstFrame + best + 0.5) * levels.frameSamples);
 }
 
-/** A frame's level together with its neighbours'. */
-function levelAround({ frameSamples, values }: LevelEnvelope, frame: number): number {
+/** Levels of the frames that lie in a range, each together with its neighbours'. */
+function smoothLevels({ frameSamples, values }: LevelEnvelope, { first, last }: Range) {
   const reach = Math.round(PAUSE_SAMPLES / frameSamples / 2);
-  let level = 0;
-  for (let near = frame - reach; near <= frame + reach; near++) level += values[near] ?? values[frame] ?? 0;
-  return level;
+  const firstFrame = Math.ceil(first / frameSamples);
+  const frames = Math.max(0, Math.min(values.length, Math.floor(last / frameSamples)) - firstFrame);
+  const levels = Array.from({ length: frames }, (_, n) => {
+    const frame = firstFrame + n;
+    let level = 0;
+    for (let near = frame - reach; near <= frame + reach; near++) level += values[near] ?? values[frame] ?? 0;
+    return level / (2 * reach + 1);
+  });
+  return { firstFrame, levels };
 }

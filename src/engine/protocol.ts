@@ -1,3 +1,4 @@
+import type { ChunkLimits } from "../domain/chunk.ts";
 import type { DecodedSegment } from "../domain/decoding.ts";
 import type { SpeakerWeights } from "../domain/model.ts";
 import type { NativeFiles } from "./native-files.ts";
@@ -42,8 +43,8 @@ export type SpeechRegion = { startSample: number; endSample: number };
 
 export type SpeechJob = {
   pcmPath: string;
-  /** Longer speech is cut at its quietest points. */
-  maxSpeechMs: number;
+  /** Of the chunks that the speech will be packed into: long speech is cut in pauses to fill them. */
+  limits: ChunkLimits;
 };
 
 /** Told of the next regions in order, certain although more of the file is being read. */

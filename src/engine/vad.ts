@@ -1,6 +1,6 @@
 import { open, stat } from "node:fs/promises";
-import { SPEECH_PADDING_MS } from "../domain/chunk.ts";
-import { cutLongRegions, firstParts, type LevelEnvelope } from "./cut-speech.ts";
+import { type ChunkLimits, SPEECH_PADDING_MS } from "../domain/chunk.ts";
+import { cutLongRegions, type LevelEnvelope } from "./cut-speech.ts";
 import { DECODED_BYTES_PER_SAMPLE, DECODED_SAMPLE_RATE_HZ, DecodeError } from "./decode.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { loadSherpa, type SherpaAddon, type SherpaHandle } from "./sherpa.ts";
@@ -17,8 +17,8 @@ export type SpeechOptions = {
   minSilenceMs?: number;
   /** Added before and after speech: its soft beginning and end, which the detector does not see. */
   paddingMs?: number;
-  /** Regions that come out longer are cut at their quietest points; at least 600. */
-  maxSpeechMs?: number;
+  /** Of the chunks that the regions will be packed into: long regions are cut in pauses to fill them. */
+  limits?: ChunkLimits;
   signal?: AbortSignal;
   /** Called after each block with the part of the file that is done, 0 to 1. */
   onProgress?: (done: number) => void;
@@ -235,8 +235,7 @@ export function finishedRegions(
   options: SpeechOptions,
 ): SpeechRegion[] {
   const regions = shapeRegions(raw, totalSamples, options);
-  if (options.maxSpeechMs === undefined) return regions;
-  return cutLongRegions(regions, inSamples(options.maxSpeechMs), levels);
+  return options.limits === undefined ? regions : cutLongRegions(regions, options.limits, levels);
 }
 
 /** The detector answers one window late; one more for a region that has begun and not been told of. */
@@ -279,13 +278,12 @@ function settledRegions(
   while (closed > 0 && (speech[closed - 1]?.endSample ?? 0) + quiet > doneSamples) closed--;
   const padded = padSpeech(speech, doneSamples, shape);
   const done = padded.slice(0, closed);
-  if (options.maxSpeechMs === undefined) return done;
-  const maxSamples = inSamples(options.maxSpeechMs);
-  const settled = cutLongRegions(done, maxSamples, levels);
-  // Of one region that goes on for longer than a window the first parts are certain.
-  const open = padded[closed];
-  if (open === undefined || closed !== speech.length - 1) return settled;
-  return settled.concat(firstParts(open, speech[closed]?.endSample ?? 0, maxSamples, levels));
+  if (options.limits === undefined) return done;
+  // Of one region that goes on for longer than a chunk the first parts are certain.
+  const last = padded[closed];
+  const isOpen = last !== undefined && closed === speech.length - 1;
+  const open = isOpen ? { ...last, endSample: speech[closed]?.endSample ?? 0 } : undefined;
+  return cutLongRegions(done, options.limits, levels, open);
 }
 
 type Shape = { minSilence: number; minSpeech: number; padding: number };

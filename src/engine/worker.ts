@@ -94,9 +94,9 @@ function createWorker(send: (reply: WorkerReply) => void) {
           return answer(request.id, async (signal) => {
             if (!files) throw new Error("the engine has not been started");
             vad ??= openVad(files);
-            const { id, pcmPath, maxSpeechMs, isTold } = request;
+            const { id, pcmPath, limits, isTold } = request;
             const onFound = (regions: SpeechRegion[]) => send({ type: "speech_found", id, regions });
-            const options = { signal, maxSpeechMs, ...(isTold ? { onFound } : {}) };
+            const options = { signal, limits, ...(isTold ? { onFound } : {}) };
             return { type: "speech", id, regions: await vad.detectSpeech(pcmPath, options) };
           });
         case "diarize":

@@ -2,7 +2,9 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { laidOutSamples, layoutChunk, restoreTime } from "./chunk-audio.ts";
-import { packChunks } from "./chunks.ts";
+import { chunkLimits, packChunks } from "./chunks.ts";
+
+const WINDOW = chunkLimits({});
 
 const seconds = (startS: number, endS: number): ChunkRegion => ({
   startSample: Math.round(startS * SAMPLE_RATE_HZ),
@@ -26,26 +28,26 @@ const regionsArbitrary = fc
 describe("packChunks", () => {
   test("fills windows and shortens silence", () => {
     const regions = [seconds(10, 20), seconds(120, 130), seconds(300, 308), seconds(400, 405)];
-    expect(packChunks(regions)).toEqual([
+    expect(packChunks(regions, WINDOW)).toEqual([
       { startMs: 10_000, endMs: 308_000, speechMs: 28_000, regions: regions.slice(0, 3) },
       { startMs: 400_000, endMs: 405_000, speechMs: 5_000, regions: regions.slice(3) },
     ]);
   });
 
   test("nothing from silence", () => {
-    expect(packChunks([])).toEqual([]);
-    expect(packChunks([{ startSample: 5, endSample: 5 }])).toEqual([]);
+    expect(packChunks([], WINDOW)).toEqual([]);
+    expect(packChunks([{ startSample: 5, endSample: 5 }], WINDOW)).toEqual([]);
   });
 
   test("long speech is cut into equal parts", () => {
-    const lengths = packChunks([seconds(0, 60)]).map(({ speechMs }) => speechMs);
+    const lengths = packChunks([seconds(0, 60)], WINDOW).map(({ speechMs }) => speechMs);
     expect(lengths).toEqual([20_000, 20_000, 20_000]);
   });
 
   test("keeps every sample of speech, in order, within the window", () => {
     fc.assert(
       fc.property(regionsArbitrary, fc.integer({ min: 100, max: 30_000 }), (regions, maxChunkMs) => {
-        const chunks = packChunks(regions, { maxChunkMs });
+        const chunks = packChunks(regions, chunkLimits({ maxChunkMs }));
         const parts = chunks.flatMap((chunk) => chunk.regions);
         let at = 0;
         for (const { startSample, endSample } of parts) {
@@ -64,7 +66,7 @@ describe("packChunks", () => {
   test("twelve hours of short turns take well under a second", () => {
     const regions = Array.from({ length: 30_000 }, (_, i) => seconds(i * 1.4, i * 1.4 + 1));
     const startedMs = performance.now();
-    const chunks = packChunks(regions);
+    const chunks = packChunks(regions, WINDOW);
     expect(performance.now() - startedMs).toBeLessThan(500);
     expect(chunks.length).toBe(Math.ceil(30_000 / 21));
   });

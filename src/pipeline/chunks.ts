@@ -1,28 +1,22 @@
-import { type Chunk, type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import {
+  type Chunk,
+  type ChunkLimits,
+  type ChunkRegion,
+  createFilling,
+  SAMPLE_RATE_HZ,
+  SPLICE_SAMPLES,
+} from "../domain/chunk.ts";
 import type { ModelDecoding } from "../domain/model.ts";
 import { CHUNK_GAP_SAMPLES } from "./chunk-audio.ts";
 
-export type PackOptions = {
-  /** Most audio in a chunk, kept silence included; Whisper's window is 30 000. */
-  maxChunkMs?: number;
-  /** Most silence kept between two regions. Must be what `layoutChunk` is given; its default is. */
-  gapSamples?: number;
-};
-
-/** Longest stretch of speech that a model is given at once: what the speech detector is asked to cut at. */
-export function maxSpeechMs(decoding: Pick<ModelDecoding, "maxChunkMs">): number {
-  return decoding.maxChunkMs ?? DEFAULT_MAX_CHUNK_MS;
-}
-
-/** How a model's recordings are packed. */
-export function chunkOptions(decoding: Pick<ModelDecoding, "maxChunkMs">): PackOptions {
-  return decoding.maxChunkMs === undefined ? {} : { maxChunkMs: decoding.maxChunkMs };
-}
-
-/** Regions that lie no further apart were one, or share the silence between them: neither has its whole padding. */
-const SPLICE_SAMPLES = 1;
 /** Half a second below Whisper's window, so that rounding of times never opens a second window. */
 const DEFAULT_MAX_CHUNK_MS = 29_500;
+
+/** How much a model is given at once: for the speech detector, which cuts long speech, and for packing. */
+export function chunkLimits(decoding: Pick<ModelDecoding, "maxChunkMs">): ChunkLimits {
+  const maxChunkMs = decoding.maxChunkMs ?? DEFAULT_MAX_CHUNK_MS;
+  return { maxSamples: Math.floor((maxChunkMs * SAMPLE_RATE_HZ) / 1000), gapSamples: CHUNK_GAP_SAMPLES };
+}
 
 /**
  * Packs speech regions into chunks that fill the decoder's window (engine-notes, "Chunks"): each takes regions as
@@ -34,28 +28,25 @@ const DEFAULT_MAX_CHUNK_MS = 29_500;
  * @param regions samples, in order, not overlapping; empty ones are left out
  * @returns chunks in order of time; none when there is no speech
  */
-export function packChunks(regions: readonly ChunkRegion[], options: PackOptions = {}): Chunk[] {
-  const maxSamples = Math.floor(((options.maxChunkMs ?? DEFAULT_MAX_CHUNK_MS) * SAMPLE_RATE_HZ) / 1000);
-  const gapSamples = options.gapSamples ?? CHUNK_GAP_SAMPLES;
-  if (maxSamples < 1) throw new RangeError("a chunk must hold at least one sample");
+export function packChunks(regions: readonly ChunkRegion[], limits: ChunkLimits): Chunk[] {
+  if (limits.maxSamples < 1) throw new RangeError("a chunk must hold at least one sample");
+  const filling = createFilling(limits);
   const chunks: Chunk[] = [];
   let current: ChunkRegion[] = [];
-  let filled = 0;
   for (const region of regions) {
-    for (const part of cutRegion(region, maxSamples)) {
+    for (let part of cutRegion(region, limits.maxSamples)) {
       const previous = current.at(-1);
-      const silence = previous ? Math.min(gapSamples, part.startSample - previous.endSample) : 0;
-      const added = silence + part.endSample - part.startSample;
-      if (previous && filled + added > maxSamples) {
-        const isCut = part.startSample - previous.endSample <= SPLICE_SAMPLES;
-        if (isCut) current[current.length - 1] = { ...previous, isCutAtEnd: true };
+      if (previous && part.endSample - part.startSample > filling.roomFrom(part.startSample)) {
+        if (part.startSample - previous.endSample <= SPLICE_SAMPLES) {
+          current[current.length - 1] = { ...previous, isCutAtEnd: true };
+          part = { ...part, isCutAtStart: true };
+        }
         chunks.push(toChunk(current));
-        current = [isCut ? { ...part, isCutAtStart: true } : part];
-        filled = part.endSample - part.startSample;
-      } else {
-        current.push(part);
-        filled += added;
+        current = [];
+        filling.next();
       }
+      current.push(part);
+      filling.add(part);
     }
   }
   if (current.length > 0) chunks.push(toChunk(current));
@@ -64,7 +55,7 @@ export function packChunks(regions: readonly ChunkRegion[], options: PackOptions
 
 /**
  * A region in equal parts of at most `maxSamples`, so that no short rest is left over that would be hard to
- * understand. The speech detector cuts at quiet points (`maxSpeechMs`); this is for regions of other origin.
+ * understand. The speech detector cuts at pauses; this is for regions of other origin.
  */
 function cutRegion(region: ChunkRegion, maxSamples: number): ChunkRegion[] {
   const parts: ChunkRegion[] = [];

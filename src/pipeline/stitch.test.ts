@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { DecodedSegment } from "../domain/decoding.ts";
 import { laidOutSamples, layoutChunk } from "./chunk-audio.ts";
-import { packChunks } from "./chunks.ts";
+import { chunkLimits, packChunks } from "./chunks.ts";
 import { divideText } from "./divide-text.ts";
 import { assembleResult, type LooseSegment, stitchChunk } from "./stitch.ts";
 
@@ -136,7 +136,7 @@ test("utterances keep their times over three hours with thousands of silences", 
   const regions = utterances.map(({ startMs, endMs }) =>
     region((startMs + 46 - 300) / 1000, (endMs + 82 + 300) / 1000),
   );
-  const found = packChunks(regions).flatMap((chunk) => {
+  const found = packChunks(regions, chunkLimits({})).flatMap((chunk) => {
     const { pieces } = layoutChunk(chunk.regions);
     const inChunk = (ms: number) => {
       const sample = (ms * SAMPLE_RATE_HZ) / 1000;

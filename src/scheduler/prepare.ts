@@ -5,7 +5,7 @@ import type { InstalledModel, ModelDecoding } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
 import { EngineError, type SpeechRegion } from "../engine/protocol.ts";
 import { audioWarnings } from "../pipeline/audio-facts.ts";
-import { chunkOptions, maxSpeechMs, packChunks } from "../pipeline/chunks.ts";
+import { chunkLimits, packChunks } from "../pipeline/chunks.ts";
 import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
 import { moveTranscription, type TranscriptionRow } from "../store/transcriptions.ts";
@@ -132,18 +132,19 @@ async function findChunks(
 ): Promise<NewChunk[]> {
   // With several tracks a chunk's place among the others is not known before all of them have been read.
   const isOnlyTrack = pcmPaths.length === 1;
+  const limits = chunkLimits(decoding);
   const perChannel = await Promise.all(
     pcmPaths.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
       const pack = (regions: readonly SpeechRegion[]) =>
-        packChunks(regions, chunkOptions(decoding)).map((chunk) => ({ ...chunk, channel }));
+        packChunks(regions, limits).map((chunk) => ({ ...chunk, channel }));
       const found: SpeechRegion[] = [];
       const onFound = (regions: SpeechRegion[]) => {
         found.push(...regions);
         // The last chunk may take more.
         onChunks(pack(found).slice(0, -1));
       };
-      const job = { pcmPath, maxSpeechMs: maxSpeechMs(decoding) };
+      const job = { pcmPath, limits };
       return pack(await context.engine.detectSpeech(job, signal, isOnlyTrack ? onFound : undefined));
     }),
   );
