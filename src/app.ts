@@ -67,6 +67,13 @@ export async function openApp(options: AppOptions) {
     ? { engine: options.engine, gpuFreeBytes: undefined }
     : await openEngine(config, dataDir, log);
   const machine = measureMachine();
+  // What is free now, before any model is loaded, is what every later default has as well.
+  const sizingFor = (weightsBytes: number) =>
+    chooseSizing(
+      { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
+      { ...machine, ...(gpuFreeBytes === undefined ? {} : { gpuFreeBytes }) },
+      weightsBytes,
+    );
 
   const apiKeys = createApiKeyService({ database, clock });
   const credit = createCreditService({ database, clock, config });
@@ -110,11 +117,7 @@ export async function openApp(options: AppOptions) {
     audioPath: uploads.audioPath,
     dataDir,
     cores: machine.cores,
-    ...chooseSizing(
-      { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-      { ...machine, ...(gpuFreeBytes === undefined ? {} : { gpuFreeBytes }) },
-      (models.findDefault() ?? models.list()[0])?.bytes ?? 0,
-    ),
+    ...sizingFor((models.findDefault() ?? models.list()[0])?.bytes ?? 0),
   });
   late.scheduler = scheduler;
   const deliverer = createDeliverer({ database, clock, config, log });
@@ -124,6 +127,11 @@ export async function openApp(options: AppOptions) {
     defaultModel: () => models.resolve(),
     log,
     isDiskFull: () => freeBytesOf(dataDir) < config.storage.reserve_bytes,
+    onDefault(model) {
+      const { workers } = sizingFor(model.bytes);
+      scheduler.resize(workers);
+      log.info({ model: model.id, workers }, "the default model");
+    },
   });
   const metrics = createMetrics();
   addGauges(metrics, { scheduler, deliverer, engine, database });

@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { truncateSync } from "node:fs";
+import { join } from "node:path";
 import type { InstalledModel } from "./domain/model.ts";
 import { EngineError } from "./engine/protocol.ts";
 import { silentLog } from "./lib/log.ts";
@@ -175,4 +177,26 @@ describe("GET /readyz", () => {
     engine.interfere({});
     await until("it is ready", async () => (await fetch("/readyz")).status === 200, 20_000);
   }, 30_000);
+});
+
+describe("a much larger model", () => {
+  let testApp: TestApp | undefined;
+  afterEach(() => testApp?.close());
+
+  test("that becomes the default lets fewer chunks run side by side, as its memory asks for", async () => {
+    testApp = await openTestApp({ config: { engine: { workers: "auto" } } });
+    const { app } = testApp;
+    const { models } = app.services;
+    const workers = () => app.scheduler.status().slots.workers;
+    const before = workers();
+    const demo = join(import.meta.dirname, "../models/demo.bin");
+    await models.add(demo, { id: "small" });
+    const { weightsPath } = await models.add(demo, { id: "large" });
+    // A file with a hole: larger than the memory of any machine that runs tests.
+    truncateSync(weightsPath, 4 * 1024 ** 4);
+    models.setDefault("large");
+    await until("its size is seen", () => workers() === 1, 20_000);
+    models.setDefault("small");
+    await until("there is room again", () => workers() === before, 20_000);
+  }, 60_000);
 });

@@ -10,7 +10,7 @@ import { createSpeed } from "./speed.ts";
 
 function open(options: Partial<PlacesOptions> = {}) {
   const clock = manualClock();
-  const speed = createSpeed(1);
+  const speed = createSpeed(() => 1);
   // A recording of 30 s takes 15 s.
   speed.observeProgress(60_000, 30_000);
   const places = createPlaces({

@@ -50,14 +50,15 @@ const DRAIN_LOOK_EVERY_MS = 20;
 export function createScheduler(options: SchedulerOptions) {
   const { database, config, log, transcriptions } = options;
   const { store } = database;
-  const threadsPerWorker =
-    options.threadsPerWorker ?? Math.max(1, Math.floor(options.cores / options.workers));
-  const speed = createSpeed(options.workers * threadsPerWorker);
   const slots = createSlots({
     workers: options.workers,
     synchronousWorkers: config.engine.synchronous_workers,
     threadsPerWorker: options.threadsPerWorker,
     cores: options.cores,
+  });
+  const speed = createSpeed(() => {
+    const { workers } = slots.status();
+    return workers * (options.threadsPerWorker ?? Math.max(1, Math.floor(options.cores / workers)));
   });
   const places = createPlaces({
     clock: options.clock,
@@ -126,7 +127,7 @@ export function createScheduler(options: SchedulerOptions) {
   function nextWaiting(): string | undefined {
     const asynchronous = [...runs.values()].filter(({ row }) => row.entrance === "asynchronous");
     const busy = new Set(asynchronous.map(({ row }) => row.organizationId));
-    const room = options.workers + PREPARED_AHEAD - asynchronous.length;
+    const room = slots.status().workers + PREPARED_AHEAD - asynchronous.length;
     if (room <= -MAX_EXTRA_ORGANIZATIONS) return undefined;
     const heads = listQueueHeads(store).filter(
       // A run that has just handed its transcription back is not over yet.
@@ -225,10 +226,10 @@ export function createScheduler(options: SchedulerOptions) {
 
   /** The part of the machine that one synchronous request has at the moment: all chunks that run share it. */
   function shareOfPlace(): number {
-    const { running, runningSynchronous } = slots.status();
+    const { running, runningSynchronous, workers } = slots.status();
     const own = Math.max(1, runningSynchronous / Math.max(1, places.taken()));
     // With a fixed number of threads a chunk that runs alone uses no more of it.
-    const least = options.threadsPerWorker === undefined ? 1 : options.workers;
+    const least = options.threadsPerWorker === undefined ? 1 : workers;
     return own / Math.max(least, running, own);
   }
 
@@ -291,6 +292,11 @@ export function createScheduler(options: SchedulerOptions) {
       return finishedWaiters.wait(id, signal);
     },
     onOutsideChange,
+    /** Another number of chunks is decoded side by side from now on, as for a larger model. */
+    resize(workers: number): void {
+      slots.resize(workers);
+      planPump();
+    },
     removeWorkingFiles,
     estimateQueueRoomSeconds,
     status: () => {

@@ -44,6 +44,25 @@ describe("slots", () => {
     expect(order).toEqual(["a1.0", "b3.0", "a1.1", "a2.0"]);
   });
 
+  test("a new number counts from now on: what runs, runs on; more is begun at once", async () => {
+    const slots = open(3);
+    const held: Slot[] = [];
+    for (let i = 0; i < 5; i++) {
+      void slots.acquire(request("a", String(i)), never).then((slot) => held.push(slot));
+    }
+    const settled = () => Bun.sleep(0);
+    await settled();
+    expect(held.length).toBe(3);
+    slots.resize(1);
+    expect(slots.status()).toMatchObject({ running: 3, waiting: 2, workers: 1 });
+    for (const slot of held.splice(0, 2)) slot.release();
+    await settled();
+    expect(slots.status()).toMatchObject({ running: 1, waiting: 2 });
+    slots.resize(2);
+    await settled();
+    expect(slots.status()).toMatchObject({ running: 2, waiting: 1 });
+  });
+
   test("one waiting beside a thousand is next", async () => {
     const many = Array.from({ length: 1000 }, (_, i) => request("a", String(i).padStart(4, "0")));
     const order = await orderOf(open(1), [...many, request("b", "9999")]);

@@ -35,6 +35,7 @@ export type Slots = ReturnType<typeof createSlots>;
 export function createSlots(options: SlotsOptions) {
   const turns = createTurns();
   const waiting = new Set<Waiter>();
+  let { workers } = options;
   let running = 0;
   let runningSynchronous = 0;
   let isPaused = false;
@@ -42,15 +43,12 @@ export function createSlots(options: SlotsOptions) {
   /** Threads for a chunk that starts now; few chunks get many, so that the last ones do not leave cores idle. */
   function threads(hasSuccessors: boolean): number {
     if (options.threadsPerWorker !== undefined) return options.threadsPerWorker;
-    const soon = hasSuccessors ? options.workers : Math.min(options.workers, running + waiting.size);
+    const soon = hasSuccessors ? workers : Math.min(workers, running + waiting.size);
     return Math.max(1, Math.floor(options.cores / Math.max(1, soon)));
   }
 
   function hasRoomFor(isSynchronous: boolean): boolean {
-    if (
-      running - runningSynchronous < options.workers &&
-      running < options.workers + options.synchronousWorkers
-    ) {
+    if (running - runningSynchronous < workers && running < workers + options.synchronousWorkers) {
       return true;
     }
     return isSynchronous && runningSynchronous < options.synchronousWorkers;
@@ -113,7 +111,13 @@ export function createSlots(options: SlotsOptions) {
       isPaused = true;
     },
 
-    status: () => ({ running, runningSynchronous, waiting: waiting.size, workers: options.workers }),
+    /** From now on so many; what runs beyond that runs on. */
+    resize(wanted: number): void {
+      workers = wanted;
+      pump();
+    },
+
+    status: () => ({ running, runningSynchronous, waiting: waiting.size, workers }),
   };
 }
 

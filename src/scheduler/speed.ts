@@ -33,8 +33,8 @@ const WINDOW_MS = 30_000;
 /** What was learnt of one model's decoder. */
 type Decoder = { ratio: Ratio; timeouts: number };
 
-/** @param threads that all places of the engine have together when all are taken */
-export function createSpeed(threads: number): Speed {
+/** @param threads that all places of the engine have together when all are taken, at the moment */
+export function createSpeed(threads: () => number): Speed {
   const decoders = new Map<string, Decoder>();
   const recordings = createRatio();
 
@@ -68,9 +68,9 @@ export function createSpeed(threads: number): Speed {
     observeProgress: recordings.add,
     realTimeFactor() {
       const ratio = recordings.value();
-      return ratio === undefined ? undefined : ratio * threads;
+      return ratio === undefined ? undefined : ratio * threads();
     },
-    estimateMs: (recordingMs) => recordingMs / ((recordings.value() ?? FIRST_GUESS) * threads),
+    estimateMs: (recordingMs) => recordingMs / ((recordings.value() ?? FIRST_GUESS) * threads()),
   };
 }
 
