@@ -113,7 +113,12 @@ describe("models", () => {
     await until("the choice is in force", async () => (await listed())[0]?.id === "third", IN_FORCE_MS);
     expect(await modelThatAnswers()).toBe("third");
 
-    await installation.output("models", "remove", "third");
+    // Nor does a removal change it silently.
+    expect((await installation.command("models", "remove", "third")).code).toBe(5);
+    expect(await modelThatAnswers()).toBe("third");
+    await installation.output("models", "default", "second");
+    const removed = await installation.command("models", "remove", "third");
+    expect(removed).toMatchObject({ code: 0, err: expect.stringContaining("use second.") });
     await until("it is gone", async () => (await listed()).every(({ id }) => id !== "third"), IN_FORCE_MS);
     expect(await refusal(start(api, { model: "third" }))).toBe("422 invalid_request model");
     expect(await modelThatAnswers()).toBe("second");

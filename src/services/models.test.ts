@@ -148,6 +148,12 @@ describe("the default", () => {
     expect(models.resolve().id).toBe("a");
     expect(models.resolve("b").id).toBe("b");
     await expect(models.remove("a")).rejects.toThrow("choose another first");
+    // A choice and a removal by another process, of which this one has not been told, are no gap.
+    other.setDefault("b");
+    await other.remove("a");
+    expect(models.resolve().id).toBe("b");
+    await models.add(weights("a.bin"));
+    models.setDefault("a");
     expect(models.resolve().id).toBe("a");
     models.setDefault("b");
     await models.remove("a");

@@ -225,6 +225,14 @@ function openShelf({ database, config, dataDir, log, clock }: ModelServiceDeps, 
 
   /** What is named, else the only model; undefined when that is not there, or there are several. */
   function findDefault(): InstalledModel | undefined {
+    const found = lookUpDefault();
+    if (found) return found;
+    // Another process may have chosen a moment ago.
+    choice = undefined;
+    return lookUpDefault();
+  }
+
+  function lookUpDefault(): InstalledModel | undefined {
     const models = available();
     const named = namedDefault();
     if (named === undefined) return models.length === 1 ? models[0] : undefined;
