@@ -18,13 +18,17 @@ export async function buildExecutable(entry: string, output: string): Promise<vo
   mkdirSync(join(output, ".."), { recursive: true });
   const unfinished = `${output}.${process.pid}.unfinished`;
   try {
-    await run([process.execPath, "build", ...BUILD_FLAGS, `--outfile=${unfinished}`, entry], { cwd: ROOT });
+    const command = [process.execPath, "build", ...BUILD_FLAGS, `--outfile=${unfinished}`, entry, ...THREADS];
+    await run(command, { cwd: ROOT });
     renameSync(unfinished, output);
   } finally {
     rmSync(unfinished, { force: true });
     rmSync(`${unfinished}.map`, { force: true });
   }
 }
+
+/** Programs of threads: a thread starts with a module of its own. */
+const THREADS = [join(ROOT, "src/store/file-hash-worker.ts")];
 
 const BUILD_FLAGS = [
   "--compile",

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelList, TranscriptionResult } from "../http/schemas.ts";
+import { sha256Hex } from "../lib/sha256.ts";
 import { type ApiClient, audioForm } from "../testing/api-client.ts";
 import { parseSrt } from "../testing/subtitle-parsers.ts";
 import { expectSaid } from "./expect-said.ts";
@@ -128,11 +129,15 @@ describe("what is refused", () => {
     expect(await refusal(api.upload(noise))).toBe("415 audio_decode_failed");
 
     const sample = sampleBytes("01-en");
-    const announced = await api.createUpload(sample.length, "0".repeat(64));
-    const { method, url, headers } = announced.upload;
-    expect((await fetch(url, { method, headers, body: sample })).ok).toBe(true);
     const complete = (id: string) => api.call("POST", `/v1/uploads/${id}/complete`);
-    expect(await refusal(complete(announced.id))).toBe("422 upload_rejected");
+    const sentAs = async (sha256: string) => {
+      const announced = await api.createUpload(sample.length, sha256);
+      const { method, url, headers } = announced.upload;
+      expect((await fetch(url, { method, headers, body: sample })).ok).toBe(true);
+      return announced.id;
+    };
+    expect(await refusal(complete(await sentAs("0".repeat(64))))).toBe("422 upload_rejected");
+    expect((await complete(await sentAs(sha256Hex(sample)))).status).toBe(200);
 
     const unsent = await api.createUpload(sample.length);
     expect(await refusal(complete(unsent.id))).toBe("409 upload_incomplete");

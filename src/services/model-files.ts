@@ -88,18 +88,6 @@ function readModel(directory: string, id: string): InstalledModel {
   return { ...manifest, weightsPath, bytes: weights.size, embedded: false };
 }
 
-/** SHA-256 of a file, lower-case hex, in slices between which other work goes on. */
-export async function hashFile(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  const file = await open(path, "r");
-  try {
-    for await (const slice of slices(file)) hash.update(slice);
-  } finally {
-    await file.close();
-  }
-  return hash.digest("hex");
-}
-
 async function* slices(file: FileHandle): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(COPY_BYTES);
   for (;;) {

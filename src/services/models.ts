@@ -9,17 +9,11 @@ import { MODES, type Mode, UNFINISHED_STATES } from "../domain/transcription.ts"
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Database } from "../store/database.ts";
+import { sha256OfFile } from "../store/file-hash.ts";
 import { transcriptions } from "../store/schema.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
 import { extractEmbeddedModel } from "./demo-model.ts";
-import {
-  createModelScanner,
-  deleteModel,
-  discardStaged,
-  hashFile,
-  placeModel,
-  stageWeights,
-} from "./model-files.ts";
+import { createModelScanner, deleteModel, discardStaged, placeModel, stageWeights } from "./model-files.ts";
 import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "./model-manifest.ts";
 import {
   deleteSpeakerWeights,
@@ -355,7 +349,7 @@ async function verifyModel(
 ): Promise<ModelVerification> {
   const model = shelf.find(id) ?? shelf.requireInstalled(id);
   const problems: string[] = [];
-  const sha256 = await hashFile(model.weightsPath);
+  const sha256 = await sha256OfFile(model.weightsPath);
   if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
   try {
     checkModelFile(model.weightsPath);

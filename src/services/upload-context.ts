@@ -3,7 +3,6 @@ import type { VerifiedAudio } from "../domain/audio.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Database } from "../store/database.ts";
-import type { DigestBook } from "./upload-digests.ts";
 import type { UploadLocks } from "./upload-locks.ts";
 
 export type UploadDeps = {
@@ -29,7 +28,6 @@ export type UploadContext = UploadDeps & {
   /** When this process began: files older than that and unknown to the database are nobody's. */
   startedAtMs: number;
   locks: UploadLocks;
-  digests: DigestBook;
   background: Set<Promise<unknown>>;
 };
 

@@ -45,7 +45,6 @@ export async function expireUploads(context: UploadContext): Promise<number> {
 export async function removeBytes(context: UploadContext, uploadId: string): Promise<void> {
   const release = await context.locks.acquire(uploadId, () => undefined);
   try {
-    context.digests.forget(uploadId);
     await removeFile(audioFilePath(context.dataDir, uploadId));
   } finally {
     release();

@@ -154,14 +154,13 @@ async function receiveInto(context: UploadContext, into: ReceivingInto): Promise
 }
 
 /**
- * Moves the body into the writer, counting, hashing and watching the disk.
+ * Moves the body into the writer, counting and watching the disk.
  *
  * @returns false when the body has more bytes than the upload has room for; those past it are not taken
  */
 async function pump(context: UploadContext, writer: AudioWriter, into: ReceivingInto): Promise<boolean> {
   const { upload, start, receiving, takenOver } = into;
   if (!receiving.body) return true;
-  const digest = upload.sha256 === null ? undefined : context.digests.continueAt(upload.id, start);
   const reader = receiving.body.getReader();
   // Cancelling answers a read that would otherwise wait for a client that says nothing.
   const stop = () => void reader.cancel().catch(() => undefined);
@@ -185,7 +184,6 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
       taken += value.length;
       if (start + taken > upload.bytes) return false;
       receiving.onChunk?.(value);
-      digest?.update(value);
       const full = writer.write(value);
       if (full) await full;
       if (taken < nextDiskCheck) continue;
@@ -208,7 +206,6 @@ export async function discardBytes(context: UploadContext, uploadId: string): Pr
   const release = await context.locks.acquire(uploadId, () => undefined);
   try {
     requireReceiving(context, uploadId);
-    context.digests.forget(uploadId);
     await removeFile(audioFilePath(context.dataDir, uploadId));
   } finally {
     release();

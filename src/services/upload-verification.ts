@@ -1,8 +1,11 @@
 import { availableParallelism } from "node:os";
+import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { UploadErrorCode } from "../domain/upload.ts";
-import { audioFilePath, fileBytes, removeFile, sha256OfFile } from "../store/audio-files.ts";
+import { equalsConstantTime } from "../lib/sha256.ts";
+import { audioFilePath, fileBytes, removeFile } from "../store/audio-files.ts";
 import { transaction } from "../store/database.ts";
+import { sha256OfFile } from "../store/file-hash.ts";
 import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 
@@ -92,26 +95,9 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
     const message = `The upload has ${bytes ?? 0} bytes, not the ${upload.bytes} it declares.`;
     return reject(context, upload, "upload_rejected", message);
   }
-  if (upload.sha256 !== null) {
-    const sha256 = context.digests.finish(id, bytes) ?? (await sha256OfFile(path, signal));
-    if (sha256 !== upload.sha256) {
-      return reject(context, upload, "upload_rejected", "The stored bytes do not have the declared SHA-256.");
-    }
-  }
-  return decode(context, upload, path, signal);
-}
-
-async function decode(
-  context: UploadContext,
-  upload: UploadRow,
-  path: string,
-  signal: AbortSignal,
-): Promise<UploadRow> {
-  const { store } = context.database;
   try {
-    const audio = await context.verifyAudio(path, signal);
+    const audio = await readAudio(context, upload, path, signal);
     if (audio.durationMs <= 0 || audio.channels < 1) throw new AppError("audio_decode_failed");
-    context.digests.forget(upload.id);
     const { durationMs, channels, sampleRateHz, truncated } = audio;
     const verified = transaction(store, (tx) =>
       moveUpload(tx, upload.id, "verified", {
@@ -130,6 +116,39 @@ async function decode(
   }
 }
 
+/**
+ * Hashes and decodes a file side by side. A wrong hash ends the decoding and is what is told, whatever the decoder
+ * found until then.
+ *
+ * @throws AppError `upload_rejected` for another SHA-256 than the declared one; what `verifyAudio` throws
+ */
+async function readAudio(
+  context: UploadContext,
+  upload: UploadRow,
+  path: string,
+  signal: AbortSignal,
+): Promise<VerifiedAudio> {
+  if (upload.sha256 === null) return context.verifyAudio(path, signal);
+  const decoding = new AbortController();
+  const decoded = context.verifyAudio(path, AbortSignal.any([signal, decoding.signal]));
+  const ended = decoded.then(
+    () => undefined,
+    () => undefined,
+  );
+  try {
+    if (!equalsConstantTime(await sha256OfFile(path, signal), upload.sha256)) {
+      throw new AppError("upload_rejected", {
+        message: "The stored bytes do not have the declared SHA-256.",
+      });
+    }
+  } catch (error) {
+    decoding.abort();
+    await ended;
+    throw error;
+  }
+  return decoded;
+}
+
 /** Ends an upload for good and removes its bytes: nothing can be done with them any more. */
 export async function reject(
   context: UploadContext,
@@ -143,7 +162,6 @@ export async function reject(
     moveUpload(tx, upload.id, "reject", { finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage }),
   );
   if (!rejected) return findUpload(store, upload.id) ?? upload;
-  context.digests.forget(upload.id);
   await removeFile(audioFilePath(context.dataDir, upload.id));
   return rejected;
 }

@@ -106,7 +106,7 @@ describe("complete", () => {
     expect(existsSync(opened.uploads.audioPath(id))).toBe(false);
   });
 
-  test("the right SHA-256 is complete, hashed on the way or read from the file", async () => {
+  test("the right SHA-256 is complete, also where another process received the beginning", async () => {
     const opened = bench();
     const id = await sent(opened, SHA256);
     expect((await opened.uploads.complete(CALLER, id)).isFinished).toBe(true);
@@ -117,6 +117,46 @@ describe("complete", () => {
     writeFileSync(opened.uploads.audioPath(upload.id), BYTES.subarray(0, 4));
     await opened.uploads.receive(upload.id, { at: 4, body: body(BYTES.subarray(4)) });
     expect((await opened.uploads.complete(CALLER, upload.id)).isFinished).toBe(true);
+  });
+
+  test("another SHA-256 is what is told, before or after the decoder has failed", async () => {
+    for (const failsAt of ["once", "when it is stopped"]) {
+      const opened = bench({
+        verifyAudio: async (_path, signal) => {
+          if (failsAt !== "once") await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          throw new AppError("audio_decode_failed");
+        },
+      });
+      const id = await sent(opened, "0".repeat(64));
+      expect(await codeOf(opened.uploads.complete(CALLER, id))).toBe("upload_rejected");
+      expect(opened.uploads.get(CALLER, id).errorMessage).toContain("SHA-256");
+    }
+  });
+
+  test("what cannot be decoded is told where the SHA-256 is right", async () => {
+    const opened = bench({ verifyAudio: () => Promise.reject(new AppError("audio_decode_failed")) });
+    const id = await sent(opened, SHA256);
+    expect(await codeOf(opened.uploads.complete(CALLER, id))).toBe("audio_decode_failed");
+  });
+
+  test("a stop while it is hashed and decoded leaves it to the next start", async () => {
+    const decoding = Promise.withResolvers<void>();
+    const opened = bench({
+      verifyAudio: (_path, signal) => {
+        decoding.resolve();
+        return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      },
+    });
+    const id = await sent(opened, SHA256);
+    const asked = opened.uploads.complete(CALLER, id);
+    await decoding.promise;
+    await opened.uploads.close();
+    expect(await asked).toMatchObject({ isFinished: false, upload: { state: "verifying" } });
+
+    const again = bench({ dataDir: opened.dataDir });
+    again.uploads.resumeVerification();
+    while (again.uploads.get(CALLER, id).state === "verifying") await Bun.sleep(1);
+    expect(again.uploads.get(CALLER, id).state).toBe("complete");
   });
 
   test("what cannot be decoded is rejected with audio_decode_failed; too long or silent-of-samples too", async () => {

@@ -23,7 +23,6 @@ import {
 } from "../store/uploads.ts";
 import { requireOwned, type Scope } from "./ownership.ts";
 import type { UploadContext, UploadDeps } from "./upload-context.ts";
-import { createDigestBook } from "./upload-digests.ts";
 import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
 import { createUploadLocks } from "./upload-locks.ts";
 import { sweepAudioFiles } from "./upload-orphans.ts";
@@ -65,7 +64,6 @@ export function createUploadService(deps: UploadDeps) {
     ...deps,
     startedAtMs: Date.now(),
     locks: createUploadLocks(),
-    digests: createDigestBook(),
     background: new Set(),
   };
   const { store } = deps.database;

@@ -85,25 +85,6 @@ export async function freeDiskBytes(path: string): Promise<number> {
   return bavail * bsize;
 }
 
-const HASH_SLICE_BYTES = 512 * 1024;
-
-/** SHA-256 of a file, lower-case hex, read in slices so that nothing else waits for more than a millisecond. */
-export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<string> {
-  const hasher = new Bun.CryptoHasher("sha256");
-  const slice = new Uint8Array(HASH_SLICE_BYTES);
-  const file = await open(path, "r");
-  try {
-    for (;;) {
-      signal?.throwIfAborted();
-      const { bytesRead } = await file.read(slice, 0, slice.length, null);
-      if (bytesRead === 0) return hasher.digest("hex");
-      hasher.update(slice.subarray(0, bytesRead));
-    }
-  } finally {
-    await file.close();
-  }
-}
-
 /** Whether an error came from the operating system with one of these codes, as `ENOSPC`. */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && "code" in error && codes.includes(String(error.code));
