@@ -162,7 +162,7 @@ async function main(): Promise<void> {
         const isSound =
           counted.durationMs > 0 && counted.durationMs <= MAX_DURATION_MS && counted.channels > 0;
         if (!isSound) throw new Error(`an impossible result: ${JSON.stringify(counted)}`);
-        outcome = counted.facts.truncated ? "decoded, truncated" : "decoded";
+        outcome = counted.truncated ? "decoded, truncated" : "decoded";
       } catch (error) {
         outcome = error instanceof DecodeError ? `refused: ${error.reason}` : "FAULT";
         if (outcome === "FAULT" || outcome === "refused: limits") {

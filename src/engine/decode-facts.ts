@@ -29,12 +29,22 @@ export function gainFor(loudestDb: number): number {
   return Math.min(AMPLIFIED_TO_DB - loudestDb, MAX_GAIN_DB);
 }
 
-/** @param trackCount files that the sound went to, 1 for the mix */
+/** Whether sound is missing that the file was to hold. */
+export function isTruncated(outcome: MediaOutcome, probe: AudioProbe, durationMs: number): boolean {
+  const missingMs = (probe.durationMs ?? 0) - durationMs;
+  return (
+    outcome.status !== 0 ||
+    probe.overstatesSize ||
+    missingMs > Math.max(TRUNCATION_TOLERANCE_MS, durationMs * TRUNCATION_TOLERANCE_RATIO)
+  );
+}
+
+/** @param isSeparate each channel went to a file of its own, else their mix to one */
 export function readFacts(
   outcome: MediaOutcome,
   probe: AudioProbe,
   durationMs: number,
-  trackCount: number,
+  isSeparate: boolean,
 ): AudioFacts {
   const level = (name: string, value: string) =>
     Math.max(SILENCE_DB, lastMeasured(outcome, name, value) ?? SILENCE_DB);
@@ -43,12 +53,9 @@ export function readFacts(
   const rmsDb = level("mix", "RMS level dB");
   const atPeak = lastMeasured(outcome, "source", "Peak count") ?? 0;
   const sourceSamples = lastMeasured(outcome, "source", "Number of samples") ?? 0;
-  const missingMs = (probe.durationMs ?? 0) - durationMs;
+  const tracks = isSeparate ? Array.from({ length: probe.channels }, (_, index) => `track${index}`) : ["mix"];
   return {
-    truncated:
-      outcome.status !== 0 ||
-      probe.overstatesSize ||
-      missingMs > Math.max(TRUNCATION_TOLERANCE_MS, durationMs * TRUNCATION_TOLERANCE_RATIO),
+    truncated: isTruncated(outcome, probe, durationMs),
     clippedRatio: peakDb >= FULL_SCALE_FROM_DB && sourceSamples > 0 ? atPeak / sourceSamples : 0,
     peakDb,
     rmsDb,
@@ -57,9 +64,9 @@ export function readFacts(
       probe.channels === 2 &&
       rmsDb > SILENCE_DB &&
       level("sides", "RMS level dB") - rmsDb < IDENTICAL_BELOW_DB,
-    tracks: Array.from({ length: trackCount }, (_, index) => ({
-      peakDb: highest(`track${index}`, "Peak level dB"),
-      loudestDb: highest(`track${index}`, "RMS peak dB"),
+    tracks: tracks.map((name) => ({
+      peakDb: highest(name, "Peak level dB"),
+      loudestDb: highest(name, "RMS peak dB"),
     })),
   };
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
-import { gainFor, measured, readFacts } from "./decode-facts.ts";
+import { gainFor, isTruncated, measured, readFacts } from "./decode-facts.ts";
 import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, DecodeError, inputArguments, probeAudio, refuseEarlyEnd } from "./probe.ts";
@@ -44,7 +44,8 @@ export type CountedAudio = {
   sampleRateHz: number;
   container: string;
   codec: string;
-  facts: AudioFacts;
+  /** Sound is missing that the file was to hold. */
+  truncated: boolean;
 };
 
 /** Decoding stops this long after the limit: enough to know that it is passed. */
@@ -82,7 +83,7 @@ export async function decodeAudio(
     const outcome = await runDecoder(command, { timeoutMs, maxFileBytes }, options);
     const samples = await samplesOf(unfinished);
     const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
-    const facts = readFacts(outcome, probe, durationMs, separate ? probe.channels : 1);
+    const facts = readFacts(outcome, probe, durationMs, separate);
     for (const [index, { loudestDb }] of facts.tracks.entries()) {
       const leftMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
       const limits = { timeoutMs: leftMs, maxFileBytes };
@@ -149,19 +150,13 @@ export async function countAudio(
   const probe = await probeWithin(nativeFiles, path, options);
   const output = ["-map", "[out0]", ...outputLimit(options), "-f", "null", "-"];
   const timeoutMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
-  const command = decodeCommand(nativeFiles.ffmpeg, path, probe, filterGraph(probe, false), output);
+  const command = decodeCommand(nativeFiles.ffmpeg, path, probe, countingGraph(probe), output);
   const outcome = await runDecoder(command, { timeoutMs }, options);
-  const samples = measured(outcome, "mix", "Number of samples").reduce((sum, count) => sum + count, 0);
+  const samples = measured(outcome, "count", "Number of samples").reduce((sum, count) => sum + count, 0);
   const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
   const { channels, sampleRateHz, container, codec } = probe;
-  return {
-    durationMs,
-    channels,
-    sampleRateHz,
-    container,
-    codec,
-    facts: readFacts(outcome, probe, durationMs, 1),
-  };
+  const truncated = isTruncated(outcome, probe, durationMs);
+  return { durationMs, channels, sampleRateHz, container, codec, truncated };
 }
 
 async function probeWithin(
@@ -234,11 +229,9 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
   const { channels } = probe;
   const isStereo = channels === 2;
   const layout = namedLayout(probe);
-  const branches = [
-    `${mixFilter(probe)},${measure("mix", "RMS_level+Number_of_samples")},${measure("track0", TRACK_VALUES)}`,
-  ];
+  const branches = [`${mixFilter(probe)},${measure("mix", `RMS_level+${TRACK_VALUES}`)}`];
   if (separate) {
-    branches[0] = `${mixFilter(probe)},${measure("mix", "RMS_level")},asplit=1[high]`;
+    branches[0] += ",asplit=1[high]";
     for (let index = 0; index < channels; index++) {
       branches.push(`pan=mono|c0=c${index},${measure(`track${index}`, TRACK_VALUES)}[out${index}]`);
     }
@@ -257,6 +250,17 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
   ];
   const high = `[high]${"highpass=f=5000,".repeat(4)}${measure("high", "RMS_level")},anullsink`;
   return [head.join(","), ...branches.map((branch, index) => `${taps[index]}${branch}`), high].join(";");
+}
+
+/** The same recording without any measuring but its length: each measure costs as much as decoding. */
+function countingGraph(probe: AudioProbe): string {
+  const filters = [
+    "aformat=sample_fmts=s16",
+    `aresample=${DECODED_SAMPLE_RATE_HZ}:async=1:first_pts=0`,
+    mixFilter(probe),
+    measure("count", "Number_of_samples"),
+  ];
+  return `[0:a:0]${filters.join(",")}[out0]`;
 }
 
 const TRACK_VALUES = "Peak_level+RMS_peak";

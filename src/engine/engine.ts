@@ -58,13 +58,9 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   return {
     verify: (path, signal, maxDurationMs = options.maxDurationMs) =>
       asAppError(async () => {
-        const counted = await countAudio(nativeFiles, path, {
-          maxDurationMs,
-          timeoutMs,
-          signal,
-        });
-        const { durationMs, channels, sampleRateHz, facts } = counted;
-        return { durationMs, channels, sampleRateHz, truncated: facts.truncated };
+        const counted = await countAudio(nativeFiles, path, { maxDurationMs, timeoutMs, signal });
+        const { durationMs, channels, sampleRateHz, truncated } = counted;
+        return { durationMs, channels, sampleRateHz, truncated };
       }),
     decode: (job, signal) =>
       asAppError(() =>

@@ -21,8 +21,8 @@ beforeAll(async () => {
     async verifyAudio(path, signal) {
       try {
         const limits = { maxDurationMs: 60_000, timeoutMs: 20_000, signal };
-        const { durationMs, channels, sampleRateHz, facts } = await countAudio(nativeFiles, path, limits);
-        return { durationMs, channels, sampleRateHz, truncated: facts.truncated };
+        const { durationMs, channels, sampleRateHz, truncated } = await countAudio(nativeFiles, path, limits);
+        return { durationMs, channels, sampleRateHz, truncated };
       } catch (error) {
         if (!(error instanceof DecodeError)) throw error;
         throw new AppError(error.reason === "too_long" ? "audio_too_long" : "audio_decode_failed", {
