@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { FileHandle } from "node:fs/promises";
 import fc from "fast-check";
-import { openAudioWriter, WRITE_AHEAD_BYTES } from "./audio-writer.ts";
+import { openAudioWriter, SYNC_BYTES, WRITE_AHEAD_BYTES } from "./audio-writer.ts";
 
 /** A file in memory whose kernel takes as many bytes at a time as it likes. */
 function memoryFile(takes: readonly number[], failsAfterBytes = Number.POSITIVE_INFINITY) {
@@ -79,4 +79,52 @@ test("the memory of written chunks is given back, that of others' buffers is not
   await writer.flush();
   expect(own.buffer.byteLength).toBe(0);
   expect(shared.buffer.byteLength).toBe(20);
+});
+
+/** A file whose bytes come to the disk when `finish` says so. */
+function syncedFile() {
+  const syncs: PromiseWithResolvers<void>[] = [];
+  const handle = {
+    writev: async (chunks: Uint8Array[]) => ({
+      bytesWritten: chunks.reduce((sum, chunk) => sum + chunk.length, 0),
+      buffers: chunks,
+    }),
+    datasync() {
+      const sync = Promise.withResolvers<void>();
+      syncs.push(sync);
+      return sync.promise;
+    },
+  };
+  return { syncs, handle: handle as unknown as FileHandle };
+}
+
+test("a file's parts are brought to the disk as they fill, one at a time, while more arrives", async () => {
+  const { syncs, handle } = syncedFile();
+  const writer = openAudioWriter(handle, SYNC_BYTES - 1);
+  const writeSome = async () => {
+    await writer.write(new Uint8Array(WRITE_AHEAD_BYTES));
+  };
+  await writeSome();
+  expect(syncs.length).toBe(1);
+  for (let bytes = 0; bytes < SYNC_BYTES; bytes += WRITE_AHEAD_BYTES) await writeSome();
+  expect(syncs.length).toBe(1);
+  let isFlushed = false;
+  const flushed = writer.flush().then(() => {
+    isFlushed = true;
+  });
+  await Bun.sleep(5);
+  expect(isFlushed).toBe(false);
+  syncs[0]?.resolve();
+  await flushed;
+  for (let bytes = 0; bytes < SYNC_BYTES; bytes += WRITE_AHEAD_BYTES) await writeSome();
+  expect(syncs.length).toBe(2);
+});
+
+test("bytes that could not be brought to the disk are reported", async () => {
+  const { syncs, handle } = syncedFile();
+  const writer = openAudioWriter(handle, SYNC_BYTES - 1);
+  await writer.write(new Uint8Array(WRITE_AHEAD_BYTES));
+  syncs[0]?.reject(new Error("the disk is broken"));
+  await expect(writer.flush()).rejects.toThrow("broken");
+  await expect(writer.write(new Uint8Array(1))).rejects.toThrow("broken");
 });

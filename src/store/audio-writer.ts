@@ -5,6 +5,8 @@ export const WRITE_AHEAD_BYTES = 2 * 1024 * 1024;
 /** A write is started for so many bytes, or for fewer once they have waited for so long. */
 const GATHER_BYTES = 512 * 1024;
 const GATHER_MS = 5;
+/** Each time so many bytes of the file are full they are brought to the disk, while the next ones arrive. */
+export const SYNC_BYTES = 64 * 1024 * 1024;
 /** Buffers in one gathered write; the kernel takes 1024 at most (POSIX `IOV_MAX`). */
 const MAX_GATHERED = 256;
 
@@ -14,7 +16,7 @@ export type AudioWriter = {
    * come; undefined: at once, because the disk keeps up.
    */
   write(chunk: Uint8Array): Promise<void> | undefined;
-  /** Resolves when everything taken is in the file; rejects with the first error of the disk. */
+  /** Resolves when everything taken is in the file, and nothing works on the file any more; rejects with the first error of the disk. */
   flush(): Promise<void>;
   /** Bytes that reached the file. */
   written(): number;
@@ -22,14 +24,16 @@ export type AudioWriter = {
 
 /**
  * Writes a stream of chunks into a file from a position on, in order. Chunks are gathered into large writes while
- * they come fast, and each is in the file within milliseconds while they come slowly. Receiving and writing go
- * on side by side, and the event loop never waits for the disk.
+ * they come fast, and each is in the file within milliseconds while they come slowly. Receiving, writing and bringing
+ * to the disk go on side by side, and the event loop never waits for the disk. What is left for the caller to bring
+ * to the disk at the end is little, however large the file.
  */
 export function openAudioWriter(file: FileHandle, position: number): AudioWriter {
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
   let writtenBytes = 0;
   let running: Promise<void> | undefined;
+  let syncing: Promise<void> | undefined;
   let lateStart: ReturnType<typeof setTimeout> | undefined;
   let room: PromiseWithResolvers<void> | undefined;
   let failure: { error: unknown } | undefined;
@@ -43,6 +47,7 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
         for (const chunk of batch) release(chunk);
         writtenBytes += bytes;
         waitingBytes -= bytes;
+        syncAfter(position + writtenBytes - bytes, position + writtenBytes);
         if (waitingBytes < WRITE_AHEAD_BYTES) makeRoom();
       }
     } catch (error) {
@@ -52,6 +57,20 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
       running = undefined;
       makeRoom();
     }
+  }
+
+  /** One at a time: where the disk is slower than the sender, the next one takes more bytes. */
+  function syncAfter(from: number, to: number): void {
+    if (syncing || Math.floor(from / SYNC_BYTES) === Math.floor(to / SYNC_BYTES)) return;
+    syncing = file
+      .datasync()
+      // The system tells of bytes that it could not write once only: it must not be lost.
+      .catch((error: unknown) => {
+        failure ??= { error };
+      })
+      .finally(() => {
+        syncing = undefined;
+      });
   }
 
   function start(): void {
@@ -80,6 +99,7 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
     async flush() {
       start();
       await running;
+      await syncing;
       if (failure) throw failure.error;
     },
     written: () => writtenBytes,
