@@ -16,7 +16,7 @@ from tokens import N_VOCAB
 
 MAGIC = 0x67676D6C
 F32, F16 = 0, 1
-TRAINING_ONLY = ("ctc.", "phones.", "unused_bias")
+TRAINING_ONLY = ("ctc.", "frame_words.", "phones.", "unused_bias")
 
 
 def _weights(model):
