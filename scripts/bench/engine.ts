@@ -25,14 +25,14 @@ import { buildWhisperPeers } from "../native/whisper.ts";
 import { denseSpeech, halfSilent, repeated, writeWav } from "./engine/audio.ts";
 import { writeBenchModel } from "./engine/bench-model.ts";
 import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/peers.ts";
-import { type Shruti, type ShrutiRun, startShruti } from "./engine/shruti.ts";
+import { type CpuSeconds, type Shruti, type ShrutiRun, startShruti } from "./engine/shruti.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SAMPLES = ["01-en", "04-en", "12-en-long"];
 const SYNCHRONOUS = 8;
 const SHORT_SECONDS = 10;
 const RECORDINGS = 4;
-const GET_EVERY_MS = 25;
+const GET_EVERY_MS = 100;
 const PORTS = { shruti: 18_431, server: 18_432 };
 
 const { values: options } = parseArgs({
@@ -109,8 +109,7 @@ async function longRecording(
   const run = await shruti.transcribe(uploadId, model);
   isDone = true;
   await asking;
-  const after = shruti.cpuSeconds();
-  report(run, { server: after.server - before.server, workers: after.workers - before.workers });
+  report(run, before, shruti.cpuSeconds());
   const cli = await runWhisperCli(peers, wav);
   console.log(
     `    whisper-cli ${inSeconds(cli.wallMs)} s, of which ${inSeconds(cli.loadMs)} s loading the model`,
@@ -118,23 +117,36 @@ async function longRecording(
   return { ours: run.wallMs, theirs: cli.wallMs };
 }
 
-function report(run: ShrutiRun, cpu: { server: number; workers: number }): void {
+function report(run: ShrutiRun, before: CpuSeconds, after: CpuSeconds): void {
   const { wallMs, preparingMs, transcribingMs, finalizingMs, segments } = run;
-  const around = preparingMs + finalizingMs;
   console.log(
     `    Shruti ${inSeconds(wallMs)} s: preparing ${inSeconds(preparingMs)}, transcribing ${inSeconds(transcribingMs)}, ` +
-      `finalizing ${inSeconds(finalizingMs)} (around the decoder ${((around / wallMs) * 100).toFixed(1)} % of the wall time); ` +
-      `CPU s: server and ffmpeg ${cpu.server.toFixed(2)}, workers ${cpu.workers.toFixed(2)}, ` +
-      `machine busy ${(((cpu.server + cpu.workers) * 100_000) / (wallMs * threads)).toFixed(0)} %; ${segments} segments`,
+      `finalizing ${inSeconds(finalizingMs)}; ${segments} segments; ${spentBy(before, after, wallMs)}`,
+  );
+}
+
+/** Where the processors' time went: of the workers the busiest is the one that decodes. */
+function spentBy(before: CpuSeconds, after: CpuSeconds, wallMs: number): string {
+  const workers = [...after.workers].map(([pid, seconds]) => seconds - (before.workers.get(pid) ?? 0));
+  const decoder = Math.max(...workers);
+  const speech = workers.reduce((sum, seconds) => sum + seconds, 0) - decoder;
+  const server = after.server - before.server;
+  const percent = (part: number, whole: number) => `${((part / whole) * 100).toFixed(1)} %`;
+  return (
+    `CPU s: decoder ${decoder.toFixed(2)}, speech detector ${speech.toFixed(2)}, server and ffmpeg ` +
+    `${server.toFixed(2)}, so around the decoder ${percent(speech + server, speech + server + decoder)}; ` +
+    `the decoder had ${percent(decoder * 1000, wallMs * threads)} of the machine`
   );
 }
 
 async function fourAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair> {
   const uploads = [];
   for (const wav of files.quarters) uploads.push(await shruti.upload(wav));
+  const before = shruti.cpuSeconds();
   const startedMs = performance.now();
   await Promise.all(uploads.map((id) => shruti.transcribe(id, model)));
   const ours = performance.now() - startedMs;
+  console.log(`    ${spentBy(before, shruti.cpuSeconds(), ours)}`);
   let theirs = 0;
   for (const wav of files.quarters) theirs += (await runWhisperCli(peers, wav)).wallMs;
   return { ours, theirs };

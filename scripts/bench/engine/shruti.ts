@@ -13,7 +13,8 @@ export type ShrutiRun = {
 };
 
 /** CPU seconds since the start, by role of the process. */
-export type CpuSeconds = { server: number; workers: number };
+/** Since their start; workers by process. */
+export type CpuSeconds = { server: number; workers: Map<string, number> };
 
 export type Shruti = {
   /** Sends a file; not part of what is compared, because whisper-cli reads it from the disk. */
@@ -131,7 +132,7 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
       let seenMs = performance.now();
       while (!["completed", "partial", "failed", "cancelled"].includes(now.state)) {
         const { state } = now;
-        await Bun.sleep(10);
+        await Bun.sleep(POLL_MS);
         now = await call<Transcription>("GET", `/v1/transcriptions/${now.id}`);
         const at = performance.now();
         spent[state] = (spent[state] ?? 0) + at - seenMs;
@@ -180,15 +181,16 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
 }
 
 const TICKS_PER_SECOND = 100;
+/** Often enough to time seconds, too seldom to cost any. */
+const POLL_MS = 50;
 
 /** From /proc: the server with the children it has waited for (ffmpeg), and its living children. */
 function cpuOf(pid: number): CpuSeconds {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
-  const workers = children.reduce((sum, child) => sum + (ticksOf(Number(child))?.own ?? 0), 0);
   const server = ticksOf(pid);
   return {
     server: ((server?.own ?? 0) + (server?.reaped ?? 0)) / TICKS_PER_SECOND,
-    workers: workers / TICKS_PER_SECOND,
+    workers: new Map(children.map((child) => [child, (ticksOf(Number(child))?.own ?? 0) / TICKS_PER_SECOND])),
   };
 }
 
