@@ -86,7 +86,7 @@ describe("SIGTERM", () => {
     const secondAt = performance.now();
     server.process.kill("SIGTERM");
     expect(await server.process.exited).not.toBe(0);
-    expect(performance.now() - secondAt).toBeLessThan(500);
+    expect(performance.now() - secondAt).toBeLessThan(3_000);
     await noProcessLeft();
   }, 60_000);
 });

@@ -183,10 +183,10 @@ describe("worker host", () => {
     await Bun.sleep(5);
     const controller = new AbortController();
     const waiting = [slow, paused, busy].map((host) => kindOf(ask(host, { signal: controller.signal })));
-    const before = performance.now();
     controller.abort();
-    expect(await Promise.all(waiting)).toEqual(["aborted", "aborted", "aborted"]);
-    expect(performance.now() - before).toBeLessThan(150);
+    // Timers of this process are late when it is: who waits for one comes after this one.
+    const late = Bun.sleep(100).then(() => "late");
+    expect(await Promise.race([Promise.all(waiting), late])).toEqual(["aborted", "aborted", "aborted"]);
     await busy.stop(true);
     expect(await alone).toBe("interrupted");
   });

@@ -537,7 +537,7 @@ describe("tus", () => {
     const startedMs = performance.now();
     const head = await tus(created, `/${created.id}`, "HEAD");
     expect(head.headers.get("upload-offset")).toBe("700");
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
     expect(await answer).toStartWith("HTTP/1.1 409");
     expect((await patch(created, 700, bytes.subarray(700))).status).toBe(204);
     expect(await stored(created.id)).toEqual(bytes);

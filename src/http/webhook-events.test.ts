@@ -29,7 +29,7 @@ async function open() {
     return (await client.start({ audio: { upload_id }, language: "hi", webhook_endpoint_id })).body;
   }
   async function eventOf(id: string) {
-    const end = performance.now() + 5000;
+    const end = performance.now() + 30_000;
     for (;;) {
       const event = received.find(({ body }) => body.includes(id));
       if (event) return { event, body: JSON.parse(event.body) as unknown };

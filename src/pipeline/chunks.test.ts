@@ -63,11 +63,12 @@ describe("packChunks", () => {
     );
   });
 
-  test("twelve hours of short turns take well under a second", () => {
+  test("twelve hours of short turns take no time to speak of", () => {
     const regions = Array.from({ length: 30_000 }, (_, i) => seconds(i * 1.4, i * 1.4 + 1));
     const startedMs = performance.now();
     const chunks = packChunks(regions, WINDOW);
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    // Measured 10 ms; comparing all with all would take many seconds.
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
     expect(chunks.length).toBe(Math.ceil(30_000 / 21));
   });
 });

@@ -81,7 +81,13 @@ function open(webhooks: Partial<Config["webhooks"]> = {}, deps: Partial<Delivere
   };
 }
 
-async function until(isTrue: () => boolean, limitMs = 5000): Promise<void> {
+/** Processor time of this process so far, milliseconds. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+async function until(isTrue: () => boolean, limitMs = 30_000): Promise<void> {
   const end = performance.now() + limitMs;
   while (!isTrue()) {
     if (performance.now() > end) throw new Error("it did not happen in time");
@@ -231,26 +237,29 @@ describe("fair and bounded", () => {
     const counting = await countingReceiver();
     for (let index = 0; index < 25; index++)
       bench.finish(bench.addEndpoint(`${counting.url}/${index}`).id, 400);
-    let worstLagMs = 0;
-    let last = performance.now();
-    const lag = setInterval(() => {
-      worstLagMs = Math.max(worstLagMs, performance.now() - last - 5);
-      last = performance.now();
+    // In processor time of this process: what other programs take away does not count, and a slow machine is slow
+    // in both figures.
+    const startedAt = cpuMs();
+    let worstTurnMs = 0;
+    let last = startedAt;
+    const watch = setInterval(() => {
+      worstTurnMs = Math.max(worstTurnMs, cpuMs() - last);
+      last = cpuMs();
     }, 5);
-    const started = performance.now();
     bench.deliverer.wake();
     await bench.deliverer.settled();
-    clearInterval(lag);
-    const seconds = (performance.now() - started) / 1000;
-    if (process.env.SHOW_TIMES) console.log({ seconds, worstLagMs });
+    clearInterval(watch);
+    worstTurnMs = Math.max(worstTurnMs, cpuMs() - last);
+    const allMs = cpuMs() - startedAt;
+    if (process.env.SHOW_TIMES) console.log({ allMs, worstTurnMs });
     const { posts, distinct, most, mostOfOne } = await counting.counts();
     expect({ posts, distinct }).toEqual({ posts: 10_000, distinct: 10_000 });
     expect(most).toBeLessThanOrEqual(64);
     expect(mostOfOne).toBeLessThanOrEqual(4);
-    // Measured 13 ms on two busy cores; a drain in one piece would hold the loop for two seconds.
-    expect(worstLagMs).toBeLessThan(200);
+    // Measured 33 to 47 ms of 3 to 4 s, idle and under load.
+    expect(worstTurnMs).toBeLessThan(allMs / 10);
     expect(bench.deliverer.metrics()).toMatchObject({ attemptsSucceeded: 10_000, pending: 0, inFlight: 0 });
-  }, 90_000);
+  }, 300_000);
 
   test("dead endpoints with long backlogs do not delay a living one", async () => {
     const bench = open({ timeout_seconds: 10, max_in_flight: 16 });
@@ -269,7 +278,7 @@ describe("fair and bounded", () => {
     await until(() => dead.connections() === 8);
     bench.finish(living, 200);
     bench.deliverer.wake();
-    await until(() => alive.received.length === 201, 3000);
+    await until(() => alive.received.length === 201, 8000);
     expect(dead.connections()).toBe(8);
     await until(() => bench.deliverer.metrics().inFlight === 8);
   });
@@ -281,7 +290,7 @@ describe("fair and bounded", () => {
     bench.finish(bench.addEndpoint(dead.url).id, 100);
     bench.finish(bench.addEndpoint(alive.url).id, 100);
     bench.deliverer.wake();
-    await until(() => alive.received.length === 100, 3000);
+    await until(() => alive.received.length === 100, 8000);
     expect(dead.connections()).toBe(1);
   });
 
@@ -295,7 +304,7 @@ describe("fair and bounded", () => {
     const soon = Date.now() + 150;
     bench.database.sqlite.run("UPDATE deliveries SET next_attempt_at = ?", [soon]);
     bench.deliverer.wake();
-    await until(() => received.length === 1, 2000);
+    await until(() => received.length === 1);
     expect(Date.now()).toBeGreaterThanOrEqual(soon);
     expect(received[0]?.id).toBe(eventId as string);
   });
@@ -363,8 +372,9 @@ describe("crash and stop", () => {
     bench.deliverer.wake();
     await until(() => slow.received.length === 1 && dead.connections() === 1);
     const started = performance.now();
-    await bench.deliverer.stop(500);
-    expect(performance.now() - started).toBeLessThan(900);
+    await bench.deliverer.stop(2_000);
+    // The dead one would take its ten seconds.
+    expect(performance.now() - started).toBeLessThan(8_000);
     expect(bench.stateOf(finished ?? "").state).toBe("delivered");
     expect(bench.stateOf(hanging ?? "")).toMatchObject({ state: "pending", attempts: 0, history: [] });
     expect(bench.deliverer.metrics().inFlight).toBe(0);

@@ -113,7 +113,7 @@ describe("a stop", () => {
     await until("it is being prepared", () => stateOf(testApp, id) === "preparing");
     const before = performance.now();
     await testApp.app.scheduler.stop();
-    expect(performance.now() - before).toBeLessThan(500);
+    expect(performance.now() - before).toBeLessThan(5_000);
     expect(stateOf(testApp, id)).toBe("queued");
     await testApp.close();
   });
@@ -125,7 +125,7 @@ describe("a stop", () => {
     await until("it runs", () => testApp.app.scheduler.status().slots.running > 0);
     const before = performance.now();
     await testApp.app.scheduler.stop();
-    expect(performance.now() - before).toBeWithin(900, 3_000);
+    expect(performance.now() - before).toBeWithin(900, 10_000);
     expect(stateOf(testApp, id)).toBe("queued");
     await testApp.close();
   });

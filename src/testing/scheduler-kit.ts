@@ -46,7 +46,7 @@ export function workFiles({ directory }: Pick<TestApp, "directory">): string[] {
   return existsSync(work) ? readdirSync(work) : [];
 }
 
-export async function until(what: string, isSo: () => boolean | Promise<boolean>, timeoutMs = 5_000) {
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, timeoutMs = 30_000) {
   const deadline = performance.now() + timeoutMs;
   while (!(await isSo())) {
     if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
