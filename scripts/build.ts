@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
 
@@ -23,7 +23,12 @@ export async function buildExecutable(entry: string, output: string): Promise<vo
     renameSync(unfinished, output);
   } finally {
     rmSync(unfinished, { force: true });
-    rmSync(`${unfinished}.map`, { force: true });
+    // The executable holds its maps itself.
+    const maps = [
+      unfinished,
+      ...THREADS.map((thread) => join(output, "..", basename(thread, ".ts") + ".js")),
+    ];
+    for (const map of maps) rmSync(`${map}.map`, { force: true });
   }
 }
 
