@@ -26,7 +26,7 @@ export async function buildExecutable(entry: string, output: string): Promise<vo
     // The executable holds its maps itself.
     const maps = [
       unfinished,
-      ...THREADS.map((thread) => join(output, "..", basename(thread, ".ts") + ".js")),
+      ...THREADS.map((thread) => join(output, "..", `${basename(thread, ".ts")}.js`)),
     ];
     for (const map of maps) rmSync(`${map}.map`, { force: true });
   }
