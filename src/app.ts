@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
+import type { InstalledModel } from "./domain/model.ts";
 import { chooseDevice, requireDevice } from "./engine/devices.ts";
 import { createLocalEngine, type Engine } from "./engine/engine.ts";
 import { measureMachine } from "./engine/machine.ts";
@@ -39,6 +40,8 @@ export type AppOptions = {
   clock?: Clock;
   /** Takes the place of the native engine in tests. */
   engine?: Engine;
+  /** Takes the place of the carried model in tests. */
+  embeddedModel?: InstalledModel;
   /** Address clients use when the config names none; asked for when needed, because a free port is known late. */
   baseUrl: () => string;
 };
@@ -78,7 +81,10 @@ export async function openApp(options: AppOptions) {
   const apiKeys = createApiKeyService({ database, clock });
   const credit = createCreditService({ database, clock, config });
   const rateLimiter = createRateLimiter({ clock, config });
-  const models = await createModelService({ database, config, dataDir, log, clock, checkModelFile });
+  const models = await createModelService({
+    ...{ database, config, dataDir, log, clock, checkModelFile },
+    ...(options.embeddedModel === undefined ? {} : { embeddedModel: options.embeddedModel }),
+  });
   const webhooks = createWebhookService({ database, clock, config });
   const uploads = createUploadService({
     database,

@@ -35,6 +35,8 @@ export type ModelServiceDeps = {
    * @throws Error with the reason why the engine could not use it
    */
   checkModelFile: (path: string) => { multilingual: boolean };
+  /** Used while no other is installed; left out: the one that the executable carries. */
+  embeddedModel?: InstalledModel;
   /**
    * Loads the weights for telling speakers apart, once both kinds are there; left out: they are not tried out.
    * @throws Error with the reason why the engine could not use them
@@ -89,7 +91,7 @@ export function modelDirectoryOf(config: Config, dataDir: string): string {
  * @throws Error when the demonstration model cannot be copied out
  */
 export async function createModelService(deps: ModelServiceDeps) {
-  const shelf = openShelf(deps, await extractEmbeddedModel(deps.dataDir));
+  const shelf = openShelf(deps, deps.embeddedModel ?? (await extractEmbeddedModel(deps.dataDir)));
   return {
     directory: shelf.directory,
     list: shelf.list,

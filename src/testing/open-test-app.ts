@@ -6,10 +6,12 @@ import { type App, openApp } from "../app.ts";
 import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { Scope } from "../domain/api-key.ts";
+import type { InstalledModel } from "../domain/model.ts";
 import { type ManualClock, manualClock } from "../lib/clock.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import { createAccountService } from "../services/accounts.ts";
+import { extractEmbeddedModel } from "../services/demo-model.ts";
 import { createScriptedEngine, type ScriptedEngine } from "./scripted-engine.ts";
 
 export type TestAppOptions = {
@@ -25,6 +27,9 @@ export type TestAppOptions = {
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
+
+/** Milliseconds of speech in a chunk, whatever the carried model asks for. */
+export const CHUNK_MS = 5_000;
 
 /** A client that sends a key. */
 export type TestClient = (path: string, init?: RequestInit) => Promise<Response>;
@@ -52,7 +57,10 @@ export async function openTestApp(options: TestAppOptions = {}) {
   });
   let server: Server<unknown> | undefined;
   const baseUrl = () => (server ? `http://127.0.0.1:${server.port}` : IN_PROCESS_URL);
-  const app: App = await openApp({ config, log: options.log ?? silentLog, clock, engine, baseUrl });
+  const app: App = await openApp({
+    ...{ config, log: options.log ?? silentLog, clock, engine, baseUrl },
+    embeddedModel: await scriptedModel(directory),
+  });
   app.start();
   if (options.listens) {
     server = Bun.serve({
@@ -112,4 +120,9 @@ export async function openTestApp(options: TestAppOptions = {}) {
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+async function scriptedModel(directory: string): Promise<InstalledModel> {
+  const model = await extractEmbeddedModel(directory);
+  return { ...model, decoding: { ...model.decoding, maxChunkMs: CHUNK_MS } };
 }

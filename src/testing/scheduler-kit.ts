@@ -2,15 +2,16 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { TranscriptionCreate, Usage } from "../http/schemas.ts";
 import { apiClient } from "./api-client.ts";
-import type { TestApp } from "./open-test-app.ts";
+import { CHUNK_MS, type TestApp } from "./open-test-app.ts";
 import { type Interference, type Script, type ScriptedEngine, scriptedAudio } from "./scripted-engine.ts";
 
-/** Speech without a pause: the demonstration model, which tests use, is given five seconds at once. */
+/** Speech without a pause. */
 export const FOUR_CHUNKS: Script = { seconds: 20, text: "नमस्ते" };
-export const CHUNK_MS = 5_000;
 
 /** Where the chunks of `FOUR_CHUNKS` begin, milliseconds. */
 export const FOUR_STARTS = [0, 1, 2, 3].map((n) => n * CHUNK_MS);
+
+export { CHUNK_MS };
 
 /** Uploads a recording and starts its transcription. */
 export async function begin(
