@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testConfig } from "./config/load.ts";
 import { pcmOf, saidIn } from "./e2e/samples.ts";
+import { sampleSound } from "./e2e/sounds.ts";
 import { systemClock } from "./lib/clock.ts";
 import { openLocalTranscriber } from "./local.ts";
-import { HIGH_VOICE, LOW_VOICE, makeConversation, randomFrom } from "./testing/voices.ts";
+import { randomFrom } from "./testing/voices.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const HEADER_BYTES = 44;
@@ -95,7 +96,21 @@ test("every utterance of a recording of some minutes begins where it begins, aft
 }, 120_000);
 
 test("two voices come out as two speakers, through the real engine", async () => {
-  const { pcm } = makeConversation([LOW_VOICE, HIGH_VOICE], 40, 21);
+  // The two sides of the call, one after the other on one channel.
+  const [near = new Int16Array(), far = new Int16Array()] = sampleSound("10-en-stereo").channels.map(
+    (channel) => Int16Array.from(channel, (value) => Math.round(value * 32_767)),
+  );
+  const pause = new Int16Array(SAMPLE_RATE_HZ);
+  const said = saidIn("10-en-stereo").map(({ channel, start, end }) =>
+    (channel === 0 ? near : far).slice(start * SAMPLE_RATE_HZ, end * SAMPLE_RATE_HZ),
+  );
+  const parts = [...said, ...said].flatMap((utterance) => [utterance, pause]);
+  const pcm = new Int16Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let filled = 0;
+  for (const part of parts) {
+    pcm.set(part, filled);
+    filled += part.length;
+  }
   const plan = transcriber.plan({ language: "en", mode: "native", isDiarized: true, channelMode: "mix" });
   const { segments } = await transcriber.transcribeToResult(plan, writeWav("two.wav", pcm), () => undefined);
   expect(segments.length).toBeGreaterThan(2);

@@ -12,7 +12,7 @@ const FOLDER = join(ROOT, "models/samples");
 const FFMPEG = join(ROOT, "build/native/ffmpeg");
 
 /** Words that the demonstration model may get wrong in a recording when it hears the whole of it at once. */
-const MOST_WORD_ERRORS: Readonly<Record<string, number>> = { "02-hi": 1 };
+const MOST_WORD_ERRORS: Readonly<Record<string, number>> = { "03-mixed": 2 };
 /** Left out in all modes but `verbatim`. */
 const HESITATIONS = new Set(["um", "uh", "hmm", "उम", "हम्म"]);
 

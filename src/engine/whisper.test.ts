@@ -285,10 +285,17 @@ describe("transcription", () => {
       options: [{ language: "hi" }],
     };
     const [[digits = ""] = [], [mixed = ""] = []] = words(await ask<Rounds>("transcribeEach", hindi));
-    const { substitutions = 0, deletions = 0, insertions = 0 } = wordErrors(wordsIn("02-hi"), digits) ?? {};
-    expect(substitutions + deletions + insertions).toBeLessThanOrEqual(mostWordErrors("02-hi"));
+    const errorsIn = (name: string, heard: string, mode?: "verbatim" | "codemix") => {
+      const errors = wordErrors(wordsIn(name, mode), heard);
+      return (errors?.substitutions ?? 0) + (errors?.deletions ?? 0) + (errors?.insertions ?? 0);
+    };
+    expect(errorsIn("02-hi", digits)).toBeLessThanOrEqual(mostWordErrors("02-hi"));
     // Models differ in how they write English words when nobody tells them.
-    expect([wordsIn("03-mixed", "codemix"), wordsIn("03-mixed", "verbatim")]).toContain(mixed);
+    const mixedErrors = Math.min(
+      errorsIn("03-mixed", mixed, "codemix"),
+      errorsIn("03-mixed", mixed, "verbatim"),
+    );
+    expect(mixedErrors).toBeLessThanOrEqual(mostWordErrors("03-mixed"));
   });
 
   test("two and four at once on one model hear the same as one alone", async () => {
@@ -367,9 +374,9 @@ describe("transcription", () => {
       { fill: 0, samples: 0 },
       { fill: "NaN", samples: 16000 },
       { fill: "NaN", samples: 0, speechFrom },
-      { fill: "NaN", samples: 50_000, speechFrom },
+      { fill: "NaN", samples: 20_000, speechFrom },
       { fill: "Infinity", samples: 16000 },
-      { fill: 1e30, samples: 50_000, speechFrom },
+      { fill: 1e30, samples: 20_000, speechFrom },
       { fill: 0, samples: 1 },
       { fill: 0.5, samples: 199 },
       { fill: 0.5, samples: 1599 },
