@@ -29,7 +29,7 @@ test.skipIf(lacks !== "")(
   () => {
     const smoke = run(SCRIPT, "--smoke");
     expect(smoke.exitCode, smoke.stderr.toString().slice(-2000)).toBe(0);
-    expect(smoke.stdout.toString()).toContain("6 of 12 steps");
+    expect(smoke.stdout.toString()).toMatch(/^6 of \d+ steps;/m);
 
     const model = checkModelFile(join(folder, "demo-q5_1.bin"));
     expect(model).toMatchObject({ multilingual: true, fileType: "q5_1", audioLayers: 4, textLayers: 3 });

@@ -28,6 +28,8 @@ export type ModelDecoding = {
   maxChunkMs?: number;
   /** A text that stands for speech the model does not know; removed from segments. */
   unknownToken?: string;
+  /** Text of a lower confidence, 0 to 1, counts as not understood: it is left out. */
+  unknownBelow?: number;
 };
 
 /** The manifest beside the weights, `<id>.toml` (decisions.md section 6). */

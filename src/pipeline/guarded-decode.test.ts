@@ -124,6 +124,20 @@ describe("guarded decoding", () => {
     expect(segments[0]?.text).toBe(HINDI);
   });
 
+  test("of a model that says how sure it must be, text of less confidence is left out", async () => {
+    const unsure = { ...segment(HINDI), confidence: 0.59 };
+    const sure = { ...segment(HINDI), confidence: 0.6 };
+    const heard = async (first: typeof sure) => {
+      const { decode, asked } = scripted([first]);
+      const { segments } = await decodeGuarded(task({ unknownBelow: 0.6 }), TEN_SECONDS, decode);
+      // Speech that the model does not know is not asked for again.
+      expect(asked.length).toBe(1);
+      return segments.length;
+    };
+    expect(await heard(unsure)).toBe(0);
+    expect(await heard(sure)).toBe(1);
+  });
+
   test("a failing decoder is the caller's to handle", async () => {
     const decode: Decode = () => Promise.reject(new Error("crashed"));
     expect(decodeGuarded(task(), TEN_SECONDS, decode)).rejects.toThrow("crashed");

@@ -27,7 +27,7 @@ const SECOND_TRY = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } }
 /**
  * Decodes a chunk and looks at what came out. A loop or text in a wrong script is decoded once more with other
  * settings, and cut or marked when it stays; speech over which no text lies is decoded once more by itself, or with
- * other settings when there was no text at all.
+ * other settings when there was no text at all. What the model says it does not know is no lack of text.
  */
 export async function decodeGuarded(
   task: GuardTask,
@@ -36,18 +36,24 @@ export async function decodeGuarded(
 ): Promise<ChunkText> {
   const options = decodeSettings(task.request, task.model);
   const warnings = new Set<Warning>();
-  const decoded = await decodeSoundly(task, chunk.regions, options, decode, warnings);
-  const segments = stitch(task, chunk, chunk.regions, decoded);
-  const { uncovered } = speechCoverage(chunk.regions, segments);
+  const { known, unknown } = await decodeSoundly(task, chunk.regions, options, decode, warnings);
+  const segments = stitch(task, chunk, chunk.regions, known);
+  const { uncovered } = speechCoverage(chunk.regions, [
+    ...segments,
+    ...stitch(task, chunk, chunk.regions, unknown),
+  ]);
   if (uncovered.length > 0) {
     // The same audio with the same settings would be the same silence; a part of it is other audio.
     const settings = segments.length === 0 ? { ...options, ...SECOND_TRY } : options;
     const found = await decodeSoundly(task, uncovered, settings, decode, warnings);
-    segments.push(...stitch(task, chunk, uncovered, found));
+    segments.push(...stitch(task, chunk, uncovered, found.known));
     segments.sort((a, b) => a.startMs - b.startMs);
   }
   return { segments, warnings: [...warnings] };
 }
+
+/** What a model wrote, and what of it stands for speech that it does not know. */
+type Heard = { known: DecodedSegment[]; unknown: DecodedSegment[] };
 
 async function decodeSoundly(
   { request, model }: GuardTask,
@@ -55,21 +61,21 @@ async function decodeSoundly(
   options: DecodeSettings,
   decode: Decode,
   warnings: Set<Warning>,
-): Promise<DecodedSegment[]> {
-  let decoded = withoutUnknown(await decode(regions, options), model);
+): Promise<Heard> {
+  let heard = divideKnown(await decode(regions, options), model);
   const faultsOf = (segments: readonly DecodedSegment[]) => {
     const text = segments.map((segment) => segment.text).join(" ");
     return { isLoop: isRepetitive(text), isForeign: hasForeignScript(text, request.language, request.mode) };
   };
-  const first = faultsOf(decoded);
+  const first = faultsOf(heard.known);
   if (first.isLoop || first.isForeign) {
-    const again = withoutUnknown(await decode(regions, { ...options, ...SECOND_TRY }), model);
-    const second = faultsOf(again);
+    const again = divideKnown(await decode(regions, { ...options, ...SECOND_TRY }), model);
+    const second = faultsOf(again.known);
     const isBetter =
       Number(second.isLoop) + Number(second.isForeign) < Number(first.isLoop) + Number(first.isForeign);
-    if (isBetter && again.length > 0) decoded = again;
+    if (isBetter && again.known.length > 0) heard = again;
   }
-  const { segments, isCut } = removeLoops(decoded);
+  const { segments, isCut } = removeLoops(heard.known);
   if (isCut) warnings.add("repetition_removed");
   if (faultsOf(segments).isForeign) warnings.add("script_mismatch");
   const speechMs = regions.reduce(
@@ -82,7 +88,7 @@ async function decodeSoundly(
     const heardMs = Math.min(speechMs, segment.endMs - segment.startMs);
     if (isSuspectedHallucination({ ...segment, speechMs: heardMs })) warnings.add("suspected_hallucination");
   }
-  return spoken;
+  return { known: spoken, unknown: heard.unknown };
 }
 
 function stitch(
@@ -120,11 +126,17 @@ export function decodeSettings(request: GuardTask["request"], model: GuardTask["
   };
 }
 
-/** Leaves out what the model writes for speech it does not know. */
-function withoutUnknown(segments: readonly DecodedSegment[], model: GuardTask["model"]): DecodedSegment[] {
-  const { unknownToken } = model.decoding;
-  if (unknownToken === undefined) return [...segments];
-  return segments
-    .map((segment) => ({ ...segment, text: segment.text.replaceAll(unknownToken, " ").replace(/\s+/g, " ") }))
-    .filter(({ text }) => text.trim() !== "");
+/** Sets apart what the model writes for speech it does not know, and what it is less sure of than of its own words. */
+function divideKnown(segments: readonly DecodedSegment[], model: GuardTask["model"]): Heard {
+  const { unknownToken, unknownBelow = 0 } = model.decoding;
+  const known: DecodedSegment[] = [];
+  const unknown: DecodedSegment[] = [];
+  for (const segment of segments) {
+    const text = unknownToken
+      ? segment.text.replaceAll(unknownToken, " ").replace(/\s+/g, " ")
+      : segment.text;
+    const isKnown = segment.confidence >= unknownBelow && (text.trim() !== "" || text === segment.text);
+    (isKnown ? known : unknown).push({ ...segment, text });
+  }
+  return { known, unknown };
 }

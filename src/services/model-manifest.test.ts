@@ -21,6 +21,7 @@ const manifest: ModelManifest = {
     entropyThreshold: 1.5,
     acceptsPrompt: false,
     unknownToken: "…",
+    unknownBelow: 0.6,
   },
 };
 const source = renderManifest(manifest);

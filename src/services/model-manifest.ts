@@ -58,6 +58,7 @@ const DECODING_KEYS: Record<string, Check> = {
   entropy_threshold: within(0, 100, false),
   accepts_prompt: (value) => (typeof value === "boolean" ? undefined : "must be true or false"),
   unknown_token: text,
+  unknown_below: within(0, 1, false),
   max_chunk_seconds: within(1, 29.5, false),
 };
 const OPTIONAL = new Set(["notice"]);
@@ -162,6 +163,7 @@ function toDecoding(table: Record<string, unknown>): ModelDecoding {
     acceptsPrompt: table.accepts_prompt as boolean | undefined,
     maxChunkMs: milliseconds(table.max_chunk_seconds),
     unknownToken: table.unknown_token as string | undefined,
+    unknownBelow: number("unknown_below"),
   };
   const given = Object.entries(decoding).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as ModelDecoding;
@@ -228,5 +230,6 @@ export function renderManifest(manifest: ModelManifest): string {
   add("accepts_prompt", decoding.acceptsPrompt);
   add("max_chunk_seconds", decoding.maxChunkMs === undefined ? undefined : decoding.maxChunkMs / 1000);
   add("unknown_token", decoding.unknownToken);
+  add("unknown_below", decoding.unknownBelow);
   return `${lines.join("\n")}\n`;
 }
