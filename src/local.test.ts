@@ -3,14 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testConfig } from "./config/load.ts";
-import { pcmOf, saidIn } from "./e2e/samples.ts";
+import { pcmOf, saidIn, wavFile } from "./e2e/samples.ts";
 import { sampleSound } from "./e2e/sounds.ts";
 import { systemClock } from "./lib/clock.ts";
 import { openLocalTranscriber } from "./local.ts";
 import { randomFrom } from "./testing/voices.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
-const HEADER_BYTES = 44;
 const LEAST_SECONDS = 240;
 
 let directory: string;
@@ -28,23 +27,8 @@ afterAll(async () => {
 
 function writeWav(name: string, pcm: Int16Array): string {
   const path = join(directory, name);
-  const header = new DataView(new ArrayBuffer(HEADER_BYTES));
-  const text = (at: number, word: string) => {
-    for (const [index, letter] of [...word].entries()) header.setUint8(at + index, letter.charCodeAt(0));
-  };
-  text(0, "RIFF");
-  header.setUint32(4, 36 + pcm.byteLength, true);
-  text(8, "WAVEfmt ");
-  header.setUint32(16, 16, true);
-  header.setUint16(20, 1, true);
-  header.setUint16(22, 1, true);
-  header.setUint32(24, SAMPLE_RATE_HZ, true);
-  header.setUint32(28, SAMPLE_RATE_HZ * 2, true);
-  header.setUint16(32, 2, true);
-  header.setUint16(34, 16, true);
-  text(36, "data");
-  header.setUint32(40, pcm.byteLength, true);
-  writeFileSync(path, Buffer.concat([Buffer.from(header.buffer), Buffer.from(pcm.buffer)]));
+  const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+  writeFileSync(path, wavFile([bytes], { rateHz: SAMPLE_RATE_HZ, channels: 1 }));
   return path;
 }
 

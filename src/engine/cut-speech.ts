@@ -33,27 +33,26 @@ const PAUSE_DEPTH = 16;
  *
  * @param regions in order
  * @param limits of the chunks that the parts will be packed into; `maxSamples` of at least 16 frames
- * @param openRegion goes on after the last of `regions` and has not ended yet; levels are known up to its end so far.
- *   Only those of its parts are returned that are the same wherever it ends.
  */
 export function cutLongRegions(
   regions: readonly Stretch[],
   limits: ChunkLimits,
   levels: LevelEnvelope,
-  openRegion?: Stretch,
 ): Stretch[] {
   const cutter = createCutter(limits, levels);
   for (const region of regions) cutter.take(region);
-  if (openRegion) cutter.takeBeginning(openRegion);
   return cutter.parts;
 }
 
-function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
+/** `cutLongRegions` for regions that come one after the other. `parts` only grows. */
+export function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
   const { maxSamples } = limits;
   const filling = createFilling(limits);
   const shortestRest = Math.ceil(maxSamples * SHORTEST_REST);
   const shortestBeginning = Math.min(SHORTEST_BEGINNING_SAMPLES, maxSamples >> 1);
   const parts: Stretch[] = [];
+  /** Up to where the region that has not ended yet is cut. */
+  let begun: number | undefined;
 
   function put(startSample: number, endSample: number): number {
     const part = { startSample, endSample };
@@ -90,8 +89,10 @@ function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
 
   return {
     parts,
+    /** The next region, whole; its beginning may have been taken already. */
     take({ startSample, endSample }: Stretch): void {
-      let start = startSample;
+      let start = begun ?? startSample;
+      begun = undefined;
       while (endSample - start > maxSamples) start = putBeginning(start, endSample);
       const cut = welcomeCut(start, endSample);
       if (cut !== undefined) {
@@ -100,10 +101,10 @@ function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
       }
       put(start, endSample);
     },
-    /** As much of a region as is the same wherever it ends. */
+    /** As much of the next region as is the same wherever it ends; levels are known up to its end so far. */
     takeBeginning({ startSample, endSample }: Stretch): void {
-      let start = startSample;
-      while (endSample - start >= maxSamples + shortestRest) start = putBeginning(start, endSample);
+      begun ??= startSample;
+      while (endSample - begun >= maxSamples + shortestRest) begun = putBeginning(begun, endSample);
     },
   };
 }

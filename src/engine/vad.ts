@@ -1,6 +1,6 @@
 import { open, stat } from "node:fs/promises";
 import { type ChunkLimits, SPEECH_PADDING_MS } from "../domain/chunk.ts";
-import { cutLongRegions, type LevelEnvelope } from "./cut-speech.ts";
+import { createCutter, cutLongRegions, type LevelEnvelope } from "./cut-speech.ts";
 import { DECODED_BYTES_PER_SAMPLE, DECODED_SAMPLE_RATE_HZ, DecodeError } from "./decode.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { loadSherpa, type SherpaAddon, type SherpaHandle } from "./sherpa.ts";
@@ -254,36 +254,38 @@ export function foundTeller(
 ): (doneSamples: number) => void {
   const { onFound } = options;
   if (!onFound) return () => undefined;
+  const shape = shapeOf(options);
+  const cutter = options.limits && createCutter(options.limits, levels);
+  let closedBefore = 0;
   let told = 0;
   return (doneSamples) => {
-    const settled = settledRegions(raw, doneSamples - LATENESS_SAMPLES, levels, options);
+    const { closed, open } = settledSpeech(raw, doneSamples - LATENESS_SAMPLES, shape);
+    for (const region of closed.slice(closedBefore)) cutter?.take(region);
+    closedBefore = closed.length;
+    if (open) cutter?.takeBeginning(open);
+    const settled = cutter?.parts ?? closed;
     if (settled.length <= told) return;
     onFound(settled.slice(told));
     told = settled.length;
   };
 }
 
-/** Those of the finished regions that are known for certain from the first `doneSamples`. */
-function settledRegions(
+/** Of the speech in the first `doneSamples`: regions that nothing will change, and the one that may go on. */
+function settledSpeech(
   raw: readonly SpeechRegion[],
   doneSamples: number,
-  levels: LevelEnvelope,
-  options: SpeechOptions,
-): SpeechRegion[] {
-  const shape = shapeOf(options);
+  shape: Shape,
+): { closed: SpeechRegion[]; open: SpeechRegion | undefined } {
   const speech = joinSpeech(raw, doneSamples, shape);
   // After so long nothing joins a region any more, and whatever takes room from its padding has shown that it stays.
   const quiet = Math.max(shape.minSilence, 2 * shape.padding) + shape.minSpeech + shape.minSilence;
-  let closed = speech.length;
-  while (closed > 0 && (speech[closed - 1]?.endSample ?? 0) + quiet > doneSamples) closed--;
+  let count = speech.length;
+  while (count > 0 && (speech[count - 1]?.endSample ?? 0) + quiet > doneSamples) count--;
   const padded = padSpeech(speech, doneSamples, shape);
-  const done = padded.slice(0, closed);
-  if (options.limits === undefined) return done;
-  // Of one region that goes on for longer than a chunk the first parts are certain.
-  const last = padded[closed];
-  const isOpen = last !== undefined && closed === speech.length - 1;
-  const open = isOpen ? { ...last, endSample: speech[closed]?.endSample ?? 0 } : undefined;
-  return cutLongRegions(done, options.limits, levels, open);
+  const last = count === speech.length - 1 ? padded[count] : undefined;
+  // Its padding at the end is not known yet.
+  const open = last && { ...last, endSample: speech[count]?.endSample ?? 0 };
+  return { closed: padded.slice(0, count), open };
 }
 
 type Shape = { minSilence: number; minSpeech: number; padding: number };

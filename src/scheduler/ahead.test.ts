@@ -1,6 +1,5 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { EngineError, type OnSpeechFound } from "../engine/protocol.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
 import {
   begin,
   CHUNK_MS,
@@ -12,17 +11,10 @@ import {
   watchChunks,
   workFiles,
 } from "../testing/scheduler-kit.ts";
+import { testAppOpener } from "../testing/test-app-opener.ts";
 import { createAhead } from "./ahead.ts";
 
-const apps: TestApp[] = [];
-afterEach(async () => {
-  for (const app of apps.splice(0)) await app.close();
-});
-async function open(options: TestAppOptions = {}): Promise<TestApp> {
-  const app = await openTestApp(options);
-  apps.push(app);
-  return app;
-}
+const open = testAppOpener();
 
 const never = new AbortController().signal;
 const chunkAt = (position: number, length = 80) => ({

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../lib/log.ts";
@@ -6,7 +6,7 @@ import { openAdmin } from "../services/admin.ts";
 import { openTranscriptionAdmin } from "../services/transcription-admin.ts";
 import { findTranscription, listUnfinished } from "../store/transcriptions.ts";
 import { audioForm } from "../testing/api-client.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
+import type { TestApp, TestAppOptions } from "../testing/open-test-app.ts";
 import {
   begin,
   clientOf,
@@ -18,6 +18,7 @@ import {
   workFiles,
 } from "../testing/scheduler-kit.ts";
 import { type Interference, scriptedAudio } from "../testing/scripted-engine.ts";
+import { testAppOpener } from "../testing/test-app-opener.ts";
 
 /** Cancelled work ends at once in every state, costs nothing and leaves nothing (decisions.md section 4). */
 
@@ -25,19 +26,13 @@ import { type Interference, scriptedAudio } from "../testing/scripted-engine.ts"
 const STOPS_WITHIN_MS = 2_000;
 const CREDIT_PAISE = 1_000_000;
 
-const apps: TestApp[] = [];
-afterEach(async () => {
-  for (const app of apps.splice(0)) await app.close();
-});
-async function open(options: TestAppOptions = {}): Promise<TestApp> {
-  const app = await openTestApp({
+const openApp = testAppOpener();
+const open = (options: TestAppOptions = {}): Promise<TestApp> =>
+  openApp({
     creditPaise: CREDIT_PAISE,
     ...options,
     config: { server: { drain_seconds: 1 }, ...options.config },
   });
-  apps.push(app);
-  return app;
-}
 const stateOf = (testApp: TestApp, id: string) => findTranscription(testApp.app.database.store, id)?.state;
 
 /** What the engine is asked and never answers, and the state of the transcription that waits for it. */

@@ -1,6 +1,5 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { EngineError, type EngineErrorKind } from "../engine/protocol.ts";
-import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
 import {
   begin,
   CHUNK_MS,
@@ -10,16 +9,9 @@ import {
   watchChunks,
   workFiles,
 } from "../testing/scheduler-kit.ts";
+import { testAppOpener } from "../testing/test-app-opener.ts";
 
-const apps: TestApp[] = [];
-afterEach(async () => {
-  for (const app of apps.splice(0)) await app.close();
-});
-async function open(options: TestAppOptions = {}): Promise<TestApp> {
-  const app = await openTestApp(options);
-  apps.push(app);
-  return app;
-}
+const open = testAppOpener();
 
 /** Fails the first `times` runs of the chunk at `startMs`. */
 function failing(kind: EngineErrorKind, startMs: number, times: number) {

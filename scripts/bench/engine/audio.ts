@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
+import { wavFile } from "../../../src/e2e/samples.ts";
 
 const RATE = 16_000;
 const FRAME = RATE / 50;
 /** Frames of less than this share of full scale are pause; of those at most `KEPT_PAUSE_FRAMES` in a row stay. */
 const PAUSE_LEVEL = 0.01;
 const KEPT_PAUSE_FRAMES = 10;
-const WAV_HEADER_BYTES = 44;
 
 /** The speech of 16 kHz recordings with its pauses shortened to a fifth of a second. */
 export function denseSpeech(recordings: readonly Int16Array[]): Int16Array {
@@ -37,24 +37,10 @@ export function halfSilent(speech: Int16Array, seconds: number): Int16Array {
   return pcm;
 }
 
+/** A mono file of 16 kHz. */
 export function writeWav(path: string, pcm: Int16Array): void {
-  const header = new DataView(new ArrayBuffer(WAV_HEADER_BYTES));
-  const text = (at: number, letters: string) => {
-    for (const [i, letter] of [...letters].entries()) header.setUint8(at + i, letter.charCodeAt(0));
-  };
-  text(0, "RIFF");
-  header.setUint32(4, 36 + pcm.byteLength, true);
-  text(8, "WAVEfmt ");
-  header.setUint32(16, 16, true);
-  header.setUint16(20, 1, true);
-  header.setUint16(22, 1, true);
-  header.setUint32(24, RATE, true);
-  header.setUint32(28, RATE * 2, true);
-  header.setUint16(32, 2, true);
-  header.setUint16(34, 16, true);
-  text(36, "data");
-  header.setUint32(40, pcm.byteLength, true);
-  writeFileSync(path, Buffer.concat([Buffer.from(header.buffer), Buffer.from(pcm.buffer)]));
+  const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+  writeFileSync(path, wavFile([bytes], { rateHz: RATE, channels: 1 }));
 }
 
 function levelOf(frame: Int16Array): number {
