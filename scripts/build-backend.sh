@@ -5,9 +5,17 @@
 #
 # Writes libggml-cuda.so or libggml-vulkan.so into FOLDER (default: dist/backends). Copy it into `backends/` of the
 # data directory; `shruti doctor` tells whether it loads. The graphics driver, and for CUDA the run-time libraries of
-# the toolkit that it was built with (libcudart, libcublas), must be installed where it runs.
+# the toolkit that it was built with (libcudart, libcublas), must be installed where it runs. The file ends with the
+# version of whisper.cpp that it belongs to; a program with another one does not load it.
 #
-# Environment: CUDA_ARCHITECTURES (as CMake's; default: ggml's own list), JOBS (default: number of processors).
+# Environment:
+#   JOBS                number of processors that the build takes; default: all
+#   CUDA_ARCHITECTURES  as CMake's, as 80 or "75;86"; default: ggml's own list, which takes hours
+#   CUDACXX             the CUDA compiler; default: nvcc
+#   VULKAN_SDK          folder whose include/, lib/, bin/ and share/cmake/ come before the system's. A Vulkan SDK sets
+#                       it. Headers need no compiling: on Debian 12, whose own are too old, libvulkan-dev and
+#                       spirv-headers of Debian 13 serve, unpacked with `dpkg-deb -x` and VULKAN_SDK=…/usr, beside
+#                       glslc and libvulkan-dev of Debian 12.
 
 set -euo pipefail
 
@@ -37,28 +45,39 @@ need_common() {
   [ -f "$SOURCE/ggml/CMakeLists.txt" ] || missing+=("node_modules/nodejs-whisper (run scripts/quickstart.sh or bun install)")
 }
 
+# Whether a compiler (all arguments) makes a program of the source on standard input.
+makes_program() {
+  "$@" -o "$work/probe" >/dev/null 2>&1
+}
+
 need_cuda() {
-  need_program nvcc "the CUDA toolkit"
-  command -v nvcc >/dev/null || return 0
-  echo '#include <cublas_v2.h>' | nvcc -x cu -E - >/dev/null 2>&1 || missing+=("cublas_v2.h (cuBLAS, development files)")
-  local probe
-  probe="$(mktemp -d)"
-  echo 'int main() { return 0; }' >"$probe/probe.cu"
-  nvcc -o "$probe/probe" "$probe/probe.cu" -lcublas >/dev/null 2>&1 || missing+=("libcublas (cuBLAS, libraries)")
-  rm -rf "$probe"
+  local nvcc="${CUDACXX:-nvcc}"
+  need_program "$nvcc" "the CUDA toolkit"
+  command -v "$nvcc" >/dev/null || return 0
+  echo '#include <cublas_v2.h>' >"$work/probe.cu"
+  "$nvcc" -E "$work/probe.cu" >/dev/null 2>&1 || missing+=("cublas_v2.h (cuBLAS, development files)")
+  echo 'int main() { return 0; }' >"$work/probe.cu"
+  makes_program "$nvcc" "$work/probe.cu" -lcublas || missing+=("libcublas (cuBLAS, libraries)")
 }
 
 need_vulkan() {
+  local cxx=("${CXX:-c++}" -std=c++17 -x c++ -)
+  if [ -n "${VULKAN_SDK:-}" ]; then
+    export PATH="$VULKAN_SDK/bin:$PATH"
+    # Compilers look here after -I and before their own folders: for both headers, also where CMake leaves one out.
+    export CPLUS_INCLUDE_PATH="$VULKAN_SDK/include${CPLUS_INCLUDE_PATH:+:$CPLUS_INCLUDE_PATH}"
+    export CMAKE_PREFIX_PATH="$VULKAN_SDK${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}"
+    cxx+=("-L$VULKAN_SDK/lib")
+  fi
   need_program glslc "the shader compiler of shaderc"
-  echo '#include <vulkan/vulkan.hpp>' | "${CXX:-c++}" -x c++ -E - >/dev/null 2>&1 ||
-    missing+=("vulkan/vulkan.hpp (Vulkan headers; those of Debian 12, 1.3.239, are too old)")
-  echo '#include <spirv/unified1/spirv.hpp>' | "${CXX:-c++}" -x c++ -E - >/dev/null 2>&1 ||
+  # The youngest thing of the headers that ggml uses whatever the shader compiler can.
+  printf '%s\n' '#include <vulkan/vulkan.hpp>' 'int main() { return sizeof(vk::LayerSettingEXT) == 0; }' |
+    makes_program "${cxx[@]}" -fsyntax-only ||
+    missing+=("vulkan/vulkan.hpp with VK_EXT_layer_settings (Vulkan headers; 1.3.239 of Debian 12 is too old)")
+  printf '%s\n' '#include <spirv/unified1/spirv.hpp>' 'int main() {}' | makes_program "${cxx[@]}" ||
     missing+=("spirv/unified1/spirv.hpp (SPIRV-Headers)")
-  local probe
-  probe="$(mktemp -d)"
-  echo 'int main() { return 0; }' | "${CXX:-c++}" -x c++ - -o "$probe/probe" -lvulkan >/dev/null 2>&1 ||
+  echo 'int main() {}' | makes_program "${cxx[@]}" -lvulkan ||
     missing+=("libvulkan (the Vulkan loader, development files)")
-  rm -rf "$probe"
 }
 
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
@@ -73,6 +92,9 @@ if [ "$backend" = cuda ] && [ -n "${CUDA_ARCHITECTURES:-}" ]; then
   flags+=("-DCMAKE_CUDA_ARCHITECTURES=$CUDA_ARCHITECTURES")
 fi
 
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
 need_common
 "need_$backend"
 if [ ${#missing[@]} -gt 0 ]; then
@@ -80,17 +102,20 @@ if [ ${#missing[@]} -gt 0 ]; then
   exit 1
 fi
 
-work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
+version="$(sed -n 's/^project("whisper.cpp" VERSION \([0-9.]*\).*/\1/p' "$SOURCE/CMakeLists.txt")"
+[ -n "$version" ] || die "cannot find the version of whisper.cpp in $SOURCE/CMakeLists.txt"
+
 # Without git ggml's build does not put the commit of this repository into its libraries.
-cmake -S "$PROJECT" -B "$work" -DCMAKE_BUILD_TYPE=Release -DGIT_EXE=/bin/false \
+cmake -S "$PROJECT" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DGIT_EXE=/bin/false \
   "-DWHISPER_SOURCE=$SOURCE" "${flags[@]}"
-cmake --build "$work" --parallel "${JOBS:-$(nproc)}" --target "ggml-$backend"
+cmake --build "$work/build" --parallel "${JOBS:-$(nproc)}" --target "ggml-$backend"
 
 library="libggml-$backend.so"
-[ -f "$work/bin/$library" ] || die "the build made no $library"
+[ -f "$work/build/bin/$library" ] || die "the build made no $library"
 mkdir -p "$folder"
-cp "$work/bin/$library" "$folder/$library.unfinished"
+cp "$work/build/bin/$library" "$folder/$library.unfinished"
 strip --strip-unneeded "$folder/$library.unfinished"
+# After the end of what the dynamic linker reads; src/engine/backend-files.ts looks for it.
+printf '\nshruti backend of whisper.cpp %s\n' "$version" >>"$folder/$library.unfinished"
 mv "$folder/$library.unfinished" "$folder/$library"
 echo "$folder/$library"

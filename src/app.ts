@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, statfsSync } from "node:fs";
+import { mkdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
-import { chooseDevice, requireDevice } from "./engine/devices.ts";
+import { listBackends } from "./engine/backend-files.ts";
+import { chosenGpu, requireDevice } from "./engine/devices.ts";
 import { createLocalEngine, type Engine } from "./engine/engine.ts";
 import { measureMachine } from "./engine/machine.ts";
 import { extractNativeFiles } from "./engine/native-files.ts";
@@ -74,7 +75,7 @@ export async function openApp(options: AppOptions) {
   const sizingFor = (weightsBytes: number) =>
     chooseSizing(
       { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-      { ...machine, ...(gpuFreeBytes === undefined ? {} : { gpuFreeBytes }) },
+      { ...machine, gpuFreeBytes },
       weightsBytes,
     );
 
@@ -280,17 +281,16 @@ export async function openEngine(config: Config, dataDir: string, log: Log): Pro
   // Without backends there is only the processor; asking would cost a process.
   if (device !== "cpu" && (device !== "auto" || options.backendDirs.length > 0)) {
     const facts = await probeEngine(options, new AbortController().signal);
-    requireDevice(facts, device);
-    const { name } = chooseDevice(facts.devices, device);
-    gpuFreeBytes = facts.devices.find((found) => found.name === name && found.type !== "cpu")?.freeBytes;
+    requireDevice(facts, device, backends);
+    gpuFreeBytes = chosenGpu(facts, device)?.freeBytes;
     if (gpuFreeBytes === undefined) log.warn({ device }, "no GPU can be used, the processor takes its place");
   }
-  return { engine: createLocalEngine(options), gpuFreeBytes };
+  return { engine: createLocalEngine({ ...options, gpuFreeBytes }), gpuFreeBytes };
 }
 
 function hasBackends(directory: string): boolean {
   try {
-    return readdirSync(directory).some((name) => /^libggml-.+\.(so|dylib)$/.test(name));
+    return listBackends(directory).length > 0;
   } catch {
     return false;
   }

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
-import { type Machine, measureMachine } from "./engine/machine.ts";
-import { chooseSizing } from "./engine/sizing.ts";
+import { measureMachine } from "./engine/machine.ts";
+import { chooseSizing, type SizingFacts } from "./engine/sizing.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
 import { decodeSettings } from "./pipeline/guarded-decode.ts";
@@ -22,6 +22,7 @@ export type EngineReport = {
 const SAMPLE_RATE_HZ = 16_000;
 const WINDOW_SECONDS = 30;
 const ROUNDS = 2;
+const GIB = 1024 ** 3;
 
 /**
  * Starts the engine with the default model and measures how many windows it gets through with few chunks of many
@@ -29,7 +30,7 @@ const ROUNDS = 2;
  * measured is the encoder and little else.
  */
 export async function examineEngine(options: LocalOptions): Promise<EngineReport> {
-  const { engine, models, close } = await openLocalParts(options);
+  const { engine, gpuFreeBytes, models, close } = await openLocalParts(options);
   const directory = mkdtempSync(join(tmpdir(), "shruti-doctor-"));
   try {
     const model = models.resolve(undefined);
@@ -75,11 +76,12 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
       whisperVersion: facts?.whisperVersion ?? "unknown",
       cpuVariant: facts?.cpuVariant ?? "unknown",
       devices: (facts?.devices ?? []).map(
-        ({ name, type, description }) => `${name} (${type}): ${description}`,
+        ({ name, type, description, freeBytes }) =>
+          `${name} (${type}): ${description}, ${(freeBytes / GIB).toFixed(1)} GiB of memory free`,
       ),
       backendFailures: (facts?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
       model: `${model.id} ${model.version} on ${status.models[0]?.device ?? "cpu"}${model.notice ? ` – ${model.notice}` : ""}`,
-      workers: describeSizing(options.config, machine, model.bytes),
+      workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model.bytes),
       speeds,
     };
   } finally {
@@ -88,7 +90,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
   }
 }
 
-function describeSizing(config: Config, machine: Machine, weightsBytes: number): string {
+function describeSizing(config: Config, machine: SizingFacts, weightsBytes: number): string {
   const { workers, threads_per_worker } = config.engine;
   const wanted = { workers, threadsPerWorker: threads_per_worker };
   const sizing = chooseSizing(wanted, machine, weightsBytes);

@@ -48,7 +48,7 @@ export type LocalPlan = { model: InstalledModel; request: TranscriptionRequest }
  */
 export async function openLocalTranscriber(options: LocalOptions) {
   const { config, clock } = options;
-  const { engine, models, close } = await openLocalParts(options);
+  const { engine, gpuFreeBytes, models, close } = await openLocalParts(options);
 
   /** @throws AppError `not_found`, or what the audio is refused with; EngineError */
   async function transcribe(
@@ -60,7 +60,7 @@ export async function openLocalTranscriber(options: LocalOptions) {
       throw new AppError("not_found", { message: "no such file" });
     const directory = mkdtempSync(join(tmpdir(), "shruti-transcribe-"));
     try {
-      return await run({ config, engine, models, plan, file, directory, onProgress });
+      return await run({ config, engine, gpuFreeBytes, models, plan, file, directory, onProgress });
     } finally {
       rmSync(directory, { recursive: true, force: true });
     }
@@ -104,7 +104,7 @@ export async function openLocalParts({ config, clock, environment }: LocalOption
   const dataDir = homeFor(config, environment);
   const path = databasePath(dataDir);
   const database = openDatabase(existsSync(path) ? path : ":memory:");
-  const { engine } = await openEngine(config, dataDir, silentLog);
+  const { engine, gpuFreeBytes } = await openEngine(config, dataDir, silentLog);
   const models = await createModelService({
     database,
     config,
@@ -117,12 +117,13 @@ export async function openLocalParts({ config, clock, environment }: LocalOption
     await engine.close();
     database.close();
   };
-  return { engine, models, close };
+  return { engine, gpuFreeBytes, models, close };
 }
 
 type Run = {
   config: Config;
   engine: Engine;
+  gpuFreeBytes: number | undefined;
   models: ModelService;
   plan: LocalPlan;
   file: string;
@@ -130,7 +131,7 @@ type Run = {
   onProgress: (done: number) => void;
 };
 
-async function run({ config, engine, models, plan, file, directory, onProgress }: Run) {
+async function run({ config, engine, gpuFreeBytes, models, plan, file, directory, onProgress }: Run) {
   const { request, model } = plan;
   const signal = new AbortController().signal;
   const maxDurationMs = config.limits.max_duration_seconds * 1000;
@@ -147,7 +148,16 @@ async function run({ config, engine, models, plan, file, directory, onProgress }
     for (const chunk of packChunks(await engine.detectSpeech({ pcmPath, limits }, signal), limits))
       chunks.push({ ...chunk, channel, pcmPath });
   }
-  const texts = await decodeChunks({ config, engine, plan, chunks, decoded, signal, onProgress });
+  const texts = await decodeChunks({
+    config,
+    engine,
+    gpuFreeBytes,
+    plan,
+    chunks,
+    decoded,
+    signal,
+    onProgress,
+  });
   const isTwin = hasTwinChannel(warnings, chunks);
   const decodedChunks = texts.map((text) => ({ ...text, channel: 0 }));
   const worded = wordSegments(
@@ -171,6 +181,7 @@ type LocalChunk = Chunk & { channel: number; pcmPath: string };
 type Decoding = {
   config: Config;
   engine: Engine;
+  gpuFreeBytes: number | undefined;
   plan: LocalPlan;
   chunks: readonly LocalChunk[];
   decoded: { durationMs: number };
@@ -180,12 +191,12 @@ type Decoding = {
 
 /** The chunks' texts, in the order in which they were done: as many side by side as the machine has room for. */
 async function decodeChunks(decoding: Decoding): Promise<ChunkText[]> {
-  const { config, engine, plan, chunks, decoded, signal, onProgress } = decoding;
+  const { config, engine, gpuFreeBytes, plan, chunks, decoded, signal, onProgress } = decoding;
   const { request, model } = plan;
   const machine = measureMachine();
   const sizing = chooseSizing(
     { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-    machine,
+    { ...machine, gpuFreeBytes },
     model.bytes,
   );
   const side = Math.max(1, Math.min(sizing.workers, chunks.length));

@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chooseDevice, requireDevice } from "./devices.ts";
+import { basename, join, resolve } from "node:path";
+import { backendMark } from "./backend-files.ts";
+import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./pool.ts";
-import type { DevicePreference, EngineFacts } from "./protocol.ts";
+import type { EngineFacts } from "./protocol.ts";
 import type { WhisperDevice } from "./whisper.ts";
 import { loadModel } from "./worker.ts";
+import type { HostOptions } from "./worker-host.ts";
 
+const ROOT = resolve(import.meta.dir, "../..");
 const never = new AbortController().signal;
 const device = (name: string, type: WhisperDevice["type"], index = 0): WhisperDevice => ({
   index,
@@ -37,10 +40,29 @@ describe("choosing a device", () => {
       devices: [CPU],
       backendFailures: [{ path: "/data/backends/libggml-cuda.so", reason: "invalid ELF header" }],
     };
-    expect(() => requireDevice(facts, "cuda")).toThrow(
+    expect(() => requireDevice(facts, "cuda", "/data/backends")).toThrow(
       /engine.device = "cuda".*libggml-cuda.so: invalid ELF header/,
     );
-    expect(() => requireDevice(facts, "auto")).not.toThrow();
+    expect(() => requireDevice(facts, "auto", "/data/backends")).not.toThrow();
+    expect(chosenGpu(facts, "auto")).toBeUndefined();
+    expect(chosenGpu(facts, "cuda")).toBeUndefined();
+  });
+
+  test("and where nothing was wrong with it, whether it is there", () => {
+    const facts: EngineFacts = { whisperVersion: "", cpuVariant: "", devices: [CPU], backendFailures: [] };
+    const dir = mkdtempSync(join(tmpdir(), "shruti-backends-"));
+    expect(() => requireDevice(facts, "vulkan", dir)).toThrow(`there is no libggml-vulkan.so in ${dir}`);
+    writeFileSync(join(dir, "libggml-vulkan.so"), "");
+    expect(() => requireDevice(facts, "vulkan", dir)).toThrow("is the graphics driver installed?");
+    rmSync(dir, { recursive: true });
+  });
+
+  test("the GPU whose memory counts is the one that is taken", () => {
+    const devices = [CPU, CUDA, VULKAN];
+    const facts: EngineFacts = { whisperVersion: "", cpuVariant: "", devices, backendFailures: [] };
+    expect(chosenGpu(facts, "vulkan")).toBe(VULKAN);
+    expect(chosenGpu(facts, "auto")).toBe(CUDA);
+    expect(chosenGpu(facts, "cpu")).toBeUndefined();
   });
 
   const refusing = (devices: WhisperDevice[]) => {
@@ -72,32 +94,54 @@ describe("backends that are none", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-backends-"));
   const backends = join(folder, "backends");
   let nativeFiles: NativeFiles;
+  let whisperVersion: string;
+
+  const probe = (log: HostOptions["log"] = () => {}) =>
+    probeEngine({ nativeFiles, backendDirs: [backends], device: "auto", modelIdleMs: 0, log }, never);
+  const put = (name: string, bytes: Uint8Array | string, version: string | undefined) => {
+    const mark = version === undefined ? "" : backendMark(version);
+    writeFileSync(join(backends, name), Buffer.concat([Buffer.from(bytes), Buffer.from(mark)]));
+  };
+
   beforeAll(async () => {
     nativeFiles = await extractNativeFiles(folder);
+    ({ whisperVersion } = await probe());
     mkdirSync(backends);
-    writeFileSync(join(backends, "libggml-cuda.so"), "this is no library\n");
-    copyFileSync(join(nativeFiles.dir, "libggml-base.so"), join(backends, "libggml-vulkan.so"));
-    writeFileSync(join(backends, "libggml-empty.so"), "");
+    const library = readFileSync(join(nativeFiles.dir, "libggml-base.so"));
+    put("libggml-cuda.so", "this is no library\n".repeat(100), whisperVersion);
+    put("libggml-empty.so", "", undefined);
+    put("libggml-older.so", library, "1.8.0");
+    put("libggml-short.so", library.subarray(0, library.length / 2), undefined);
+    put("libggml-vulkan.so", library, whisperVersion);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test("are named with the reason, and the processor is still there", async () => {
     const logged: Record<string, unknown>[] = [];
-    const facts = await probeEngine(
-      {
-        nativeFiles,
-        backendDirs: [backends],
-        device: "auto" satisfies DevicePreference,
-        modelIdleMs: 0,
-        log: (_level, message, fields) => logged.push({ message, ...fields }),
-      },
-      never,
-    );
-    const named = facts.backendFailures.map(({ path }) => path.slice(backends.length + 1)).sort();
-    expect(named).toEqual(["libggml-cuda.so", "libggml-empty.so", "libggml-vulkan.so"]);
-    for (const { reason } of facts.backendFailures) expect(reason.length).toBeGreaterThan(5);
+    const facts = await probe((_level, message, fields) => logged.push({ message, ...fields }));
+    const reasons = facts.backendFailures.map(({ path, reason }) => [basename(path), reason]);
+    expect(Object.fromEntries(reasons)).toEqual({
+      "libggml-cuda.so": expect.stringContaining("invalid ELF header"),
+      "libggml-empty.so": "it was not made by scripts/build-backend.sh, or is not whole",
+      "libggml-older.so": expect.stringContaining(
+        `built for whisper.cpp 1.8.0 and this is ${whisperVersion}: build it anew`,
+      ),
+      "libggml-short.so": "it was not made by scripts/build-backend.sh, or is not whole",
+      "libggml-vulkan.so": expect.stringContaining("ggml_backend_init"),
+    });
     expect(facts.devices.map(({ type }) => type)).toEqual(["cpu"]);
-    expect(logged.filter(({ message }) => message === "a GPU backend cannot be used").length).toBe(3);
-    expect(() => requireDevice(facts, "cuda")).toThrow("libggml-cuda.so");
+    expect(logged.filter(({ message }) => message === "a GPU backend cannot be used").length).toBe(5);
+    expect(() => requireDevice(facts, "cuda", backends)).toThrow("libggml-cuda.so");
+  });
+
+  test("the script that builds them writes the mark that is looked for, of the version that is built in", () => {
+    const script = readFileSync(join(ROOT, "scripts/build-backend.sh"), "utf8");
+    const format = /^printf '(.*)' "\$version" >>/m.exec(script)?.[1];
+    expect(format?.replaceAll("\\n", "\n").replace("%s", whisperVersion)).toBe(backendMark(whisperVersion));
+    const project = readFileSync(
+      join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/CMakeLists.txt"),
+      "utf8",
+    );
+    expect(/^project\("whisper.cpp" VERSION ([0-9.]+)/m.exec(project)?.[1]).toBe(whisperVersion);
   });
 });

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { DevicePreference, EngineFacts } from "./protocol.ts";
 import type { LoadOptions, WhisperDevice } from "./whisper.ts";
 
@@ -16,25 +18,49 @@ export function chooseDevice(
   devices: readonly WhisperDevice[],
   preference: DevicePreference,
 ): { name: string; use: LoadOptions["device"] } {
-  const gpus = devices.filter(({ type }) => type === "gpu" || type === "igpu");
+  const gpus = gpusOf(devices);
   if (preference === "cpu") return { name: "cpu", use: "cpu" };
   const gpu = preference === "auto" ? gpus[0] : gpus.find(({ name }) => DEVICE_NAMES[preference].test(name));
   if (gpu) return { name: gpu.name, use: { gpuIndex: gpu.index } };
   if (preference === "auto") return { name: "cpu", use: "cpu" };
-  throw new Error(`no ${preference} device was found; is its backend in the backends directory?`);
+  throw new Error(`no ${preference} device was found`);
+}
+
+function gpusOf(devices: readonly WhisperDevice[]): WhisperDevice[] {
+  return devices.filter(({ type }) => type === "gpu" || type === "igpu");
+}
+
+/** The GPU that a model would run on; undefined: the processor, which is also what a named one that is missing gives. */
+export function chosenGpu(facts: EngineFacts, preference: DevicePreference): WhisperDevice | undefined {
+  try {
+    const { use } = chooseDevice(facts.devices, preference);
+    return use === "cpu" ? undefined : gpusOf(facts.devices).find(({ index }) => index === use.gpuIndex);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
  * Whether the device that the config names is there.
  *
- * @throws Error that names the device, and the backends that could not be used
+ * @param backendsDir where its library belongs
+ * @throws Error that names the device, and what is wrong with its backend
  */
-export function requireDevice(facts: EngineFacts, preference: DevicePreference): void {
+export function requireDevice(facts: EngineFacts, preference: DevicePreference, backendsDir: string): void {
   try {
     chooseDevice(facts.devices, preference);
   } catch (error) {
-    const failures = facts.backendFailures.map(({ path, reason }) => `; ${path}: ${reason}`);
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`engine.device = "${preference}": ${reason}${failures.join("")}`);
+    const missing = error instanceof Error ? error.message : String(error);
+    const failures = facts.backendFailures.map(({ path, reason }) => `${path}: ${reason}`);
+    const reasons = failures.length > 0 ? failures : [whyNoDevice(preference, backendsDir)];
+    throw new Error(`engine.device = "${preference}": ${[missing, ...reasons].join("; ")}`);
   }
+}
+
+/** Where no library failed, there is none, or it found nothing to compute on. */
+function whyNoDevice(preference: DevicePreference, backendsDir: string): string {
+  const file = `libggml-${preference}.so`;
+  return existsSync(join(backendsDir, file))
+    ? `${file} was loaded and found none: is the graphics driver installed?`
+    : `there is no ${file} in ${backendsDir}`;
 }

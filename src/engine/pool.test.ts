@@ -32,8 +32,12 @@ afterEach(async () => {
 });
 
 /** Workers that answer after a while, and a machine whose memory they fill. */
-function openPool(more: Partial<PoolOptions> = {}, machine = { models: 2.5, chunkMs: 5 }) {
+function openPool(
+  more: Partial<PoolOptions> = {},
+  machine: { models: number; chunkMs: number; device?: string } = { models: 2.5, chunkMs: 5 },
+) {
   const loaded = new Map<number, string>();
+  const begun: WorkerRequest[] = [];
   const history: string[] = [];
   let most = 0;
   let pids = 100;
@@ -49,13 +53,18 @@ function openPool(more: Partial<PoolOptions> = {}, machine = { models: 2.5, chun
       }),
       kill: () => exited.resolve({ code: null, signal: "SIGKILL" }),
       send(request: WorkerRequest) {
+        if (request.type === "start") begun.push(request);
         if (request.type === "start") queueMicrotask(() => onReply({ type: "started", engine: FACTS }));
         if (request.type === "load") {
           weights = request.weightsPath.slice(-5, -4);
           loaded.set(pid, weights);
           history.push(`+${weights}`);
           most = Math.max(most, loaded.size);
-          queueMicrotask(() => onReply({ type: "loaded", device: "cpu" }));
+          queueMicrotask(() => onReply({ type: "loaded", device: machine.device ?? "cpu" }));
+        }
+        if (request.type === "diarize") {
+          const outcome = { turns: [], isCountUncertain: false };
+          onReply({ type: "diarized", id: request.id, outcome });
         }
         if (request.type === "transcribe") {
           history.push(weights);
@@ -79,7 +88,7 @@ function openPool(more: Partial<PoolOptions> = {}, machine = { models: 2.5, chun
     ...more,
   });
   pools.push(pool);
-  return { pool, history, loaded: () => [...loaded.values()].sort(), most: () => most, spawn };
+  return { pool, history, begun, loaded: () => [...loaded.values()].sort(), most: () => most, spawn };
 }
 
 const chunk = (pool: Pool, id: string, signal = never) =>
@@ -148,6 +157,43 @@ describe("pool", () => {
     const { pool, loaded } = openPool({}, { models: 0.1, chunkMs: 1 });
     await chunk(pool, "a");
     expect(loaded()).toEqual(["a"]);
+  });
+
+  describe("on a GPU", () => {
+    const room = (models: number): Partial<PoolOptions> => ({
+      backendDirs: ["/backends"],
+      device: "auto",
+      gpuFreeBytes: models * MODEL_BYTES * 1.5,
+    });
+
+    test("its memory counts, not the machine's", async () => {
+      const wide = openPool(room(2), { models: 0, chunkMs: 1, device: "Vulkan0" });
+      for (const id of ["a", "b", "a"]) await chunk(wide.pool, id);
+      expect(wide.loaded()).toEqual(["a", "b"]);
+      const narrow = openPool(room(1.5), { models: 100, chunkMs: 1, device: "Vulkan0" });
+      for (const id of ["a", "b", "a"]) await chunk(narrow.pool, id);
+      expect(narrow.loaded()).toEqual(["a"]);
+      expect(narrow.most()).toBe(1);
+    });
+
+    test("a model that it refused takes none of its memory", async () => {
+      const machine = { models: 100, chunkMs: 1, device: "cpu" };
+      const { pool, loaded } = openPool(room(1), machine);
+      await chunk(pool, "a");
+      machine.device = "Vulkan0";
+      await chunk(pool, "b");
+      expect(loaded()).toEqual(["a", "b"]);
+    });
+
+    test("no backend is loaded where the processor does the work", async () => {
+      const { pool, begun } = openPool(room(2));
+      const job = { tracks: [] } as unknown as Parameters<Pool["diarize"]>[0];
+      await pool.diarize(job, never);
+      await pool.diarize({ ...job, weights: {} } as typeof job, never);
+      expect(begun).toMatchObject([{ backendDirs: [] }, { backendDirs: [] }]);
+      await chunk(pool, "a");
+      expect(begun.at(-1)).toMatchObject({ backendDirs: ["/backends"] });
+    });
   });
 
   test("a model without work is unloaded, and loaded again when it is wanted", async () => {

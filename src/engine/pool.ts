@@ -30,6 +30,8 @@ export type PoolOptions = {
   /** Folders an admin puts GPU backends into. */
   backendDirs: string[];
   device: DevicePreference;
+  /** Memory of the GPU that models run on, free before any is loaded; left out: they run on the processor. */
+  gpuFreeBytes?: number | undefined;
   /** After so long without work a model is unloaded; 0: never. */
   modelIdleMs: number;
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
@@ -93,7 +95,7 @@ export function createPool(options: PoolOptions) {
   let isClosed = false;
 
   const hostOptions = hostOptionsOf(options);
-  // Speech is found on the processor; a GPU's driver would only take memory there.
+  // Speech and speakers are told on the processor; a GPU's driver would only take memory there.
   const speechOptions = { ...hostOptions, backendDirs: [] };
 
   function entryFor(model: EngineModel): Entry {
@@ -139,15 +141,23 @@ export function createPool(options: PoolOptions) {
     });
   }
 
-  const others = (entry: Entry) => [...models.values()].filter((other) => other !== entry);
+  const { gpuFreeBytes } = options;
+  /** A GPU's memory is another than the machine's; a model that it refused is on the processor. */
+  const isOnGpu = ({ host }: Entry) => gpuFreeBytes !== undefined && host.status().device !== "cpu";
+  /** Those that compete with a model for memory. */
+  const rivals = (entry: Entry) =>
+    [...models.values()].filter((other) => other !== entry && isOnGpu(other) === isOnGpu(entry));
 
   function hasMemoryFor(entry: Entry): boolean {
-    // What others have been promised and not yet taken is not free, whatever the system says.
-    const promised = others(entry).filter(
-      (other) => other.isResident && other.host.status().state !== "ready",
-    );
-    const bytes = [entry, ...promised].reduce((sum, each) => sum + each.bytes, 0);
-    return availableBytes() >= bytes * MEMORY_FACTOR;
+    const residents = rivals(entry).filter(({ isResident }) => isResident);
+    // What others have been promised and not yet taken is not free, whatever the system says. A GPU is not asked
+    // again: what it had at first is shared out.
+    const taking =
+      gpuFreeBytes !== undefined && isOnGpu(entry)
+        ? { from: gpuFreeBytes, by: residents }
+        : { from: availableBytes(), by: residents.filter(({ host }) => host.status().state !== "ready") };
+    const bytes = [entry, ...taking.by].reduce((sum, each) => sum + each.bytes, 0);
+    return taking.from >= bytes * MEMORY_FACTOR;
   }
 
   /**
@@ -158,7 +168,7 @@ export function createPool(options: PoolOptions) {
     entry.waitingSinceMs ??= performance.now();
     while (!entry.isResident && !hasMemoryFor(entry)) {
       if (longestWaiting() !== entry) return false;
-      const residents = others(entry).filter(({ isResident }) => isResident);
+      const residents = rivals(entry).filter(({ isResident }) => isResident);
       // Nothing can be freed: loading itself will tell whether the memory was enough.
       if (residents.length === 0) break;
       const idle = residents.find(({ inside }) => inside === 0);
@@ -183,7 +193,7 @@ export function createPool(options: PoolOptions) {
   /** A model that others have been waiting for takes no new work, so that it comes to an end and can be unloaded. */
   function mustYield(entry: Entry): boolean {
     const now = performance.now();
-    return others(entry).some(
+    return rivals(entry).some(
       ({ waitingSinceMs, isResident }) =>
         !isResident && waitingSinceMs !== undefined && now - waitingSinceMs >= turnMs,
     );
@@ -252,7 +262,7 @@ export function createPool(options: PoolOptions) {
    * time, that ends with the last one and gives its memory back.
    */
   async function neurally(request: HostRequest, audioMs: number, signal: AbortSignal): Promise<WorkerReply> {
-    const current = neural ?? { host: createWorkerHost(hostOptions), users: 0 };
+    const current = neural ?? { host: createWorkerHost(speechOptions), users: 0 };
     neural = current;
     current.users++;
     try {
@@ -312,7 +322,7 @@ export function createPool(options: PoolOptions) {
       if (job.weights) {
         reply = await neurally(request, audioMs, signal);
       } else {
-        speech ??= createWorkerHost(hostOptions);
+        speech ??= createWorkerHost(speechOptions);
         const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
         reply = await speech.request(request, { signal, timeoutMs, isAlone: false });
       }

@@ -3,7 +3,7 @@ import type { Machine } from "./machine.ts";
 /** What decides how many chunks are decoded side by side. */
 export type SizingFacts = Machine & {
   /** Free memory of the GPU that the model will run on; left out: it runs on the processor. */
-  gpuFreeBytes?: number;
+  gpuFreeBytes?: number | undefined;
 };
 
 export type Sizing = {

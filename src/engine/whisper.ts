@@ -1,7 +1,7 @@
-import { type Dirent, readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, join, resolve } from "node:path";
 import type { DecodedSegment as Decoded, DecodeSettings } from "../domain/decoding.ts";
+import { listBackends, unfitBackend } from "./backend-files.ts";
 import { meanProbability } from "./confidence.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 
@@ -158,8 +158,15 @@ export function openWhisper(nativeDir: string, backendDirs: string[] = []): Whis
     return opened.whisper;
   }
   const addon = loadAddon(join(dir, ADDON_FILE));
-  const backendFailures = addon.loadBackends(dir, backendDirs.flatMap(listBackends));
-  const { version, cpuLibrary, devices } = addon.describe();
+  const { version } = addon.describe();
+  const files = backendDirs.flatMap(listBackends);
+  const unfit = files.flatMap((path): BackendFailure[] => {
+    const reason = unfitBackend(path, version);
+    return reason === undefined ? [] : [{ path, reason }];
+  });
+  const fit = files.filter((file) => unfit.every(({ path }) => path !== file));
+  const backendFailures = [...unfit, ...addon.loadBackends(dir, fit)];
+  const { cpuLibrary, devices } = addon.describe();
   const whisper: Whisper = {
     version,
     cpuVariant: basename(cpuLibrary).replace(/^libggml-cpu-|\.so$/g, ""),
@@ -175,21 +182,6 @@ function loadAddon(path: string): NativeAddon {
   const module = { exports: {} };
   process.dlopen(module, path, constants.dlopen.RTLD_NOW | constants.dlopen.RTLD_LOCAL);
   return module.exports as NativeAddon;
-}
-
-/** Backend libraries of a folder, without CPU code: that comes with the program. */
-function listBackends(dir: string): string[] {
-  let entries: Dirent[];
-  try {
-    entries = readdirSync(dir, { withFileTypes: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
-  return entries
-    .filter((entry) => !entry.isDirectory() && /^libggml-(?!base\b|cpu\b).+\.so$/.test(entry.name))
-    .map((entry) => resolve(dir, entry.name))
-    .sort();
 }
 
 function isGpu(device: { type: WhisperDevice["type"] }): boolean {

@@ -1,0 +1,58 @@
+import { closeSync, type Dirent, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { resolve } from "node:path";
+
+/**
+ * The last bytes of a backend that `scripts/build-backend.sh` made: which whisper.cpp's source it came from. ggml
+ * compares only the number of an interface that stays the same while the operations behind it are renumbered, so a
+ * library of another version would load, and compute something else. A copy that was cut short has lost the mark, too.
+ */
+export function backendMark(whisperVersion: string): string {
+  return `\nshruti backend of whisper.cpp ${whisperVersion}\n`;
+}
+
+const MOST_MARK_BYTES = 100;
+
+/**
+ * The backend libraries in a folder, without code for processors: that comes with the program.
+ *
+ * @returns full paths, in the order of their names; none when there is no such folder
+ */
+export function listBackends(dir: string): string[] {
+  let entries: Dirent[];
+  try {
+    entries = readdirSync(dir, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+  return entries
+    .filter((entry) => !entry.isDirectory() && /^libggml-(?!base\b|cpu\b).+\.so$/.test(entry.name))
+    .map((entry) => resolve(dir, entry.name))
+    .sort();
+}
+
+/** Why a backend cannot be loaded by a program with this version of whisper.cpp; undefined when it can be tried. */
+export function unfitBackend(path: string, whisperVersion: string): string | undefined {
+  let end: string;
+  try {
+    end = lastBytes(path);
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  if (end.endsWith(backendMark(whisperVersion))) return undefined;
+  const other = /\nshruti backend of whisper\.cpp (\S+)\n$/.exec(end)?.[1];
+  if (other === undefined) return "it was not made by scripts/build-backend.sh, or is not whole";
+  return `it was built for whisper.cpp ${other} and this is ${whisperVersion}: build it anew with scripts/build-backend.sh`;
+}
+
+function lastBytes(path: string): string {
+  const file = openSync(path, "r");
+  try {
+    const { size } = fstatSync(file);
+    const bytes = new Uint8Array(Math.min(size, MOST_MARK_BYTES));
+    readSync(file, bytes, 0, bytes.length, size - bytes.length);
+    return new TextDecoder("latin1").decode(bytes);
+  } finally {
+    closeSync(file);
+  }
+}
