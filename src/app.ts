@@ -10,6 +10,7 @@ import { measureMachine } from "./engine/machine.ts";
 import { extractNativeFiles } from "./engine/native-files.ts";
 import { endOrphans } from "./engine/orphans.ts";
 import { probeEngine } from "./engine/pool.ts";
+import type { EngineFacts } from "./engine/protocol.ts";
 import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
 import { addGauges } from "./gauges.ts";
@@ -254,8 +255,13 @@ function requireLock(dataDir: string): ProcessLock {
   return lock;
 }
 
-/** The engine, and what is free on the GPU where that is its device. */
-export type OpenedEngine = { engine: Engine; gpuFreeBytes: number | undefined };
+export type OpenedEngine = {
+  engine: Engine;
+  /** What is free on the GPU where that is its device. */
+  gpuFreeBytes: number | undefined;
+  /** What the backends gave; undefined: there are none, or none is wanted. */
+  probed: EngineFacts | undefined;
+};
 
 /**
  * The native engine of this machine, its carried files in place.
@@ -270,22 +276,24 @@ export async function openEngine(config: Config, dataDir: string, log: Log): Pro
   if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
   const options = {
     nativeFiles,
-    backendDirs: hasBackends(backends) ? [backends] : [],
+    backendDirs: device !== "cpu" && hasBackends(backends) ? [backends] : [],
     device,
     modelIdleMs: config.engine.model_idle_seconds * 1000,
     maxDurationMs: config.limits.max_duration_seconds * 1000,
     log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) =>
       log[level](fields, message),
   };
-  let gpuFreeBytes: number | undefined;
+  const isNamed = device !== "cpu" && device !== "auto";
   // Without backends there is only the processor; asking would cost a process.
-  if (device !== "cpu" && (device !== "auto" || options.backendDirs.length > 0)) {
-    const facts = await probeEngine(options, new AbortController().signal);
-    requireDevice(facts, device, backends);
-    gpuFreeBytes = chosenGpu(facts, device)?.freeBytes;
-    if (gpuFreeBytes === undefined) log.warn({ device }, "no GPU can be used, the processor takes its place");
-  }
-  return { engine: createLocalEngine({ ...options, gpuFreeBytes }), gpuFreeBytes };
+  const isProbed = isNamed || options.backendDirs.length > 0;
+  const probed = isProbed ? await probeEngine(options, new AbortController().signal) : undefined;
+  if (probed) requireDevice(probed, device, backends);
+  const gpu = probed && chosenGpu(probed, device);
+  if (probed && !gpu) log.warn({ device }, "no GPU can be used, the processor takes its place");
+  const gpuFreeBytes = gpu?.freeBytes;
+  // What cannot be used would fail in every worker anew, or end it.
+  const backendDirs = gpu ? options.backendDirs : [];
+  return { engine: createLocalEngine({ ...options, backendDirs, gpuFreeBytes }), gpuFreeBytes, probed };
 }
 
 function hasBackends(directory: string): boolean {

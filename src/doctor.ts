@@ -30,7 +30,7 @@ const GIB = 1024 ** 3;
  * measured is the encoder and little else.
  */
 export async function examineEngine(options: LocalOptions): Promise<EngineReport> {
-  const { engine, gpuFreeBytes, models, close } = await openLocalParts(options);
+  const { engine, gpuFreeBytes, probed, models, close } = await openLocalParts(options);
   const directory = mkdtempSync(join(tmpdir(), "shruti-doctor-"));
   try {
     const model = models.resolve(undefined);
@@ -71,7 +71,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
       speeds.push(`${workers} at once, ${threads} threads each: ${ratio.toFixed(1)} × real time on noise`);
     }
     const status = engine.status();
-    const facts = status.engine;
+    const facts = probed ?? status.engine;
     return {
       whisperVersion: facts?.whisperVersion ?? "unknown",
       cpuVariant: facts?.cpuVariant ?? "unknown",

@@ -104,7 +104,7 @@ export async function openLocalParts({ config, clock, environment }: LocalOption
   const dataDir = homeFor(config, environment);
   const path = databasePath(dataDir);
   const database = openDatabase(existsSync(path) ? path : ":memory:");
-  const { engine, gpuFreeBytes } = await openEngine(config, dataDir, silentLog);
+  const { engine, gpuFreeBytes, probed } = await openEngine(config, dataDir, silentLog);
   const models = await createModelService({
     database,
     config,
@@ -117,7 +117,7 @@ export async function openLocalParts({ config, clock, environment }: LocalOption
     await engine.close();
     database.close();
   };
-  return { engine, gpuFreeBytes, models, close };
+  return { engine, gpuFreeBytes, probed, models, close };
 }
 
 type Run = {

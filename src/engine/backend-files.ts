@@ -56,3 +56,22 @@ function lastBytes(path: string): string {
     closeSync(file);
   }
 }
+
+/** What brings the libraries that a backend needs of the machine. */
+const BRINGERS: [library: RegExp, bringer: string][] = [
+  [/^libcuda\./, "the NVIDIA driver"],
+  [/^libcu/, "the run-time libraries of the CUDA toolkit that it was built with"],
+  [/^libvulkan\./, "the Vulkan loader"],
+];
+
+/** ggml's reason for not loading a backend, with what can be done about it where that is known. */
+export function explainBackendFailure(path: string, reason: string): string {
+  const said = reason.replace(/^load_backend: /, "").replaceAll(`${path}: `, "");
+  const missing = /(\S+): cannot open shared object file/.exec(said)?.[1];
+  if (missing !== undefined) {
+    const bringer = BRINGERS.find(([library]) => library.test(missing))?.[1];
+    return `${missing} is not on this machine${bringer === undefined ? "" : `; it comes with ${bringer}`}`;
+  }
+  if (said.includes("ggml_backend_init returned NULL")) return "it found no graphics driver that it can use";
+  return said;
+}

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
-import { backendMark } from "./backend-files.ts";
+import { backendMark, explainBackendFailure } from "./backend-files.ts";
 import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./pool.ts";
@@ -132,6 +132,23 @@ describe("backends that are none", () => {
     expect(facts.devices.map(({ type }) => type)).toEqual(["cpu"]);
     expect(logged.filter(({ message }) => message === "a GPU backend cannot be used").length).toBe(5);
     expect(() => requireDevice(facts, "cuda", backends)).toThrow("libggml-cuda.so");
+  });
+
+  test("are explained where it is known what would help", () => {
+    const path = "/data/backends/libggml-cuda.so";
+    const lacks = (library: string) =>
+      explainBackendFailure(
+        path,
+        `load_backend: failed to load ${path}: ${library}: cannot open shared object file: No such file or directory`,
+      );
+    expect(lacks("libcuda.so.1")).toBe(
+      "libcuda.so.1 is not on this machine; it comes with the NVIDIA driver",
+    );
+    expect(lacks("libcublas.so.12")).toContain("the CUDA toolkit that it was built with");
+    expect(lacks("libvulkan.so.1")).toContain("the Vulkan loader");
+    expect(lacks("libodd.so")).toBe("libodd.so is not on this machine");
+    const none = `load_backend: failed to initialize backend from ${path}: ggml_backend_init returned NULL`;
+    expect(explainBackendFailure(path, none)).toBe("it found no graphics driver that it can use");
   });
 
   test("the script that builds them writes the mark that is looked for, of the version that is built in", () => {

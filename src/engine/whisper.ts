@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { basename, join, resolve } from "node:path";
 import type { DecodedSegment as Decoded, DecodeSettings } from "../domain/decoding.ts";
-import { listBackends, unfitBackend } from "./backend-files.ts";
+import { explainBackendFailure, listBackends, unfitBackend } from "./backend-files.ts";
 import { meanProbability } from "./confidence.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 
@@ -165,7 +165,10 @@ export function openWhisper(nativeDir: string, backendDirs: string[] = []): Whis
     return reason === undefined ? [] : [{ path, reason }];
   });
   const fit = files.filter((file) => unfit.every(({ path }) => path !== file));
-  const backendFailures = [...unfit, ...addon.loadBackends(dir, fit)];
+  const failed = addon
+    .loadBackends(dir, fit)
+    .map(({ path, reason }) => ({ path, reason: explainBackendFailure(path, reason) }));
+  const backendFailures = [...unfit, ...failed];
   const { cpuLibrary, devices } = addon.describe();
   const whisper: Whisper = {
     version,

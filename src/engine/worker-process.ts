@@ -58,12 +58,18 @@ const MAX_LINE_LENGTH = 500;
 const MAX_LINES = 200;
 
 /** Passes on the first lines a worker writes to standard error, and reads the rest so that it never blocks. */
-async function relay(stream: ReadableStream<Uint8Array>, log: (line: string) => void): Promise<void> {
+export async function relay(stream: ReadableStream<Uint8Array>, log: (line: string) => void): Promise<void> {
   const decoder = new TextDecoder();
-  let lines = 0;
+  let count = 0;
+  const pass = (line: string) => {
+    if (line.trim() !== "" && count++ < MAX_LINES) log(line.slice(0, MAX_LINE_LENGTH));
+  };
+  let unfinished = "";
   for await (const bytes of stream) {
-    for (const line of decoder.decode(bytes, { stream: true }).split("\n")) {
-      if (line.trim() !== "" && lines++ < MAX_LINES) log(line.slice(0, MAX_LINE_LENGTH));
-    }
+    const lines = (unfinished + decoder.decode(bytes, { stream: true })).split("\n");
+    // A line may come in many parts, and without an end.
+    unfinished = (lines.pop() ?? "").slice(0, MAX_LINE_LENGTH);
+    for (const line of lines) pass(line);
   }
+  pass(unfinished);
 }

@@ -1,0 +1,30 @@
+import { describe, expect, test } from "bun:test";
+import { relay } from "./worker-process.ts";
+
+async function relayed(parts: string[]): Promise<string[]> {
+  const lines: string[] = [];
+  const stream = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const part of parts) controller.enqueue(new TextEncoder().encode(part));
+      controller.close();
+    },
+  });
+  await relay(stream, (line) => lines.push(line));
+  return lines;
+}
+
+describe("what a worker writes to standard error", () => {
+  test("is passed on line by line, in however many parts a line comes", async () => {
+    expect(await relayed(["Invalid device index ", "7", " here.\nsecond\n\n", "no end"])).toEqual([
+      "Invalid device index 7 here.",
+      "second",
+      "no end",
+    ]);
+  });
+
+  test("and neither a line nor their number grows without bound", async () => {
+    const [long] = await relayed(["x".repeat(10_000), "y".repeat(10_000)]);
+    expect(long?.length).toBe(500);
+    expect((await relayed(Array.from({ length: 1_000 }, () => "line\n"))).length).toBe(200);
+  });
+});
