@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { expectSaid } from "./expect-said.ts";
+import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
+import { saidIn, sampleBytes } from "./samples.ts";
+
+/**
+ * The executable on a GPU: `SHRUTI_TEST_BACKEND` names a library that `scripts/build-backend.sh` made. It must find a
+ * device here; without a graphics card Mesa's software device serves:
+ * `VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/lvp_icd.x86_64.json GGML_VK_VISIBLE_DEVICES=0`.
+ */
+
+const LIBRARY = process.env.SHRUTI_TEST_BACKEND;
+const DEVICE = /^libggml-(\w+)\.so$/.exec(basename(LIBRARY ?? ""))?.[1] ?? "";
+/** What tells drivers and ggml which devices there are. */
+const DRIVER_SETTINGS = /^(VK|GGML|CUDA|NVIDIA|MESA|LP)_|^LD_LIBRARY_PATH$/;
+/** A software device needs seconds for each chunk, and longer for the first. */
+const PATIENCE_MS = 300_000;
+const CHUNKS_AT_ONCE = 2;
+
+type GpuStatus = {
+  server?: { models: { state: string; device?: string; pid?: number; restarts: number }[] };
+};
+
+let installation: Installation;
+const backend = () => join(installation.dataDir, "backends", `libggml-${DEVICE}.so`);
+
+function setDevice(device: string): void {
+  const text = readFileSync(installation.configPath, "utf8");
+  writeFileSync(installation.configPath, text.replace(/^device = ".*"$/m, `device = "${device}"`));
+}
+
+async function started(device: string): Promise<RunningServer> {
+  setDevice(device);
+  return (await installation.serve()).ready();
+}
+
+async function modelStatus() {
+  const { server } = await installation.json<GpuStatus>("status");
+  return server?.models[0];
+}
+
+/** The file in which `status` looks is written once in a while. */
+const isOnGpu = async () => {
+  const model = await modelStatus();
+  return model?.state === "ready" && model.device?.toLowerCase().startsWith(DEVICE) === true;
+};
+
+describe.skipIf(LIBRARY === undefined)(
+  `on a GPU (SHRUTI_TEST_BACKEND${LIBRARY ? "" : " is not set"})`,
+  () => {
+    beforeAll(async () => {
+      const settings = Object.entries(process.env).filter(([name]) => DRIVER_SETTINGS.test(name));
+      installation = await install({
+        environment: {
+          ...(Object.fromEntries(settings) as Record<string, string>),
+          SHRUTI_ENGINE_WORKERS: String(CHUNKS_AT_ONCE),
+        },
+      });
+      mkdirSync(join(installation.dataDir, "backends"), { recursive: true });
+      copyFileSync(LIBRARY ?? "", backend());
+    }, 60_000);
+
+    afterAll(() => installation?.remove());
+
+    test(
+      "several recordings at once, on one model: each says what it says",
+      async () => {
+        const server = await started(DEVICE);
+        const api = server.api();
+        const names = ["01-en", "07-hi", "04-en", "05-hi"];
+        const ids = await Promise.all(
+          names.map(async (name) => {
+            const audio = { upload_id: await uploaded(api, sampleBytes(name)) };
+            return (await api.start({ audio, language: name.slice(-2) })).body.id;
+          }),
+        );
+        for (const [index, name] of names.entries()) {
+          const id = ids[index] ?? "";
+          expect((await reached(api, id, undefined, PATIENCE_MS)).state).toBe("completed");
+          expectSaid(await api.result(id), saidIn(name));
+        }
+        await until("status names the GPU", isOnGpu);
+        expect(await server.stop()).toBe(0);
+      },
+      PATIENCE_MS,
+    );
+
+    test(
+      "a worker that is killed in the middle of a chunk comes back on the GPU, and nothing is lost",
+      async () => {
+        const server = await started("auto");
+        const api = server.api();
+        // A GPU that ends its worker before it has done anything is given up under `auto`; this one has.
+        await api.transcribe(sampleBytes("01-en"), { language: "en" });
+        await until("the model is on the GPU", isOnGpu);
+        const audio = { upload_id: await uploaded(api, sampleBytes("05-hi")) };
+        const { id } = (await api.start({ audio, language: "hi" })).body;
+        await until("a chunk is being decoded", async () => (await api.get(id)).state === "transcribing");
+        const killed = (await modelStatus())?.pid ?? 0;
+        process.kill(killed, "SIGKILL");
+        expect((await reached(api, id, undefined, PATIENCE_MS)).state).toBe("completed");
+        expectSaid(await api.result(id), saidIn("05-hi"));
+        await until("the next worker is on the GPU", isOnGpu);
+        expect(await modelStatus()).toMatchObject({ restarts: 1 });
+        expect((await modelStatus())?.pid).not.toBe(killed);
+        expect(await server.stop()).toBe(0);
+      },
+      PATIENCE_MS,
+    );
+
+    test(
+      "one of two is cancelled in the middle of a chunk, the other comes to its end",
+      async () => {
+        const server = await started(DEVICE);
+        const api = server.api();
+        const audio = { upload_id: await uploaded(api, sampleBytes("01-en")) };
+        const [first, second] = [
+          (await api.start({ audio, language: "en" })).body.id,
+          (await api.start({ audio, language: "en" })).body.id,
+        ];
+        await until("both are decoded", async () =>
+          (await Promise.all([api.get(first), api.get(second)])).every(
+            ({ state }) => state === "transcribing",
+          ),
+        );
+        await api.cancel(first);
+        expect((await reached(api, first)).state).toBe("cancelled");
+        expect((await reached(api, second, undefined, PATIENCE_MS)).state).toBe("completed");
+        expectSaid(await api.result(second), saidIn("01-en"));
+        expect(await server.stop()).toBe(0);
+      },
+      PATIENCE_MS,
+    );
+
+    test(
+      "a library that is cut short: auto goes on with the processor, the device by name stops the start",
+      async () => {
+        truncateSync(backend(), 1_000_000);
+        const server = await started("auto");
+        expectSaid(await server.api().transcribe(sampleBytes("01-en"), { language: "en" }), saidIn("01-en"));
+        expect(server.log()).toContain("is not whole");
+        expect(server.log()).toContain("no GPU can be used, the processor takes its place");
+        expect(await server.stop()).toBe(0);
+        setDevice(DEVICE);
+        const { code, err } = await installation.command("serve");
+        expect(code).toBe(1);
+        expect(err).toContain("is not whole");
+      },
+      PATIENCE_MS,
+    );
+  },
+);
