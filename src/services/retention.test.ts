@@ -8,6 +8,7 @@ import { manualClock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { silentLog } from "../lib/log.ts";
 import { createSweeper } from "../scheduler/sweep.ts";
+import { transaction } from "../store/database.ts";
 import { idempotencyKeys, transcriptions } from "../store/schema.ts";
 import { markContentDeleted } from "../store/transcriptions.ts";
 import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
@@ -130,6 +131,21 @@ describe("retention", () => {
     calls.conflicts.clear();
     expect((await retention.run()).transcriptsRemoved).toBe(1);
     expect((await retention.run()).transcriptsRemoved).toBe(0);
+  });
+
+  test("many transcripts whose audio is in use do not hold up a younger one", async () => {
+    const { bench, clock, calls, retention } = prepare({ transcript_days: 7, audio_days: 0 });
+    const upload = await completeUpload(bench);
+    transaction(bench.database.store, () => {
+      for (let index = 0; index < 450; index += 1) {
+        calls.conflicts.add(insertTranscription(bench, upload, "completed", clock.now()));
+      }
+    });
+    insertTranscription(bench, upload, "completed", clock.now() + 1);
+    clock.advance(7 * DAY_MS + 2);
+    expect((await retention.run()).transcriptsRemoved).toBe(1);
+    calls.conflicts.clear();
+    expect((await retention.run()).transcriptsRemoved).toBe(450);
   });
 
   test("unfinished uploads, idempotency keys and old deliveries have their turn", async () => {

@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
-import { isUploadInUse, listFinishedBefore } from "../store/transcriptions.ts";
+import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
 import { listUnusedAudio, markAudioDeleted } from "../store/uploads.ts";
 import type { TranscriptionService } from "./transcriptions.ts";
 import type { UploadService } from "./uploads.ts";
@@ -83,21 +83,22 @@ async function removeTranscripts({
   const days = config.retention.transcript_days;
   if (days === 0) return 0;
   let removed = 0;
+  let last: TranscriptionRow | undefined;
   for (;;) {
-    const batch = listFinishedBefore(database.store, clock.now() - days * DAY_MS, BATCH);
-    let isAnyRemoved = false;
+    const batch = listFinishedBefore(database.store, clock.now() - days * DAY_MS, BATCH, last);
     for (const { id } of batch) {
       try {
         await transcriptions.deleteById(id);
         removed += 1;
-        isAnyRemoved = true;
       } catch (error) {
         // Another unfinished transcription reads the same audio; its turn comes in a later round.
         if (!(error instanceof AppError && error.code === "conflict")) throw error;
         log.debug({ transcription: id }, "a transcript is kept while its audio is in use");
       }
     }
-    if (batch.length < BATCH || !isAnyRemoved) return removed;
+    // What had to be kept stands before the next batch, and must not be met again in this round.
+    last = batch.at(-1);
+    if (batch.length < BATCH) return removed;
   }
 }
 

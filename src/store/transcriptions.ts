@@ -215,17 +215,24 @@ export function isUploadInUse(store: Store, uploadId: string, exceptId?: string)
   return row !== undefined;
 }
 
-/** Finished transcriptions whose transcript is older than the bound, oldest first. */
+/** Finished transcriptions whose transcript is older than the bound, oldest first; those that come after one of them. */
 export function listFinishedBefore(
   store: Store,
   finishedBeforeMs: number,
   limit: number,
+  after?: Pick<TranscriptionRow, "finishedAt" | "id">,
 ): TranscriptionRow[] {
   return store
     .select()
     .from(transcriptions)
-    .where(and(sql`content_deleted_at IS NULL`, lt(transcriptions.finishedAt, finishedBeforeMs)))
-    .orderBy(asc(transcriptions.finishedAt))
+    .where(
+      and(
+        sql`content_deleted_at IS NULL`,
+        lt(transcriptions.finishedAt, finishedBeforeMs),
+        after && sql`(finished_at, id) > (${after.finishedAt}, ${after.id})`,
+      ),
+    )
+    .orderBy(asc(transcriptions.finishedAt), asc(transcriptions.id))
     .limit(limit)
     .all();
 }
