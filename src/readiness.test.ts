@@ -90,6 +90,39 @@ describe("readiness", () => {
     await until("it is ready again", isReady);
   });
 
+  test("goes when speech can no longer be found, and comes back", async () => {
+    const { engine, readiness, isReady } = open();
+    readiness.start();
+    await until("it is ready", isReady);
+    engine.interfere({
+      async warmSpeech() {
+        throw new EngineError("unusable_model", "no worker can be started");
+      },
+    });
+    await until("it is not ready", () => !isReady());
+    expect(readiness.reasons()).toEqual(["the engine cannot start: no worker can be started"]);
+    engine.interfere({});
+    await until("it is ready again", isReady);
+  });
+
+  test("starts a worker again that ended unasked, once for each end", async () => {
+    const { engine, readiness, isReady } = open();
+    let starts = 0;
+    engine.interfere({
+      async warm() {
+        starts++;
+      },
+    });
+    readiness.start();
+    await until("it is ready", isReady);
+    expect(starts).toBe(1);
+    engine.lose("one");
+    engine.lose("two");
+    await until("it was started again", () => starts === 2);
+    await Bun.sleep(20);
+    expect([starts, isReady()]).toEqual([2, true]);
+  });
+
   test("is not disturbed by a broken model that is not the default", async () => {
     const { engine, readiness, isReady } = open();
     readiness.start();

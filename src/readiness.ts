@@ -3,7 +3,7 @@ import type { Engine } from "./engine/engine.ts";
 import type { Log } from "./lib/log.ts";
 
 export type ReadinessDeps = {
-  engine: Pick<Engine, "warm" | "status">;
+  engine: Pick<Engine, "warm" | "warmSpeech" | "status">;
   /** The model for requests that name none; throws with the reason when there is none. */
   defaultModel: () => InstalledModel;
   log: Log;
@@ -31,15 +31,21 @@ export function createReadiness(deps: ReadinessDeps) {
   let problem: string | undefined = "the engine is starting";
   let warmed: string | undefined;
   let known: string | undefined;
+  let knownEnds = 0;
   let running: Promise<void> | undefined;
   let timer: Timer | undefined;
 
-  /** A model that worked once may be damaged since, its worker may find no memory, a new default may be broken. */
+  /**
+   * A model that worked once may be damaged since, its worker may find no memory, a new default may be broken. A worker
+   * that ended unasked is started again; one that was stopped for want of work is not.
+   */
   function mustWarm(model: InstalledModel): boolean {
-    if (problem !== undefined || warmed !== identityOf(model)) return true;
-    return engine
-      .status()
-      .models.some((status) => status.modelId === model.id && status.problem !== undefined);
+    const statuses = engine.status().models.filter(({ modelId }) => modelId === model.id);
+    const ends = statuses.reduce((sum, { restarts }) => sum + restarts, 0);
+    const hasEnded = ends > knownEnds;
+    knownEnds = ends;
+    if (problem !== undefined || warmed !== identityOf(model) || hasEnded) return true;
+    return statuses.some((status) => status.problem !== undefined);
   }
 
   async function look(): Promise<void> {
@@ -50,7 +56,10 @@ export function createReadiness(deps: ReadinessDeps) {
         known = identity;
         deps.onDefault?.(model);
       }
-      if (!mustWarm(model)) return;
+      if (!mustWarm(model)) {
+        await engine.warmSpeech(stopping.signal);
+        return;
+      }
       await engine.warm(model, stopping.signal);
       warmed = identity;
       if (problem !== undefined) log.info({ model: model.id }, "ready: the default model is loaded");

@@ -37,6 +37,8 @@ export type Engine = {
   diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
   /** Gets a model ready before it is needed. */
   warm(model: EngineModel, signal: AbortSignal): Promise<void>;
+  /** Starts what finds speech unless it runs. */
+  warmSpeech(signal: AbortSignal): Promise<void>;
   status(): PoolStatus;
   close(): Promise<void>;
 };
@@ -77,6 +79,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     warm: async (model, signal) => {
       await Promise.all([pool.warm(model, signal), pool.warmSpeech(signal)]);
     },
+    warmSpeech: pool.warmSpeech,
     status: pool.status,
     close: pool.close,
   };

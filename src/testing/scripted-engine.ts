@@ -48,12 +48,16 @@ export type Interference = {
   verify?: (path: string, signal: AbortSignal) => Promise<void>;
   /** Before a model is loaded; a throw stands in the engine's status until a later try succeeds. */
   warm?: (model: EngineModel) => Promise<void>;
+  /** Before the process that finds speech is started. */
+  warmSpeech?: () => Promise<void>;
   speakers?: (job: DiarizeJob, signal: AbortSignal) => Promise<void>;
 };
 
 export type ScriptedEngine = Engine & {
   /** From now on this steps in. */
   interfere(how: Interference): void;
+  /** A model's worker ends while nobody asks for it. */
+  lose(modelId: string): void;
   /** Lets no chunk finish until the returned function is called. */
   hold(): () => void;
   /** Chunks that were asked for. */
@@ -77,6 +81,7 @@ export function createScriptedEngine(): ScriptedEngine {
   let gate: Promise<void> = Promise.resolve();
   let interference: Interference = {};
   const problems = new Map<string, string>();
+  const lost = new Map<string, number>();
 
   async function readScript(path: string): Promise<Script> {
     const text = await readFile(path, "utf8");
@@ -158,17 +163,27 @@ export function createScriptedEngine(): ScriptedEngine {
     async warm(model) {
       problems.delete(model.id);
       try {
+        await interference.warmSpeech?.();
         await interference.warm?.(model);
       } catch (error) {
         problems.set(model.id, (error as Error).message);
         throw error;
       }
     },
-    status: () => ({ engine: undefined, models: [...problems].map(statusOfBroken) }),
+    async warmSpeech() {
+      await interference.warmSpeech?.();
+    },
+    status: () => ({
+      engine: undefined,
+      models: [...[...problems].map(statusOfBroken), ...[...lost].map(statusOfLost)],
+    }),
     close: async () => undefined,
 
     interfere(how) {
       interference = how;
+    },
+    lose(modelId) {
+      lost.set(modelId, (lost.get(modelId) ?? 0) + 1);
     },
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -177,6 +192,11 @@ export function createScriptedEngine(): ScriptedEngine {
     },
     chunks: () => chunks,
   };
+}
+
+function statusOfLost([modelId, restarts]: [string, number]): ModelStatus {
+  const state = "stopped";
+  return { modelId, state, device: undefined, pid: undefined, restarts, running: 0, problem: undefined };
 }
 
 function statusOfBroken([modelId, problem]: [string, string]): ModelStatus {
