@@ -53,6 +53,8 @@ export type App = Awaited<ReturnType<typeof openApp>>;
 /** How often the database is asked whether another process, as the command line, has written to it. */
 const OUTSIDE_CHANGE_EVERY_MS = 250;
 const DAY_MS = 86_400_000;
+/** With less the database itself can hardly grow, whatever reserve the config asks for. */
+const LEAST_FREE_BYTES = 1024 * 1024;
 /** Requests that a stop finds at work have so long after the drain. */
 export const REQUESTS_END_WITHIN_MS = 5_000;
 
@@ -134,7 +136,7 @@ export async function openApp(options: AppOptions) {
     engine,
     defaultModel: () => models.resolve(),
     log,
-    isDiskFull: () => freeBytesOf(dataDir) < config.storage.reserve_bytes,
+    isDiskFull: () => freeBytesOf(dataDir) < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
     onDefault(model) {
       const { workers } = sizingFor(model.bytes);
       scheduler.resize(workers);

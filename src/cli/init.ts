@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { renderConfig } from "../config/load.ts";
@@ -17,8 +17,11 @@ export function registerInit(program: Command, context: CliContext): void {
     .option("--name <name>", "name of the first organization", "default")
     .option("--json", "print JSON")
     .action(async (options: InitOptions, command: Command) => {
-      const configPath = resolve(command.optsWithGlobals<{ config?: string }>().config ?? DEFAULT_CONFIG);
-      await init(context, configPath, resolve(options.data ?? DEFAULT_DATA), options);
+      const { SHRUTI_CONFIG, SHRUTI_STORAGE_DATA_DIR } = context.io.environment;
+      // Where every later command will look.
+      const config = command.optsWithGlobals<{ config?: string }>().config || SHRUTI_CONFIG || DEFAULT_CONFIG;
+      const data = options.data || SHRUTI_STORAGE_DATA_DIR || DEFAULT_DATA;
+      await init(context, resolve(config), resolve(data), options);
     });
 }
 
@@ -28,33 +31,43 @@ async function init(
   dataDir: string,
   options: InitOptions,
 ): Promise<void> {
-  const { databasePath, openDatabase } = await import("../store/database.ts");
+  const { databasePath } = await import("../store/database.ts");
   if (existsSync(configPath))
     throw new CommandError("conflict", `${configPath} exists already; init never overwrites`);
   if (existsSync(databasePath(dataDir))) {
     throw new CommandError("conflict", `${dataDir} holds a database already; init never overwrites`);
   }
-  const [{ createAccountService }, { createApiKeyService }] = await Promise.all([
+  const isNewFolder = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
+  try {
+    const records = await makeRecords(context, databasePath(dataDir), options.name);
+    writeNew(configPath, renderConfig({ storage: { data_dir: dataDir } }));
+    report(context, options, { configPath, dataDir, ...records });
+  } catch (error) {
+    // Half of a database would stand in the way of the next try.
+    for (const suffix of ["", "-wal", "-shm", "-journal"]) {
+      rmSync(databasePath(dataDir) + suffix, { force: true });
+    }
+    if (isNewFolder) rmdirSync(dataDir);
+    throw error;
+  }
+}
+
+/** A new database with an organization, a project and a key. */
+async function makeRecords(context: CliContext, path: string, name: string) {
+  const [{ openDatabase }, { createAccountService }, { createApiKeyService }] = await Promise.all([
+    import("../store/database.ts"),
     import("../services/accounts.ts"),
     import("../services/api-keys.ts"),
   ]);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const database = openDatabase(databasePath(dataDir));
+  const database = openDatabase(path);
   try {
     const accounts = createAccountService({ database, clock: context.clock });
-    const organization = accounts.createOrganization({ name: options.name });
+    const organization = accounts.createOrganization({ name });
     const project = accounts.createProject({ organizationId: organization.id, name: "default" });
     const apiKeys = createApiKeyService({ database, clock: context.clock });
     const { key } = apiKeys.createKey({ projectId: project.id, name: "first" });
     apiKeys.close();
-    writeNew(configPath, renderConfig({ storage: { data_dir: dataDir } }));
-    report(context, options, {
-      configPath,
-      dataDir,
-      organizationId: organization.id,
-      projectId: project.id,
-      key,
-    });
+    return { organizationId: organization.id, projectId: project.id, key };
   } finally {
     database.close();
   }
@@ -81,13 +94,17 @@ function report(context: CliContext, options: InitOptions, made: Made): void {
   context.note("The key is shown this once. Next: shruti credit grant --org … --paise …, then shruti serve.");
 }
 
-/** The config may come to hold a token, so that only its owner reads it. */
+/** The config may come to hold a token, so that only its owner reads it. A half-written one does not stay. */
 function writeNew(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true });
   const file = openSync(path, "wx", 0o600);
   try {
-    writeSync(file, text);
+    const bytes = Buffer.from(text);
+    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
     fsyncSync(file);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
   } finally {
     closeSync(file);
   }

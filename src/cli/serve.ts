@@ -47,6 +47,11 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     await stopListening(server);
     status.stop();
     await app.close();
+  } catch (error) {
+    // A listening server would keep the process alive, of use to nobody.
+    await server?.stop(true);
+    await app.close().catch((failure: unknown) => log.error({ err: failure }, "closing failed"));
+    throw error;
   } finally {
     onSignal.stop();
   }
@@ -131,14 +136,15 @@ function keepStatusFile(app: App, server: Server<unknown>, config: Config): { st
     writeFileSync(`${path}.tmp`, JSON.stringify(status), { mode: 0o600 });
     renameSync(`${path}.tmp`, path);
   };
-  const timer = setInterval(() => {
+  const tryToWrite = () => {
     try {
       write();
     } catch {
       // A full disk must not end the server; the file's time tells that it is old.
     }
-  }, STATUS_EVERY_MS);
-  write();
+  };
+  const timer = setInterval(tryToWrite, STATUS_EVERY_MS);
+  tryToWrite();
   return {
     stop() {
       clearInterval(timer);

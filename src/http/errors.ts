@@ -1,14 +1,28 @@
 import { ParseError, NotFoundError as RouteNotFoundError } from "elysia";
 import { AppError } from "../domain/errors.ts";
+import { isOutOfRoom } from "../store/out-of-room.ts";
 
 /** The body of every non-success response (interface.md section 7). */
 export type ErrorBody = { error: { code: string; message: string; detail?: string } };
 
-/** Whatever was thrown, as something a client may see; what is not meant for clients becomes `internal_error`. */
+/** Nobody knows when there is room again; an admin is told by the readiness. */
+const DISK_RETRY_SECONDS = 60;
+
+/**
+ * Whatever was thrown, as something a client may see: a full disk passes (`capacity_unavailable`), the rest that is
+ * not meant for clients becomes `internal_error`. What was thrown is its cause.
+ */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;
   if (thrown instanceof ParseError) return toAppError(thrown.cause);
   if (thrown instanceof RouteNotFoundError) return new AppError("not_found");
+  if (isOutOfRoom(thrown)) {
+    return new AppError("capacity_unavailable", {
+      message: "The disk has no room for this now.",
+      retryAfterSeconds: DISK_RETRY_SECONDS,
+      cause: thrown,
+    });
+  }
   return new AppError("internal_error", { cause: thrown });
 }
 

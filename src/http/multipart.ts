@@ -101,6 +101,8 @@ async function receive(
     fault: undefined,
   };
   let storing: Promise<void> = Promise.resolve();
+  const unstorable = Promise.withResolvers<never>();
+  unstorable.promise.catch(() => undefined);
   let fileStream: BusboyFileStream | undefined;
   const note = (name: string, message: string) => {
     form.fault ??= { name, message };
@@ -132,12 +134,12 @@ async function receive(
     storing = store(stream, handle, file, options.maxFileBytes).then((isTooLarge) => {
       form.isTooLarge = isTooLarge;
     });
-    // Awaited below; until then a failure must not count as unhandled.
-    storing.catch(() => undefined);
+    // The parser waits for somebody to read the part, and the body for the parser: nobody does any more.
+    storing.catch(unstorable.reject);
   });
   parser.on("partsLimit", () => note("body", `The form has more than ${MAX_PARTS} parts.`));
   try {
-    form.isCutOff = !(await feed(parser, request, options));
+    form.isCutOff = !(await feed(parser, request, options, unstorable.promise));
     if (form.isCutOff) form.isTooLarge = true;
     else await storing;
     return form;
@@ -173,14 +175,24 @@ async function writeAll(handle: FileHandle, piece: Buffer): Promise<void> {
   }
 }
 
-/** Gives the body to the parser at the parser's pace; false when it is too large to be read to its end. */
-async function feed(parser: BusboyInstance, request: Request, options: FormOptions): Promise<boolean> {
+/**
+ * Gives the body to the parser at the parser's pace; false when it is too large to be read to its end.
+ *
+ * @param unstorable rejects when what arrives can be kept no more
+ */
+async function feed(
+  parser: BusboyInstance,
+  request: Request,
+  options: FormOptions,
+  unstorable: Promise<never>,
+): Promise<boolean> {
   // A file up to twice too large is read to its end and thrown away: the fields after it count, and a client
   // that sends everything before it looks for an answer gets one.
   const maxBytes = 2 * options.maxFileBytes + SLACK_BYTES;
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return false;
   const finished = Promise.withResolvers<void>();
   finished.promise.catch(() => undefined);
+  unstorable.catch(finished.reject);
   parser.on("finish", finished.resolve);
   parser.on("error", (cause) =>
     finished.reject(new AppError("invalid_request", { message: "The body is not a correct form.", cause })),

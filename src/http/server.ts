@@ -2,6 +2,7 @@ import { Type } from "@sinclair/typebox";
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
+import { isOutOfRoom } from "../store/out-of-room.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
 import { contextOf, type RequestContext, setContext } from "./context.ts";
@@ -126,7 +127,7 @@ function targetOf(url: string): { path: string; search: string } {
 /** What a thrown value means to the client; what was not meant for clients is logged. */
 function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const error = toAppError(thrown);
-  if (error.code !== "internal_error") return errorResponse(error);
+  if (!isOurFault(error)) return errorResponse(error);
   const { requestId } = contextOf(request);
   const fault = describeFault(error.cause ?? error);
   if (!request.signal.aborted) {
@@ -136,6 +137,11 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   // Work that its client has left fails in many ways; nobody sees the answer, and it is no fault of the program's.
   deps.log.info({ request_id: requestId, fault }, "a client went away");
   return errorResponse(new AppError("invalid_request", { message: "The connection was closed." }));
+}
+
+/** What the client cannot know of and an admin must. */
+function isOurFault({ code, cause }: AppError): boolean {
+  return code === "internal_error" || isOutOfRoom(cause);
 }
 
 /** Where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */

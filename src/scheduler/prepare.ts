@@ -8,6 +8,7 @@ import { audioWarnings } from "../pipeline/audio-facts.ts";
 import { chunkLimits, packChunks } from "../pipeline/chunks.ts";
 import { type ChunkRow, insertChunks, listChunks, type NewChunk } from "../store/chunks.ts";
 import { transaction } from "../store/database.ts";
+import { isOutOfRoom } from "../store/out-of-room.ts";
 import { moveTranscription, type TranscriptionRow } from "../store/transcriptions.ts";
 import { MAX_INTERRUPTIONS, type RunContext } from "./context.ts";
 
@@ -75,8 +76,12 @@ export async function patiently<T>(
       return await work();
     } catch (error) {
       if (signal.aborted || !(error instanceof EngineError) || error.kind === "unusable_model") throw error;
-      if (error.kind === "interrupted" ? ++interruptions > MAX_INTERRUPTIONS : ++failures >= MAX_FAILURES)
-        throw error;
+      // Without room on the disk, work waits for as long as it takes somebody to make some.
+      const mayRepeat =
+        error.kind === "interrupted"
+          ? ++interruptions <= MAX_INTERRUPTIONS || isOutOfRoom(error)
+          : ++failures < MAX_FAILURES;
+      if (!mayRepeat) throw error;
       const fields = { transcription_id: transcriptionId, kind: error.kind, reason: error.message };
       context.log.warn(fields, "work on a recording failed and is tried again");
       const tries = failures + interruptions;

@@ -5,6 +5,7 @@ import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import { billedChannels } from "../services/settlement.ts";
 import { requireOrganization } from "../store/organizations.ts";
+import { isOutOfRoom } from "../store/out-of-room.ts";
 import {
   countUnfinishedByState,
   findTranscription,
@@ -74,6 +75,7 @@ export function createScheduler(options: SchedulerOptions) {
   let isStopping = false;
   let isPumpPlanned = false;
   let pumpAgain: Timer | undefined;
+  let takeUpAgain: Timer | undefined;
 
   const context: RunContext = {
     ...options,
@@ -164,7 +166,7 @@ export function createScheduler(options: SchedulerOptions) {
       unexpectedEnds.delete(id);
     } catch (error) {
       log.error({ transcription_id: id, err: error }, "a run ended unexpectedly");
-      await handBack(row, signal);
+      await handBack(row, error, signal);
     }
     try {
       const ended = findTranscription(store, id);
@@ -175,9 +177,16 @@ export function createScheduler(options: SchedulerOptions) {
     }
   }
 
-  /** After a failure of the store, of the disk, or of this program: the work waits again, for a bounded number of times. */
-  async function handBack({ id, entrance }: TranscriptionRow, signal: AbortSignal): Promise<void> {
-    const ends = (unexpectedEnds.get(id) ?? 0) + 1;
+  /**
+   * After a failure of the store or of this program the work waits again, for a bounded number of times; after one of
+   * a full disk as often as it takes.
+   */
+  async function handBack(
+    { id, entrance }: TranscriptionRow,
+    cause: unknown,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const ends = (unexpectedEnds.get(id) ?? 0) + (isOutOfRoom(cause) ? 0 : 1);
     unexpectedEnds.set(id, ends);
     while (!signal.aborted) {
       await pause(STORE_PAUSE_MS, undefined, { signal }).catch(() => {});
@@ -200,16 +209,28 @@ export function createScheduler(options: SchedulerOptions) {
   function recover(): void {
     mkdirSync(workRoot, { recursive: true, mode: 0o700 });
     const unfinished = listUnfinished(store);
-    for (const row of unfinished) {
-      if (row.entrance === "synchronous") transcriptions.cancelById(row.id);
-      else if (row.state !== "queued") moveTranscription(store, row.id, "requeue");
-    }
     const needed = new Set(unfinished.map(({ id }) => id));
     for (const name of readdirSync(workRoot)) {
       if (!needed.has(name)) rmSync(join(workRoot, name), { recursive: true, force: true });
     }
-    if (unfinished.length > 0)
-      log.info({ count: unfinished.length }, "unfinished transcriptions are taken up again");
+    if (unfinished.length === 0) return;
+    log.info({ count: unfinished.length }, "unfinished transcriptions are taken up again");
+    takeUp(unfinished);
+  }
+
+  /** Goes on later where the store cannot be written, as on a full disk. */
+  function takeUp(leftOver: TranscriptionRow[]): void {
+    try {
+      for (let row = leftOver[0]; row; row = leftOver[0]) {
+        if (row.entrance === "synchronous") transcriptions.cancelById(row.id);
+        else if (row.state !== "queued") moveTranscription(store, row.id, "requeue");
+        leftOver.shift();
+      }
+      planPump();
+    } catch (error) {
+      log.error({ err: error }, "unfinished transcriptions could not be taken up, and are tried again");
+      takeUpAgain = setTimeout(takeUp, STORE_PAUSE_MS, leftOver);
+    }
   }
 
   /** Another process may have cancelled what runs here, or changed weights. */
@@ -265,6 +286,7 @@ export function createScheduler(options: SchedulerOptions) {
   async function stop(): Promise<void> {
     isStopping = true;
     clearTimeout(pumpAgain);
+    clearTimeout(takeUpAgain);
     slots.pause();
     const deadline = performance.now() + config.server.drain_seconds * 1000;
     while (isDraining() && performance.now() < deadline) await Bun.sleep(DRAIN_LOOK_EVERY_MS);
@@ -272,7 +294,12 @@ export function createScheduler(options: SchedulerOptions) {
     for (const { controller } of open) controller.abort(new Error("the program is stopping"));
     await Promise.all(open.map(({ done }) => done));
     for (const { row } of open) {
-      if (row.entrance === "asynchronous") moveTranscription(store, row.id, "requeue");
+      if (row.entrance !== "asynchronous") continue;
+      try {
+        moveTranscription(store, row.id, "requeue");
+      } catch (error) {
+        log.error({ transcription_id: row.id, err: error }, "it waits again only after the next start");
+      }
     }
     stopListening();
   }

@@ -6,12 +6,14 @@ import { equalsConstantTime } from "../lib/sha256.ts";
 import { audioFilePath, fileBytes, removeFile } from "../store/audio-files.ts";
 import { transaction } from "../store/database.ts";
 import { sha256OfFile } from "../store/file-hash.ts";
+import { isOutOfRoom } from "../store/out-of-room.ts";
 import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 
 /** Runs that may fail through no fault of the file before the upload is rejected all the same. */
 const MAX_ATTEMPTS = 6;
 const FIRST_RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 60_000;
 
 export type Verifier = {
   /**
@@ -47,14 +49,26 @@ export function createVerifier(context: UploadContext): Verifier {
       return verified;
     } catch (error) {
       if (stop.signal.aborted) return upload;
-      const count = (failures.get(upload.id)?.count ?? 0) + 1;
-      context.log.error({ err: error, upload: upload.id, attempt: count }, "verification could not be done");
-      if (count >= MAX_ATTEMPTS) {
-        failures.delete(upload.id);
-        return reject(context, upload, "upload_rejected", "The upload could not be verified.");
-      }
-      failures.set(upload.id, { count, retryAtMs: context.clock.now() + FIRST_RETRY_MS * 2 ** count });
+      return putOff(upload, error);
+    }
+  }
+
+  /** What the machine is to blame for is tried again, for a bounded number of times; without room on the disk, always. */
+  async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
+    const count = (failures.get(upload.id)?.count ?? 0) + 1;
+    context.log.error({ err: error, upload: upload.id, attempt: count }, "verification could not be done");
+    const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
+    failures.set(upload.id, { count, retryAtMs: context.clock.now() + retryMs });
+    if (count < MAX_ATTEMPTS || isOutOfRoom(error)) {
       return findUpload(context.database.store, upload.id) ?? upload;
+    }
+    try {
+      const rejected = await reject(context, upload, "upload_rejected", "The upload could not be verified.");
+      failures.delete(upload.id);
+      return rejected;
+    } catch (failure) {
+      context.log.error({ err: failure, upload: upload.id }, "an upload could not be rejected");
+      return upload;
     }
   }
 

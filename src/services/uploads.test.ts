@@ -245,6 +245,31 @@ describe("complete", () => {
     expect(runs).toBe(6);
     expect(opened.uploads.get(CALLER, id)).toMatchObject({ state: "rejected", errorCode: "upload_rejected" });
   });
+
+  test("without room on the disk it waits for as long as it takes", async () => {
+    const clock = manualClock();
+    let runs = 0;
+    let isFull = true;
+    const opened = bench({
+      clock,
+      async verifyAudio() {
+        runs += 1;
+        if (isFull) throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+        return { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false };
+      },
+    });
+    const id = await sent(opened);
+    await opened.uploads.complete(CALLER, id);
+    while (runs < 10) {
+      clock.advance(60_000);
+      opened.uploads.resumeVerification();
+      await Bun.sleep(1);
+    }
+    expect(opened.uploads.get(CALLER, id).state).toBe("verifying");
+    isFull = false;
+    clock.advance(60_000);
+    expect(await opened.uploads.complete(CALLER, id)).toMatchObject({ isFinished: true });
+  });
 });
 
 describe("receiving", () => {

@@ -97,8 +97,9 @@ export function createUploadService(deps: UploadDeps) {
 
     /** Undoes `adoptFile` when the request it was made for is refused after all. */
     async discardAdopted(id: string): Promise<void> {
-      transaction(store, (tx) => deleteUpload(tx, id));
+      // The file first: on a full disk the record cannot be removed, and the file must not stay for it.
       await removeFile(audioFilePath(deps.dataDir, id));
+      transaction(store, (tx) => deleteUpload(tx, id));
     },
 
     /** First half of a removal, in the caller's transaction. */
@@ -227,8 +228,9 @@ async function adoptFile(context: UploadContext, caller: Scope, file: AdoptedFil
   await ensureAudioDirectory(context.dataDir);
   const nowMs = context.clock.now();
   const id = newId("upload", nowMs);
-  await moveIntoPlace(file.path, audioFilePath(context.dataDir, id));
-  return transaction(context.database.store, (tx) =>
+  const path = audioFilePath(context.dataDir, id);
+  await moveIntoPlace(file.path, path);
+  const insert = (tx: Store) =>
     insertUpload(tx, {
       id,
       organizationId: caller.organizationId,
@@ -245,6 +247,11 @@ async function adoptFile(context: UploadContext, caller: Scope, file: AdoptedFil
       channels: file.verified.channels,
       sampleRateHz: file.verified.sampleRateHz,
       truncated: file.verified.truncated,
-    }),
-  );
+    });
+  try {
+    return transaction(context.database.store, insert);
+  } catch (error) {
+    await removeFile(path);
+    throw error;
+  }
 }

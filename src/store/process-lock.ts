@@ -8,15 +8,19 @@ export type ProcessLock = { release(): void };
  * works on every system the database works on.
  *
  * @returns undefined when another process holds it
+ * @throws Error when the file cannot be made or opened
  */
 export function takeProcessLock(path: string): ProcessLock | undefined {
   const file = new SqliteDatabase(path, { create: true });
   try {
     file.run("PRAGMA busy_timeout = 0");
+    // Nothing is ever written: a journal on the disk would only need room there.
+    file.run("PRAGMA journal_mode = MEMORY");
     file.run("BEGIN EXCLUSIVE");
-  } catch {
+  } catch (error) {
     file.close();
-    return undefined;
+    if ((error as { code?: string }).code?.startsWith("SQLITE_BUSY")) return undefined;
+    throw error;
   }
   return { release: () => file.close() };
 }

@@ -1,0 +1,68 @@
+import { afterAll, expect, test } from "bun:test";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCli } from "./program.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-init-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function init(environment: Record<string, string>, ...argv: string[]) {
+  let out = "";
+  let err = "";
+  const io = {
+    out: (text: string) => {
+      out += text;
+    },
+    err: (text: string) => {
+      err += text;
+    },
+    environment,
+  };
+  return { status: await runCli(["init", ...argv], io), out, err };
+}
+
+test("what fails half way leaves nothing behind, and the next try succeeds", async () => {
+  const blocker = join(folder, "blocker");
+  writeFileSync(blocker, "a file where the config's folder should be");
+  const dataDir = join(folder, "failed");
+  const argv = ["--data", dataDir, "--config", join(blocker, "shruti.toml")];
+  expect(await init({}, ...argv)).toMatchObject({ status: 1, out: "" });
+  expect(existsSync(dataDir)).toBe(false);
+  // A folder that was there stays, with what was in it.
+  mkdirSync(dataDir);
+  writeFileSync(join(dataDir, "note"), "mine");
+  expect((await init({}, ...argv)).status).toBe(1);
+  expect(readdirSync(dataDir)).toEqual(["note"]);
+  rmSync(blocker);
+  expect((await init({}, ...argv)).status).toBe(0);
+});
+
+test("files go where the environment says that later commands look; options come first", async () => {
+  const environment = {
+    SHRUTI_CONFIG: join(folder, "etc", "shruti.toml"),
+    SHRUTI_STORAGE_DATA_DIR: join(folder, "var"),
+  };
+  const { status, out } = await init(environment, "--json");
+  expect(status).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({
+    config: environment.SHRUTI_CONFIG,
+    data_dir: environment.SHRUTI_STORAGE_DATA_DIR,
+  });
+  expect(readFileSync(environment.SHRUTI_CONFIG, "utf8")).toContain(environment.SHRUTI_STORAGE_DATA_DIR);
+  const other = { config: join(folder, "other.toml"), data: join(folder, "other") };
+  const options = ["--config", other.config, "--data", other.data];
+  expect(JSON.parse((await init(environment, "--json", ...options)).out)).toMatchObject({
+    config: other.config,
+    data_dir: other.data,
+  });
+  expect((await init(environment)).status).toBe(5);
+});

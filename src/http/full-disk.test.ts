@@ -1,0 +1,98 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openLog } from "../lib/log.ts";
+import { apiClient } from "../testing/api-client.ts";
+import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { begin, until } from "../testing/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/scripted-engine.ts";
+
+let testApp: TestApp | undefined;
+let folder: string | undefined;
+afterEach(async () => {
+  await testApp?.close();
+  testApp = undefined;
+  if (folder === undefined) return;
+  Bun.spawnSync(["umount", "--lazy", folder]);
+  rmSync(folder, { recursive: true, force: true });
+  folder = undefined;
+});
+
+/** Lets the database's file grow no more, or again. */
+function limitDatabase({ app }: TestApp, isFull: boolean): void {
+  const { sqlite } = app.database;
+  const { page_count: pages } = sqlite.query<{ page_count: number }, []>("PRAGMA page_count").get() ?? {
+    page_count: 1,
+  };
+  sqlite.run(`PRAGMA max_page_count = ${isFull ? pages : 1_000_000}`);
+}
+
+describe("a database without room", () => {
+  test("is capacity_unavailable with Retry-After; afterwards everything goes on", async () => {
+    testApp = await openTestApp();
+    const send = testApp.as(testApp.key);
+    const headers = { "content-type": "application/json" };
+    const announce = () => send("/v1/uploads", { method: "POST", headers, body: '{"bytes":5}' });
+    limitDatabase(testApp, true);
+    let answer = await announce();
+    for (let tries = 0; answer.status === 201 && tries < 2_000; tries++) answer = await announce();
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"]);
+    expect(await answer.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
+    limitDatabase(testApp, false);
+    expect((await announce()).status).toBe(201);
+  }, 60_000);
+
+  test("fails no accepted work, however often it cannot be finished", async () => {
+    let ends = 0;
+    const log = openLog("error", "json", (line) => {
+      if (line.includes("a run ended unexpectedly")) ends++;
+    });
+    testApp = await openTestApp({ log });
+    const { app, engine } = testApp;
+    const release = engine.hold();
+    // Its result needs pages that there are not; that it waits again needs none.
+    const words = Array.from({ length: 20_000 }, (_, index) => `w${index}`).join(" ");
+    const id = await begin(testApp, { seconds: 20, text: words });
+    const client = apiClient(testApp.as(testApp.key));
+    await until("it has begun", async () => (await client.get(id)).state === "transcribing");
+    limitDatabase(testApp, true);
+    release();
+    // Beyond the number of ends that nobody foresaw.
+    await until("it was tried again and again", () => ends > 6, 40_000);
+    expect(["queued", "preparing", "transcribing", "finalizing"]).toContain((await client.get(id)).state);
+    limitDatabase(testApp, false);
+    await until("it is done", async () => (await client.get(id)).state === "completed");
+    expect(app.services.credit.audit().ok).toBe(true);
+  }, 60_000);
+});
+
+test("a form whose file finds no room is answered at once, and leaves nothing behind", async () => {
+  folder = mkdtempSync(join(tmpdir(), "shruti-full-"));
+  const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder]);
+  if (mount.exitCode !== 0) {
+    console.warn("full-disk.test.ts: a full disk is not tried, because this user may not mount one");
+    return;
+  }
+  testApp = await openTestApp({ directory: folder, listens: true });
+  const client = apiClient(testApp.as(testApp.key));
+  const file = scriptedAudio({ seconds: 1, text: "नमस्ते" });
+  const padded = new Uint8Array(2_000_000);
+  padded.set(file);
+  const filler = join(folder, "filler");
+  try {
+    writeFileSync(filler, new Uint8Array(64 * 1024 * 1024));
+  } catch {
+    // That is the point.
+  }
+  const begun = performance.now();
+  const form = new FormData();
+  form.set("language", "hi");
+  form.set("file", new File([padded], "a.wav"));
+  const answer = await client.send("/v1/audio/transcriptions", { method: "POST", body: form });
+  expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"]);
+  expect(performance.now() - begun).toBeLessThan(10_000);
+  expect(readdirSync(join(folder, "incoming"))).toEqual([]);
+  rmSync(filler);
+  expect((await client.transcribe(file, { language: "hi" })).text).toBe("नमस्ते");
+}, 60_000);

@@ -1,0 +1,43 @@
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { openSync, writeSync } from "node:fs";
+import { isOutOfRoom } from "./out-of-room.ts";
+
+function failureOf(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("it did not fail");
+}
+
+/** What SQLite says when its file can grow no more. */
+function fullDatabase(): unknown {
+  const database = new Database(":memory:");
+  database.run("CREATE TABLE t (v BLOB)");
+  database.run("PRAGMA max_page_count = 2");
+  return failureOf(() => database.run("INSERT INTO t VALUES (zeroblob(100000))"));
+}
+
+test("a full database, a full disk and whatever wraps them are out of room", () => {
+  const full = fullDatabase();
+  expect(isOutOfRoom(full)).toBe(true);
+  expect(isOutOfRoom(new Error("Failed query", { cause: new Error("again", { cause: full }) }))).toBe(true);
+  // Linux: every write to it finds the disk full.
+  if (process.platform === "linux") {
+    expect(isOutOfRoom(failureOf(() => writeSync(openSync("/dev/full", "w"), "x")))).toBe(true);
+  }
+  const decoder = Object.assign(new Error("There is no room."), { reason: "no_room" });
+  expect(isOutOfRoom(new Error("interrupted", { cause: decoder }))).toBe(true);
+});
+
+test("other failures are not, and a cause that is its own cause is looked at once", () => {
+  const missing = failureOf(() => openSync("/nowhere/at/all", "r"));
+  const circular: Error = new Error("round");
+  circular.cause = circular;
+  const broken = failureOf(() => new Database(":memory:").run("SELECT nothing"));
+  for (const error of [missing, circular, broken, undefined, "ENOSPC", { code: "ENOSPC" }]) {
+    expect(isOutOfRoom(error)).toBe(false);
+  }
+});
