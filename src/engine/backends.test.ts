@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { backendMark, explainBackendFailure } from "./backend-files.ts";
 import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
+import { requireRoom, tryOut } from "./gpu-trial.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./pool.ts";
 import type { EngineFacts } from "./protocol.ts";
@@ -87,6 +88,24 @@ describe("choosing a device", () => {
   test("a named one is not replaced", async () => {
     const { whisper } = refusing([CPU, CUDA]);
     expect(loadModel(whisper, "m.bin", "cuda")).rejects.toThrow("out of GPU memory");
+  });
+});
+
+describe("a GPU and the weights", () => {
+  const small = { ...VULKAN, freeBytes: 1024 ** 3 };
+
+  test("have room, or both sizes are named", () => {
+    expect(() => requireRoom(small, 1024 ** 3)).not.toThrow();
+    expect(() => requireRoom(small, 3 * 1024 ** 3)).toThrow(
+      "Vulkan0 has 1.0 GiB of memory free, the weights take 3.0",
+    );
+    expect(() => requireRoom({ ...small, freeBytes: 0 }, 3 * 1024 ** 3)).not.toThrow();
+  });
+
+  test("a trial that fails names the device", async () => {
+    await tryOut(VULKAN, async () => []);
+    const failing = tryOut(VULKAN, () => Promise.reject(new Error("cannot allocate a decoder")));
+    expect(failing).rejects.toThrow("Vulkan0 cannot compute with these weights: cannot allocate a decoder");
   });
 });
 

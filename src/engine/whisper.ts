@@ -1,8 +1,10 @@
+import { statSync } from "node:fs";
 import { constants } from "node:os";
 import { basename, join, resolve } from "node:path";
 import type { DecodedSegment as Decoded, DecodeSettings } from "../domain/decoding.ts";
 import { explainBackendFailure, listBackends, unfitBackend } from "./backend-files.ts";
 import { meanProbability } from "./confidence.ts";
+import { requireRoom, TRIAL_SAMPLES, tryOut } from "./gpu-trial.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 
 export { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
@@ -29,7 +31,7 @@ export type Whisper = {
   devices: WhisperDevice[];
   backendFailures: BackendFailure[];
   /**
-   * Checks and loads a model.
+   * Checks and loads a model; on a GPU it decodes a little silence, too.
    * @throws Error when the file cannot be used, RangeError when there is no such GPU
    */
   load(path: string, options: LoadOptions): Promise<LoadedModel>;
@@ -170,12 +172,13 @@ export function openWhisper(nativeDir: string, backendDirs: string[] = []): Whis
     .map(({ path, reason }) => ({ path, reason: explainBackendFailure(path, reason) }));
   const backendFailures = [...unfit, ...failed];
   const { cpuLibrary, devices } = addon.describe();
+  const numbered = numberDevices(devices);
   const whisper: Whisper = {
     version,
     cpuVariant: basename(cpuLibrary).replace(/^libggml-cpu-|\.so$/g, ""),
-    devices: numberDevices(devices),
+    devices: numbered,
     backendFailures,
-    load: (path, options) => loadModel(addon, path, options),
+    load: (path, options) => loadModel(addon, numbered.filter(isGpu), path, options),
   };
   opened = { nativeDir: dir, whisper };
   return whisper;
@@ -198,13 +201,27 @@ function numberDevices(devices: Omit<WhisperDevice, "index">[]): WhisperDevice[]
   }));
 }
 
-async function loadModel(addon: NativeAddon, path: string, options: LoadOptions): Promise<LoadedModel> {
+async function loadModel(
+  addon: NativeAddon,
+  gpus: readonly WhisperDevice[],
+  path: string,
+  options: LoadOptions,
+): Promise<LoadedModel> {
   const info = checkModelFile(path);
+  const gpu = options.device === "cpu" ? undefined : gpus[options.device.gpuIndex];
+  if (gpu) requireRoom(gpu, statSync(path).size);
   const native = await addon.WhisperModel.load(path, {
     useGpu: options.device !== "cpu",
     gpuDevice: options.device === "cpu" ? 0 : options.device.gpuIndex,
     flashAttention: options.flashAttention,
   });
+  if (gpu) {
+    const trial = () => native.transcribe(TRIAL_SAMPLES, TRIAL_PARAMS, () => {}).promise;
+    await tryOut(gpu, trial).catch((error: unknown) => {
+      native.free();
+      throw error;
+    });
+  }
   const running = new Set<Promise<unknown>>();
   const suppressedTokens = new Map<string, Int32Array>();
   let closed: Promise<void> | undefined;
@@ -236,6 +253,25 @@ async function loadModel(addon: NativeAddon, path: string, options: LoadOptions)
     },
   };
 }
+
+/** English is known to every model. */
+const TRIAL_PARAMS: NativeParams = {
+  language: "en",
+  threads: 1,
+  beamSearch: false,
+  bestOf: 1,
+  beamSize: 1,
+  temperature: 0,
+  temperatureIncrement: 0,
+  entropyThreshold: 0,
+  logprobThreshold: -1,
+  noSpeechThreshold: 1,
+  initialPrompt: "",
+  suppressNonSpeech: false,
+  tokenTimestamps: false,
+  maxTokens: 1,
+  suppressTokens: new Int32Array(),
+};
 
 async function transcribe(
   native: NativeModel,
