@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { copyFileSync, truncateSync } from "node:fs";
+import { copyFileSync, readdirSync, renameSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { type Installation, install, until } from "./kit.ts";
+import { type Installation, install, type Status, until } from "./kit.ts";
+import { descendantsOf } from "./processes.ts";
 
 /** `GET /readyz` tells the truth about weights that cannot be used, with the real engine. */
 
@@ -32,5 +33,24 @@ test("a damaged default model is told at the start; with its weights back the se
   expect((await installation.json<{ server: { ready: boolean } }>("status")).server.ready).toBe(false);
   copyFileSync(DEMO_WEIGHTS, path);
   await until("it is ready", async () => (await ready()).status === 200);
+  expect(await server.stop()).toBe(0);
+}, 120_000);
+
+test("what finds speech ends and cannot start again: that is told, and over with the file that was missing", async () => {
+  const server = await (await installation.serve()).ready();
+  const { server: running } = await installation.json<Status>("status");
+  const models = new Set(running?.models.map(({ pid }) => pid));
+  const [speech] = descendantsOf(server.pid).filter((pid) => !models.has(pid));
+  const native = join(installation.dataDir, "native");
+  const addon = join(native, readdirSync(native)[0] ?? "", "smart-whisper.addon");
+  renameSync(addon, `${addon}.away`);
+  process.kill(speech ?? 0, "SIGKILL");
+  const probe = () => fetch(`${server.baseUrl}/readyz`);
+  await until("it is told", async () => (await probe()).status === 503);
+  expect(await (await probe()).json()).toMatchObject({
+    reasons: [expect.stringMatching(/^the engine cannot start: .*smart-whisper\.addon/)],
+  });
+  renameSync(`${addon}.away`, addon);
+  await until("it is ready", async () => (await probe()).ok);
   expect(await server.stop()).toBe(0);
 }, 120_000);
