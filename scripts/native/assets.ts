@@ -13,6 +13,7 @@ import {
 import { join } from "node:path";
 import { buildFfmpeg } from "./ffmpeg.ts";
 import { collectSherpa } from "./sherpa.ts";
+import { buildSilero } from "./silero.ts";
 import { buildWhisper } from "./whisper.ts";
 
 /** Where the carried native files and the generated module that imports them stand; git-ignored. */
@@ -26,7 +27,7 @@ const STAMP = "stamp";
  * @returns the folder
  */
 export async function buildAssets(): Promise<string> {
-  const folders = [await buildFfmpeg(), await collectSherpa(), await buildWhisper()];
+  const folders = [await buildFfmpeg(), await collectSherpa(), await buildSilero(), await buildWhisper()];
   const stamp = `${generatorHash()}\n${folders.join("\n")}\n`;
   if (!isCurrent(stamp)) layOut(folders, stamp);
   return ASSETS_DIR;

@@ -5,10 +5,6 @@ import { run } from "./run.ts";
 
 const MODULES = join(import.meta.dirname, "../../node_modules");
 const PLATFORM_PACKAGE = join(MODULES, `sherpa-onnx-${process.platform}-${process.arch}`);
-const VAD_PACKAGE = join(MODULES, "@ricky0123/vad-web");
-
-/** v5 and v6 have one interface; on labelled meetings v6 missed a seventh to a third less speech. */
-const SILERO_FILE = "silero_vad_v6.onnx";
 
 const LIBRARY_SUFFIX = process.platform === "darwin" ? "dylib" : "so";
 const LIBRARIES = [`libonnxruntime.${LIBRARY_SUFFIX}`, `libsherpa-onnx-c-api.${LIBRARY_SUFFIX}`];
@@ -20,8 +16,7 @@ const LIBRARIES = [`libonnxruntime.${LIBRARY_SUFFIX}`, `libsherpa-onnx-c-api.${L
 const RUNTIME_LIBRARIES = process.platform === "linux" ? ["libgcc_s.so.1", "libstdc++.so.6"] : [];
 
 /**
- * Collects what speech detection and diarization need: sherpa-onnx's addon with its libraries, the C++ run time
- * and the Silero weights.
+ * Collects what diarization with installed weights needs: sherpa-onnx's addon with its libraries, and the C++ run time.
  *
  * @returns the folder that holds them, all flat
  */
@@ -32,11 +27,10 @@ export async function collectSherpa(): Promise<string> {
   const runtime: { name: string; path: string }[] = [];
   for (const name of RUNTIME_LIBRARIES) runtime.push({ name, path: await runtimeLibrary(name) });
   const inputs: BuildInput[] = [
-    { literal: `strip, run path, ${SILERO_FILE}, 1` },
+    { literal: "strip, run path" },
     { path: join(PLATFORM_PACKAGE, "sherpa-onnx.node") },
     ...LIBRARIES.map((name) => ({ path: join(PLATFORM_PACKAGE, name) })),
     ...runtime.map(({ path }) => ({ path })),
-    { path: join(VAD_PACKAGE, "dist", SILERO_FILE) },
   ];
   return cachedBuild("sherpa", inputs, async (outDir) => {
     for (const name of LIBRARIES) {
@@ -46,7 +40,6 @@ export async function collectSherpa(): Promise<string> {
     const addon = readFileSync(join(PLATFORM_PACKAGE, "sherpa-onnx.node"));
     writeFileSync(join(outDir, "sherpa-onnx.node"), withOwnFolderOnly(addon));
     for (const { name, path } of runtime) copyFileSync(path, join(outDir, `carried-${name}`));
-    copyFileSync(join(VAD_PACKAGE, "dist", SILERO_FILE), join(outDir, "silero_vad.onnx"));
   });
 }
 

@@ -27,8 +27,9 @@ export type NativeFiles = {
   smartWhisper: string;
   /** sherpa-onnx's addon; load it with `loadSherpa` (sherpa.ts). */
   sherpa: string;
-  /** Weights of the Silero voice activity detector, ONNX. */
-  sileroVad: string;
+  /** Our build of the Silero speech detector; load it with `openSilero` (silero.ts). */
+  silero: string;
+  sileroWeights: string;
 };
 
 /** One file that the executable carries. */
@@ -91,7 +92,8 @@ function locate(dir: string): NativeFiles {
     ffprobe: join(dir, "ffprobe"),
     smartWhisper: join(dir, "smart-whisper.addon"),
     sherpa: join(dir, "sherpa-onnx.addon"),
-    sileroVad: join(dir, "silero_vad.onnx"),
+    silero: join(dir, `silero.${process.platform === "darwin" ? "dylib" : "so"}`),
+    sileroWeights: join(dir, "silero.weights"),
   };
 }
 

@@ -75,7 +75,15 @@ function openPool(
       },
     };
   };
-  const files = { dir: "", ffmpeg: "", ffprobe: "", smartWhisper: "", sherpa: "", sileroVad: "" };
+  const files = {
+    dir: "",
+    ffmpeg: "",
+    ffprobe: "",
+    smartWhisper: "",
+    sherpa: "",
+    silero: "",
+    sileroWeights: "",
+  };
   const pool = createPool({
     nativeFiles: files,
     backendDirs: [],
@@ -217,7 +225,15 @@ describe("pool", () => {
   test("a probe tells what the machine has, and leaves no process", async () => {
     let ended = 0;
     const { spawn } = openPool();
-    const files = { dir: "", ffmpeg: "", ffprobe: "", smartWhisper: "", sherpa: "", sileroVad: "" };
+    const files = {
+      dir: "",
+      ffmpeg: "",
+      ffprobe: "",
+      smartWhisper: "",
+      sherpa: "",
+      silero: "",
+      sileroWeights: "",
+    };
     const facts = await probeEngine(
       {
         nativeFiles: files,

@@ -6,23 +6,6 @@ import type { NativeFiles } from "./native-files.ts";
 /** A native object; freed when the garbage collector drops it. */
 export type SherpaHandle = { readonly __sherpa: unique symbol };
 
-/** sherpa-onnx 1.13.8, `VadModelConfig` of its C API; durations in seconds. */
-export type SherpaVadConfig = {
-  sileroVad: {
-    model: string;
-    threshold: number;
-    minSilenceDuration: number;
-    minSpeechDuration: number;
-    /** Samples per decision: 512 at 16 kHz. */
-    windowSize: number;
-    maxSpeechDuration: number;
-  };
-  sampleRate: number;
-  numThreads: number;
-  provider: "cpu";
-  debug: 0 | 1;
-};
-
 /** sherpa-onnx 1.13.8, `OfflineSpeakerDiarizationConfig` of its C API; durations in seconds. */
 export type SherpaDiarizationConfig = {
   segmentation: { pyannote: { model: string }; numThreads: number; provider: "cpu"; debug: 0 | 1 };
@@ -34,12 +17,6 @@ export type SherpaDiarizationConfig = {
 
 /** The functions of the addon that Shruti uses. Samples are mono, 16 kHz, within -1 and 1. */
 export type SherpaAddon = {
-  createVoiceActivityDetector(config: SherpaVadConfig, bufferSeconds: number): SherpaHandle;
-  voiceActivityDetectorAcceptWaveform(detector: SherpaHandle, samples: Float32Array): void;
-  voiceActivityDetectorIsDetected(detector: SherpaHandle): boolean;
-  voiceActivityDetectorIsEmpty(detector: SherpaHandle): boolean;
-  voiceActivityDetectorClear(detector: SherpaHandle): void;
-  voiceActivityDetectorReset(detector: SherpaHandle): void;
   createOfflineSpeakerDiarization(config: SherpaDiarizationConfig): SherpaHandle;
   getOfflineSpeakerDiarizationSampleRate(diarization: SherpaHandle): number;
   offlineSpeakerDiarizationSetConfig(

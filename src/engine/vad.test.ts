@@ -262,10 +262,10 @@ describe("what is told before the end", () => {
           const told: SpeechRegion[] = [];
           const limits = { maxSamples: maxMs * 16, gapSamples: 6_400 };
           const options = { limits, onFound: (regions: SpeechRegion[]) => told.push(...regions) };
-          const tracked = trackRegions();
+          const tracked = trackRegions(0.5);
           const tell = foundTeller(tracked.regions, envelope, options);
           for (const [n, isSpeech] of answers.entries()) {
-            tracked.take(isSpeech);
+            tracked.take(isSpeech ? 0.9 : 0.1);
             if ((n + 1) % blockWindows === 0) tell((n + 1) * WINDOW_SAMPLES);
           }
           const all = finishedRegions(tracked.regions, total, envelope, options);

@@ -3,7 +3,7 @@ import { type ChunkLimits, SPEECH_PADDING_MS } from "../domain/chunk.ts";
 import { createCutter, cutLongRegions, type LevelEnvelope } from "./cut-speech.ts";
 import { DECODED_BYTES_PER_SAMPLE, DECODED_SAMPLE_RATE_HZ, DecodeError } from "./decode.ts";
 import type { NativeFiles } from "./native-files.ts";
-import { loadSherpa, type SherpaAddon, type SherpaHandle } from "./sherpa.ts";
+import { openSilero, SILERO_WINDOW_SAMPLES as WINDOW_SAMPLES } from "./silero.ts";
 
 /** A stretch of speech in a decoded file, in samples at 16 kHz; `startSample < endSample`. */
 export type SpeechRegion = { startSample: number; endSample: number };
@@ -50,110 +50,54 @@ export const DEFAULT_SPEECH_OPTIONS = {
   paddingMs: SPEECH_PADDING_MS,
 };
 
-/** The net decides on 32 ms at a time. */
-const WINDOW_SAMPLES = 512;
-const WINDOWS_PER_BLOCK = 313;
+/** 10.24 s of sound. */
+const WINDOWS_PER_BLOCK = 320;
 const BLOCK_SAMPLES = WINDOWS_PER_BLOCK * WINDOW_SAMPLES;
-/** sherpa-onnx takes 0 for "its default", which is far longer than a window. */
-const SHORTEST_SECONDS = 0.001;
-/** It keeps the sound of unbroken speech, and we do not need it: start afresh before that takes memory. */
-const MAX_UNBROKEN_WINDOWS = 60 * 31;
-const BUFFER_SECONDS = 64;
+/** Speech goes on until it is this much less likely than at its beginning: Silero's own rule. */
+const HYSTERESIS = 0.15;
 
-/**
- * Loads the Silero voice activity detector through sherpa-onnx. A crash in it takes the process down: call it in a
- * child process only.
- */
-export function openVad(nativeFiles: Pick<NativeFiles, "dir" | "sherpa" | "sileroVad">): Vad {
-  const addon = loadSherpa(nativeFiles);
-  const idle = new Map<number, SherpaHandle[]>();
+/** Loads the Silero voice activity detector. A crash in it takes the process down: call it in a child process only. */
+export function openVad(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeights">): Vad {
+  const silero = openSilero(nativeFiles);
   return {
     async detectSpeech(pcmPath, options = {}) {
-      const threshold = options.threshold ?? DEFAULT_SPEECH_OPTIONS.threshold;
-      const ready = idle.get(threshold) ?? [];
-      idle.set(threshold, ready);
-      const detector = ready.pop() ?? createDetector(addon, nativeFiles.sileroVad, threshold);
-      try {
-        const windows = windowDetector(addon, detector);
-        const { levels, take: measure } = await levelMeter(pcmPath);
-        const tell = foundTeller(windows.regions, levels, options);
-        const samples = await forEachWindow(
-          pcmPath,
-          (window) => {
-            windows.take(window);
-            measure(window);
-          },
-          { ...options, onBlock: tell },
-        );
-        return finishedRegions(windows.regions, samples, levels, options);
-      } finally {
-        ready.push(detector);
-      }
+      const listener = silero.listen();
+      const tracked = trackRegions(options.threshold ?? DEFAULT_SPEECH_OPTIONS.threshold);
+      const { levels, take: measure } = await levelMeter(pcmPath);
+      const tell = foundTeller(tracked.regions, levels, options);
+      const samples = await forEachBlock(
+        pcmPath,
+        (pcm, doneSamples) => {
+          for (const probability of listener.probabilities(pcm)) tracked.take(probability);
+          measure(pcm);
+          tell(doneSamples);
+        },
+        options,
+      );
+      return finishedRegions(tracked.regions, samples, levels, options);
     },
   };
 }
 
-/** The detector's own rules for speech and silence are switched off: `shapeRegions` has them, exact to the window. */
-function createDetector(addon: SherpaAddon, model: string, threshold: number): SherpaHandle {
-  const sileroVad = {
-    model,
-    threshold,
-    minSilenceDuration: SHORTEST_SECONDS,
-    minSpeechDuration: SHORTEST_SECONDS,
-    windowSize: WINDOW_SAMPLES,
-    // Beyond this it would raise the threshold to 0.9.
-    maxSpeechDuration: BUFFER_SECONDS * 10,
-  };
-  const config = {
-    sileroVad,
-    sampleRate: DECODED_SAMPLE_RATE_HZ,
-    numThreads: 1,
-    provider: "cpu",
-    debug: 0,
-  } as const;
-  return addon.createVoiceActivityDetector(config, BUFFER_SECONDS);
-}
-
-/** Runs the detector window by window. */
-function windowDetector(addon: SherpaAddon, detector: SherpaHandle) {
-  const tracked = trackRegions();
-  let unbrokenWindows = 0;
-  addon.voiceActivityDetectorReset(detector);
-  return {
-    take(samples: Float32Array): void {
-      addon.voiceActivityDetectorAcceptWaveform(detector, samples);
-      const isSpeech = addon.voiceActivityDetectorIsDetected(detector);
-      if (!addon.voiceActivityDetectorIsEmpty(detector)) addon.voiceActivityDetectorClear(detector);
-      tracked.take(isSpeech);
-      unbrokenWindows = isSpeech ? unbrokenWindows + 1 : 0;
-      if (unbrokenWindows >= MAX_UNBROKEN_WINDOWS) {
-        addon.voiceActivityDetectorReset(detector);
-        unbrokenWindows = 0;
-      }
-    },
-    regions: tracked.regions,
-  };
-}
-
-/** Turns the detector's answers, one for each window, into raw regions. */
-export function trackRegions() {
+/** Turns the detector's probabilities, one for each window, into raw regions. */
+export function trackRegions(threshold: number) {
   /** In order; the last one grows as long as speech goes on. */
   const regions: SpeechRegion[] = [];
-  let window = 0;
+  let startSample = 0;
   let current: SpeechRegion | undefined;
-  const startOf = (index: number) => Math.max(0, index) * WINDOW_SAMPLES;
   return {
     regions,
-    take(isSpeech: boolean): void {
-      // It answers one window late, both when speech begins and when it ends.
-      if (isSpeech && current === undefined) {
-        const startSample = startOf(window - 1);
-        current = { startSample, endSample: startSample };
+    take(probability: number): void {
+      const endSample = startSample + WINDOW_SAMPLES;
+      if (current !== undefined && probability >= threshold - HYSTERESIS) {
+        current.endSample = endSample;
+      } else if (probability >= threshold) {
+        current = { startSample, endSample };
         regions.push(current);
+      } else {
+        current = undefined;
       }
-      if (current !== undefined) current.endSample = startOf(isSpeech ? window + 1 : window - 1);
-      if (!isSpeech) current = undefined;
-      window++;
+      startSample = endSample;
     },
   };
 }
@@ -165,41 +109,45 @@ async function levelMeter(pcmPath: string) {
   let window = 0;
   return {
     levels: { frameSamples: WINDOW_SAMPLES, values },
-    take(samples: Float32Array): void {
-      let power = 0;
-      for (const sample of samples) power += sample * sample;
-      const db = 10 * Math.log10(power / WINDOW_SAMPLES + 1e-12);
-      values[window++] = Math.round(2 * (db + 120));
+    take(pcm: Int16Array): void {
+      for (let start = 0; start < pcm.length; start += WINDOW_SAMPLES) {
+        let power = 0;
+        for (let index = start; index < start + WINDOW_SAMPLES; index++) power += (pcm[index] ?? 0) ** 2;
+        const db = 10 * Math.log10(power / WINDOW_SAMPLES / FULL_SCALE ** 2 + 1e-12);
+        values[window++] = Math.round(2 * (db + 120));
+      }
     },
   };
 }
 
-/** Reads the file block by block; the last window is filled up with silence. Returns the number of samples. */
-async function forEachWindow(
+const FULL_SCALE = 32_768;
+
+/**
+ * Reads the file block by block, in whole windows: the last one is filled up with silence.
+ *
+ * @param take is called with a block, which is good until it returns, and the samples of the file up to its end
+ * @returns the number of samples
+ */
+async function forEachBlock(
   pcmPath: string,
-  take: (samples: Float32Array) => void,
-  options: SpeechOptions & { onBlock: (samples: number) => void },
+  take: (pcm: Int16Array, doneSamples: number) => void,
+  options: SpeechOptions,
 ): Promise<number> {
   const file = await open(pcmPath, "r");
   try {
     const total = Math.floor((await file.stat()).size / DECODED_BYTES_PER_SAMPLE);
     const block = new Int16Array(BLOCK_SAMPLES);
     const bytes = new Uint8Array(block.buffer);
-    const floats = new Float32Array(BLOCK_SAMPLES);
     for (let done = 0; done < total; ) {
       if (options.signal?.aborted) throw new DecodeError("aborted", "The work was cancelled.");
       const wanted = Math.min(BLOCK_SAMPLES, total - done);
       const read = await readFully(file, bytes.subarray(0, wanted * DECODED_BYTES_PER_SAMPLE), done);
       const samples = Math.floor(read / DECODED_BYTES_PER_SAMPLE);
       if (samples === 0) break;
-      floats.fill(0, samples);
-      for (let index = 0; index < samples; index++) floats[index] = (block[index] ?? 0) / 32768;
-      for (let start = 0; start < samples; start += WINDOW_SAMPLES) {
-        take(floats.subarray(start, start + WINDOW_SAMPLES));
-      }
+      block.fill(0, samples);
       done += samples;
+      take(block.subarray(0, Math.ceil(samples / WINDOW_SAMPLES) * WINDOW_SAMPLES), done);
       options.onProgress?.(done / total);
-      options.onBlock(done);
       await Bun.sleep(0);
     }
     return total;
@@ -238,9 +186,6 @@ export function finishedRegions(
   return options.limits === undefined ? regions : cutLongRegions(regions, options.limits, levels);
 }
 
-/** The detector answers one window late; one more for a region that has begun and not been told of. */
-const LATENESS_SAMPLES = 2 * WINDOW_SAMPLES;
-
 /**
  * Tells of regions while the file is still being read.
  *
@@ -259,7 +204,7 @@ export function foundTeller(
   let closedBefore = 0;
   let told = 0;
   return (doneSamples) => {
-    const { closed, open } = settledSpeech(raw, doneSamples - LATENESS_SAMPLES, shape);
+    const { closed, open } = settledSpeech(raw, doneSamples, shape);
     for (const region of closed.slice(closedBefore)) cutter?.take(region);
     closedBefore = closed.length;
     if (open) cutter?.takeBeginning(open);

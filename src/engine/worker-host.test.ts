@@ -47,7 +47,15 @@ function openHost(
       },
     };
   };
-  const files = { dir: "", ffmpeg: "", ffprobe: "", smartWhisper: "", sherpa: "", sileroVad: "" };
+  const files = {
+    dir: "",
+    ffmpeg: "",
+    ffprobe: "",
+    smartWhisper: "",
+    sherpa: "",
+    silero: "",
+    sileroWeights: "",
+  };
   const host = createWorkerHost({
     nativeFiles: files,
     backendDirs: [],

@@ -93,13 +93,13 @@ describe("tidy", () => {
     expect(refused).toEqual([]);
   });
 
-  test("every import names a file that exists, and only whisper.ts and sherpa.ts load native code", () => {
+  test("every import names a file that exists, and only whisper.ts, silero.ts and sherpa.ts load native code", () => {
     expect(imports.filter(({ to }) => !existsSync(to)).map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
     const loaders = files
       .filter((path) => !isTest(path) && !inTesting(path))
-      .filter((path) => readFileSync(path, "utf8").includes("process.dlopen("))
+      .filter((path) => /process\.dlopen\(|\bdlopen\(nativeFiles\./.test(readFileSync(path, "utf8")))
       .map((path) => relative(SRC, path));
-    expect(loaders.sort()).toEqual(["engine/sherpa.ts", "engine/whisper.ts"]);
+    expect(loaders.sort()).toEqual(["engine/sherpa.ts", "engine/silero.ts", "engine/whisper.ts"]);
   });
 
   test("no file is dead", () => {

@@ -1,0 +1,144 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "protobufjs";
+import { type BuildInput, cachedBuild } from "./cache.ts";
+import { run } from "./run.ts";
+
+const SOURCE = join(import.meta.dirname, "silero/silero.c");
+/** v5 and v6 have one shape; on labelled meetings v6 missed a seventh to a third less speech. */
+export const SILERO_ONNX = join(
+  import.meta.dirname,
+  "../../node_modules/@ricky0123/vad-web/dist/silero_vad_v6.onnx",
+);
+/** Square roots and rounding without a look at `errno` and traps, which nothing reads. */
+const FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"];
+
+/**
+ * Builds the speech detector: its net for blocks of windows (silero/silero.c), and its weights in the order in which
+ * that reads them.
+ *
+ * @returns the folder with `silero.<so|dylib>` and `silero.weights`
+ */
+export async function buildSilero(): Promise<string> {
+  const suffix = process.platform === "darwin" ? "dylib" : "so";
+  const inputs: BuildInput[] = [
+    { literal: FLAGS.join(" ") },
+    { path: import.meta.path },
+    { path: SOURCE },
+    { path: SILERO_ONNX },
+  ];
+  return cachedBuild("silero", inputs, async (outDir) => {
+    const weights = sileroWeights(new Uint8Array(readFileSync(SILERO_ONNX)));
+    writeFileSync(join(outDir, "silero.weights"), new Uint8Array(weights.buffer));
+    const library = join(outDir, `silero.${suffix}`);
+    await run(["cc", ...FLAGS, "-shared", "-fPIC", "-o", library, SOURCE]);
+    if (process.platform === "linux") await run(["strip", "--strip-unneeded", library]);
+  });
+}
+
+/** The parts of ONNX's format that lead to a net's constants (onnx.proto, with its field numbers). */
+const ONNX = `
+  syntax = "proto3";
+  message Model { Graph graph = 7; }
+  message Graph { repeated Node node = 1; }
+  message Node { repeated string output = 2; string op_type = 4; repeated Attribute attribute = 5; }
+  message Attribute { string name = 1; Tensor t = 5; Graph g = 6; }
+  message Tensor { repeated int64 dims = 1; bytes raw_data = 9; }
+`;
+
+type Tensor = { rawData: Uint8Array };
+type Node = { output: string[]; opType: string; attribute: { name: string; t?: Tensor; g?: Graph }[] };
+type Graph = { node: Node[] };
+
+const FRAME = 256;
+const BINS = 129;
+const CELLS = 128;
+const GATES = 4 * CELLS;
+/** Channels of the convolutions, from the spectrum to the recurrent layer. */
+const CHANNELS = [BINS, 128, 64, 64, CELLS] as const;
+const TAPS = 3;
+
+/**
+ * @param onnx a Silero detector, v5 or v6
+ * @returns the weights of its net for 16 kHz, as silero.c reads them
+ * @throws Error when it lacks one, or the transform is not symmetric
+ */
+export function sileroWeights(onnx: Uint8Array): Float32Array {
+  const constant = constantsOf(onnx);
+  const basis = constant("stft.forward_basis_buffer", 2 * BINS * FRAME);
+  refuseAsymmetric(basis);
+  const middle = FRAME / 2;
+  const parts = [
+    rowsOfFour(BINS, middle, (bin, n) => basis[bin * FRAME + n + 1]),
+    rowsOfFour(BINS, middle - 1, (bin, n) => basis[(BINS + bin) * FRAME + n + 1]),
+  ];
+  for (let n = 0; n < CHANNELS.length - 1; n++) {
+    const [inputs = 0, outputs = 0] = CHANNELS.slice(n);
+    const kernel = constant(`encoder.${n}.reparam_conv.weight`, outputs * inputs * TAPS);
+    for (let tap = 0; tap < TAPS; tap++) {
+      parts.push(rowsOfFour(outputs, inputs, (row, column) => kernel[(row * inputs + column) * TAPS + tap]));
+    }
+    parts.push(constant(`encoder.${n}.reparam_conv.bias`, outputs));
+  }
+  const input = constant("decoder.rnn.weight_ih", GATES * CELLS);
+  const recurrent = constant("decoder.rnn.weight_hh", GATES * CELLS);
+  const biases = constant("decoder.rnn.bias_ih", GATES);
+  const moreBiases = constant("decoder.rnn.bias_hh", GATES);
+  parts.push(
+    rowsOfFour(GATES, CELLS, (row, column) => input[row * CELLS + column]),
+    biases.map((bias, n) => bias + (moreBiases[n] ?? 0)),
+    Float32Array.from(recurrent, (_, n) => recurrent[(n % GATES) * CELLS + Math.floor(n / GATES)] ?? 0),
+    constant("decoder.decoder.2.weight", CELLS),
+    constant("decoder.decoder.2.bias", 1),
+  );
+  return Float32Array.from(parts.flatMap((part) => [...part]));
+}
+
+/** Finds constants by the end of their names in the branch for 16 kHz. */
+function constantsOf(onnx: Uint8Array): (name: string, count: number) => Float32Array {
+  const Model = parse(ONNX).root.lookupType("Model");
+  const model = Model.toObject(Model.decode(onnx), { arrays: true }) as { graph?: Graph };
+  const choice = model.graph?.node.find(({ opType }) => opType === "If");
+  const branch = choice?.attribute.find(({ name }) => name === "then_branch")?.g;
+  return (name, count) => {
+    const node = branch?.node.find(
+      ({ opType, output }) => opType === "Constant" && output[0]?.endsWith(`__${name}`),
+    );
+    const bytes = node?.attribute[0]?.t?.rawData;
+    if (bytes?.length !== count * Float32Array.BYTES_PER_ELEMENT) {
+      throw new Error(`the Silero file has no ${name} of ${count} numbers`);
+    }
+    return new Float32Array(bytes.slice().buffer);
+  };
+}
+
+/** A matrix, four rows at a time, the four numbers of each column together; rows of zeros fill the last four. */
+function rowsOfFour(
+  rows: number,
+  columns: number,
+  at: (row: number, column: number) => number | undefined,
+): Float32Array {
+  const packed: number[] = [];
+  for (let first = 0; first < rows; first += 4) {
+    for (let column = 0; column < columns; column++) {
+      for (let row = first; row < first + 4; row++) packed.push(row < rows ? (at(row, column) ?? 0) : 0);
+    }
+  }
+  return Float32Array.from(packed);
+}
+
+/** silero.c adds and subtracts mirrored samples before it multiplies. */
+function refuseAsymmetric(basis: Float32Array): void {
+  for (let bin = 0; bin < BINS; bin++) {
+    for (let n = 0; n < FRAME; n++) {
+      const cosine = bin * FRAME;
+      const sine = (BINS + bin) * FRAME;
+      const isFit =
+        n === 0
+          ? basis[cosine] === 0 && basis[sine] === 0
+          : basis[cosine + n] === basis[cosine + FRAME - n] &&
+            basis[sine + n] === -(basis[sine + FRAME - n] ?? 0);
+      if (!isFit) throw new Error("the Silero file's transform is not a symmetric one");
+    }
+  }
+}
