@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Installation, install, reached, uploaded } from "./kit.ts";
+import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { concatenated } from "./samples.ts";
 
 /** Requests during a stop are answered, sent away with 503 or find no server; none is a fault of the program's. */
@@ -70,4 +70,35 @@ test("SIGTERM under a stream of requests: no request fails, and the next start h
   for (const each of accepted) expect((await again.api().get(each)).state).not.toBe("failed");
   for (const each of [id, ...accepted]) await again.api().cancel(each);
   expect(await again.stop()).toBe(0);
+}, 120_000);
+
+/** A PUT of which only the first bytes are sent; the connection stays open. */
+async function hangingPut(server: RunningServer) {
+  const { id, upload } = await server.api().createUpload(1_000_000);
+  const { hostname, port, pathname } = new URL(upload.url);
+  const fields = Object.entries({ host: hostname, "content-length": "1000000", ...upload.headers });
+  const head = [`PUT ${pathname} HTTP/1.1`, ...fields.map(([name, value]) => `${name}: ${value}`), "", ""];
+  const socket = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } });
+  socket.write(`${head.join("\r\n")}${"x".repeat(1_000)}`);
+  await until("the first bytes have arrived", async () => {
+    const answer = await fetch(upload.url, { method: "HEAD", headers: upload.headers });
+    return answer.headers.get("upload-offset") === "1000";
+  });
+  const loggedStatus = () =>
+    server
+      .log()
+      .split("\n")
+      .filter((line) => line.includes('"method":"PUT"') && line.includes(id))
+      .map((line) => (JSON.parse(line) as { status: number }).status);
+  return { socket, loggedStatus };
+}
+
+test("an upload whose client leaves, and one that a stop cuts, are logged as what they are", async () => {
+  const server = await (await installation.serve()).ready();
+  const left = await hangingPut(server);
+  const cut = await hangingPut(server);
+  left.socket.end();
+  await until("it is logged", () => left.loggedStatus().length > 0);
+  expect(await server.stop()).toBe(0);
+  expect([left.loggedStatus(), cut.loggedStatus()]).toEqual([[499], [503]]);
 }, 120_000);
