@@ -79,7 +79,10 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
         ({ name, type, description, freeBytes }) =>
           `${name} (${type}): ${description}, ${(freeBytes / GIB).toFixed(1)} GiB of memory free`,
       ),
-      backendFailures: (facts?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
+      backendFailures: [
+        ...(facts?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
+        ...status.models.flatMap(({ gpuFailure }) => (gpuFailure === undefined ? [] : [gpuFailure])),
+      ],
       model: `${model.id} ${model.version} on ${status.models[0]?.device ?? "cpu"}${model.notice ? ` – ${model.notice}` : ""}`,
       workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model.bytes),
       speeds,

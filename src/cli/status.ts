@@ -48,10 +48,11 @@ function wire(server: ServerStatus) {
     chunks_waiting: slots.waiting,
     ...(server.realTimeFactor === undefined ? {} : { real_time_factor: server.realTimeFactor }),
     empty_in_seconds: Math.round(server.emptyInMs / 1000),
-    models: engine.models.map(({ modelId, state, device, pid, restarts, running, problem }) => ({
+    models: engine.models.map(({ modelId, state, device, gpuFailure, pid, restarts, running, problem }) => ({
       id: modelId,
       state,
       ...(device === undefined ? {} : { device }),
+      ...(gpuFailure === undefined ? {} : { gpu_failure: gpuFailure }),
       ...(pid === undefined ? {} : { pid }),
       restarts,
       running,
@@ -69,8 +70,8 @@ function describe(server: ServerStatus): string[] {
     `speed     ${speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time, all workers together`}`,
     `empty in  ${Math.round(server.emptyInMs / 1000)} s`,
     ...engine.models.map(
-      ({ modelId, state, device, pid, restarts, problem }) =>
-        `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts${problem ? `; ${problem}` : ""}`,
+      ({ modelId, state, device, gpuFailure, pid, restarts, problem }) =>
+        `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${gpuFailure ? ` (the GPU: ${gpuFailure})` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts${problem ? `; ${problem}` : ""}`,
     ),
   ];
 }

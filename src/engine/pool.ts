@@ -52,6 +52,8 @@ export type ModelStatus = {
   running: number;
   /** Why it could not be loaded the last time. */
   problem: string | undefined;
+  /** Why the processor does what `auto` had chosen a GPU for. */
+  gpuFailure?: string | undefined;
 };
 export type PoolStatus = { engine: EngineFacts | undefined; models: ModelStatus[] };
 export type Pool = ReturnType<typeof createPool>;

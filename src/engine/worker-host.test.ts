@@ -214,6 +214,17 @@ describe("worker host", () => {
     expect(devices).toEqual(["auto", "cpu"]);
     expect(received.filter(({ type }) => type === "start").at(-1)).toMatchObject({ backendDirs: [] });
     expect(logged).toContain("the worker ended with a GPU backend loaded; the processor takes its place");
+    expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "a worker ended while it was in use" });
+  });
+
+  test("why a GPU refused a model is kept with it", async () => {
+    const { host } = openHost(
+      [answer],
+      { type: "loaded", device: "cpu", gpuFailure: "CUDA0 has 1.0 GiB of memory free" },
+      { load: { weightsPath: "model.bin", device: "auto" }, backendDirs: ["/backends"] },
+    );
+    expect(await kindOf(ask(host))).toBe("fine");
+    expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "CUDA0 has 1.0 GiB of memory free" });
   });
 
   test("a named device is never replaced", async () => {

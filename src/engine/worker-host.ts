@@ -20,6 +20,7 @@ const MAX_BACKOFF_MS = 30_000;
 const START_TIMEOUT_MS = 10 * 60_000;
 /** Ends of a worker before it was ready, one after another, that may be bad luck. */
 const MAX_LOST_STARTS = 2;
+const ENDED_A_WORKER = "a worker ended while it was in use";
 /** Timers of more milliseconds than this fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -45,6 +46,8 @@ export type HostStatus = {
   facts: EngineFacts | undefined;
   /** Why the last start failed; undefined once one has succeeded. */
   problem: string | undefined;
+  /** Why the processor does what `auto` had chosen a GPU for. */
+  gpuFailure: string | undefined;
 };
 
 type Task = {
@@ -97,6 +100,7 @@ export function createWorkerHost(options: HostOptions) {
   let problem: string | undefined;
   let restarts = 0;
   let isGpuGivenUp = false;
+  let gpuFailure: string | undefined;
   let isClosed = false;
 
   /** The requests a worker begins with; a GPU that breaks workers is left alone where nobody insists on it. */
@@ -165,6 +169,7 @@ export function createWorkerHost(options: HostOptions) {
         const { pid } = current.process;
         if (reply.gpuFailure !== undefined) {
           const reason = reply.gpuFailure;
+          gpuFailure = reason;
           options.log("warn", "the GPU cannot be used, the processor takes its place", { reason, pid });
         }
         options.log("info", "model loaded", { device: reply.device, pid });
@@ -187,10 +192,7 @@ export function createWorkerHost(options: HostOptions) {
         options.log("warn", "a GPU backend cannot be used", { path, reason });
       }
     }
-    const broken = options.backendDirs.map((path) => ({
-      path,
-      reason: "a worker ended while it was in use",
-    }));
+    const broken = options.backendDirs.map((path) => ({ path, reason: ENDED_A_WORKER }));
     facts = isGpuGivenUp ? { ...found, backendFailures: broken } : found;
   }
 
@@ -248,6 +250,7 @@ export function createWorkerHost(options: HostOptions) {
     const mayHaveUsedGpu = !current.isReady || (device !== undefined && device !== "cpu");
     if (!mayHaveUsedGpu) return false;
     isGpuGivenUp = true;
+    gpuFailure = ENDED_A_WORKER;
     options.log("warn", "the worker ended with a GPU backend loaded; the processor takes its place", {});
     return true;
   }
@@ -346,6 +349,7 @@ export function createWorkerHost(options: HostOptions) {
       running: life?.tasks.size ?? 0,
       facts,
       problem,
+      gpuFailure,
     }),
 
     /** Ends the worker; what runs in it is interrupted. A later request starts a new one unless closed for good. */
