@@ -12,7 +12,7 @@ export type VerifiedAudio = {
 export type AudioFacts = {
   /** The file ends before its header says, or could not be decoded to its end. */
   truncated: boolean;
-  /** Share of the recording's samples that stand at full scale, 0 to 1. */
+  /** Share of the recording's samples that stand at full scale, 0 to 1; 0 also where hardly any is near it. */
   clippedRatio: number;
   peakDb: number;
   rmsDb: number;
@@ -26,6 +26,4 @@ export type AudioFacts = {
 
 export type TrackLevel = {
   peakDb: number;
-  /** Of the loudest 50 ms: speech, where there is any, whatever the silence around it. */
-  loudestDb: number;
 };

@@ -2,15 +2,19 @@ import { randomBytes } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
-import { gainFor, isTruncated, measured, readFacts } from "./decode-facts.ts";
-import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { isTruncated, readFacts } from "./decode-facts.ts";
+import { DecodeError, refuseFailure, tooLong } from "./decode-failure.ts";
+import { exactFilter, levelFilter, readExact, readLevels } from "./measures.ts";
+import { type MediaLimits, type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
-import { type AudioProbe, DecodeError, inputArguments, probeAudio, refuseEarlyEnd } from "./probe.ts";
+import { type AudioProbe, inputArguments, probeAudio } from "./probe.ts";
+import { amplifiedName, amplifyQuiet } from "./quiet-tracks.ts";
 
-export { type AudioProbe, DecodeError, type DecodeFailure, probeAudio } from "./probe.ts";
+export { DecodeError, type DecodeFailure } from "./decode-failure.ts";
+export { type AudioProbe, probeAudio } from "./probe.ts";
 
 /** Decoded audio is 16 kHz, signed 16 bit, little endian, without a header: what whisper and Silero want. */
-export const DECODED_SAMPLE_RATE_HZ = 16_000;
 export const DECODED_BYTES_PER_SAMPLE = 2;
 
 /** One mono file at this path, or in this folder `mix.pcm`, or `channel_0.pcm`, `channel_1.pcm`, … */
@@ -54,10 +58,10 @@ const OVERRUN_MS = 1_000;
 /**
  * Decodes a recording to 16 kHz files on its own clock: gaps in its time stamps are filled with silence.
  *
- * ffmpeg writes the files itself, so that no sample passes through this process. Quiet files are amplified, each by
- * itself (`gainFor`). A file that breaks off is decoded
- * as far as it goes (`facts.truncated`). The files appear whole or not at all, and replace those of an earlier call.
- * Two calls at once must not share a target.
+ * ffmpeg writes the files itself, so that no sample passes through this process, and measures them in passing; what
+ * may be clipped or quiet is looked at once more, and quiet files are amplified, each by itself. A file that breaks
+ * off is decoded as far as it goes (`facts.truncated`). The files appear whole or not at all, and replace those of an
+ * earlier call. Two calls at once must not share a target.
  *
  * @param path a seekable regular file
  * @throws DecodeError
@@ -76,21 +80,25 @@ export async function decodeAudio(
   const outputs = unfinished.flatMap((file, index) => outputArguments(`[out${index}]`, file, options));
   const separate = typeof options.output !== "string" && options.output.channels === "separate";
   const maxFileBytes = samplesIn(options.maxDurationMs + OVERRUN_MS) * DECODED_BYTES_PER_SAMPLE + 4096;
-  const timeoutMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
+  const limits = () => ({
+    timeoutMs: Math.max(1, options.timeoutMs - (performance.now() - startedMs)),
+    maxFileBytes,
+  });
   for (const file of files) await removeLeftovers(file);
   try {
     const command = decodeCommand(nativeFiles.ffmpeg, path, probe, filterGraph(probe, separate), outputs);
-    const outcome = await runDecoder(command, { timeoutMs, maxFileBytes }, options);
+    const outcome = await runDecoder(command, limits(), options);
     const samples = await samplesOf(unfinished);
     const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
-    const facts = readFacts(outcome, probe, durationMs, separate);
-    for (const [index, { loudestDb }] of facts.tracks.entries()) {
-      const leftMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
-      const limits = { timeoutMs: leftMs, maxFileBytes };
-      await amplify(nativeFiles.ffmpeg, unfinished[index] ?? "", gainFor(loudestDb), limits, options.signal);
+    const { facts, mayBeClipped, quietTracks } = readFacts(outcome, probe, durationMs, separate);
+    const clippedRatio = mayBeClipped
+      ? await clippedRatioOf(nativeFiles.ffmpeg, path, probe, limits, options)
+      : 0;
+    for (const index of quietTracks) {
+      await amplifyQuiet(nativeFiles.ffmpeg, unfinished[index] ?? "", limits, options.signal);
     }
     for (const [index, file] of files.entries()) await rename(unfinished[index] ?? "", file);
-    return { durationMs, samples, channels: probe.channels, files, facts };
+    return { durationMs, samples, channels: probe.channels, files, facts: { ...facts, clippedRatio } };
   } finally {
     for (const file of unfinished) {
       await rm(file, { force: true });
@@ -99,29 +107,25 @@ export async function decodeAudio(
   }
 }
 
-function amplifiedName(file: string): string {
-  return `${file}.amplified${UNFINISHED}`;
-}
+const FULL_SCALE_FROM_DB = -0.01;
 
-/** Puts a decoded file's samples a gain higher; ffmpeg again, so that none passes through this process. */
-async function amplify(
+/** The share of a recording's samples at full scale: decodes it once more, to see each sample. */
+async function clippedRatioOf(
   ffmpeg: string,
-  file: string,
-  gainDb: number,
-  limits: { timeoutMs: number; maxFileBytes: number },
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  if (gainDb === 0) return;
-  const target = amplifiedName(file);
-  const command = [
-    ...[ffmpeg, "-nostdin", "-hide_banner", "-loglevel", "warning", "-nostats", "-threads", "1"],
-    ...["-f", "s16le", "-ar", String(DECODED_SAMPLE_RATE_HZ), "-ac", "1", "-i", `file:${file}`],
-    ...["-af", `volume=${gainDb.toFixed(2)}dB`, "-c:a", "pcm_s16le", "-f", "s16le", "-y", `file:${target}`],
-  ];
-  const outcome = await runMediaProgram(command, limits, () => true, signal);
+  path: string,
+  probe: AudioProbe,
+  limits: () => MediaLimits,
+  options: DecodeOptions,
+): Promise<number> {
+  const exact = exactFilter("source", "Peak_level+Peak_count+Number_of_samples");
+  const output = ["-map", "[out0]", ...outputLimit(options), "-f", "null", "-"];
+  const command = decodeCommand(ffmpeg, path, probe, `[0:a:0]aformat=sample_fmts=s16,${exact}[out0]`, output);
+  const outcome = await runMediaProgram(command, limits(), () => true, options.signal);
   refuseFailure(outcome);
-  if (outcome.status !== 0) throw new DecodeError("undecodable", "The decoder broke down on this file.");
-  await rename(target, file);
+  const peakDb = readExact(outcome, "source", "Peak level dB") ?? Number.NEGATIVE_INFINITY;
+  const samples = readExact(outcome, "source", "Number of samples") ?? 0;
+  if (peakDb < FULL_SCALE_FROM_DB || samples === 0) return 0;
+  return (readExact(outcome, "source", "Peak count") ?? 0) / samples;
 }
 
 const UNFINISHED = ".unfinished";
@@ -152,7 +156,7 @@ export async function countAudio(
   const timeoutMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
   const command = decodeCommand(nativeFiles.ffmpeg, path, probe, countingGraph(probe), output);
   const outcome = await runDecoder(command, { timeoutMs }, options);
-  const samples = measured(outcome, "count", "Number of samples").reduce((sum, count) => sum + count, 0);
+  const { samples } = readLevels(outcome, "count");
   const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
   const { channels, sampleRateHz, container, codec } = probe;
   const truncated = isTruncated(outcome, probe, durationMs);
@@ -174,10 +178,6 @@ async function probeWithin(
   return probe;
 }
 
-function tooLong(): DecodeError {
-  return new DecodeError("too_long", "The recording exceeds the duration limit.");
-}
-
 function outputFiles(output: DecodeTarget, channels: number): string[] {
   if (typeof output === "string") return [output];
   if (output.channels === "mix") return [join(output.directory, "mix.pcm")];
@@ -197,7 +197,7 @@ function outputLimit(options: Pick<DecodeOptions, "maxDurationMs">): string[] {
 }
 
 function samplesIn(durationMs: number): number {
-  return Math.ceil((durationMs * DECODED_SAMPLE_RATE_HZ) / 1000);
+  return Math.ceil((durationMs * SAMPLE_RATE_HZ) / 1000);
 }
 
 function decodeCommand(
@@ -213,7 +213,7 @@ function decodeCommand(
     // Damage in the middle is no reason to stop, however much of it there is.
     ...["-max_error_rate", "1", "-max_alloc", String(256 * 1024 * 1024)],
     ...["-threads", "1", "-filter_complex_threads", "1"],
-    ...inputArguments(path, probe.understatesSize),
+    ...inputArguments(path, probe),
     ...["-filter_complex", graph],
     ...outputs,
   ];
@@ -229,26 +229,26 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
   const { channels } = probe;
   const isStereo = channels === 2;
   const layout = namedLayout(probe);
-  const branches = [`${mixFilter(probe)},${measure("mix", `RMS_level+${TRACK_VALUES}`)}`];
+  const branches = [`${mixFilter(probe)},${levelFilter("mix")}`];
   if (separate) {
     branches[0] += ",asplit=1[high]";
     for (let index = 0; index < channels; index++) {
-      branches.push(`pan=mono|c0=c${index},${measure(`track${index}`, TRACK_VALUES)}[out${index}]`);
+      branches.push(`pan=mono|c0=c${index},${levelFilter(`track${index}`)}[out${index}]`);
     }
   } else {
     branches[0] += ",asplit=2[out0][high]";
   }
-  if (isStereo) branches.push(`pan=mono|c0=0.5*c0-0.5*c1,${measure("sides", "RMS_level")},anullsink`);
+  if (isStereo) branches.push(`pan=mono|c0=0.5*c0-0.5*c1,${levelFilter("sides")},anullsink`);
   const taps = branches.map((_, index) => `[tap${index}]`);
   const head = [
     "[0:a:0]aformat=sample_fmts=s16",
-    measure("source", "Peak_level+Peak_count+Number_of_samples"),
-    `aresample=${DECODED_SAMPLE_RATE_HZ}:async=1:first_pts=0`,
+    levelFilter("source"),
+    `aresample=${SAMPLE_RATE_HZ}:async=1:first_pts=0`,
     // Without it ffmpeg mixes down before the split, because one branch asks for mono.
     ...(layout === undefined ? [] : [`aformat=channel_layouts=${layout}`]),
     `asplit=${taps.length}${taps.join("")}`,
   ];
-  const high = `[high]${"highpass=f=5000,".repeat(4)}${measure("high", "RMS_level")},anullsink`;
+  const high = `[high]${"highpass=f=5000,".repeat(4)}${levelFilter("high")},anullsink`;
   return [head.join(","), ...branches.map((branch, index) => `${taps[index]}${branch}`), high].join(";");
 }
 
@@ -256,18 +256,11 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
 function countingGraph(probe: AudioProbe): string {
   const filters = [
     "aformat=sample_fmts=s16",
-    `aresample=${DECODED_SAMPLE_RATE_HZ}:async=1:first_pts=0`,
+    `aresample=${SAMPLE_RATE_HZ}:async=1:first_pts=0`,
     mixFilter(probe),
-    measure("count", "Number_of_samples"),
+    levelFilter("count"),
   ];
   return `[0:a:0]${filters.join(",")}[out0]`;
-}
-
-const TRACK_VALUES = "Peak_level+RMS_peak";
-
-/** ffmpeg prints these values under this name when the filter ends. */
-function measure(name: string, values: string): string {
-  return `astats@${name}=measure_perchannel=none:measure_overall=${values}`;
 }
 
 /** The channels' shares in the mix add up to 1 at most: it cannot clip. */
@@ -321,20 +314,7 @@ async function samplesOf(files: string[]): Promise<number> {
 function acceptedDurationMs(samples: number, outcome: MediaOutcome, maxDurationMs: number): number {
   refuseFailure(outcome);
   if (samples === 0) throw new DecodeError("undecodable", "Nothing in the file could be decoded.");
-  const durationMs = Math.round((samples * 1000) / DECODED_SAMPLE_RATE_HZ);
+  const durationMs = Math.round((samples * 1000) / SAMPLE_RATE_HZ);
   if (durationMs > maxDurationMs) throw tooLong();
   return durationMs;
-}
-
-/** @throws DecodeError when ffmpeg was ended or could not write */
-function refuseFailure(outcome: MediaOutcome): void {
-  refuseEarlyEnd(outcome);
-  if (outcome.signal === "SIGXFSZ" || /File too large/.test(outcome.stderr)) throw tooLong();
-  if (
-    outcome.status !== 0 &&
-    /No space left on device|Disk quota exceeded|Read-only file/.test(outcome.stderr)
-  ) {
-    throw new DecodeError("no_room", "There is no room on the disk for the decoded audio.");
-  }
-  if (outcome.signal !== null) throw new DecodeError("undecodable", "The decoder broke down on this file.");
 }

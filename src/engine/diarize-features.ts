@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 /**
  * Mel-frequency cepstral coefficients (Davis and Mermelstein 1980, "Comparison of parametric representations for
  * monosyllabic word recognition"; the mel scale and triangles are HTK's), the usual description of a voice's timbre.
@@ -10,7 +11,6 @@ export const FRAME_SAMPLES = 400;
 /** Coefficients of a frame; the first one, its loudness, is left out: it tells more of the distance than of the voice. */
 export const COEFFICIENTS = 19;
 
-const SAMPLE_RATE_HZ = 16_000;
 const FFT_SIZE = 512;
 const FILTERS = 30;
 const LOWEST_HZ = 60;

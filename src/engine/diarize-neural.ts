@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { SpeakerWeights } from "../domain/model.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { DiarizeJob, DiarizeOutcome, SpeakerTurn } from "./protocol.ts";
@@ -10,7 +11,6 @@ const MIN_DURATION_OFF_SECONDS = 0.5;
 /** Its default for a number of speakers that is not given: clusters are joined up to this cosine distance. */
 const CLUSTER_THRESHOLD = 0.5;
 const FIND_NUMBER = -1;
-const SAMPLE_RATE_HZ = 16_000;
 
 /**
  * Tells speakers apart with installed weights: segmentation, embeddings and clustering of sherpa-onnx

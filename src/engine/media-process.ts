@@ -18,8 +18,8 @@ export type MediaOutcome = {
   stderr: string;
 };
 
-/** Enough for the report at the end, however much a damaged file makes ffmpeg complain before it. */
-export const STDERR_KEPT_CHARACTERS = 32 * 1024;
+/** Enough for the levels of 32 channels at the end, however much a damaged file makes ffmpeg complain before them. */
+export const STDERR_KEPT_CHARACTERS = 256 * 1024;
 
 /** The largest of our inputs took 20 MB; a crafted one must not take the host's memory. */
 const MAX_ADDRESS_SPACE_BYTES = 1024 * 1024 * 1024;

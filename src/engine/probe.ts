@@ -1,32 +1,8 @@
 import { stat } from "node:fs/promises";
+import { DecodeError, refuseEarlyEnd } from "./decode-failure.ts";
 import { type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { readWavExtent } from "./wav-extent.ts";
-
-/**
- * Why audio could not be decoded: `no_audio` (a media file without sound), `undecodable` (no format we know, or
- * nothing in it could be decoded), `too_long`, `limits` (time, memory), `no_room` (on the disk), `aborted` (by the
- * caller's signal), `stopped` (by somebody else's, as a Ctrl-C or a service manager).
- */
-export type DecodeFailure =
-  | "no_audio"
-  | "undecodable"
-  | "too_long"
-  | "limits"
-  | "no_room"
-  | "aborted"
-  | "stopped";
-
-/** The message is for people and carries no path. */
-export class DecodeError extends Error {
-  readonly reason: DecodeFailure;
-
-  constructor(reason: DecodeFailure, message: string) {
-    super(message);
-    this.name = "DecodeError";
-    this.reason = reason;
-  }
-}
 
 /** What a file says about its first audio stream. Nothing here is proven before it is decoded. */
 export type AudioProbe = {
@@ -87,11 +63,22 @@ export async function probeAudio(
   return probe;
 }
 
-/** Options for ffmpeg and ffprobe before `-i`, and `-i` itself. Nothing but this file may be opened. */
-export function inputArguments(path: string, readBeyondWavSize: boolean): string[] {
+/** Bytes that ffmpeg reads of a WAV file at a time; its own 4 KiB cost more in switches between its threads than decoding. */
+const WAV_PACKET_BYTES = 64 * 1024;
+
+/**
+ * Options for ffmpeg and ffprobe before `-i`, and `-i` itself. Nothing but this file may be opened.
+ *
+ * @param probe as far as it is known
+ */
+export function inputArguments(
+  path: string,
+  probe: Pick<AudioProbe, "understatesSize"> & Partial<Pick<AudioProbe, "container">>,
+): string[] {
   return [
     ...["-protocol_whitelist", "file,fd,pipe", "-max_streams", "64"],
-    ...(readBeyondWavSize ? ["-f", "wav", "-ignore_length", "1"] : []),
+    ...(probe.understatesSize ? ["-f", "wav", "-ignore_length", "1"] : []),
+    ...(probe.container === "wav" ? ["-max_size", String(WAV_PACKET_BYTES)] : []),
     // After "file:" every character is taken as it is.
     ...["-i", `file:${path}`],
   ];
@@ -108,12 +95,12 @@ type Report = {
   format?: { format_name?: string; nb_streams?: number; duration?: string };
 };
 
-async function runProbe(ffprobe: string, path: string, readBeyondWavSize: boolean, options: ProbeOptions) {
+async function runProbe(ffprobe: string, path: string, understatesSize: boolean, options: ProbeOptions) {
   const command = [
     ...[ffprobe, "-hide_banner", "-loglevel", "warning", "-print_format", "json", "-select_streams", "a:0"],
     "-show_entries",
     "format=format_name,nb_streams,duration:stream=codec_name,channels,channel_layout,sample_rate,duration",
-    ...inputArguments(path, readBeyondWavSize),
+    ...inputArguments(path, { understatesSize }),
   ];
   let text = "";
   const outcome = await runMediaProgram(
@@ -134,28 +121,6 @@ function parseReport(text: string, outcome: MediaOutcome): Report {
     throw new DecodeError("undecodable", "The file is not in a known audio format, or is damaged.");
   }
   return JSON.parse(text) as Report;
-}
-
-/** What a terminal or a service manager sends to the whole group of processes. */
-const STOP_SIGNALS = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
-/** ffmpeg's status after such a signal (its `main`): it finishes its files, which then look whole and are not. */
-const STOPPED_STATUS = 255;
-
-/** @throws DecodeError when a limit, the caller or somebody else ended the program */
-export function refuseEarlyEnd(outcome: MediaOutcome): void {
-  if (outcome.ended === "aborted") throw new DecodeError("aborted", "The work was cancelled.");
-  if (STOP_SIGNALS.has(outcome.signal ?? "") || outcome.status === STOPPED_STATUS) {
-    throw new DecodeError("stopped", "The decoder was stopped from outside.");
-  }
-  if (outcome.ended === "timed out" || outcome.signal === "SIGXCPU") {
-    throw new DecodeError("limits", "The audio took too long to decode.");
-  }
-  if (outcome.ended === "output too large") {
-    throw new DecodeError("limits", "The file's headers are too large.");
-  }
-  if (outcome.status !== 0 && /Cannot allocate memory/.test(outcome.stderr)) {
-    throw new DecodeError("limits", "The audio takes too much memory to decode.");
-  }
 }
 
 /** A length guessed from the bit rate is far off for variable rates; of several streams only the stream's own counts. */

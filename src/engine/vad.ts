@@ -1,7 +1,7 @@
 import { open, stat } from "node:fs/promises";
-import { type ChunkLimits, SPEECH_PADDING_MS } from "../domain/chunk.ts";
+import { type ChunkLimits, SAMPLE_RATE_HZ, SPEECH_PADDING_MS } from "../domain/chunk.ts";
 import { createCutter, cutLongRegions, type LevelEnvelope } from "./cut-speech.ts";
-import { DECODED_BYTES_PER_SAMPLE, DECODED_SAMPLE_RATE_HZ, DecodeError } from "./decode.ts";
+import { DECODED_BYTES_PER_SAMPLE, DecodeError } from "./decode.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { openSilero, SILERO_WINDOW_SAMPLES as WINDOW_SAMPLES } from "./silero.ts";
 
@@ -172,7 +172,7 @@ async function readFully(
 }
 
 function inSamples(milliseconds: number): number {
-  return Math.round((milliseconds * DECODED_SAMPLE_RATE_HZ) / 1000);
+  return Math.round((milliseconds * SAMPLE_RATE_HZ) / 1000);
 }
 
 /** Regions of a whole file, from the detector's, as they go out: shaped, and cut where they are too long for a window. */

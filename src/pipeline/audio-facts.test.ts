@@ -9,7 +9,7 @@ const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
   rmsDb: -22,
   highFrequencyDb: -30,
   identicalChannels: false,
-  tracks: [{ peakDb: -3, loudestDb: -3 }],
+  tracks: [{ peakDb: -3 }],
   ...more,
 });
 
@@ -33,10 +33,7 @@ test("a copied channel is a fault only where channels are billed apart", () => {
 test("one low channel is enough, an idle one is not low", () => {
   const beside = (peakDb: number) =>
     facts({
-      tracks: [
-        { peakDb: -3, loudestDb: -3 },
-        { peakDb, loudestDb: peakDb },
-      ],
+      tracks: [{ peakDb: -3 }, { peakDb }],
     });
   expect(audioWarnings(beside(-40), "separate")).toEqual(["low_volume"]);
   expect(audioWarnings(beside(-60), "separate")).toEqual([]);

@@ -71,7 +71,7 @@ const FACTS: AudioFacts = {
   rmsDb: -20,
   highFrequencyDb: -30,
   identicalChannels: false,
-  tracks: [{ peakDb: -6, loudestDb: -14 }],
+  tracks: [{ peakDb: -6 }],
 };
 
 /** The engine's contract without its weights: recordings say themselves what is heard in them. */

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { amplified, asChannels, sampleSound, silence, wavOf } from "../e2e/sounds.ts";
+import { amplified, asChannels, joined, sampleSound, silence, wavOf } from "../e2e/sounds.ts";
 import { decodeAudio } from "./decode.ts";
-import { gainFor } from "./decode-facts.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
+import { gainFor } from "./quiet-tracks.ts";
 
 let folder: string;
 let nativeFiles: NativeFiles;
@@ -50,6 +50,18 @@ test("each channel is amplified by itself, and keeps its length", async () => {
   expect(peakOf(idle)).toBe(0);
   for (const file of decoded.files) expect(readFileSync(file).byteLength).toBe(decoded.samples * 2);
   expect(readdirSync(folder).filter((name) => name.includes("unfinished"))).toEqual([]);
+});
+
+test("a few quiet words in long silence are amplified like a quiet track", async () => {
+  const { rateHz, channels } = amplified(sampleSound("04-en"), -30);
+  const words = { rateHz, channels: channels.map((values) => values.slice(0, 3 * rateHz)) };
+  const path = join(folder, "sparse.wav");
+  writeFileSync(path, wavOf(joined(silence(100), words, silence(200))));
+  const output = join(folder, "sparse.pcm");
+  const options = { output, maxDurationMs: 400_000, timeoutMs: 30_000 };
+  const { facts } = await decodeAudio(nativeFiles, path, options);
+  expect(facts.tracks[0]?.peakDb).toBeLessThan(-30);
+  expect(peakOf(output)).toBeGreaterThan(0.15);
 });
 
 test("a mix of two full channels does not clip", async () => {
