@@ -17,6 +17,11 @@ describe("sizing", () => {
       { workers: 3, threadsPerWorker: undefined },
     ],
     [
+      "no model yet",
+      [auto, { cores: 4, availableMemoryBytes: 20 * GIB }, 0],
+      { workers: 4, threadsPerWorker: undefined },
+    ],
+    [
       "at least one",
       [auto, { cores: 1, availableMemoryBytes: 1 * GIB }, 3 * GIB],
       { workers: 1, threadsPerWorker: undefined },
@@ -30,6 +35,11 @@ describe("sizing", () => {
       "a GPU takes a few, as many as its memory holds",
       [auto, { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 9 * GIB }, 3 * GIB],
       { workers: 2, threadsPerWorker: undefined },
+    ],
+    [
+      "a GPU without room for the weights leaves them to the processor",
+      [auto, { cores: 16, availableMemoryBytes: 12 * GIB, gpuFreeBytes: 2 * GIB }, 3 * GIB],
+      { workers: 3, threadsPerWorker: undefined },
     ],
     [
       "and no more, however large",

@@ -39,9 +39,12 @@ export function chooseSizing(
   const threadsPerWorker = wanted.threadsPerWorker === "auto" ? undefined : wanted.threadsPerWorker;
   if (wanted.workers !== "auto") return { workers: wanted.workers, threadsPerWorker };
   const stateBytes = Math.max(STATE_FLOOR_BYTES, weightsBytes * STATE_SHARE);
-  const memoryBytes = machine.gpuFreeBytes ?? machine.availableMemoryBytes;
+  // A GPU that has no room for the weights leaves them to the processor.
+  const { gpuFreeBytes = 0 } = machine;
+  const isOnGpu = gpuFreeBytes > 0 && gpuFreeBytes >= weightsBytes;
+  const memoryBytes = isOnGpu ? gpuFreeBytes : machine.availableMemoryBytes;
   const byMemory = Math.floor((memoryBytes * USABLE_MEMORY - weightsBytes) / stateBytes);
   const byCores = Math.floor(machine.cores / (threadsPerWorker ?? 1));
-  const most = machine.gpuFreeBytes === undefined ? MAX_AUTO_WORKERS : MAX_AUTO_GPU_WORKERS;
+  const most = isOnGpu ? MAX_AUTO_GPU_WORKERS : MAX_AUTO_WORKERS;
   return { workers: Math.max(1, Math.min(byCores, byMemory, most)), threadsPerWorker };
 }
