@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Webhook } from "standardwebhooks";
+import {
+  type Installation,
+  install,
+  type RunningServer,
+  reached,
+  type Status,
+  until,
+  uploaded,
+} from "./kit.ts";
+import { concatenated, sampleBytes } from "./samples.ts";
+
+/** Workers that end under their chunks make gaps; the client learns of each ending by a signed event. */
+
+type Event = { type: string; data: { id: string; state: string; error?: { code: string; message: string } } };
+
+let installation: Installation;
+let receiver: Bun.Server<undefined>;
+let secret = "";
+const events: Event[] = [];
+
+beforeAll(async () => {
+  receiver = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const body = await request.text();
+      new Webhook(secret).verify(body, Object.fromEntries(request.headers));
+      events.push(JSON.parse(body) as Event);
+      return new Response(null, { status: 204 });
+    },
+  });
+  installation = await install({
+    environment: {
+      SHRUTI_WEBHOOKS_ALLOW_HTTP: "true",
+      SHRUTI_WEBHOOKS_ALLOWED_NETWORKS: "127.0.0.0/8",
+      SHRUTI_ENGINE_WORKERS: "1",
+    },
+  });
+}, 300_000);
+afterAll(async () => {
+  await receiver?.stop(true);
+  await installation?.remove();
+});
+
+/** A chunk of the transcription has failed twice: it is set aside. */
+function hasGap(server: RunningServer, id: string): boolean {
+  const failed = server
+    .log()
+    .split("\n")
+    .filter((line) => line.includes('"msg":"a chunk failed"') && line.includes(id))
+    .map((line) => (JSON.parse(line) as { chunk: number }).chunk);
+  return new Set(failed).size < failed.length;
+}
+
+/** Ends the worker under its chunks, again and again, until a chunk of the transcription is set aside. */
+async function makeGap(server: RunningServer, id: string): Promise<void> {
+  const killed = new Set<number>();
+  const newest = () => {
+    const loaded = server
+      .log()
+      .match(/"pid":(\d+),"msg":"model loaded"/g)
+      ?.at(-1);
+    return Number(/\d+/.exec(loaded ?? "")?.[0]);
+  };
+  await until("a chunk is set aside", async () => {
+    const pid = newest();
+    if (killed.has(pid)) return hasGap(server, id);
+    // Stopped, so that it has not finished its chunk by the time it is seen to have one.
+    process.kill(pid, "SIGSTOP");
+    const { server: running } = await installation.json<Status>("status");
+    if (!running?.models.some((model) => model.pid === pid && model.running > 0)) return false;
+    process.kill(pid, "SIGKILL");
+    killed.add(pid);
+    return hasGap(server, id);
+  });
+}
+
+test("partial, failed, cancelled and completed are told by webhook, charged and readable as they are", async () => {
+  const server = await (await installation.serve()).ready();
+  const api = server.api();
+  const endpoint = await api.call<{ id: string; secret: string }>("POST", "/v1/webhook_endpoints", {
+    url: `http://127.0.0.1:${receiver.port}/hook`,
+  });
+  secret = endpoint.body.secret;
+  const begin = async (recording: Uint8Array<ArrayBuffer>) => {
+    const request = { audio: { upload_id: await uploaded(api, recording) }, language: "en" };
+    return (await api.start({ ...request, webhook_endpoint_id: endpoint.body.id })).body.id;
+  };
+  const eventOf = async (id: string) => {
+    await until(`the event of ${id} has come`, () => events.some(({ data }) => data.id === id));
+    return events.filter(({ data }) => data.id === id);
+  };
+
+  const long = concatenated(["04-en"], 12);
+  const ofOneChunk = sampleBytes("01-en");
+  const partial = await begin(long);
+  await makeGap(server, partial);
+  const ended = await reached(api, partial);
+  expect(ended).toMatchObject({ state: "partial", progress: 1 });
+  expect(ended.result_url).toBe(`${server.baseUrl}/v1/transcriptions/${partial}/result`);
+  expect(await eventOf(partial)).toEqual([
+    { type: "transcription.partial", data: { id: partial, state: "partial" } },
+  ]);
+  const result = await api.result(partial);
+  expect(result.status).toBe("partial");
+  expect(result.text).not.toBe("");
+  expect(result.gaps?.length).toBeGreaterThan(0);
+  for (const gap of result.gaps ?? []) {
+    expect(gap).toEqual({ start: expect.any(Number), end: expect.any(Number), reason: "engine_error" });
+    expect(gap.start).toBeLessThan(gap.end);
+    expect(gap.end).toBeLessThanOrEqual(result.duration_seconds);
+  }
+  const lost = (result.gaps ?? []).reduce((sum, { start, end }) => sum + end - start, 0);
+  const [usage] = (await api.usage("?limit=1")).data;
+  expect(usage).toMatchObject({ transcription_id: partial, state: "partial" });
+  expect(usage?.billed_seconds).toBeCloseTo(result.duration_seconds - lost, 2);
+  expect(usage?.amount_paise).toBe(Math.ceil((3_000 * (usage?.billed_seconds ?? 0)) / 3_600));
+
+  const failed = await begin(ofOneChunk);
+  await makeGap(server, failed);
+  expect((await reached(api, failed)).state).toBe("failed");
+  expect(await eventOf(failed)).toEqual([
+    {
+      type: "transcription.failed",
+      data: {
+        id: failed,
+        state: "failed",
+        error: { code: "transcription_failed", message: expect.any(String) },
+      },
+    },
+  ]);
+
+  const cancelled = await begin(long);
+  await reached(api, cancelled, ["transcribing"]);
+  await api.cancel(cancelled);
+  expect((await eventOf(cancelled)).map(({ type }) => type)).toEqual(["transcription.cancelled"]);
+  const completed = await begin(ofOneChunk);
+  expect((await eventOf(completed)).map(({ type }) => type)).toEqual(["transcription.completed"]);
+  expect((await api.usage()).data.map(({ amount_paise }) => amount_paise > 0)).toEqual([
+    true,
+    false,
+    false,
+    true,
+  ]);
+  expect((await installation.json<{ ok: boolean }>("credit", "audit")).ok).toBe(true);
+  expect(await server.stop()).toBe(0);
+}, 240_000);
