@@ -11,6 +11,7 @@ import {
 import { type BenchmarkFile, findBenchmarkFiles } from "./benchmark-files.ts";
 import { readChannelMode, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { withLocalTranscriber } from "./local-work.ts";
 import { renderTable } from "./output.ts";
 import { openProgress } from "./progress.ts";
 
@@ -58,22 +59,9 @@ async function benchmark(context: CliContext, directory: string, options: Option
   const isByChannel = options.channelMode === "separate";
   const { files, leftOut } = findBenchmarkFiles(directory, options.language, isByChannel);
   for (const reason of leftOut) context.note(`left out: ${reason}`);
-  const { openLocalTranscriber } = await import("../local.ts");
-  const { config } = context.loadConfig();
-  const transcriber = await openLocalTranscriber({
-    config,
-    clock: context.clock,
-    environment: context.io.environment,
-  });
-  try {
-    const plan = transcriber.plan({
-      ...(options.model === undefined ? {} : { modelId: options.model }),
-      language: options.language,
-      mode: options.mode,
-      isDiarized: false,
-      channelMode: options.channelMode,
-    });
-    if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
+  const { model, language, mode, channelMode } = options;
+  const choices = { model, language, mode, channelMode, isDiarized: false };
+  await withLocalTranscriber(context, choices, async (transcriber, plan) => {
     await transcriber.warm(plan);
     const scored: Scored[] = [];
     const failed: Failed[] = [];
@@ -97,9 +85,7 @@ async function benchmark(context: CliContext, directory: string, options: Option
     if (failed.length > 0) {
       throw new CommandError("failed", `${failed.length} of ${files.length} files could not be transcribed`);
     }
-  } finally {
-    await transcriber.close();
-  }
+  });
 }
 
 function score(

@@ -5,6 +5,7 @@ import { MODES, type Mode } from "../domain/transcription.ts";
 import type { Format } from "../pipeline/render.ts";
 import { readChannelMode, readFormat, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { withLocalTranscriber } from "./local-work.ts";
 import { openProgress } from "./progress.ts";
 
 type Options = {
@@ -40,22 +41,9 @@ async function transcribeFiles(
   files: readonly string[],
   options: Options,
 ): Promise<void> {
-  const { openLocalTranscriber } = await import("../local.ts");
-  const { config } = context.loadConfig();
-  const transcriber = await openLocalTranscriber({
-    config,
-    clock: context.clock,
-    environment: context.io.environment,
-  });
-  try {
-    const plan = transcriber.plan({
-      ...(options.model === undefined ? {} : { modelId: options.model }),
-      language: options.language,
-      mode: options.mode,
-      isDiarized: options.diarization ?? false,
-      channelMode: options.channelMode,
-    });
-    if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
+  const { model, language, mode, channelMode } = options;
+  const choices = { model, language, mode, channelMode, isDiarized: options.diarization ?? false };
+  await withLocalTranscriber(context, choices, async (transcriber, plan) => {
     let failed = 0;
     for (const file of files) {
       const progress = openProgress(context.io, basename(file));
@@ -71,9 +59,7 @@ async function transcribeFiles(
     }
     if (failed > 0)
       throw new CommandError("failed", `${failed} of ${files.length} files could not be transcribed`);
-  } finally {
-    await transcriber.close();
-  }
+  });
 }
 
 async function write(context: CliContext, file: string, rendered: string, options: Options): Promise<void> {

@@ -42,6 +42,14 @@ function encode(name: string, ...options: string[]): string {
   return path;
 }
 
+/** Two seconds of sox's making, 16 bit. */
+function made(name: string, rateHz: number, channels: number, tones: string): string {
+  const path = join(folder, name);
+  const format = ["-r", String(rateHz), "-b", "16", "-c", String(channels)];
+  output([sox ?? "sox", "-n", ...format, path, "synth", "2", ...tones.split(" ")]);
+  return path;
+}
+
 function write(name: string, bytes: string | Uint8Array): string {
   const path = join(folder, name);
   writeFileSync(path, bytes);
@@ -198,26 +206,7 @@ describe("AMR", () => {
 
 describe.skipIf(sox === null)("channels", () => {
   test("each channel goes to its own file, sample for sample", async () => {
-    const path = join(folder, "two.wav");
-    output([
-      sox ?? "",
-      "-n",
-      "-r",
-      "16000",
-      "-b",
-      "16",
-      "-c",
-      "2",
-      path,
-      "synth",
-      "2",
-      "sine",
-      "440",
-      "sine",
-      "800",
-      "vol",
-      "0.5",
-    ]);
+    const path = made("two.wav", 16_000, 2, "sine 440 sine 800 vol 0.5");
     const decoded = await decode(path, { output: { directory: folder, channels: "separate" } });
     expect(decoded.files).toEqual([join(folder, "channel_0.pcm"), join(folder, "channel_1.pcm")]);
     const interleaved = new Int16Array(new Uint8Array(readFileSync(path)).buffer, 44);
@@ -228,24 +217,7 @@ describe.skipIf(sox === null)("channels", () => {
   });
 
   test("six microphones without places are split, and mixed in equal shares", async () => {
-    const path = join(folder, "six.wav");
-    output([
-      sox ?? "",
-      "-n",
-      "-r",
-      "16000",
-      "-b",
-      "16",
-      "-c",
-      "6",
-      path,
-      "synth",
-      "1",
-      "sine",
-      "500",
-      "vol",
-      "0.9",
-    ]);
+    const path = made("six.wav", 16_000, 6, "sine 500 vol 0.9");
     const decoded = await decode(path, { output: { directory: folder, channels: "separate" } });
     expect(decoded.files.length).toBe(6);
     const level = rms(samplesOf(decoded.files[5] ?? ""), 0.2, 0.8);
@@ -257,24 +229,7 @@ describe.skipIf(sox === null)("channels", () => {
   });
 
   test("a loud stereo recording is mixed without clipping, and equal channels are noticed", async () => {
-    const path = join(folder, "loud.wav");
-    output([
-      sox ?? "",
-      "-n",
-      "-r",
-      "44100",
-      "-c",
-      "2",
-      "-b",
-      "16",
-      path,
-      "synth",
-      "2",
-      "sine",
-      "440",
-      "vol",
-      "0.95",
-    ]);
+    const path = made("loud.wav", 44_100, 2, "sine 440 vol 0.95");
     const decoded = await decode(path);
     const peak = samplesOf(join(folder, "out.pcm")).reduce(
       (most, sample) => Math.max(most, Math.abs(sample)),

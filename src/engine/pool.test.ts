@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NO_NATIVE_FILES } from "../testing/native-files.ts";
 import { createPool, type Pool, type PoolOptions, probeEngine } from "./pool.ts";
 import {
   EngineError,
@@ -75,17 +76,8 @@ function openPool(
       },
     };
   };
-  const files = {
-    dir: "",
-    ffmpeg: "",
-    ffprobe: "",
-    smartWhisper: "",
-    sherpa: "",
-    silero: "",
-    sileroWeights: "",
-  };
   const pool = createPool({
-    nativeFiles: files,
+    nativeFiles: NO_NATIVE_FILES,
     backendDirs: [],
     device: "cpu",
     modelIdleMs: 0,
@@ -225,18 +217,9 @@ describe("pool", () => {
   test("a probe tells what the machine has, and leaves no process", async () => {
     let ended = 0;
     const { spawn } = openPool();
-    const files = {
-      dir: "",
-      ffmpeg: "",
-      ffprobe: "",
-      smartWhisper: "",
-      sherpa: "",
-      silero: "",
-      sileroWeights: "",
-    };
     const facts = await probeEngine(
       {
-        nativeFiles: files,
+        nativeFiles: NO_NATIVE_FILES,
         backendDirs: [],
         device: "auto",
         modelIdleMs: 0,

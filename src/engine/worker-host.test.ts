@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { NO_NATIVE_FILES } from "../testing/native-files.ts";
 import { EngineError, type WorkerReply, type WorkerRequest } from "./protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
@@ -47,17 +48,8 @@ function openHost(
       },
     };
   };
-  const files = {
-    dir: "",
-    ffmpeg: "",
-    ffprobe: "",
-    smartWhisper: "",
-    sherpa: "",
-    silero: "",
-    sileroWeights: "",
-  };
   const host = createWorkerHost({
-    nativeFiles: files,
+    nativeFiles: NO_NATIVE_FILES,
     backendDirs: [],
     load: { weightsPath: "model.bin", device: "cpu" },
     log: (_level, message) => void logged.push(message),

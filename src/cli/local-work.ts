@@ -1,0 +1,32 @@
+import type { LocalPlan, LocalRequest, openLocalTranscriber } from "../local.ts";
+import type { CliContext } from "./context.ts";
+
+type LocalTranscriber = Awaited<ReturnType<typeof openLocalTranscriber>>;
+
+/** What commands that transcribe without a server are told of the model and the speech. */
+export type LocalChoices = Omit<LocalRequest, "modelId"> & { model?: string | undefined };
+
+/**
+ * Opens the pipeline without a server for a command's work, tells what its user should know of the model, and closes
+ * it whatever becomes of the work.
+ *
+ * @throws AppError when no model fits the choices; what `work` throws
+ */
+export async function withLocalTranscriber(
+  context: CliContext,
+  { model, ...request }: LocalChoices,
+  work: (transcriber: LocalTranscriber, plan: LocalPlan) => Promise<void>,
+): Promise<void> {
+  // Only these commands need the engine.
+  const { openLocalTranscriber } = await import("../local.ts");
+  const { config } = context.loadConfig();
+  const { clock, io } = context;
+  const transcriber = await openLocalTranscriber({ config, clock, environment: io.environment });
+  try {
+    const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });
+    if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
+    await work(transcriber, plan);
+  } finally {
+    await transcriber.close();
+  }
+}
