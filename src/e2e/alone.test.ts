@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { newestGlibc } from "../../scripts/native/glibc.ts";
 import type { TranscriptionResult } from "../http/schemas.ts";
@@ -21,8 +20,6 @@ const GLIBC =
   /^(ld-linux[\w-]*|libc|libm|libdl|librt|libpthread)\.so\.\d$|^(libc|libm|libdl|librt|libpthread|ld)-2\.\d+\.so$/;
 /** Debian 12's; an older build root lowers it. */
 const NEWEST_GLIBC_ALLOWED = "2.36";
-
-const CPP_RUNTIME = /^(libstdc\+\+|libgcc_s)\.so\./;
 
 let installation: Installation;
 let server: RunningServer;
@@ -87,28 +84,11 @@ describe("the executable alone", () => {
     expectSaid(JSON.parse(out) as TranscriptionResult, saidIn("01-en"));
   }, 60_000);
 
-  test("needs nothing but glibc of the machine, and uses its C++ run time where there is one", () => {
+  test("needs nothing but glibc of the machine", () => {
     const { foreign, carried } = librariesOf(installation, server);
-    expect(foreign.filter((name) => !GLIBC.test(name) && !CPP_RUNTIME.test(name))).toEqual([]);
-    for (const name of ["libonnxruntime.so", "smart-whisper.addon"]) expect(carried).toContain(name);
+    expect(foreign.filter((name) => !GLIBC.test(name))).toEqual([]);
+    for (const name of ["silero.so", "smart-whisper.addon"]) expect(carried).toContain(name);
   });
-
-  test("brings its own C++ run time where the machine has no usable one", async () => {
-    const broken = mkdtempSync(join(tmpdir(), "shruti-e2e-libraries-"));
-    for (const name of ["libstdc++.so.6", "libgcc_s.so.1"]) writeFileSync(join(broken, name), "");
-    const other = await install({ environment: { LD_LIBRARY_PATH: broken } });
-    try {
-      const bare = await (await other.serve()).ready();
-      const result = await bare.api().transcribe(sampleBytes("01-en"), { language: "en" });
-      expectSaid(result, saidIn("01-en"));
-      const { foreign, carried } = librariesOf(other, bare);
-      expect(foreign.filter((name) => !GLIBC.test(name))).toEqual([]);
-      for (const name of ["carried-libstdc++.so.6", "carried-libgcc_s.so.1"]) expect(carried).toContain(name);
-    } finally {
-      await other.remove();
-      rmSync(broken, { recursive: true });
-    }
-  }, 60_000);
 
   test(`asks for no glibc newer than ${NEWEST_GLIBC_ALLOWED}`, async () => {
     const native = join(installation.dataDir, "native");
