@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { renderConfig } from "../config/load.ts";
 import { type Config, SECRET_SETTINGS } from "../config/schema.ts";
 import type { CliContext } from "./context.ts";
+import { checkSettings } from "./serve.ts";
 
 /** `shruti config …` */
 export function registerConfig(program: Command, context: CliContext): void {
@@ -11,8 +12,9 @@ export function registerConfig(program: Command, context: CliContext): void {
     .command("check")
     .description("read the config as the server would; exit status 2 when it cannot be used")
     .option("--json", "print JSON")
-    .action((options: { json?: true }) => {
-      const { path } = context.loadConfig();
+    .action(async (options: { json?: true }) => {
+      const { config, path } = context.loadConfig();
+      await checkSettings(config);
       if (options.json) context.printJson({ ok: true, config: path ?? null });
       else context.printLine(`${path ?? "defaults and environment (no config file found)"}: ok`);
     });

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import type { InstalledModel } from "../domain/model.ts";
@@ -149,6 +150,7 @@ function registerAdd(models: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (file: string, options: AddArguments) => {
       const { language, modelVersion, kind, default: isDefault, json, ...rest } = options;
+      if (!existsSync(file)) throw new CommandError("not_found", `There is no file ${file}.`);
       const service = await openModels(context);
       if (kind !== undefined) {
         if (Object.keys(options).some((name) => name !== "kind")) {

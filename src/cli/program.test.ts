@@ -84,6 +84,17 @@ describe("usage of the command line", () => {
     ["a day that is none", ["usage", "export", "--org", "x", "--from", "2026-02-30"], "2026-11-21"],
     ["a format that is none", ["usage", "export", "--org", "x", "--format", "xml"], "csv, json"],
     ["a config that is not there", ["--config", "/nowhere.toml", "orgs", "list"], "cannot be read"],
+    [
+      "a language the model lacks",
+      ["transcribe", "/nowhere.wav", "--language", "xx"],
+      "does not support this language",
+    ],
+    ["a capability that is announced", ["transcribe", "/nowhere.wav", "--language", "auto"], "language.auto"],
+    [
+      "two files with one target",
+      ["transcribe", "/a/x.wav", "/b/x.flac", "--output", "/nowhere"],
+      "/nowhere/x.txt",
+    ],
     ["a weight out of bounds", ["orgs", "set", "x", "--weight", "0"], "from 1 to 1000"],
   ];
   for (const [name, argv, message] of wrong) {
@@ -118,6 +129,7 @@ describe("usage of the command line", () => {
     ["credit", "ledger", "--org", "org_none"],
     ["usage", "export", "--org", "org_none"],
     ["restore", "/nowhere.db"],
+    ["models", "add", "/nowhere.bin"],
   ];
   for (const argv of missing) {
     test(`${argv.join(" ")} finds nothing`, async () => {
@@ -127,11 +139,13 @@ describe("usage of the command line", () => {
     });
   }
 
-  test("without a database it says what to do, and makes none", async () => {
+  test("without a database it says what to do, and makes none; the server neither", async () => {
     const empty = join(folder, "empty");
-    const { status, err } = await runIn({ SHRUTI_STORAGE_DATA_DIR: empty }, "orgs", "list");
-    expect(status).toBe(4);
-    expect(err).toContain("shruti init");
+    for (const argv of [["orgs", "list"], ["serve"]]) {
+      const { status, err } = await runIn({ SHRUTI_STORAGE_DATA_DIR: empty }, ...argv);
+      expect(status).toBe(4);
+      expect(err).toContain("shruti init");
+    }
     expect(readdirSync(folder)).not.toContain("empty");
   });
 
@@ -325,6 +339,24 @@ describe("config and version", () => {
       `error: ${path}:3: unknown setting billing.price\n`,
     );
   });
+
+  const unusable: [string, string][] = [
+    ["SHRUTI_SERVER_LISTEN", "127.0.0.1:65536"],
+    ["SHRUTI_STORAGE_DATA_DIR", ""],
+    ["SHRUTI_WEBHOOKS_ALLOWED_NETWORKS", "127.0.0.0/8,foo"],
+    ["SHRUTI_WEBHOOKS_CA_FILE", "/nowhere.pem"],
+    ["SHRUTI_SERVER_TLS_CERT", "/nowhere.pem"],
+  ];
+  for (const [name, value] of unusable) {
+    test(`${name}=${value} is found by the check as by the server`, async () => {
+      for (const argv of [["config", "check"], ["serve"]]) {
+        const environmentWith = { SHRUTI_SERVER_LISTEN: "127.0.0.1:0", ...environment, [name]: value };
+        const { status, out, err } = await runIn(environmentWith, ...argv);
+        expect({ status, out }).toEqual({ status: 2, out: "" });
+        expect(err).toMatch(/error: [^\n]+\n$/);
+      }
+    });
+  }
 
   test("version", async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dir, "../../package.json"), "utf8"));

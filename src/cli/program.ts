@@ -59,6 +59,10 @@ const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
   invalid_request: EXIT.usage,
   not_found: EXIT.not_found,
   conflict: EXIT.conflict,
+  // What was asked for on the command line is nothing that the model can.
+  capability_unavailable: EXIT.usage,
+  unsupported_language: EXIT.usage,
+  unsupported_mode: EXIT.usage,
 };
 
 /** The whole command line, ready to parse; nothing is opened before an action needs it. */
@@ -109,5 +113,8 @@ function messageOf(error: unknown): string {
     return "The database is busy; another program writes to it. Try again.";
   }
   const message = error instanceof Error ? error.message : String(error);
+  // The table's own sentence does not say which capability.
+  if (error instanceof AppError && error.code === "capability_unavailable")
+    return `${error.detail}: ${message}`;
   return message.split("\n", 1)[0] || "unknown";
 }

@@ -26,6 +26,9 @@ export function registerServe(program: Command, context: CliContext): void {
 }
 
 async function serve(config: Config, context: CliContext): Promise<void> {
+  await checkSettings(config);
+  const { requireDatabase } = await import("../services/admin.ts");
+  requireDatabase(config);
   const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
   const { openApp } = await import("../app.ts");
   let server: Server<unknown> | undefined;
@@ -61,6 +64,7 @@ function listen(config: Config, app: App): Server<unknown> {
   const at = config.server.listen.lastIndexOf(":");
   const hostname = config.server.listen.slice(0, at).replace(/^\[|\]$/g, "");
   const port = Number(config.server.listen.slice(at + 1));
+  const tls = tlsOf(config);
   try {
     return Bun.serve({
       hostname,
@@ -68,7 +72,7 @@ function listen(config: Config, app: App): Server<unknown> {
       maxRequestBodySize: NO_BODY_LIMIT,
       idleTimeout: IDLE_TIMEOUT_SECONDS,
       fetch: app.handle,
-      ...tlsOf(config),
+      ...tls,
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -83,6 +87,18 @@ async function stopListening(server: Server<unknown>): Promise<void> {
   await server.stop(true);
 }
 
+/**
+ * What the config's own form does not tell: whether the files it names can be read.
+ *
+ * @throws ConfigError, CommandError `usage`
+ */
+export async function checkSettings(config: Config): Promise<void> {
+  const { checkWebhookSettings } = await import("../services/webhook-sender.ts");
+  checkWebhookSettings(config);
+  tlsOf(config);
+}
+
+/** The certificate and its key. @throws CommandError `usage` */
 function tlsOf(config: Config): { tls?: { cert: string; key: string } } {
   const { tls_cert, tls_key } = config.server;
   if (tls_cert === "" && tls_key === "") return {};

@@ -41,6 +41,7 @@ async function transcribeFiles(
   files: readonly string[],
   options: Options,
 ): Promise<void> {
+  if (options.output !== undefined) requireOwnTargets(files, options);
   const { model, language, mode, channelMode } = options;
   const choices = { model, language, mode, channelMode, isDiarized: options.diarization ?? false };
   await withLocalTranscriber(context, choices, async (transcriber, plan) => {
@@ -62,13 +63,29 @@ async function transcribeFiles(
   });
 }
 
+/** @throws CommandError when one file's text would be written over another's */
+function requireOwnTargets(files: readonly string[], options: Options): void {
+  const targets = new Map<string, string>();
+  for (const file of files) {
+    const target = targetOf(file, options);
+    const other = targets.get(target);
+    if (other !== undefined)
+      throw new CommandError("usage", `${other} and ${file} would both be written to ${target}`);
+    targets.set(target, file);
+  }
+}
+
+function targetOf(file: string, { output = ".", format }: Options): string {
+  return join(output, `${basename(file, extname(file))}.${format}`);
+}
+
 async function write(context: CliContext, file: string, rendered: string, options: Options): Promise<void> {
   if (options.output === undefined) {
     context.io.out(rendered.endsWith("\n") ? rendered : `${rendered}\n`);
     return;
   }
   mkdirSync(options.output, { recursive: true });
-  const target = join(options.output, `${basename(file, extname(file))}.${options.format}`);
+  const target = targetOf(file, options);
   await Bun.write(target, rendered);
   context.note(target);
 }

@@ -69,7 +69,8 @@ function parseSettings(source: string, path: string): FoundSetting[] {
       if (node.type !== "TOMLTable")
         throw new ConfigError(`${path}:${line}: a setting stands outside any [section]`);
       const section = node.resolvedKey.join(".");
-      if (!(section in SECTIONS)) throw new ConfigError(`${path}:${line}: unknown section [${section}]`);
+      if (!Object.hasOwn(SECTIONS, section))
+        throw new ConfigError(`${path}:${line}: unknown section [${section}]`);
       for (const pair of node.body) {
         const name = pair.key.keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value)).join(".");
         found.push({ section, name, value: getStaticTOMLValue(pair.value), line: pair.loc.start.line });

@@ -59,7 +59,7 @@ export const CONFIG_SCHEMA = {
     listen: text(
       "127.0.0.1:8080",
       "Address and port the server listens on; port 0 takes a free one.",
-      /^.+:\d{1,5}$/,
+      /^.+:(\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/,
     ),
     base_url: text(
       "",
@@ -77,7 +77,11 @@ export const CONFIG_SCHEMA = {
     ),
   },
   storage: {
-    data_dir: text("./shruti-data", "Directory of the database, recordings and copied-out native files."),
+    data_dir: text(
+      "./shruti-data",
+      "Directory of the database, recordings and copied-out native files.",
+      /\S/,
+    ),
     reserve_bytes: integer(1 * GIB, 0, MANY, "Free disk space below which new uploads are refused."),
   },
   engine: {

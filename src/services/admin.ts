@@ -22,6 +22,20 @@ export function dataDirOf(config: Config): string {
 }
 
 /**
+ * Path of the database. Nobody but `shruti init` makes one: a directory that was mistyped, or whose disk is not
+ * mounted, must not become an empty service.
+ *
+ * @throws AppError `not_found` when there is none
+ */
+export function requireDatabase(config: Config): string {
+  const path = databasePath(dataDirOf(config));
+  if (existsSync(path)) return path;
+  throw new AppError("not_found", {
+    message: `There is no database ${path}; \`shruti init\` makes one, --config names another.`,
+  });
+}
+
+/**
  * What an admin's command works with: the database, and the services that need no engine.
  * A server may be running on the same data directory.
  *
@@ -29,12 +43,7 @@ export function dataDirOf(config: Config): string {
  */
 export function openAdmin({ config, clock, log }: AdminDeps) {
   const dataDir = dataDirOf(config);
-  const path = databasePath(dataDir);
-  if (!existsSync(path)) {
-    throw new AppError("not_found", {
-      message: `There is no database ${path}; \`shruti init\` makes one, --config names another.`,
-    });
-  }
+  const path = requireDatabase(config);
   const database = openDatabase(path);
   const apiKeys = createApiKeyService({ database, clock });
   return {

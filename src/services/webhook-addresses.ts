@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
+import { ConfigError } from "../config/load.ts";
 import { AppError } from "../domain/errors.ts";
 
 /** Longest address of an endpoint, in characters. */
@@ -28,7 +29,7 @@ export function addressRules(settings: {
   };
 }
 
-/** @throws Error for a text that is no network in CIDR form; a single address counts as a network of its own */
+/** @throws ConfigError for a text that is no network in CIDR form; a single address counts as a network of its own */
 export function parseNetwork(text: string): Network {
   try {
     if (!text.includes("/")) {
@@ -37,7 +38,7 @@ export function parseNetwork(text: string): Network {
     }
     return ipaddr.parseCIDR(text);
   } catch (cause) {
-    throw new Error(`webhooks.allowed_networks: ${JSON.stringify(text)} is no network as 10.1.0.0/16`, {
+    throw new ConfigError(`webhooks.allowed_networks: ${JSON.stringify(text)} is no network as 10.1.0.0/16`, {
       cause,
     });
   }

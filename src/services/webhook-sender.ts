@@ -2,6 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { getCACertificates } from "node:tls";
+import { ConfigError } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -62,7 +63,7 @@ const resolveBySystem: Resolve = async (hostName) =>
  * it has is checked, and the connection goes to one of exactly these, under the name's certificate. No proxy,
  * no redirect, no shared connection; the time limit covers all of it down to the last byte of the answer.
  *
- * @throws Error when `webhooks.ca_file` or `webhooks.allowed_networks` cannot be used
+ * @throws ConfigError when `webhooks.ca_file` or `webhooks.allowed_networks` cannot be used
  */
 export function createWebhookSender({ config, clock, resolve = resolveBySystem }: WebhookSenderDeps) {
   const rules = addressRules(config.webhooks);
@@ -140,10 +141,16 @@ export function createWebhookSender({ config, clock, resolve = resolveBySystem }
   };
 }
 
+/** @throws ConfigError when a setting of `[webhooks]` cannot be used */
+export function checkWebhookSettings({ webhooks }: Config): void {
+  addressRules(webhooks);
+  readAuthorities(webhooks.ca_file);
+}
+
 function readAuthorities(path: string): string[] {
   if (path === "") return [];
   const refuse = (cause: unknown) =>
-    new Error(`webhooks.ca_file: ${path} cannot be used as a PEM file of certificates`, { cause });
+    new ConfigError(`webhooks.ca_file: ${path} cannot be used as a PEM file of certificates`, { cause });
   try {
     const found =
       readFileSync(path, "utf8").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
