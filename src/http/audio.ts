@@ -7,14 +7,13 @@ import { callerOf, contextOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
 import { type ReceivedForm, receiveForm } from "./multipart.ts";
+import { createReceivingPlaces } from "./receiving-places.ts";
 import { resultResponse } from "./results.ts";
 import { defineRoutes, operation } from "./route.ts";
 import { AudioForm, TranscriptionResult } from "./schemas.ts";
 import { keepAlive } from "./storage-common.ts";
 import { createSynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
 import { refuseUnknown, validate } from "./validate.ts";
-
-const RETRY_RECEIVING_SECONDS = 2;
 
 const TRANSCRIBE = operation({
   id: "transcribeAudio",
@@ -79,15 +78,12 @@ function createReceiver(deps: HttpDeps) {
   const incomingDir = join(deps.dataDir, "incoming");
   // What a killed program was receiving belongs to nobody: the data directory has one server at a time.
   rmSync(incomingDir, { recursive: true, force: true });
-  let receiving = 0;
+  const places = createReceivingPlaces(synchronous_max_receiving);
 
   async function receive(request: Request, path: string): Promise<ReceivedForm> {
-    if (receiving >= synchronous_max_receiving) {
-      throw new AppError("capacity_unavailable", { retryAfterSeconds: RETRY_RECEIVING_SECONDS });
-    }
+    const leave = places.take();
     const { server } = contextOf(request);
     const deadline = AbortSignal.timeout(synchronous_timeout_seconds * 1000);
-    receiving++;
     try {
       await mkdir(incomingDir, { recursive: true, mode: 0o700 });
       return await receiveForm(request, {
@@ -102,7 +98,7 @@ function createReceiver(deps: HttpDeps) {
       if (deadline.aborted) throw new AppError("timeout", { message: "The body did not arrive in time." });
       throw error;
     } finally {
-      receiving--;
+      leave();
       // The answer has a deadline of its own, and no byte passes while it is awaited.
       server?.timeout(request, 0);
     }

@@ -107,12 +107,15 @@ async function receive(
   const note = (name: string, message: string) => {
     form.fault ??= { name, message };
   };
-  const take = (name: string) => {
+  /** A part may come without a name; no form has such a field. */
+  const take = (given: string | undefined): string => {
+    const name = given ?? "";
     if (form.names.includes(name)) note(name, `${name} is given twice.`);
     form.names.push(name);
+    return name;
   };
-  parser.on("field", (name, value, isNameCut, isValueCut) => {
-    take(name);
+  parser.on("field", (given: string | undefined, value, isNameCut, isValueCut) => {
+    const name = take(given);
     if (name === options.fileField) note(name, `${name} must be a file, with a file name.`);
     if (isNameCut || isValueCut || Buffer.byteLength(value) > MAX_FIELD_BYTES)
       note(name, `${name} is too long.`);
@@ -120,9 +123,9 @@ async function receive(
     if (value.includes("\uFFFD")) note(name, `${name} is not valid UTF-8.`);
     form.fields.set(name, value);
   });
-  parser.on("file", (name, stream) => {
+  parser.on("file", (given: string | undefined, stream) => {
+    const name = take(given);
     const isFirst = name === options.fileField && form.file === undefined;
-    take(name);
     if (name !== options.fileField) note(name, `${name} must be text.`);
     if (!isFirst) {
       stream.resume();

@@ -414,6 +414,11 @@ describe("POST /v1/audio/transcriptions refuses", () => {
     const response = await post(form, { "content-type": "multipart/form-data; boundary=b" });
     await expectRefusal(response, invalid("language"));
   });
+  test("a part without a name", async () => {
+    const form = "--b\r\nContent-Disposition: form-data\r\n\r\nhi\r\n--b--\r\n";
+    const response = await post(form, { "content-type": "multipart/form-data; boundary=b" });
+    await expectRefusal(response, unknown("(empty)"));
+  });
   test("more parts than any form has", async () => {
     const form = audioForm(AUDIO, { language: "hi" });
     for (let n = 0; n < 200; n++) form.append("language", "hi");

@@ -85,7 +85,10 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
         query.after !== undefined &&
         findTranscription(store, query.after)?.projectId !== caller.projectId
       ) {
-        throw new AppError("invalid_request", { detail: "after" });
+        throw new AppError("invalid_request", {
+          message: "`after` names no transcription of this project.",
+          detail: "after",
+        });
       }
       const rows = listTranscriptions(store, {
         ...query,
