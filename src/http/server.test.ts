@@ -53,6 +53,20 @@ async function raw(text: string): Promise<{ head: string; body: string; isClosed
 
 const authorization = () => `Authorization: Bearer ${testApp.key}`;
 
+test("a request that came over TLS finds its route, with path parameters and query", async () => {
+  const { app, key, baseUrl } = testApp;
+  const ask = (path: string) =>
+    app.handle(
+      new Request(`${baseUrl().replace("http:", "https:")}${path}`, {
+        headers: { authorization: `Bearer ${key}` },
+      }),
+    );
+  expect((await ask("/v1/models")).status).toBe(200);
+  expect((await ask("/v1/transcriptions?limit=5")).status).toBe(200);
+  const created = await apiClient(testApp.as(key)).createUpload(5);
+  expect(await (await ask(`/v1/uploads/${created.id}`)).json()).toMatchObject({ id: created.id });
+});
+
 describe("over the wire", () => {
   test.each(["x", "h", "evil.example", "a b/c?d=/v1/models"])("the host %s changes nothing", async (host) => {
     const wrong = await raw(`GET /zzz/v1/models HTTP/1.1\r\nHost: ${host}\r\n${authorization()}\r\n\r\n`);

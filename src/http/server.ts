@@ -124,7 +124,15 @@ async function dispatch(
     context.query = readQuery(search, operation.query ?? NO_FIELDS);
     if (!takesBody) await readEmptyBody(request, NO_FIELDS);
   }
-  return handle(request);
+  return handle(withPlainUrl(request));
+}
+
+/** Elysia looks for the path from the eighth character on (`standardHostname: false`), which fits `http://` only. */
+function withPlainUrl(request: Request): Request {
+  const { url } = request;
+  return url.startsWith("https:")
+    ? Object.defineProperty(request, "url", { value: `http:${url.slice("https:".length)}` })
+    : request;
 }
 
 /** Path and query of a request's address. The host is the client's word and may be anything, so it is not parsed. */
