@@ -10,7 +10,7 @@
 #
 # Environment:
 #   JOBS                number of processors that the build takes; default: all
-#   CUDA_ARCHITECTURES  as CMake's, as 80 or "75;86"; default: ggml's own list, which takes hours
+#   CUDA_ARCHITECTURES  as CMake's, as 80 or "75;86"; default: ggml's own list, each of which takes its time
 #   CUDACXX             the CUDA compiler; default: nvcc
 #   VULKAN_SDK          folder whose include/, lib/, bin/ and share/cmake/ come before the system's. A Vulkan SDK sets
 #                       it. Headers need no compiling: on Debian 12, whose own are too old, libvulkan-dev and
