@@ -68,6 +68,18 @@ test("a request that came over TLS finds its route, with path parameters and que
 });
 
 describe("over the wire", () => {
+  test.each(["HTTP/1.0", "HTTP/1.0\r\nHost: x"])(
+    "GET %s, as load balancers ask, is answered",
+    async (version) => {
+      for (const path of ["/healthz", "/v1/models", "/v1/usage?limit=1"]) {
+        const { head } = await raw(`GET ${path} ${version}\r\n${authorization()}\r\n\r\n`);
+        expect(head).toMatch(/^HTTP\/1\.[01] 200/);
+      }
+      const storage = await raw(`OPTIONS /storage/tus ${version}\r\n\r\n`);
+      expect(storage.head).toMatch(/^HTTP\/1\.[01] 204/);
+    },
+  );
+
   test.each(["x", "h", "evil.example", "a b/c?d=/v1/models"])("the host %s changes nothing", async (host) => {
     const wrong = await raw(`GET /zzz/v1/models HTTP/1.1\r\nHost: ${host}\r\n${authorization()}\r\n\r\n`);
     expect(wrong.head).toStartWith("HTTP/1.1 404");

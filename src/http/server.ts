@@ -60,8 +60,9 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const storage = createStorageHandler(deps);
   const cors = createCors(deps.config.server.cors_origins);
 
-  return async (request, server) => {
+  return async (received, server) => {
     const startedMs = performance.now();
+    const request = withPlainUrl(received);
     const context = { requestId: newId("request", deps.clock.now()), server, responseFields: {} };
     setContext(request, context);
     const { path, search } = targetOf(request.url);
@@ -124,15 +125,19 @@ async function dispatch(
     context.query = readQuery(search, operation.query ?? NO_FIELDS);
     if (!takesBody) await readEmptyBody(request, NO_FIELDS);
   }
-  return handle(withPlainUrl(request));
+  return handle(request);
 }
 
-/** Elysia looks for the path from the eighth character on (`standardHostname: false`), which fits `http://` only. */
+/**
+ * The request with an address that begins with `http://` and a host: Elysia looks for the path from the eighth
+ * character on (`standardHostname: false`). Over TLS it begins otherwise, and without `Host` (HTTP/1.0, as of load
+ * balancers that ask for `/healthz`) it is the path alone.
+ */
 function withPlainUrl(request: Request): Request {
   const { url } = request;
-  return url.startsWith("https:")
-    ? Object.defineProperty(request, "url", { value: `http:${url.slice("https:".length)}` })
-    : request;
+  if (url.startsWith("http://")) return request;
+  const plain = url.startsWith("/") ? `http://localhost${url}` : `http${url.slice(url.indexOf(":"))}`;
+  return Object.defineProperty(request, "url", { value: plain });
 }
 
 /** Path and query of a request's address. The host is the client's word and may be anything, so it is not parsed. */
