@@ -1,5 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { openLog } from "./lib/log.ts";
+import { databasePath } from "./store/database.ts";
 import { audioForm } from "./testing/api-client.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "./testing/open-test-app.ts";
 import { expectRefusal } from "./testing/scenarios.ts";
@@ -9,8 +13,10 @@ import { scriptedAudio } from "./testing/scripted-engine.ts";
 /** What requests see of a stop: an answer, 503, or no connection; never a failure of the program's own. */
 
 const apps: TestApp[] = [];
+const folders: string[] = [];
 afterEach(async () => {
   for (const app of apps.splice(0)) await app.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 async function open(options: TestAppOptions = {}): Promise<TestApp> {
   const testApp = await openTestApp({
@@ -129,6 +135,43 @@ describe("a stop", () => {
     await closed;
     expect(ended).toEqual(["cancelled"]);
   });
+
+  for (const how of ["a stop", "a crash"]) {
+    test(`${how} answers the idempotency key of interrupted synchronous work with 503 ever after`, async () => {
+      const directory = mkdtempSync(join(tmpdir(), "shruti-stop-"));
+      folders.push(directory);
+      const before = await openTestApp({ directory, config: { server: { drain_seconds: 0 } } });
+      watchChunks(before.engine, (_chunk, signal) => forever(signal));
+      const { key } = before;
+      const ask = (testApp: TestApp) =>
+        testApp.as(key)("/v1/audio/transcriptions", {
+          method: "POST",
+          headers: { "idempotency-key": "once" },
+          body: audioForm(scriptedAudio(HINDI), { language: "hi" }),
+        });
+      const asked = ask(before);
+      await until("it is worked on", () => before.app.scheduler.status().slots.running > 0);
+      // What a killed program leaves: the record as it was.
+      const { sqlite } = before.app.database;
+      const state =
+        sqlite.query<{ state: string }, []>("SELECT state FROM transcriptions").get()?.state ?? "";
+      const copy = join(directory, "copy.db");
+      if (how === "a crash") sqlite.query("VACUUM INTO ?").run(copy);
+      await before.close();
+      expect((await asked).status).toBe(503);
+      if (how === "a crash") {
+        for (const suffix of ["-wal", "-shm"]) rmSync(databasePath(directory) + suffix, { force: true });
+        renameSync(copy, databasePath(directory));
+        expect(state).not.toBe("cancelled");
+      }
+
+      const after = await openTestApp({ directory });
+      apps.push(after);
+      for (let count = 0; count < 2; count++)
+        await expectRefusal(await ask(after), { code: "capacity_unavailable" });
+      expect((await clientOf(after, key).usage()).credit.reserved_paise).toBe(0);
+    });
+  }
 
   test("under a stream of requests gives answers, 503 or no connection, and no failure", async () => {
     const faults: string[] = [];

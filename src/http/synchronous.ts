@@ -3,6 +3,7 @@ import { AppError, ERROR_TABLE } from "../domain/errors.ts";
 import { isFinal, type TranscriptionRequest } from "../domain/transcription.ts";
 import { checkLimits, hashRequest, type IdempotencyClaim } from "../services/acceptance.ts";
 import { billedChannels } from "../services/settlement.ts";
+import { STOPPED } from "../services/transcription-endings.ts";
 import type { AdoptedFile } from "../services/uploads.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -173,8 +174,7 @@ async function supervise(deps: HttpDeps, row: TranscriptionRow): Promise<Transcr
         message: ERROR_TABLE.timeout.message,
       });
     }
-    await deps.transcriptions.cancelById(row.id);
-    throw new AppError("capacity_unavailable");
+    return deps.transcriptions.cancelById(row.id, STOPPED);
   }
 }
 

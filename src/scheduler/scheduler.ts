@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import { billedChannels } from "../services/settlement.ts";
+import { STOPPED } from "../services/transcription-endings.ts";
 import { requireOrganization } from "../store/organizations.ts";
 import { isOutOfRoom } from "../store/out-of-room.ts";
 import {
@@ -222,7 +223,7 @@ export function createScheduler(options: SchedulerOptions) {
   function takeUp(leftOver: TranscriptionRow[]): void {
     try {
       for (let row = leftOver[0]; row; row = leftOver[0]) {
-        if (row.entrance === "synchronous") transcriptions.cancelById(row.id);
+        if (row.entrance === "synchronous") transcriptions.cancelById(row.id, STOPPED);
         else if (row.state !== "queued") moveTranscription(store, row.id, "requeue");
         leftOver.shift();
       }

@@ -28,7 +28,13 @@ export type EndingDeps = {
 };
 
 /** Why a transcription is cancelled by the program itself. */
-export type CancelReason = { code: "timeout"; message: string };
+export type CancelReason = { code: "timeout" | "capacity_unavailable"; message: string };
+
+/** Of synchronous work that a stop or crash interrupts: its caller is gone, and asks again under a new key. */
+export const STOPPED: CancelReason = {
+  code: "capacity_unavailable",
+  message: "The server was stopped before the transcription had finished.",
+};
 
 /**
  * How transcriptions end and lose their content: all that needs no engine, so that the command line can do it
