@@ -377,6 +377,12 @@ const SCENARIOS: Scenario[] = [
     given: (t) => () => synchronous(t, new Uint8Array(0)),
   },
   {
+    code: "audio_decode_failed",
+    title: "a synchronous file of less than a millisecond",
+    detail: "file",
+    given: (t) => () => synchronous(t, { ...HINDI, seconds: 0.0001 }),
+  },
+  {
     code: "audio_too_large",
     title: "an upload over the limit",
     detail: "bytes",

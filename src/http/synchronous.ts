@@ -4,6 +4,7 @@ import { isFinal, type TranscriptionRequest } from "../domain/transcription.ts";
 import { checkLimits, hashRequest, type IdempotencyClaim } from "../services/acceptance.ts";
 import { billedChannels } from "../services/settlement.ts";
 import { STOPPED } from "../services/transcription-endings.ts";
+import { requireSound } from "../services/upload-verification.ts";
 import type { AdoptedFile } from "../services/uploads.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -104,7 +105,11 @@ async function admitOrder(
   if (file.bytes === 0)
     throw new AppError("audio_decode_failed", { detail: "file", message: "The file is empty." });
   const maxDurationMs = limits.synchronous_max_duration_seconds * 1000;
-  const verified = await namingFile(() => deps.verifyAudio(file.path, { maxDurationMs }, clientSignal));
+  const verified = await namingFile(async () => {
+    const audio = await deps.verifyAudio(file.path, { maxDurationMs }, clientSignal);
+    requireSound(audio);
+    return audio;
+  });
   checkLimits(deps.config, "synchronous", verified);
   const { durationMs, channels } = verified;
   const { channelMode } = prepared.request;

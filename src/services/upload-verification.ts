@@ -111,7 +111,7 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
   }
   try {
     const audio = await readAudio(context, upload, path, signal);
-    if (audio.durationMs <= 0 || audio.channels < 1) throw new AppError("audio_decode_failed");
+    requireSound(audio);
     const { durationMs, channels, sampleRateHz, truncated } = audio;
     const verified = transaction(store, (tx) =>
       moveUpload(tx, upload.id, "verified", {
@@ -128,6 +128,12 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
     const code = error.code === "audio_decode_failed" ? error.code : "upload_rejected";
     return reject(context, upload, code, error.message);
   }
+}
+
+/** @throws AppError `audio_decode_failed` for a file that decodes to nothing */
+export function requireSound({ durationMs, channels }: VerifiedAudio): void {
+  if (Math.round(durationMs) > 0 && channels > 0) return;
+  throw new AppError("audio_decode_failed", { message: "There is no sound in the file." });
 }
 
 /**
