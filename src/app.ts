@@ -9,7 +9,7 @@ import { createLocalEngine, type Engine } from "./engine/engine.ts";
 import { measureMachine } from "./engine/machine.ts";
 import { extractNativeFiles } from "./engine/native-files.ts";
 import { endOrphans } from "./engine/orphans.ts";
-import { probeEngine } from "./engine/pool.ts";
+import { probeEngine } from "./engine/probe-engine.ts";
 import type { EngineFacts } from "./engine/protocol.ts";
 import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";

@@ -6,7 +6,7 @@ import { backendMark, explainBackendFailure } from "./backend-files.ts";
 import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
 import { requireRoom, tryOut } from "./gpu-trial.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
-import { probeEngine } from "./pool.ts";
+import { probeEngine } from "./probe-engine.ts";
 import type { EngineFacts } from "./protocol.ts";
 import type { WhisperDevice } from "./whisper.ts";
 import { loadModel } from "./worker.ts";

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_NATIVE_FILES } from "../testing/native-files.ts";
-import { createPool, type Pool, type PoolOptions, probeEngine } from "./pool.ts";
+import { createPool, type Pool, type PoolOptions } from "./pool.ts";
+import { probeEngine } from "./probe-engine.ts";
 import {
   EngineError,
   type EngineFacts,

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { DecodeJob, Engine } from "../engine/engine.ts";
-import type { ModelStatus } from "../engine/pool.ts";
 import {
   type ChunkJob,
   type DiarizeJob,
@@ -13,6 +12,7 @@ import {
   type OnSpeechFound,
   type SpeechJob,
 } from "../engine/protocol.ts";
+import type { ModelStatus } from "../engine/resident-models.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const MARK = "SCRIPTED-AUDIO ";

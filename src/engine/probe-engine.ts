@@ -1,0 +1,30 @@
+import { hostOptionsOf, type PoolOptions } from "./pool.ts";
+import { EngineError, type EngineFacts } from "./protocol.ts";
+import { createWorkerHost } from "./worker-host.ts";
+
+/**
+ * What the native side finds on this machine, backends included, without loading a model.
+ *
+ * @throws EngineError when no worker can be started
+ */
+export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineFacts> {
+  const host = createWorkerHost(hostOptionsOf(options));
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await host.warm(signal);
+        break;
+      } catch (error) {
+        // A backend may break a worker; the host then goes on without it, or says what is wrong.
+        const isWorthwhile = error instanceof EngineError && error.kind === "interrupted" && !signal.aborted;
+        if (!isWorthwhile || attempt === PROBE_ATTEMPTS) throw error;
+      }
+    }
+    return host.status().facts ?? NOTHING_FOUND;
+  } finally {
+    await host.stop(true);
+  }
+}
+
+const PROBE_ATTEMPTS = 4;
+const NOTHING_FOUND: EngineFacts = { whisperVersion: "", cpuVariant: "", devices: [], backendFailures: [] };
