@@ -20,14 +20,15 @@ export type SweepReport = { filesRemoved: number; recordsMarked: number };
 
 /**
  * Reconciles the directory of recordings with the records, at a start: a file that no record needs is removed
- * when it is older than this process, and a record whose file is gone says so. A directory that is missing as
- * a whole is a disk that is not mounted, not the loss of every recording: then nothing is marked.
+ * when it is older than this process, and a record whose file is gone says so. A directory that is missing or empty
+ * as a whole is a disk that is not mounted, not the loss of every recording: then nothing is marked.
  */
 export async function sweepAudioFiles(context: UploadContext): Promise<SweepReport> {
   const report: SweepReport = { filesRemoved: 0, recordsMarked: 0 };
-  if (await ensureAudioDirectory(context.dataDir)) {
+  await ensureAudioDirectory(context.dataDir);
+  if (await isEmpty(audioDirectory(context.dataDir))) {
     if (listUploadsWithAudio(context.database.store, "", 1).length > 0) {
-      context.log.error("the directory of recordings was missing; is its disk mounted?");
+      context.log.error("the directory of recordings is empty; is its disk mounted?");
     }
     return report;
   }
@@ -35,6 +36,11 @@ export async function sweepAudioFiles(context: UploadContext): Promise<SweepRepo
   report.recordsMarked = await markLostFiles(context);
   if (report.filesRemoved + report.recordsMarked > 0) context.log.warn(report, "recordings were swept");
   return report;
+}
+
+async function isEmpty(directory: string): Promise<boolean> {
+  for await (const _file of listFiles(directory)) return false;
+  return true;
 }
 
 async function removeOrphans(context: UploadContext): Promise<number> {

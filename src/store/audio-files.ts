@@ -11,9 +11,9 @@ export function audioFilePath(dataDir: string, uploadId: string): string {
   return join(audioDirectory(dataDir), uploadId);
 }
 
-/** Makes the directory of recordings; false when it was there already. */
-export async function ensureAudioDirectory(dataDir: string): Promise<boolean> {
-  return (await mkdir(audioDirectory(dataDir), { recursive: true, mode: 0o700 })) !== undefined;
+/** Makes the directory of recordings where there is none. */
+export async function ensureAudioDirectory(dataDir: string): Promise<void> {
+  await mkdir(audioDirectory(dataDir), { recursive: true, mode: 0o700 });
 }
 
 /** Bytes in a file, or undefined when there is none. */
