@@ -106,7 +106,10 @@ test("what cannot be used is refused with a reason", async () => {
   const refused = await run("add", rubbish);
   expect(refused.status).toBe(2);
   expect(refused.err).toContain("not a whisper model");
-  expect((await run("add", join(folder, "missing.bin"))).err).toContain("ENOENT");
+  expect(await run("add", join(folder, "missing.bin"))).toMatchObject({
+    status: 4,
+    err: expect.stringContaining("There is no file"),
+  });
   expect((await run("add", weights, "--id", "x", "--language", "hi:loud")).status).toBe(2);
   expect((await run("show", "nothing")).status).toBe(4);
 });
