@@ -52,6 +52,10 @@ function cpuMs(work: () => void): number {
   return (user + system) / 1000;
 }
 
+for (let variant = 0; variant < silero.variants - 1; variant++) {
+  const ms = cpuMs(() => silero.listen(variant).probabilities(pcm));
+  console.log(`  build ${variant}, for lesser processors: ${((ms * 1000) / windows).toFixed(1)} µs a window`);
+}
 const ratios: number[] = [];
 for (let round = 0; round < Number(options.rounds); round++) {
   const ours = cpuMs(listenOurs);

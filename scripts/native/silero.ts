@@ -1,38 +1,58 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parse } from "protobufjs";
 import { type BuildInput, cachedBuild } from "./cache.ts";
 import { run } from "./run.ts";
 
-const SOURCE = join(import.meta.dirname, "silero/silero.c");
+const SOURCES = join(import.meta.dirname, "silero");
 /** v5 and v6 have one shape; on labelled meetings v6 missed a seventh to a third less speech. */
 export const SILERO_ONNX = join(
   import.meta.dirname,
   "../../node_modules/@ricky0123/vad-web/dist/silero_vad_v6.onnx",
 );
-/** Square roots and rounding without a look at `errno` and traps, which nothing reads. */
-const FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"];
+const FLAGS = [
+  ...["-std=gnu11", "-O3", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"],
+  // Square roots without a look at `errno` and traps, which nothing reads.
+  ...["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"],
+];
+/** Builds of the net for kinds of processors: name, floats in a vector register, flags. */
+const VARIANTS: [name: string, vector: number, flags: string[]][] = [
+  ["run_plain", 4, []],
+  ...(process.arch === "x64"
+    ? ([
+        ["run_avx2", 8, ["-mavx2", "-mfma"]],
+        ["run_avx512", 16, ["-mavx512f", "-mfma", "-mprefer-vector-width=512"]],
+      ] satisfies [string, number, string[]][])
+    : []),
+];
 
 /**
- * Builds the speech detector: its net for blocks of windows (silero/silero.c), and its weights in the order in which
+ * Builds the speech detector: its net for blocks of windows (silero/net.c), and its weights in the order in which
  * that reads them.
  *
  * @returns the folder with `silero.<so|dylib>` and `silero.weights`
  */
 export async function buildSilero(): Promise<string> {
   const suffix = process.platform === "darwin" ? "dylib" : "so";
-  const inputs: BuildInput[] = [
-    { literal: FLAGS.join(" ") },
-    { path: import.meta.path },
-    { path: SOURCE },
-    { path: SILERO_ONNX },
-  ];
+  const inputs: BuildInput[] = [{ path: import.meta.path }, { path: SOURCES }, { path: SILERO_ONNX }];
   return cachedBuild("silero", inputs, async (outDir) => {
     const weights = sileroWeights(new Uint8Array(readFileSync(SILERO_ONNX)));
     writeFileSync(join(outDir, "silero.weights"), new Uint8Array(weights.buffer));
-    const library = join(outDir, `silero.${suffix}`);
-    await run(["cc", ...FLAGS, "-shared", "-fPIC", "-o", library, SOURCE]);
-    if (process.platform === "linux") await run(["strip", "--strip-unneeded", library]);
+    const objects = mkdtempSync(join(tmpdir(), "shruti-silero-"));
+    try {
+      const compiled = VARIANTS.map(([name]) => join(objects, `${name}.o`));
+      for (const [index, [name, vector, flags]] of VARIANTS.entries()) {
+        const defined = [`-DRUN_NET=${name}`, `-DVECTOR=${vector}`];
+        const files = ["-c", join(SOURCES, "net.c"), "-o", compiled[index] ?? ""];
+        await run(["cc", ...FLAGS, ...flags, ...defined, ...files]);
+      }
+      const library = join(outDir, `silero.${suffix}`);
+      await run(["cc", ...FLAGS, "-shared", "-o", library, join(SOURCES, "silero.c"), ...compiled]);
+      if (process.platform === "linux") await run(["strip", "--strip-unneeded", library]);
+    } finally {
+      rmSync(objects, { recursive: true });
+    }
   });
 }
 
@@ -60,7 +80,7 @@ const TAPS = 3;
 
 /**
  * @param onnx a Silero detector, v5 or v6
- * @returns the weights of its net for 16 kHz, as silero.c reads them
+ * @returns the weights of its net for 16 kHz, as net.c reads them
  * @throws Error when it lacks one, or the transform is not symmetric
  */
 export function sileroWeights(onnx: Uint8Array): Float32Array {
@@ -127,7 +147,7 @@ function rowsOfFour(
   return Float32Array.from(packed);
 }
 
-/** silero.c adds and subtracts mirrored samples before it multiplies. */
+/** net.c adds and subtracts mirrored samples before it multiplies. */
 function refuseAsymmetric(basis: Float32Array): void {
   for (let bin = 0; bin < BINS; bin++) {
     for (let n = 0; n < FRAME; n++) {

@@ -12,6 +12,7 @@ const WHISPER_SOURCE = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp")
 const BINDING_SOURCE = join(ROOT, "node_modules/smart-whisper");
 const NODE_ADDON_API = join(ROOT, "node_modules/node-addon-api");
 const PROJECT = join(import.meta.dirname, "whisper");
+const LIBRARY_SETTINGS = join(import.meta.dirname, "ggml-libraries.cmake");
 const PEERS_PROJECT = join(import.meta.dirname, "whisper-peers");
 const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
 
@@ -36,6 +37,7 @@ export async function buildWhisper(): Promise<string> {
     { literal: [compiler, ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
     { path: PROJECT },
+    { path: LIBRARY_SETTINGS },
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
   ];

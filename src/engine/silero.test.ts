@@ -41,14 +41,16 @@ async function publishedProbabilities(pcm: Int16Array): Promise<number[]> {
 }
 
 describe("the net", () => {
-  test("answers what the published one answers, over speech and pauses", async () => {
+  test("answers what the published one answers, over speech and pauses, in each of its builds", async () => {
     const pcm = speech.slice(0, 300 * WINDOW);
     const published = await publishedProbabilities(pcm);
-    const ours = silero.listen().probabilities(pcm);
     expect(Math.max(...published)).toBeGreaterThan(0.9);
     expect(Math.min(...published)).toBeLessThan(0.1);
-    for (const [n, probability] of published.entries())
-      expect(Math.abs((ours[n] ?? 2) - probability)).toBeLessThan(1e-4);
+    for (let variant = 0; variant < silero.variants; variant++) {
+      const ours = silero.listen(variant).probabilities(pcm);
+      for (const [n, probability] of published.entries())
+        expect(Math.abs((ours[n] ?? 2) - probability)).toBeLessThan(1e-4);
+    }
   }, 60_000);
 
   test("answers the same however the recording is cut into blocks", () => {
@@ -81,6 +83,7 @@ describe("the net", () => {
 
 test("what does not fit is refused", () => {
   expect(() => silero.listen().probabilities(new Int16Array(100))).toThrow("whole windows");
+  expect(() => silero.listen(silero.variants)).toThrow(RangeError);
   expect(() => sileroWeights(new Uint8Array([10, 0]))).toThrow("has no stft.forward_basis_buffer");
   const folder = mkdtempSync(join(tmpdir(), "shruti-silero-"));
   const sileroWeightsPath = join(folder, "short.weights");
