@@ -42,15 +42,15 @@ test("what finds speech ends and cannot start again: that is told, and over with
   const models = new Set(running?.models.map(({ pid }) => pid));
   const [speech] = descendantsOf(server.pid).filter((pid) => !models.has(pid));
   const native = join(installation.dataDir, "native");
-  const addon = join(native, readdirSync(native)[0] ?? "", "smart-whisper.addon");
-  renameSync(addon, `${addon}.away`);
+  const detector = join(native, readdirSync(native)[0] ?? "", "silero.so");
+  renameSync(detector, `${detector}.away`);
   process.kill(speech ?? 0, "SIGKILL");
   const probe = () => fetch(`${server.baseUrl}/readyz`);
   await until("it is told", async () => (await probe()).status === 503);
   expect(await (await probe()).json()).toMatchObject({
-    reasons: [expect.stringMatching(/^the engine cannot start: .*smart-whisper\.addon/)],
+    reasons: [expect.stringMatching(/^the engine cannot start: .*silero\.so/)],
   });
-  renameSync(`${addon}.away`, addon);
+  renameSync(`${detector}.away`, detector);
   await until("it is ready", async () => (await probe()).ok);
   expect(await server.stop()).toBe(0);
 }, 120_000);

@@ -52,14 +52,15 @@ export function createPool(options: PoolOptions) {
   const hostOptions = hostOptionsOf(options);
   const models = createResidentModels(options, hostOptions);
   // Speech and speakers are told on the processor; a GPU's driver would only take memory there.
-  const speechOptions = { ...hostOptions, backendDirs: [] };
+  const neuralOptions = { ...hostOptions, backendDirs: [] };
+  const speechOptions = { ...neuralOptions, findsSpeech: true };
 
   /**
    * Installed weights can neither be interrupted nor trusted: they have a process of their own, one recording at a
    * time, that ends with the last one and gives its memory back.
    */
   async function neurally(request: HostRequest, audioMs: number, signal: AbortSignal): Promise<WorkerReply> {
-    const current = neural ?? { host: createWorkerHost(speechOptions), users: 0 };
+    const current = neural ?? { host: createWorkerHost(neuralOptions), users: 0 };
     neural = current;
     current.users++;
     try {

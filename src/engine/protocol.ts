@@ -72,7 +72,7 @@ export type DiarizeOutcome = {
 };
 
 export type WorkerRequest =
-  | { type: "start"; nativeFiles: NativeFiles; backendDirs: string[] }
+  | { type: "start"; nativeFiles: NativeFiles; backendDirs: string[]; findsSpeech: boolean }
   | { type: "load"; weightsPath: string; device: DevicePreference }
   | { type: "transcribe"; id: number; audio: ChunkAudio; options: DecodeOptions }
   | ({ type: "detect_speech"; id: number; isTold: boolean } & SpeechJob)

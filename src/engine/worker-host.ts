@@ -29,8 +29,10 @@ export type HostState = "stopped" | "starting" | "ready" | "backoff";
 export type HostOptions = {
   nativeFiles: NativeFiles;
   backendDirs: string[];
-  /** The weights to load; without them the worker only finds speech. */
+  /** The weights to load; without them the worker writes no text. */
   load?: { weightsPath: string; device: DevicePreference };
+  /** Whether the worker has started only when its speech detector is loaded. */
+  findsSpeech?: boolean;
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
@@ -105,9 +107,9 @@ export function createWorkerHost(options: HostOptions) {
 
   /** The requests a worker begins with; a GPU that breaks workers is left alone where nobody insists on it. */
   function beginning(): WorkerRequest[] {
-    const { nativeFiles, load } = options;
+    const { nativeFiles, load, findsSpeech = false } = options;
     const backendDirs = isGpuGivenUp ? [] : options.backendDirs;
-    const start = { type: "start", nativeFiles, backendDirs } as const;
+    const start = { type: "start", nativeFiles, backendDirs, findsSpeech } as const;
     if (!load) return [start];
     return [start, { type: "load", ...load, ...(isGpuGivenUp ? { device: "cpu" } : {}) }];
   }

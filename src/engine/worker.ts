@@ -67,6 +67,7 @@ function createWorker(send: (reply: WorkerReply) => void) {
       switch (request.type) {
         case "start":
           files = request.nativeFiles;
+          if (request.findsSpeech) vad = openVad(files);
           whisper = openWhisper(files.dir, request.backendDirs);
           send({ type: "started", engine: factsOf(whisper) });
           return;
