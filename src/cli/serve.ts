@@ -43,6 +43,11 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     server = listen(config, app);
     app.start();
     log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
+    if (namesNoMachine(config)) {
+      log.warn(
+        "upload addresses name no machine, and clients elsewhere cannot use them: set server.base_url",
+      );
+    }
     const status = keepStatusFile(app, server, config);
     await stopped.promise;
     // Readiness is down; who asks all the same is still answered.
@@ -110,6 +115,11 @@ function tlsOf(config: Config): { tls?: { cert: string; key: string } } {
   } catch {
     throw new CommandError("usage", "server.tls_cert or server.tls_key cannot be read");
   }
+}
+
+/** A server on all addresses of its machine does not know by which one its clients come. */
+function namesNoMachine({ server }: Config): boolean {
+  return server.base_url === "" && /^(0\.0\.0\.0|\[?::\]?):\d+$/.test(server.listen);
 }
 
 function addressOf(server: Server<unknown>, config: Config): string {
