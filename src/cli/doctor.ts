@@ -1,7 +1,9 @@
 import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import type { Command } from "commander";
+import type { Config } from "../config/schema.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { becomeOwner } from "./owner.ts";
 
 type Finding = { check: string; ok: boolean; detail: string };
 
@@ -23,15 +25,17 @@ export function registerDoctor(program: Command, context: CliContext): void {
 
 async function examine(context: CliContext): Promise<Finding[]> {
   const { config, path } = context.loadConfig();
+  // Before anything is looked at: what root may do says nothing about the server.
+  const user = becomeOwner(config);
   const findings: Finding[] = [
     { check: "config", ok: true, detail: path ?? "none found: defaults" },
     await machine(),
   ];
   const { dataDirOf } = await import("../services/admin.ts");
   const dataDir = dataDirOf(config);
-  findings.push(directory(dataDir));
+  findings.push(directory(dataDir, user));
   findings.push(disk(dataDir, config.storage.reserve_bytes));
-  findings.push(...(await engine(context)));
+  findings.push(...(await engine(context, config)));
   return findings;
 }
 
@@ -46,12 +50,13 @@ async function machine(): Promise<Finding> {
   };
 }
 
-function directory(dataDir: string): Finding {
+function directory(dataDir: string, user: number | undefined): Finding {
   if (!existsSync(dataDir))
     return { check: "data", ok: false, detail: `${dataDir} does not exist; \`shruti init\` makes it` };
   try {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-    return { check: "data", ok: true, detail: dataDir };
+    const owner = user === undefined ? "" : `, looked at as its owner, user ${user}`;
+    return { check: "data", ok: true, detail: `${dataDir}${owner}` };
   } catch {
     return { check: "data", ok: false, detail: `${dataDir} cannot be written` };
   }
@@ -65,8 +70,7 @@ function disk(dataDir: string, reserveBytes: number): Finding {
   return { check: "disk", ok: freeBytes >= reserveBytes, detail };
 }
 
-async function engine(context: CliContext): Promise<Finding[]> {
-  const { config } = context.loadConfig();
+async function engine(context: CliContext, config: Config): Promise<Finding[]> {
   const { examineEngine } = await import("../doctor.ts");
   try {
     const report = await examineEngine({ config, clock: context.clock, environment: context.io.environment });

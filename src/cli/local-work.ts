@@ -1,5 +1,6 @@
 import type { LocalPlan, LocalRequest, openLocalTranscriber } from "../local.ts";
 import type { CliContext } from "./context.ts";
+import { becomeOwner } from "./owner.ts";
 
 type LocalTranscriber = Awaited<ReturnType<typeof openLocalTranscriber>>;
 
@@ -21,6 +22,8 @@ export async function withLocalTranscriber(
   const { openLocalTranscriber } = await import("../local.ts");
   const { config } = context.loadConfig();
   const { clock, io } = context;
+  const user = becomeOwner(config);
+  if (user !== undefined) context.note(`this runs as user ${user}, the owner of ${config.storage.data_dir}`);
   const transcriber = await openLocalTranscriber({ config, clock, environment: io.environment });
   try {
     const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Server } from "bun";
 import type { Command } from "commander";
@@ -8,7 +8,9 @@ import { openLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { within } from "../lib/within.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { becomeOwner } from "./owner.ts";
 import { STATUS_FILE } from "./status-file.ts";
+import { readCertificate } from "./tls.ts";
 
 /** Limits are enforced route by route, with the documented answer; the server's own must never come first. */
 const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
@@ -29,7 +31,11 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   await checkSettings(config);
   const { requireDatabase } = await import("../services/admin.ts");
   requireDatabase(config);
+  const user = becomeOwner(config);
+  // The data directory may have been made for more eyes than the server's.
+  process.umask(0o077);
   const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
+  if (user !== undefined) log.info({ user }, "started by root: goes on as the owner of the data directory");
   const { openApp } = await import("../app.ts");
   let server: Server<unknown> | undefined;
   const app = await openApp({ config, log, baseUrl: () => (server ? addressOf(server, config) : "") });
@@ -69,7 +75,7 @@ function listen(config: Config, app: App): Server<unknown> {
   const at = config.server.listen.lastIndexOf(":");
   const hostname = config.server.listen.slice(0, at).replace(/^\[|\]$/g, "");
   const port = Number(config.server.listen.slice(at + 1));
-  const tls = tlsOf(config);
+  const { tls } = readCertificate(config) ?? {};
   try {
     return Bun.serve({
       hostname,
@@ -77,7 +83,7 @@ function listen(config: Config, app: App): Server<unknown> {
       maxRequestBodySize: NO_BODY_LIMIT,
       idleTimeout: IDLE_TIMEOUT_SECONDS,
       fetch: app.handle,
-      ...tls,
+      ...(tls ? { tls } : {}),
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -93,28 +99,14 @@ async function stopListening(server: Server<unknown>): Promise<void> {
 }
 
 /**
- * What the config's own form does not tell: whether the files it names can be read.
+ * What the config's own form does not tell: whether the files it names can be used.
  *
- * @throws ConfigError, CommandError `usage`
+ * @throws ConfigError
  */
 export async function checkSettings(config: Config): Promise<void> {
   const { checkWebhookSettings } = await import("../services/webhook-sender.ts");
   checkWebhookSettings(config);
-  tlsOf(config);
-}
-
-/** The certificate and its key. @throws CommandError `usage` */
-function tlsOf(config: Config): { tls?: { cert: string; key: string } } {
-  const { tls_cert, tls_key } = config.server;
-  if (tls_cert === "" && tls_key === "") return {};
-  if (tls_cert === "" || tls_key === "") {
-    throw new CommandError("usage", "server.tls_cert and server.tls_key go together");
-  }
-  try {
-    return { tls: { cert: readFileSync(tls_cert, "utf8"), key: readFileSync(tls_key, "utf8") } };
-  } catch {
-    throw new CommandError("usage", "server.tls_cert or server.tls_key cannot be read");
-  }
+  readCertificate(config);
 }
 
 /** A server on all addresses of its machine does not know by which one its clients come. */

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import weightsFile from "../../models/demo.bin" with { type: "file" };
 import manifestFile from "../../models/demo.toml" with { type: "file" };
 import type { InstalledModel } from "../domain/model.ts";
+import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { syncDirectory } from "../store/audio-files.ts";
 import { parseManifest } from "./model-manifest.ts";
@@ -43,7 +44,7 @@ export async function copyOut(source: string, dir: string, sha256: string): Prom
   const bytes = new Uint8Array(await carried.arrayBuffer());
   if (sha256Hex(bytes) !== sha256)
     throw new Error("the executable is damaged: its demonstration model differs");
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  makeFolder(dir, 0o700);
   const unfinished = join(dir, `.${randomBytes(6).toString("hex")}.unfinished`);
   try {
     const file = await open(unfinished, "wx", 0o600);
@@ -53,6 +54,7 @@ export async function copyOut(source: string, dir: string, sha256: string): Prom
     } finally {
       await file.close();
     }
+    giveToOwner(unfinished);
     await rename(unfinished, target);
     await syncDirectory(dir);
   } finally {

@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstalledModel, ModelManifest } from "../domain/model.ts";
+import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
 import { syncDirectory } from "../store/audio-files.ts";
 import {
   MAX_MANIFEST_BYTES,
@@ -16,6 +17,9 @@ import {
 
 /** Large enough for few system calls, small enough that hashing one delays nothing else noticeably. */
 const COPY_BYTES = 1024 * 1024;
+/** Weights are no secret, and `models.dir` may be a folder of root's; the data directory itself is closed to others. */
+const FILE_MODE = 0o644;
+const FOLDER_MODE = 0o755;
 /** Rests of a copy that was killed are removed after this time. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
@@ -97,6 +101,14 @@ async function* slices(file: FileHandle): AsyncGenerator<Uint8Array> {
   }
 }
 
+/** A new file that the server's user can read, whoever makes it and whatever the umask. */
+async function openNew(path: string): Promise<FileHandle> {
+  const file = await open(path, "wx", FILE_MODE);
+  await file.chmod(FILE_MODE);
+  giveToOwner(path);
+  return file;
+}
+
 /** A copy of weights under a temporary name in the models' directory. */
 export type StagedWeights = { path: string; sha256: string; bytes: number };
 
@@ -106,14 +118,14 @@ export type StagedWeights = { path: string; sha256: string; bytes: number };
  * @throws the file system's error; the copy is removed then
  */
 export async function stageWeights(source: string, directory: string): Promise<StagedWeights> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  makeFolder(directory, FOLDER_MODE);
   await removeAbandoned(directory);
   const path = join(directory, `.${randomBytes(6).toString("hex")}.unfinished`);
   const hash = createHash("sha256");
   let bytes = 0;
   const from = await open(source, "r");
   try {
-    const to = await open(path, "wx", 0o600);
+    const to = await openNew(path);
     try {
       for await (const slice of slices(from)) {
         hash.update(slice);
@@ -152,7 +164,7 @@ export async function discardStaged(staged: StagedWeights): Promise<void> {
 async function writeManifest(directory: string, manifest: ModelManifest): Promise<void> {
   const unfinished = join(directory, `.${randomBytes(6).toString("hex")}.unfinished`);
   try {
-    const file = await open(unfinished, "wx", 0o600);
+    const file = await openNew(unfinished);
     try {
       await file.writeFile(renderManifest(manifest));
       await file.sync();

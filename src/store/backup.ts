@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { AppError } from "../domain/errors.ts";
+import { giveToOwner } from "../lib/give-to-owner.ts";
 import { backupDatabase, type Database, openDatabase } from "./database.ts";
 
 /** How long a restore waits for somebody else's connection to go away, milliseconds. */
@@ -78,6 +79,7 @@ export function restoreBackup(
   try {
     copyFileSync(backupPath, copyPath, constants.COPYFILE_FICLONE);
     chmodSync(copyPath, 0o600);
+    giveToOwner(copyPath);
     requireShrutiDatabase(copyPath, backupPath);
     const copy = openDatabase(copyPath);
     try {

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
+import { giveToOwner } from "../lib/give-to-owner.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import * as schema from "./schema.ts";
@@ -41,7 +42,10 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const isNew = path !== ":memory:" && !existsSync(path);
   const sqlite = new SqliteDatabase(path, { create: true, readwrite: true, strict: true });
-  if (isNew) chmodSync(path, 0o600);
+  if (isNew) {
+    chmodSync(path, 0o600);
+    giveToOwner(path);
+  }
   sqlite.run(`PRAGMA busy_timeout = ${Math.floor(options.busyTimeoutMs ?? 5_000)}`);
   sqlite.run("PRAGMA journal_mode = WAL");
   sqlite.run("PRAGMA synchronous = FULL");

@@ -1,0 +1,67 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testConfig } from "../config/load.ts";
+import { makeCertificates } from "../testing/webhook-kit.ts";
+import { runCli } from "./program.ts";
+import { readCertificate } from "./tls.ts";
+
+/** `server.tls_cert` and `server.tls_key`: what cannot serve is named before anything listens. */
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-cli-tls-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const file = (name: string, text: string) => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+const certificates = makeCertificates();
+const CERT = file("cert.pem", certificates.address.cert);
+const KEY = file("key.pem", certificates.address.key);
+const OTHER_KEY = file("other.pem", certificates.receiver.key);
+const GARBAGE = file("garbage.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+const CUT_CHAIN = file(
+  "chain.pem",
+  `${certificates.address.cert}\n${certificates.receiver.cert.replace("MI", "AA")}`,
+);
+certificates.remove();
+
+const read = (tls_cert: string, tls_key: string) =>
+  readCertificate(testConfig({ server: { tls_cert, tls_key } }));
+
+test("a certificate and its key are read, with the time the certificate ends", () => {
+  const certificate = read(CERT, KEY);
+  expect(certificate?.tls).toEqual({ cert: certificates.address.cert, key: certificates.address.key });
+  const days = ((certificate?.endsAtMs ?? 0) - Date.now()) / 86_400_000;
+  expect(days).toBeGreaterThan(1.9);
+  expect(days).toBeLessThan(2.1);
+  expect(read("", "")).toBeUndefined();
+});
+
+test.each([
+  ["only one of the two", CERT, "", "server.tls_cert and server.tls_key go together"],
+  ["no such certificate", join(folder, "none"), KEY, "server.tls_cert: .* cannot be read \\(ENOENT\\)"],
+  ["no such key", CERT, folder, "server.tls_key: .* cannot be read \\(EISDIR\\)"],
+  ["a key as certificate", KEY, KEY, "server.tls_cert: .* cannot be used as a PEM file of certificates"],
+  ["a damaged certificate", GARBAGE, KEY, "server.tls_cert: .* cannot be used"],
+  ["a damaged chain", CUT_CHAIN, KEY, "server.tls_cert: .* cannot be used"],
+  ["a certificate as key", CERT, CERT, "server.tls_key: .* cannot be used as a PEM file of a private key"],
+  ["another's key", CERT, OTHER_KEY, "server.tls_key: .* is not the key of the first certificate"],
+])("%s is named", async (_what, cert, key, message) => {
+  expect(() => read(cert, key)).toThrow(new RegExp(message));
+  const environment = {
+    SHRUTI_CONFIG: file("shruti.toml", ""),
+    SHRUTI_SERVER_TLS_CERT: cert,
+    SHRUTI_SERVER_TLS_KEY: key,
+  };
+  let err = "";
+  const io = {
+    out: () => {},
+    err: (text: string) => {
+      err += text;
+    },
+    environment,
+  };
+  expect(await runCli(["config", "check"], io)).toBe(2);
+  expect(err).toMatch(new RegExp(message));
+});

@@ -1,0 +1,65 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { ConfigError } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+
+/** PEM texts as `Bun.serve` takes them, and when the certificate ends. */
+export type Certificate = { tls: { cert: string; key: string }; endsAtMs: number };
+
+/**
+ * The certificate of `server.tls_cert` and its key, after a look at both: a mistake is told by its setting and not by
+ * the TLS library when the server listens.
+ *
+ * @returns undefined without the settings: plain HTTP
+ * @throws ConfigError when one of the files cannot be used, or they do not belong together
+ */
+export function readCertificate({ server }: Config): Certificate | undefined {
+  const { tls_cert, tls_key } = server;
+  if (tls_cert === "" && tls_key === "") return undefined;
+  if (tls_cert === "" || tls_key === "") {
+    throw new ConfigError("server.tls_cert and server.tls_key go together");
+  }
+  const cert = readText("server.tls_cert", tls_cert);
+  const key = readText("server.tls_key", tls_key);
+  const certificate = parse("server.tls_cert", tls_cert, "PEM file of certificates", () =>
+    firstCertificate(cert),
+  );
+  const privateKey = parse("server.tls_key", tls_key, "PEM file of a private key without a passphrase", () =>
+    createPrivateKey(key),
+  );
+  if (!belongTogether(certificate, privateKey)) {
+    throw new ConfigError(
+      `server.tls_key: ${tls_key} is not the key of the first certificate in ${tls_cert}`,
+    );
+  }
+  return { tls: { cert, key }, endsAtMs: Date.parse(certificate.validTo) };
+}
+
+function readText(setting: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
+    throw new ConfigError(`${setting}: ${path} cannot be read (${reason})`, { cause });
+  }
+}
+
+function parse<T>(setting: string, path: string, form: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new ConfigError(`${setting}: ${path} cannot be used as a ${form}`, { cause });
+  }
+}
+
+/** All are read, so that a damaged one further down the chain is found, too. */
+function firstCertificate(pem: string): X509Certificate {
+  const texts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  const [first] = texts.map((text) => new X509Certificate(text));
+  if (!first) throw new Error("no certificate in it");
+  return first;
+}
+
+function belongTogether(certificate: X509Certificate, key: KeyObject): boolean {
+  return certificate.checkPrivateKey(key);
+}

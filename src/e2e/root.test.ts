@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmodSync, chownSync, copyFileSync, lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Installation, install, until } from "./kit.ts";
+import { samplePath } from "./samples.ts";
+
+/**
+ * An admin's `sudo shruti …` on the data directory of a service that runs under its own user: whatever root's commands
+ * make, the service can use afterwards, and nothing in that directory ever runs with root's rights.
+ */
+
+const USER = 65_534;
+const isRoot = process.getuid?.() === 0;
+let installation: Installation;
+
+beforeAll(async () => {
+  if (!isRoot) return;
+  installation = await install();
+  for (const folder of [installation.folder, join(installation.folder, "program")]) chmodSync(folder, 0o755);
+  for (const name of ["", ...readdirSync(installation.dataDir)]) {
+    chownSync(join(installation.dataDir, name), USER, USER);
+  }
+}, 300_000);
+afterAll(async () => installation?.remove());
+
+/** What lies in the data directory and is somebody else's than its owner's. */
+function strangers(): string[] {
+  return readdirSync(installation.dataDir, { recursive: true, encoding: "utf8" }).filter(
+    (name) => lstatSync(join(installation.dataDir, name)).uid !== USER,
+  );
+}
+
+const userOf = (pid: number) =>
+  Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+
+test.skipIf(!isRoot)(
+  "root's commands leave a data directory that its own user can serve",
+  async () => {
+    const { command, json, organizationId } = installation;
+    expect((await command("doctor")).out).toContain(`looked at as its owner, user ${USER}`);
+    expect(strangers()).toEqual([]);
+    const weights = join(import.meta.dir, "../../models/demo.bin");
+    await json("models", "add", weights, "--id", "mine", "--language", "en");
+    await json("credit", "grant", "--org", organizationId, "--paise", "5");
+    const backup = join(installation.folder, "backup.db");
+    await json("backup", backup);
+    expect(lstatSync(backup).uid).toBe(0);
+    const { previous } = await json<{ previous: string }>("restore", backup);
+    rmSync(previous);
+    expect(strangers()).toEqual([]);
+    const recording = join(installation.folder, "call.wav");
+    copyFileSync(samplePath("01-en"), recording);
+    const said = await command("transcribe", "--language", "en", recording);
+    expect(said).toMatchObject({ code: 0, err: expect.stringContaining(`this runs as user ${USER}`) });
+    const server = await (await installation.serve()).ready();
+    expect(userOf(server.pid)).toBe(USER);
+    expect(server.log()).toContain("goes on as the owner of the data directory");
+    const api = server.api();
+    expect((await api.call<{ data: { id: string }[] }>("GET", "/v1/models")).body.data[0]?.id).toBe("mine");
+    await json("models", "add", weights, "--id", "second", "--language", "hi");
+    await until("the running server has it", async () => {
+      const { body } = await api.call<{ data: { id: string }[] }>("GET", "/v1/models");
+      return body.data.some(({ id }) => id === "second");
+    });
+    await json("credit", "grant", "--org", organizationId, "--paise", "5");
+    expect(await server.stop()).toBe(0);
+    expect(strangers()).toEqual([]);
+  },
+  120_000,
+);

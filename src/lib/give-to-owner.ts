@@ -1,0 +1,24 @@
+import { lchownSync, mkdirSync, statSync } from "node:fs";
+import { dirname, relative, resolve, sep } from "node:path";
+
+/**
+ * Gives a new file or folder to the owner of the folder it lies in, when root has made it: an admin's command with
+ * `sudo` must leave nothing behind that a server under its own user cannot use. For anybody else it does nothing.
+ */
+export function giveToOwner(path: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const { uid, gid } = statSync(dirname(path));
+  lchownSync(path, uid, gid);
+}
+
+/** Makes a folder, and those above it that are missing, each for the owner of the one it lies in. */
+export function makeFolder(path: string, mode: number): void {
+  const first = mkdirSync(path, { recursive: true, mode });
+  if (first === undefined) return;
+  giveToOwner(first);
+  let made = resolve(first);
+  for (const name of relative(made, resolve(path)).split(sep).filter(Boolean)) {
+    made = `${made}${sep}${name}`;
+    giveToOwner(made);
+  }
+}
