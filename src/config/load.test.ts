@@ -49,6 +49,22 @@ describe("config", () => {
     );
   });
 
+  test("a mistyped environment variable is named; those of others are left alone", () => {
+    const load = (variable: string) => () => loadConfig(undefined, { [variable]: "1" });
+    expect(load("SHRUTI_LIMITS_MAX_QUEUE")).toThrow("SHRUTI_LIMITS_MAX_QUEUE is no setting");
+    expect(load("SHRUTI_SERVER_listen")).toThrow("is no setting");
+    for (const other of ["SHRUTI_BINARY", "SHRUTI_TEST_BACKEND", "SHRUTI_SOAK", "SHRUTI_CONSTRUCTOR_NAME"])
+      expect(load(other)).not.toThrow();
+  });
+
+  test("an origin that no browser sends is refused", () => {
+    const load = (origins: string) => () => loadConfig(undefined, { SHRUTI_SERVER_CORS_ORIGINS: origins });
+    for (const origins of ["", "*", "https://a.example, http://localhost:3000"])
+      expect(load(origins)).not.toThrow();
+    for (const origins of ["a.example", "https://a.example/", "https://a.example/app", "https://a.example,b"])
+      expect(load(origins)).toThrow("SHRUTI_SERVER_CORS_ORIGINS has not the right form");
+  });
+
   test("secrets are hidden when shown", () => {
     expect(renderConfig({ metrics: { token: "abc" } }, true)).not.toContain("abc");
   });

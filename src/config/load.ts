@@ -84,6 +84,7 @@ function parseSettings(source: string, path: string): FoundSetting[] {
 }
 
 function applyEnvironment(values: Values, environment: Environment): void {
+  refuseUnknownVariables(environment);
   for (const [section, settings] of Object.entries(SECTIONS)) {
     for (const [name, setting] of Object.entries(settings)) {
       const variable = `SHRUTI_${section}_${name}`.toUpperCase();
@@ -94,6 +95,17 @@ function applyEnvironment(values: Values, environment: Environment): void {
       if (problem) throw new ConfigError(`environment: ${variable} ${problem}`);
       Object.assign(values[section] ?? {}, { [name]: value });
     }
+  }
+}
+
+/** A mistyped variable must not be a setting that silently keeps its default. Others of the prefix are not ours. */
+function refuseUnknownVariables(environment: Environment): void {
+  for (const variable of Object.keys(environment)) {
+    const [, section, name] = /^SHRUTI_([A-Z]+)_(.+)$/.exec(variable) ?? [];
+    const settings = new Map(Object.entries(SECTIONS)).get(section?.toLowerCase() ?? "");
+    const names = Object.keys(settings ?? {}).map((each) => each.toUpperCase());
+    if (settings && !names.includes(name ?? ""))
+      throw new ConfigError(`environment: ${variable} is no setting`);
   }
 }
 
@@ -125,9 +137,11 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
     case "boolean":
       return typeof value === "boolean" ? undefined : "must be true or false";
     case "list":
-      return Array.isArray(value) && value.every((item) => typeof item === "string")
+      if (!Array.isArray(value) || !value.every((item) => typeof item === "string"))
+        return "must be a list of texts";
+      return value.every((item) => setting.pattern?.test(item) ?? true)
         ? undefined
-        : "must be a list of texts";
+        : `has not the right form: ${setting.help}`;
     case "choice":
       return setting.choices.includes(value as string)
         ? undefined

@@ -4,7 +4,12 @@ type Common = { help: string };
 export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };
 export type TextSetting = Common & { type: "text"; default: string; pattern?: RegExp };
 export type BooleanSetting = Common & { type: "boolean"; default: boolean };
-export type ListSetting = Common & { type: "list"; default: readonly string[] };
+export type ListSetting = Common & {
+  type: "list";
+  default: readonly string[];
+  /** What each item looks like. */
+  pattern?: RegExp;
+};
 export type ChoiceSetting<T extends string = string> = Common & {
   type: "choice";
   default: T;
@@ -34,7 +39,12 @@ const text = (value: string, help: string, pattern?: RegExp): TextSetting => ({
   ...(pattern ? { pattern } : {}),
 });
 const boolean = (value: boolean, help: string): BooleanSetting => ({ type: "boolean", default: value, help });
-const list = (help: string): ListSetting => ({ type: "list", default: [], help });
+const list = (help: string, pattern?: RegExp): ListSetting => ({
+  type: "list",
+  default: [],
+  help,
+  ...(pattern ? { pattern } : {}),
+});
 const choice = <const T extends string>(value: T, choices: readonly T[], help: string): ChoiceSetting<T> => ({
   type: "choice",
   default: value,
@@ -66,9 +76,12 @@ export const CONFIG_SCHEMA = {
       "Address under which clients reach the server, without a slash at the end; empty: made from listen.",
       /^(https?:\/\/[^\s]+[^/])?$/,
     ),
-    tls_cert: text("", "PEM file of the certificate chain; empty: plain HTTP."),
+    tls_cert: text("", "PEM file of the certificate and its chain, read at the start; empty: plain HTTP."),
     tls_key: text("", "PEM file of the certificate's private key."),
-    cors_origins: list("Web origins that browsers may call from; empty: none."),
+    cors_origins: list(
+      "Web origins that browsers may call from, as https://app.example.in, without a path; *: all; empty: none.",
+      /^(\*|https?:\/\/[^\s/?#]+)$/,
+    ),
     drain_seconds: integer(
       30,
       0,
