@@ -30,7 +30,8 @@ export type Verifier = {
 };
 
 type Lane = <T>(work: () => Promise<T>) => Promise<T>;
-type Failures = { count: number; retryAtMs: number };
+/** Runs in a row that failed, and how many of them not for want of room on the disk. */
+type Failures = { count: number; notForRoom: number; retryAtMs: number };
 
 /** One run an upload, and a bounded number of runs; small uploads do not wait behind large ones. */
 export function createVerifier(context: UploadContext): Verifier {
@@ -55,11 +56,14 @@ export function createVerifier(context: UploadContext): Verifier {
 
   /** What the machine is to blame for is tried again, for a bounded number of times; without room on the disk, always. */
   async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
-    const count = (failures.get(upload.id)?.count ?? 0) + 1;
+    const earlier = failures.get(upload.id);
+    const count = (earlier?.count ?? 0) + 1;
+    const isForRoom = isOutOfRoom(error);
+    const notForRoom = (earlier?.notForRoom ?? 0) + (isForRoom ? 0 : 1);
     context.log.error({ err: error, upload: upload.id, attempt: count }, "verification could not be done");
     const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
-    failures.set(upload.id, { count, retryAtMs: context.clock.now() + retryMs });
-    if (count < MAX_ATTEMPTS || isOutOfRoom(error)) {
+    failures.set(upload.id, { count, notForRoom, retryAtMs: context.clock.now() + retryMs });
+    if (isForRoom || notForRoom < MAX_ATTEMPTS) {
       return findUpload(context.database.store, upload.id) ?? upload;
     }
     try {

@@ -249,24 +249,31 @@ describe("complete", () => {
   test("without room on the disk it waits for as long as it takes", async () => {
     const clock = manualClock();
     let runs = 0;
-    let isFull = true;
+    let failure: Error | undefined = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
     const opened = bench({
       clock,
       async verifyAudio() {
         runs += 1;
-        if (isFull) throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+        if (failure) throw failure;
         return { durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false };
       },
     });
     const id = await sent(opened);
     await opened.uploads.complete(CALLER, id);
-    while (runs < 10) {
-      clock.advance(60_000);
-      opened.uploads.resumeVerification();
-      await Bun.sleep(1);
-    }
+    const failUntil = async (count: number) => {
+      while (runs < count && opened.uploads.get(CALLER, id).state === "verifying") {
+        clock.advance(60_000);
+        opened.uploads.resumeVerification();
+        await Bun.sleep(1);
+      }
+    };
+    await failUntil(10);
     expect(opened.uploads.get(CALLER, id).state).toBe("verifying");
-    isFull = false;
+    // What fails once there is room has its own tries.
+    failure = new Error("no process could be started");
+    await failUntil(15);
+    expect(opened.uploads.get(CALLER, id).state).toBe("verifying");
+    failure = undefined;
     clock.advance(60_000);
     expect(await opened.uploads.complete(CALLER, id)).toMatchObject({ isFinished: true });
   });
