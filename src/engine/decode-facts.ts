@@ -1,5 +1,5 @@
 import type { AudioFacts } from "../domain/audio.ts";
-import { readLevels, SILENCE_DB } from "./measures.ts";
+import { readFaintRmsDb, readLevels, SILENCE_DB } from "./measures.ts";
 import type { MediaOutcome } from "./media-process.ts";
 import type { AudioProbe } from "./probe.ts";
 import { mayBeQuiet } from "./quiet-tracks.ts";
@@ -39,7 +39,7 @@ export function readFacts(
 ): FirstLook {
   const source = readLevels(outcome, "source");
   const { rmsDb } = readLevels(outcome, "mix");
-  const relativeDb = (name: string) => readLevels(outcome, name).rmsDb - rmsDb;
+  const { rmsDb: sidesDb } = readLevels(outcome, "sides");
   const names = isSeparate ? Array.from({ length: probe.channels }, (_, index) => `track${index}`) : ["mix"];
   const tracks = names.map((name) => readLevels(outcome, name));
   return {
@@ -47,9 +47,8 @@ export function readFacts(
       truncated: isTruncated(outcome, probe, durationMs),
       peakDb: source.peakDb,
       rmsDb,
-      highFrequencyDb: Math.max(SILENCE_DB, relativeDb("high")),
-      identicalChannels:
-        probe.channels === 2 && rmsDb > SILENCE_DB && relativeDb("sides") < IDENTICAL_BELOW_DB,
+      highFrequencyDb: Math.max(SILENCE_DB, readFaintRmsDb(outcome, "high") - rmsDb),
+      identicalChannels: probe.channels === 2 && rmsDb > SILENCE_DB && sidesDb - rmsDb < IDENTICAL_BELOW_DB,
       tracks: tracks.map(({ peakDb }) => ({ peakDb })),
     },
     mayBeClipped: source.nearFullScale > source.samples * CLIPPING_FROM_RATIO,

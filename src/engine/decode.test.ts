@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { amplified, type Sound, sampleSound, telephoned, wavOf } from "../e2e/sounds.ts";
 import { countAudio, DecodeError, type DecodeOptions, decodeAudio, probeAudio } from "./decode.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 
@@ -274,6 +275,14 @@ describe("facts", () => {
 
   test("quiet sound: its level", async () => {
     expect((await decode(noise("quiet.wav", 0.01))).facts.peakDb).toBeCloseTo(-40, 0);
+  });
+
+  test("very low speech: what it holds above 5 kHz is heard, and what a telephone takes away is not", async () => {
+    const highDb = async (name: string, sound: Sound) =>
+      (await decode(write(name, Buffer.from(wavOf(amplified(sound, -40)))))).facts.highFrequencyDb;
+    const speech = sampleSound("05-hi");
+    expect(await highDb("low.wav", speech)).toBeGreaterThan(-30);
+    expect(await highDb("low-telephone.wav", telephoned(speech))).toBeLessThan(-50);
   });
 
   test.skipIf(sox === null)("telephone sound: nothing above 5 kHz", async () => {

@@ -5,7 +5,7 @@ import type { AudioFacts } from "../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { isTruncated, readFacts } from "./decode-facts.ts";
 import { DecodeError, refuseFailure, tooLong } from "./decode-failure.ts";
-import { exactFilter, levelFilter, readExact, readLevels } from "./measures.ts";
+import { exactFilter, faintLevelFilter, levelFilter, readExact, readLevels } from "./measures.ts";
 import { type MediaLimits, type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, inputArguments, probeAudio } from "./probe.ts";
@@ -248,7 +248,7 @@ function filterGraph(probe: AudioProbe, separate: boolean): string {
     ...(layout === undefined ? [] : [`aformat=channel_layouts=${layout}`]),
     `asplit=${taps.length}${taps.join("")}`,
   ];
-  const high = `[high]${"highpass=f=5000,".repeat(4)}${levelFilter("high")},anullsink`;
+  const high = `[high]${"highpass=f=5000,".repeat(4)}${faintLevelFilter("high")},anullsink`;
   return [head.join(","), ...branches.map((branch, index) => `${taps[index]}${branch}`), high].join(";");
 }
 

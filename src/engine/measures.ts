@@ -40,6 +40,27 @@ export function readLevels(outcome: MediaOutcome, name: string): Levels {
   };
 }
 
+const LOUDER_DB = 40;
+/** Above it the louder one may be cut at full scale; far below it the sound does not fill one step of 16 bits. */
+const FAINT_BELOW_DB = -80;
+
+/** A `levelFilter` for what may be fainter than its 16 bits can tell; what it passes on is 40 dB louder. */
+export function faintLevelFilter(name: string): string {
+  return `${levelFilter(name)},volume=${LOUDER_DB}dB:precision=fixed,${levelFilter(louder(name))}`;
+}
+
+/** @param name as `faintLevelFilter` got it */
+export function readFaintRmsDb(outcome: MediaOutcome, name: string): number {
+  const { rmsDb } = readLevels(outcome, name);
+  if (rmsDb >= FAINT_BELOW_DB) return rmsDb;
+  const louderDb = readLevels(outcome, louder(name)).rmsDb;
+  return Math.max(SILENCE_DB, louderDb - LOUDER_DB);
+}
+
+function louder(name: string): string {
+  return `${name}_louder`;
+}
+
 function levelsOf(printed: ReadonlyMap<string, string>): Levels {
   const level = (key: string) => {
     const db = Number.parseFloat(printed.get(key) ?? "-inf");
