@@ -62,31 +62,33 @@ const LONGEST_PAUSE_MS = 30_000;
 /**
  * Repeats what the engine did not deliver: a decoder or detector that was stopped from outside or had no room on the
  * disk says nothing of the recording, and one that broke may have been broken by another recording beside it.
+ * Without room, work waits for as long as it takes somebody to make some.
+ *
+ * @param longestPauseMs between two tries; replaced in tests
+ * @throws what `work` throws when it may not be tried again, the signal's reason when it is aborted meanwhile
  */
 export async function patiently<T>(
   context: RunContext,
   transcriptionId: string,
   signal: AbortSignal,
   work: () => Promise<T>,
+  longestPauseMs = LONGEST_PAUSE_MS,
 ): Promise<T> {
   let failures = 0;
   let interruptions = 0;
-  while (true) {
+  for (let tries = 0; ; tries++) {
     try {
       return await work();
     } catch (error) {
       if (signal.aborted || !(error instanceof EngineError) || error.kind === "unusable_model") throw error;
-      // Without room on the disk, work waits for as long as it takes somebody to make some.
-      const mayRepeat =
-        error.kind === "interrupted"
-          ? ++interruptions <= MAX_INTERRUPTIONS || isOutOfRoom(error)
-          : ++failures < MAX_FAILURES;
-      if (!mayRepeat) throw error;
+      if (!isOutOfRoom(error)) {
+        const mayRepeat =
+          error.kind === "interrupted" ? ++interruptions <= MAX_INTERRUPTIONS : ++failures < MAX_FAILURES;
+        if (!mayRepeat) throw error;
+      }
       const fields = { transcription_id: transcriptionId, kind: error.kind, reason: error.message };
       context.log.warn(fields, "work on a recording failed and is tried again");
-      const tries = failures + interruptions;
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tries - 1));
-      await pause(pauseMs, undefined, { signal });
+      await pause(Math.min(longestPauseMs, FIRST_PAUSE_MS * 2 ** tries), undefined, { signal });
     }
   }
 }
