@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeProcessLock } from "./process-lock.ts";
@@ -18,5 +18,13 @@ test("a lock is held by one, until it is released or its process is killed", asy
   const lock = takeProcessLock(path);
   expect(lock).toBeDefined();
   lock?.release();
+  rmSync(folder, { recursive: true });
+});
+
+test("a lock that cannot be taken for another reason is not another server's", () => {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-lock-"));
+  const path = join(folder, "serve.lock");
+  writeFileSync(path, "no database, and nobody holds it ".repeat(100));
+  expect(() => takeProcessLock(path)).toThrow("not a database");
   rmSync(folder, { recursive: true });
 });
