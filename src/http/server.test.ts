@@ -184,11 +184,15 @@ describe("every response", () => {
       body: "abcd",
     });
     await testApp.as(testApp.key)("/v1/transcriptions?after=secret-query");
+    const misplaced = [`/${testApp.key}`, `/v1/uploads/${testApp.key}`, `/storage/tus/${token}/x`];
+    for (const path of [...misplaced, `/x${testApp.key.replaceAll("_", "%5F")}`]) await testApp.fetch(path);
     await client.transcribe(scriptedAudio({ seconds: 1, text: "गुप्त शब्द" }), { language: "hi" });
     const text = lines.join("");
-    expect(lines.length).toBeGreaterThanOrEqual(4);
-    for (const secret of [testApp.key, token, "secret-query", "गुप्त", 'abcd"'])
+    expect(lines.length).toBeGreaterThanOrEqual(8);
+    const partOfKey = testApp.key.slice(-20);
+    for (const secret of [testApp.key, partOfKey, token, "secret-query", "गुप्त", 'abcd"'])
       expect(text).not.toContain(secret);
+    expect(text).toContain('"path":"/v1/uploads/shr_…"');
     expect(JSON.parse(lines[0] ?? "")).toMatchObject({
       level: "info",
       method: "POST",

@@ -29,6 +29,8 @@ const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 /** What is asked of a program that stops, too; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 const MAX_LOGGED_PATH = 200;
+/** Keys, upload tokens and webhook secrets, where a client has put one into a path by mistake. */
+const SECRET_IN_PATH = /(shr|upt|whsec)(_|%5f)[^/]*/gi;
 /** A body that was not read is drained by the server up to this size; beyond it the connection closes. */
 const MAX_DRAINED_BYTES = 64 * 1024;
 
@@ -79,7 +81,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     } catch (thrown) {
       response = refuse(deps, request, thrown);
     }
-    if (request.signal.aborted && response.status >= 400) response = cutOff(deps, context);
+    if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
     complete(request, context, response);
     cors.decorate(request, response.headers);
     const { status } = response;
@@ -211,7 +213,7 @@ function report(deps: HttpDeps, request: Request, context: RequestContext, outco
     {
       request_id: context.requestId,
       method: request.method,
-      path: path.slice(0, MAX_LOGGED_PATH),
+      path: path.replaceAll(SECRET_IN_PATH, "$1_…").slice(0, MAX_LOGGED_PATH),
       status,
       duration_ms: Math.round(seconds * 1e6) / 1000,
       ...(context.caller ? { project_id: context.caller.projectId, key_id: context.caller.keyId } : {}),
