@@ -5,7 +5,8 @@ import type { AudioFacts } from "../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { isTruncated, readFacts } from "./decode-facts.ts";
 import { DecodeError, refuseFailure, tooLong } from "./decode-failure.ts";
-import { exactFilter, faintLevelFilter, levelFilter, readExact, readLevels } from "./measures.ts";
+import { CLIPPING, COUNT, clippingGraph, countingGraph, filterGraph } from "./decode-graphs.ts";
+import { readExact, readLevels } from "./measures.ts";
 import { type MediaLimits, type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, inputArguments, probeAudio } from "./probe.ts";
@@ -117,15 +118,14 @@ async function clippedRatioOf(
   limits: () => MediaLimits,
   options: DecodeOptions,
 ): Promise<number> {
-  const exact = exactFilter("source", "Peak_level+Peak_count+Number_of_samples");
   const output = ["-map", "[out0]", ...outputLimit(options), "-f", "null", "-"];
-  const command = decodeCommand(ffmpeg, path, probe, `[0:a:0]aformat=sample_fmts=s16,${exact}[out0]`, output);
+  const command = decodeCommand(ffmpeg, path, probe, clippingGraph(), output);
   const outcome = await runMediaProgram(command, limits(), () => true, options.signal);
   refuseFailure(outcome);
-  const peakDb = readExact(outcome, "source", "Peak level dB") ?? Number.NEGATIVE_INFINITY;
-  const samples = readExact(outcome, "source", "Number of samples") ?? 0;
+  const peakDb = readExact(outcome, CLIPPING, "Peak level dB") ?? Number.NEGATIVE_INFINITY;
+  const samples = readExact(outcome, CLIPPING, "Number of samples") ?? 0;
   if (peakDb < FULL_SCALE_FROM_DB || samples === 0) return 0;
-  return (readExact(outcome, "source", "Peak count") ?? 0) / samples;
+  return (readExact(outcome, CLIPPING, "Peak count") ?? 0) / samples;
 }
 
 const UNFINISHED = ".unfinished";
@@ -156,7 +156,7 @@ export async function countAudio(
   const timeoutMs = Math.max(1, options.timeoutMs - (performance.now() - startedMs));
   const command = decodeCommand(nativeFiles.ffmpeg, path, probe, countingGraph(probe), output);
   const outcome = await runDecoder(command, { timeoutMs }, options);
-  const { samples } = readLevels(outcome, "count");
+  const { samples } = readLevels(outcome, COUNT);
   const durationMs = acceptedDurationMs(samples, outcome, options.maxDurationMs);
   const { channels, sampleRateHz, container, codec } = probe;
   const truncated = isTruncated(outcome, probe, durationMs);
@@ -217,66 +217,6 @@ function decodeCommand(
     ...["-filter_complex", graph],
     ...outputs,
   ];
-}
-
-/**
- * The filter graph: measure, resample on the recording's clock, split into channels or mix down, measure again.
- *
- * Conversion to 16 bit comes first, so that clipped samples of every codec stand at full scale when they are counted.
- * Its outputs are `out0`, `out1`, … with `separate`, else `out0`.
- */
-function filterGraph(probe: AudioProbe, separate: boolean): string {
-  const { channels } = probe;
-  const isStereo = channels === 2;
-  const layout = namedLayout(probe);
-  const branches = [`${mixFilter(probe)},${levelFilter("mix")}`];
-  if (separate) {
-    branches[0] += ",asplit=1[high]";
-    for (let index = 0; index < channels; index++) {
-      branches.push(`pan=mono|c0=c${index},${levelFilter(`track${index}`)}[out${index}]`);
-    }
-  } else {
-    branches[0] += ",asplit=2[out0][high]";
-  }
-  if (isStereo) branches.push(`pan=mono|c0=0.5*c0-0.5*c1,${levelFilter("sides")},anullsink`);
-  const taps = branches.map((_, index) => `[tap${index}]`);
-  const head = [
-    "[0:a:0]aformat=sample_fmts=s16",
-    levelFilter("source"),
-    `aresample=${SAMPLE_RATE_HZ}:async=1:first_pts=0`,
-    // Without it ffmpeg mixes down before the split, because one branch asks for mono.
-    ...(layout === undefined ? [] : [`aformat=channel_layouts=${layout}`]),
-    `asplit=${taps.length}${taps.join("")}`,
-  ];
-  const high = `[high]${"highpass=f=5000,".repeat(4)}${faintLevelFilter("high")},anullsink`;
-  return [head.join(","), ...branches.map((branch, index) => `${taps[index]}${branch}`), high].join(";");
-}
-
-/** The same recording without any measuring but its length: each measure costs as much as decoding. */
-function countingGraph(probe: AudioProbe): string {
-  const filters = [
-    "aformat=sample_fmts=s16",
-    `aresample=${SAMPLE_RATE_HZ}:async=1:first_pts=0`,
-    mixFilter(probe),
-    levelFilter("count"),
-  ];
-  return `[0:a:0]${filters.join(",")}[out0]`;
-}
-
-/** The channels' shares in the mix add up to 1 at most: it cannot clip. */
-function mixFilter(probe: AudioProbe): string {
-  if (namedLayout(probe) !== undefined) return "aformat=channel_layouts=mono";
-  const share = (1 / probe.channels).toFixed(6);
-  return `pan=mono|c0=${Array.from({ length: probe.channels }, (_, index) => `${share}*c${index}`).join("+")}`;
-}
-
-/** A layout that FFmpeg knows how to mix down; undefined for channels without a place, such as several microphones. */
-function namedLayout(probe: AudioProbe): string | undefined {
-  if (probe.channels === 1) return "mono";
-  if (probe.channels === 2) return "stereo";
-  return probe.channelLayout !== undefined && /^\d\.\d(\.\d)?(\([a-z]+\))?$/.test(probe.channelLayout)
-    ? probe.channelLayout
-    : undefined;
 }
 
 async function runDecoder(

@@ -1,4 +1,5 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+
 /**
  * Mel-frequency cepstral coefficients (Davis and Mermelstein 1980, "Comparison of parametric representations for
  * monosyllabic word recognition"; the mel scale and triangles are HTK's), the usual description of a voice's timbre.

@@ -51,6 +51,7 @@ const MEMORY_FACTOR = 1.5;
 const TURN_MS = 30_000;
 /** How often is looked whether memory has become free by itself. */
 const LOOK_EVERY_MS = 500;
+
 /**
  * The models in memory, each in a process of its own: loaded on demand, kept while used, unloaded after an idle time
  * or when another needs the memory.
