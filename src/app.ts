@@ -123,6 +123,7 @@ export async function openApp(options: AppOptions) {
     engine,
     transcriptions,
     findModel: (id) => models.find(id),
+    placesFor: ({ bytes }) => sizingFor(bytes).workers,
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
     dataDir,
@@ -144,7 +145,10 @@ export async function openApp(options: AppOptions) {
     },
   });
   const metrics = createMetrics();
-  addGauges(metrics, { scheduler, deliverer, engine, database });
+  addGauges(metrics, {
+    ...{ scheduler, deliverer, engine, database, transcriptions },
+    freeBytes: () => freeBytesOf(dataDir),
+  });
   const verification = createVerification({ uploads, log });
   const sweeper = createSweeper({ database, clock, config, log, uploads, transcriptions, webhooks });
 

@@ -109,6 +109,7 @@ export async function decodeOnce(
       transcriptionId: row.id,
       position: chunk.position,
       costMs: chunk.speechMs,
+      model: { id: task.model.id, places: context.placesFor(task.model) },
       hasSuccessors,
     },
     signal,

@@ -23,6 +23,8 @@ export type RunContext = {
   transcriptions: TranscriptionService;
   /** The weights and settings of a model; undefined when it has been removed. */
   findModel: (id: string) => InstalledModel | undefined;
+  /** How many chunks of a model the machine has room to decode side by side. */
+  placesFor: (model: Pick<InstalledModel, "bytes">) => number;
   /** Weights for telling speakers apart; undefined: the built-in method. */
   speakerWeights: () => SpeakerWeights | undefined;
   audioPath: (uploadId: string) => string;

@@ -14,6 +14,7 @@ const request = (
   transcriptionId,
   position: 0,
   costMs: 30_000,
+  model: { id: "model", places: 100 },
   ...values,
 });
 const open = (workers: number, synchronousWorkers = 0) =>
@@ -61,6 +62,35 @@ describe("slots", () => {
     slots.resize(2);
     await settled();
     expect(slots.status()).toMatchObject({ running: 2, waiting: 1 });
+  });
+
+  test("a large model gets no more places than the machine has room for, and keeps nobody from theirs", async () => {
+    const slots = open(3, 1);
+    const large = { model: { id: "large", places: 1 } };
+    const given = new Map<string, Slot>();
+    const ask = (id: string, values: Partial<SlotRequest> = {}) =>
+      void slots.acquire(request("a", id, values), never).then((slot) => given.set(id, slot));
+    ask("1", large);
+    await Bun.sleep(0);
+    expect(given.get("1")?.threads).toBe(4);
+    ask("2", large);
+    ask("3", large);
+    ask("4");
+    ask("5", { ...large, isSynchronous: true });
+    await Bun.sleep(0);
+    expect([...given.keys()]).toEqual(["1", "4", "5"]);
+    given.get("5")?.release();
+    await Bun.sleep(0);
+    expect(given.has("2")).toBe(false);
+    given.get("1")?.release();
+    await Bun.sleep(0);
+    expect(given.has("2")).toBe(true);
+    expect(given.has("3")).toBe(false);
+    given.get("4")?.release();
+    // Nothing else can start beside it but what waits for the same place.
+    given.get("2")?.release();
+    await Bun.sleep(0);
+    expect(given.get("3")?.threads).toBe(4);
   });
 
   test("one waiting beside a thousand is next", async () => {

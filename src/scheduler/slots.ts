@@ -11,6 +11,8 @@ export type SlotRequest = {
   position: number;
   /** Audio to decode, milliseconds: what the turn costs. */
   costMs: number;
+  /** Whose memory it takes: of a model no more chunks are decoded side by side than the machine has room for. */
+  model: { id: string; places: number };
   /** More chunks of the recording are about to ask for places: this one is not to spread over all cores. */
   hasSuccessors?: boolean;
 };
@@ -35,16 +37,32 @@ export type Slots = ReturnType<typeof createSlots>;
 export function createSlots(options: SlotsOptions) {
   const turns = createTurns();
   const waiting = new Set<Waiter>();
+  /** Chunks at work by model, without synchronous ones, which have places of their own. */
+  const runningOf = new Map<string, number>();
   let { workers } = options;
   let running = 0;
   let runningSynchronous = 0;
   let isPaused = false;
 
   /** Threads for a chunk that starts now; few chunks get many, so that the last ones do not leave cores idle. */
-  function threads(hasSuccessors: boolean): number {
+  function threads({ hasSuccessors, model }: SlotRequest): number {
     if (options.threadsPerWorker !== undefined) return options.threadsPerWorker;
-    const soon = hasSuccessors ? workers : Math.min(workers, running + waiting.size);
-    return Math.max(1, Math.floor(options.cores / Math.max(1, soon)));
+    const beside = hasSuccessors ? model.places - 1 : startable();
+    return Math.max(1, Math.floor(options.cores / Math.max(1, Math.min(workers, running + beside))));
+  }
+
+  const placesLeft = ({ id, places }: Waiter["model"]) => Math.max(0, places - (runningOf.get(id) ?? 0));
+
+  /** How many of those that wait their models have places for. */
+  function startable(): number {
+    const asked = new Map<string, { model: Waiter["model"]; count: number }>();
+    let sum = 0;
+    for (const { isSynchronous, model } of waiting) {
+      if (isSynchronous) sum++;
+      else asked.set(model.id, { model, count: (asked.get(model.id)?.count ?? 0) + 1 });
+    }
+    for (const { model, count } of asked.values()) sum += Math.min(count, placesLeft(model));
+    return sum;
   }
 
   function hasRoomFor(isSynchronous: boolean): boolean {
@@ -58,7 +76,7 @@ export function createSlots(options: SlotsOptions) {
     const synchronous = [...waiting].filter((waiter) => waiter.isSynchronous);
     if (synchronous.length > 0 && hasRoomFor(true)) return oldest(synchronous);
     if (isPaused || !hasRoomFor(false)) return undefined;
-    const others = [...waiting].filter((waiter) => !waiter.isSynchronous);
+    const others = [...waiting].filter(({ isSynchronous, model }) => !isSynchronous && placesLeft(model) > 0);
     const organizationId = turns.next(others);
     return oldest(others.filter((waiter) => waiter.organizationId === organizationId));
   }
@@ -69,19 +87,21 @@ export function createSlots(options: SlotsOptions) {
       if (!chosen) return;
       waiting.delete(chosen);
       turns.account(chosen.organizationId, chosen.weight, chosen.costMs);
-      running++;
-      if (chosen.isSynchronous) runningSynchronous++;
-      chosen.admit({
-        threads: threads(chosen.hasSuccessors ?? false),
-        release: once(() => free(chosen.isSynchronous)),
-      });
+      note(chosen, 1);
+      chosen.admit({ threads: threads(chosen), release: once(() => free(chosen)) });
     }
   }
 
-  function free(isSynchronous: boolean): void {
-    running--;
-    if (isSynchronous) runningSynchronous--;
+  function free(waiter: Waiter): void {
+    note(waiter, -1);
     pump();
+  }
+
+  function note({ isSynchronous, model }: Waiter, change: 1 | -1): void {
+    running += change;
+    if (isSynchronous) runningSynchronous += change;
+    else runningOf.set(model.id, (runningOf.get(model.id) ?? 0) + change);
+    if (runningOf.get(model.id) === 0) runningOf.delete(model.id);
   }
 
   return {
