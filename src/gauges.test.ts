@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
+import packageJson from "../package.json" with { type: "json" };
 import { openTestApp } from "./testing/open-test-app.ts";
 import { begin, clientOf, forever, until, watchChunks } from "./testing/scheduler-kit.ts";
+import { scriptedAudio } from "./testing/scripted-engine.ts";
 
 /** Values of the exposition format by name and labels. */
 async function numbersOf(send: () => Promise<Response>): Promise<Map<string, number>> {
@@ -32,6 +34,46 @@ test("the numbers of queue, engine and deliveries have names of their kind, and 
     expect(busy.get("shruti_engine_chunks_waiting")).toBe(1);
     expect(busy.get("shruti_queue_empty_in_seconds")).toBeGreaterThan(0);
     await clientOf(testApp).cancel(id);
+    const after = await numbers();
+    expect(after.get('shruti_transcriptions_finished_total{state="cancelled"}')).toBe(1);
+    expect(after.get('shruti_transcriptions_finished_total{state="completed"}')).toBe(0);
+    expect(after.get("shruti_audio_seconds_total")).toBe(0);
+  } finally {
+    await testApp.close();
+  }
+});
+
+test("what has been done is counted", async () => {
+  const testApp = await openTestApp();
+  try {
+    const { status } = await clientOf(testApp).transcribe(scriptedAudio({ seconds: 2, text: "एक" }), {
+      language: "hi",
+    });
+    expect(status).toBe("completed");
+    const numbers = await numbersOf(() => testApp.fetch("/metrics"));
+    expect(numbers.get('shruti_transcriptions_finished_total{state="completed"}')).toBe(1);
+    expect(numbers.get("shruti_audio_seconds_total")).toBe(2);
+  } finally {
+    await testApp.close();
+  }
+});
+
+test("the process tells of itself under the usual names, and nothing that is not true of it", async () => {
+  const testApp = await openTestApp();
+  try {
+    const numbers = await numbersOf(() => testApp.fetch("/metrics"));
+    expect(numbers.get(`shruti_build_info{version="${packageJson.version}"}`)).toBe(1);
+    const startedAt = numbers.get("process_start_time_seconds") ?? 0;
+    expect(Math.abs(startedAt - (Date.now() / 1000 - process.uptime()))).toBeLessThan(2);
+    const { user, system } = process.cpuUsage();
+    const seconds = numbers.get("process_cpu_seconds_total") ?? 0;
+    expect(seconds).toBeLessThanOrEqual((user + system) / 1e6);
+    expect(seconds).toBeGreaterThan((user + system) / 1e6 - 5);
+    expect(numbers.get("process_resident_memory_bytes")).toBeGreaterThan(10_000_000);
+    if (process.platform === "linux") expect(numbers.get("process_open_fds")).toBeGreaterThan(3);
+    expect(numbers.get("shruti_disk_free_bytes")).toBeGreaterThan(0);
+    expect([...numbers.keys()].filter((name) => /nodejs|_process_/.test(name))).toEqual([]);
+    for (const [name, value] of numbers) expect([name, Number.isFinite(value)]).toEqual([name, true]);
   } finally {
     await testApp.close();
   }

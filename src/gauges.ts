@@ -1,22 +1,57 @@
 import { statSync } from "node:fs";
-import { UNFINISHED_STATES, type UnfinishedState } from "./domain/transcription.ts";
+import { FINAL_STATES, UNFINISHED_STATES, type UnfinishedState } from "./domain/transcription.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Metrics } from "./http/metrics.ts";
+import { addProcessMetrics } from "./http/process-metrics.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
+import type { TranscriptionService } from "./services/transcriptions.ts";
 import type { Database } from "./store/database.ts";
 
 /** Numbers of the running program beside its requests, read when `GET /metrics` asks. */
 export function addGauges(
   metrics: Metrics,
-  parts: { scheduler: Scheduler; deliverer: Deliverer; engine: Engine; database: Database },
+  parts: {
+    scheduler: Scheduler;
+    deliverer: Deliverer;
+    engine: Engine;
+    database: Database;
+    transcriptions: TranscriptionService;
+    freeBytes: () => number;
+  },
 ): void {
+  addProcessMetrics(metrics);
+  addOutcomes(metrics, parts.transcriptions);
   addEngineGauges(metrics, parts.scheduler, parts.engine);
   addWebhookGauges(metrics, parts.deliverer);
   metrics.addGauge(
     "shruti_database_bytes",
     "Size of the database file.",
     () => statSync(parts.database.path).size,
+  );
+  metrics.addGauge("shruti_disk_free_bytes", "Room that is left for the data directory.", parts.freeBytes);
+}
+
+/** What became of the work of this process; who asks in between learns how much comes in and how much fails. */
+function addOutcomes(metrics: Metrics, transcriptions: TranscriptionService): void {
+  const finished = new Map<string, number>(FINAL_STATES.map((state) => [state, 0]));
+  let transcribedMs = 0;
+  transcriptions.listen({
+    finished({ state, durationMs }) {
+      finished.set(state, (finished.get(state) ?? 0) + 1);
+      if (state === "completed" || state === "partial") transcribedMs += durationMs;
+    },
+  });
+  metrics.addLabelledCounter(
+    "shruti_transcriptions_finished_total",
+    "Transcriptions that have finished since the start, by state.",
+    "state",
+    () => finished,
+  );
+  metrics.addCounter(
+    "shruti_audio_seconds_total",
+    "Length of the recordings of completed and partial transcriptions since the start.",
+    () => transcribedMs / 1000,
   );
 }
 

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export type RequestFacts = {
   method: string;
@@ -28,7 +28,6 @@ export function createMetrics() {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
-  let hasDefaults = false;
 
   return {
     registry,
@@ -105,12 +104,8 @@ export function createMetrics() {
       });
     },
 
-    /** Prometheus text; the process's own numbers are registered on the first call. */
+    /** Prometheus text. */
     async render(): Promise<{ contentType: string; text: string }> {
-      if (!hasDefaults) {
-        hasDefaults = true;
-        collectDefaultMetrics({ register: registry, prefix: "shruti_" });
-      }
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };

@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from "node:fs";
+import packageJson from "../../package.json" with { type: "json" };
+import type { Metrics } from "./metrics.ts";
+
+/**
+ * The program's own numbers, under the names that every Prometheus client library gives them. They are those of the
+ * server process; its workers are not in them. prom-client's collection is not used: it counts from the first
+ * question on, and what it tells of Node.js's heap and event loop is not true of Bun.
+ */
+export function addProcessMetrics(metrics: Metrics): void {
+  metrics.addLabelledGauge("shruti_build_info", "Always 1; the version is the label.", "version", () => [
+    [packageJson.version, 1],
+  ]);
+  metrics.addCounter("process_cpu_seconds_total", "Processor time of the server process.", () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  });
+  const startedAtSeconds = Math.round(Date.now() / 1000 - process.uptime());
+  metrics.addGauge(
+    "process_start_time_seconds",
+    "When the server process started, in Unix time.",
+    () => startedAtSeconds,
+  );
+  metrics.addGauge("process_resident_memory_bytes", "Memory of the server process.", () =>
+    process.memoryUsage.rss(),
+  );
+  if (process.platform !== "linux") return;
+  metrics.addGauge("process_open_fds", "Open files and connections of the server process.", () =>
+    orNaN(() => readdirSync("/proc/self/fd").length),
+  );
+  metrics.addGauge("process_max_fds", "How many it may have.", () =>
+    orNaN(() => Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1])),
+  );
+}
+
+/** A process that has left root's rights may not look at itself. */
+function orNaN(read: () => number): number {
+  try {
+    return read();
+  } catch {
+    return Number.NaN;
+  }
+}
