@@ -54,7 +54,10 @@ export function createVerifier(context: UploadContext): Verifier {
     }
   }
 
-  /** What the machine is to blame for is tried again, for a bounded number of times; without room on the disk, always. */
+  /**
+   * What the machine is to blame for is tried again, for a bounded number of times; without room on the disk, always.
+   * Never rejects.
+   */
   async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
     const earlier = failures.get(upload.id);
     const count = (earlier?.count ?? 0) + 1;
@@ -63,15 +66,16 @@ export function createVerifier(context: UploadContext): Verifier {
     context.log.error({ err: error, upload: upload.id, attempt: count }, "verification could not be done");
     const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
     failures.set(upload.id, { count, notForRoom, retryAtMs: context.clock.now() + retryMs });
-    if (isForRoom || notForRoom < MAX_ATTEMPTS) {
-      return findUpload(context.database.store, upload.id) ?? upload;
-    }
     try {
+      if (isForRoom || notForRoom < MAX_ATTEMPTS) {
+        return findUpload(context.database.store, upload.id) ?? upload;
+      }
       const rejected = await reject(context, upload, "upload_rejected", "The upload could not be verified.");
       failures.delete(upload.id);
       return rejected;
     } catch (failure) {
-      context.log.error({ err: failure, upload: upload.id }, "an upload could not be rejected");
+      // Nobody waits for a run that was resumed: its failure would end the program.
+      context.log.error({ err: failure, upload: upload.id }, "an upload could not be put off or rejected");
       return upload;
     }
   }

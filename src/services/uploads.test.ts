@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { testConfig } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import { manualClock } from "../lib/clock.ts";
+import { openLog } from "../lib/log.ts";
 import { transaction } from "../store/database.ts";
 import { findUpload } from "../store/uploads.ts";
 import {
@@ -244,6 +245,24 @@ describe("complete", () => {
     }
     expect(runs).toBe(6);
     expect(opened.uploads.get(CALLER, id)).toMatchObject({ state: "rejected", errorCode: "upload_rejected" });
+  });
+
+  test("a store that cannot be read afterwards ends no more than the run", async () => {
+    const before = bench({ verifyAudio: () => Promise.reject(new Error("no")) });
+    await before.uploads.complete(CALLER, await sent(before));
+    await before.uploads.close();
+    const errors: string[] = [];
+    const again: UploadBench = bench({
+      dataDir: before.dataDir,
+      log: openLog("error", "json", (line) => void errors.push(line)),
+      async verifyAudio() {
+        again.database.close();
+        throw new Error("no");
+      },
+    });
+    again.uploads.resumeVerification();
+    while (errors.length < 2) await Bun.sleep(1);
+    expect(errors[1]).toContain("closed database");
   });
 
   test("without room on the disk it waits for as long as it takes", async () => {
