@@ -208,4 +208,13 @@ describe("authentication", () => {
     apiKeys.close();
     expect(lastUsed()).toBe(firstUse + 60_000);
   });
+
+  test("a store that takes no more does not hold up the end", () => {
+    const { apiKeys, project, database } = setUp();
+    const { key } = apiKeys.createKey({ projectId: project.id, name: "k" });
+    apiKeys.authenticate(`Bearer ${key}`);
+    database.sqlite.run("PRAGMA query_only = ON");
+    expect(() => apiKeys.flush()).toThrow();
+    expect(() => apiKeys.close()).not.toThrow();
+  });
 });

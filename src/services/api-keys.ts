@@ -160,8 +160,8 @@ export function createApiKeyService({ database, clock }: ApiKeyServiceDeps) {
     },
     /** Writes the uses noted so far. */
     flush: () => uses.flush(),
-    /** Writes the uses noted so far and stops the timer. */
-    close: () => uses.flush(),
+    /** Writes the uses noted so far, where the store takes them, and stops the timer. */
+    close: uses.close,
   };
 }
 
@@ -189,6 +189,15 @@ function openUses(database: Database) {
     }
   }
 
+  /** A full disk must not keep the program from closing what comes after. */
+  function close(): void {
+    try {
+      flush();
+    } catch {
+      noted.clear();
+    }
+  }
+
   function schedule(): void {
     timer ??= setTimeout(flushLater, FLUSH_AFTER_MS);
     timer.unref();
@@ -200,6 +209,7 @@ function openUses(database: Database) {
       schedule();
     },
     flush,
+    close,
   };
 }
 
