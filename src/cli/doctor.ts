@@ -2,8 +2,10 @@ import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import type { Command } from "commander";
 import type { Config } from "../config/schema.ts";
+import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
+import { endingOf, readCertificate } from "./tls.ts";
 
 type Finding = { check: string; ok: boolean; detail: string };
 
@@ -35,6 +37,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const dataDir = dataDirOf(config);
   findings.push(directory(dataDir, user));
   findings.push(disk(dataDir, config.storage.reserve_bytes));
+  findings.push(...certificate(config));
   findings.push(...(await engine(context, config)));
   return findings;
 }
@@ -68,6 +71,19 @@ function disk(dataDir: string, reserveBytes: number): Finding {
   const freeBytes = bavail * bsize;
   const detail = `${(freeBytes / 1024 ** 3).toFixed(1)} GiB free, reserve ${(reserveBytes / 1024 ** 3).toFixed(1)} GiB`;
   return { check: "disk", ok: freeBytes >= reserveBytes, detail };
+}
+
+/** Looked at as the server would, under its user's rights; nothing without TLS. */
+function certificate(config: Config): Finding[] {
+  try {
+    const found = readCertificate(config);
+    if (!found) return [];
+    const ending = endingOf(found, Date.now());
+    const detail = ending ?? `the certificate is valid until ${toTimestamp(found.endsAtMs)}`;
+    return [{ check: "tls", ok: ending === undefined, detail }];
+  } catch (error) {
+    return [{ check: "tls", ok: false, detail: error instanceof Error ? error.message : String(error) }];
+  }
 }
 
 async function engine(context: CliContext, config: Config): Promise<Finding[]> {

@@ -10,7 +10,7 @@ import { within } from "../lib/within.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
 import { STATUS_FILE } from "./status-file.ts";
-import { readCertificate } from "./tls.ts";
+import { endingOf, readCertificate } from "./tls.ts";
 
 /** Limits are enforced route by route, with the documented answer; the server's own must never come first. */
 const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
@@ -54,6 +54,9 @@ async function serve(config: Config, context: CliContext): Promise<void> {
         "upload addresses name no machine, and clients elsewhere cannot use them: set server.base_url",
       );
     }
+    const certificate = readCertificate(config);
+    const ending = certificate && endingOf(certificate, Date.now());
+    if (ending !== undefined) log.warn(ending);
     const status = keepStatusFile(app, server, config);
     await stopped.promise;
     // Readiness is down; who asks all the same is still answered.

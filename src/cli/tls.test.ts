@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { testConfig } from "../config/load.ts";
 import { makeCertificates } from "../testing/webhook-kit.ts";
 import { runCli } from "./program.ts";
-import { readCertificate } from "./tls.ts";
+import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
 /** `server.tls_cert` and `server.tls_key`: what cannot serve is named before anything listens. */
 
@@ -36,6 +36,15 @@ test("a certificate and its key are read, with the time the certificate ends", (
   expect(days).toBeGreaterThan(1.9);
   expect(days).toBeLessThan(2.1);
   expect(read("", "")).toBeUndefined();
+});
+
+test("its end is announced two weeks before", () => {
+  const certificate = read(CERT, KEY) as Certificate;
+  const ending = (daysBefore: number) =>
+    endingOf(certificate, certificate.endsAtMs - daysBefore * 86_400_000);
+  expect(ending(14.1)).toBeUndefined();
+  expect(ending(13.9)).toContain("renew it and restart");
+  expect(ending(-0.1)).toContain("has ended");
 });
 
 test.each([

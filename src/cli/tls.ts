@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { ConfigError } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import { toTimestamp } from "../lib/time.ts";
 
 /** PEM texts as `Bun.serve` takes them, and when the certificate ends. */
 export type Certificate = { tls: { cert: string; key: string }; endsAtMs: number };
@@ -33,6 +34,19 @@ export function readCertificate({ server }: Config): Certificate | undefined {
     );
   }
   return { tls: { cert, key }, endsAtMs: Date.parse(certificate.validTo) };
+}
+
+/** A renewed certificate is read at the next start: whoever looks has so long to see to it. */
+const SOON_MS = 14 * 86_400_000;
+
+/** What an admin should know of the certificate's end; undefined: it has time. */
+export function endingOf(certificate: Certificate, nowMs: number): string | undefined {
+  const leftMs = certificate.endsAtMs - nowMs;
+  if (leftMs > SOON_MS) return undefined;
+  const end = toTimestamp(certificate.endsAtMs);
+  return leftMs > 0
+    ? `the TLS certificate ends on ${end}: renew it and restart the server`
+    : `the TLS certificate has ended on ${end}: clients refuse it`;
 }
 
 function readText(setting: string, path: string): string {
