@@ -20,6 +20,7 @@ import { createHttpHandler } from "./http/server.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { within } from "./lib/within.ts";
+import { watchOutsideChanges } from "./outside-changes.ts";
 import { createReadiness } from "./readiness.ts";
 import { createDeliverer } from "./scheduler/deliver.ts";
 import { createScheduler, type Scheduler } from "./scheduler/scheduler.ts";
@@ -33,7 +34,7 @@ import { createRateLimiter } from "./services/rate-limit.ts";
 import { createTranscriptionService } from "./services/transcriptions.ts";
 import { createUploadService } from "./services/uploads.ts";
 import { createWebhookService } from "./services/webhooks.ts";
-import { databasePath, dataVersion, openDatabase } from "./store/database.ts";
+import { databasePath, openDatabase } from "./store/database.ts";
 import { type ProcessLock, takeProcessLock } from "./store/process-lock.ts";
 
 export type AppOptions = {
@@ -50,8 +51,6 @@ export type AppOptions = {
 
 export type App = Awaited<ReturnType<typeof openApp>>;
 
-/** How often the database is asked whether another process, as the command line, has written to it. */
-const OUTSIDE_CHANGE_EVERY_MS = 250;
 const DAY_MS = 86_400_000;
 /** With less the database itself can hardly grow, whatever reserve the config asks for. */
 const LEAST_FREE_BYTES = 1024 * 1024;
@@ -176,22 +175,18 @@ export async function openApp(options: AppOptions) {
     }),
   );
 
-  let version = dataVersion(database);
-  const watch = setInterval(() => {
-    const current = dataVersion(database);
-    if (current === version) return;
-    version = current;
+  const watch = watchOutsideChanges(database, log, () => {
     apiKeys.forgetCached();
     models.forgetCached();
     readiness.check();
     scheduler.onOutsideChange();
     deliverer.wake();
-  }, OUTSIDE_CHANGE_EVERY_MS);
+  });
 
   const drain = once(async () => {
     readiness.startDraining();
     await scheduler.stop();
-    clearInterval(watch);
+    watch.stop();
     stopping.abort(new Error("the program is stopping"));
   });
 
