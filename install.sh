@@ -143,7 +143,7 @@ initialise() {
   if [ -e "$DATA/shruti.db" ]; then
     fail "$DATA holds a database, but there is no $CONFIG: write one with data_dir = \"$DATA\" under [storage]"
   fi
-  install -d -o root -g shruti -m 0750 "$(dirname $CONFIG)"
+  install -d -m 0755 "$(dirname $CONFIG)"
   install -d -o shruti -g shruti -m 0700 "$DATA"
   "$BIN" init --data "$DATA" --config "$CONFIG"
   chown root:shruti "$CONFIG"

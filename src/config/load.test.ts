@@ -43,6 +43,13 @@ describe("config", () => {
     });
   }
 
+  test("a file that cannot be read is named with the reason", () => {
+    expect(() => loadConfig(join(folder, "none.toml"), {})).toThrow(
+      "none.toml: the config file cannot be read (ENOENT)",
+    );
+    expect(() => loadConfig(folder, {})).toThrow("(EISDIR)");
+  });
+
   test("an ill-typed environment variable is named", () => {
     expect(() => loadConfig(undefined, { SHRUTI_LIMITS_MAX_QUEUED: "many" })).toThrow(
       "SHRUTI_LIMITS_MAX_QUEUED",

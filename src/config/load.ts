@@ -47,8 +47,9 @@ function applyFile(values: Values, path: string): void {
   let source: string;
   try {
     source = readFileSync(path, "utf8");
-  } catch {
-    throw new ConfigError(`${path}: the config file cannot be read`);
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
+    throw new ConfigError(`${path}: the config file cannot be read (${reason})`, { cause });
   }
   for (const { section, name, value, line } of parseSettings(source, path)) {
     const setting = SECTIONS[section]?.[name];
