@@ -38,6 +38,7 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   if (user !== undefined) log.info({ user }, "started by root: goes on as the owner of the data directory");
   const { openApp } = await import("../app.ts");
   let server: Server<unknown> | undefined;
+  let status: { stop(): void } | undefined;
   const app = await openApp({ config, log, baseUrl: () => (server ? addressOf(server, config) : "") });
   const stopped = Promise.withResolvers<void>();
   const onSignal = stopOnSignal(() => {
@@ -57,7 +58,7 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     const certificate = readCertificate(config);
     const ending = certificate && endingOf(certificate, Date.now());
     if (ending !== undefined) log.warn(ending);
-    const status = keepStatusFile(app, server, config);
+    status = keepStatusFile(app, server, config);
     await stopped.promise;
     // Readiness is down; who asks all the same is still answered.
     await app.drain();
@@ -65,8 +66,9 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     status.stop();
     await app.close();
   } catch (error) {
-    // A listening server would keep the process alive, of use to nobody.
+    // A listening server and a timer would keep the process alive, of use to nobody.
     await server?.stop(true);
+    status?.stop();
     await app.close().catch((failure: unknown) => log.error({ err: failure }, "closing failed"));
     throw error;
   } finally {
