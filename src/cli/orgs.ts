@@ -87,7 +87,7 @@ function withSettings(command: Command): Command {
     )
     .option(
       "--requests-per-second <n>",
-      "of each key; 0: no limit; or `default`",
+      "of each key, the burst in proportion; 0: no limit; or `default`",
       wholeNumberOrDefault(0, 1_000_000),
     )
     .option(

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { accessSync, existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
@@ -25,11 +25,18 @@ export function dataDirOf(config: Config): string {
  * Path of the database. Nobody but `shruti init` makes one: a directory that was mistyped, or whose disk is not
  * mounted, must not become an empty service.
  *
- * @throws AppError `not_found` when there is none
+ * @throws AppError `not_found` when there is none; Error where this user may not look
  */
 export function requireDatabase(config: Config): string {
   const path = databasePath(dataDirOf(config));
-  if (existsSync(path)) return path;
+  try {
+    accessSync(path);
+    return path;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== "ENOENT" && code !== "ENOTDIR")
+      throw new Error(`${path} cannot be reached by this user (${code})`, { cause });
+  }
   throw new AppError("not_found", {
     message: `There is no database ${path}; \`shruti init\` makes one, --config names another.`,
   });

@@ -1,6 +1,6 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -57,6 +57,19 @@ describe("database", () => {
     sqlite.run("INSERT INTO schema_migrations VALUES ('9999_future', 'x', 0)");
     sqlite.close();
     expect(() => openDatabase(path)).toThrow("newer");
+    rmSync(folder, { recursive: true });
+  });
+
+  test("a file that cannot be used is named, with SQLite's code and what may help", () => {
+    const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
+    const path = join(folder, "shruti.db");
+    mkdirSync(path);
+    expect(() => openDatabase(path)).toThrow(`${path}: unable to open database file; whoever runs this must`);
+    rmSync(path, { recursive: true });
+    writeFileSync(path, "no database at all, but long enough to be looked at".repeat(100));
+    expect(() => openDatabase(path)).toThrow(
+      expect.objectContaining({ message: `${path}: file is not a database`, code: "SQLITE_NOTADB" }),
+    );
     rmSync(folder, { recursive: true });
   });
 

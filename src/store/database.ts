@@ -7,6 +7,7 @@ import { giveToOwner } from "../lib/give-to-owner.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import * as schema from "./schema.ts";
+import { withPath } from "./with-path.ts";
 
 /** What store functions take: the database itself or the transaction its caller holds open. */
 export type Store = BaseSQLiteDatabase<"sync", void, typeof schema>;
@@ -41,19 +42,24 @@ export type OpenDatabaseOptions = {
 export function openDatabase(path: string, options: OpenDatabaseOptions = {}): Database {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const isNew = path !== ":memory:" && !existsSync(path);
-  const sqlite = new SqliteDatabase(path, { create: true, readwrite: true, strict: true });
+  const sqlite = withPath(
+    path,
+    () => new SqliteDatabase(path, { create: true, readwrite: true, strict: true }),
+  );
   if (isNew) {
     chmodSync(path, 0o600);
     giveToOwner(path);
   }
-  sqlite.run(`PRAGMA busy_timeout = ${Math.floor(options.busyTimeoutMs ?? 5_000)}`);
-  sqlite.run("PRAGMA journal_mode = WAL");
-  sqlite.run("PRAGMA synchronous = FULL");
-  sqlite.run("PRAGMA foreign_keys = ON");
-  sqlite.run("PRAGMA secure_delete = ON");
-  sqlite.run("PRAGMA temp_store = MEMORY");
   try {
-    migrate(sqlite);
+    withPath(path, () => {
+      sqlite.run(`PRAGMA busy_timeout = ${Math.floor(options.busyTimeoutMs ?? 5_000)}`);
+      sqlite.run("PRAGMA journal_mode = WAL");
+      sqlite.run("PRAGMA synchronous = FULL");
+      sqlite.run("PRAGMA foreign_keys = ON");
+      sqlite.run("PRAGMA secure_delete = ON");
+      sqlite.run("PRAGMA temp_store = MEMORY");
+      migrate(sqlite);
+    });
   } catch (error) {
     sqlite.close();
     throw error;

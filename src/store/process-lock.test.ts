@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeProcessLock } from "./process-lock.ts";
@@ -26,5 +26,8 @@ test("a lock that cannot be taken for another reason is not another server's", (
   const path = join(folder, "serve.lock");
   writeFileSync(path, "no database, and nobody holds it ".repeat(100));
   expect(() => takeProcessLock(path)).toThrow("not a database");
+  rmSync(path);
+  mkdirSync(path);
+  expect(() => takeProcessLock(path)).toThrow(`${path}: unable to open database file; whoever runs this`);
   rmSync(folder, { recursive: true });
 });

@@ -1,4 +1,5 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
+import { withPath } from "./with-path.ts";
 
 /** Held while a server works on a data directory; the operating system lets go of it when the process dies. */
 export type ProcessLock = { release(): void };
@@ -11,7 +12,7 @@ export type ProcessLock = { release(): void };
  * @throws Error when the file cannot be made or opened
  */
 export function takeProcessLock(path: string): ProcessLock | undefined {
-  const file = new SqliteDatabase(path, { create: true });
+  const file = withPath(path, () => new SqliteDatabase(path, { create: true }));
   try {
     file.run("PRAGMA busy_timeout = 0");
     // Nothing is ever written: a journal on the disk would only need room there.

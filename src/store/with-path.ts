@@ -1,0 +1,14 @@
+const NOT_ALLOWED = /^SQLITE_(CANTOPEN|READONLY|PERM|AUTH)/;
+
+/** What SQLite says names neither the file nor what to do about it; its code stays. */
+export function withPath<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    const code = (cause as { code?: unknown }).code;
+    if (typeof code !== "string" || !code.startsWith("SQLITE_")) throw cause;
+    const hint = NOT_ALLOWED.test(code) ? "; whoever runs this must be able to read and write it" : "";
+    const error = new Error(`${path}: ${(cause as Error).message}${hint}`, { cause });
+    throw Object.assign(error, { code });
+  }
+}
