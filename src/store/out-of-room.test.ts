@@ -1,6 +1,8 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { openSync, writeSync } from "node:fs";
+import { mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { isOutOfRoom } from "./out-of-room.ts";
 
 function failureOf(work: () => unknown): unknown {
@@ -30,6 +32,25 @@ test("a full database, a full disk and whatever wraps them are out of room", () 
   }
   const decoder = Object.assign(new Error("There is no room."), { reason: "no_room" });
   expect(isOutOfRoom(new Error("interrupted", { cause: decoder }))).toBe(true);
+});
+
+/** SQLite takes a file that may not grow (EFBIG) as it takes a quota that is used up (EDQUOT). */
+test.skipIf(process.platform !== "linux")("a database that may not grow is out of room", () => {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-room-"));
+  const script = `
+    const { isOutOfRoom } = await import(${JSON.stringify(`${import.meta.dir}/out-of-room.ts`)});
+    const database = new (await import("bun:sqlite")).Database(${JSON.stringify(join(folder, "test.db"))});
+    database.run("PRAGMA journal_mode = WAL");
+    database.run("CREATE TABLE t (v BLOB)");
+    try {
+      for (;;) database.run("INSERT INTO t VALUES (zeroblob(10000))");
+    } catch (error) {
+      console.log(error.code, isOutOfRoom(error));
+    }`;
+  const limits = "trap '' XFSZ; ulimit -f 256";
+  const child = Bun.spawnSync(["sh", "-c", `${limits}; exec "$0" -e "$1"`, process.execPath, script]);
+  rmSync(folder, { recursive: true });
+  expect(child.stdout.toString()).toBe("SQLITE_IOERR_WRITE true\n");
 });
 
 test("other failures are not, and a cause that is its own cause is looked at once", () => {

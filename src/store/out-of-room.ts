@@ -3,6 +3,8 @@ const CODES: ReadonlySet<unknown> = new Set([
   "SQLITE_FULL",
   // The index of the write-ahead log could not be made larger.
   "SQLITE_IOERR_SHMSIZE",
+  // Every refused write but ENOSPC: a quota that is used up, or a broken disk, which waits for somebody just the same.
+  "SQLITE_IOERR_WRITE",
   "ENOSPC",
   "EDQUOT",
 ]);
