@@ -109,8 +109,12 @@ async function stopListening(server: Server<unknown>): Promise<void> {
  * @throws ConfigError
  */
 export async function checkSettings(config: Config): Promise<void> {
-  const { checkWebhookSettings } = await import("../services/webhook-sender.ts");
+  const [{ checkWebhookSettings }, { trustedProxies }] = await Promise.all([
+    import("../services/webhook-sender.ts"),
+    import("../services/trusted-proxies.ts"),
+  ]);
   checkWebhookSettings(config);
+  trustedProxies(config);
   readCertificate(config);
 }
 

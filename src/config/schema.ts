@@ -82,6 +82,9 @@ export const CONFIG_SCHEMA = {
       "Web origins that browsers may call from, as https://app.example.in, without a path; *: all; empty: none.",
       /^(\*|https?:\/\/[^\s/?#]+)$/,
     ),
+    trusted_proxies: list(
+      "Networks in CIDR form of proxies whose X-Forwarded-For tells the client's address, for the log; empty: none.",
+    ),
     drain_seconds: integer(
       30,
       0,

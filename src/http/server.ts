@@ -2,9 +2,11 @@ import { Type } from "@sinclair/typebox";
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
+import { trustedProxies } from "../services/trusted-proxies.ts";
 import { isOutOfRoom } from "../store/out-of-room.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
+import { createClientAddress } from "./client-address.ts";
 import { contextOf, type RequestContext, setContext } from "./context.ts";
 import { createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -61,12 +63,14 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const router = createRouter(app.routes);
   const storage = createStorageHandler(deps);
   const cors = createCors(deps.config.server.cors_origins);
+  const clientOf = createClientAddress(trustedProxies(deps.config));
 
   return async (received, server) => {
     const startedMs = performance.now();
     const request = withPlainUrl(received);
     const context = { requestId: newId("request", deps.clock.now()), server, responseFields: {} };
     setContext(request, context);
+    const client = clientOf(received, server);
     const { path, search } = targetOf(request.url);
     const entries = router.match(path);
     const isStorage = path.startsWith("/storage/");
@@ -85,7 +89,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     complete(request, context, response);
     cors.decorate(request, response.headers);
     const { status } = response;
-    report(deps, request, context, { path, route: routeName(path, entries), status, startedMs });
+    report(deps, request, context, { client, path, route: routeName(path, entries), status, startedMs });
     return response;
   };
 }
@@ -197,11 +201,17 @@ function leavesLargeBody(request: Request): boolean {
   return length === null || Number(length) > MAX_DRAINED_BYTES;
 }
 
-type Outcome = { path: string; route: string; status: number; startedMs: number };
+type Outcome = {
+  client: string | undefined;
+  path: string;
+  route: string;
+  status: number;
+  startedMs: number;
+};
 
 /** One line and one count for a request; never a query, key or body. */
 function report(deps: HttpDeps, request: Request, context: RequestContext, outcome: Outcome): void {
-  const { path, route, status } = outcome;
+  const { client, path, route, status } = outcome;
   const seconds = (performance.now() - outcome.startedMs) / 1000;
   deps.metrics.observeRequest({
     method: METHODS.has(request.method) ? request.method : "OTHER",
@@ -215,6 +225,7 @@ function report(deps: HttpDeps, request: Request, context: RequestContext, outco
       method: request.method,
       path: path.replaceAll(SECRET_IN_PATH, "$1_…").slice(0, MAX_LOGGED_PATH),
       status,
+      client,
       duration_ms: Math.round(seconds * 1e6) / 1000,
       ...(context.caller ? { project_id: context.caller.projectId, key_id: context.caller.keyId } : {}),
     },

@@ -25,12 +25,12 @@ export function addressRules(settings: {
   return {
     allowHttp: settings.allow_http,
     allowPrivateNetworks: settings.allow_private_networks,
-    allowedNetworks: settings.allowed_networks.map(parseNetwork),
+    allowedNetworks: settings.allowed_networks.map((text) => parseNetwork(text)),
   };
 }
 
 /** @throws ConfigError for a text that is no network in CIDR form; a single address counts as a network of its own */
-export function parseNetwork(text: string): Network {
+export function parseNetwork(text: string, setting = "webhooks.allowed_networks"): Network {
   try {
     if (!text.includes("/")) {
       const address = ipaddr.parse(text);
@@ -38,13 +38,11 @@ export function parseNetwork(text: string): Network {
     }
     return ipaddr.parseCIDR(text);
   } catch (cause) {
-    throw new ConfigError(`webhooks.allowed_networks: ${JSON.stringify(text)} is no network as 10.1.0.0/16`, {
-      cause,
-    });
+    throw new ConfigError(`${setting}: ${JSON.stringify(text)} is no network as 10.1.0.0/16`, { cause });
   }
 }
 
-const networks = (...texts: string[]) => texts.map(parseNetwork);
+const networks = (...texts: string[]) => texts.map((text) => parseNetwork(text));
 
 /** Never reached by a delivery, unless `allowed_networks` says so (IANA special-purpose registries). */
 const REFUSED: readonly { kind: string; networks: readonly Network[] }[] = [
