@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,12 @@ const WINDOW = 512;
 let nativeFiles: NativeFiles;
 let silero: Silero;
 let speech: Int16Array;
+
+// onnxruntime-web puts Node's own in its place, under which the program's thread does not start: other tests need it.
+const { Worker } = globalThis;
+afterAll(() => {
+  globalThis.Worker = Worker;
+});
 
 beforeAll(async () => {
   nativeFiles = await extractNativeFiles("");
