@@ -8,7 +8,13 @@ import { dirname, relative, resolve, sep } from "node:path";
 export function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = statSync(dirname(path));
-  lchownSync(path, uid, gid);
+  if (uid === 0) return;
+  try {
+    lchownSync(path, uid, gid);
+  } catch (error) {
+    // A mount that decides itself whose its files are, as of a container's host or a network.
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+  }
 }
 
 /** Makes a folder, and those above it that are missing, each for the owner of the one it lies in. */
