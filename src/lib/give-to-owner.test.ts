@@ -43,6 +43,16 @@ test.skipIf(!isRoot)("a link is given away itself and not what it points to", ()
   expect(statSync(target).uid).toBe(0);
 });
 
+test("the umask takes nothing from a new folder's mode", () => {
+  const before = process.umask(0o077);
+  try {
+    makeFolder(join(folder, "x", "y"), 0o755);
+  } finally {
+    process.umask(before);
+  }
+  for (const path of ["x", "x/y"]) expect(statSync(join(folder, path)).mode & 0o777).toBe(0o755);
+});
+
 test("a folder that is there already stays as it is", () => {
   const path = join(folder, "there");
   mkdirSync(path, { mode: 0o755 });

@@ -1,4 +1,4 @@
-import { lchownSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, lchownSync, mkdirSync, statSync } from "node:fs";
 import { dirname, relative, resolve, sep } from "node:path";
 
 /**
@@ -17,14 +17,15 @@ export function giveToOwner(path: string): void {
   }
 }
 
-/** Makes a folder, and those above it that are missing, each for the owner of the one it lies in. */
+/** Makes a folder, and those above it that are missing, with this mode, each for the owner of the one it lies in. */
 export function makeFolder(path: string, mode: number): void {
   const first = mkdirSync(path, { recursive: true, mode });
   if (first === undefined) return;
-  giveToOwner(first);
-  let made = resolve(first);
-  for (const name of relative(made, resolve(path)).split(sep).filter(Boolean)) {
+  let made = dirname(resolve(first));
+  for (const name of relative(made, resolve(path)).split(sep)) {
     made = `${made}${sep}${name}`;
+    // An admin's umask may be stricter than what the server's user needs.
+    chmodSync(made, mode);
     giveToOwner(made);
   }
 }
