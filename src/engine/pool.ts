@@ -134,6 +134,7 @@ export function createPool(options: PoolOptions) {
 
     /** Starts the process that finds speech before anybody asks for it. */
     async warmSpeech(signal: AbortSignal): Promise<void> {
+      if (isClosed) throw new EngineError("interrupted", "the engine is closing");
       speech ??= createWorkerHost(speechOptions);
       await speech.warm(signal);
     },
