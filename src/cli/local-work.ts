@@ -23,7 +23,10 @@ export async function withLocalTranscriber(
   const { config } = context.loadConfig();
   const { clock, io } = context;
   const user = becomeOwner(config);
-  if (user !== undefined) context.note(`this runs as user ${user}, the owner of ${config.storage.data_dir}`);
+  if (user !== undefined)
+    context.note(
+      `this runs as user ${user}, the owner of ${config.storage.data_dir}, who must be able to read the recordings`,
+    );
   const transcriber = await openLocalTranscriber({ config, clock, environment: io.environment });
   try {
     const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });
