@@ -55,6 +55,33 @@ test("every address answers over TLS", async () => {
   const { text } = await api.result(started.body.id);
   expect(await api.transcribe(recording, { language: "en" })).toMatchObject({ status: "completed", text });
   expect((await api.list("?limit=1&state=completed")).data).toHaveLength(1);
+  const resumed = await api.createUpload(recording.length);
+  const { endpoint, headers, metadata } = resumed.resumable_upload ?? {};
+  expect(endpoint).toBe(`${baseUrl}/storage/tus`);
+  const tus = (method: string, url: string, fields: Record<string, string>, body?: Uint8Array<ArrayBuffer>) =>
+    fetch(url, {
+      method,
+      headers: { ...headers, "tus-resumable": "1.0.0", ...fields },
+      tls: { ca },
+      ...(body ? { body } : {}),
+    });
+  const made = await tus("POST", endpoint ?? "", {
+    "upload-length": String(recording.length),
+    "upload-metadata": `upload_id ${Buffer.from(metadata?.upload_id ?? "").toString("base64")}`,
+  });
+  const location = made.headers.get("location") ?? "";
+  expect(location).toStartWith(`${baseUrl}/storage/tus/`);
+  const half = Math.floor(recording.length / 2);
+  const parts: [number, Uint8Array<ArrayBuffer>][] = [
+    [0, recording.slice(0, half)],
+    [half, recording.slice(half)],
+  ];
+  for (const [offset, part] of parts) {
+    const fields = { "upload-offset": String(offset), "content-type": "application/offset+octet-stream" };
+    expect((await tus("PATCH", location, fields, part)).status).toBe(204);
+  }
+  const completed = await api.call<{ state: string }>("POST", `/v1/uploads/${resumed.id}/complete`);
+  expect(completed.body.state).toBe("complete");
   await expect(fetch(`${baseUrl.replace("https:", "http:")}/healthz`)).rejects.toThrow();
   expect(await server.stop()).toBe(0);
 }, 120_000);
