@@ -77,7 +77,9 @@ export function restoreBackup(
   if (existsSync(databaseFile)) requireUnused(databaseFile);
   const copyPath = `${databaseFile}.${process.pid}.restoring`;
   try {
-    copyFileSync(backupPath, copyPath, constants.COPYFILE_FICLONE);
+    // Never through a link that somebody has laid there.
+    rmSync(copyPath, { force: true });
+    copyFileSync(backupPath, copyPath, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
     chmodSync(copyPath, 0o600);
     giveToOwner(copyPath);
     requireShrutiDatabase(copyPath, backupPath);
