@@ -1,6 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, chownSync, copyFileSync, lstatSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { bandNormModel, emptyModel, SEGMENTATION_METADATA } from "../testing/onnx-makers.ts";
 import { type Installation, install, until } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 
@@ -37,6 +47,15 @@ test.skipIf(!isRoot)(
   "root's commands leave a data directory that its own user can serve",
   async () => {
     const { command, json, organizationId } = installation;
+    // The first command that needs the carried files copies them out.
+    const made = { speaker: bandNormModel(), segmentation: emptyModel(SEGMENTATION_METADATA) };
+    for (const [kind, bytes] of Object.entries(made)) {
+      const file = join(installation.folder, `${kind}.onnx`);
+      writeFileSync(file, bytes);
+      await command("models", "add", "--kind", kind, file);
+    }
+    expect(readdirSync(join(installation.dataDir, "native"))).toHaveLength(1);
+    expect(strangers()).toEqual([]);
     expect((await command("doctor")).out).toContain(`looked at as its owner, user ${USER}`);
     expect(strangers()).toEqual([]);
     const weights = join(import.meta.dir, "../../models/demo.bin");

@@ -3,7 +3,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -16,6 +15,7 @@ import {
 } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { NATIVE_FILES, NATIVE_HASH } from "../../build/native/assets.ts";
+import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
 
 /** Absolute paths of the carried programs, libraries and weights. */
 export type NativeFiles = {
@@ -73,7 +73,7 @@ export async function extractInto(root: string, hash: string, files: CarriedFile
   const dir = join(root, hash.slice(0, 12));
   try {
     if (!isComplete(dir, files)) {
-      mkdirSync(root, { recursive: true, mode: 0o700 });
+      makeFolder(root, 0o700);
       await placeCopy(root, dir, files);
       removeUnused(root, dir);
     }
@@ -114,9 +114,13 @@ function isComplete(dir: string, files: CarriedFile[]): boolean {
 /** Fills a folder beside the final one and renames it: nobody ever sees half of it. */
 async function placeCopy(root: string, dir: string, files: CarriedFile[]): Promise<void> {
   const unfinished = join(root, `.${randomBytes(6).toString("hex")}.unfinished`);
-  mkdirSync(unfinished, { mode: 0o700 });
+  makeFolder(unfinished, 0o700);
   try {
-    for (const file of files) await copyOut(file, join(unfinished, file.name));
+    for (const file of files) {
+      const path = join(unfinished, file.name);
+      await copyOut(file, path);
+      giveToOwner(path);
+    }
     syncFolder(unfinished);
     moveIntoPlace(unfinished, dir, files);
     syncFolder(root);

@@ -2,7 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BAND_NORM_METADATA, bandNormModel, emptyModel } from "../testing/onnx-makers.ts";
+import {
+  BAND_NORM_METADATA,
+  bandNormModel,
+  emptyModel,
+  SEGMENTATION_METADATA,
+} from "../testing/onnx-makers.ts";
 import {
   checkSpeakerWeights,
   deleteSpeakerWeights,
@@ -12,15 +17,6 @@ import {
   readOnnxMetadata,
 } from "./speaker-weights.ts";
 
-const SEGMENTATION_METADATA = {
-  num_speakers: "3",
-  powerset_max_classes: "2",
-  num_classes: "7",
-  sample_rate: "16000",
-  window_size: "160000",
-  receptive_field_size: "991",
-  receptive_field_shift: "270",
-};
 const REAL_SEGMENTATION = join(
   import.meta.dir,
   "../../../shared/data/models/pyannote-segmentation-3.0.int8.onnx",

@@ -65,3 +65,14 @@ export const BAND_NORM_METADATA = {
 export function emptyModel(metadata: Readonly<Record<string, string>>): Uint8Array {
   return model(text(2, "empty"), metadata);
 }
+
+/** What sherpa-onnx asks of a segmentation model. */
+export const SEGMENTATION_METADATA = {
+  num_speakers: "3",
+  powerset_max_classes: "2",
+  num_classes: "7",
+  sample_rate: "16000",
+  window_size: "160000",
+  receptive_field_size: "991",
+  receptive_field_shift: "270",
+};
