@@ -1,5 +1,6 @@
 import type { AudioFacts } from "../domain/audio.ts";
-import { readFaintRmsDb, readLevels, SILENCE_DB } from "./measures.ts";
+import { CLIPPING } from "./decode-graphs.ts";
+import { readExact, readFaintRmsDb, readLevels, SILENCE_DB } from "./measures.ts";
 import type { MediaOutcome } from "./media-process.ts";
 import type { AudioProbe } from "./probe.ts";
 import { mayBeQuiet } from "./quiet-tracks.ts";
@@ -54,4 +55,21 @@ export function readFacts(
     mayBeClipped: source.nearFullScale > source.samples * CLIPPING_FROM_RATIO,
     quietTracks: [...tracks.keys()].filter((index) => mayBeQuiet(tracks[index] ?? source)),
   };
+}
+
+const FULL_SCALE_FROM_DB = -0.01;
+
+/**
+ * The share of a recording's samples at full scale, from what `clippingGraph` tells. A stream whose parameters change
+ * midway is heard by one filter after another.
+ */
+export function readClippedRatio(outcome: MediaOutcome): number {
+  let samples = 0;
+  let clipped = 0;
+  for (const heard of readExact(outcome, CLIPPING)) {
+    samples += heard.get("Number of samples") ?? 0;
+    const peakDb = heard.get("Peak level dB") ?? SILENCE_DB;
+    if (peakDb >= FULL_SCALE_FROM_DB) clipped += heard.get("Peak count") ?? 0;
+  }
+  return samples === 0 ? 0 : clipped / samples;
 }

@@ -3,10 +3,10 @@ import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import { isTruncated, readFacts } from "./decode-facts.ts";
+import { isTruncated, readClippedRatio, readFacts } from "./decode-facts.ts";
 import { DecodeError, refuseFailure, tooLong } from "./decode-failure.ts";
-import { CLIPPING, COUNT, clippingGraph, countingGraph, filterGraph } from "./decode-graphs.ts";
-import { readExact, readLevels } from "./measures.ts";
+import { COUNT, clippingGraph, countingGraph, filterGraph } from "./decode-graphs.ts";
+import { readLevels } from "./measures.ts";
 import { type MediaLimits, type MediaOutcome, runMediaProgram } from "./media-process.ts";
 import type { NativeFiles } from "./native-files.ts";
 import { type AudioProbe, inputArguments, probeAudio } from "./probe.ts";
@@ -108,8 +108,6 @@ export async function decodeAudio(
   }
 }
 
-const FULL_SCALE_FROM_DB = -0.01;
-
 /** The share of a recording's samples at full scale: decodes it once more, to see each sample. */
 async function clippedRatioOf(
   ffmpeg: string,
@@ -122,10 +120,7 @@ async function clippedRatioOf(
   const command = decodeCommand(ffmpeg, path, probe, clippingGraph(), output);
   const outcome = await runMediaProgram(command, limits(), () => true, options.signal);
   refuseFailure(outcome);
-  const peakDb = readExact(outcome, CLIPPING, "Peak level dB") ?? Number.NEGATIVE_INFINITY;
-  const samples = readExact(outcome, CLIPPING, "Number of samples") ?? 0;
-  if (peakDb < FULL_SCALE_FROM_DB || samples === 0) return 0;
-  return (readExact(outcome, CLIPPING, "Peak count") ?? 0) / samples;
+  return readClippedRatio(outcome);
 }
 
 const UNFINISHED = ".unfinished";

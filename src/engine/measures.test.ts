@@ -57,12 +57,16 @@ test("silence, and a filter that heard nothing", () => {
   expect(readLevels(outcome(), "mix")).toEqual({ ...silent, samples: 0, loudDb: SILENCE_DB });
 });
 
-test("exact values: the highest of all filters of the name", () => {
+test("exact values: of each filter of the name, numbers alone", () => {
   const heard = outcome(
     "[astats@loudest @ 0x1] RMS peak dB: -inf",
     "[astats@loudest @ 0x2] RMS peak dB: -31.5",
+    "[astats@loudest @ 0x2] Noise floor dB: nan",
     "[astats@other @ 0x3] RMS peak dB: -1.0",
   );
-  expect(readExact(heard, "loudest", "RMS peak dB")).toBe(-31.5);
-  expect(readExact(heard, "loudest", "Peak count")).toBeUndefined();
+  expect(readExact(heard, "loudest")).toEqual([
+    new Map([["RMS peak dB", Number.NEGATIVE_INFINITY]]),
+    new Map([["RMS peak dB", -31.5]]),
+  ]);
+  expect(readExact(heard, "nobody")).toEqual([]);
 });

@@ -83,14 +83,15 @@ export function exactFilter(name: string, values: string): string {
   return `astats@${name}=measure_perchannel=none:measure_overall=${values}`;
 }
 
-/** @returns the highest of what the filters of this name print of this value; undefined when there is none */
-export function readExact(outcome: MediaOutcome, name: string, value: string): number | undefined {
-  const found = [...printedBy(outcome, "astats", name).values()]
-    .map((printed) => printed.get(value))
-    .filter((text) => text !== undefined)
-    .map((text) => (text === "-inf" ? Number.NEGATIVE_INFINITY : Number(text)))
-    .filter((number) => !Number.isNaN(number));
-  return found.length === 0 ? undefined : Math.max(...found);
+/** @returns for each filter of this name that heard something, its values by astats' names for them */
+export function readExact(outcome: MediaOutcome, name: string): Map<string, number>[] {
+  return [...printedBy(outcome, "astats", name).values()].map((printed) => {
+    const values = [...printed].map(([key, text]): [string, number] => [
+      key,
+      text === "-inf" ? Number.NEGATIVE_INFINITY : Number(text),
+    ]);
+    return new Map(values.filter(([, value]) => !Number.isNaN(value)));
+  });
 }
 
 /** What each filter of this kind and name printed: lines such as `[astats@mix @ 0x5566] Peak level dB: -3.1`. */

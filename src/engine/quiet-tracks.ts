@@ -61,7 +61,8 @@ export async function amplifyQuiet(
     return outcome;
   };
   const heard = await filter(exactFilter("loudest", "RMS_peak"), ["-f", "null", "-"]);
-  const gainDb = gainFor(readExact(heard, "loudest", "RMS peak dB") ?? SILENCE_DB);
+  const loudest = readExact(heard, "loudest").map((values) => values.get("RMS peak dB") ?? SILENCE_DB);
+  const gainDb = gainFor(Math.max(SILENCE_DB, ...loudest));
   if (gainDb === 0) return;
   const target = amplifiedName(file);
   await filter(`volume=${gainDb.toFixed(2)}dB`, ["-c:a", "pcm_s16le", "-f", "s16le", "-y", `file:${target}`]);
