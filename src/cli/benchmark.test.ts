@@ -3,9 +3,9 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, secondsOf, wordsIn } from "../e2e/samples.ts";
+import { runCaptured } from "../testing/run-cli.ts";
 import { findBenchmarkFiles } from "./benchmark-files.ts";
 import { CommandError } from "./context.ts";
-import { runCli } from "./program.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -45,20 +45,11 @@ describe("which recordings are scored", () => {
 });
 
 describe("the command", () => {
-  async function run(...args: string[]) {
-    let out = "";
-    let err = "";
-    const status = await runCli(["benchmark", ...args], {
-      out: (text) => {
-        out += text;
-      },
-      err: (text) => {
-        err += text;
-      },
-      environment: { SHRUTI_STORAGE_DATA_DIR: join(directory, "data"), XDG_CACHE_HOME: directory },
+  const run = (...args: string[]) =>
+    runCaptured(["benchmark", ...args], {
+      SHRUTI_STORAGE_DATA_DIR: join(directory, "data"),
+      XDG_CACHE_HOME: directory,
     });
-    return { out, err, status };
-  }
 
   test("scores what the demonstration model hears, and goes on after a file that is none", async () => {
     copyFileSync(samplePath("01-en"), join(directory, "good.wav"));

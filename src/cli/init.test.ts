@@ -10,25 +10,13 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCli } from "./program.ts";
+import { runCaptured } from "../testing/run-cli.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-init-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function init(environment: Record<string, string>, ...argv: string[]) {
-  let out = "";
-  let err = "";
-  const io = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-    environment,
-  };
-  return { status: await runCli(["init", ...argv], io), out, err };
-}
+const init = (environment: Record<string, string>, ...argv: string[]) =>
+  runCaptured(["init", ...argv], environment);
 
 test("what fails half way leaves nothing behind, and the next try succeeds", async () => {
   const blocker = join(folder, "blocker");

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath, openDatabase } from "../store/database.ts";
-import { runCli } from "./program.ts";
+import { runCaptured } from "../testing/run-cli.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-cli-models-"));
 const environment = { SHRUTI_CONFIG: join(folder, "shruti.toml"), SHRUTI_LOG_LEVEL: "silent" };
@@ -26,20 +26,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function run(...argv: string[]): Promise<{ status: number; out: string; err: string }> {
-  const said = { out: "", err: "" };
-  const io = {
-    out: (text: string) => {
-      said.out += text;
-    },
-    err: (text: string) => {
-      said.err += text;
-    },
-    environment,
-  };
-  const status = await runCli(["models", ...argv], io);
-  return { status, ...said };
-}
+const run = (...argv: string[]) => runCaptured(["models", ...argv], environment);
 
 test("a model's life: listed, added, verified, chosen, removed", async () => {
   expect((await run("list")).out).toMatch(/^ +ID .*\n\* +demo .*not for real use/);

@@ -6,7 +6,7 @@ import { manualClock } from "../lib/clock.ts";
 import { createApiKeyService } from "../services/api-keys.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { insertUsageEvent } from "../store/usage.ts";
-import { runCli } from "./program.ts";
+import { runCaptured } from "../testing/run-cli.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-cli-"));
 const dataDir = join(folder, "data");
@@ -23,27 +23,9 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-type Outcome = { status: number; out: string; err: string };
+const run = (...argv: string[]) => runIn(environment, ...argv);
 
-async function run(...argv: string[]): Promise<Outcome> {
-  return runIn(environment, ...argv);
-}
-
-async function runIn(env: Record<string, string>, ...argv: string[]): Promise<Outcome> {
-  let out = "";
-  let err = "";
-  const io = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-    environment: env,
-  };
-  const status = await runCli(argv, io, clock);
-  return { status, out, err };
-}
+const runIn = (env: Record<string, string>, ...argv: string[]) => runCaptured(argv, env, clock);
 
 /** Runs a command that must succeed, and reads its JSON. */
 async function json<T = Record<string, unknown>>(...argv: string[]): Promise<T> {

@@ -10,7 +10,7 @@ import { within } from "../lib/within.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
 import { STATUS_FILE } from "./status-file.ts";
-import { endingOf, readCertificate } from "./tls.ts";
+import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
 /** Limits are enforced route by route, with the documented answer; the server's own must never come first. */
 const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
@@ -47,7 +47,8 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     stopped.resolve();
   });
   try {
-    server = listen(config, app);
+    const certificate = readCertificate(config);
+    server = listen(config, app, certificate);
     app.start();
     log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
     if (namesNoMachine(config)) {
@@ -55,7 +56,6 @@ async function serve(config: Config, context: CliContext): Promise<void> {
         "upload addresses name no machine, and clients elsewhere cannot use them: set server.base_url",
       );
     }
-    const certificate = readCertificate(config);
     const ending = certificate && endingOf(certificate, Date.now());
     if (ending !== undefined) log.warn(ending);
     status = keepStatusFile(app, server, config);
@@ -76,11 +76,10 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   }
 }
 
-function listen(config: Config, app: App): Server<unknown> {
+function listen(config: Config, app: App, certificate: Certificate | undefined): Server<unknown> {
   const at = config.server.listen.lastIndexOf(":");
   const hostname = config.server.listen.slice(0, at).replace(/^\[|\]$/g, "");
   const port = Number(config.server.listen.slice(at + 1));
-  const { tls } = readCertificate(config) ?? {};
   try {
     return Bun.serve({
       hostname,
@@ -88,7 +87,7 @@ function listen(config: Config, app: App): Server<unknown> {
       maxRequestBodySize: NO_BODY_LIMIT,
       idleTimeout: IDLE_TIMEOUT_SECONDS,
       fetch: app.handle,
-      ...(tls ? { tls } : {}),
+      ...(certificate ? { tls: certificate.tls } : {}),
     });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath } from "../store/database.ts";
 import { updateEndpoint } from "../store/webhooks.ts";
+import { runCaptured } from "../testing/run-cli.ts";
 import { isAuthentic, openWebhookKit, type Receiver, startReceiver } from "../testing/webhook-kit.ts";
-import { runCli } from "./program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-cli-webhooks-"));
 const environment = { SHRUTI_CONFIG: join(folder, "shruti.toml") };
@@ -29,17 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function run(...argv: string[]) {
-  let out = "";
-  let err = "";
-  const io = {
-    out: (text: string) => (out += text),
-    err: (text: string) => (err += text),
-    environment,
-  };
-  const status = await runCli(["webhooks", ...argv], io, kit.clock);
-  return { status, out, err };
-}
+const run = (...argv: string[]) => runCaptured(["webhooks", ...argv], environment, kit.clock);
 
 async function json<T = Record<string, unknown>>(...argv: string[]): Promise<T> {
   const { status, out, err } = await run(...argv, "--json");

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runCli } from "../cli/program.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type ApiClient, apiClient } from "../testing/api-client.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { runCaptured } from "../testing/run-cli.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { parseSrt, parseVtt } from "../testing/subtitle-parsers.ts";
 
@@ -49,15 +49,10 @@ async function fetchAs(id: string, accept: string): Promise<string> {
 }
 
 async function show(id: string, format: string): Promise<string> {
-  let out = "";
-  const io = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: () => {},
-    environment: { SHRUTI_CONFIG: join(testApp.directory, "shruti.toml") },
-  };
-  expect(await runCli(["transcriptions", "show", id, "--format", format], io, systemClock)).toBe(0);
+  const environment = { SHRUTI_CONFIG: join(testApp.directory, "shruti.toml") };
+  const argv = ["transcriptions", "show", id, "--format", format];
+  const { status, out } = await runCaptured(argv, environment, systemClock);
+  expect(status).toBe(0);
   return out;
 }
 

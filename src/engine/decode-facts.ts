@@ -23,7 +23,7 @@ export function isTruncated(outcome: MediaOutcome, probe: AudioProbe, durationMs
   );
 }
 
-/** What the filters of decode.ts tell of a recording, and what is left to be looked at closely. */
+/** What the filters of decode-graphs.ts tell of a recording, and what is left to be looked at closely. */
 export type FirstLook = {
   facts: Omit<AudioFacts, "clippedRatio">;
   mayBeClipped: boolean;
@@ -53,7 +53,7 @@ export function readFacts(
       tracks: tracks.map(({ peakDb }) => ({ peakDb })),
     },
     mayBeClipped: source.nearFullScale > source.samples * CLIPPING_FROM_RATIO,
-    quietTracks: [...tracks.keys()].filter((index) => mayBeQuiet(tracks[index] ?? source)),
+    quietTracks: tracks.flatMap((track, index) => (mayBeQuiet(track) ? [index] : [])),
   };
 }
 

@@ -1,3 +1,4 @@
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { WhisperDevice } from "./whisper.ts";
 
 const GIB = 1024 ** 3;
@@ -18,7 +19,7 @@ export function requireRoom({ name, freeBytes }: WhisperDevice, weightsBytes: nu
 }
 
 /** What a trial decodes: long enough not to be passed over. */
-export const TRIAL_SAMPLES = new Float32Array(2 * 16_000);
+export const TRIAL_SAMPLES = new Float32Array(2 * SAMPLE_RATE_HZ);
 
 /**
  * Decodes a little silence before a model counts as loaded: what a GPU refuses or cannot compute comes out while the
