@@ -58,7 +58,8 @@ INLINE void spread(float *restrict out, const float *restrict bias, int32_t rows
   }
 }
 
-/* e^x within 2e-7 of its value: a power of two, and a polynomial for the rest. */
+/* e^x within 4e-6 of its value for x of 80 at most: a power of two, and a polynomial for the rest. The sigmoid and the
+   tangent that are made of it are within 3e-7. */
 INLINE float exponential(float x) {
   float power = x * 1.44269504f;
   power = power < -126.0f ? -126.0f : power > 126.0f ? 126.0f : power;
