@@ -273,7 +273,7 @@ export async function openEngine(config: Config, dataDir: string, log: Log): Pro
   const { device } = config.engine;
   const backends = join(dataDir, "backends");
   const nativeFiles = await extractNativeFiles(dataDir);
-  const ended = endOrphans([nativeFiles.ffmpeg, nativeFiles.ffprobe]);
+  const ended = endOrphans([nativeFiles.decoder]);
   if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
   const options = {
     nativeFiles,

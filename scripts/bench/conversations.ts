@@ -131,7 +131,7 @@ export async function speak(
   return { speaker, utterances };
 }
 
-/** Any audio as 16 kHz mono samples, through the carried ffmpeg. */
+/** Any audio as 16 kHz mono samples, through the system's ffmpeg. */
 export async function toPcm(ffmpeg: string, audio: Uint8Array): Promise<Int16Array> {
   const path = join(process.env.TMPDIR ?? "/tmp", `shruti-bench-${crypto.randomUUID()}.wav`);
   await Bun.write(path, audio);

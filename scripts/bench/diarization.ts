@@ -39,9 +39,9 @@ try {
   const native = await extractNativeFiles(directory);
   const vad = openVad(native);
   const groups: Group[] = [
-    ...(await syntheticGroups(native.ffmpeg)),
-    await sampleGroup(native.ffmpeg),
-    ...(await labelledGroups(native.ffmpeg)),
+    ...(await syntheticGroups("ffmpeg")),
+    await sampleGroup("ffmpeg"),
+    ...(await labelledGroups("ffmpeg")),
   ];
   console.log(
     "| recording | speakers | DER, 0.25 s | DER, 0 s | missed | false | confused | found | DER when found |",

@@ -140,7 +140,7 @@ function spentBy(before: CpuSeconds, after: CpuSeconds, wallMs: number): string 
   const server = after.server - before.server;
   const percent = (part: number, whole: number) => `${((part / whole) * 100).toFixed(1)} %`;
   return (
-    `CPU s: decoder ${decoder.toFixed(2)}, speech detector ${speech.toFixed(2)}, server and ffmpeg ` +
+    `CPU s: decoder ${decoder.toFixed(2)}, speech detector ${speech.toFixed(2)}, server and decoders ` +
     `${server.toFixed(2)}, so around the decoder ${percent(speech + server, speech + server + decoder)}; ` +
     `the decoder had ${percent(decoder * 1000, wallMs * threads)} of the machine`
   );

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { buildFfmpeg } from "./ffmpeg.ts";
+import { buildDecoder } from "./decoder.ts";
 import { collectSherpa } from "./sherpa.ts";
 import { buildSilero } from "./silero.ts";
 import { buildWhisper } from "./whisper.ts";
@@ -27,7 +27,7 @@ const STAMP = "stamp";
  * @returns the folder
  */
 export async function buildAssets(): Promise<string> {
-  const folders = [await buildFfmpeg(), await collectSherpa(), await buildSilero(), await buildWhisper()];
+  const folders = [await buildDecoder(), await collectSherpa(), await buildSilero(), await buildWhisper()];
   const stamp = `${generatorHash()}\n${folders.join("\n")}\n`;
   if (!isCurrent(stamp)) layOut(folders, stamp);
   return ASSETS_DIR;

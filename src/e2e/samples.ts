@@ -9,7 +9,8 @@ import { join, resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const FOLDER = join(ROOT, "models/samples");
-const FFMPEG = join(ROOT, "build/native/ffmpeg");
+/** The system's; `scripts/test.sh` installs it. */
+const FFMPEG = Bun.which("ffmpeg") ?? "ffmpeg";
 
 /** Words that the demonstration model may get wrong in a recording when it hears the whole of it at once. */
 const MOST_WORD_ERRORS: Readonly<Record<string, number>> = { "03-mixed": 2 };

@@ -1,9 +1,9 @@
-import type { MediaOutcome } from "./media-process.ts";
+import type { DecoderOutcome } from "./decoder-process.ts";
 
 /**
  * Why audio could not be decoded: `no_audio` (a media file without sound), `undecodable` (no format we know, or
  * nothing in it could be decoded), `too_long`, `limits` (time, memory), `no_room` (on the disk), `aborted` (by the
- * caller's signal), `stopped` (by somebody else's, as a Ctrl-C or a service manager).
+ * caller's signal), `stopped` (from outside: a Ctrl-C, a service manager, an administrator, a machine short of memory).
  */
 export type DecodeFailure =
   | "no_audio"
@@ -29,37 +29,45 @@ export function tooLong(): DecodeError {
   return new DecodeError("too_long", "The recording exceeds the duration limit.");
 }
 
-/** What a terminal or a service manager sends to the whole group of processes. */
-const STOP_SIGNALS = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
-/** ffmpeg's status after such a signal (its `main`): it finishes its files, which then look whole and are not. */
-const STOPPED_STATUS = 255;
+/** What the decoder's names for failures (scripts/native/decoder/main.c) mean here. */
+const REPORTED: Record<string, [DecodeFailure, string]> = {
+  no_audio: ["no_audio", "The file has no audio stream."],
+  undecodable: ["undecodable", "The file is not in a known audio format, or is damaged."],
+  absurd_format: [
+    "undecodable",
+    "The audio claims a sample rate or a number of channels that no recording has.",
+  ],
+  no_space: ["no_room", "There is no space on the disk for the decoded audio."],
+  no_memory: ["limits", "The audio takes too much memory to decode."],
+};
 
-/** @throws DecodeError when a limit, the caller or somebody else ended the program */
-export function refuseEarlyEnd(outcome: MediaOutcome): void {
+/**
+ * Signals by which a program ends because of what it does itself. Every other one was sent: to the file it says
+ * nothing, and the work may be tried again.
+ */
+const SIGNALS_OF_CRASHES = new Set(["SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS"]);
+
+/**
+ * Returns the report of a decoder that did its work.
+ *
+ * @throws DecodeError for a failure that it reports, and for a decoder that ended without a report
+ */
+export function requireReport(outcome: DecoderOutcome): Record<string, unknown> {
   if (outcome.ended === "aborted") throw new DecodeError("aborted", "The work was cancelled.");
-  if (STOP_SIGNALS.has(outcome.signal ?? "") || outcome.status === STOPPED_STATUS) {
-    throw new DecodeError("stopped", "The decoder was stopped from outside.");
-  }
   if (outcome.ended === "timed out" || outcome.signal === "SIGXCPU") {
     throw new DecodeError("limits", "The audio took too long to decode.");
   }
-  if (outcome.ended === "output too large") {
-    throw new DecodeError("limits", "The file's headers are too large.");
+  if (SIGNALS_OF_CRASHES.has(outcome.signal ?? "")) {
+    throw new DecodeError("undecodable", "The decoder failed on this file.");
   }
-  if (outcome.status !== 0 && /Cannot allocate memory/.test(outcome.stderr)) {
-    throw new DecodeError("limits", "The audio takes too much memory to decode.");
+  if (outcome.signal !== null) throw new DecodeError("stopped", "The decoder was stopped from outside.");
+  const { report } = outcome;
+  if (report === undefined || outcome.status !== 0) {
+    throw new Error(`the decoder ended with status ${outcome.status} and without a report`);
   }
-}
-
-/** @throws DecodeError when ffmpeg was ended or could not write */
-export function refuseFailure(outcome: MediaOutcome): void {
-  refuseEarlyEnd(outcome);
-  if (outcome.signal === "SIGXFSZ" || /File too large/.test(outcome.stderr)) throw tooLong();
-  if (
-    outcome.status !== 0 &&
-    /No space left on device|Disk quota exceeded|Read-only file/.test(outcome.stderr)
-  ) {
-    throw new DecodeError("no_room", "There is no room on the disk for the decoded audio.");
-  }
-  if (outcome.signal !== null) throw new DecodeError("undecodable", "The decoder broke down on this file.");
+  if (report.failed === undefined) return report;
+  if (report.failed === "too_long") throw tooLong();
+  const known = REPORTED[String(report.failed)];
+  if (known === undefined) throw new Error(`the decoder could not work: ${report.failed}`);
+  throw new DecodeError(...known);
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { amplified, type Sound, sampleSound, telephoned, wavOf } from "../e2e/sounds.ts";
-import { countAudio, DecodeError, type DecodeOptions, decodeAudio, probeAudio } from "./decode.ts";
+import { countAudio, DecodeError, type DecodeOptions, decodeAudio } from "./decode.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 
 const systemFfmpeg = Bun.which("ffmpeg");
@@ -448,7 +448,7 @@ describe("limits", () => {
 
   test("time over is a limit", async () => {
     const path = write("huge.wav", wav({ rate: 8_000, samples: 8_000 * 3600 }));
-    const work = countAudio(nativeFiles, path, { maxDurationMs: 7_200_000, timeoutMs: 150 });
+    const work = countAudio(nativeFiles, path, { maxDurationMs: 7_200_000, timeoutMs: 5 });
     expect((await failure(work)).reason).toBe("limits");
   });
 
@@ -493,20 +493,6 @@ describe("limits", () => {
     } finally {
       output(["umount", small]);
     }
-  });
-});
-
-test("a probe tells what the header says", async () => {
-  const path = write("probe.wav", wav({ rate: 22_050, samples: 22_050, channels: 2 }));
-  expect(await probeAudio(nativeFiles, path, { timeoutMs: 10_000 })).toEqual({
-    container: "wav",
-    codec: "pcm_s16le",
-    channels: 2,
-    channelLayout: undefined,
-    sampleRateHz: 22_050,
-    durationMs: 500,
-    understatesSize: false,
-    overstatesSize: false,
   });
 });
 

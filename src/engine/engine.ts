@@ -52,7 +52,7 @@ export type LocalEngineOptions = PoolOptions & {
 const DECODE_TIMEOUT_FLOOR_MS = 120_000;
 const DECODE_TIMEOUT_RATIO = 0.25;
 
-/** The engine on this machine: ffmpeg as a child for each file, workers for speech and text. */
+/** The engine on this machine: a decoder as a child for each file, workers for speech and text. */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { nativeFiles } = options;
   const pool = createPool(options);

@@ -161,7 +161,7 @@ describe("noexec", () => {
 
 test("a run from source uses what the build laid out", async () => {
   const nativeFiles = await extractNativeFiles(folder);
-  for (const path of [nativeFiles.ffmpeg, nativeFiles.ffprobe, nativeFiles.sherpa, nativeFiles.silero]) {
+  for (const path of [nativeFiles.decoder, nativeFiles.sherpa, nativeFiles.silero]) {
     expect(statSync(path).isFile()).toBe(true);
   }
   expect(statSync(nativeFiles.smartWhisper).isFile()).toBe(true);

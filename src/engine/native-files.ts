@@ -21,8 +21,8 @@ import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
 export type NativeFiles = {
   /** The folder of all of them; GPU backends that an admin adds for whisper.cpp go here too. */
   dir: string;
-  ffmpeg: string;
-  ffprobe: string;
+  /** Our decoder of recordings; run it with `runDecoder` (decoder-process.ts). */
+  decoder: string;
   /** Our whisper.cpp addon. */
   smartWhisper: string;
   /** sherpa-onnx's addon; load it with `loadSherpa` (sherpa.ts). */
@@ -88,8 +88,7 @@ export async function extractInto(root: string, hash: string, files: CarriedFile
 function locate(dir: string): NativeFiles {
   return {
     dir,
-    ffmpeg: join(dir, "ffmpeg"),
-    ffprobe: join(dir, "ffprobe"),
+    decoder: join(dir, "decoder"),
     smartWhisper: join(dir, "smart-whisper.addon"),
     sherpa: join(dir, "sherpa-onnx.addon"),
     silero: join(dir, `silero.${process.platform === "darwin" ? "dylib" : "so"}`),

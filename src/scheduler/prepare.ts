@@ -1,8 +1,10 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { AppError } from "../domain/errors.ts";
 import type { InstalledModel, ModelDecoding } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
+import type { DecodedAudio } from "../engine/decode.ts";
 import { EngineError, type SpeechRegion } from "../engine/protocol.ts";
 import { audioWarnings } from "../pipeline/audio-facts.ts";
 import { chunkLimits, packChunks } from "../pipeline/chunks.ts";
@@ -112,12 +114,34 @@ async function decodeInto(
       },
       signal,
     );
+    requireVerifiedSound(row, decoded);
     rmSync(directory, { recursive: true, force: true });
     renameSync(unfinished, directory);
     return audioWarnings(decoded.facts, row.channelMode);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
+}
+
+/** Verification and decoding count the same samples; only recordings verified by an older version differ a little. */
+const VERIFIED_WITHIN_MS = 100;
+
+/**
+ * What is charged is what was verified, so nothing else is transcribed.
+ *
+ * @throws AppError `transcription_failed` when the recording has another length, or fewer tracks, than was verified
+ */
+function requireVerifiedSound(
+  row: Pick<TranscriptionRow, "durationMs" | "channels" | "channelMode">,
+  decoded: Pick<DecodedAudio, "durationMs" | "files">,
+): void {
+  const tracks = row.channelMode === "mix" ? 1 : row.channels;
+  const isAsLong = Math.abs(decoded.durationMs - row.durationMs) <= VERIFIED_WITHIN_MS;
+  if (isAsLong && decoded.files.length === tracks) return;
+  const found = `${decoded.durationMs} ms in ${decoded.files.length} tracks`;
+  throw new AppError("transcription_failed", {
+    message: `The recording decodes to ${found}, and was verified as ${row.durationMs} ms in ${tracks}.`,
+  });
 }
 
 /** Where a recording's decoded tracks lie, or will lie. */

@@ -48,6 +48,23 @@ function newOrganization(
   return { organizationId: organization.id, key: testApp.makeKey(project.id) };
 }
 
+describe("a recording that decodes to another length than was verified", () => {
+  test.each([
+    ["longer", 20],
+    ["shorter", 5],
+  ])("%s: fails and is not charged", async (_, decodedSeconds) => {
+    const testApp = await open();
+    const id = await begin(testApp, { seconds: 10, text: "नमस्ते", decodedSeconds });
+    const ended = await clientOf(testApp).finished(id);
+    expect(ended).toMatchObject({ state: "failed", error: { code: "transcription_failed" } });
+    expect(await clientOf(testApp).usage()).toMatchObject({
+      credit: { reserved_paise: 0 },
+      data: [{ transcription_id: id, amount_paise: 0, billed_seconds: 0 }],
+    });
+    expect(workFiles(testApp)).toEqual([]);
+  });
+});
+
 describe("a stop", () => {
   const told = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
 

@@ -3,8 +3,7 @@ import type { NativeFiles } from "../engine/native-files.ts";
 /** Paths for hosts and pools whose workers are scripted: nobody opens them. */
 export const NO_NATIVE_FILES: NativeFiles = {
   dir: "",
-  ffmpeg: "",
-  ffprobe: "",
+  decoder: "",
   smartWhisper: "",
   sherpa: "",
   silero: "",

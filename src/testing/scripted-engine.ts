@@ -25,6 +25,8 @@ export type Script = {
   text?: string;
   /** `refuse`: fails when it is decoded for transcription; `crash`: no chunk of it can be decoded. */
   trouble?: "refuse" | "crash";
+  /** How long it is when it is decoded for transcription, where that is not what verification found. */
+  decodedSeconds?: number;
   /** Both channels carry the same sound. */
   isDoubled?: boolean;
   /** Who speaks, one after the other, for equal shares of the recording. */
@@ -125,14 +127,15 @@ export function createScriptedEngine(): ScriptedEngine {
       const channels = script.channels ?? 1;
       const names =
         job.channels === "mix" ? ["mix.pcm"] : Array.from({ length: channels }, (_, n) => `channel_${n}.pcm`);
-      const samples = script.seconds * SAMPLE_RATE_HZ;
+      const seconds = script.decodedSeconds ?? script.seconds;
+      const samples = seconds * SAMPLE_RATE_HZ;
       mkdirSync(job.directory, { recursive: true });
       const files = names.map((name) => join(job.directory, name));
       for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
       // The folder is renamed once it is complete: `<final>.<pid>.<time>`.
       scripts.set(job.directory.replace(/\.\d+\.\d+$/, ""), script);
       const facts = { ...FACTS, identicalChannels: script.isDoubled ?? false };
-      return { durationMs: script.seconds * 1000, samples, channels, files, facts };
+      return { durationMs: seconds * 1000, samples, channels, files, facts };
     },
 
     async detectSpeech(job, signal, onFound) {

@@ -185,7 +185,7 @@ const TICKS_PER_SECOND = 100;
 /** As a client would ask: every request is work of the server's that has nothing to do with the recording. */
 const POLL_MS = 250;
 
-/** From /proc: the server with the children it has waited for (ffmpeg), and its living children. */
+/** From /proc: the server with the children it has waited for (decoders), and its living children. */
 function cpuOf(pid: number): CpuSeconds {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
   const server = ticksOf(pid);

@@ -1,0 +1,102 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include <libavutil/samplefmt.h>
+
+#include "decoder.h"
+
+/* Time stamps may differ so far from the count of samples before they mean a gap: containers round, clocks drift. */
+#define TOLERANCE_S 0.1
+/* The first frame's time is exact: it is where the recording begins among its other streams. */
+#define FIRST_TOLERANCE_S 0.001
+/* A jump counts when the frames of so much time agree on it; single broken time stamps change nothing. */
+#define CONFIRMED_AFTER_S 1.0
+#define MAX_HELD_FRAMES 256
+#define MAX_HELD_BYTES (64 * 1024 * 1024)
+/* No recording pauses for longer: the stream comes from another recorder's clock. */
+#define LONGEST_GAP_S (24 * 3600.0)
+
+Failure clock_open(Clock *clock, Tracks *tracks) {
+  *clock = (Clock){
+      .tracks = tracks,
+      .held = calloc(MAX_HELD_FRAMES, sizeof(AVFrame *)),
+      .held_jump_s = calloc(MAX_HELD_FRAMES, sizeof(double)),
+  };
+  return clock->held && clock->held_jump_s ? DECODED : NO_MEMORY;
+}
+
+void clock_close(Clock *clock) {
+  for (int index = 0; index < clock->held_count; index++) av_frame_free(&clock->held[index]);
+  free(clock->held);
+  free(clock->held_jump_s);
+  *clock = (Clock){0};
+}
+
+Failure clock_begin_part(Clock *clock, double start_s) {
+  Failure failure = clock_settle(clock);
+  clock->base_s = clock->at_s - (isnan(start_s) ? 0 : start_s);
+  clock->is_started = false;
+  return failure;
+}
+
+static double frame_s(const AVFrame *frame) { return (double)frame->nb_samples / frame->sample_rate; }
+
+static Failure lay(Clock *clock, AVFrame *frame) {
+  clock->is_started = true;
+  clock->at_s += frame_s(frame);
+  Failure failure = tracks_take(clock->tracks, frame);
+  av_frame_free(&frame);
+  return failure;
+}
+
+/* The jump that all held frames agree on: their smallest one; 0 when they do not agree. */
+static double agreed_jump_s(const Clock *clock) {
+  double forward = INFINITY, backward = -INFINITY;
+  for (int index = 0; index < clock->held_count; index++) {
+    double jump_s = clock->held_jump_s[index];
+    if (isnan(jump_s)) continue;
+    if (jump_s < forward) forward = jump_s;
+    if (jump_s > backward) backward = jump_s;
+  }
+  double tolerance_s = clock->is_started ? TOLERANCE_S : FIRST_TOLERANCE_S;
+  if (forward > tolerance_s && isfinite(forward)) return forward;
+  return backward < -tolerance_s && isfinite(backward) ? backward : 0;
+}
+
+Failure clock_settle(Clock *clock) {
+  double jump_s = agreed_jump_s(clock);
+  Failure failure = DECODED;
+  if (jump_s > 0 && jump_s <= LONGEST_GAP_S) {
+    failure = tracks_skip(clock->tracks, jump_s);
+    clock->at_s += jump_s;
+  } else {
+    /* Nothing that can be heard is dropped: what comes "again" follows what is there. */
+    clock->base_s -= jump_s;
+  }
+  for (int index = 0; index < clock->held_count; index++) {
+    if (failure == DECODED) failure = lay(clock, clock->held[index]);
+    else av_frame_free(&clock->held[index]);
+  }
+  clock->held_count = 0;
+  clock->held_s = 0;
+  clock->held_bytes = 0;
+  return failure;
+}
+
+static int64_t frame_bytes(const AVFrame *frame) {
+  return (int64_t)frame->nb_samples * frame->ch_layout.nb_channels * av_get_bytes_per_sample(frame->format);
+}
+
+Failure clock_take(Clock *clock, AVFrame *frame, double time_s) {
+  double jump_s = time_s + clock->base_s - (clock->at_s + clock->held_s);
+  bool agrees = isnan(jump_s) || fabs(jump_s) <= (clock->is_started ? TOLERANCE_S : FIRST_TOLERANCE_S);
+  if (clock->held_count == 0 && agrees) return lay(clock, frame);
+  int at = clock->held_count++;
+  clock->held[at] = frame;
+  clock->held_jump_s[at] = jump_s;
+  clock->held_s += frame_s(frame);
+  clock->held_bytes += frame_bytes(frame);
+  bool is_back = agrees && !isnan(jump_s);
+  bool is_full = clock->held_count == MAX_HELD_FRAMES || clock->held_bytes > MAX_HELD_BYTES;
+  return is_back || is_full || clock->held_s >= CONFIRMED_AFTER_S ? clock_settle(clock) : DECODED;
+}

@@ -1,0 +1,206 @@
+/*
+ * Shruti's decoder: reads one recording with FFmpeg's libraries, measures it, and writes it as 16 kHz PCM.
+ *
+ * main.c     arguments, limits of the process, the report
+ * source.c   the file, and the independent parts that a concatenated file has
+ * reader.c   one part: demuxer and audio decoder of libav
+ * clock.c    where decoded frames belong on the recording's clock
+ * tracks.c   mixing, resampling and writing
+ * measure.c  levels
+ * amplify.c  the second command: a decoded file made louder
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <libavformat/avformat.h>
+#include <libavutil/frame.h>
+
+#define OUTPUT_RATE_HZ 16000
+#define MAX_CHANNELS 32
+#define MIN_RATE_HZ 4000
+#define MAX_RATE_HZ 768000
+/* Decoding stops this long after the limit: enough to know that the recording exceeds it. */
+#define OVERRUN_S 1.0
+#define SILENCE_DB -120.0
+
+/* Why a recording cannot be decoded; the names are in main.c and in decode-failure.ts. */
+typedef enum {
+  DECODED,
+  NO_AUDIO,
+  UNDECODABLE,
+  ABSURD_FORMAT,
+  TOO_LONG,
+  NO_SPACE,
+  NO_MEMORY,
+  BROKEN_SYSTEM,
+} Failure;
+
+/* ---- source.c ---- */
+
+typedef struct {
+  int64_t start, end;
+} Part;
+
+/* A file, and its parts: recordings that were joined byte by byte, such as chained Ogg streams. */
+typedef struct {
+  int fd;
+  int64_t bytes;
+  Part *parts;
+  int part_count;
+} Source;
+
+/* Opens a regular file. */
+Failure source_open(Source *source, const char *path);
+/* Finds the parts; at least one. */
+Failure source_find_parts(Source *source);
+void source_close(Source *source);
+/* Makes a context that reads one part and nothing else; NULL without memory. Free it with `source_free_io`. */
+AVIOContext *source_io(const Source *source, Part part);
+void source_free_io(AVIOContext *io);
+
+/* ---- clock.c ---- */
+
+typedef struct Tracks Tracks;
+
+/*
+ * Where decoded frames belong. Time stamps say so, but they are rounded, jitter, jump and run backwards; samples are
+ * counted instead, and a jump counts only if the following frames confirm it.
+ */
+typedef struct {
+  Tracks *tracks;
+  /* End of what has been laid down, seconds on the recording's clock. */
+  double at_s;
+  /* Added to a frame's own time to get the recording's. */
+  double base_s;
+  bool is_started;
+  /* Frames that disagree with the clock, until it is known whether the clock has jumped. */
+  AVFrame **held;
+  double *held_jump_s;
+  int held_count;
+  double held_s;
+  int64_t held_bytes;
+} Clock;
+
+Failure clock_open(Clock *clock, Tracks *tracks);
+void clock_close(Clock *clock);
+/* The next part begins where the last one ended; `start_s` is its first time stamp. */
+Failure clock_begin_part(Clock *clock, double start_s);
+/* Takes a frame over. `time_s` is its time stamp, NAN when it has none. */
+Failure clock_take(Clock *clock, AVFrame *frame, double time_s);
+/* Decides about all frames that are still held. */
+Failure clock_settle(Clock *clock);
+
+/* ---- measure.c ---- */
+
+typedef struct {
+  double power;
+  int64_t samples;
+} Power;
+
+typedef struct {
+  float b0, b1, b2, a1, a2;
+  float z1, z2;
+} Biquad;
+
+#define HIGH_PASS_STAGES 4
+
+typedef struct {
+  /* Of the recording's own samples, all channels. */
+  float peak;
+  int64_t samples, full_scale;
+  Power mix, sides, high;
+  Biquad high_pass[HIGH_PASS_STAGES];
+} Levels;
+
+typedef struct {
+  float peak;
+  /* Power of a moment (an average that forgets with a time constant of 50 ms), and the highest one. */
+  double moment, loudest;
+} TrackLevels;
+
+void measure_open(Levels *levels);
+void measure_source(Levels *levels, const float *samples, int count);
+void measure_sides(Levels *levels, const float *left, const float *right, int count);
+void measure_mix(Levels *levels, const float *samples, int count);
+void measure_silence(Levels *levels, int64_t count);
+void measure_track(TrackLevels *levels, const float *samples, int count);
+/* dB below full scale, SILENCE_DB at least. */
+double power_db(Power power);
+double amplitude_db(double amplitude);
+
+/* ---- tracks.c ---- */
+
+typedef struct {
+  /* NULL: nothing is kept, samples are only counted. */
+  const char *prefix, *suffix;
+  bool separate;
+  /* Seconds of recording after which decoding stops. */
+  double max_s;
+} TrackOptions;
+
+typedef struct {
+  int fd;
+  TrackLevels levels;
+  int64_t buffered_at;
+  int buffered;
+  int16_t buffer[32768];
+} Track;
+
+struct Tracks {
+  TrackOptions options;
+  Track *tracks[MAX_CHANNELS];
+  int track_count;
+  Levels levels;
+  /* Of the recording; the highest number of channels that any frame had. */
+  int channels, rate_hz;
+  bool is_stereo_throughout;
+  /* Samples of each track so far. */
+  int64_t position;
+  /* Sound that has been given to the tracks, seconds on the recording's clock. */
+  double end_s;
+  /* State for frames of one form; see tracks.c. */
+  struct Form *form;
+};
+
+void tracks_open(Tracks *tracks, TrackOptions options);
+/* Lays a frame down after what is there. */
+Failure tracks_take(Tracks *tracks, const AVFrame *frame);
+/* Lays silence down after what is there; it takes no space on the disk. */
+Failure tracks_skip(Tracks *tracks, double seconds);
+/* Ends all files at the same length. */
+Failure tracks_finish(Tracks *tracks);
+void tracks_close(Tracks *tracks);
+bool frame_is_absurd(const AVFrame *frame);
+
+/* ---- reader.c ---- */
+
+
+typedef struct {
+  /* Duration that the headers claim, seconds; NAN when they claim none, or it is a guess. */
+  double claimed_s;
+  /* Sound that could not be decoded, seconds. */
+  double lost_s;
+  /* The file could not be read to its end. */
+  bool broke_off;
+} ReadFacts;
+
+/* Called once before the first frame is decoded, with the claimed duration (NAN when unknown). */
+typedef Failure OnClaim(void *context, double claimed_s);
+/* Called now and then with the sound so far, seconds. */
+typedef void OnProgress(void *context, double done_s);
+
+typedef struct {
+  OnClaim *on_claim;
+  OnProgress *on_progress;
+  void *context;
+} ReadEvents;
+
+/* @param ignore_wav_length the file is a WAV file that holds more sound than its header says */
+Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvents *events, Clock *clock,
+                   ReadFacts *facts);
+
+/* ---- amplify.c ---- */
+
+/* Multiplies a 16-bit file's samples in place; silence stays without space on the disk. */
+Failure amplify_file(const char *path, double factor);

@@ -1,0 +1,214 @@
+#include <math.h>
+#include <string.h>
+
+#include <libavcodec/avcodec.h>
+#include <libavutil/opt.h>
+
+#include "decoder.h"
+
+/* Read of a WAV file at a time; libav's own 4 KiB cost more in calls than decoding does. */
+#define WAV_PACKET_BYTES "65536"
+#define MAX_STREAMS "64"
+#define FRAMES_BETWEEN_PROGRESS 64
+
+/* One part that is being read. */
+typedef struct {
+  AVIOContext *io;
+  AVFormatContext *format;
+  AVStream *stream;
+  AVCodecContext *codec;
+  AVPacket *packet;
+  AVFrame *frame;
+  bool has_clock;
+} Reader;
+
+/* A recording may be one file only: what it says about other files is not followed. */
+static int refuse_other_files(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
+                              AVDictionary **options) {
+  (void)format, (void)url, (void)flags, (void)options;
+  *io = NULL;
+  return AVERROR(EPERM);
+}
+
+static void reader_close(Reader *reader) {
+  av_frame_free(&reader->frame);
+  av_packet_free(&reader->packet);
+  avcodec_free_context(&reader->codec);
+  avformat_close_input(&reader->format);
+  source_free_io(reader->io);
+  *reader = (Reader){0};
+}
+
+static Failure failure_of(int status) { return status == AVERROR(ENOMEM) ? NO_MEMORY : UNDECODABLE; }
+
+static int open_format(Reader *reader, bool ignore_wav_length) {
+  AVDictionary *settings = NULL;
+  const AVInputFormat *forced = ignore_wav_length ? av_find_input_format("wav") : NULL;
+  av_dict_set(&settings, "max_streams", MAX_STREAMS, 0);
+  av_dict_set(&settings, "merge_pmt_versions", "1", 0);
+  if (ignore_wav_length) av_dict_set(&settings, "ignore_length", "1", 0);
+  reader->format->pb = reader->io;
+  reader->format->flags |= AVFMT_FLAG_CUSTOM_IO;
+  reader->format->io_open = refuse_other_files;
+  int status = avformat_open_input(&reader->format, "", forced, &settings);
+  av_dict_free(&settings);
+  if (status < 0) return status;
+  if (!strcmp(reader->format->iformat->name, "wav")) {
+    av_opt_set(reader->format->priv_data, "max_size", WAV_PACKET_BYTES, 0);
+  }
+  return avformat_find_stream_info(reader->format, NULL);
+}
+
+/* The first audio stream; the others are not even read. */
+static void choose_stream(Reader *reader) {
+  for (unsigned index = 0; index < reader->format->nb_streams; index++) {
+    AVStream *stream = reader->format->streams[index];
+    if (!reader->stream && stream->codecpar->codec_type == AVMEDIA_TYPE_AUDIO) reader->stream = stream;
+    if (stream != reader->stream) stream->discard = AVDISCARD_ALL;
+  }
+}
+
+static Failure open_codec(Reader *reader) {
+  const AVCodecParameters *parameters = reader->stream->codecpar;
+  const AVCodec *codec = avcodec_find_decoder(parameters->codec_id);
+  int channels = parameters->ch_layout.nb_channels;
+  if (!codec) return UNDECODABLE;
+  if (channels < 1 || channels > MAX_CHANNELS || parameters->sample_rate < MIN_RATE_HZ ||
+      parameters->sample_rate > MAX_RATE_HZ) {
+    return ABSURD_FORMAT;
+  }
+  reader->codec = avcodec_alloc_context3(codec);
+  if (!reader->codec) return NO_MEMORY;
+  if (avcodec_parameters_to_context(reader->codec, parameters) < 0) return NO_MEMORY;
+  reader->codec->pkt_timebase = reader->stream->time_base;
+  reader->codec->thread_count = 1;
+  int status = avcodec_open2(reader->codec, codec, NULL);
+  return status < 0 ? failure_of(status) : DECODED;
+}
+
+/*
+ * Whether time stamps come from the file. Elsewhere libav makes them from the first frame's rate, and they are wrong
+ * once the rate changes; samples are counted then.
+ */
+static bool has_clock(const Reader *reader) {
+  static const char *const names[] = {"ogg", "matroska,webm", "asf", "avi", "flv", "mpegts", "mpeg", "rm"};
+  const char *name = reader->format->iformat->name;
+  for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
+    if (!strcmp(name, names[index])) return true;
+  }
+  return !strncmp(name, "mov,", 4);
+}
+
+static Failure reader_open(Reader *reader, const Source *source, Part part, bool ignore_wav_length) {
+  *reader = (Reader){
+      .io = source_io(source, part),
+      .format = avformat_alloc_context(),
+      .packet = av_packet_alloc(),
+      .frame = av_frame_alloc(),
+  };
+  if (!reader->io || !reader->format || !reader->packet || !reader->frame) return NO_MEMORY;
+  int status = open_format(reader, ignore_wav_length);
+  if (status < 0) return failure_of(status);
+  choose_stream(reader);
+  reader->has_clock = has_clock(reader);
+  return reader->stream ? open_codec(reader) : NO_AUDIO;
+}
+
+/*
+ * The duration that the part claims for its audio. A guess from the bit rate is far off for variable rates, and where
+ * time stamps may jump the last one says nothing. Of several streams only the stream's own duration counts.
+ */
+static double claimed_s(const Reader *reader) {
+  const AVFormatContext *format = reader->format;
+  if (format->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE) return NAN;
+  if (format->iformat->flags & AVFMT_TS_DISCONT) return NAN;
+  if (reader->stream->duration > 0) return reader->stream->duration * av_q2d(reader->stream->time_base);
+  if (format->nb_streams != 1 || format->duration <= 0) return NAN;
+  return (double)format->duration / AV_TIME_BASE;
+}
+
+static double start_s(const Reader *reader) {
+  int64_t start = reader->format->start_time;
+  return start == AV_NOPTS_VALUE ? NAN : (double)start / AV_TIME_BASE;
+}
+
+/* Gives the decoder's frame to the clock. */
+static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
+  AVFrame *frame = av_frame_alloc();
+  if (!frame) return NO_MEMORY;
+  av_frame_move_ref(frame, reader->frame);
+  if (frame_is_absurd(frame)) {
+    if (frame->sample_rate > 0) facts->lost_s += (double)frame->nb_samples / frame->sample_rate;
+    av_frame_free(&frame);
+    return DECODED;
+  }
+  int64_t time = reader->has_clock ? frame->best_effort_timestamp : AV_NOPTS_VALUE;
+  return clock_take(clock, frame, time == AV_NOPTS_VALUE ? NAN : time * av_q2d(reader->stream->time_base));
+}
+
+/* Decodes one packet, or with NULL what the decoder still holds. Damage is counted, and no reason to stop. */
+static Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts) {
+  double packet_s = packet ? packet->duration * av_q2d(reader->stream->time_base) : 0;
+  int status = avcodec_send_packet(reader->codec, packet);
+  if (status == AVERROR(ENOMEM)) return NO_MEMORY;
+  if (status < 0) {
+    facts->lost_s += packet_s;
+    return DECODED;
+  }
+  while ((status = avcodec_receive_frame(reader->codec, reader->frame)) >= 0) {
+    Failure failure = hand_over(reader, clock, facts);
+    if (failure != DECODED) return failure;
+  }
+  if (status == AVERROR(ENOMEM)) return NO_MEMORY;
+  if (status != AVERROR(EAGAIN) && status != AVERROR_EOF) facts->lost_s += packet_s;
+  return DECODED;
+}
+
+static Failure read_packets(Reader *reader, const ReadEvents *events, Clock *clock, ReadFacts *facts) {
+  Failure failure = DECODED;
+  int status = 0;
+  for (int count = 0; failure == DECODED; count++) {
+    status = av_read_frame(reader->format, reader->packet);
+    if (status < 0) break;
+    if (reader->packet->stream_index == reader->stream->index) {
+      failure = decode_packet(reader, reader->packet, clock, facts);
+    }
+    av_packet_unref(reader->packet);
+    if (count % FRAMES_BETWEEN_PROGRESS == 0) events->on_progress(events->context, clock->at_s);
+  }
+  if (status == AVERROR(ENOMEM)) return NO_MEMORY;
+  if (status < 0 && status != AVERROR_EOF) facts->broke_off = true;
+  if (failure == DECODED) failure = decode_packet(reader, NULL, clock, facts);
+  return failure == DECODED ? clock_settle(clock) : failure;
+}
+
+static Failure read_part(const Source *source, Part part, bool ignore_wav_length, const ReadEvents *events,
+                         Clock *clock, ReadFacts *facts) {
+  Reader reader;
+  Failure failure = reader_open(&reader, source, part, ignore_wav_length);
+  if (failure == DECODED) {
+    facts->claimed_s += claimed_s(&reader);
+    failure = events->on_claim(events->context, facts->claimed_s);
+  }
+  if (failure == DECODED) failure = clock_begin_part(clock, start_s(&reader));
+  if (failure == DECODED) failure = read_packets(&reader, events, clock, facts);
+  reader_close(&reader);
+  return failure;
+}
+
+Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvents *events, Clock *clock,
+                   ReadFacts *facts) {
+  Failure first = DECODED;
+  *facts = (ReadFacts){0};
+  for (int index = 0; index < source->part_count; index++) {
+    Failure failure = read_part(source, source->parts[index], ignore_wav_length, events, clock, facts);
+    if (failure == DECODED) continue;
+    bool is_about_part = failure == UNDECODABLE || failure == NO_AUDIO || failure == ABSURD_FORMAT;
+    if (!is_about_part) return failure;
+    /* A part that cannot be read is missing; the others are there. */
+    facts->broke_off = true;
+    facts->claimed_s = NAN;
+    if (first == DECODED) first = failure;
+  }
+  return clock->at_s > 0 ? DECODED : first;
+}

@@ -1,0 +1,252 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libavutil/crc.h>
+#include <libavutil/intreadwrite.h>
+#include <libavutil/mem.h>
+
+#include "decoder.h"
+
+#define IO_BUFFER_BYTES (64 * 1024)
+#define SCAN_BYTES (1024 * 1024)
+
+/* ---- Reading one part ---- */
+
+typedef struct {
+  int fd;
+  Part part;
+  int64_t at;
+} Window;
+
+static int window_read(void *opaque, uint8_t *buffer, int wanted) {
+  Window *window = opaque;
+  int64_t left = window->part.end - window->at;
+  if (left <= 0) return AVERROR_EOF;
+  ssize_t got = pread(window->fd, buffer, wanted < left ? wanted : left, window->at);
+  if (got < 0) return AVERROR(errno);
+  if (got == 0) return AVERROR_EOF;
+  window->at += got;
+  return got;
+}
+
+static int64_t window_seek(void *opaque, int64_t offset, int whence) {
+  Window *window = opaque;
+  int64_t length = window->part.end - window->part.start;
+  if (whence & AVSEEK_SIZE) return length;
+  switch (whence & ~AVSEEK_FORCE) {
+    case SEEK_SET: break;
+    case SEEK_CUR: offset += window->at - window->part.start; break;
+    case SEEK_END: offset += length; break;
+    default: return AVERROR(EINVAL);
+  }
+  if (offset < 0 || offset > length) return AVERROR(EINVAL);
+  window->at = window->part.start + offset;
+  return offset;
+}
+
+AVIOContext *source_io(const Source *source, Part part) {
+  Window *window = malloc(sizeof *window);
+  uint8_t *buffer = av_malloc(IO_BUFFER_BYTES);
+  AVIOContext *io = NULL;
+  if (window && buffer) {
+    *window = (Window){.fd = source->fd, .part = part, .at = part.start};
+    io = avio_alloc_context(buffer, IO_BUFFER_BYTES, 0, window, window_read, NULL, window_seek);
+  }
+  if (!io) {
+    free(window);
+    av_free(buffer);
+  }
+  return io;
+}
+
+void source_free_io(AVIOContext *io) {
+  if (!io) return;
+  free(io->opaque);
+  av_freep(&io->buffer);
+  avio_context_free(&io);
+}
+
+/* ---- Finding the parts ---- */
+
+static int64_t read_at(const Source *source, int64_t offset, void *buffer, int64_t bytes) {
+  ssize_t got = offset < 0 ? -1 : pread(source->fd, buffer, bytes, offset);
+  return got < 0 ? 0 : got;
+}
+
+/* The last part ends where the new one begins. */
+static bool add_part(Source *source, int64_t start) {
+  Part *parts = realloc(source->parts, (source->part_count + 1) * sizeof *parts);
+  if (!parts) return false;
+  source->parts = parts;
+  if (source->part_count > 0) parts[source->part_count - 1].end = start;
+  parts[source->part_count++] = (Part){.start = start, .end = source->bytes};
+  return true;
+}
+
+typedef bool IsHead(const uint8_t *bytes, int64_t available);
+
+/*
+ * Finds where a signature begins after `from`, and `is_head` agrees; -1 when it does not.
+ * The scan reads the file once, in blocks that overlap by the longest head.
+ */
+#define MAX_HEAD_BYTES 128
+static int64_t find_head(const Source *source, int64_t from, const char *signature, int length, IsHead *is_head) {
+  uint8_t *block = malloc(SCAN_BYTES);
+  int64_t found = -1;
+  while (block && found < 0 && from + length <= source->bytes) {
+    int64_t got = read_at(source, from, block, SCAN_BYTES);
+    if (got < length) break;
+    bool is_last = from + got >= source->bytes;
+    int64_t usable = is_last ? got : got - MAX_HEAD_BYTES;
+    const uint8_t *at = block;
+    while ((at = memmem(at, got - (at - block), signature, length)) && at - block < usable) {
+      if (!is_head || is_head(at, got - (at - block))) {
+        found = from + (at - block);
+        break;
+      }
+      at++;
+    }
+    if (is_last) break;
+    from += usable;
+  }
+  free(block);
+  return found;
+}
+
+/* RFC 9639 section 8: a STREAMINFO block of 34 bytes comes first, with a block size and a rate. */
+static bool is_flac_head(const uint8_t *bytes, int64_t available) {
+  if (available < 24 || (bytes[4] & 0x7f) != 0 || AV_RB24(bytes + 5) != 34) return false;
+  return AV_RB16(bytes + 8) >= 16 && AV_RB16(bytes + 10) >= AV_RB16(bytes + 8) && AV_RB24(bytes + 18) >> 4 > 0;
+}
+
+/* RFC 8794 section 11.2.4: an EBML header with the DocType of Matroska or WebM. */
+static bool is_matroska_head(const uint8_t *bytes, int64_t available) {
+  int64_t looked_at = available < 64 ? available : 64;
+  return memmem(bytes, looked_at, "\x42\x82", 2) &&
+         (memmem(bytes, looked_at, "matroska", 8) || memmem(bytes, looked_at, "webm", 4));
+}
+
+static bool find_by_signature(Source *source, const char *signature, int length, IsHead *is_head) {
+  int64_t at = source->parts[0].start;
+  while ((at = find_head(source, at + 1, signature, length, is_head)) >= 0) {
+    if (!add_part(source, at)) return false;
+  }
+  return true;
+}
+
+/* Files of chunks that begin right behind another one's end: "RIFF", or "FORM" with its sizes the other way round. */
+static bool find_chunk_files(Source *source, const char *kind) {
+  uint8_t head[12];
+  int64_t at = 0;
+  while (read_at(source, at, head, 12) == 12 && !memcmp(head, kind, 4)) {
+    if (at > 0 && !add_part(source, at)) return false;
+    int64_t bytes = kind[0] == 'R' ? AV_RL32(head + 4) : AV_RB32(head + 4);
+    at += 8 + bytes + bytes % 2;
+  }
+  return true;
+}
+
+/* MP4 files behind each other: each begins with a box `ftyp` (ISO/IEC 14496-12 section 4.3), behind one with sound. */
+static bool find_mp4_files(Source *source) {
+  uint8_t head[16];
+  bool has_sound = false;
+  for (int64_t at = 0, bytes; read_at(source, at, head, 16) >= 8; at += bytes) {
+    bytes = AV_RB32(head);
+    if (bytes == 1) bytes = AV_RB64(head + 8);
+    if (!memcmp(head + 4, "ftyp", 4) && has_sound) {
+      if (!add_part(source, at)) return false;
+      has_sound = false;
+    }
+    if (!memcmp(head + 4, "mdat", 4)) has_sound = true;
+    if (bytes < 8 || bytes > source->bytes - at) break;
+  }
+  return true;
+}
+
+#define OGG_HEAD_BYTES 27
+#define OGG_PAGE_BYTES (OGG_HEAD_BYTES + 255 + 255 * 255)
+#define OGG_BEGINS_STREAM 2
+
+/* Reads the page at an offset (RFC 3533 section 6); its length, 0 when there is none. */
+static int64_t ogg_page_bytes(const Source *source, int64_t offset, uint8_t *page) {
+  int64_t got = read_at(source, offset, page, OGG_HEAD_BYTES + 255);
+  if (got < OGG_HEAD_BYTES || memcmp(page, "OggS", 4) || got < OGG_HEAD_BYTES + page[26]) return 0;
+  int64_t bytes = OGG_HEAD_BYTES + page[26];
+  for (int segment = 0; segment < page[26]; segment++) bytes += page[OGG_HEAD_BYTES + segment];
+  return bytes;
+}
+
+/* A damaged flag must not cut a stream: only a page with a right checksum begins one. */
+static bool is_sound_ogg_page(const Source *source, int64_t offset, int64_t bytes, uint8_t *page) {
+  if (read_at(source, offset, page, bytes) < bytes) return false;
+  uint32_t claimed = AV_RB32(page + 22);
+  AV_WB32(page + 22, 0);
+  return av_crc(av_crc_get_table(AV_CRC_32_IEEE), 0, page, bytes) == claimed;
+}
+
+/* A chain's next link begins with a page that begins a stream, behind pages that do not (RFC 3533 section 4). */
+static bool find_ogg_parts(Source *source) {
+  uint8_t *page = malloc(OGG_PAGE_BYTES);
+  bool is_done = page != NULL, is_past_heads = false;
+  for (int64_t at = 0; is_done && at >= 0 && at < source->bytes;) {
+    int64_t bytes = ogg_page_bytes(source, at, page);
+    if (bytes == 0) {
+      at = find_head(source, at + 1, "OggS", 4, NULL);
+      continue;
+    }
+    bool begins = (page[5] & OGG_BEGINS_STREAM) != 0;
+    if (begins && is_past_heads && is_sound_ogg_page(source, at, bytes, page)) {
+      is_done = add_part(source, at);
+      is_past_heads = false;
+    } else if (!begins) {
+      is_past_heads = true;
+    }
+    at += bytes;
+  }
+  free(page);
+  return is_done;
+}
+
+/* ID3 tags may come before FLAC; their length is written with 7 bits a byte (ID3v2.4 section 3.1). */
+static int64_t id3_bytes(const uint8_t *head) {
+  if (memcmp(head, "ID3", 3)) return 0;
+  return 10 + ((int64_t)(head[6] & 127) << 21 | (head[7] & 127) << 14 | (head[8] & 127) << 7 | (head[9] & 127));
+}
+
+static bool find_parts(Source *source) {
+  uint8_t head[12] = {0};
+  if (!add_part(source, 0)) return false;
+  read_at(source, 0, head, sizeof head);
+  if (!memcmp(head, "OggS", 4)) return find_ogg_parts(source);
+  if (!memcmp(head, "RIFF", 4) || !memcmp(head, "FORM", 4)) return find_chunk_files(source, head[0] == 'R' ? "RIFF" : "FORM");
+  if (!memcmp(head + 4, "ftyp", 4)) return find_mp4_files(source);
+  if (!memcmp(head, "\x1a\x45\xdf\xa3", 4)) {
+    return find_by_signature(source, "\x1a\x45\xdf\xa3", 4, is_matroska_head);
+  }
+  uint8_t magic[4] = {0};
+  int64_t tag_bytes = id3_bytes(head);
+  read_at(source, tag_bytes, magic, sizeof magic);
+  if (memcmp(magic, "fLaC", 4)) return true;
+  source->parts[0].start = tag_bytes;
+  return find_by_signature(source, "fLaC", 4, is_flac_head);
+}
+
+Failure source_open(Source *source, const char *path) {
+  struct stat found;
+  *source = (Source){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (source->fd < 0 || fstat(source->fd, &found) != 0 || !S_ISREG(found.st_mode)) return BROKEN_SYSTEM;
+  source->bytes = found.st_size;
+  return DECODED;
+}
+
+Failure source_find_parts(Source *source) { return find_parts(source) ? DECODED : NO_MEMORY; }
+
+void source_close(Source *source) {
+  if (source->fd >= 0) close(source->fd);
+  free(source->parts);
+  *source = (Source){.fd = -1};
+}

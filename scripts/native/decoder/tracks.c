@@ -1,0 +1,296 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <libavutil/channel_layout.h>
+#include <libavutil/mem.h>
+#include <libswresample/swresample.h>
+
+#include "decoder.h"
+
+/* The mix comes before the channels. */
+#define MAX_PLANES (MAX_CHANNELS + 1)
+#define BUFFERED_SAMPLES ((int)(sizeof((Track *)0)->buffer / sizeof(int16_t)))
+
+/*
+ * Everything that depends on the form of frames: rate, channels, their places and the type of samples. A stream may
+ * change it at any frame; then the resampler gives what it still holds, and the next form begins.
+ */
+typedef struct Form {
+  int rate_hz, channels, sample_format;
+  AVChannelLayout layout;
+  float shares[MAX_CHANNELS];
+  /* Any sample type to planes of floats; NULL when samples are only counted. */
+  SwrContext *to_planes;
+  SwrContext *resampler;
+  int planes;
+  float *in[MAX_PLANES], *out[MAX_PLANES];
+  int in_room, out_room;
+} Form;
+
+bool frame_is_absurd(const AVFrame *frame) {
+  int channels = frame->ch_layout.nb_channels;
+  return frame->nb_samples < 1 || channels < 1 || channels > MAX_CHANNELS || frame->sample_rate < MIN_RATE_HZ ||
+         frame->sample_rate > MAX_RATE_HZ;
+}
+
+static bool keeps_sound(const Tracks *tracks) { return tracks->options.prefix != NULL; }
+
+void tracks_open(Tracks *tracks, TrackOptions options) {
+  *tracks = (Tracks){.options = options, .is_stereo_throughout = true};
+  measure_open(&tracks->levels);
+}
+
+/* ---- Files ---- */
+
+static Failure write_failure(void) {
+  switch (errno) {
+    case ENOSPC: case EDQUOT: case EROFS: return NO_SPACE;
+    case EFBIG: return TOO_LONG;
+    default: return BROKEN_SYSTEM;
+  }
+}
+
+static Failure track_flush(Track *track) {
+  const char *from = (const char *)track->buffer;
+  int64_t left = track->buffered * (int64_t)sizeof(int16_t), at = track->buffered_at * (int64_t)sizeof(int16_t);
+  while (left > 0) {
+    ssize_t written = pwrite(track->fd, from, left, at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return write_failure();
+    from += written;
+    at += written;
+    left -= written;
+  }
+  track->buffered = 0;
+  return DECODED;
+}
+
+static Failure track_open(Tracks *tracks, int index) {
+  char path[4096], number[16] = "";
+  if (tracks->options.separate) snprintf(number, sizeof number, "%d", index);
+  int length = snprintf(path, sizeof path, "%s%s%s", tracks->options.prefix, number, tracks->options.suffix);
+  if (length >= (int)sizeof path) return BROKEN_SYSTEM;
+  Track *track = calloc(1, sizeof *track);
+  if (!track) return NO_MEMORY;
+  tracks->tracks[index] = track;
+  tracks->track_count = index + 1;
+  track->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  return track->fd < 0 ? write_failure() : DECODED;
+}
+
+/* Writes samples at a position; what lies between it and what was written before stays a hole, which reads as zeros. */
+static Failure track_write(Track *track, int64_t position, const float *samples, int count) {
+  measure_track(&track->levels, samples, count);
+  if (track->buffered > 0 && track->buffered_at + track->buffered != position) {
+    Failure failure = track_flush(track);
+    if (failure != DECODED) return failure;
+  }
+  for (int done = 0; done < count;) {
+    if (track->buffered == 0) track->buffered_at = position + done;
+    int part = count - done < BUFFERED_SAMPLES - track->buffered ? count - done : BUFFERED_SAMPLES - track->buffered;
+    for (int index = 0; index < part; index++) {
+      float value = rintf(samples[done + index] * 32768.0f);
+      track->buffer[track->buffered + index] = value > 32767 ? 32767 : value < -32768 ? -32768 : (int16_t)value;
+    }
+    track->buffered += part;
+    done += part;
+    if (track->buffered == BUFFERED_SAMPLES) {
+      Failure failure = track_flush(track);
+      if (failure != DECODED) return failure;
+    }
+  }
+  return DECODED;
+}
+
+/* ---- Forms ---- */
+
+static void form_free(Form **form) {
+  Form *old = *form;
+  if (!old) return;
+  swr_free(&old->to_planes);
+  swr_free(&old->resampler);
+  av_channel_layout_uninit(&old->layout);
+  for (int plane = 0; plane < MAX_PLANES; plane++) {
+    av_freep(&old->in[plane]);
+    av_freep(&old->out[plane]);
+  }
+  av_freep(form);
+}
+
+static bool has_form(const Form *form, const AVFrame *frame) {
+  return form && form->rate_hz == frame->sample_rate && form->sample_format == frame->format &&
+         form->channels == frame->ch_layout.nb_channels &&
+         av_channel_layout_compare(&form->layout, &frame->ch_layout) == 0;
+}
+
+/*
+ * A channel's weight in the mix: voices are in the centre, the low-frequency channel has none. The weights are those
+ * of ITU-R BS.775-3 for fronts, centre and surrounds. All shares together are 1, so the mix cannot clip.
+ */
+static float weight_of(enum AVChannel channel) {
+  switch (channel) {
+    case AV_CHAN_FRONT_CENTER: return 1;
+    case AV_CHAN_LOW_FREQUENCY: case AV_CHAN_LOW_FREQUENCY_2: return 0;
+    case AV_CHAN_BACK_LEFT: case AV_CHAN_BACK_RIGHT: case AV_CHAN_BACK_CENTER:
+    case AV_CHAN_SIDE_LEFT: case AV_CHAN_SIDE_RIGHT: return 0.5f;
+    default: return (float)M_SQRT1_2;
+  }
+}
+
+static void choose_shares(Form *form) {
+  float sum = 0;
+  bool has_places = form->channels > 2 && form->layout.order == AV_CHANNEL_ORDER_NATIVE;
+  for (int channel = 0; channel < form->channels; channel++) {
+    form->shares[channel] =
+        has_places ? weight_of(av_channel_layout_channel_from_index(&form->layout, channel)) : 1;
+    sum += form->shares[channel];
+  }
+  for (int channel = 0; channel < form->channels; channel++) {
+    form->shares[channel] = sum > 0 ? form->shares[channel] / sum : 1.0f / form->channels;
+  }
+}
+
+/* Channels without places, so that nothing is mixed. */
+static SwrContext *open_swr(int channels, int in_format, int in_rate_hz, int out_rate_hz) {
+  AVChannelLayout layout = {.order = AV_CHANNEL_ORDER_UNSPEC, .nb_channels = channels};
+  SwrContext *swr = NULL;
+  if (swr_alloc_set_opts2(&swr, &layout, AV_SAMPLE_FMT_FLTP, out_rate_hz, &layout, in_format, in_rate_hz, 0,
+                          NULL) < 0 || swr_init(swr) < 0) {
+    swr_free(&swr);
+  }
+  return swr;
+}
+
+static Failure form_open(Tracks *tracks, const AVFrame *frame) {
+  Form *form = av_mallocz(sizeof *form);
+  if (!form) return NO_MEMORY;
+  tracks->form = form;
+  form->rate_hz = frame->sample_rate;
+  form->sample_format = frame->format;
+  form->channels = frame->ch_layout.nb_channels;
+  if (av_channel_layout_copy(&form->layout, &frame->ch_layout) < 0) return NO_MEMORY;
+  if (!keeps_sound(tracks)) return DECODED;
+  choose_shares(form);
+  form->planes = tracks->options.separate ? 1 + form->channels : 1;
+  form->to_planes = open_swr(form->channels, frame->format, frame->sample_rate, frame->sample_rate);
+  form->resampler = open_swr(form->planes, AV_SAMPLE_FMT_FLTP, frame->sample_rate, OUTPUT_RATE_HZ);
+  return form->to_planes && form->resampler ? DECODED : NO_MEMORY;
+}
+
+static bool make_room(float **planes, int count, int *room, int samples) {
+  if (*room >= samples) return true;
+  *room = samples;
+  for (int plane = 0; plane < count; plane++) {
+    av_freep(&planes[plane]);
+    planes[plane] = av_malloc_array(samples, sizeof(float));
+    if (!planes[plane]) {
+      *room = 0;
+      return false;
+    }
+  }
+  return true;
+}
+
+/* ---- Laying down ---- */
+
+/* Gives a frame to the resampler, or with 0 samples asks for what it still holds, and writes what comes out. */
+static Failure resample(Tracks *tracks, int samples) {
+  Form *form = tracks->form;
+  int most = swr_get_out_samples(form->resampler, samples);
+  if (most < 0 || !make_room(form->out, form->planes, &form->out_room, most + 64)) return NO_MEMORY;
+  int got = swr_convert(form->resampler, (uint8_t **)form->out, form->out_room,
+                        samples > 0 ? (const uint8_t **)form->in : NULL, samples);
+  if (got < 0) return NO_MEMORY;
+  measure_mix(&tracks->levels, form->out[0], got);
+  int count = tracks->options.separate ? form->channels : 1;
+  Failure failure = DECODED;
+  for (int index = 0; index < count && failure == DECODED; index++) {
+    while (failure == DECODED && tracks->track_count <= index) failure = track_open(tracks, tracks->track_count);
+    const float *plane = form->out[tracks->options.separate ? 1 + index : 0];
+    if (failure == DECODED) failure = track_write(tracks->tracks[index], tracks->position, plane, got);
+  }
+  tracks->position += got;
+  return failure;
+}
+
+/* Ends the resampler's stretch exactly where it ends on the clock. */
+static Failure end_stretch(Tracks *tracks) {
+  Failure failure = DECODED;
+  if (tracks->form && keeps_sound(tracks)) failure = resample(tracks, 0);
+  form_free(&tracks->form);
+  tracks->position = llrint(tracks->end_s * OUTPUT_RATE_HZ);
+  return failure;
+}
+
+static void mix_planes(Form *form, int samples) {
+  float *const *channels = form->in + 1;
+  for (int index = 0; index < samples; index++) form->in[0][index] = form->shares[0] * channels[0][index];
+  for (int channel = 1; channel < form->channels; channel++) {
+    float share = form->shares[channel];
+    for (int index = 0; index < samples; index++) form->in[0][index] += share * channels[channel][index];
+  }
+}
+
+static Failure keep(Tracks *tracks, const AVFrame *frame) {
+  Form *form = tracks->form;
+  int samples = frame->nb_samples;
+  if (!make_room(form->in, 1 + form->channels, &form->in_room, samples)) return NO_MEMORY;
+  int got = swr_convert(form->to_planes, (uint8_t **)(form->in + 1), samples, (const uint8_t **)frame->extended_data,
+                        samples);
+  if (got != samples) return NO_MEMORY;
+  for (int channel = 0; channel < form->channels; channel++) {
+    measure_source(&tracks->levels, form->in[1 + channel], samples);
+  }
+  if (form->channels == 2) measure_sides(&tracks->levels, form->in[1], form->in[2], samples);
+  mix_planes(form, samples);
+  return resample(tracks, samples);
+}
+
+Failure tracks_take(Tracks *tracks, const AVFrame *frame) {
+  Failure failure = DECODED;
+  int channels = frame->ch_layout.nb_channels;
+  if (!has_form(tracks->form, frame)) {
+    failure = end_stretch(tracks);
+    if (failure == DECODED) failure = form_open(tracks, frame);
+  }
+  if (failure == DECODED && keeps_sound(tracks)) failure = keep(tracks, frame);
+  if (channels > tracks->channels) tracks->channels = channels;
+  if (channels != 2) tracks->is_stereo_throughout = false;
+  if (tracks->rate_hz == 0) tracks->rate_hz = frame->sample_rate;
+  tracks->end_s += (double)frame->nb_samples / frame->sample_rate;
+  return failure == DECODED && tracks->end_s > tracks->options.max_s ? TOO_LONG : failure;
+}
+
+Failure tracks_skip(Tracks *tracks, double seconds) {
+  Failure failure = end_stretch(tracks);
+  tracks->end_s += seconds;
+  tracks->position = llrint(tracks->end_s * OUTPUT_RATE_HZ);
+  measure_silence(&tracks->levels, llrint(seconds * OUTPUT_RATE_HZ));
+  return failure == DECODED && tracks->end_s > tracks->options.max_s ? TOO_LONG : failure;
+}
+
+Failure tracks_finish(Tracks *tracks) {
+  Failure failure = end_stretch(tracks);
+  for (int index = 0; index < tracks->track_count && failure == DECODED; index++) {
+    Track *track = tracks->tracks[index];
+    failure = track_flush(track);
+    if (failure == DECODED && ftruncate(track->fd, tracks->position * (int64_t)sizeof(int16_t)) != 0) {
+      failure = write_failure();
+    }
+  }
+  return failure;
+}
+
+void tracks_close(Tracks *tracks) {
+  form_free(&tracks->form);
+  for (int index = 0; index < tracks->track_count; index++) {
+    if (tracks->tracks[index]->fd >= 0) close(tracks->tracks[index]->fd);
+    free(tracks->tracks[index]);
+  }
+  tracks->track_count = 0;
+}

@@ -1,0 +1,70 @@
+/** How a decoder ended. */
+export type DecoderOutcome = {
+  /** Its report: one object of numbers and of names that the decoder itself defines; undefined when it gave none. */
+  report: Record<string, unknown> | undefined;
+  /** Exit status; null when a signal ended it. */
+  status: number | null;
+  signal: string | null;
+  ended: "by itself" | "aborted" | "timed out";
+};
+
+export type DecoderLimits = {
+  /** Wall-clock time until it is killed. */
+  timeoutMs: number;
+  signal?: AbortSignal | undefined;
+  /** Receives the audio decoded so far, about twice a second. */
+  onProgress?: ((doneMs: number) => void) | undefined;
+};
+
+/** A report of 32 tracks takes 3 KiB. */
+const MAX_LINE_CHARACTERS = 64 * 1024;
+
+/**
+ * Runs the decoder (scripts/native/decoder) to its end. It limits itself before it reads the recording: processor time
+ * in proportion to bytes and claimed duration, address space, file size, niceness, no core dump, first to go when
+ * memory is short, and it dies with this process. It is killed at once on abort, and has ended when the promise
+ * settles.
+ *
+ * @throws what `Bun.spawn` throws when the program cannot be started
+ */
+export async function runDecoder(command: string[], limits: DecoderLimits): Promise<DecoderOutcome> {
+  const { timeoutMs, signal, onProgress } = limits;
+  if (signal?.aborted) return { report: undefined, status: null, signal: null, ended: "aborted" };
+  const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "ignore", env: {} });
+  let ended: DecoderOutcome["ended"] = "by itself";
+  const kill = (reason: DecoderOutcome["ended"]) => {
+    if (ended === "by itself" && child.exitCode === null && child.signalCode === null) ended = reason;
+    child.kill("SIGKILL");
+  };
+  const onAbort = () => kill("aborted");
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const timer = setTimeout(() => kill("timed out"), timeoutMs);
+  try {
+    const [report] = await Promise.all([readReport(child.stdout, onProgress), child.exited]);
+    return { report, status: child.exitCode, signal: child.signalCode as string | null, ended };
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+  }
+}
+
+/** Reads lines of JSON; the last one that is no progress is the report. */
+async function readReport(
+  stream: ReadableStream<Uint8Array>,
+  onProgress: DecoderLimits["onProgress"],
+): Promise<Record<string, unknown> | undefined> {
+  const decoder = new TextDecoder();
+  let unfinished = "";
+  let report: Record<string, unknown> | undefined;
+  for await (const bytes of stream) {
+    const lines = (unfinished + decoder.decode(bytes, { stream: true })).split("\n");
+    unfinished = (lines.pop() ?? "").slice(-MAX_LINE_CHARACTERS);
+    for (const line of lines) {
+      const parsed = JSON.parse(line) as Record<string, unknown>;
+      if (typeof parsed.done_ms === "number") onProgress?.(parsed.done_ms);
+      else report = parsed;
+    }
+  }
+  return report;
+}
