@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countAudio, decodeAudio } from "./decode.ts";
@@ -61,33 +70,36 @@ function write(bytes: Uint8Array): string {
   return path;
 }
 
-/** How strong a frequency is in a stretch of 16 kHz sound: 1 for a tone of full scale (Goertzel's algorithm). */
-function strength(samples: Int16Array, startMs: number, hertz: number, lengthMs = 400): number {
-  const from = Math.round(startMs * 16);
-  const count = lengthMs * 16;
-  const factor = 2 * Math.cos((2 * Math.PI * hertz) / 16_000);
-  let [last, before] = [0, 0];
-  for (let index = from; index < from + count; index++) {
-    [last, before] = [(samples[index] ?? 0) / 32_768 + factor * last - before, last];
-  }
-  return (2 * Math.sqrt(last * last + before * before - factor * last * before)) / count;
+/** A stretch of a decoded file. */
+function soundAt(path: string, startMs: number, lengthMs = 400): Int16Array {
+  const bytes = Buffer.alloc(lengthMs * 32);
+  const file = openSync(path, "r");
+  readSync(file, bytes, 0, bytes.length, Math.round(startMs) * 32);
+  closeSync(file);
+  return new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
 }
 
-/** Decodes, and checks that each tone is heard at its time and nothing else is, and that counting agrees. */
+/** How strong a frequency is in 16 kHz sound: 1 for a tone of full scale (Goertzel's algorithm). */
+function strength(samples: Int16Array, hertz: number): number {
+  const factor = 2 * Math.cos((2 * Math.PI * hertz) / 16_000);
+  let [last, before] = [0, 0];
+  for (const sample of samples) [last, before] = [sample / 32_768 + factor * last - before, last];
+  return (2 * Math.sqrt(last * last + before * before - factor * last * before)) / samples.length;
+}
+
+/** Decodes, and checks that each tone is heard at its time and no other is, and that counting agrees. */
 async function expectTones(path: string, durationMs: number, tones: { hertz: number; atMs: number }[]) {
   const output = join(folder, `heard-${made++}.pcm`);
   const decoded = await decodeAudio(nativeFiles, path, { output, ...LIMITS });
   const counted = await countAudio(nativeFiles, path, LIMITS);
   expect(Math.abs(decoded.durationMs - durationMs)).toBeLessThanOrEqual(TOLERANCE_MS);
   expect(counted).toMatchObject({ durationMs: decoded.durationMs, channels: decoded.channels });
-  const samples = new Int16Array(new Uint8Array(readFileSync(output)).buffer);
   for (const { hertz, atMs } of tones) {
+    const heard = soundAt(output, atMs);
     for (const other of tones) {
-      const heard = strength(samples, other.atMs, hertz);
-      if (other.hertz === hertz) expect(heard).toBeGreaterThan(0.2);
-      else expect(heard).toBeLessThan(0.05);
+      if (other.hertz === hertz) expect(strength(heard, other.hertz)).toBeGreaterThan(0.2);
+      else expect(strength(heard, other.hertz)).toBeLessThan(0.05);
     }
-    expect(strength(samples, atMs, hertz)).toBeGreaterThan(0.2);
   }
   rmSync(output);
   return decoded;
@@ -122,7 +134,7 @@ describe.skipIf(ffmpeg === null)(
     /** Encoders work on whole frames: how long each part is by itself, and that it is nearly what was asked for. */
     async function durationOf(part: Buffer, { seconds }: Tone): Promise<number> {
       const { durationMs } = await countAudio(nativeFiles, write(part), LIMITS);
-      expect(Math.abs(durationMs - seconds * 1000)).toBeLessThan(100);
+      expect(Math.abs(durationMs - seconds * 1000)).toBeLessThan(130);
       return durationMs;
     }
     test.each(joined)("%s", async (_name, ending, encoder, more) => {
@@ -146,11 +158,11 @@ describe.skipIf(ffmpeg === null)(
       const parts = [tone("flac", "flac", LOW, MONO), tone("flac", "flac", HIGH, STEREO)];
       const options = { output: { directory: folder, channels: "separate" as const }, ...LIMITS };
       const { files } = await decodeAudio(nativeFiles, write(Buffer.concat(parts)), options);
-      const tracks = files.map((file) => new Int16Array(new Uint8Array(readFileSync(file)).buffer));
-      expect(tracks.map((track) => track.length)).toEqual([80_000, 80_000]);
-      const low = tracks.map((track) => strength(track, 1_000, LOW.hertz) > 0.2);
-      expect(low).toEqual([true, false]);
-      expect(tracks.map((track) => strength(track, 3_000, HIGH.hertz) > 0.2)).toEqual([true, true]);
+      expect(files.map((file) => statSync(file).size)).toEqual([160_000, 160_000]);
+      const hears = (atMs: number, hertz: number) =>
+        files.map((file) => strength(soundAt(file, atMs), hertz) > 0.2);
+      expect(hears(1_000, LOW.hertz)).toEqual([true, false]);
+      expect(hears(3_000, HIGH.hertz)).toEqual([true, true]);
     });
 
     test("many parts in turn, and back again", async () => {
@@ -200,7 +212,7 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
     ["ASF", "wma", "wmav2"],
   ] as const;
   const gaps = containers.flatMap(([name, ...rest]) =>
-    [1, 300, 2 * 3600].map((seconds) => [`${name}, ${rest[1]}, ${seconds} s`, seconds, ...rest] as const),
+    [1, 2 * 3600].map((seconds) => [`${name}, ${rest[1]}, ${seconds} s`, seconds, ...rest] as const),
   );
   test.each(gaps)("%s", async (_name, seconds, ending, encoder) => {
     const path = withGap(ending, encoder, seconds);
