@@ -4,7 +4,6 @@ import { setTimeout as pause } from "node:timers/promises";
 import { AppError } from "../domain/errors.ts";
 import type { InstalledModel, ModelDecoding } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
-import type { DecodedAudio } from "../engine/decode.ts";
 import { EngineError, type SpeechRegion } from "../engine/protocol.ts";
 import { audioWarnings } from "../pipeline/audio-facts.ts";
 import { chunkLimits, packChunks } from "../pipeline/chunks.ts";
@@ -133,7 +132,7 @@ const VERIFIED_WITHIN_MS = 100;
  */
 function requireVerifiedSound(
   row: Pick<TranscriptionRow, "durationMs" | "channels" | "channelMode">,
-  decoded: Pick<DecodedAudio, "durationMs" | "files">,
+  decoded: { durationMs: number; files: readonly string[] },
 ): void {
   const tracks = row.channelMode === "mix" ? 1 : row.channels;
   const isAsLong = Math.abs(decoded.durationMs - row.durationMs) <= VERIFIED_WITHIN_MS;
