@@ -34,6 +34,11 @@ describe("config", () => {
     ["wrong choice", '[engine]\ndevice = "tpu"\n', ":2: engine.device must be one of auto, cpu"],
     ["broken TOML", "[limits]\nmax_queued = = 7\n", ":2:"],
     ["no section", "max_queued = 7\n", ":1: a setting stands outside any [section]"],
+    ["a word of every object", '[limits]\nconstructor = "x"\n', ":2: unknown setting limits.constructor"],
+    ["another one", '[limits]\ntoString = "x"\n', ":2: unknown setting limits.toString"],
+    ["the prototype", '[limits]\n__proto__ = "x"\n', ":2: __proto__ is unknown"],
+    ["the prototype, deeper", "[limits]\nmax_queued = { __proto__ = { a = 1 } }\n", ":2: __proto__ is unknown"],
+    ["a section of every object", "[constructor]\nname = 7\n", ":1: unknown section [constructor]"],
     ["nested", "[limits]\nmax_queued.x = 7\n", ":2: unknown setting limits.max_queued.x"],
   ];
   for (const [name, source, message] of refused) {
@@ -47,7 +52,8 @@ describe("config", () => {
     expect(() => loadConfig(join(folder, "none.toml"), {})).toThrow(
       "none.toml: the config file cannot be read (ENOENT)",
     );
-    expect(() => loadConfig(folder, {})).toThrow("(EISDIR)");
+    expect(() => loadConfig(folder, {})).toThrow("(it is a directory, not a regular file)");
+    expect(() => loadConfig("/dev/zero", {})).toThrow("(it is a device, not a regular file)");
   });
 
   test("an ill-typed environment variable is named", () => {
@@ -56,12 +62,40 @@ describe("config", () => {
     );
   });
 
-  test("a mistyped environment variable is named; those of others are left alone", () => {
-    const load = (variable: string) => () => loadConfig(undefined, { [variable]: "1" });
-    expect(load("SHRUTI_LIMITS_MAX_QUEUE")).toThrow("SHRUTI_LIMITS_MAX_QUEUE is no setting");
-    expect(load("SHRUTI_SERVER_listen")).toThrow("is no setting");
-    for (const other of ["SHRUTI_BINARY", "SHRUTI_TEST_BACKEND", "SHRUTI_SOAK", "SHRUTI_CONSTRUCTOR_NAME"])
-      expect(load(other)).not.toThrow();
+  const mistyped: [string, string][] = [
+    ["SHRUTI_LIMITS_MAX_QUEUE", "is no setting; did you mean SHRUTI_LIMITS_MAX_QUEUED?"],
+    ["SHRUTI_SEVER_LISTEN", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["SHRUTI_SERVER_listen", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["shruti_server_listen", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["SHRUTI_CONFG", "is no setting; did you mean SHRUTI_CONFIG?"],
+    ["SHRUTI_LISTEN", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["SHRUTI_PORT", "is no setting"],
+    ["SHRUTI_CONSTRUCTOR_NAME", "is no setting; `shruti config defaults` lists them"],
+    ["SHRUTI_SERVER_CONSTRUCTOR", "is no setting"],
+    ["SHRUTI_SERVER___PROTO__", "is no setting"],
+  ];
+  for (const [variable, message] of mistyped) {
+    test(`a mistyped environment variable is named with the nearest right one: ${variable}`, () => {
+      expect(() => loadConfig(undefined, { [variable]: "1" })).toThrow(`environment: ${variable} ${message}`);
+    });
+  }
+
+  test("variables of the program's tests, of a Kubernetes service and of others are left alone", () => {
+    const environment = {
+      SHRUTI_CONFIG: "elsewhere.toml",
+      SHRUTI_BINARY: "/shruti",
+      SHRUTI_TEST_BACKEND: "vulkan",
+      SHRUTI_SOAK: "10",
+      SHRUTI_SERVICE_HOST: "10.0.0.7",
+      SHRUTI_SERVICE_PORT: "8080",
+      SHRUTI_SERVICE_PORT_HTTP: "8080",
+      SHRUTI_PORT: "tcp://10.0.0.7:8080",
+      SHRUTI_PORT_8080_TCP: "tcp://10.0.0.7:8080",
+      SHRUTI_PORT_8080_TCP_ADDR: "10.0.0.7",
+      SHRUTIS_SERVER_LISTEN: "1",
+      MY_SHRUTI_SERVER: "1",
+    };
+    expect(loadConfig(undefined, environment)).toEqual(loadConfig(undefined, {}));
   });
 
   test("an origin that no browser sends is refused", () => {

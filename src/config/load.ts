@@ -1,9 +1,15 @@
-import { existsSync, readFileSync } from "node:fs";
-import { getStaticTOMLValue, ParseError, parseTOML } from "toml-eslint-parser";
+import { existsSync } from "node:fs";
+import { getStaticTOMLValue } from "toml-eslint-parser";
+import { readRegularFile } from "../lib/regular-file.ts";
+import { readToml, TomlError } from "../lib/toml.ts";
+import { unknownVariable, variableOf } from "./environment.ts";
 import { CONFIG_SCHEMA, type Config, SECRET_SETTINGS, type Setting } from "./schema.ts";
 
 /** A setting that cannot be used; the message names file, line and setting. */
 export class ConfigError extends Error {}
+
+/** Many times the largest that anybody needs. */
+const MAX_CONFIG_BYTES = 1024 * 1024;
 
 type Environment = Record<string, string | undefined>;
 type Values = Record<string, Record<string, unknown>>;
@@ -46,13 +52,15 @@ function defaults(): Values {
 function applyFile(values: Values, path: string): void {
   let source: string;
   try {
-    source = readFileSync(path, "utf8");
+    source = readRegularFile(path, MAX_CONFIG_BYTES);
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
     throw new ConfigError(`${path}: the config file cannot be read (${reason})`, { cause });
   }
   for (const { section, name, value, line } of parseSettings(source, path)) {
-    const setting = SECTIONS[section]?.[name];
+    const settings = SECTIONS[section] ?? {};
+    // Every object has `constructor` and the like; they are no settings.
+    const setting = Object.hasOwn(settings, name) ? settings[name] : undefined;
     if (!setting) throw new ConfigError(`${path}:${line}: unknown setting ${section}.${name}`);
     const problem = problemWith(setting, value);
     if (problem) throw new ConfigError(`${path}:${line}: ${section}.${name} ${problem}`);
@@ -65,7 +73,7 @@ type FoundSetting = { section: string; name: string; value: unknown; line: numbe
 function parseSettings(source: string, path: string): FoundSetting[] {
   try {
     const found: FoundSetting[] = [];
-    for (const node of parseTOML(source).body[0].body) {
+    for (const node of readToml(source).body[0].body) {
       const line = node.loc.start.line;
       if (node.type !== "TOMLTable")
         throw new ConfigError(`${path}:${line}: a setting stands outside any [section]`);
@@ -79,16 +87,17 @@ function parseSettings(source: string, path: string): FoundSetting[] {
     }
     return found;
   } catch (error) {
-    if (error instanceof ParseError) throw new ConfigError(`${path}:${error.lineNumber}: ${error.message}`);
+    if (error instanceof TomlError) throw new ConfigError(`${path}:${error.line}: ${error.message}`);
     throw error;
   }
 }
 
 function applyEnvironment(values: Values, environment: Environment): void {
-  refuseUnknownVariables(environment);
+  const unknown = unknownVariable(environment);
+  if (unknown !== undefined) throw new ConfigError(`environment: ${unknown}`);
   for (const [section, settings] of Object.entries(SECTIONS)) {
     for (const [name, setting] of Object.entries(settings)) {
-      const variable = `SHRUTI_${section}_${name}`.toUpperCase();
+      const variable = variableOf(section, name);
       const raw = environment[variable];
       if (raw === undefined) continue;
       const value = fromText(setting, raw);
@@ -96,17 +105,6 @@ function applyEnvironment(values: Values, environment: Environment): void {
       if (problem) throw new ConfigError(`environment: ${variable} ${problem}`);
       Object.assign(values[section] ?? {}, { [name]: value });
     }
-  }
-}
-
-/** A mistyped variable must not be a setting that silently keeps its default. Others of the prefix are not ours. */
-function refuseUnknownVariables(environment: Environment): void {
-  for (const variable of Object.keys(environment)) {
-    const [, section, name] = /^SHRUTI_([A-Z]+)_(.+)$/.exec(variable) ?? [];
-    const settings = new Map(Object.entries(SECTIONS)).get(section?.toLowerCase() ?? "");
-    const names = Object.keys(settings ?? {}).map((each) => each.toUpperCase());
-    if (settings && !names.includes(name ?? ""))
-      throw new ConfigError(`environment: ${variable} is no setting`);
   }
 }
 

@@ -50,6 +50,10 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ["beam_size = 2", "beam_size = 2.5", "decoding.beam_size must be a whole number from 1 to 8"],
   ["accepts_prompt = false", "accepts_prompt = 0", "decoding.accepts_prompt must be true or false"],
   ["[decoding]", "[decoding", "m.toml:"],
+  ["[decoding]", "[decoding]\nconstructor = 1", "decoding.constructor is unknown"],
+  ['version = "1.2.0"', 'version = "1.2.0"\ntoString = "x"', "m.toml:4: toString is unknown"],
+  ['version = "1.2.0"', 'version = "1.2.0"\n__proto__ = "x"', "m.toml:4: __proto__ is unknown"],
+  ["[decoding]", "[__proto__]\nunmistakable = 1\n[decoding]", "__proto__ is unknown"],
 ];
 for (const [from, to, words] of FAULTS) {
   test(`refused with its line: ${words}`, () => {
@@ -57,5 +61,6 @@ for (const [from, to, words] of FAULTS) {
     const expected = words.replace("m.toml:14", `m.toml:${line - 1}`);
     expect(source).toContain(from);
     expect(() => parseManifest(source.replace(from, to), "m.toml")).toThrow(expected);
+    expect("unmistakable" in {}).toBe(false);
   });
 }

@@ -1,7 +1,8 @@
-import { getStaticTOMLValue, ParseError, parseTOML } from "toml-eslint-parser";
+import { getStaticTOMLValue } from "toml-eslint-parser";
 import { languageOf } from "../domain/languages.ts";
 import type { ModelDecoding, ModelLanguage, ModelManifest } from "../domain/model.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
+import { readToml, TomlError } from "../lib/toml.ts";
 
 /** A manifest that cannot be used; the message names file, line and key. */
 export class ManifestError extends Error {}
@@ -77,14 +78,15 @@ export function parseManifest(source: string, path: string): ModelManifest {
   };
   const checkTable = (table: Record<string, unknown>, checks: Record<string, Check>, prefix: string) => {
     for (const [key, value] of Object.entries(table)) {
-      const problem = checks[key] ? checks[key](value) : "is unknown";
+      const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
+      const problem = check ? check(value) : "is unknown";
       if (problem) fail(prefix + key, problem);
     }
   };
   const { languages, decoding, ...top } = values;
   checkTable(top, TOP_KEYS, "");
   for (const key of Object.keys(TOP_KEYS)) {
-    if (!(key in top) && !OPTIONAL.has(key)) fail(key, "is missing");
+    if (!Object.hasOwn(top, key) && !OPTIONAL.has(key)) fail(key, "is missing");
   }
   if (!Array.isArray(languages) || languages.length === 0)
     return fail("languages", "must be given as [[languages]]");
@@ -174,7 +176,7 @@ type Parsed = { values: Record<string, unknown>; lineOf: (key: string) => number
 /** The values, and for dotted keys the lines they stand on; a key that is missing has the line of its table. */
 function parse(source: string, path: string): Parsed {
   try {
-    const program = parseTOML(source);
+    const program = readToml(source);
     const lines = new Map<string, number>();
     const note = (prefix: readonly (string | number)[], pairs: (typeof program.body)[0]["body"]) => {
       for (const node of pairs) {
@@ -201,7 +203,7 @@ function parse(source: string, path: string): Parsed {
       },
     };
   } catch (error) {
-    if (error instanceof ParseError) throw new ManifestError(`${path}:${error.lineNumber}: ${error.message}`);
+    if (error instanceof TomlError) throw new ManifestError(`${path}:${error.line}: ${error.message}`);
     throw error;
   }
 }
