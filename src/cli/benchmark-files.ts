@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
+import { readRegularFile } from "../lib/regular-file.ts";
 import { CommandError } from "./context.ts";
 
 /** A recording, and what is said in it. */
@@ -97,8 +98,5 @@ function fromTable(directory: string, text: string, language: string, isByChanne
 }
 
 function readText(path: string): string {
-  if (statSync(path).size > MAX_TRANSCRIPT_BYTES) {
-    throw new CommandError("failed", `${path} is larger than any transcript.`);
-  }
-  return readFileSync(path, "utf8");
+  return readRegularFile(path, MAX_TRANSCRIPT_BYTES);
 }

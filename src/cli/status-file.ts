@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { App } from "../app.ts";
+import { readRegularFile } from "../lib/regular-file.ts";
 
 /** In the data directory, written by `serve`, read by `status`. */
 export const STATUS_FILE = "status.json";
@@ -12,6 +12,7 @@ export type ServerStatus = ReturnType<App["status"]> & {
   updated_at: string;
 };
 
+const MAX_STATUS_BYTES = 1024 * 1024;
 /** A server writes each second; one that has been silent for so long is gone, or stuck. */
 const SILENT_MS = 15_000;
 
@@ -21,7 +22,7 @@ const SILENT_MS = 15_000;
  */
 export function readServerStatus(dataDir: string, nowMs = Date.now()): ServerStatus | undefined {
   try {
-    const status = JSON.parse(readFileSync(join(dataDir, STATUS_FILE), "utf8")) as ServerStatus;
+    const status = JSON.parse(readRegularFile(join(dataDir, STATUS_FILE), MAX_STATUS_BYTES)) as ServerStatus;
     if (nowMs - Date.parse(status.updated_at) > SILENT_MS) return undefined;
     return isAlive(status.pid) ? status : undefined;
   } catch {

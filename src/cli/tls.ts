@@ -1,8 +1,11 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { ConfigError } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import { readRegularFile } from "../lib/regular-file.ts";
 import { toTimestamp } from "../lib/time.ts";
+
+/** A chain of certificates has some kilobytes. */
+const MAX_PEM_BYTES = 1024 * 1024;
 
 /** PEM texts as `Bun.serve` takes them, and when the certificate ends. */
 export type Certificate = { tls: { cert: string; key: string }; endsAtMs: number };
@@ -51,7 +54,7 @@ export function endingOf(certificate: Certificate, nowMs: number): string | unde
 
 function readText(setting: string, path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readRegularFile(path, MAX_PEM_BYTES);
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
     throw new ConfigError(`${setting}: ${path} cannot be read (${reason})`, { cause });

@@ -37,7 +37,11 @@ describe("config", () => {
     ["a word of every object", '[limits]\nconstructor = "x"\n', ":2: unknown setting limits.constructor"],
     ["another one", '[limits]\ntoString = "x"\n', ":2: unknown setting limits.toString"],
     ["the prototype", '[limits]\n__proto__ = "x"\n', ":2: __proto__ is unknown"],
-    ["the prototype, deeper", "[limits]\nmax_queued = { __proto__ = { a = 1 } }\n", ":2: __proto__ is unknown"],
+    [
+      "the prototype, deeper",
+      "[limits]\nmax_queued = { __proto__ = { a = 1 } }\n",
+      ":2: __proto__ is unknown",
+    ],
     ["a section of every object", "[constructor]\nname = 7\n", ":1: unknown section [constructor]"],
     ["nested", "[limits]\nmax_queued.x = 7\n", ":2: unknown setting limits.max_queued.x"],
   ];

@@ -1,5 +1,6 @@
-import { closeSync, type Dirent, fstatSync, openSync, readdirSync, readSync } from "node:fs";
+import { closeSync, type Dirent, fstatSync, readdirSync, readSync } from "node:fs";
 import { resolve } from "node:path";
+import { openRegularFile } from "../lib/regular-file.ts";
 
 /**
  * The last bytes of a backend that `scripts/build-backend.sh` made: which whisper.cpp's source it came from. ggml
@@ -46,7 +47,7 @@ export function unfitBackend(path: string, whisperVersion: string): string | und
 }
 
 function lastBytes(path: string): string {
-  const file = openSync(path, "r");
+  const file = openRegularFile(path);
   try {
     const { size } = fstatSync(file);
     const bytes = new Uint8Array(Math.min(size, MOST_MARK_BYTES));

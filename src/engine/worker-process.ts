@@ -1,5 +1,6 @@
 import type { Subprocess } from "bun";
 import { WORKER_COMMAND, type WorkerReply, type WorkerRequest } from "./protocol.ts";
+import { workerEnvironment } from "./worker-environment.ts";
 
 /** How a worker ended. */
 export type WorkerExit = { code: number | null; signal: string | null };
@@ -36,6 +37,7 @@ export function spawnWorker(
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",
+    env: workerEnvironment(process.env),
     ipc: (message) => onReply(message as WorkerReply),
   });
   // A broken pipe is the worker's end, which is noticed through `exited`.

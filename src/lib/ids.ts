@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { monotonicFactory } from "ulid";
 
 /** Every kind of identifier the program hands out (decisions.md section 1). */
@@ -45,4 +46,16 @@ export function newId(kind: IdKind, nowMs: number): string {
 export function isId(kind: IdKind, text: string): boolean {
   const prefix = `${ID_PREFIXES[kind]}_`;
   return text.startsWith(prefix) && /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text.slice(prefix.length));
+}
+
+/**
+ * The path of what lies in a folder under an identifier: the only way from one to the other. A row may have come out
+ * of a damaged or forged database, and an identifier with a slash would name a file elsewhere.
+ *
+ * @throws Error for a text of any other form
+ */
+export function pathOfId(folder: string, kind: IdKind, id: string): string {
+  if (!isId(kind, id))
+    throw new Error(`${JSON.stringify(id).slice(0, 80)} is no identifier of this kind: ${kind}`);
+  return join(folder, id);
 }

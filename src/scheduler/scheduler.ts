@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
+import { pathOfId } from "../lib/ids.ts";
 import { billedChannels } from "../services/settlement.ts";
 import { STOPPED } from "../services/transcription-endings.ts";
 import { requireOrganization } from "../store/organizations.ts";
@@ -82,7 +83,7 @@ export function createScheduler(options: SchedulerOptions) {
     ...options,
     slots,
     speed,
-    workingDir: (id) => join(workRoot, id),
+    workingDir: (id) => pathOfId(workRoot, "transcription", id),
     weightOf: (organizationId) => requireOrganization(store, organizationId).weight,
   };
 
@@ -100,7 +101,7 @@ export function createScheduler(options: SchedulerOptions) {
 
   /** Removes a transcription's decoded audio. */
   function removeWorkingFiles(id: string): void {
-    rmSync(join(workRoot, id), { recursive: true, force: true });
+    rmSync(pathOfId(workRoot, "transcription", id), { recursive: true, force: true });
   }
 
   /** Many things may free room within one turn of the event loop; one look at the queue serves them all. */

@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
-import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
+import { constants, readdirSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstalledModel, ModelManifest } from "../domain/model.ts";
 import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
+import { readRegularFile, statRegularFile } from "../lib/regular-file.ts";
 import { syncDirectory } from "../store/audio-files.ts";
 import {
   MAX_MANIFEST_BYTES,
@@ -24,11 +25,17 @@ const FOLDER_MODE = 0o755;
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
 export function weightsPathOf(directory: string, id: string): string {
-  return join(directory, `${id}.bin`);
+  return pathOfModel(directory, id, ".bin");
 }
 
 export function manifestPathOf(directory: string, id: string): string {
-  return join(directory, `${id}.toml`);
+  return pathOfModel(directory, id, ".toml");
+}
+
+/** @throws Error for an id of another form, which could name a file elsewhere */
+function pathOfModel(directory: string, id: string, ending: ".bin" | ".toml"): string {
+  if (!MODEL_ID_PATTERN.test(id)) throw new Error(`${JSON.stringify(id)} is no model's id`);
+  return join(directory, id + ending);
 }
 
 /** What lies in the directory: models that can be used, and for each that cannot, why. */
@@ -82,8 +89,7 @@ function scanModels(directory: string, ids: readonly string[]): ModelScan {
 
 function readModel(directory: string, id: string): InstalledModel {
   const path = manifestPathOf(directory, id);
-  if (statSync(path).size > MAX_MANIFEST_BYTES) throw new ManifestError(`${path}: the manifest is too large`);
-  const manifest = parseManifest(readFileSync(path, "utf8"), path);
+  const manifest = parseManifest(readRegularFile(path, MAX_MANIFEST_BYTES), path);
   if (manifest.id !== id)
     throw new ManifestError(`${path}: its id is ${manifest.id}, which its name must be`);
   const weightsPath = weightsPathOf(directory, id);
@@ -123,7 +129,8 @@ export async function stageWeights(source: string, directory: string): Promise<S
   const path = join(directory, `.${randomBytes(6).toString("hex")}.unfinished`);
   const hash = createHash("sha256");
   let bytes = 0;
-  const from = await open(source, "r");
+  statRegularFile(source);
+  const from = await open(source, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const to = await openNew(path);
     try {

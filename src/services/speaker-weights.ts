@@ -1,7 +1,8 @@
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, readSync, statSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { SpeakerWeights } from "../domain/model.ts";
+import { openRegularFile } from "../lib/regular-file.ts";
 import { syncDirectory } from "../store/audio-files.ts";
 import { discardStaged, stageWeights } from "./model-files.ts";
 
@@ -127,10 +128,9 @@ const MAX_ENTRY_BYTES = 64 * 1024;
  * @throws Error when the file is no whole ONNX model
  */
 export function readOnnxMetadata(file: string): Map<string, string> {
-  const descriptor = openSync(file, "r");
+  const descriptor = openRegularFile(file);
   try {
     const facts = fstatSync(descriptor);
-    if (!facts.isFile()) throw new Error("It is not a file.");
     if (facts.size > MAX_BYTES) throw new Error("The file is larger than 2 GiB.");
     const metadata = new Map<string, string>();
     const seen = new Set<number>();

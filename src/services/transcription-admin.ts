@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { pathOfId } from "../lib/ids.ts";
 import { audioFilePath, removeFile } from "../store/audio-files.ts";
 import { markAudioDeleted } from "../store/uploads.ts";
 import type { Admin } from "./admin.ts";
@@ -15,6 +16,7 @@ export function openTranscriptionAdmin({ database, clock, config, dataDir }: Adm
       markAudioDeleted,
       removeAudioFile: (uploadId) => removeFile(audioFilePath(dataDir, uploadId)),
     },
-    removeWorkingFiles: (id) => rmSync(join(dataDir, "work", id), { recursive: true, force: true }),
+    removeWorkingFiles: (id) =>
+      rmSync(pathOfId(join(dataDir, "work"), "transcription", id), { recursive: true, force: true }),
   });
 }

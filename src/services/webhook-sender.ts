@@ -1,11 +1,11 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { getCACertificates } from "node:tls";
 import { ConfigError } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { readRegularFile } from "../lib/regular-file.ts";
 import { type AddressRules, addressRules, checkEndpointUrl, hostOf, refusalOf } from "./webhook-addresses.ts";
 import {
   describeFailure,
@@ -147,13 +147,18 @@ export function checkWebhookSettings({ webhooks }: Config): void {
   readAuthorities(webhooks.ca_file);
 }
 
+/** The authorities of a whole system have some hundred kilobytes. */
+const MAX_PEM_BYTES = 16 * 1024 * 1024;
+
 function readAuthorities(path: string): string[] {
   if (path === "") return [];
   const refuse = (cause: unknown) =>
     new ConfigError(`webhooks.ca_file: ${path} cannot be used as a PEM file of certificates`, { cause });
   try {
     const found =
-      readFileSync(path, "utf8").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+      readRegularFile(path, MAX_PEM_BYTES).match(
+        /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
+      ) ?? [];
     if (found.length === 0) throw new Error("no certificate in it");
     return found.map((pem) => new X509Certificate(pem).toString());
   } catch (error) {

@@ -1,14 +1,15 @@
 import { type FileHandle, mkdir, open, opendir, rename, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { pathOfId } from "../lib/ids.ts";
 
 /** Where recordings lie: one file an upload, under its identifier, from its first byte to its removal. */
 export function audioDirectory(dataDir: string): string {
   return join(dataDir, "uploads");
 }
 
-/** The file of one upload. The identifier must have been checked: it becomes part of a path. */
+/** The file of one upload. @throws Error for a text that is no upload's identifier */
 export function audioFilePath(dataDir: string, uploadId: string): string {
-  return join(audioDirectory(dataDir), uploadId);
+  return pathOfId(audioDirectory(dataDir), "upload", uploadId);
 }
 
 /** Makes the directory of recordings where there is none. */
