@@ -392,10 +392,13 @@ describe("backup and restore", () => {
     other.sqlite.run("DROP TABLE schema_migrations");
     other.close();
     closeForgotten();
-    for (const file of [text, foreign]) {
+    for (const [file, reason] of [
+      [text, "is no undamaged backup"],
+      [foreign, "it has no list of migrations"],
+    ] as const) {
       const { status, err } = await run("restore", file);
       expect(status).toBe(2);
-      expect(err).toContain("no undamaged backup");
+      expect(err).toContain(reason);
     }
     expect((await run("orgs", "show", org)).status).toBe(0);
   });

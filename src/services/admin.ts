@@ -7,7 +7,8 @@ import type { Log } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
-import { type AuditReport, auditLedger } from "../store/ledger-audit.ts";
+import type { AuditReport } from "../store/ledger-audit.ts";
+import { checkRestored } from "../store/restore-check.ts";
 import { createAccountService } from "./accounts.ts";
 import { createApiKeyService } from "./api-keys.ts";
 import { createCreditService } from "./credit.ts";
@@ -75,8 +76,8 @@ export function openAdmin({ config, clock, log }: AdminDeps) {
 export type Restored = { databasePath: string; previousPath: string | undefined; ledger: AuditReport };
 
 /**
- * Puts a backup into the place of the database, which no other process may have open.
- * The ledger inside is audited; its report says whether it holds.
+ * Puts a backup into the place of the database, which no other process may have open, once its schema, its
+ * identifiers and its ledger have been found to be right. An older version's is brought up to date.
  *
  * @throws AppError `not_found`, `invalid_request`, `conflict`
  */
@@ -87,10 +88,11 @@ export function restoreDatabase({ config, clock }: AdminDeps, file: string): Res
       message: `There is no data directory ${dataDirOf(config)}; \`shruti init\` makes one.`,
     });
   }
+  const source = resolve(file);
   let ledger: AuditReport | undefined;
   const stamp = toTimestamp(clock.now()).replaceAll(/[:.]/g, "-");
-  const previousPath = restoreBackup(resolve(file), path, stamp, (copy) => {
-    ledger = auditLedger(copy.store);
+  const previousPath = restoreBackup(source, path, stamp, (copy) => {
+    ledger = checkRestored(copy, source);
   });
   if (ledger === undefined) throw new Error("the restored database was not audited");
   return { databasePath: path, previousPath, ledger };

@@ -1,24 +1,27 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import {
-  chmodSync,
   closeSync,
-  constants,
-  copyFileSync,
   existsSync,
   fsyncSync,
   linkSync,
   openSync,
+  readSync,
   renameSync,
   rmSync,
   statSync,
+  writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
+import { openRegularFile } from "../lib/regular-file.ts";
 import { backupDatabase, type Database, openDatabase } from "./database.ts";
+import { makePrivateFile } from "./private-file.ts";
+import { checkBackupFile } from "./restore-check.ts";
 
 /** How long a restore waits for somebody else's connection to go away, milliseconds. */
 const EXCLUSIVE_WAIT_MS = 500;
+const COPY_BYTES = 1024 * 1024;
 
 /**
  * Writes a consistent copy of the database to a new file, also while a server works on it.
@@ -30,8 +33,10 @@ export function writeBackup(database: Database, path: string): number {
   const unfinished = `${path}.${process.pid}.partial`;
   refuseExisting(path);
   try {
+    // It holds the secrets that sign webhooks. SQLite writes into a file that is there, and makes its journal alike.
+    rmSync(unfinished, { force: true });
+    makePrivateFile(unfinished);
     backupDatabase(database, unfinished);
-    chmodSync(unfinished, 0o600);
     syncFile(unfinished);
     // A link, unlike a rename, never replaces what somebody put there meanwhile.
     link(unfinished, path);
@@ -77,15 +82,14 @@ export function restoreBackup(
   if (existsSync(databaseFile)) requireUnused(databaseFile);
   const copyPath = `${databaseFile}.${process.pid}.restoring`;
   try {
-    // Never through a link that somebody has laid there.
-    rmSync(copyPath, { force: true });
-    copyFileSync(backupPath, copyPath, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
-    chmodSync(copyPath, 0o600);
+    copyPrivately(backupPath, copyPath);
     giveToOwner(copyPath);
-    requireShrutiDatabase(copyPath, backupPath);
+    checkBackupFile(copyPath, backupPath);
     const copy = openDatabase(copyPath);
     try {
       check(copy);
+      // Closing alone brings the log home only once every statement has been collected.
+      copy.sqlite.run("PRAGMA journal_mode = DELETE");
     } finally {
       copy.close();
     }
@@ -139,20 +143,28 @@ function withExclusive(path: string, work: (sqlite: SqliteDatabase) => void): vo
   }
 }
 
-/** Opening would make an empty database of any file that can be made one; so look before. */
-function requireShrutiDatabase(path: string, name: string): void {
-  let sqlite: SqliteDatabase | undefined;
+/** Copies a file's bytes into a new one that nobody else may read, from its first byte on. */
+function copyPrivately(from: string, to: string): void {
+  const source = openRegularFile(from);
   try {
-    sqlite = new SqliteDatabase(path, { readonly: true });
-    sqlite.query("SELECT 1 FROM schema_migrations LIMIT 1").get();
-    const state = sqlite.query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)").get();
-    if (state?.integrity_check === "ok") return;
-  } catch {
-    // Whatever SQLite says about the file, it is none of ours.
+    // Never through a link that somebody has laid there.
+    rmSync(to, { force: true });
+    makePrivateFile(to);
+    const target = openSync(to, "r+");
+    try {
+      const buffer = new Uint8Array(COPY_BYTES);
+      for (;;) {
+        const count = readSync(source, buffer);
+        if (count === 0) return;
+        for (let written = 0; written < count; )
+          written += writeSync(target, buffer, written, count - written);
+      }
+    } finally {
+      closeSync(target);
+    }
   } finally {
-    sqlite?.close();
+    closeSync(source);
   }
-  throw new AppError("invalid_request", { message: `${name} is no undamaged backup of this program.` });
 }
 
 function syncFile(path: string): void {

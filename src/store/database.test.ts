@@ -64,7 +64,10 @@ describe("database", () => {
     const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
     const path = join(folder, "shruti.db");
     mkdirSync(path);
-    expect(() => openDatabase(path)).toThrow(`${path}: unable to open database file; whoever runs this must`);
+    expect(() => openDatabase(path)).toThrow(`${path}: it is a directory, not a regular file`);
+    expect(() => openDatabase("/proc/shruti.db")).toThrow(
+      "/proc/shruti.db: unable to open database file; whoever runs this must",
+    );
     rmSync(path, { recursive: true });
     writeFileSync(path, "no database at all, but long enough to be looked at".repeat(100));
     expect(() => openDatabase(path)).toThrow(

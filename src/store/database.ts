@@ -1,11 +1,13 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
-import { chmodSync, existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import { giveToOwner } from "../lib/give-to-owner.ts";
+import { statRegularFile } from "../lib/regular-file.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
+import { makePrivateFile } from "./private-file.ts";
 import * as schema from "./schema.ts";
 import { withPath } from "./with-path.ts";
 
@@ -41,15 +43,14 @@ export type OpenDatabaseOptions = {
  */
 export function openDatabase(path: string, options: OpenDatabaseOptions = {}): Database {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const isNew = path !== ":memory:" && !existsSync(path);
+  if (path !== ":memory:") {
+    if (existsSync(path)) statRegularFile(path);
+    else createPrivately(path);
+  }
   const sqlite = withPath(
     path,
     () => new SqliteDatabase(path, { create: true, readwrite: true, strict: true }),
   );
-  if (isNew) {
-    chmodSync(path, 0o600);
-    giveToOwner(path);
-  }
   try {
     withPath(path, () => {
       sqlite.run(`PRAGMA busy_timeout = ${Math.floor(options.busyTimeoutMs ?? 5_000)}`);
@@ -65,6 +66,14 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
     throw error;
   }
   return { store: drizzle(sqlite, { schema }), sqlite, path, close: () => sqlite.close() };
+}
+
+/** Where a file cannot be made, SQLite says so with its own code a moment later. */
+function createPrivately(path: string): void {
+  try {
+    makePrivateFile(path);
+    giveToOwner(path);
+  } catch {}
 }
 
 /**

@@ -1,0 +1,153 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { AppError } from "../domain/errors.ts";
+import { type Database, migrate } from "./database.ts";
+import { identifierColumns } from "./identifier-columns.ts";
+import type { AuditReport } from "./ledger-audit.ts";
+import { auditLedger } from "./ledger-audit.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
+
+/** What a file must be before it may take the database's place. It may come from anywhere, so nothing in it is believed. */
+
+type SchemaRow = { type: string; name: string; sql: string | null };
+
+/** What `ANALYZE` leaves behind. */
+const STATISTICS = /^sqlite_stat[1-4]$/;
+const MAX_NAMED = 3;
+
+/**
+ * Looks at a file that is going to be migrated: it has the tables, indexes and triggers that its own migrations make,
+ * no more and no fewer. A trigger of somebody else's would run with the first statement.
+ *
+ * @param path only read
+ * @param name what messages call the file
+ * @throws AppError `invalid_request` with what is wrong
+ */
+export function checkBackupFile(path: string, name: string): void {
+  const sqlite = openReadOnly(path, name);
+  try {
+    const problems = readable(name, () => problemsOfSchema(sqlite));
+    if (problems.length > 0) throw refusal(name, problems);
+    const state = readable(name, () =>
+      sqlite.query<{ integrity_check: string }, []>("PRAGMA integrity_check(1)").get(),
+    );
+    if (state?.integrity_check !== "ok") throw noBackup(name);
+  } finally {
+    sqlite.close();
+  }
+}
+
+/**
+ * Looks at the content of the file once it is up to date: schema again, references, identifiers, ledger.
+ *
+ * @returns the ledger's audit, which holds
+ * @throws AppError `invalid_request` with what is wrong
+ */
+export function checkRestored({ sqlite, store }: Database, name: string): AuditReport {
+  const problems = [
+    ...problemsOfSchema(sqlite),
+    ...problemsOfReferences(sqlite),
+    ...problemsOfIdentifiers(sqlite),
+  ];
+  if (problems.length > 0) throw refusal(name, problems);
+  const ledger = auditLedger(store);
+  if (ledger.ok) return ledger;
+  const [first] = ledger.problems;
+  throw refusal(name, [
+    `its ledger does not hold: ${ledger.problemCount} problems, the first: ${first?.check}: ${first?.detail}`,
+  ]);
+}
+
+function openReadOnly(path: string, name: string): SqliteDatabase {
+  return readable(name, () => {
+    const sqlite = new SqliteDatabase(path, { readonly: true });
+    sqlite.run("PRAGMA trusted_schema = OFF");
+    return sqlite;
+  });
+}
+
+/** Whatever SQLite says about a file that it cannot read, the file is no backup. */
+function readable<T>(name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw noBackup(name);
+  }
+}
+
+const noBackup = (name: string) =>
+  new AppError("invalid_request", { message: `${name} is no undamaged backup of this program.` });
+
+function refusal(name: string, problems: readonly string[]): AppError {
+  const named = problems.slice(0, MAX_NAMED).map((problem) => problem.replaceAll(/\p{Cc}/gu, "?"));
+  const more = problems.length > MAX_NAMED ? `; and ${problems.length - MAX_NAMED} more` : "";
+  return new AppError("invalid_request", { message: `${name} is not restored: ${named.join("; ")}${more}.` });
+}
+
+function schemaOf(sqlite: SqliteDatabase): Map<string, string> {
+  const rows = sqlite.query<SchemaRow, []>("SELECT type, name, sql FROM sqlite_schema").all();
+  return new Map(
+    rows
+      .filter(({ name }) => !STATISTICS.test(name))
+      .map(({ type, name, sql }) => [`${type} ${name}`, (sql ?? "").replaceAll(/\s+/g, " ").trim()]),
+  );
+}
+
+/** What the schema has that the migrations do not make, and the other way round. */
+function problemsOfSchema(sqlite: SqliteDatabase): string[] {
+  const found = schemaOf(sqlite);
+  // Before the list of migrations is read: it could be a view.
+  const list = schemaAfter([]).get(MIGRATIONS_TABLE);
+  if (list === undefined || found.get(MIGRATIONS_TABLE) !== list)
+    return ["it has no list of migrations as this program keeps it"];
+  const applied = sqlite.query<{ name: string }, []>("SELECT name FROM schema_migrations").all();
+  const newer = applied.find(({ name }) => !MIGRATIONS.some((known) => known.name === name));
+  if (newer) return [`it was written by a newer version of this program (it has ${newer.name})`];
+  if (applied.length === 0) return ["it is empty: no migration has been applied"];
+  const names = new Set(applied.map(({ name }) => name));
+  return differences(found, schemaAfter(MIGRATIONS.filter(({ name }) => names.has(name))));
+}
+
+const MIGRATIONS_TABLE = "table schema_migrations";
+
+function differences(found: Map<string, string>, expected: Map<string, string>): string[] {
+  const problems: string[] = [];
+  for (const [what, sql] of found) {
+    const own = expected.get(what);
+    if (own === undefined) problems.push(`it has a ${what} that is not this program's`);
+    else if (own !== sql) problems.push(`its ${what} differs from this program's`);
+  }
+  for (const what of expected.keys()) if (!found.has(what)) problems.push(`its ${what} is missing`);
+  return problems;
+}
+
+function schemaAfter(migrations: typeof MIGRATIONS): Map<string, string> {
+  const sqlite = new SqliteDatabase(":memory:");
+  try {
+    migrate(sqlite, migrations);
+    return schemaOf(sqlite);
+  } finally {
+    sqlite.close();
+  }
+}
+
+function problemsOfReferences(sqlite: SqliteDatabase): string[] {
+  return sqlite
+    .query<{ table: string; parent: string; rows: number }, []>(
+      `SELECT "table", parent, count(*) AS rows FROM pragma_foreign_key_check GROUP BY 1, 2`,
+    )
+    .all()
+    .map(({ table, parent, rows }) => `${rows} of its ${table} refer to ${parent} that are not there`);
+}
+
+function problemsOfIdentifiers(sqlite: SqliteDatabase): string[] {
+  return identifierColumns(sqlite).columns.flatMap(({ table, column, what, isOther }) => {
+    const example = sqlite
+      .query<{ value: unknown }, []>(
+        `SELECT substr("${column}", 1, 60) AS value FROM "${table}" WHERE ${isOther} LIMIT 1`,
+      )
+      .get();
+    if (!example) return [];
+    return [`${table}.${column} holds ${JSON.stringify(String(example.value))}, which is not ${what}`];
+  });
+}
