@@ -133,6 +133,12 @@ export const CONFIG_SCHEMA = {
     requests_per_second: integer(50, 0, 1_000_000, "Requests a second and key; 0: no limit."),
     request_burst: integer(100, 1, 1_000_000, "Requests a key may send at once before the rate applies."),
     max_queued: integer(1000, 0, 10_000_000, "Unstarted transcriptions of one organization; 0: no limit."),
+    max_open_uploads: integer(
+      1000,
+      0,
+      10_000_000,
+      "Uploads of one organization that have been created and are not yet complete; 0: no limit.",
+    ),
     max_upload_bytes: integer(5 * GIB, 1, MANY, "Largest upload."),
     max_duration_seconds: integer(12 * 3600, 1, 1000 * 3600, "Longest recording."),
     max_channels: integer(2, 1, 8, "Most channels of a recording."),

@@ -12,8 +12,10 @@ import { createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
 import { docsRoutes } from "./docs.ts";
 import { errorResponse, toAppError } from "./errors.ts";
+import { loggedPath } from "./logged-path.ts";
 import { modelRoutes } from "./models.ts";
 import { announcesBody, readEmptyBody, readQuery } from "./parse.ts";
+import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
 import { createRouter, methodsOf, type RouteEntry, requireRoute, requireScope } from "./router.ts";
 import { createStorageHandler, storageMethods } from "./storage.ts";
@@ -30,9 +32,6 @@ const NO_FIELDS = Type.Object({}, { additionalProperties: false });
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 /** What is asked of a program that stops, too; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
-const MAX_LOGGED_PATH = 200;
-/** Keys, upload tokens and webhook secrets, where a client has put one into a path by mistake. */
-const SECRET_IN_PATH = /(shr|upt|whsec)(_|%5f)[^/]*/gi;
 /** A body that was not read is drained by the server up to this size; beyond it the connection closes. */
 const MAX_DRAINED_BYTES = 64 * 1024;
 
@@ -64,6 +63,8 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const storage = createStorageHandler(deps);
   const cors = createCors(deps.config.server.cors_origins);
   const clientOf = createClientAddress(trustedProxies(deps.config));
+  const refusals = createRefusalLog(deps.log);
+  deps.stopping.addEventListener("abort", refusals.flush, { once: true });
 
   return async (received, server) => {
     const startedMs = performance.now();
@@ -89,7 +90,8 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     complete(request, context, response);
     cors.decorate(request, response.headers);
     const { status } = response;
-    report(deps, request, context, { client, path, route: routeName(path, entries), status, startedMs });
+    const outcome = { client, path, route: routeName(path, entries), status, startedMs };
+    report(deps, refusals, request, context, outcome);
     return response;
   };
 }
@@ -209,8 +211,14 @@ type Outcome = {
   startedMs: number;
 };
 
-/** One line and one count for a request; never a query, key or body. */
-function report(deps: HttpDeps, request: Request, context: RequestContext, outcome: Outcome): void {
+/** One line and one count for a request; never a query, key or body. Of a flood without keys only the counts. */
+function report(
+  deps: HttpDeps,
+  refusals: RefusalLog,
+  request: Request,
+  context: RequestContext,
+  outcome: Outcome,
+): void {
   const { client, path, route, status } = outcome;
   const seconds = (performance.now() - outcome.startedMs) / 1000;
   deps.metrics.observeRequest({
@@ -219,11 +227,12 @@ function report(deps: HttpDeps, request: Request, context: RequestContext, outco
     status,
     seconds,
   });
+  if (status === 401 && !refusals.hasOwnLine(client)) return;
   deps.log.info(
     {
       request_id: context.requestId,
       method: request.method,
-      path: path.replaceAll(SECRET_IN_PATH, "$1_…").slice(0, MAX_LOGGED_PATH),
+      path: loggedPath(path),
       status,
       client,
       duration_ms: Math.round(seconds * 1e6) / 1000,

@@ -11,7 +11,7 @@ import {
   syncDirectory,
 } from "../store/audio-files.ts";
 import { type AudioWriter, openAudioWriter } from "../store/audio-writer.ts";
-import { findUpload, findUploadWithOrganization, type UploadRow } from "../store/uploads.ts";
+import { findUpload, findUploadBearer, type UploadBearer, type UploadRow } from "../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { expireUpload } from "./upload-expiry.ts";
 
@@ -43,20 +43,30 @@ export type Received = { storedBytes: number; isWhole: boolean };
 /**
  * The upload that a token belongs to (decisions.md section 5).
  *
- * @throws AppError `unauthorized` for an unknown upload and a wrong token alike, `organization_disabled`
+ * @throws AppError `unauthorized` for an unknown upload, a wrong token, and once the key that made the upload is
+ *   revoked or expired; `organization_disabled`
  */
 export function authorizeUpload(
   context: UploadContext,
   uploadId: string,
   token: string | undefined,
 ): UploadRow {
-  const found = findUploadWithOrganization(context.database.store, uploadId);
+  const found = findUploadBearer(context.database.store, uploadId);
   const isRight = equalsConstantTime(sha256Hex(token ?? ""), found?.upload.tokenHash ?? sha256Hex(""));
   if (!token || !found || !isRight) {
     throw new AppError("unauthorized", { message: "The upload token is missing or invalid." });
   }
+  if (!isKeyValid(found, context.clock.now())) {
+    throw new AppError("unauthorized", { message: "The key that made this upload is not valid any more." });
+  }
   if (found.organizationDisabledAt !== null) throw new AppError("organization_disabled");
   return expireUpload(context, found.upload);
+}
+
+/** A token is worth no more than the key it was given to. */
+function isKeyValid({ upload, key }: UploadBearer, nowMs: number): boolean {
+  if (upload.apiKeyId === null) return true;
+  return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > nowMs);
 }
 
 /** A collection takes a few milliseconds, receiving so much many times that. */

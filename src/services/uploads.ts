@@ -24,6 +24,7 @@ import {
 import { requireOwned, type Scope } from "./ownership.ts";
 import type { UploadContext, UploadDeps } from "./upload-context.ts";
 import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
+import { requireOpenPlace } from "./upload-limit.ts";
 import { createUploadLocks } from "./upload-locks.ts";
 import { sweepAudioFiles } from "./upload-orphans.ts";
 import {
@@ -44,6 +45,8 @@ export type { UploadDeps } from "./upload-context.ts";
 export type { Received, Receiving } from "./upload-receiving.ts";
 export { rejectionOf } from "./upload-receiving.ts";
 
+/** Whose upload it is, and the key it is made with. */
+export type Uploader = Scope & { keyId?: string };
 /** What a client declares about a file it is going to send. */
 export type UploadRequest = { bytes: number; sha256?: string };
 /** A new upload and its token, which is shown this once. */
@@ -71,8 +74,8 @@ export function createUploadService(deps: UploadDeps) {
   const completions = new Map<string, Promise<UploadRow>>();
 
   return {
-    /** Allocates an upload. AppError `audio_too_large`, `capacity_unavailable` (disk). */
-    create: (caller: Scope, request: UploadRequest) => createUpload(context, caller, request),
+    /** Allocates an upload. AppError `audio_too_large`, `capacity_unavailable` (disk), `rate_limited` (open ones). */
+    create: (caller: Uploader, request: UploadRequest) => createUpload(context, caller, request),
 
     /** The upload as it is now. AppError `not_found`, `forbidden`. */
     get: (caller: Scope, id: string) => expireUpload(context, requireOwned(findUpload(store, id), caller)),
@@ -93,7 +96,7 @@ export function createUploadService(deps: UploadDeps) {
     audioPath: (id: string) => audioFilePath(deps.dataDir, id),
 
     /** Makes a synchronous request's file a complete upload, moved into place and brought to the disk. */
-    adoptFile: (caller: Scope, file: AdoptedFile) => adoptFile(context, caller, file),
+    adoptFile: (caller: Uploader, file: AdoptedFile) => adoptFile(context, caller, file),
 
     /** Undoes `adoptFile` when the request it was made for is refused after all. */
     async discardAdopted(id: string): Promise<void> {
@@ -141,7 +144,7 @@ export function createUploadService(deps: UploadDeps) {
 
 async function createUpload(
   context: UploadContext,
-  caller: Scope,
+  caller: Uploader,
   request: UploadRequest,
 ): Promise<CreatedUpload> {
   const { limits } = context.config;
@@ -155,8 +158,10 @@ async function createUpload(
   await checkDisk(context, request.bytes);
   const nowMs = context.clock.now();
   const token = `upt_${randomBytes(32).toString("base64url")}`;
-  const upload = transaction(context.database.store, (tx) =>
-    insertUpload(tx, {
+  const upload = transaction(context.database.store, (tx) => {
+    requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
+    return insertUpload(tx, {
+      apiKeyId: caller.keyId ?? null,
       id: newId("upload", nowMs),
       organizationId: caller.organizationId,
       projectId: caller.projectId,
@@ -166,8 +171,8 @@ async function createUpload(
       tokenHash: sha256Hex(token),
       createdAt: nowMs,
       expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
-    }),
-  );
+    });
+  });
   return { upload, token };
 }
 
@@ -224,7 +229,7 @@ function requireComplete(context: UploadContext, tx: Store, caller: Scope, id: s
   return upload;
 }
 
-async function adoptFile(context: UploadContext, caller: Scope, file: AdoptedFile): Promise<UploadRow> {
+async function adoptFile(context: UploadContext, caller: Uploader, file: AdoptedFile): Promise<UploadRow> {
   await ensureAudioDirectory(context.dataDir);
   const nowMs = context.clock.now();
   const id = newId("upload", nowMs);
@@ -233,6 +238,7 @@ async function adoptFile(context: UploadContext, caller: Scope, file: AdoptedFil
   const insert = (tx: Store) =>
     insertUpload(tx, {
       id,
+      apiKeyId: caller.keyId ?? null,
       organizationId: caller.organizationId,
       projectId: caller.projectId,
       state: "complete",

@@ -94,8 +94,11 @@ export const uploads = sqliteTable(
     errorMessage: text("error_message"),
     /** The audio's bytes were removed. */
     deletedAt: integer("deleted_at"),
+    /** The key that made it, with which its token ends; null: an older program's. */
+    apiKeyId: text("api_key_id"),
   },
   (t) => [
+    index("uploads_open").on(t.organizationId, t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
     index("uploads_by_project").on(t.projectId, t.id),
     index("uploads_unfinished").on(t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
     index("uploads_kept").on(t.finishedAt).where(sql`deleted_at IS NULL`),

@@ -1,8 +1,8 @@
-import { and, asc, eq, gt, inArray, isNull, lt, lte, notExists } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, isNull, lt, lte, notExists, or, sql } from "drizzle-orm";
 import { UNFINISHED_STATES } from "../domain/transcription.ts";
 import { nextUploadState, type UploadTrigger, uploadStatesAllowing } from "../domain/upload.ts";
 import type { Store } from "./database.ts";
-import { organizations, transcriptions, uploads } from "./schema.ts";
+import { apiKeys, organizations, transcriptions, uploads } from "./schema.ts";
 
 export type UploadRow = typeof uploads.$inferSelect;
 export type NewUploadRow = typeof uploads.$inferInsert;
@@ -29,17 +29,52 @@ export function findUpload(store: Store, id: string): UploadRow | undefined {
   return store.select().from(uploads).where(eq(uploads.id, id)).get();
 }
 
-/** An upload and whether its organization is switched off: what an upload token's check needs. */
-export function findUploadWithOrganization(
-  store: Store,
-  id: string,
-): { upload: UploadRow; organizationDisabledAt: number | null } | undefined {
+/** What an upload token's check needs: the upload, its organization, and the key that made it. */
+export type UploadBearer = {
+  upload: UploadRow;
+  organizationDisabledAt: number | null;
+  /** Null where none is known, or it is there no more. */
+  key: { revokedAt: number | null; expiresAt: number | null } | null;
+};
+
+export function findUploadBearer(store: Store, id: string): UploadBearer | undefined {
   return store
-    .select({ upload: uploads, organizationDisabledAt: organizations.disabledAt })
+    .select({
+      upload: uploads,
+      organizationDisabledAt: organizations.disabledAt,
+      key: { id: apiKeys.id, revokedAt: apiKeys.revokedAt, expiresAt: apiKeys.expiresAt },
+    })
     .from(uploads)
     .innerJoin(organizations, eq(organizations.id, uploads.organizationId))
+    .leftJoin(apiKeys, eq(apiKeys.id, uploads.apiKeyId))
     .where(eq(uploads.id, id))
     .get();
+}
+
+/** How many uploads of an organization are open at a moment, and when the first of those that wait for bytes expires. */
+export function openUploadsOf(
+  store: Store,
+  organizationId: string,
+  nowMs: number,
+): { count: number; nextExpiryMs: number | null } {
+  const found = store
+    .select({
+      count: count(),
+      nextExpiryMs: sql<
+        number | null
+      >`min(CASE WHEN ${uploads.state} = 'allocated' THEN ${uploads.expiresAt} END)`,
+    })
+    .from(uploads)
+    .where(
+      and(
+        eq(uploads.organizationId, organizationId),
+        // The index's own condition first; expired ones are open until the next sweep, and count no more.
+        sql`${uploads.state} IN ('allocated', 'verifying')`,
+        or(eq(uploads.state, "verifying"), gt(uploads.expiresAt, nowMs)),
+      ),
+    )
+    .get();
+  return found ?? { count: 0, nextExpiryMs: null };
 }
 
 /**
