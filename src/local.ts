@@ -1,5 +1,5 @@
-import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { existsSync, statSync } from "node:fs";
+import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { openEngine } from "./app.ts";
 import type { Config } from "./config/schema.ts";
@@ -16,6 +16,7 @@ import { checkModelFile } from "./engine/whisper.ts";
 import type { Clock } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";
+import { makeScratch, removeScratch } from "./lib/scratch.ts";
 import { audioWarnings } from "./pipeline/audio-facts.ts";
 import { layoutChunk } from "./pipeline/chunk-audio.ts";
 import { chunkLimits, packChunks } from "./pipeline/chunks.ts";
@@ -58,11 +59,11 @@ export async function openLocalTranscriber(options: LocalOptions) {
   ): Promise<TranscriptionResult> {
     if (!existsSync(file) || !statSync(file).isFile())
       throw new AppError("not_found", { message: "no such file" });
-    const directory = mkdtempSync(join(tmpdir(), "shruti-transcribe-"));
+    const directory = makeScratch();
     try {
       return await run({ config, engine, gpuFreeBytes, models, plan, file, directory, onProgress });
     } finally {
-      rmSync(directory, { recursive: true, force: true });
+      removeScratch(directory);
     }
   }
 

@@ -9,6 +9,8 @@ if (process.argv[2] === WORKER_COMMAND) {
   process.stdout.on("error", (error: Error & { code?: string }) =>
     process.exit(error.code === "EPIPE" ? 0 : 1),
   );
+  // A log that nobody can take, as on a full disk, is lost; it must not end the program, nor spoil its exit status.
+  process.stderr.on("error", () => {});
   const { runCli } = await import("./cli/program.ts");
   process.exitCode = await runCli(process.argv.slice(2), {
     out: (text) => process.stdout.write(text),

@@ -1,5 +1,6 @@
 import type { LocalPlan, LocalRequest, openLocalTranscriber } from "../local.ts";
 import type { CliContext } from "./context.ts";
+import { cleanUpAtEnd } from "./ending.ts";
 import { becomeOwner } from "./owner.ts";
 
 type LocalTranscriber = Awaited<ReturnType<typeof openLocalTranscriber>>;
@@ -27,12 +28,17 @@ export async function withLocalTranscriber(
     context.note(
       `this runs as user ${user}, the owner of ${config.storage.data_dir}, who must be able to read the recordings`,
     );
-  const transcriber = await openLocalTranscriber({ config, clock, environment: io.environment });
+  const ending = cleanUpAtEnd();
   try {
-    const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });
-    if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
-    await work(transcriber, plan);
+    const transcriber = await openLocalTranscriber({ config, clock, environment: io.environment });
+    try {
+      const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });
+      if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
+      await work(transcriber, plan);
+    } finally {
+      await transcriber.close();
+    }
   } finally {
-    await transcriber.close();
+    ending.stop();
   }
 }

@@ -1,11 +1,13 @@
 import type { Command } from "commander";
-import type { CliContext } from "./context.ts";
+import { type CliContext, CommandError } from "./context.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
 
 export function registerStatus(program: Command, context: CliContext): void {
   program
     .command("status")
-    .description("Queue, workers, speed and an estimate of when the queue is empty.")
+    .description(
+      "Queue, workers, speed and an estimate of when the queue is empty; fails when no server runs.",
+    )
     .option("--json", "as JSON")
     .action(async (options: { json?: boolean }) => {
       const services = await context.openServices();
@@ -19,7 +21,7 @@ export function registerStatus(program: Command, context: CliContext): void {
           transcriptions: Object.fromEntries(states.map(({ state, count }) => [state, count])),
           ...(server ? { server: wire(server) } : {}),
         });
-        return;
+        return requireRunning(server, services.dataDir);
       }
       context.printLine(
         server
@@ -31,7 +33,13 @@ export function registerStatus(program: Command, context: CliContext): void {
       }
       if (states.length === 0) context.printLine("queue     empty");
       if (server) for (const line of describe(server)) context.printLine(line);
+      requireRunning(server, services.dataDir);
     });
+}
+
+/** What was found is printed first; then the exit status says it to a script. */
+function requireRunning(server: ServerStatus | undefined, dataDir: string): void {
+  if (!server) throw new CommandError("failed", `no server runs on ${dataDir}`);
 }
 
 function wire(server: ServerStatus) {

@@ -63,9 +63,10 @@ function registerList(transcriptions: Command, context: CliContext): void {
           toSeconds(row.durationMs),
           row.projectId,
           toTimestamp(row.createdAt),
+          row.errorCode,
         ]);
         context.io.out(
-          renderTable(["ID", "STATE", "LANGUAGE", "MODE", "SECONDS", "PROJECT", "CREATED"], cells),
+          renderTable(["ID", "STATE", "LANGUAGE", "MODE", "SECONDS", "PROJECT", "CREATED", "REASON"], cells),
         );
       },
     );
@@ -84,8 +85,14 @@ function registerShow(transcriptions: Command, context: CliContext): void {
       if (!row) throw new CommandError("not_found", `There is no transcription ${id}.`);
       if (options.format !== undefined) return printResult(context, row, options.format);
       if (options.json) return context.printJson(toJson(row));
+      const { error, ...fields } = toJson(row);
       context.io.out(
-        renderFields(Object.entries(toJson(row)).map(([name, value]) => [name, String(value)] as const)),
+        renderFields([
+          ...Object.entries(fields).map(
+            ([name, value]) => [name, value === null ? null : String(value)] as const,
+          ),
+          ["error", error && `${error.code}: ${error.message}`],
+        ]),
       );
     });
 }

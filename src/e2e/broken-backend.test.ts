@@ -49,7 +49,7 @@ test.each([
       device === "auto",
     );
     expect(await server.stop()).toBe(0);
-    await until("the lock is free", async () => (await installation.command("status")).code === 0);
+    await until("the lock is free", async () => (await installation.command("orgs", "list")).code === 0);
   },
   60_000,
 );

@@ -24,6 +24,18 @@ export function endOrphans(programs: readonly string[]): number {
   return ended;
 }
 
+/** Kills the children of this process: for an end that cannot wait for them. */
+export function endChildren(): void {
+  for (const pid of processes()) {
+    if (parentOf(pid) !== process.pid) continue;
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It ended by itself meanwhile.
+    }
+  }
+}
+
 function processes(): number[] {
   try {
     return readdirSync("/proc").map(Number).filter(Number.isInteger);
