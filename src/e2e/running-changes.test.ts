@@ -63,6 +63,21 @@ describe("credit, keys, organizations", () => {
     expect((await api.list()).object).toBe("list");
   });
 
+  test("a revoked key ends the tokens of its uploads", async () => {
+    const created = await installation.json<{ id: string; key: string }>(
+      ...["keys", "create", "--project", installation.projectId, "--name", "sender"],
+    );
+    const bytes = sampleBytes("01-en");
+    const { upload } = await server.api(created.key).createUpload(bytes.byteLength);
+    const send = async () => {
+      const { method, url, headers } = upload;
+      return (await fetch(url, { method, headers, body: bytes })).status;
+    };
+    expect(await send()).toBe(200);
+    await installation.output("keys", "revoke", created.id);
+    expect(await send()).toBe(401);
+  });
+
   test("a disabled organization is refused, and served again once it is enabled", async () => {
     await installation.output("orgs", "disable", installation.organizationId);
     const isRefused = async () => (await refusal(api.list())) === "403 organization_disabled";
@@ -148,6 +163,11 @@ describe("models", () => {
       state: "failed",
       error: { code: "capacity_unavailable" },
     });
+    const shown = await installation.output("transcriptions", "show", body.id);
+    expect(shown).toMatch(/^error +capacity_unavailable: \w/m);
+    expect(await installation.output("transcriptions", "list")).toMatch(
+      new RegExp(`^${body.id} .* capacity_unavailable$`, "m"),
+    );
     expect(await modelThatAnswers("second")).toBe("second");
     expect((await fetch(`${server.baseUrl}/healthz`)).ok).toBe(true);
   }, 60_000);

@@ -203,6 +203,26 @@ describe("every response", () => {
     });
   });
 
+  test("to a flood without a key stays what it is, and leaves few lines", async () => {
+    const lines: { msg: string; status?: number; count?: number }[] = [];
+    const flooded = await openTestApp({
+      log: openLog("info", "json", (line) => void lines.push(JSON.parse(line))),
+    });
+    try {
+      const ask = (key: string) => flooded.as(key)("/v1/models");
+      for (let n = 0; n < 200; n++)
+        await expectRefusal(await ask(n % 2 ? "shr_wrong" : flooded.key.slice(0, -1)), {
+          code: "unauthorized",
+        });
+      expect((await ask(flooded.key)).status).toBe(200);
+    } finally {
+      await flooded.close();
+    }
+    const requests = lines.filter(({ msg }) => msg === "request").map(({ status }) => status);
+    expect(requests).toEqual([401, 401, 401, 401, 401, 200]);
+    expect(lines.find(({ msg }) => msg === "more requests without a valid key")?.count).toBe(195);
+  });
+
   test("may be read by pages of the configured origins only", async () => {
     const ask = (origin: string, init: RequestInit = {}) =>
       testApp.as(testApp.key)("/v1/models", { ...init, headers: { ...(init.headers as object), origin } });
