@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { isId, newId } from "./ids.ts";
+import { isId, newId, pathOfId } from "./ids.ts";
 
 const NOW = Date.UTC(2026, 10, 21);
 
@@ -26,4 +26,20 @@ test("the form of an identifier", () => {
   ]) {
     expect(isId("transcription", text)).toBe(false);
   }
+});
+
+test("only an identifier of the right kind becomes a path", () => {
+  const id = newId("upload", NOW);
+  expect(pathOfId("/data/uploads", "upload", id)).toBe(`/data/uploads/${id}`);
+  for (const other of [
+    "../../evil",
+    "",
+    ".",
+    `${id}/..`,
+    `${id}\0`,
+    `${id}\n`,
+    id.toLowerCase(),
+    newId("project", NOW),
+  ])
+    expect(() => pathOfId("/data/uploads", "upload", other)).toThrow("is no identifier");
 });
