@@ -155,7 +155,7 @@ describe("open uploads of an organization", () => {
     await expectRefusal(await send("/v1/uploads", post({ bytes: 5 })), { code: "rate_limited" });
   });
 
-  test("that have expired take no place, and the time until one does is told", async () => {
+  test("that have expired take no place, and the answer names the time until one does", async () => {
     const limits = { max_open_uploads: 1, upload_expiry_seconds: 90 };
     const testApp = await openApp({ config: { limits } });
     const send = testApp.as(testApp.key);

@@ -1,7 +1,7 @@
 import type { Database as SqliteDatabase } from "bun:sqlite";
 import { ID_PREFIXES, type IdKind } from "../lib/ids.ts";
 
-/** Which identifiers a column holds, by the column's name; `id` is told by its table. */
+/** Which identifiers a column holds, by the column's name; the kind of `id` follows from its table. */
 const KIND_OF_COLUMN: Record<string, IdKind> = {
   transcription_id: "transcription",
   upload_id: "upload",
@@ -30,7 +30,7 @@ export type IdentifierColumn = { table: string; column: string; what: string; is
  * All columns of texts that identify something, by their names: `id` and `…_id`. The public half of a key is no
  * identifier in this sense.
  *
- * @returns `unknown`: those whose form nobody has told this module, as `table.column`
+ * @returns `unknown`: those whose form this module does not know, as `table.column`
  */
 export function identifierColumns(sqlite: SqliteDatabase): {
   columns: IdentifierColumn[];
