@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { describeBroken } from "../engine/cpu-variants.ts";
 import type { CliContext } from "./context.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
 
@@ -58,6 +59,7 @@ function wire(server: ServerStatus) {
       running,
       ...(problem === undefined ? {} : { problem }),
     })),
+    avoided_processor_code: engine.brokenVariants.map(({ variant, signal }) => ({ name: variant, signal })),
   };
 }
 
@@ -73,5 +75,6 @@ function describe(server: ServerStatus): string[] {
       ({ modelId, state, device, gpuFailure, pid, restarts, problem }) =>
         `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${gpuFailure ? ` (the GPU: ${gpuFailure})` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts${problem ? `; ${problem}` : ""}`,
     ),
+    ...engine.brokenVariants.map((broken) => `avoided   ${describeBroken(broken)}`),
   ];
 }

@@ -29,7 +29,8 @@ export function usableVariants(dir: string, score: (paths: string[]) => number[]
     .filter((scored) => scored.score > 0)
     .sort((a, b) => b.score - a.score)
     .map(({ variant }) => variant);
-  if (usable.length === 0) throw new Error(`${dir} holds no CPU library for whisper that this processor can run`);
+  if (usable.length === 0)
+    throw new Error(`${dir} holds no CPU library for whisper that this processor can run`);
   return usable;
 }
 
@@ -51,6 +52,11 @@ export function chooseVariant(
 
 /** A variant that is not used any more, and by which signal the worker ended that used it. */
 export type BrokenVariant = { variant: string; signal: string };
+
+/** For `doctor` and `status`. */
+export function describeBroken({ variant, signal }: BrokenVariant): string {
+  return `processor code ${variant}: a worker ended in it (${signal}) before it had decoded anything; plainer code takes its place`;
+}
 
 export type BrokenVariants = ReturnType<typeof createBrokenVariants>;
 

@@ -235,12 +235,14 @@ export function createWorkerHost(options: HostOptions) {
     const how = exit.signal ?? `status ${exit.code}`;
     const { killed } = current;
     if (!killed || killed.kind === "hung") restarts++;
-    if (!killed && !isClosed) {
-      pause();
+    const isUnexpected = !killed && !isClosed;
+    if (isUnexpected) {
       options.log("warn", "worker ended", { pid: current.process.pid, how, tasks: current.tasks.size });
     }
     const isGpusFault = !killed && blameGpu(current);
-    const takesPlainerCode = !killed && !isClosed && !isGpusFault && blameVariant(current, exit);
+    const takesPlainerCode = isUnexpected && !isGpusFault && blameVariant(current, exit);
+    // Another code, another worker: there is nothing to wait for.
+    if (isUnexpected && !takesPlainerCode) pause();
     const handover = new PlainerCodeTakesOver("interrupted", `the worker ended (${how})`);
     current.ready.reject(takesPlainerCode ? handover : lostStart(current, how, isGpusFault));
     for (const [id, task] of current.tasks) {
@@ -292,8 +294,6 @@ export function createWorkerHost(options: HostOptions) {
     const { variant, plainer } = verdict;
     const message = "the worker ended in the code for this processor; plainer code takes its place";
     options.log("warn", message, { variant, plainer, signal: exit.signal, pid });
-    // The next worker is another: there is nothing to wait for.
-    startAfter = 0;
     return true;
   }
 
@@ -383,9 +383,7 @@ export function createWorkerHost(options: HostOptions) {
     async request(request: HostRequest, runOptions: RunOptions): Promise<WorkerReply> {
       const leave = await enter(runOptions);
       try {
-        return await withPlainerCode(async () =>
-          run(await alive(runOptions.signal), request, runOptions),
-        );
+        return await withPlainerCode(async () => run(await alive(runOptions.signal), request, runOptions));
       } finally {
         leave();
       }
