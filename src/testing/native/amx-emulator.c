@@ -29,6 +29,7 @@ struct config {
 static __thread struct config config;
 static __thread uint8_t       tiles[TILES][ROWS][ROW_BYTES];
 
+static int           is_emulating;
 static unsigned long executed;
 
 static void fault(int signal_number, const char *what) {
@@ -212,15 +213,17 @@ static void on_illegal_instruction(int signal_number, siginfo_t *info, void *opa
 // How many instructions were emulated.
 unsigned long amx_emulated(void) { return executed; }
 
+// Begins to emulate, in all threads.
 void amx_emulate(void) {
     struct sigaction action;
+    is_emulating = 1;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_illegal_instruction;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     sigaction(SIGILL, &action, NULL);
 }
 
-// The C library's function, but that the kernel's permission to use the tiles is given.
+// The C library's function, but that the kernel's permission to use the tiles is given while they are emulated.
 long syscall(long number, ...) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023 };
     long    arguments[6];
@@ -228,7 +231,7 @@ long syscall(long number, ...) {
     va_start(list, number);
     for (int i = 0; i < 6; i++) arguments[i] = va_arg(list, long);
     va_end(list);
-    if (number == SYS_arch_prctl && arguments[0] == ARCH_REQ_XCOMP_PERM) return 0;
+    if (is_emulating && number == SYS_arch_prctl && arguments[0] == ARCH_REQ_XCOMP_PERM) return 0;
     long          result;
     register long r10 __asm__("r10") = arguments[3];
     register long r8 __asm__("r8") = arguments[4];

@@ -95,7 +95,7 @@ static void probe(ggml_backend_t backend, ggml_backend_buffer_type_t kind, enum 
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) die("names of a library is missing");
+    if (argc < 2) die("the name of a library is missing");
     const int emulates = argc > 2 && strcmp(argv[2], "emulate-amx") == 0;
     if (emulates) amx_emulate();
     ggml_backend_reg_t registry = ggml_backend_load(argv[1]);
