@@ -25,6 +25,8 @@ const CAN_EMULATE_AMX =
   ["avx512f", "avx512vbmi", "avx512_vnni", "avx512_bf16"].every((flag) => CPU_FLAGS.includes(flag));
 /** All types on all variants as whole transcriptions, too: several minutes. */
 const IS_THOROUGH = process.env.SHRUTI_ALL_WEIGHTS === "1";
+/** The plainest, and the one of processors without AVX-512. */
+const SOME_VARIANTS = ["x64", "haswell"];
 /** Inputs are rounded to 8 bits, and in half of the types in blocks of 256: 0.5 to 0.7 % were measured everywhere. */
 const MOST_ERROR = 0.01;
 const MOST_ERROR_F16 = 0.0005;
@@ -195,8 +197,10 @@ describe("transcriptions", () => {
     await hear(TYPES, found.cpuVariant);
   }, 120_000);
 
-  test("and one type on every other variant", async () => {
+  test("and one type on others", async () => {
     expect(usable).toContain("x64");
-    for (const variant of usable.slice(1)) await hear(IS_THOROUGH ? TYPES : ["q8_0"], variant);
+    const others = usable.slice(1).filter((name) => IS_THOROUGH || SOME_VARIANTS.includes(name));
+    expect(others).not.toEqual([]);
+    for (const variant of others) await hear(IS_THOROUGH ? TYPES : ["q8_0"], variant);
   }, 1_200_000);
 });

@@ -60,14 +60,35 @@ export function openWideModel(demoPath: string, nativeDir: string): (path: strin
         parts.push(new Uint8Array(values.buffer));
         continue;
       }
-      const bytes = new Uint8Array((values.length / stored.blockElements) * stored.blockBytes);
       const [rowLength = 1] = shape;
-      const rows = values.length / rowLength;
-      symbols.ggml_quantize_chunk(stored.type, ptr(values), ptr(bytes), 0, rows, rowLength, null);
+      const rowBytes = (rowLength / stored.blockElements) * stored.blockBytes;
+      const bytes = rounded(values, rowLength, rowBytes, (row, into) =>
+        symbols.ggml_quantize_chunk(stored.type, ptr(row), ptr(into), 0, 1, rowLength, null),
+      );
       parts.push(bytes);
     }
     writeFileSync(path, Buffer.concat(parts));
   };
+}
+
+/** Rounds a matrix row by row; most of the rows of the tokens' embedding belong to no word, and are the same. */
+function rounded(
+  values: Float32Array<ArrayBuffer>,
+  rowLength: number,
+  rowBytes: number,
+  round: (row: Float32Array, into: Uint8Array) => void,
+): Uint8Array {
+  const rows = values.length / rowLength;
+  const bytes = new Uint8Array(rows * rowBytes);
+  const floats = Buffer.from(values.buffer);
+  const rowOf = (row: number) => floats.subarray(4 * row * rowLength, 4 * (row + 1) * rowLength);
+  for (let row = 0; row < rows; row++) {
+    const into = bytes.subarray(row * rowBytes, (row + 1) * rowBytes);
+    if (row > 0 && rowOf(row).equals(rowOf(row - 1)))
+      into.set(bytes.subarray((row - 1) * rowBytes, row * rowBytes));
+    else round(values.subarray(row * rowLength, (row + 1) * rowLength), into);
+  }
+  return bytes;
 }
 
 /** Reads a model whose weights are q5_1, f16 and f32 (whisper.cpp's `whisper_model_load`). */
