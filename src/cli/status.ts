@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { describeBroken } from "../engine/cpu-variants.ts";
+import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
 import type { CliContext } from "./context.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
 
@@ -59,8 +59,14 @@ function wire(server: ServerStatus) {
       running,
       ...(problem === undefined ? {} : { problem }),
     })),
-    avoided_processor_code: engine.brokenVariants.map(({ variant, signal }) => ({ name: variant, signal })),
+    avoided_processor_code: avoidedCode(server).map(({ variant, signal }) => ({ name: variant, signal })),
   };
+}
+
+/** A server of an older version, still running after an upgrade, does not say. */
+function avoidedCode({ engine }: ServerStatus): BrokenVariant[] {
+  const { brokenVariants = [] }: Partial<ServerStatus["engine"]> = engine;
+  return brokenVariants;
 }
 
 function describe(server: ServerStatus): string[] {
@@ -75,6 +81,6 @@ function describe(server: ServerStatus): string[] {
       ({ modelId, state, device, gpuFailure, pid, restarts, problem }) =>
         `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${gpuFailure ? ` (the GPU: ${gpuFailure})` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts${problem ? `; ${problem}` : ""}`,
     ),
-    ...engine.brokenVariants.map((broken) => `avoided   ${describeBroken(broken)}`),
+    ...avoidedCode(server).map((broken) => `avoided   ${describeBroken(broken)}`),
   ];
 }

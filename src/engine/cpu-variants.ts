@@ -82,9 +82,10 @@ export function createBrokenVariants() {
 const MOST_STEPS_FOR_OTHER_CRASHES = 2;
 /**
  * What wrong code for a processor ends a worker with. An instruction that it does not have is one thing only; the
- * others can be the weights' or the sound's fault as well. SIGKILL is none: it comes when memory is short.
+ * others can be the weights' or the sound's fault as well. SIGKILL and SIGABRT are none: they come when memory is short
+ * or the library itself finds something wrong.
  */
-const OTHER_CRASHES = ["SIGSEGV", "SIGBUS", "SIGFPE", "SIGABRT"];
+const OTHER_CRASHES = ["SIGSEGV", "SIGBUS", "SIGFPE"];
 
 export type Verdict =
   /** The next worker takes plainer code. */

@@ -119,7 +119,7 @@ async function hearEach(load: (path: string) => Promise<LoadedModel>, request: R
   if (!audio) throw new Error("there is nothing to hear");
   for (const path of request.models) {
     const model = await load(path);
-    const segments = await model.transcribe(toSamples(audio), { ...GREEDY, threads: 2, maxTokens: 16 });
+    const segments = await model.transcribe(toSamples(audio), { ...GREEDY, maxTokens: 16 });
     const probabilities = segments.flatMap(({ tokens }) => tokens.map(({ probability }) => probability));
     all.push({ text: textOf(segments), probabilities });
     await model.close();
