@@ -18,7 +18,9 @@ describe("variants", () => {
     const usable = usableVariants(dir, score);
     expect(usable.map(({ name }) => name)).toEqual(["zen4", "haswell", "sse42", "x64"]);
     expect(usable[0]?.path).toBe(join(dir, "libggml-cpu-zen4.so"));
-    expect(() => usableVariants(dir, (paths) => paths.map(() => 0))).toThrow("no CPU library");
+    expect(() => usableVariants(dir, (paths) => paths.map(() => 0))).toThrow(
+      "no CPU library for whisper could be loaded",
+    );
   });
 
   test.each([

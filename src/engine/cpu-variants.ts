@@ -29,8 +29,7 @@ export function usableVariants(dir: string, score: (paths: string[]) => number[]
     .filter((scored) => scored.score > 0)
     .sort((a, b) => b.score - a.score)
     .map(({ variant }) => variant);
-  if (usable.length === 0)
-    throw new Error(`${dir} holds no CPU library for whisper that this processor can run`);
+  if (usable.length === 0) throw new Error(`no CPU library for whisper could be loaded from ${dir}`);
   return usable;
 }
 
