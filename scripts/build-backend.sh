@@ -42,7 +42,9 @@ need_program() { # NAME, what it belongs to
 need_common() {
   need_program cmake "CMake 3.19 or newer"
   need_program "${CXX:-c++}" "a C++17 compiler"
-  [ -f "$SOURCE/ggml/CMakeLists.txt" ] || missing+=("node_modules/nodejs-whisper (run scripts/quickstart.sh or bun install)")
+  # Only our patch says so: the executable is built of the patched tree as well.
+  grep -qs 'shruti: ' "$SOURCE/ggml/src/ggml-cpu/amx/mmq.cpp" ||
+    missing+=("node_modules/nodejs-whisper, patched (run scripts/quickstart.sh or bun install)")
 }
 
 # Whether a compiler (all arguments) makes a program of the source on standard input.

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
+import { describeBroken } from "./engine/cpu-variants.ts";
 import { measureMachine } from "./engine/machine.ts";
 import { chooseSizing, type SizingFacts } from "./engine/sizing.ts";
 import type { LocalOptions } from "./local.ts";
@@ -13,6 +14,8 @@ export type EngineReport = {
   cpuVariant: string;
   devices: string[];
   backendFailures: string[];
+  /** Code for this processor that ended workers. */
+  avoidedCode: string[];
   model: string;
   /** How many chunks `serve` would decode side by side. */
   workers: string;
@@ -72,9 +75,11 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
     }
     const status = engine.status();
     const facts = probed ?? status.engine;
+    // The worker that has decoded knows best.
+    const cpuVariant = status.engine?.cpuVariant ?? facts?.cpuVariant;
     return {
       whisperVersion: facts?.whisperVersion ?? "unknown",
-      cpuVariant: facts?.cpuVariant ?? "unknown",
+      cpuVariant: cpuVariant ?? "unknown",
       devices: (facts?.devices ?? []).map(
         ({ name, type, description, freeBytes }) =>
           `${name} (${type}): ${description}, ${(freeBytes / GIB).toFixed(1)} GiB of memory free`,
@@ -83,6 +88,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
         ...(facts?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
         ...status.models.flatMap(({ gpuFailure }) => (gpuFailure === undefined ? [] : [gpuFailure])),
       ],
+      avoidedCode: status.brokenVariants.map(describeBroken),
       model: `${model.id} ${model.version} on ${status.models[0]?.device ?? "cpu"}${model.notice ? ` – ${model.notice}` : ""}`,
       workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model.bytes),
       speeds,

@@ -93,6 +93,11 @@ function addEngineGauges(metrics: Metrics, scheduler: Scheduler, engine: Engine)
     "model",
     () => engine.status().models.map(({ modelId, restarts }) => [modelId, restarts]),
   );
+  metrics.addGauge(
+    "shruti_engine_avoided_processor_code",
+    "Families of processors whose code ended workers here and is not used any more.",
+    () => engine.status().brokenVariants.length,
+  );
 }
 
 function addWebhookGauges(metrics: Metrics, deliverer: Deliverer): void {

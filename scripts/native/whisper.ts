@@ -1,12 +1,24 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+} from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { type BuildInput, cachedBuild } from "./cache.ts";
 import { newestGlibc } from "./glibc.ts";
 import { run } from "./run.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-/** The npm package `nodejs-whisper` carries the whole, unmodified source of whisper.cpp 1.9.1. */
+/**
+ * The npm package `nodejs-whisper` carries the whole source of whisper.cpp 1.9.1. All that is built of it has
+ * `patches/nodejs-whisper@0.3.1.patch`, applied by `bun install`, which fails where the source no longer fits.
+ */
 const WHISPER_SOURCE = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp");
 /** smart-whisper with `patches/smart-whisper@0.8.1.patch`, applied by `bun install`. */
 const BINDING_SOURCE = join(ROOT, "node_modules/smart-whisper");
@@ -29,9 +41,7 @@ const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
  * @returns a folder with these files alone
  */
 export async function buildWhisper(): Promise<string> {
-  if (!existsSync(join(BINDING_SOURCE, "src/binding/backends.cc"))) {
-    throw new Error("node_modules/smart-whisper is not patched: run `bun install --ignore-scripts`");
-  }
+  requirePatches();
   const compiler = await compilerVersion();
   const inputs: BuildInput[] = [
     { literal: [compiler, ...CMAKE_FLAGS].join("\n") },
@@ -55,6 +65,7 @@ export async function buildWhisper(): Promise<string> {
  * @returns a folder with the three programs
  */
 export async function buildWhisperPeers(): Promise<string> {
+  requirePatches();
   const inputs: BuildInput[] = [
     { literal: [await compilerVersion(), ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
@@ -64,6 +75,19 @@ export async function buildWhisperPeers(): Promise<string> {
   return cachedBuild("whisper-peers", inputs, (outDir) =>
     buildInto(outDir, PEERS_PROJECT, [], PEERS, /^whisper-(cli|server|quantize)$/),
   );
+}
+
+/** A file of each patched package, and what only the patch puts there. */
+const PATCHED = [
+  [join(BINDING_SOURCE, "src/binding/backends.cc"), "scoreCpuLibraries"],
+  [join(WHISPER_SOURCE, "ggml/src/ggml-cpu/amx/mmq.cpp"), "shruti: "],
+] as const;
+
+function requirePatches(): void {
+  for (const [path, mark] of PATCHED) {
+    if (existsSync(path) && readFileSync(path, "utf8").includes(mark)) continue;
+    throw new Error(`${relative(ROOT, path)} is not patched: run \`bun install --ignore-scripts\``);
+  }
 }
 
 /** The parts of whisper.cpp's tree that are compiled; hashing all 5,000 files would take longer. */

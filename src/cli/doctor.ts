@@ -98,6 +98,7 @@ async function engine(context: CliContext, config: Config): Promise<Finding[]> {
       },
       ...report.devices.map((detail) => ({ check: "device", ok: true, detail })),
       ...report.backendFailures.map((detail) => ({ check: "backend", ok: false, detail })),
+      ...report.avoidedCode.map((detail) => ({ check: "processor", ok: false, detail })),
       { check: "model", ok: true, detail: report.model },
       { check: "workers", ok: true, detail: report.workers },
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
 
@@ -66,7 +67,14 @@ function wire(server: ServerStatus) {
       running,
       ...(problem === undefined ? {} : { problem }),
     })),
+    avoided_processor_code: avoidedCode(server).map(({ variant, signal }) => ({ name: variant, signal })),
   };
+}
+
+/** A server of an older version, still running after an upgrade, does not say. */
+function avoidedCode({ engine }: ServerStatus): BrokenVariant[] {
+  const { brokenVariants = [] }: Partial<ServerStatus["engine"]> = engine;
+  return brokenVariants;
 }
 
 function describe(server: ServerStatus): string[] {
@@ -81,5 +89,6 @@ function describe(server: ServerStatus): string[] {
       ({ modelId, state, device, gpuFailure, pid, restarts, problem }) =>
         `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${gpuFailure ? ` (the GPU: ${gpuFailure})` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts${problem ? `; ${problem}` : ""}`,
     ),
+    ...avoidedCode(server).map((broken) => `avoided   ${describeBroken(broken)}`),
   ];
 }

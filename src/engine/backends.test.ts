@@ -38,6 +38,7 @@ describe("choosing a device", () => {
     const facts: EngineFacts = {
       whisperVersion: "",
       cpuVariant: "",
+      plainerVariants: [],
       devices: [CPU],
       backendFailures: [{ path: "/data/backends/libggml-cuda.so", reason: "invalid ELF header" }],
     };
@@ -50,7 +51,13 @@ describe("choosing a device", () => {
   });
 
   test("and where nothing was wrong with it, whether it is there", () => {
-    const facts: EngineFacts = { whisperVersion: "", cpuVariant: "", devices: [CPU], backendFailures: [] };
+    const facts: EngineFacts = {
+      whisperVersion: "",
+      cpuVariant: "",
+      plainerVariants: [],
+      devices: [CPU],
+      backendFailures: [],
+    };
     const dir = mkdtempSync(join(tmpdir(), "shruti-backends-"));
     expect(() => requireDevice(facts, "vulkan", dir)).toThrow(`there is no libggml-vulkan.so in ${dir}`);
     writeFileSync(join(dir, "libggml-vulkan.so"), "");
@@ -60,7 +67,13 @@ describe("choosing a device", () => {
 
   test("the GPU whose memory counts is the one that is taken", () => {
     const devices = [CPU, CUDA, VULKAN];
-    const facts: EngineFacts = { whisperVersion: "", cpuVariant: "", devices, backendFailures: [] };
+    const facts: EngineFacts = {
+      whisperVersion: "",
+      cpuVariant: "",
+      plainerVariants: [],
+      devices,
+      backendFailures: [],
+    };
     expect(chosenGpu(facts, "vulkan")).toBe(VULKAN);
     expect(chosenGpu(facts, "auto")).toBe(CUDA);
     expect(chosenGpu(facts, "cpu")).toBeUndefined();

@@ -19,7 +19,7 @@ import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
 
 /** Absolute paths of the carried programs, libraries and weights. */
 export type NativeFiles = {
-  /** The folder of all of them; GPU backends that an admin adds for whisper.cpp go here too. */
+  /** The folder of all of them. */
   dir: string;
   /** Our decoder of recordings; run it with `runDecoder` (decoder-process.ts). */
   decoder: string;

@@ -15,7 +15,13 @@ import {
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
 
 const MODEL_BYTES = 100_000;
-const FACTS: EngineFacts = { whisperVersion: "1", cpuVariant: "x", devices: [], backendFailures: [] };
+const FACTS: EngineFacts = {
+  whisperVersion: "1",
+  cpuVariant: "x",
+  plainerVariants: [],
+  devices: [],
+  backendFailures: [],
+};
 const never = new AbortController().signal;
 
 const directory = mkdtempSync(join(tmpdir(), "shruti-pool-"));

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { type BrokenVariant, createBrokenVariants } from "./cpu-variants.ts";
 import type { NativeFiles } from "./native-files.ts";
 import {
   type ChunkJob,
@@ -31,7 +32,12 @@ export type PoolOptions = ResidentOptions & {
   spawn?: typeof spawnWorker;
 };
 
-export type PoolStatus = { engine: EngineFacts | undefined; models: ModelStatus[] };
+export type PoolStatus = {
+  engine: EngineFacts | undefined;
+  models: ModelStatus[];
+  /** Code for this processor that ended workers and is not used any more. */
+  brokenVariants: BrokenVariant[];
+};
 export type Pool = ReturnType<typeof createPool>;
 
 /** Finding speech runs at a hundred times real time and more; a worker that needs longer than the audio is stuck. */
@@ -49,7 +55,8 @@ export function createPool(options: PoolOptions) {
   let neural: { host: WorkerHost; users: number } | undefined;
   let isClosed = false;
 
-  const hostOptions = hostOptionsOf(options);
+  const brokenVariants = createBrokenVariants();
+  const hostOptions = { ...hostOptionsOf(options), brokenVariants };
   const models = createResidentModels(options, hostOptions);
   // Speech and speakers are told on the processor; a GPU's driver would only take memory there.
   const neuralOptions = { ...hostOptions, backendDirs: [] };
@@ -144,6 +151,7 @@ export function createPool(options: PoolOptions) {
       return {
         engine: statuses.find(({ facts }) => facts)?.facts ?? speech?.status().facts,
         models: statuses.map(({ facts: _facts, ...status }) => status),
+        brokenVariants: brokenVariants.list(),
       };
     },
 

@@ -27,4 +27,10 @@ export async function probeEngine(options: PoolOptions, signal: AbortSignal): Pr
 }
 
 const PROBE_ATTEMPTS = 4;
-const NOTHING_FOUND: EngineFacts = { whisperVersion: "", cpuVariant: "", devices: [], backendFailures: [] };
+const NOTHING_FOUND: EngineFacts = {
+  whisperVersion: "",
+  cpuVariant: "",
+  plainerVariants: [],
+  devices: [],
+  backendFailures: [],
+};

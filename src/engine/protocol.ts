@@ -72,7 +72,14 @@ export type DiarizeOutcome = {
 };
 
 export type WorkerRequest =
-  | { type: "start"; nativeFiles: NativeFiles; backendDirs: string[]; findsSpeech: boolean }
+  | {
+      type: "start";
+      nativeFiles: NativeFiles;
+      backendDirs: string[];
+      /** Names of code for processors that is not to be used (cpu-variants.ts). */
+      avoidedVariants: string[];
+      findsSpeech: boolean;
+    }
   | { type: "load"; weightsPath: string; device: DevicePreference }
   | { type: "transcribe"; id: number; audio: ChunkAudio; options: DecodeOptions }
   | ({ type: "detect_speech"; id: number; isTold: boolean } & SpeechJob)
@@ -97,6 +104,8 @@ export type WorkerReply =
 export type EngineFacts = {
   whisperVersion: string;
   cpuVariant: string;
+  /** What could be used in place of `cpuVariant`, with fewer and fewer of the processor's instructions. */
+  plainerVariants: string[];
   devices: WhisperDevice[];
   backendFailures: { path: string; reason: string }[];
 };

@@ -2,7 +2,8 @@
  * What whisper.test.ts runs in processes of its own, so that a crash of native code is a failed test and not a dead
  * test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
  */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { variantName } from "./cpu-variants.ts";
 import { type DecodedSegment, type DecodeOptions, type LoadedModel, openWhisper } from "./whisper.ts";
 
 export const GREEDY: DecodeOptions = {
@@ -44,17 +45,23 @@ type Request = {
   options?: Partial<DecodeOptions>[];
   parallel?: number;
   abortAfterMs?: number;
+  /** The code for processors to use; left out: the best. */
+  variant?: string;
 };
 
 const [nativeDir, scenario, json] = process.argv.slice(2);
 if (import.meta.main && nativeDir !== undefined && scenario !== undefined && json !== undefined) {
-  const whisper = openWhisper(nativeDir);
   const request = JSON.parse(json) as Request;
+  const { variant } = request;
+  const others = readdirSync(nativeDir).flatMap((file) => variantName(file) ?? []);
+  const avoided = variant === undefined ? [] : others.filter((name) => name !== variant);
+  const whisper = openWhisper(nativeDir, [], avoided);
   const load = (path = request.models[0] ?? "") =>
     whisper.load(path, { device: "cpu", flashAttention: true });
   const scenarios: Record<string, () => Promise<unknown>> = {
     describe: async () => ({ ...whisper, load: undefined }),
     loadEach: () => loadEach(load, request),
+    hearEach: async () => ({ cpuVariant: whisper.cpuVariant, heard: await hearEach(load, request) }),
     transcribeEach: async () => transcribeEach(await load(), request),
     abort: async () => abort(await load(), request),
     misuse: async () => misuse(await load(), request),
@@ -101,6 +108,23 @@ async function loadEach(load: (path: string) => Promise<LoadedModel>, request: R
     );
   }
   return outcomes;
+}
+
+/** What each model hears, and how sure it is of each token. */
+export type Heard = { text: string; probabilities: number[] };
+
+async function hearEach(load: (path: string) => Promise<LoadedModel>, request: Request): Promise<Heard[]> {
+  const all: Heard[] = [];
+  const [audio] = request.audio ?? [];
+  if (!audio) throw new Error("there is nothing to hear");
+  for (const path of request.models) {
+    const model = await load(path);
+    const segments = await model.transcribe(toSamples(audio), { ...GREEDY, maxTokens: 16 });
+    const probabilities = segments.flatMap(({ tokens }) => tokens.map(({ probability }) => probability));
+    all.push({ text: textOf(segments), probabilities });
+    await model.close();
+  }
+  return all;
 }
 
 /** Every audio with every set of options, `parallel` at a time. */

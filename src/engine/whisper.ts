@@ -1,9 +1,10 @@
 import { statSync } from "node:fs";
 import { constants } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { DecodedSegment as Decoded, DecodeSettings } from "../domain/decoding.ts";
 import { explainBackendFailure, listBackends, unfitBackend } from "./backend-files.ts";
 import { meanProbability } from "./confidence.ts";
+import { chooseVariant, usableVariants, variantName } from "./cpu-variants.ts";
 import { requireRoom, TRIAL_SAMPLES, tryOut } from "./gpu-trial.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 
@@ -28,6 +29,8 @@ export type Whisper = {
   version: string;
   /** The processor family whose code was picked, such as `haswell` or `zen4`. */
   cpuVariant: string;
+  /** The families whose code this processor can run, too, the best first. */
+  plainerVariants: string[];
   devices: WhisperDevice[];
   backendFailures: BackendFailure[];
   /**
@@ -131,7 +134,8 @@ type NativeModel = {
 
 /** What the patched smart-whisper exports (patches/, src/binding of that package). */
 type NativeAddon = {
-  loadBackends(dir: string, extraFiles: string[]): BackendFailure[];
+  scoreCpuLibraries(files: string[]): number[];
+  loadBackends(cpuLibrary: string, extraFiles: string[]): BackendFailure[];
   describe(): { version: string; cpuLibrary: string; devices: Omit<WhisperDevice, "index">[] };
   WhisperModel: {
     load(
@@ -151,9 +155,14 @@ let opened: { nativeDir: string; whisper: Whisper } | undefined;
  * @param nativeDir folder with smart-whisper.addon, libggml.so, libggml-base.so and libggml-cpu-*.so
  * @param backendDirs folders in which an administrator puts further `libggml-*.so`, such as the one for CUDA; those
  *   that cannot be loaded are listed in `backendFailures`
+ * @param avoidedVariants families of processors whose code is not to be used
  * @throws Error when the files do not load or hold no code for this processor
  */
-export function openWhisper(nativeDir: string, backendDirs: string[] = []): Whisper {
+export function openWhisper(
+  nativeDir: string,
+  backendDirs: string[] = [],
+  avoidedVariants: string[] = [],
+): Whisper {
   const dir = resolve(nativeDir);
   if (opened !== undefined) {
     if (opened.nativeDir !== dir) throw new Error(`the engine was already loaded from ${opened.nativeDir}`);
@@ -167,15 +176,17 @@ export function openWhisper(nativeDir: string, backendDirs: string[] = []): Whis
     return reason === undefined ? [] : [{ path, reason }];
   });
   const fit = files.filter((file) => unfit.every(({ path }) => path !== file));
+  const { chosen, plainer } = chooseVariant(usableVariants(dir, addon.scoreCpuLibraries), avoidedVariants);
   const failed = addon
-    .loadBackends(dir, fit)
+    .loadBackends(chosen.path, fit)
     .map(({ path, reason }) => ({ path, reason: explainBackendFailure(path, reason) }));
   const backendFailures = [...unfit, ...failed];
   const { cpuLibrary, devices } = addon.describe();
   const numbered = numberDevices(devices);
   const whisper: Whisper = {
     version,
-    cpuVariant: basename(cpuLibrary).replace(/^libggml-cpu-|\.so$/g, ""),
+    cpuVariant: variantName(cpuLibrary) ?? chosen.name,
+    plainerVariants: plainer,
     devices: numbered,
     backendFailures,
     load: (path, options) => loadModel(addon, numbered.filter(isGpu), path, options),

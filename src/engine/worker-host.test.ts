@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { NO_NATIVE_FILES } from "../testing/native-files.ts";
+import { createBrokenVariants } from "./cpu-variants.ts";
 import { EngineError, type WorkerReply, type WorkerRequest } from "./protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
@@ -238,5 +239,117 @@ describe("worker host", () => {
     const second = kindOf(ask(host));
     expect(["crashed", "interrupted", "fine"]).toContain(await second);
     expect(await first).toBe("crashed");
+  });
+});
+
+describe("a worker that dies of this processor's code before it has decoded anything", () => {
+  const VARIANTS = ["amx", "avx512", "avx2", "plain"];
+
+  /** Workers that load the best variant that they are not to avoid; `broken` ones end at their first chunk. */
+  function openHostWith(
+    broken: Record<string, string>,
+    { at = "transcribe", ...more }: Partial<HostOptions> & { at?: "load" | "transcribe" } = {},
+  ) {
+    const used: string[] = [];
+    const logged: { level: string; message: string; fields: Record<string, unknown> }[] = [];
+    const spawn = (onReply: (reply: WorkerReply) => void): WorkerProcess => {
+      const exited = Promise.withResolvers<WorkerExit>();
+      const later = (reply: WorkerReply) => queueMicrotask(() => onReply(reply));
+      let variant = "";
+      return {
+        pid: 2000 + used.length,
+        exited: exited.promise,
+        kill: () => exited.resolve({ code: null, signal: "SIGKILL" }),
+        send(request) {
+          if (request.type === "start") {
+            const [first = "plain", ...plainerVariants] = VARIANTS.filter(
+              (name) => !request.avoidedVariants.includes(name),
+            );
+            variant = first;
+            used.push(variant);
+            const engine = { whisperVersion: "1", cpuVariant: variant, plainerVariants };
+            later({ type: "started", engine: { ...engine, devices: [], backendFailures: [] } });
+          }
+          const signal = broken[variant];
+          if (request.type === at && signal !== undefined) {
+            queueMicrotask(() => exited.resolve({ code: null, signal }));
+            return;
+          }
+          if (request.type === "load") later({ type: "loaded", device: "cpu" });
+          if (request.type === "transcribe") later({ type: "transcribed", id: request.id, outcome: OUTCOME });
+        },
+      };
+    };
+    const log: HostOptions["log"] = (level, message, fields) => void logged.push({ level, message, fields });
+    const load = { weightsPath: "model.bin", device: "cpu" as const };
+    const host = createWorkerHost({
+      nativeFiles: NO_NATIVE_FILES,
+      backendDirs: [],
+      load,
+      log,
+      spawn,
+      ...more,
+    });
+    hosts.push(host);
+    return { host, used, logged };
+  }
+
+  test("its work is done with the next plainer code, without a failure or a pause", async () => {
+    const { host, used, logged } = openHostWith({ amx: "SIGILL", avx512: "SIGILL" });
+    const before = performance.now();
+    expect(await Promise.all([kindOf(ask(host)), kindOf(ask(host))])).toEqual(["fine", "fine"]);
+    expect(performance.now() - before).toBeLessThan(200);
+    expect(used).toEqual(["amx", "avx512", "avx2"]);
+    const warnings = logged.filter(({ message }) => message.includes("plainer code takes its place"));
+    expect(warnings).toMatchObject([
+      { level: "warn", fields: { variant: "amx", plainer: "avx512", signal: "SIGILL" } },
+      { level: "warn", fields: { variant: "avx512", plainer: "avx2", signal: "SIGILL" } },
+    ]);
+    expect(host.status()).toMatchObject({ facts: { cpuVariant: "avx2" }, problem: undefined });
+    expect(await kindOf(ask(host))).toBe("fine");
+    expect(used).toHaveLength(3);
+  });
+
+  test("while it loads the same happens to who warms it", async () => {
+    const { host, used } = openHostWith({ amx: "SIGSEGV" }, { at: "load" });
+    await host.warm(new AbortController().signal);
+    expect(used).toEqual(["amx", "avx512"]);
+    expect(host.status()).toMatchObject({ state: "ready", problem: undefined });
+  });
+
+  test("other hosts do not repeat it", async () => {
+    const brokenVariants = createBrokenVariants();
+    await ask(openHostWith({ amx: "SIGILL" }, { brokenVariants }).host);
+    const second = openHostWith({ amx: "SIGILL" }, { brokenVariants });
+    await ask(second.host);
+    expect(second.used).toEqual(["avx512"]);
+    expect(brokenVariants.list()).toEqual([{ variant: "amx", signal: "SIGILL" }]);
+  });
+
+  test("where plainer code ends it, too, the work is to blame and the best code is used again", async () => {
+    const all = Object.fromEntries(VARIANTS.map((name) => [name, "SIGSEGV"]));
+    const brokenVariants = createBrokenVariants();
+    const { host, used, logged } = openHostWith(all, { brokenVariants });
+    expect(await kindOf(ask(host))).toBe("crashed");
+    expect(used).toEqual(["amx", "avx512", "avx2"]);
+    expect(brokenVariants.list()).toEqual([]);
+    expect(logged.at(-1)?.message).toContain("the better code is used again");
+    expect(await kindOf(ask(host))).toBe("crashed");
+    expect(used).toEqual(["amx", "avx512", "avx2", "amx"]);
+  });
+
+  test("a worker that found too little memory is not told from one that is ended", async () => {
+    const { host, used } = openHostWith({ amx: "SIGKILL" });
+    expect(await kindOf(ask(host))).toBe("crashed");
+    expect(used).toEqual(["amx"]);
+  });
+
+  test("who gives up in the meantime gets an abort", async () => {
+    const { host } = openHostWith({ amx: "SIGILL" });
+    const controller = new AbortController();
+    const aborted = kindOf(ask(host, { signal: controller.signal }));
+    queueMicrotask(() => controller.abort());
+    expect(await aborted).toBe("aborted");
+    expect(await kindOf(ask(host))).toBe("fine");
   });
 });

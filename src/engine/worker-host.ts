@@ -1,3 +1,4 @@
+import { type BrokenVariants, createBrokenVariants, createVariantTrial } from "./cpu-variants.ts";
 import { createGate } from "./gate.ts";
 import type { NativeFiles } from "./native-files.ts";
 import {
@@ -33,6 +34,8 @@ export type HostOptions = {
   load?: { weightsPath: string; device: DevicePreference };
   /** Whether the worker has started only when its speech detector is loaded. */
   findsSpeech?: boolean;
+  /** What is known of code for this processor that ends workers; shared by the hosts of a program. */
+  brokenVariants?: BrokenVariants;
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
@@ -80,10 +83,15 @@ type Life = {
   isReady: boolean;
   /** It has done something it was asked for. */
   hasDelivered: boolean;
+  /** What it found when it started. */
+  facts: EngineFacts | undefined;
   /** Why we killed it, and whose fault that was. */
   killed: { culprit: number; kind: EngineErrorKind; message: string } | undefined;
   isGone: boolean;
 };
+
+/** The worker died of code for this processor. Another with plainer code takes its work, which is not to blame. */
+class PlainerCodeTakesOver extends EngineError {}
 
 /**
  * Keeps one worker process at work: starts it when it is needed, notices its death, tells whose work died with
@@ -92,6 +100,8 @@ type Life = {
 export function createWorkerHost(options: HostOptions) {
   const spawn = options.spawn ?? spawnWorker;
   const gate = createGate();
+  const brokenVariants = options.brokenVariants ?? createBrokenVariants();
+  const trial = createVariantTrial(brokenVariants);
   let life: Life | undefined;
   let nextId = 1;
   let backoffMs = 0;
@@ -109,7 +119,8 @@ export function createWorkerHost(options: HostOptions) {
   function beginning(): WorkerRequest[] {
     const { nativeFiles, load, findsSpeech = false } = options;
     const backendDirs = isGpuGivenUp ? [] : options.backendDirs;
-    const start = { type: "start", nativeFiles, backendDirs, findsSpeech } as const;
+    const avoidedVariants = brokenVariants.names();
+    const start = { type: "start", nativeFiles, backendDirs, avoidedVariants, findsSpeech } as const;
     if (!load) return [start];
     return [start, { type: "load", ...load, ...(isGpuGivenUp ? { device: "cpu" } : {}) }];
   }
@@ -126,6 +137,7 @@ export function createWorkerHost(options: HostOptions) {
       ready,
       isReady: false,
       hasDelivered: false,
+      facts: undefined,
       killed: undefined,
       isGone: false,
     };
@@ -163,6 +175,7 @@ export function createWorkerHost(options: HostOptions) {
     if (current.isGone) return;
     switch (reply.type) {
       case "started":
+        current.facts = reply.engine;
         noteFacts(reply.engine);
         if (!options.load) becomeReady(current);
         return;
@@ -212,6 +225,7 @@ export function createWorkerHost(options: HostOptions) {
     }
     backoffMs = 0;
     current.hasDelivered = true;
+    if (current.facts) trial.prove(current.facts.cpuVariant);
     task?.settle(reply);
   }
 
@@ -221,13 +235,21 @@ export function createWorkerHost(options: HostOptions) {
     const how = exit.signal ?? `status ${exit.code}`;
     const { killed } = current;
     if (!killed || killed.kind === "hung") restarts++;
-    if (!killed && !isClosed) {
-      pause();
+    const isUnexpected = !killed && !isClosed;
+    if (isUnexpected) {
       options.log("warn", "worker ended", { pid: current.process.pid, how, tasks: current.tasks.size });
     }
     const isGpusFault = !killed && blameGpu(current);
-    current.ready.reject(lostStart(current, how, isGpusFault));
+    const takesPlainerCode = isUnexpected && !isGpusFault && blameVariant(current, exit);
+    // Another code, another worker: there is nothing to wait for.
+    if (isUnexpected && !takesPlainerCode) pause();
+    const handover = new PlainerCodeTakesOver("interrupted", `the worker ended (${how})`);
+    current.ready.reject(takesPlainerCode ? handover : lostStart(current, how, isGpusFault));
     for (const [id, task] of current.tasks) {
+      if (takesPlainerCode) {
+        task.fail(handover);
+        continue;
+      }
       if (killed?.culprit === id) task.fail(new EngineError(killed.kind, killed.message));
       else if (killed || isClosed || isGpusFault)
         task.fail(new EngineError("interrupted", "the worker was stopped"));
@@ -255,6 +277,35 @@ export function createWorkerHost(options: HostOptions) {
     gpuFailure = ENDED_A_WORKER;
     options.log("warn", "the worker ended with a GPU backend loaded; the processor takes its place", {});
     return true;
+  }
+
+  /** A worker that died of this processor's code before it decoded anything: the next one takes plainer code. */
+  function blameVariant({ facts: used, hasDelivered, process }: Life, exit: WorkerExit): boolean {
+    if (!used || !options.load || hasDelivered) return false;
+    // A GPU does most of the work, and what goes wrong there ends a worker, too.
+    if (device !== undefined && device !== "cpu" && exit.signal !== "SIGILL") return false;
+    const verdict = trial.judge(used, exit.signal);
+    const { pid } = process;
+    if (verdict.kind === "exonerated") {
+      const message = "plainer code for this processor ended a worker, too; the better code is used again";
+      options.log("warn", message, { variants: verdict.variants, used: used.cpuVariant, pid });
+    }
+    if (verdict.kind !== "plainer") return false;
+    const { variant, plainer } = verdict;
+    const message = "the worker ended in the code for this processor; plainer code takes its place";
+    options.log("warn", message, { variant, plainer, signal: exit.signal, pid });
+    return true;
+  }
+
+  /** Does what needs a worker, again with plainer code as often as the code is to blame. */
+  async function withPlainerCode<T>(work: () => Promise<T>): Promise<T> {
+    while (true) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof PlainerCodeTakesOver)) throw error;
+      }
+    }
   }
 
   /** The living worker, or a new one once its pause is over. */
@@ -332,7 +383,7 @@ export function createWorkerHost(options: HostOptions) {
     async request(request: HostRequest, runOptions: RunOptions): Promise<WorkerReply> {
       const leave = await enter(runOptions);
       try {
-        return await run(await alive(runOptions.signal), request, runOptions);
+        return await withPlainerCode(async () => run(await alive(runOptions.signal), request, runOptions));
       } finally {
         leave();
       }
@@ -340,7 +391,7 @@ export function createWorkerHost(options: HostOptions) {
 
     /** Starts the worker and loads its model now; rejects with an EngineError when that fails. */
     async warm(signal: AbortSignal): Promise<void> {
-      await alive(signal);
+      await withPlainerCode(() => alive(signal));
     },
 
     status: (): HostStatus => ({

@@ -68,7 +68,7 @@ function createWorker(send: (reply: WorkerReply) => void) {
         case "start":
           files = request.nativeFiles;
           if (request.findsSpeech) vad = openVad(files);
-          whisper = openWhisper(files.dir, request.backendDirs);
+          whisper = openWhisper(files.dir, request.backendDirs, request.avoidedVariants);
           send({ type: "started", engine: factsOf(whisper) });
           return;
         case "load": {
@@ -134,8 +134,8 @@ export async function loadModel(
 }
 
 function factsOf(whisper: Whisper) {
-  const { version, cpuVariant, devices, backendFailures } = whisper;
-  return { whisperVersion: version, cpuVariant, devices, backendFailures };
+  const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
+  return { whisperVersion: version, cpuVariant, plainerVariants, devices, backendFailures };
 }
 
 const BYTES_PER_SAMPLE = 2;

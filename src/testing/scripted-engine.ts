@@ -179,6 +179,7 @@ export function createScriptedEngine(): ScriptedEngine {
     status: () => ({
       engine: undefined,
       models: [...[...problems].map(statusOfBroken), ...[...lost].map(statusOfLost)],
+      brokenVariants: [],
     }),
     close: async () => undefined,
 

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { functionOffset } from "../testing/elf.ts";
+import { expectSaid } from "./expect-said.ts";
+import { type Installation, install, reached, uploaded } from "./kit.ts";
+import { saidIn, sampleBytes } from "./samples.ts";
+
+/**
+ * Code for this processor that ends the worker at its first decode. In the carried library that is picked here, and in
+ * the one that comes next, the function that computes begins with an instruction that does not exist, and with a read
+ * of address 0.
+ */
+
+type Finding = { check: string; ok: boolean; detail: string };
+
+const MISSING_INSTRUCTION = [0x0f, 0x0b];
+const READ_OF_NULL = [0x8b, 0x04, 0x25, 0, 0, 0, 0];
+
+let installation: Installation;
+/** Whose code is broken, and whose is used then. */
+let broken: string[] = [];
+let sound = "";
+
+beforeAll(async () => {
+  installation = await install();
+  const [first = "", second = "", third = ""] = usableCode();
+  [broken, sound] = [[first, second], third];
+  // Puts the libraries in place.
+  expect(await transcribed()).toBe(0);
+  const native = join(installation.dataDir, "native");
+  for (const [i, instruction] of [MISSING_INSTRUCTION, READ_OF_NULL].entries()) {
+    const library = join(native, readdirSync(native)[0] ?? "", `libggml-cpu-${broken[i]}.so`);
+    const bytes = readFileSync(library);
+    bytes.set(instruction, functionOffset(library, "ggml_graph_compute"));
+    writeFileSync(library, bytes);
+  }
+}, 60_000);
+
+afterAll(() => installation?.remove());
+
+async function findings(): Promise<Finding[]> {
+  return JSON.parse((await installation.command("doctor", "--json")).out);
+}
+
+/** The names of this processor's libraries, best first. */
+function usableCode(): string[] {
+  const script = join(import.meta.dirname, "../engine/whisper-test-child.ts");
+  const native = join(import.meta.dirname, "../../build/native");
+  const { stdout } = Bun.spawnSync([process.execPath, script, native, "describe", '{"models":[]}']);
+  const { cpuVariant, plainerVariants } = JSON.parse(stdout.toString());
+  return [cpuVariant, ...plainerVariants];
+}
+
+async function transcribed(): Promise<number> {
+  const path = join(installation.folder, "01-en.wav");
+  writeFileSync(path, sampleBytes("01-en"));
+  const command = ["transcribe", path, "--language", "en", "--format", "json"];
+  const { out, code } = await installation.command(...command);
+  if (code === 0) expectSaid(JSON.parse(out), saidIn("01-en"));
+  return code;
+}
+
+function usedCode(found: Finding[]): string {
+  const engine = found.find(({ check }) => check === "engine")?.detail ?? "";
+  return /processor code (\S+)$/.exec(engine)?.[1] ?? "";
+}
+
+test("doctor measures with plainer code and names what it avoids", async () => {
+  const found = await findings();
+  expect(usedCode(found)).toBe(sound);
+  expect(found.filter(({ ok }) => !ok)).toMatchObject([
+    {
+      check: "processor",
+      detail: expect.stringContaining(`processor code ${broken[0]}: a worker ended in it (SIGILL)`),
+    },
+    {
+      check: "processor",
+      detail: expect.stringContaining(`processor code ${broken[1]}: a worker ended in it (SIGSEGV)`),
+    },
+  ]);
+  expect(found.filter(({ check }) => check === "speed").length).toBeGreaterThan(0);
+}, 60_000);
+
+test("a server does its first work with plainer code: nothing fails, and two workers are lost", async () => {
+  const server = await (await installation.serve()).ready();
+  const api = server.api();
+  const upload = await uploaded(api, sampleBytes("01-en"));
+  const { id } = (await api.start({ audio: { upload_id: upload }, language: "en" })).body;
+  const [sent] = await Promise.all([
+    api.transcribe(sampleBytes("01-en"), { language: "en" }),
+    reached(api, id, ["completed"]),
+  ]);
+  expectSaid(sent, saidIn("01-en"));
+  expectSaid(await api.result(id), saidIn("01-en"));
+
+  const log = server
+    .log()
+    .split("\n")
+    .flatMap((line) => (line.includes("plainer code takes its place") ? [JSON.parse(line)] : []));
+  expect(log).toMatchObject([
+    { level: expect.anything(), variant: broken[0], plainer: broken[1], signal: "SIGILL" },
+    { variant: broken[1], plainer: sound, signal: "SIGSEGV" },
+  ]);
+  expect(server.log()).not.toContain("a chunk failed");
+  expect(server.log().split('"msg":"worker ended"').length - 1).toBe(2);
+
+  const avoided = [
+    { name: broken[0], signal: "SIGILL" },
+    { name: broken[1], signal: "SIGSEGV" },
+  ];
+  expect(await installation.json("status")).toMatchObject({ server: { avoided_processor_code: avoided } });
+  expect(await installation.output("status")).toContain(`avoided   processor code ${broken[0]}: `);
+  expect(await (await fetch(`${server.baseUrl}/metrics`)).text()).toContain(
+    "shruti_engine_avoided_processor_code 2",
+  );
+  expect(await server.stop()).toBe(0);
+}, 90_000);
+
+test("a file is transcribed without a server, too", async () => {
+  expect(await transcribed()).toBe(0);
+}, 60_000);

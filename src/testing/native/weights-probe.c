@@ -1,0 +1,126 @@
+// Multiplies matrices of every type of weights with one of ggml's libraries for a family of processors, and compares
+// with sums in double precision over the same weights.
+//
+//   weights-probe LIBGGML-CPU-….so [emulate-amx]
+//
+// Prints a line for each: type of weights, buffer (CPU, or one in which the library keeps weights in an order of its
+// own), number of columns, and the error as root mean square, relative to that of the right result.
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ggml-alloc.h"
+#include "ggml-backend.h"
+#include "ggml.h"
+
+void          amx_emulate(void);
+unsigned long amx_emulated(void);
+
+enum { WIDTH = 512, ROWS = 96, MOST_COLUMNS = 70, THREADS = 2 };
+
+static const enum ggml_type TYPES[] = {
+    GGML_TYPE_F16,  GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
+    GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K,
+};
+// One column is a token of the decoder; 70 are two whole blocks of the tiles and a rest.
+static const int COLUMNS[] = {1, 5, 32, 70};
+
+static float weights[ROWS * WIDTH], inputs[MOST_COLUMNS * WIDTH], exact_weights[ROWS * WIDTH];
+static float outputs[MOST_COLUMNS * ROWS];
+static char  packed[ROWS * WIDTH * sizeof(float)];
+
+static void die(const char *what) {
+    fprintf(stderr, "weights-probe: %s\n", what);
+    exit(1);
+}
+
+// Nearly normally distributed, the same in every run.
+static float next_number(void) {
+    static uint32_t state = 1;
+    float           sum = 0;
+    for (int i = 0; i < 4; i++) {
+        state = state * 1664525u + 1013904223u;
+        sum += (float)(state >> 8) / (1 << 23) - 1;
+    }
+    return sum;
+}
+
+static double relative_error(int columns) {
+    double error = 0, size = 0;
+    for (int column = 0; column < columns; column++) {
+        for (int row = 0; row < ROWS; row++) {
+            double right = 0;
+            for (int i = 0; i < WIDTH; i++)
+                right += (double)exact_weights[row * WIDTH + i] * inputs[column * WIDTH + i];
+            const double difference = outputs[column * ROWS + row] - right;
+            error += difference * difference;
+            size += right * right;
+        }
+    }
+    return sqrt(error / size);
+}
+
+static struct ggml_context *new_context(void) {
+    struct ggml_init_params params = {ggml_tensor_overhead() * 16 + ggml_graph_overhead(), NULL, true};
+    struct ggml_context    *context = ggml_init(params);
+    if (context == NULL) die("no context");
+    return context;
+}
+
+// Nothing is printed for a buffer that does not take such weights.
+static void probe(ggml_backend_t backend, ggml_backend_buffer_type_t kind, enum ggml_type type, int columns) {
+    struct ggml_context  *stored = new_context(), *computed = new_context();
+    struct ggml_tensor   *matrix = ggml_new_tensor_2d(stored, type, WIDTH, ROWS);
+    ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors_from_buft(stored, kind);
+    if (buffer == NULL) die("no buffer");
+    struct ggml_tensor *input = ggml_new_tensor_2d(computed, GGML_TYPE_F32, WIDTH, columns);
+    struct ggml_tensor *product = ggml_mul_mat(computed, matrix, input);
+    if (ggml_backend_dev_supports_op(ggml_backend_get_device(backend), product)) {
+        ggml_backend_tensor_set(matrix, packed, 0, ggml_nbytes(matrix));
+        struct ggml_cgraph *graph = ggml_new_graph(computed);
+        ggml_build_forward_expand(graph, product);
+        ggml_backend_buffer_t work = ggml_backend_alloc_ctx_tensors(computed, backend);
+        ggml_backend_tensor_set(input, inputs, 0, ggml_nbytes(input));
+        if (ggml_backend_graph_compute(backend, graph) != GGML_STATUS_SUCCESS) die("not computed");
+        ggml_backend_tensor_get(product, outputs, 0, ggml_nbytes(product));
+        printf("%s %s %d %.6f\n", ggml_type_name(type), ggml_backend_buft_name(kind), columns, relative_error(columns));
+        fflush(stdout);
+        ggml_backend_buffer_free(work);
+    }
+    ggml_backend_buffer_free(buffer);
+    ggml_free(computed);
+    ggml_free(stored);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) die("the name of a library is missing");
+    const int emulates = argc > 2 && strcmp(argv[2], "emulate-amx") == 0;
+    if (emulates) amx_emulate();
+    ggml_backend_reg_t registry = ggml_backend_load(argv[1]);
+    if (registry == NULL) die("the library cannot be used on this processor");
+    ggml_backend_dev_t device = ggml_backend_reg_dev_get(registry, 0);
+    ggml_backend_t     backend = ggml_backend_dev_init(device, NULL);
+    ggml_backend_set_n_threads_t set_threads =
+        (ggml_backend_set_n_threads_t)ggml_backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads");
+    set_threads(backend, THREADS);
+    ggml_backend_dev_get_extra_bufts_t extra =
+        (ggml_backend_dev_get_extra_bufts_t)ggml_backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts");
+
+    for (int i = 0; i < ROWS * WIDTH; i++) weights[i] = next_number() * 0.05f;
+    for (int i = 0; i < MOST_COLUMNS * WIDTH; i++) inputs[i] = next_number();
+    for (size_t t = 0; t < sizeof TYPES / sizeof *TYPES; t++) {
+        ggml_quantize_chunk(TYPES[t], weights, packed, 0, ROWS, WIDTH, NULL);
+        const struct ggml_type_traits *traits = ggml_get_type_traits(TYPES[t]);
+        for (int row = 0; row < ROWS; row++)
+            traits->to_float(packed + row * ggml_row_size(TYPES[t], WIDTH), exact_weights + row * WIDTH, WIDTH);
+        for (size_t c = 0; c < sizeof COLUMNS / sizeof *COLUMNS; c++) {
+            probe(backend, ggml_backend_dev_buffer_type(device), TYPES[t], COLUMNS[c]);
+            ggml_backend_buffer_type_t *kinds = extra == NULL ? NULL : extra(device);
+            for (; kinds != NULL && *kinds != NULL; kinds++) probe(backend, *kinds, TYPES[t], COLUMNS[c]);
+        }
+    }
+    if (emulates) printf("emulated %lu\n", amx_emulated());
+    return 0;
+}
