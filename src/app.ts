@@ -29,6 +29,7 @@ import { createVerification } from "./scheduler/verify.ts";
 import { dataDirOf } from "./services/admin.ts";
 import { createApiKeyService } from "./services/api-keys.ts";
 import { createCreditService } from "./services/credit.ts";
+import { createDecoderLanes } from "./services/decoder-lanes.ts";
 import { createModelService } from "./services/models.ts";
 import { createRateLimiter } from "./services/rate-limit.ts";
 import { createTranscriptionService } from "./services/transcriptions.ts";
@@ -89,6 +90,7 @@ export async function openApp(options: AppOptions) {
     ...(options.embeddedModel === undefined ? {} : { embeddedModel: options.embeddedModel }),
   });
   const webhooks = createWebhookService({ database, clock, config });
+  const decoders = createDecoderLanes();
   const uploads = createUploadService({
     database,
     clock,
@@ -98,6 +100,7 @@ export async function openApp(options: AppOptions) {
     // Beyond the limit as well: it is the transcription that is then refused, with `audio_too_long`.
     verifyAudio: (path, signal) =>
       engine.verify(path, signal, Math.max(DAY_MS, 2 * config.limits.max_duration_seconds * 1000)),
+    decoders,
     freeBytes: async () => freeBytesOf(dataDir),
   });
   // Acceptance and scheduler need each other: the one wakes the other, which tells how long the queue is.
@@ -120,6 +123,7 @@ export async function openApp(options: AppOptions) {
     config,
     log,
     engine,
+    decoders,
     transcriptions,
     findModel: (id) => models.find(id),
     placesFor: ({ bytes }) => sizingFor(bytes).workers,
@@ -145,7 +149,7 @@ export async function openApp(options: AppOptions) {
   });
   const metrics = createMetrics();
   addGauges(metrics, {
-    ...{ scheduler, deliverer, engine, database, transcriptions },
+    ...{ scheduler, deliverer, engine, decoders, database, transcriptions },
     freeBytes: () => freeBytesOf(dataDir),
   });
   const verification = createVerification({ uploads, log });
@@ -167,7 +171,10 @@ export async function openApp(options: AppOptions) {
       credit,
       webhooks,
       synchronous: { reservePlace: scheduler.reserveSynchronousPlace, waitFor: scheduler.waitFor },
-      verifyAudio: (path, { maxDurationMs }, signal) => engine.verify(path, signal, maxDurationMs),
+      verifyAudio: (path, { organizationId, maxDurationMs }, signal) =>
+        decoders.run({ organizationId, purpose: "synchronous", isLarge: false }, signal, () =>
+          engine.verify(path, signal, maxDurationMs),
+        ),
       stopping: stopping.signal,
       metrics,
       baseUrl: () => config.server.base_url || baseUrl(),

@@ -5,6 +5,7 @@ import type { Metrics } from "./http/metrics.ts";
 import { addProcessMetrics } from "./http/process-metrics.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
+import type { DecoderLanes } from "./services/decoder-lanes.ts";
 import type { TranscriptionService } from "./services/transcriptions.ts";
 import type { Database } from "./store/database.ts";
 
@@ -15,6 +16,7 @@ export function addGauges(
     scheduler: Scheduler;
     deliverer: Deliverer;
     engine: Engine;
+    decoders: DecoderLanes;
     database: Database;
     transcriptions: TranscriptionService;
     freeBytes: () => number;
@@ -23,6 +25,7 @@ export function addGauges(
   addProcessMetrics(metrics);
   addOutcomes(metrics, parts.transcriptions);
   addEngineGauges(metrics, parts.scheduler, parts.engine);
+  addDecoderGauges(metrics, parts.decoders);
   addWebhookGauges(metrics, parts.deliverer);
   metrics.addGauge(
     "shruti_database_bytes",
@@ -52,6 +55,16 @@ function addOutcomes(metrics: Metrics, transcriptions: TranscriptionService): vo
     "shruti_audio_seconds_total",
     "Length of the recordings of completed and partial transcriptions since the start.",
     () => transcribedMs / 1000,
+  );
+}
+
+function addDecoderGauges(metrics: Metrics, decoders: DecoderLanes): void {
+  metrics.addGauge("shruti_decoders", "Decoders that may run at once.", () => decoders.status().lanes);
+  metrics.addGauge("shruti_decoders_busy", "Decoders that run.", () => decoders.status().running);
+  metrics.addGauge(
+    "shruti_decoders_waiting",
+    "Files that wait for a decoder.",
+    () => decoders.status().waiting,
   );
 }
 

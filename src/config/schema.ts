@@ -151,6 +151,18 @@ export const CONFIG_SCHEMA = {
       10_000,
       "Synchronous requests whose body is being received at once.",
     ),
+    min_receive_bytes_per_second: integer(
+      500,
+      0,
+      1 * GIB,
+      "Least average rate of a file that is being received; 0: any.",
+    ),
+    slow_receive_seconds: integer(
+      60,
+      1,
+      3600,
+      "How long a file that is being received may pause, or stay behind that rate.",
+    ),
     upload_expiry_seconds: integer(DAY_SECONDS, 60, 365 * DAY_SECONDS, "Time an upload has to arrive."),
     verify_in_request_bytes: integer(
       32 * MIB,

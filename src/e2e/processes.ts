@@ -48,10 +48,15 @@ export function processesFrom(folder: string): number[] {
 }
 
 function commandOf(pid: number): string {
+  return argumentsOf(pid)[0] ?? "";
+}
+
+/** A process's command line, its program first; empty when it is gone. */
+export function argumentsOf(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[0] ?? "";
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
   } catch {
-    return "";
+    return [];
   }
 }
 

@@ -2,7 +2,10 @@ import { randomUUID } from "node:crypto";
 import { rmSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Caller } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
+import { watchPace } from "../lib/pace.ts";
+import { paceOf } from "../services/upload-receiving.ts";
 import { callerOf, contextOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
@@ -12,7 +15,7 @@ import { resultResponse } from "./results.ts";
 import { defineRoutes, operation } from "./route.ts";
 import { AudioForm, TranscriptionResult } from "./schemas.ts";
 import { keepAlive } from "./storage-common.ts";
-import { createSynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
+import { type Attendance, createSynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
 import { refuseUnknown, validate } from "./validate.ts";
 
 const TRANSCRIBE = operation({
@@ -61,9 +64,9 @@ export function audioRoutes(deps: HttpDeps) {
     async ({ request }) => {
       const caller = callerOf(request);
       const key = idempotencyKeyOf(request);
-      return receive(request, async (form, path) => {
+      return receive(request, caller, async (form, path, attendance) => {
         const order = orderOf(form, path, key);
-        const row = await desk.transcribe(caller, order, request.signal);
+        const row = await desk.transcribe(caller, order, attendance);
         return resultResponse(request, deps.transcriptions.result(caller, row.id));
       });
     },
@@ -71,53 +74,95 @@ export function audioRoutes(deps: HttpDeps) {
   );
 }
 
-/** Takes forms in, a bounded number at once; the file lies on the disk until the work with it is done. */
+type WithForm<T> = (form: ReceivedForm, path: string, attendance: Attendance) => Promise<T>;
+
+/**
+ * Takes forms in, a bounded number at once: each holds its place until its file was accepted or the work with it is
+ * over, so that no more files lie on the disk than there are places. One deadline covers it all.
+ */
 function createReceiver(deps: HttpDeps) {
-  const { synchronous_max_receiving, synchronous_max_bytes, synchronous_timeout_seconds } =
-    deps.config.limits;
+  const { synchronous_max_receiving, synchronous_timeout_seconds } = deps.config.limits;
   const incomingDir = join(deps.dataDir, "incoming");
   // What a killed program was receiving belongs to nobody: the data directory has one server at a time.
   rmSync(incomingDir, { recursive: true, force: true });
   const places = createReceivingPlaces(synchronous_max_receiving);
 
-  async function receive(request: Request, path: string): Promise<ReceivedForm> {
-    const leave = places.take();
-    const { server } = contextOf(request);
-    const deadline = AbortSignal.timeout(synchronous_timeout_seconds * 1000);
-    try {
-      await mkdir(incomingDir, { recursive: true, mode: 0o700 });
-      return await receiveForm(request, {
-        fileField: "file",
-        path,
-        maxFileBytes: synchronous_max_bytes,
-        signal: AbortSignal.any([request.signal, deadline, deps.stopping]),
-        onPiece: keepAlive({ request, method: request.method, server }),
-      });
-    } catch (error) {
-      if (deps.stopping.aborted) throw new AppError("capacity_unavailable");
-      if (deadline.aborted) throw new AppError("timeout", { message: "The body did not arrive in time." });
-      throw error;
-    } finally {
-      leave();
-      // The answer has a deadline of its own, and no byte passes while it is awaited.
-      server?.timeout(request, 0);
-    }
-  }
-
-  return async <T>(request: Request, work: (form: ReceivedForm, path: string) => Promise<T>): Promise<T> => {
+  return async <T>(request: Request, { organizationId }: Caller, work: WithForm<T>): Promise<T> => {
+    const context = contextOf(request);
+    const deadline = new AbortController();
+    const timer = setTimeout(
+      () => deadline.abort(new AppError("timeout")),
+      synchronous_timeout_seconds * 1000,
+    );
     const path = join(incomingDir, `${randomUUID()}.part`);
+    let leave = () => {};
     let isReceived = false;
     try {
-      const form = await receive(request, path);
+      leave = places.take(organizationId);
+      await mkdir(incomingDir, { recursive: true, mode: 0o700 });
+      const form = await receiveInTime(deps, request, path, deadline.signal);
       isReceived = !form.isCutOff;
-      return await work(form, path);
+      // No byte passes while the answer is awaited.
+      context.server?.timeout(request, 0);
+      return await work(form, path, {
+        client: request.signal,
+        deadline: deadline.signal,
+        onAccepted: leave,
+      });
     } catch (error) {
-      contextOf(request).closesConnection = !isReceived;
+      context.closesConnection = !isReceived;
       throw error;
     } finally {
+      clearTimeout(timer);
+      leave();
       await rm(path, { force: true });
     }
   };
+}
+
+/** How often a form that arrives has the free disk looked at, in its own bytes. */
+const DISK_CHECK_BYTES = 4 * 1024 * 1024;
+
+/** Receives a form before the deadline, at the least pace, and while the disk has room beside its reserve. */
+async function receiveInTime(
+  deps: HttpDeps,
+  request: Request,
+  path: string,
+  deadline: AbortSignal,
+): Promise<ReceivedForm> {
+  const { server } = contextOf(request);
+  const maxFileBytes = deps.config.limits.synchronous_max_bytes;
+  const slow = new AbortController();
+  const pace = watchPace(paceOf(deps.config), () => slow.abort(new AppError("timeout")));
+  const renew = keepAlive({ request, method: request.method, server });
+  let uncheckedBytes = 0;
+  try {
+    const announcedBytes = Number(request.headers.get("content-length") ?? 0);
+    await deps.uploads.requireRoom(Math.min(Math.max(1, announcedBytes), maxFileBytes));
+    return await receiveForm(request, {
+      fileField: "file",
+      path,
+      maxFileBytes,
+      signal: AbortSignal.any([request.signal, deadline, slow.signal, deps.stopping]),
+      async onPiece(bytes, stored) {
+        renew();
+        pace.arrived(bytes);
+        await pace.during(stored());
+        uncheckedBytes += bytes;
+        if (uncheckedBytes < DISK_CHECK_BYTES) return;
+        uncheckedBytes = 0;
+        await deps.uploads.requireRoom(0);
+      },
+    });
+  } catch (error) {
+    if (deps.stopping.aborted) throw new AppError("capacity_unavailable");
+    if (deadline.aborted || slow.signal.aborted) {
+      throw new AppError("timeout", { message: "The body did not arrive in time." });
+    }
+    throw error;
+  } finally {
+    pace.end();
+  }
 }
 
 /** What a form orders (decisions.md section 2, "body and parameters"). */

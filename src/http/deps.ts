@@ -30,13 +30,13 @@ export type HttpDeps = {
   webhooks: WebhookService;
   synchronous: SynchronousWork;
   /**
-   * Decodes a synchronous request's file to its end.
+   * Decodes a synchronous request's file to its end, in one of the decoder lanes that organizations share.
    *
-   * @throws AppError `audio_decode_failed`, `audio_too_long`
+   * @throws AppError `audio_decode_failed`, `audio_too_long`; anything when the signal aborts
    */
   verifyAudio: (
     path: string,
-    limits: { maxDurationMs: number },
+    work: { organizationId: string; maxDurationMs: number },
     signal: AbortSignal,
   ) => Promise<VerifiedAudio>;
   /**

@@ -97,3 +97,41 @@ test.skipIf(!mayMountDisks())(
   },
   60_000,
 );
+
+test.skipIf(!mayMountDisks())(
+  "a form is refused when the disk comes to its reserve while it arrives",
+  async () => {
+    folder = mkdtempSync(join(tmpdir(), "shruti-full-"));
+    expect(mountSmallDisk(folder, 64)).toBe(true);
+    testApp = await openTestApp({
+      directory: folder,
+      listens: true,
+      config: { storage: { reserve_bytes: 32 * 1024 * 1024 } },
+    });
+    const filler = join(folder, "filler");
+    const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
+    let sentBytes = 0;
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        if (sentBytes === 0) controller.enqueue(new TextEncoder().encode(head));
+        // Others fill the disk beside it.
+        if (sentBytes === 2 * 1024 * 1024) writeFileSync(filler, new Uint8Array(40 * 1024 * 1024));
+        controller.enqueue(new Uint8Array(1024 * 1024));
+        sentBytes += 1024 * 1024;
+        await Bun.sleep(20);
+        if (sentBytes >= 20 * 1024 * 1024) controller.close();
+      },
+    });
+    const answer = await testApp.as(testApp.key)("/v1/audio/transcriptions", {
+      method: "POST",
+      headers: { "content-type": "multipart/form-data; boundary=b" },
+      body,
+    });
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"]);
+    expect(await answer.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
+    // Long before its end.
+    expect(sentBytes).toBeLessThan(16 * 1024 * 1024);
+    expect(readdirSync(join(folder, "incoming"))).toEqual([]);
+  },
+  60_000,
+);

@@ -5,7 +5,7 @@ test("work under one name runs in order, one at a time, other names beside it", 
   const locks = createKeyLocks();
   const log: string[] = [];
   const work = (name: string, label: string, milliseconds: number) =>
-    locks.run(name, async () => {
+    locks.run(name, new AbortController().signal, async () => {
       log.push(`${label} starts`);
       await Bun.sleep(milliseconds);
       log.push(`${label} ends`);
@@ -28,5 +28,35 @@ test("work under one name runs in order, one at a time, other names beside it", 
     "a3 ends",
   ]);
   expect(log.indexOf("b1 ends")).toBeLessThan(log.indexOf("a1 ends"));
+  expect(locks.size()).toBe(0);
+});
+
+test("work whose signal aborts while it waits is left out, and the order stays", async () => {
+  const locks = createKeyLocks();
+  const stays = new AbortController();
+  const leaves = new AbortController();
+  const gate = Promise.withResolvers<void>();
+  const log: string[] = [];
+  const work = (signal: AbortSignal, label: string, until?: Promise<void>) =>
+    locks.run("a", signal, async () => {
+      log.push(`${label} starts`);
+      await until;
+      log.push(`${label} ends`);
+    });
+  const outcomes = [
+    work(stays.signal, "a1", gate.promise),
+    work(leaves.signal, "a2"),
+    work(stays.signal, "a3"),
+  ];
+  leaves.abort(new Error("no time left"));
+  expect(outcomes[1]).rejects.toThrow("no time left");
+  await Bun.sleep(1);
+  gate.resolve();
+  expect((await Promise.allSettled(outcomes)).map(({ status }) => status)).toEqual([
+    "fulfilled",
+    "rejected",
+    "fulfilled",
+  ]);
+  expect(log).toEqual(["a1 starts", "a1 ends", "a3 starts", "a3 ends"]);
   expect(locks.size()).toBe(0);
 });

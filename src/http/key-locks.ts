@@ -3,20 +3,45 @@ export function createKeyLocks() {
   const tails = new Map<string, Promise<void>>();
 
   return {
-    /** Waits for the name's earlier work, then does this; a failure is the caller's alone. */
-    async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    /**
+     * Waits for the name's earlier work, then does this; a failure is the caller's alone.
+     *
+     * @throws the signal's reason when it aborts before the work has begun
+     */
+    async run<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       const before = tails.get(name) ?? Promise.resolve();
       const { promise: mine, resolve } = Promise.withResolvers<void>();
       tails.set(name, mine);
-      await before;
+      const end = () => {
+        resolve();
+        if (tails.get(name) === mine) tails.delete(name);
+      };
+      try {
+        await unlessAborted(before, signal);
+      } catch (error) {
+        // Those behind it wait for what it waited for.
+        void before.then(end);
+        throw error;
+      }
       try {
         return await work();
       } finally {
-        resolve();
-        if (tails.get(name) === mine) tails.delete(name);
+        end();
       }
     },
     /** Names in use. */
     size: () => tails.size,
   };
+}
+
+function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    void promise.then(() => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+  });
 }

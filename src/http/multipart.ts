@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { EventEmitter } from "node:events";
 import { type FileHandle, open } from "node:fs/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { AppError } from "../domain/errors.ts";
@@ -8,6 +9,12 @@ const SLACK_BYTES = 1024 * 1024;
 const MAX_PARTS = 64;
 const MAX_FIELD_BYTES = 1024;
 const MAX_NAME_BYTES = 200;
+/**
+ * Bytes that the parser gets at once. The parser holds back the rest of a write while a part's buffer is full, and
+ * never goes on when a part that it skips ends in that very write: what fits into the buffer fills none.
+ */
+const PIECE_BYTES = 16 * 1024;
+const PART_BUFFER_BYTES = 64 * 1024;
 
 export type FormOptions = {
   /** Name of the one part that is a file; every other part is text. */
@@ -17,8 +24,12 @@ export type FormOptions = {
   /** Largest file. Of a larger one nothing further is stored. */
   maxFileBytes: number;
   signal: AbortSignal;
-  /** Called for every piece that arrives. */
-  onPiece: () => void;
+  /**
+   * Called for every piece that arrives; the next one is taken when it resolves.
+   *
+   * @param store gives the piece to the parser and resolves when that has taken it; to be called once
+   */
+  onPiece: (bytes: number, store: () => Promise<void>) => Promise<void>;
 };
 
 /** What a form carried, each text field once; judging names and values is the caller's. */
@@ -45,17 +56,28 @@ export type FormFault = { name: string; message: string };
  *   reason when it aborts
  */
 export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {
-  const parser = openParser(request);
+  const parts = { begun: 0, understood: 0 };
+  const parser = openParser(request, parts);
   const file = await open(options.path, "wx", 0o600);
   try {
-    return await receive(parser, request, file, options);
+    const form = await receive(parser, request, file, options);
+    if (parts.understood < parts.begun) {
+      form.fault ??= { name: "body", message: "A part of the form has no readable Content-Disposition." };
+    }
+    return form;
   } finally {
     parser.destroy();
     await file.close();
   }
 }
 
-function openParser(request: Request): BusboyInstance {
+/** Parts of a form that have begun, and those whose head names them. */
+type Parts = { begun: number; understood: number };
+
+/** The parser inside, of which the library says when a part begins; of parts that it skips it says nothing itself. */
+type WithInnerParser = { _parser: { parser: EventEmitter } };
+
+function openParser(request: Request, parts: Parts): BusboyInstance {
   const type = request.headers.get("content-type") ?? "";
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.toLowerCase() !== "identity") {
@@ -66,9 +88,13 @@ function openParser(request: Request): BusboyInstance {
   }
   try {
     if (!/^multipart\/form-data\s*;/i.test(type)) throw new Error("another type");
-    return new Busboy({
+    const parser = new Busboy({
       headers: { "content-type": type },
-      isPartAFile: (_name, _type, fileName) => fileName !== undefined,
+      fileHwm: PART_BUFFER_BYTES,
+      isPartAFile(_name, _type, fileName) {
+        parts.understood += 1;
+        return fileName !== undefined;
+      },
       limits: {
         parts: MAX_PARTS,
         fieldSize: MAX_FIELD_BYTES + 1,
@@ -77,6 +103,10 @@ function openParser(request: Request): BusboyInstance {
         headerSize: 8192,
       },
     });
+    (parser as unknown as WithInnerParser)._parser.parser.on("part", () => {
+      parts.begun += 1;
+    });
+    return parser;
   } catch (cause) {
     throw new AppError("invalid_request", {
       detail: "content-type",
@@ -178,6 +208,15 @@ async function writeAll(handle: FileHandle, piece: Buffer): Promise<void> {
   }
 }
 
+/** Lets the parser take what has arrived; ends early when the whole form is finished. */
+async function write(parser: BusboyInstance, bytes: Uint8Array, finished: Promise<void>): Promise<void> {
+  for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) {
+    const written = Promise.withResolvers<void>();
+    parser.write(bytes.subarray(at, at + PIECE_BYTES), () => written.resolve());
+    await Promise.race([written.promise, finished]);
+  }
+}
+
 /**
  * Gives the body to the parser at the parser's pace; false when it is too large to be read to its end.
  *
@@ -209,15 +248,13 @@ async function feed(
     for (;;) {
       const next = await Promise.race([reader?.read(), finished.promise]);
       if (next?.value) {
-        options.onPiece();
-        bytes += next.value.byteLength;
+        const { value } = next;
+        bytes += value.byteLength;
         if (bytes > maxBytes) {
           await reader?.cancel();
           return false;
         }
-        const written = Promise.withResolvers<void>();
-        parser.write(next.value, () => written.resolve());
-        await Promise.race([written.promise, finished.promise]);
+        await options.onPiece(value.byteLength, () => write(parser, value, finished.promise));
       }
       if (!next || next.done) break;
     }

@@ -1,4 +1,5 @@
 import { AppError } from "../domain/errors.ts";
+import { createShares, usualSpare } from "../lib/shares.ts";
 
 /** Before any body has come in whole. */
 const FIRST_GUESS_MS = 2_000;
@@ -9,35 +10,40 @@ const LONGEST_RETRY_AFTER_SECONDS = 60;
 export type ReceivingPlaces = ReturnType<typeof createReceivingPlaces>;
 
 /**
- * Bounds how many bodies come in at once, and learns how long one takes.
+ * Bounds how many requests with a file are under way at once, shares the places between organizations, and learns how
+ * long one is held.
  *
  * @param now milliseconds on a clock that only goes on
  */
 export function createReceivingPlaces(count: number, now = () => performance.now()) {
-  /** When each began, the oldest first. */
-  const begun = new Set<{ atMs: number }>();
+  const shares = createShares(count, usualSpare(count));
+  /** Which are held since when, the oldest first. */
+  const begun = new Set<{ organizationId: string; atMs: number }>();
   let usualMs = FIRST_GUESS_MS;
 
-  /** Until the oldest is through, should it take as long as the others did. */
-  function retryAfterSeconds(): number {
-    const [oldest] = begun;
+  /** Until the oldest that stands in the way is through, should it take as long as the others did. */
+  function retryAfterSeconds(organizationId: string): number {
+    const isFull = begun.size >= count;
+    const [oldest] = [...begun].filter((place) => isFull || place.organizationId === organizationId);
     const leftMs = usualMs - (oldest ? now() - oldest.atMs : 0);
     return Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(leftMs / 1000)));
   }
 
   return {
     /**
-     * @returns gives the place back
-     * @throws AppError `capacity_unavailable` with `Retry-After` when all are taken
+     * @returns gives the place back; calling it twice does nothing
+     * @throws AppError `capacity_unavailable` with `Retry-After` when this organization may have none now
      */
-    take(): () => void {
-      if (begun.size >= count) {
-        throw new AppError("capacity_unavailable", { retryAfterSeconds: retryAfterSeconds() });
+    take(organizationId: string): () => void {
+      if (!shares.take(organizationId)) {
+        throw new AppError("capacity_unavailable", { retryAfterSeconds: retryAfterSeconds(organizationId) });
       }
-      const place = { atMs: now() };
+      const place = { organizationId, atMs: now() };
       begun.add(place);
       return () => {
-        if (begun.delete(place)) usualMs += (now() - place.atMs - usualMs) * WEIGHT_OF_LATEST;
+        if (!begun.delete(place)) return;
+        shares.giveBack(organizationId);
+        usualMs += (now() - place.atMs - usualMs) * WEIGHT_OF_LATEST;
       };
     },
   };

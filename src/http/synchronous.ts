@@ -1,4 +1,5 @@
 import type { Caller } from "../domain/api-key.ts";
+import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError, ERROR_TABLE } from "../domain/errors.ts";
 import { isFinal, type TranscriptionRequest } from "../domain/transcription.ts";
 import { checkLimits, hashRequest, type IdempotencyClaim } from "../services/acceptance.ts";
@@ -7,7 +8,7 @@ import { STOPPED } from "../services/transcription-endings.ts";
 import { requireSound } from "../services/upload-verification.ts";
 import type { AdoptedFile } from "../services/uploads.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import type { HttpDeps } from "./deps.ts";
+import type { HttpDeps, SynchronousPlace } from "./deps.ts";
 import { createKeyLocks } from "./key-locks.ts";
 import { requestOfForm } from "./requests.ts";
 import type { AudioForm } from "./schemas.ts";
@@ -19,6 +20,16 @@ export type SynchronousOrder = {
   /** The file has more bytes than allowed, and was not kept. */
   isTooLarge: boolean;
   key: string | undefined;
+};
+
+/** What ends the wait of a request. */
+export type Attendance = {
+  /** Aborts when the client goes away: work without an idempotency key, for which nobody could ask again, ends. */
+  client: AbortSignal;
+  /** Aborts when the time for the whole request is over, with the error that the client gets. */
+  deadline: AbortSignal;
+  /** The request's file has become a transcription's: its place for receiving is free. */
+  onAccepted: () => void;
 };
 
 type Prepared = { modelId: string; request: TranscriptionRequest; claim: IdempotencyClaim | undefined };
@@ -34,15 +45,13 @@ export function createSynchronousDesk(deps: HttpDeps) {
 
   return {
     /**
-     * @param clientSignal aborts when the client goes away: work without an idempotency key, which nobody
-     *   could ask for again, is then cancelled
      * @returns the row of a transcription that has a result
      * @throws AppError for everything else
      */
     async transcribe(
       caller: Caller,
       order: SynchronousOrder,
-      clientSignal: AbortSignal,
+      attendance: Attendance,
     ): Promise<TranscriptionRow> {
       const request = requestOfForm(order.fields);
       const model = transcriptions.checkRequest(order.fields.model, request);
@@ -60,18 +69,20 @@ export function createSynchronousDesk(deps: HttpDeps) {
               }),
             };
       const prepared = { modelId: model.id, request, claim };
-      const place = () => admitOrder(deps, caller, order, prepared, clientSignal);
+      const place = () => admitOrder(deps, caller, order, prepared, attendance);
+      const { client } = attendance;
+      const ended = AbortSignal.any([client, attendance.deadline, deps.stopping]);
       const { id, outcome } =
-        key === undefined ? await place() : await locks.run(lockName(caller, key), place);
+        key === undefined ? await place() : await locks.run(lockName(caller, key), ended, place);
       const cancel = () => cancelQuietly(deps, id);
       if (key === undefined) {
-        clientSignal.addEventListener("abort", cancel, { once: true });
-        if (clientSignal.aborted) cancel();
+        client.addEventListener("abort", cancel, { once: true });
+        if (client.aborted) cancel();
       }
       try {
         return requireResult(await outcome);
       } finally {
-        clientSignal.removeEventListener("abort", cancel);
+        client.removeEventListener("abort", cancel);
       }
     },
   };
@@ -90,10 +101,10 @@ async function admitOrder(
   caller: Caller,
   order: SynchronousOrder,
   prepared: Prepared,
-  clientSignal: AbortSignal,
+  attendance: Attendance,
 ): Promise<Admitted> {
   const replay = deps.transcriptions.findReplay(caller, "synchronous", prepared.claim);
-  if (replay) return { id: replay.id, outcome: supervise(deps, replay) };
+  if (replay) return { id: replay.id, outcome: follow(deps, replay, attendance.deadline) };
   const { file } = order;
   const { limits } = deps.config;
   if (order.isTooLarge) {
@@ -104,21 +115,36 @@ async function admitOrder(
   }
   if (file.bytes === 0)
     throw new AppError("audio_decode_failed", { detail: "file", message: "The file is empty." });
-  const maxDurationMs = limits.synchronous_max_duration_seconds * 1000;
-  const verified = await namingFile(async () => {
-    const audio = await deps.verifyAudio(file.path, { maxDurationMs }, clientSignal);
-    requireSound(audio);
-    return audio;
-  });
+  const verified = await verifyFile(deps, caller, file.path, attendance);
   checkLimits(deps.config, "synchronous", verified);
   const { durationMs, channels } = verified;
   const { channelMode } = prepared.request;
-  const place = deps.synchronous.reservePlace(durationMs * billedChannels({ channelMode, channels }));
+  const reserve = () => deps.synchronous.reservePlace(durationMs * billedChannels({ channelMode, channels }));
+  // Without a place nothing is moved. It is given back, so that whoever cannot pay holds it at no time.
+  reserve().release();
+  const { row, place } = await acceptFile(deps, caller, { ...file, verified }, prepared, reserve);
+  attendance.onAccepted();
+  return { id: row.id, outcome: supervise(deps, row, attendance.deadline).finally(() => place.release()) };
+}
+
+/** Decodes the file within the request's time, and stops the decoder when that is over. */
+async function verifyFile(
+  deps: HttpDeps,
+  { organizationId }: Caller,
+  path: string,
+  { client, deadline }: Attendance,
+): Promise<VerifiedAudio> {
+  const maxDurationMs = deps.config.limits.synchronous_max_duration_seconds * 1000;
+  const signal = AbortSignal.any([client, deadline, deps.stopping]);
   try {
-    const row = await acceptFile(deps, caller, { ...file, verified }, prepared);
-    return { id: row.id, outcome: supervise(deps, row).finally(() => place.release()) };
+    return await namingFile(async () => {
+      const audio = await deps.verifyAudio(path, { organizationId, maxDurationMs }, signal);
+      requireSound(audio);
+      return audio;
+    });
   } catch (error) {
-    place.release();
+    if (deps.stopping.aborted) throw stoppedError();
+    deadline.throwIfAborted();
     throw error;
   }
 }
@@ -139,15 +165,18 @@ async function namingFile<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Makes the file an upload and the order a transcription, or leaves nothing behind. */
+/** Makes the file an upload and the order a transcription that has a place, or leaves nothing behind. */
 async function acceptFile(
   { uploads, transcriptions }: HttpDeps,
   caller: Caller,
   file: AdoptedFile,
   { modelId, request, claim }: Prepared,
-): Promise<TranscriptionRow> {
+  reserve: () => SynchronousPlace,
+): Promise<{ row: TranscriptionRow; place: SynchronousPlace }> {
   const upload = await uploads.adoptFile(caller, file);
+  let place: SynchronousPlace | undefined;
   try {
+    place = reserve();
     const accepted = transcriptions.accept(caller, {
       entrance: "synchronous",
       modelId,
@@ -156,19 +185,21 @@ async function acceptFile(
       ...(claim === undefined ? {} : { idempotency: claim }),
     });
     if (accepted.isReplay) await uploads.discardAdopted(upload.id);
-    return accepted.transcription;
+    return { row: accepted.transcription, place };
   } catch (error) {
+    place?.release();
     await uploads.discardAdopted(upload.id);
     throw error;
   }
 }
 
 /** The final row. What is not done in time, or when the program stops, is cancelled and not charged. */
-async function supervise(deps: HttpDeps, row: TranscriptionRow): Promise<TranscriptionRow> {
-  if (isFinal(row.state)) return row;
-  const timeoutMs = deps.config.limits.synchronous_timeout_seconds * 1000;
-  const leftMs = Math.max(0, row.createdAt + timeoutMs - deps.clock.now());
-  const signal = AbortSignal.any([AbortSignal.timeout(leftMs), deps.stopping]);
+async function supervise(
+  deps: HttpDeps,
+  row: TranscriptionRow,
+  deadline: AbortSignal,
+): Promise<TranscriptionRow> {
+  const signal = AbortSignal.any([deadline, deps.stopping]);
   try {
     return await deps.synchronous.waitFor(row.id, signal);
   } catch (error) {
@@ -182,6 +213,23 @@ async function supervise(deps: HttpDeps, row: TranscriptionRow): Promise<Transcr
     return deps.transcriptions.cancelById(row.id, STOPPED);
   }
 }
+
+/** The final row of work that another request supervises; it goes on when this request's own time is over. */
+async function follow(
+  deps: HttpDeps,
+  row: TranscriptionRow,
+  deadline: AbortSignal,
+): Promise<TranscriptionRow> {
+  if (isFinal(row.state)) return row;
+  try {
+    return await deps.synchronous.waitFor(row.id, AbortSignal.any([deadline, deps.stopping]));
+  } catch (error) {
+    if (deps.stopping.aborted) throw stoppedError();
+    throw error;
+  }
+}
+
+const stoppedError = () => new AppError("capacity_unavailable", { message: STOPPED.message });
 
 /** Nobody is left to be told; a failure shows when the work's own deadline cancels it. */
 function cancelQuietly(deps: HttpDeps, id: string): void {

@@ -3,6 +3,7 @@ import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { DecoderLanes } from "../services/decoder-lanes.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
 import type { Database } from "../store/database.ts";
 import type { Slots } from "./slots.ts";
@@ -18,6 +19,7 @@ export type RunContext = {
   config: Config;
   log: Log;
   engine: Engine;
+  decoders: DecoderLanes;
   slots: Slots;
   speed: Speed;
   transcriptions: TranscriptionService;

@@ -94,6 +94,9 @@ export async function patiently<T>(
   }
 }
 
+/** Decoding a longer one takes so much time that small work should find another lane. */
+const LONG_RECORDING_MS = 600_000;
+
 /** Decodes beside the final folder and renames it: a decoder that outlives a killed program writes elsewhere. */
 async function decodeInto(
   context: RunContext,
@@ -104,15 +107,13 @@ async function decodeInto(
   const unfinished = `${directory}.${process.pid}.${context.clock.now()}`;
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
   try {
-    const decoded = await context.engine.decode(
-      {
-        path: context.audioPath(row.uploadId),
-        directory: unfinished,
-        channels: row.channelMode,
-        maxDurationMs: Math.max(row.durationMs, context.config.limits.max_duration_seconds * 1000),
-      },
-      signal,
-    );
+    const job = {
+      path: context.audioPath(row.uploadId),
+      directory: unfinished,
+      channels: row.channelMode,
+      maxDurationMs: Math.max(row.durationMs, context.config.limits.max_duration_seconds * 1000),
+    };
+    const decoded = await inLane(context, row, signal, () => context.engine.decode(job, signal));
     requireVerifiedSound(row, decoded);
     rmSync(directory, { recursive: true, force: true });
     renameSync(unfinished, directory);
@@ -141,6 +142,18 @@ function requireVerifiedSound(
   throw new AppError("transcription_failed", {
     message: `The recording decodes to ${found}, and was verified as ${row.durationMs} ms in ${tracks}.`,
   });
+}
+
+/** Takes a decoder lane. A synchronous request's has its deadline before it, and goes first. */
+function inLane<T>(
+  { decoders }: RunContext,
+  { organizationId, entrance, durationMs }: TranscriptionRow,
+  signal: AbortSignal,
+  decode: () => Promise<T>,
+): Promise<T> {
+  const purpose = entrance === "synchronous" ? "synchronous" : "transcription";
+  const isLarge = durationMs > LONG_RECORDING_MS;
+  return decoders.run({ organizationId, purpose, isLarge }, signal, decode);
 }
 
 /** Where a recording's decoded tracks lie, or will lie. */

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "../engine/protocol.ts";
+import { lanesOfOne } from "../services/decoder-lanes.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
 import {
@@ -15,7 +16,7 @@ import {
   watchChunks,
   workFiles,
 } from "../testing/scheduler-kit.ts";
-import { createScriptedEngine } from "../testing/scripted-engine.ts";
+import { createScriptedEngine, scriptedAudio } from "../testing/scripted-engine.ts";
 
 const apps: TestApp[] = [];
 const folders: string[] = [];
@@ -187,6 +188,36 @@ describe("fair turns", () => {
     await until("it has been begun", () => stateOf(testApp, id) !== "queued");
     const states = testApp.app.scheduler.status().states;
     expect(states.find(({ state }) => state === "queued")?.count).toBeGreaterThan(190);
+  });
+
+  test("recordings whose decoding does not end hold back nobody else's, and are no more than their share", async () => {
+    const testApp = await open();
+    let hanging = 0;
+    let most = 0;
+    testApp.engine.interfere({
+      decode(job, signal) {
+        if (!readFileSync(job.path, "utf8").includes("अंत")) return Promise.resolve();
+        most = Math.max(most, ++hanging);
+        return forever(signal).finally(() => hanging--);
+      },
+    });
+    const own = clientOf(testApp);
+    const { id: uploadId } = await own.upload(scriptedAudio({ seconds: 2, text: "अंत" }));
+    const slow: string[] = [];
+    for (let count = 0; count < 6; count++) {
+      slow.push((await own.start({ audio: { upload_id: uploadId }, language: "hi" })).body.id);
+    }
+    await until("they are being decoded", () => hanging === Math.min(lanesOfOne(), 4));
+    const other = newOrganization(testApp, "Other");
+    const client = clientOf(testApp, other.key);
+    const id = await begin(testApp, { seconds: 2, text: "शुरू" }, {}, other.key);
+    expect((await client.finished(id)).state).toBe("completed");
+    const audio = scriptedAudio({ seconds: 2, text: "शुरू" });
+    expect((await client.transcribe(audio, { language: "hi" })).text).toBe("शुरू");
+    // One that waits for a decoder is cancelled as fast as one that has it.
+    for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");
+    await until("no decoder runs", () => hanging === 0);
+    expect(most).toBeLessThanOrEqual(lanesOfOne());
   });
 
   test("weights share out the chunks", async () => {

@@ -2,7 +2,9 @@ import type { Config } from "../config/schema.ts";
 import type { VerifiedAudio } from "../domain/audio.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { Shares } from "../lib/shares.ts";
 import type { Database } from "../store/database.ts";
+import type { DecoderLanes } from "./decoder-lanes.ts";
 import type { UploadLocks } from "./upload-locks.ts";
 
 export type UploadDeps = {
@@ -19,6 +21,8 @@ export type UploadDeps = {
    *   any other error is the machine's, and verification is tried again later
    */
   verifyAudio: (path: string, signal: AbortSignal) => Promise<VerifiedAudio>;
+  /** Verifications run in them. */
+  decoders: DecoderLanes;
   /** Free bytes on the disk of recordings. */
   freeBytes: () => Promise<number>;
 };
@@ -28,6 +32,8 @@ export type UploadContext = UploadDeps & {
   /** When this process began: files older than that and unknown to the database are nobody's. */
   startedAtMs: number;
   locks: UploadLocks;
+  /** Uploads that may be written at once, shared between organizations. */
+  writers: Shares;
   background: Set<Promise<unknown>>;
 };
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
+import { testConfig } from "../config/load.ts";
 import { AppError } from "../domain/errors.ts";
-import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
+import { CALLER, openUploadBench, STRANGER, type UploadBench } from "../testing/upload-bench.ts";
 
 let bench: UploadBench;
 beforeAll(() => {
@@ -122,4 +123,65 @@ test("whatever a client does, the file is a beginning of the recording, and only
     ),
     { numRuns: 60, examples: [TAKEN_OVER_AT_ONCE] },
   );
+}, 60_000);
+
+/** A body that says nothing, or gives some bytes first. */
+const silentBody = (first?: Uint8Array) =>
+  new ReadableStream<Uint8Array>({
+    start(controller) {
+      if (first) controller.enqueue(first);
+    },
+  });
+
+test("an organization that writes as many uploads as it may leaves places for another", async () => {
+  const opened = openUploadBench();
+  const gone = new AbortController();
+  const write = async (caller: typeof CALLER) => {
+    const { upload } = await opened.uploads.create(caller, { bytes: 10 });
+    return codeOf(
+      opened.uploads.receive(upload.id, { at: "start over", body: silentBody(), signal: gone.signal }),
+    );
+  };
+  try {
+    const ends: string[] = [];
+    const writers = Array.from({ length: 780 }, () => write(CALLER).then((end) => ends.push(end)));
+    while (ends.length < 12) await Bun.sleep(5);
+    // Three quarters of all.
+    expect(ends).toEqual(ends.map(() => "capacity_unavailable"));
+    expect(opened.uploads.receiving()).toBe(768);
+    const { upload } = await opened.uploads.create(STRANGER, { bytes: 2 });
+    const body = new Response(new Uint8Array(2)).body;
+    expect(await opened.uploads.receive(upload.id, { at: "start over", body })).toMatchObject({
+      isWhole: true,
+    });
+    gone.abort();
+    await Promise.all(writers);
+    expect(ends.length).toBe(780);
+    // All places are free again.
+    expect(await codeOf(opened.uploads.receive(upload.id, { at: 0, body: null }))).not.toBe(
+      "capacity_unavailable",
+    );
+  } finally {
+    gone.abort();
+    await opened.close();
+  }
+}, 60_000);
+
+test("a body that comes too slowly is refused; a resumed upload goes on where it was", async () => {
+  const opened = openUploadBench({
+    config: testConfig({ storage: { reserve_bytes: 0 }, limits: { slow_receive_seconds: 1 } }),
+  });
+  try {
+    const { upload } = await opened.uploads.create(CALLER, { bytes: 6 });
+    const begunMs = performance.now();
+    const slow = opened.uploads.receive(upload.id, { at: 0, body: silentBody(new Uint8Array([1, 2, 3])) });
+    expect(await codeOf(slow)).toBe("capacity_unavailable");
+    expect(performance.now() - begunMs).toBeLessThan(3_000);
+    expect(opened.uploads.receiving()).toBe(0);
+    expect(await opened.uploads.storedBytes(upload.id)).toBe(3);
+    const rest = new Response(new Uint8Array([4, 5, 6])).body;
+    expect(await opened.uploads.receive(upload.id, { at: 3, body: rest })).toMatchObject({ isWhole: true });
+  } finally {
+    await opened.close();
+  }
 }, 60_000);

@@ -1,5 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 import { AppError } from "../domain/errors.ts";
+import { type PaceLimits, watchPace } from "../lib/pace.ts";
 import { equalsConstantTime, sha256Hex } from "../lib/sha256.ts";
 import {
   audioDirectory,
@@ -16,7 +17,8 @@ import type { UploadContext } from "./upload-context.ts";
 import { expireUpload } from "./upload-expiry.ts";
 
 /** Uploads that may be written at once; each may hold 1 MiB in memory. */
-const MAX_RECEIVING = 1024;
+export const MAX_RECEIVING = 1024;
+const PLACE_RETRY_SECONDS = 5;
 /** How often a running upload looks at the free disk, in its own bytes. */
 const DISK_CHECK_BYTES = 64 * 1024 * 1024;
 const DISK_RETRY_SECONDS = 60;
@@ -90,20 +92,24 @@ function collectGarbageAfter(receivedBytes: number): void {
  * (a tus client resumes from there), except where the body was too long or was not approved.
  *
  * @throws AppError `conflict` (not at that position, not receiving any more, another request took over),
- *   `audio_too_large` (more bytes than declared), `capacity_unavailable` (disk)
+ *   `audio_too_large` (more bytes than declared), `capacity_unavailable` (disk, too many uploads at once, or a body
+ *   that comes so slowly that it keeps others out)
  */
 export async function receiveBytes(
   context: UploadContext,
   uploadId: string,
   receiving: Receiving,
 ): Promise<Received> {
-  if (context.locks.held() >= MAX_RECEIVING) {
-    throw new AppError("capacity_unavailable", { retryAfterSeconds: 5 });
-  }
   const takenOver = new AbortController();
   const release = await context.locks.acquire(uploadId, () => takenOver.abort());
+  let organizationId: string | undefined;
   try {
     const upload = requireReceiving(context, uploadId);
+    // Not before the lock: a client that lost its connection takes over from its own older request.
+    if (!context.writers.take(upload.organizationId)) {
+      throw new AppError("capacity_unavailable", { retryAfterSeconds: PLACE_RETRY_SECONDS });
+    }
+    organizationId = upload.organizationId;
     const path = audioFilePath(context.dataDir, uploadId);
     const start = await startPosition(path, receiving.at);
     checkDeclared(upload, start, receiving.declaredBytes);
@@ -125,6 +131,7 @@ export async function receiveBytes(
   } catch (error) {
     throw asDiskFailure(error);
   } finally {
+    if (organizationId !== undefined) context.writers.giveBack(organizationId);
     release();
   }
 }
@@ -164,7 +171,7 @@ async function receiveInto(context: UploadContext, into: ReceivingInto): Promise
 }
 
 /**
- * Moves the body into the writer, counting and watching the disk.
+ * Moves the body into the writer, counting and watching its pace and the disk.
  *
  * @returns false when the body has more bytes than the upload has room for; those past it are not taken
  */
@@ -174,6 +181,7 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
   const reader = receiving.body.getReader();
   // Cancelling answers a read that would otherwise wait for a client that says nothing.
   const stop = () => void reader.cancel().catch(() => undefined);
+  const pace = watchPace(paceOf(context.config), stop);
   takenOver.addEventListener("abort", stop, { once: true });
   receiving.signal?.addEventListener("abort", stop, { once: true });
   let taken = 0;
@@ -182,6 +190,7 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
   const goOn = () => {
     if (takenOver.aborted) throw takenOverError();
     if (receiving.signal?.aborted) throw goneError();
+    if (pace.isTooSlow()) throw tooSlowError();
   };
   try {
     for (;;) {
@@ -194,13 +203,15 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
       taken += value.length;
       if (start + taken > upload.bytes) return false;
       receiving.onChunk?.(value);
+      pace.arrived(value.length);
       const full = writer.write(value);
-      if (full) await full;
+      if (full) await pace.during(full);
       if (taken < nextDiskCheck) continue;
       nextDiskCheck = taken + DISK_CHECK_BYTES;
-      await checkDisk(context, 0);
+      await pace.during(checkDisk(context, 0));
     }
   } finally {
+    pace.end();
     takenOver.removeEventListener("abort", stop);
     receiving.signal?.removeEventListener("abort", stop);
     stop();
@@ -268,15 +279,26 @@ export function rejectionOf(upload: UploadRow): AppError {
  * Free disk above the reserve for a new upload of so many bytes (`bytes` > 0), and above half of it for one
  * that is running: the rest is the database's.
  */
-export async function checkDisk(context: UploadContext, bytes: number): Promise<void> {
+export async function checkDisk(
+  context: Pick<UploadContext, "config" | "freeBytes">,
+  bytes: number,
+): Promise<void> {
   const reserve = context.config.storage.reserve_bytes;
   const free = await context.freeBytes();
   if (bytes > 0 ? free - bytes < reserve : free < reserve / 2) {
     throw new AppError("capacity_unavailable", {
-      message: "The disk has no room for this upload now.",
+      message: "The disk has no room for this file now.",
       retryAfterSeconds: DISK_RETRY_SECONDS,
     });
   }
+}
+
+/** The least pace of a body that holds a place for receiving. */
+export function paceOf({ limits }: UploadContext["config"]): PaceLimits {
+  return {
+    bytesPerSecond: limits.min_receive_bytes_per_second,
+    slowMs: limits.slow_receive_seconds * 1000,
+  };
 }
 
 async function startPosition(path: string, at: Receiving["at"]): Promise<number> {
@@ -298,6 +320,13 @@ const tooManyBytes = () =>
 const takenOverError = () =>
   new AppError("conflict", { message: "Another request for the same upload took over." });
 
+/** The client may go on later: what has arrived is kept. */
+const tooSlowError = () =>
+  new AppError("capacity_unavailable", {
+    message: "The bytes came too slowly to keep a place for them.",
+    retryAfterSeconds: PLACE_RETRY_SECONDS,
+  });
+
 /** Seen by nobody but the log: its reader is gone. */
 const goneError = (cause?: unknown) =>
   new AppError("conflict", { message: "The client went away.", ...(cause === undefined ? {} : { cause }) });
@@ -309,7 +338,7 @@ const isDiskFailure = (error: unknown) =>
 function asDiskFailure(error: unknown): unknown {
   if (!hasCode(error, "ENOSPC", "EDQUOT", "EFBIG", "EIO")) return error;
   return new AppError("capacity_unavailable", {
-    message: "The disk has no room for this upload now.",
+    message: "The disk has no room for this file now.",
     retryAfterSeconds: DISK_RETRY_SECONDS,
     cause: error,
   });

@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { UploadErrorCode } from "../domain/upload.ts";
@@ -29,18 +28,14 @@ export type Verifier = {
   close(): Promise<void>;
 };
 
-type Lane = <T>(work: () => Promise<T>) => Promise<T>;
 /** Runs in a row that failed, and how many of them not for want of room on the disk. */
 type Failures = { count: number; notForRoom: number; retryAtMs: number };
 
-/** One run an upload, and a bounded number of runs; small uploads do not wait behind large ones. */
+/** One run an upload, in one of the decoder lanes, which organizations share. */
 export function createVerifier(context: UploadContext): Verifier {
   const running = new Map<string, Promise<UploadRow>>();
   const failures = new Map<string, Failures>();
   const stop = new AbortController();
-  const places = Math.max(2, Math.floor(availableParallelism() / 2));
-  const small = createLane(places);
-  const large = createLane(Math.max(1, Math.floor(places / 2)));
 
   async function run(upload: UploadRow): Promise<UploadRow> {
     try {
@@ -83,8 +78,13 @@ export function createVerifier(context: UploadContext): Verifier {
   function verify(upload: UploadRow): Promise<UploadRow> {
     const known = running.get(upload.id);
     if (known) return known;
-    const lane = upload.bytes <= context.config.limits.verify_in_request_bytes ? small : large;
-    const started = lane(() => run(upload)).finally(() => running.delete(upload.id));
+    const isLarge = upload.bytes > context.config.limits.verify_in_request_bytes;
+    const work = { organizationId: upload.organizationId, purpose: "upload", isLarge } as const;
+    const started = context.decoders
+      .run(work, stop.signal, () => run(upload))
+      // Stopped while it waited: it is verified after the next start.
+      .catch(() => upload)
+      .finally(() => running.delete(upload.id));
     running.set(upload.id, started);
     return started;
   }
@@ -93,7 +93,7 @@ export function createVerifier(context: UploadContext): Verifier {
     verify,
     resume() {
       for (const id of listVerifyingUploads(context.database.store)) {
-        if ((failures.get(id)?.retryAtMs ?? 0) > context.clock.now()) continue;
+        if (running.has(id) || (failures.get(id)?.retryAtMs ?? 0) > context.clock.now()) continue;
         const upload = findUpload(context.database.store, id);
         if (upload) void verify(upload);
       }
@@ -192,21 +192,4 @@ export async function reject(
   if (!rejected) return findUpload(store, upload.id) ?? upload;
   await removeFile(audioFilePath(context.dataDir, upload.id));
   return rejected;
-}
-
-/** Runs at most so many at once, the others in the order they came. */
-function createLane(places: number): Lane {
-  let free = places;
-  const waiting: (() => void)[] = [];
-  return async (work) => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free += 1;
-    }
-  };
 }

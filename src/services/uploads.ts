@@ -4,6 +4,7 @@ import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import { isId, newId } from "../lib/ids.ts";
 import { sha256Hex } from "../lib/sha256.ts";
+import { createShares, usualSpare } from "../lib/shares.ts";
 import { within } from "../lib/within.ts";
 import {
   audioFilePath,
@@ -31,6 +32,7 @@ import {
   authorizeUpload,
   checkDisk,
   discardBytes,
+  MAX_RECEIVING,
   openUploadFile,
   type Receiving,
   receiveBytes,
@@ -67,6 +69,7 @@ export function createUploadService(deps: UploadDeps) {
     ...deps,
     startedAtMs: Date.now(),
     locks: createUploadLocks(),
+    writers: createShares(MAX_RECEIVING, usualSpare(MAX_RECEIVING)),
     background: new Set(),
   };
   const { store } = deps.database;
@@ -94,6 +97,13 @@ export function createUploadService(deps: UploadDeps) {
 
     /** Path of an upload's file, for the decoder. */
     audioPath: (id: string) => audioFilePath(deps.dataDir, id),
+
+    /**
+     * Looks for room on the disk before so many bytes are stored, or with 0 while they are.
+     *
+     * @throws AppError `capacity_unavailable`
+     */
+    requireRoom: (bytes: number) => checkDisk(context, bytes),
 
     /** Makes a synchronous request's file a complete upload, moved into place and brought to the disk. */
     adoptFile: (caller: Uploader, file: AdoptedFile) => adoptFile(context, caller, file),

@@ -8,6 +8,7 @@ import { createStorageHandler } from "../http/storage.ts";
 import { toCreatedResponse, toUploadResponse } from "../http/uploads.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Log, silentLog } from "../lib/log.ts";
+import { createDecoderLanes } from "../services/decoder-lanes.ts";
 import type { Scope } from "../services/ownership.ts";
 import { createUploadService, type UploadDeps, type UploadService } from "../services/uploads.ts";
 import { freeDiskBytes } from "../store/audio-files.ts";
@@ -27,6 +28,7 @@ export type UploadBenchOptions = {
   config?: Config;
   verifyAudio?: UploadDeps["verifyAudio"];
   freeBytes?: UploadDeps["freeBytes"];
+  decoders?: UploadDeps["decoders"];
 };
 
 export type UploadBench = {
@@ -54,6 +56,7 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
     log: options.log ?? silentLog,
     dataDir,
     verifyAudio: options.verifyAudio ?? acceptingVerifier,
+    decoders: options.decoders ?? createDecoderLanes(),
     freeBytes: options.freeBytes ?? (() => freeDiskBytes(dataDir)),
   });
   return {

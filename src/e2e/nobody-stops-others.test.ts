@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import { type ApiClient, ApiError, audioForm } from "../testing/api-client.ts";
+import { changingFlac, changingMp3, denseFlac, hugeIndexMp4 } from "../testing/bombs.ts";
+import { type Installation, install, type RunningServer, uploaded } from "./kit.ts";
+import { argumentsOf, descendantsOf } from "./processes.ts";
+import { sampleBytes } from "./samples.ts";
+
+/**
+ * An organization without credit sends what costs the most, in a loop and from many connections; another one's small
+ * upload and synchronous request hardly notice.
+ */
+
+const SLOW_SECONDS = 3;
+const TIMEOUT_SECONDS = 20;
+/** What one decoding may add: the one that has just begun on the same processor. */
+const DECODING_MS = 3_000;
+/** As many clients as there are places for receiving, and more. */
+const CLIENTS = 20;
+/** Lanes for decoders. */
+let lanes = 0;
+/** Until an attack is under way. */
+const LEAD_MS = 1_000;
+
+let installation: Installation;
+let server: RunningServer;
+let attackerKey: string;
+const alone = { upload: 0, synchronous: 0 };
+
+beforeAll(async () => {
+  installation = await install({
+    environment: {
+      SHRUTI_LIMITS_SLOW_RECEIVE_SECONDS: String(SLOW_SECONDS),
+      SHRUTI_LIMITS_SYNCHRONOUS_TIMEOUT_SECONDS: String(TIMEOUT_SECONDS),
+    },
+  });
+  const organization = await installation.json<{ id: string }>("orgs", "create", "attacker");
+  const project = await installation.json<{ id: string }>(
+    "projects",
+    "create",
+    "main",
+    "--org",
+    organization.id,
+  );
+  const key = await installation.json<{ key: string }>(
+    "keys",
+    "create",
+    "--project",
+    project.id,
+    "--name",
+    "main",
+  );
+  attackerKey = key.key;
+  server = await (await installation.serve()).ready();
+  await victimsWork();
+  const runs = [await victimsWork(), await victimsWork(), await victimsWork()];
+  alone.upload = median(runs.map(({ upload }) => upload));
+  alone.synchronous = median(runs.map(({ synchronous }) => synchronous));
+  const metrics = await (await fetch(`${server.baseUrl}/metrics`)).text();
+  lanes = Number(/^shruti_decoders (\d+)$/m.exec(metrics)?.[1]);
+}, 300_000);
+
+afterAll(async () => {
+  await server?.stop();
+  await installation?.remove();
+});
+
+const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const begunMs = performance.now();
+  await work();
+  return performance.now() - begunMs;
+}
+
+/** How long a small upload and a synchronous request of the other organization take. */
+async function victimsWork(): Promise<{ upload: number; synchronous: number }> {
+  const api = server.api();
+  const bytes = sampleBytes("02-hi");
+  const upload = await timed(() => uploaded(api, bytes));
+  const synchronous = await timed(() => api.transcribe(bytes, { language: "hi" }));
+  return { upload, synchronous };
+}
+
+/** One client of the attacker; it is called again and again until the signal aborts. */
+type Client = (api: ApiClient, signal: AbortSignal) => Promise<string>;
+
+const uploads =
+  (bytes: Uint8Array<ArrayBuffer>): Client =>
+  (api, signal) =>
+    Promise.race([api.upload(bytes).then(({ state }) => state), aborted(signal)]);
+
+const forms =
+  (bytes: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}): Client =>
+  (api, signal) =>
+    api
+      .send("/v1/audio/transcriptions", {
+        method: "POST",
+        headers,
+        body: audioForm(bytes, { language: "hi" }),
+        signal,
+      })
+      .then(({ status }) => String(status));
+
+/** Sends a request's head and then a byte a second, and no end. */
+const trickle =
+  (head: (api: ApiClient) => Promise<string[]> | string[]): Client =>
+  async (api, signal) => {
+    const { hostname, port } = new URL(server.baseUrl);
+    const lines = await head(api);
+    const socket = connect(Number(port), hostname);
+    socket.on("error", () => {});
+    socket.on("data", () => socket.destroy());
+    socket.write(`${[...lines, "host: test"].join("\r\n")}\r\n\r\n`);
+    const timer = setInterval(() => socket.write("x"), 1_000);
+    await Promise.race([new Promise((resolve) => socket.once("close", resolve)), aborted(signal)]);
+    clearInterval(timer);
+    socket.destroy();
+    return "closed";
+  };
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<string>((resolve) => {
+    signal.addEventListener("abort", () => resolve("broken off"), { once: true });
+  });
+
+const slowForm = () => [
+  "POST /v1/audio/transcriptions HTTP/1.1",
+  `authorization: Bearer ${attackerKey}`,
+  "content-type: multipart/form-data; boundary=b",
+  "content-length: 100000",
+];
+
+async function slowUpload(api: ApiClient): Promise<string[]> {
+  const { upload } = await api.createUpload(1_000_000);
+  return [
+    `PUT ${new URL(upload.url).pathname} HTTP/1.1`,
+    `authorization: ${upload.headers.authorization}`,
+    "content-length: 1000000",
+  ];
+}
+
+/** A whole form, of which the parser skips a large part. */
+const skippedPart: Client = (api, signal) =>
+  api
+    .send("/v1/audio/transcriptions", {
+      method: "POST",
+      headers: { "content-type": "multipart/form-data; boundary=b" },
+      body: `--b\r\nX-Other: value\r\n\r\n${"x".repeat(84_000)}\r\n--b--\r\n`,
+      signal,
+    })
+    .then(({ status }) => String(status));
+
+/** Audio that is right, of an organization that cannot pay for it. */
+const unpaid = () => sampleBytes("02-hi");
+
+const ATTACKS: [title: string, client: Client][] = [
+  ["synchronous requests with an MP3 whose rate changes with each frame", forms(changingMp3(1_000_000))],
+  ["synchronous requests with a FLAC whose rate changes with each frame", forms(changingFlac(60_000))],
+  ["synchronous requests with an MP4 that claims millions of samples", forms(hugeIndexMp4(30_000_000))],
+  ["synchronous requests with a FLAC that decodes to much sound", forms(denseFlac(20_000))],
+  ["many of them with one idempotency key", forms(denseFlac(20_000), { "idempotency-key": "k" })],
+  ["synchronous requests that it cannot pay for", forms(unpaid())],
+  ["forms that come at a byte a second", trickle(slowForm)],
+  ["uploads that come at a byte a second", trickle(slowUpload)],
+  ["whole forms with a large part that no form has", skippedPart],
+  // These stay behind and are verified during all that follows.
+  ["uploads of that MP3", uploads(changingMp3(1_000_000))],
+  ["uploads of that FLAC", uploads(changingFlac(60_000))],
+  ["uploads of that MP4", uploads(hugeIndexMp4(30_000_000))],
+  ["uploads of the FLAC that decodes to much sound", uploads(denseFlac(20_000))],
+];
+
+/** Runs an attack until the work is done. What became of its requests: their statuses, and other ends. */
+async function underAttack<T>(
+  client: Client,
+  work: () => Promise<T>,
+): Promise<{ done: T; ends: Set<string> }> {
+  const stop = new AbortController();
+  const api = server.api(attackerKey);
+  const ends = new Set<string>();
+  const loop = async () => {
+    while (!stop.signal.aborted) {
+      ends.add(await client(api, stop.signal).catch(endOf));
+      // A client that did not wait at all would use up its rate with refusals.
+      await Bun.sleep(20);
+    }
+  };
+  const loops = Array.from({ length: CLIENTS }, loop);
+  try {
+    await Bun.sleep(LEAD_MS);
+    return { done: await work(), ends };
+  } finally {
+    stop.abort();
+    await Promise.all(loops);
+  }
+}
+
+/** The server closes the connection of a body that it refuses, and the attack ends in the middle of a request. */
+const endOf = (error: unknown) => (error instanceof ApiError ? String(error.status) : "broken off");
+
+/** The most decoders that ran at once while something else was done. */
+async function mostDecoders(work: Promise<unknown>): Promise<number> {
+  let most = 0;
+  let isDone = false;
+  const done = work.finally(() => {
+    isDone = true;
+  });
+  // Its failure is this function's, once it has looked for the last time.
+  done.catch(() => {});
+  while (!isDone) {
+    const running = descendantsOf(server.pid).filter((pid) => !argumentsOf(pid).includes("engine-worker"));
+    most = Math.max(most, running.length);
+    await Bun.sleep(50);
+  }
+  await done;
+  return most;
+}
+
+describe("an organization without credit sends, in a loop,", () => {
+  test.each(ATTACKS)(
+    "%s",
+    async (_title, client) => {
+      const { done, ends } = await underAttack(client, async () => {
+        const work = victimsWork();
+        return { most: await mostDecoders(work), ...(await work) };
+      });
+      // It was let in: what stops it are its own files.
+      for (const status of ["401", "403", "404"]) expect(ends).not.toContain(status);
+      expect(done.upload).toBeLessThanOrEqual(2 * alone.upload + DECODING_MS);
+      expect(done.synchronous).toBeLessThanOrEqual(2 * alone.synchronous + DECODING_MS);
+      expect(done.most).toBeLessThanOrEqual(lanes);
+    },
+    60_000,
+  );
+
+  test("and what is left of it after a restart stops nobody either", async () => {
+    await server.kill();
+    server = await (await installation.serve()).ready();
+    const done = await victimsWork();
+    expect(done.upload).toBeLessThanOrEqual(2 * alone.upload + DECODING_MS);
+    expect(done.synchronous).toBeLessThanOrEqual(2 * alone.synchronous + DECODING_MS);
+  }, 60_000);
+});
+
+test("an honest client at 2 kB/s is not taken for a slow one", async () => {
+  const bytes = sampleBytes("02-hi").slice(0, 2 * SLOW_SECONDS * 2_000);
+  const { upload } = await server.api().createUpload(bytes.length);
+  const { hostname, port } = new URL(server.baseUrl);
+  const socket = connect(Number(port), hostname);
+  const answer = new Promise<string>((resolve) => socket.once("data", (data) => resolve(data.toString())));
+  const head = [
+    `PUT ${new URL(upload.url).pathname} HTTP/1.1`,
+    "host: test",
+    `authorization: ${upload.headers.authorization}`,
+    `content-length: ${bytes.length}`,
+  ];
+  socket.write(`${head.join("\r\n")}\r\n\r\n`);
+  for (let at = 0; at < bytes.length; at += 2_000) {
+    socket.write(bytes.subarray(at, at + 2_000));
+    await Bun.sleep(1_000);
+  }
+  expect(await answer).toStartWith("HTTP/1.1 200");
+  socket.destroy();
+}, 60_000);

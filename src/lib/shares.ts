@@ -1,0 +1,51 @@
+/** Places that several owners share so that none can take the last ones from the others. */
+export type Shares = {
+  /** Takes a place; false when this owner may have no further one now. */
+  take(owner: string): boolean;
+  /** Returns a place that was taken. */
+  giveBack(owner: string): void;
+  mayTake(owner: string): boolean;
+  held(owner: string): number;
+  taken(): number;
+};
+
+/**
+ * Divides places by dynamic thresholds (Choudhury and Hahne 1998): the more an owner holds, the more places must be
+ * free before it gets another. An owner alone gets all but `spare`. One that holds none gets any free place.
+ *
+ * @param places at least 1
+ * @param spare places that one owner leaves free; less than `places`, and 0 switches the sharing off
+ */
+export function createShares(places: number, spare: number): Shares {
+  const held = new Map<string, number>();
+  let taken = 0;
+
+  function mayTake(owner: string): boolean {
+    const free = places - taken;
+    return free > 0 && (held.get(owner) ?? 0) * spare < free * (places - spare);
+  }
+
+  return {
+    mayTake,
+    take(owner) {
+      if (!mayTake(owner)) return false;
+      held.set(owner, (held.get(owner) ?? 0) + 1);
+      taken += 1;
+      return true;
+    },
+    giveBack(owner) {
+      const count = held.get(owner);
+      if (count === undefined) throw new Error("a place was returned that nobody had taken");
+      if (count > 1) held.set(owner, count - 1);
+      else held.delete(owner);
+      taken -= 1;
+    },
+    held: (owner) => held.get(owner) ?? 0,
+    taken: () => taken,
+  };
+}
+
+/** The usual spare: a quarter of the places, and at least one of two. */
+export function usualSpare(places: number): number {
+  return Math.min(places - 1, Math.max(1, Math.floor(places / 4)));
+}

@@ -1,0 +1,204 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { createDecoderLanes, type DecoderWork } from "./decoder-lanes.ts";
+
+const NEVER = new AbortController().signal;
+
+/** Lanes whose work ends when the test says so, by its name. */
+function openBench(own = 2) {
+  const lanes = createDecoderLanes(own);
+  const begun: string[] = [];
+  const gates = new Map<string, () => void>();
+  const done: Promise<unknown>[] = [];
+  return {
+    lanes,
+    begun,
+    /** Names of work that runs. */
+    running: () => [...gates.keys()],
+    ask(name: string, work: Partial<DecoderWork> = {}, signal = NEVER) {
+      const organizationId = name.slice(0, 1);
+      const asked = lanes.run({ organizationId, purpose: "upload", isLarge: false, ...work }, signal, () => {
+        begun.push(name);
+        return new Promise<void>((resolve) => gates.set(name, resolve));
+      });
+      done.push(asked.catch(() => undefined));
+      return asked;
+    },
+    async end(name: string) {
+      gates.get(name)?.();
+      gates.delete(name);
+      await Bun.sleep(0);
+    },
+    async endAll() {
+      while (gates.size > 0) for (const name of [...gates.keys()]) await this.end(name);
+      await Promise.all(done);
+    },
+  };
+}
+
+type Case = {
+  title: string;
+  own?: number;
+  asked: (string | [string, Partial<DecoderWork>])[];
+  /** What runs at once. */
+  begins: string[];
+  /** Which end, one after the other, and what begins then. */
+  afterwards?: [string, string[]][];
+};
+
+const large = { isLarge: true };
+const CASES: Case[] = [
+  {
+    title: "an organization gets its own lanes, and each of the next ones one",
+    asked: ["a1", "a2", "a3", "a4", "b1", "b2", "c1", "d1"],
+    begins: ["a1", "a2", "b1", "c1"],
+    afterwards: [
+      // One that has none goes before one that has fewer than its own.
+      ["a1", ["d1"]],
+      // One stays free for those that have none.
+      ["d1", []],
+      ["c1", ["a3"]],
+    ],
+  },
+  {
+    title: "who has the fewest is next, in turn",
+    asked: ["a1", "a2", "b1", "c1", "d1", "e1", "d2", "e2", "a3"],
+    begins: ["a1", "a2", "b1", "c1"],
+    afterwards: [
+      ["b1", ["d1"]],
+      ["d1", ["e1"]],
+      ["e1", ["d2"]],
+      ["d2", ["e2"]],
+      ["a1", []],
+    ],
+  },
+  {
+    title: "small work does not wait for large work of the same organization",
+    asked: [["a1", large], ["a2", large], ["a3", large], "a4", "a5"],
+    begins: ["a1", "a4"],
+    afterwards: [
+      ["a4", ["a5"]],
+      ["a5", []],
+      ["a1", ["a2"]],
+    ],
+  },
+  {
+    title: "large work of many organizations leaves half of the lanes",
+    asked: [["a1", large], ["b1", large], ["c1", large], "d1", "e1"],
+    begins: ["a1", "b1", "d1", "e1"],
+    afterwards: [
+      ["d1", []],
+      ["a1", ["c1"]],
+    ],
+  },
+  {
+    title: "a synchronous request goes before its organization's other work, then what is to be transcribed",
+    asked: [
+      "a1",
+      "a2",
+      "a3",
+      ["a4", { purpose: "transcription" }],
+      ["a5", { purpose: "synchronous" }],
+      ["a6", { purpose: "synchronous" }],
+    ],
+    begins: ["a1", "a2"],
+    afterwards: [
+      ["a1", ["a5"]],
+      ["a2", ["a6"]],
+      ["a5", ["a4"]],
+      ["a6", ["a3"]],
+    ],
+  },
+  {
+    title: "with more cores one organization gets more",
+    own: 8,
+    asked: [..."123456789"].map((n) => `a${n}`),
+    begins: [..."12345678"].map((n) => `a${n}`),
+  },
+];
+
+describe("decoder lanes", () => {
+  test.each(CASES.map((each) => [each.title, each] as const))(
+    "%s",
+    async (_title, { own, asked, begins, afterwards }) => {
+      const bench = openBench(own);
+      for (const each of asked) void (typeof each === "string" ? bench.ask(each) : bench.ask(...each));
+      await Bun.sleep(0);
+      expect(bench.begun).toEqual(begins);
+      for (const [name, expected] of afterwards ?? []) {
+        bench.begun.length = 0;
+        await bench.end(name);
+        expect([name, ...bench.begun]).toEqual([name, ...expected]);
+      }
+      await bench.endAll();
+      expect(bench.lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+    },
+  );
+
+  test("what is aborted while it waits never begins, and holds no lane", async () => {
+    const bench = openBench();
+    const leaving = new AbortController();
+    void bench.ask("a1");
+    void bench.ask("a2");
+    const left = bench.ask("a3", {}, leaving.signal);
+    void bench.ask("a4");
+    leaving.abort(new Error("gone"));
+    expect(left).rejects.toThrow("gone");
+    expect(bench.ask("a5", {}, leaving.signal)).rejects.toThrow("gone");
+    await bench.end("a1");
+    expect(bench.running()).toEqual(["a2", "a4"]);
+    await bench.endAll();
+    expect(bench.begun).not.toContain("a3");
+    expect(bench.lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  test("work that fails gives its lane back", async () => {
+    const lanes = createDecoderLanes(2);
+    const work = { organizationId: "a", purpose: "upload", isLarge: false } as const;
+    for (let count = 0; count < 20; count++) {
+      expect(lanes.run(work, NEVER, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    }
+    await Bun.sleep(5);
+    expect(lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  test("whatever is asked and ends in whatever order, all of it is done, and never too much at once", async () => {
+    const asked = fc.record({
+      organizationId: fc.constantFrom("a", "b", "c", "d", "e"),
+      purpose: fc.constantFrom("synchronous", "transcription", "upload" as const),
+      isLarge: fc.boolean(),
+      leaves: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(asked, { maxLength: 60 }),
+        fc.infiniteStream(fc.nat()),
+        async (all, choices) => {
+          const bench = openBench();
+          const leaving = new AbortController();
+          for (const [index, { leaves, ...work }] of all.entries()) {
+            bench
+              .ask(`${work.organizationId}${index}`, work, leaves ? leaving.signal : NEVER)
+              .catch(() => {});
+          }
+          leaving.abort();
+          await Bun.sleep(0);
+          while (bench.running().length > 0) {
+            const running = bench.running();
+            expect(running.length).toBeLessThanOrEqual(4);
+            for (const organization of "abcde") {
+              const own = running.filter((name) => name.startsWith(organization)).length;
+              expect(own).toBeLessThanOrEqual(2);
+            }
+            const chosen = running[(choices.next().value as number) % running.length];
+            await bench.end(chosen ?? "");
+          }
+          expect(bench.lanes.status()).toMatchObject({ running: 0, waiting: 0 });
+          const staying = all.filter(({ leaves }) => !leaves).length;
+          expect(bench.begun.length).toBeGreaterThanOrEqual(staying);
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+});

@@ -1,0 +1,158 @@
+/** Small files that cost a decoder much: what a hostile client sends to keep others waiting. */
+
+/** An MPEG-1 Layer III frame of silence, mono, 32 kbit/s. */
+function mp3Frame(rateIndex: 0 | 1 | 2): Uint8Array {
+  const rateHz = [44_100, 48_000, 32_000][rateIndex] ?? 0;
+  const frame = new Uint8Array(Math.floor((144 * 32_000) / rateHz));
+  frame.set([0xff, 0xfb, 0x10 | (rateIndex << 2), 0xc0]);
+  return frame;
+}
+
+/** An MP3 of so many bytes whose sample rate changes with each frame. */
+export function changingMp3(bytes: number): Uint8Array<ArrayBuffer> {
+  const pair = [...mp3Frame(0), ...mp3Frame(1)];
+  return Uint8Array.from({ length: bytes }, (_, index) => pair[index % pair.length] ?? 0);
+}
+
+/** A CRC without reflection and with an initial value of 0 (RFC 9639, section 9). */
+function crc(bytes: readonly number[], polynomial: number, bits: 8 | 16): number {
+  const top = 1 << (bits - 1);
+  const mask = (1 << bits) - 1;
+  let value = 0;
+  for (const byte of bytes) {
+    value ^= byte << (bits - 8);
+    for (let bit = 0; bit < 8; bit++) {
+      value = (value & top ? (value << 1) ^ polynomial : value << 1) & mask;
+    }
+  }
+  return value;
+}
+
+/** UTF-8 as FLAC numbers its frames, up to 16 bits. */
+function coded(number: number): number[] {
+  if (number < 0x80) return [number];
+  if (number < 0x800) return [0xc0 | (number >> 6), 0x80 | (number & 0x3f)];
+  return [0xe0 | (number >> 12), 0x80 | ((number >> 6) & 0x3f), 0x80 | (number & 0x3f)];
+}
+
+const SHORT_BLOCK = 16;
+
+/** A FLAC of 16 bits whose head does not say how long it is. */
+function flacFile(
+  block: number,
+  rateHz: number,
+  channels: number,
+  frames: number[][],
+): Uint8Array<ArrayBuffer> {
+  const info = new DataView(new ArrayBuffer(34));
+  info.setUint16(0, block);
+  info.setUint16(2, block);
+  // 20 bits of rate, 3 of channels less one, 5 of bits less one, 36 of samples: 0, unknown.
+  info.setUint32(10, ((rateHz << 12) | ((channels - 1) << 9) | (15 << 4)) >>> 0);
+  const head = [0x66, 0x4c, 0x61, 0x43, 0x80, 0, 0, 34, ...new Uint8Array(info.buffer)];
+  return Uint8Array.from([head, ...frames].flat());
+}
+
+/** A FLAC frame of 16 equal samples, mono, whose rate is 44,100 Hz or 48,000 Hz in turns. */
+function flacFrame(number: number): number[] {
+  // Block size in 8 bits after the number, a rate by its code, one channel of 16 bits.
+  const head = [0xff, 0xf8, 0x60 | (number % 2 === 0 ? 9 : 10), 0x08, ...coded(number), SHORT_BLOCK - 1];
+  head.push(crc(head, 0x07, 8));
+  const frame = [...head, 0x00, number & 0x3f, 0];
+  const check = crc(frame, 0x8005, 16);
+  return [...frame, check >> 8, check & 0xff];
+}
+
+/** A FLAC of up to 65,536 frames, 14 bytes each, whose sample rate changes with each frame. */
+export function changingFlac(frames: number): Uint8Array<ArrayBuffer> {
+  return flacFile(
+    SHORT_BLOCK,
+    44_100,
+    1,
+    Array.from({ length: frames }, (_, number) => flacFrame(number)),
+  );
+}
+
+const LONGEST_BLOCK = 65_535;
+const MOST_CHANNELS = 8;
+const HIGHEST_RATE_HZ = 655_350;
+
+/** A tenth of a second in which each channel has one value: 41 bytes that decode to a megabyte. */
+function denseFrame(number: number): number[] {
+  const last = LONGEST_BLOCK - 1;
+  // Block size in 16 bits after the number, the rate of STREAMINFO, 8 channels of 16 bits.
+  const head = [0xff, 0xf8, 0x70, 0x78, ...coded(number), last >> 8, last & 0xff];
+  head.push(crc(head, 0x07, 8));
+  const channels = Array.from({ length: MOST_CHANNELS }, (_, channel) => [0x00, number & 0x3f, channel]);
+  const frame = [...head, ...channels.flat()];
+  const check = crc(frame, 0x8005, 16);
+  return [...frame, check >> 8, check & 0xff];
+}
+
+/** A FLAC of so many tenths of a second, at the highest rate and with the most channels that the format has. */
+export function denseFlac(frames: number): Uint8Array<ArrayBuffer> {
+  return flacFile(
+    LONGEST_BLOCK,
+    HIGHEST_RATE_HZ,
+    MOST_CHANNELS,
+    Array.from({ length: frames }, (_, number) => denseFrame(number)),
+  );
+}
+
+const ascii = (text: string): number[] => [...new TextEncoder().encode(text)];
+const uint32 = (...values: number[]): number[] =>
+  values.flatMap((value) => [(value >>> 24) & 255, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]);
+const uint16 = (...values: number[]): number[] =>
+  values.flatMap((value) => [(value >> 8) & 255, value & 255]);
+
+/** A box of ISO/IEC 14496-12. */
+function box(type: string, ...content: number[][]): number[] {
+  const inside = content.flat();
+  return [...uint32(8 + inside.length), ...ascii(type), ...inside];
+}
+
+/** The same with version and flags. */
+const fullBox = (type: string, ...content: number[][]) => box(type, uint32(0), ...content);
+
+const MATRIX = uint32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000);
+
+/** An MP4 of less than a kilobyte whose tables claim so many samples; a reader that lists them needs their room. */
+export function hugeIndexMp4(samples: number): Uint8Array<ArrayBuffer> {
+  const rateHz = 8_000;
+  const entry = box("mp4a", [0, 0, 0, 0, 0, 0], uint16(1, 0, 0, 0, 0, 1, 16, 0, 0), uint32(rateHz << 16));
+  const tables = box(
+    "stbl",
+    fullBox("stsd", uint32(1), entry),
+    fullBox("stts", uint32(1, samples, 2)),
+    fullBox("stsc", uint32(1, 1, samples, 1)),
+    // Every sample is one byte, and all are in one chunk.
+    fullBox("stsz", uint32(1, samples)),
+    fullBox("stco", uint32(1, 40)),
+  );
+  const media = box(
+    "mdia",
+    fullBox("mdhd", uint32(0, 0, rateHz, samples), uint16(0x55c4, 0)),
+    fullBox("hdlr", uint32(0), ascii("soun"), uint32(0, 0, 0), [0]),
+    box(
+      "minf",
+      fullBox("smhd", uint32(0)),
+      box("dinf", fullBox("dref", uint32(1), box("url ", uint32(1)))),
+      tables,
+    ),
+  );
+  const track = fullBox("tkhd", uint32(0, 0, 1, 0, samples, 0, 0, 0, 0x01000000), MATRIX, uint32(0, 0));
+  const header = fullBox(
+    "mvhd",
+    uint32(0, 0, rateHz, samples, 0x10000, 0x01000000, 0, 0),
+    MATRIX,
+    uint32(0, 0, 0, 0, 0, 0, 2),
+  );
+  return Uint8Array.from([
+    ...box("ftyp", ascii("isom"), uint32(512), ascii("isom")),
+    ...box(
+      "mdat",
+      Array.from({ length: 64 }, () => 1),
+    ),
+    ...box("moov", header, box("trak", track, media)),
+  ]);
+}
