@@ -9,7 +9,7 @@ type Environment = Record<string, string | undefined>;
 type Values = Record<string, Record<string, unknown>>;
 const SECTIONS: Record<string, Record<string, Setting>> = CONFIG_SCHEMA;
 
-/** Where the config is looked for when nobody names it (decisions.md section 11). */
+/** Where the config is looked for when nobody names it (docs/decisions.md section 11). */
 export function findConfigFile(environment: Environment): string | undefined {
   if (environment.SHRUTI_CONFIG) return environment.SHRUTI_CONFIG;
   return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path));

@@ -1,4 +1,4 @@
-/** Every setting once: section, name, type, default, bounds, help (decisions.md section 12). */
+/** Every setting once: section, name, type, default, bounds, help (docs/decisions.md section 12). */
 
 type Common = { help: string };
 export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };

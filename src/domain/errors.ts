@@ -1,6 +1,6 @@
 /**
- * Every failure a client can meet: code, HTTP status, default message (interface.md section 7).
- * `method_not_allowed` is the one addition (decisions.md section 1).
+ * Every failure a client can meet: code, HTTP status, default message (docs/interface.md section 7).
+ * `method_not_allowed` is the one addition (docs/decisions.md section 1).
  */
 export const ERROR_TABLE = {
   unauthorized: { status: 401, message: "The API key is missing or invalid." },

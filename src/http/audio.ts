@@ -51,7 +51,7 @@ const TRANSCRIBE = operation({
   },
 });
 
-/** interface.md 4.7. */
+/** docs/interface.md section 4.7. */
 export function audioRoutes(deps: HttpDeps) {
   const receive = createReceiver(deps);
   const desk = createSynchronousDesk(deps);
@@ -120,7 +120,7 @@ function createReceiver(deps: HttpDeps) {
   };
 }
 
-/** What a form orders (decisions.md section 2, "body and parameters"). */
+/** What a form orders (docs/decisions.md section 2, "body and parameters"). */
 function orderOf(form: ReceivedForm, path: string, key: string | undefined): SynchronousOrder {
   refuseUnknown(AudioForm, Object.fromEntries(form.names.map((name) => [name, undefined])));
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });

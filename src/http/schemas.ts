@@ -50,7 +50,7 @@ const seconds = (description: string) =>
   Type.Number({ minimum: 0, description: `${description} Seconds, at most three decimals.` });
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-// —— Errors (interface.md section 7) ——
+// —— Errors (docs/interface.md section 7) ——
 
 export const ErrorObject = closed(
   {
@@ -77,7 +77,7 @@ export const ErrorObject = closed(
   },
 );
 
-// —— Transcriptions (interface.md 2.1–2.3, 4.1–4.7) ——
+// —— Transcriptions (docs/interface.md sections 2.1 to 2.3 and 4.1 to 4.7) ——
 
 const language = Type.String({
   minLength: 1,
@@ -361,7 +361,7 @@ export type TranscriptionListQuery = Static<typeof TranscriptionListQuery>;
 export const UsageQuery = closed({ limit: Type.Optional(limit), after: Type.Optional(after) });
 export type UsageQuery = Static<typeof UsageQuery>;
 
-// —— Uploads (interface.md 2.4, 4.8–4.10) ——
+// —— Uploads (docs/interface.md sections 2.4, 4.8 to 4.10) ——
 
 const uploadBytes = Type.Integer({ minimum: 1, description: "Exact size of the file in bytes." });
 const headerMap = (description: string) => Type.Record(Type.String(), Type.String(), { description });
@@ -477,7 +477,7 @@ export const Upload = closed(
 );
 export type Upload = Static<typeof Upload>;
 
-// —— Models (interface.md 2.5, decisions.md section 6) ——
+// —— Models (docs/interface.md section 2.5, docs/decisions.md section 6) ——
 
 export const Model = closed(
   {
@@ -566,7 +566,7 @@ export const ModelList = closed(
 );
 export type ModelList = Static<typeof ModelList>;
 
-// —— Usage (interface.md 2.6, decisions.md section 7) ——
+// —— Usage (docs/interface.md section 2.6, docs/decisions.md section 7) ——
 
 export const UsageEvent = closed(
   {
@@ -634,7 +634,7 @@ export const Usage = closed(
 );
 export type Usage = Static<typeof Usage>;
 
-// —— Webhook endpoints (interface.md 2.7, 4.13) ——
+// —— Webhook endpoints (docs/interface.md sections 2.7, 4.13) ——
 
 export const WebhookEndpointCreate = closed(
   { url: Type.String({ minLength: 1, maxLength: 2048, description: "HTTPS address that receives events." }) },

@@ -29,7 +29,7 @@ type Prepared = { modelId: string; request: TranscriptionRequest; claim: Idempot
  */
 export function createSynchronousDesk(deps: HttpDeps) {
   const { transcriptions } = deps;
-  /** Two requests with one key: the second sees what became of the first (decisions.md section 9). */
+  /** Two requests with one key: the second sees what became of the first (docs/decisions.md section 9). */
   const locks = createKeyLocks();
 
   return {
@@ -84,7 +84,7 @@ function lockName(caller: Caller, key: string): string {
 /** Accepted work, and the promise of its final row. */
 type Admitted = { id: string; outcome: Promise<TranscriptionRow> };
 
-/** decisions.md section 2, from "idempotency replay or conflict" to "accepted". */
+/** docs/decisions.md section 2, from "idempotency replay or conflict" to "accepted". */
 async function admitOrder(
   deps: HttpDeps,
   caller: Caller,

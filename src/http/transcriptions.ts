@@ -102,7 +102,7 @@ const CANCEL = operation({
   responses: { 200: "Cancelled or already finished." },
 });
 
-/** interface.md 4.1 to 4.6. */
+/** docs/interface.md sections 4.1 to 4.6. */
 export function transcriptionRoutes(deps: HttpDeps) {
   const { transcriptions } = deps;
   const toResponse = (row: TranscriptionRow) => toTranscription(deps, row);
@@ -160,7 +160,7 @@ export function transcriptionRoutes(deps: HttpDeps) {
     );
 }
 
-/** Accepts or replays (decisions.md section 2, from "announced capability" on). */
+/** Accepts or replays (docs/decisions.md section 2, from "announced capability" on). */
 function start({ transcriptions }: HttpDeps, request: Request, body: TranscriptionCreate): Accepted {
   const caller = callerOf(request);
   const key = idempotencyKeyOf(request);
@@ -199,7 +199,7 @@ function statesOf(text: string): TranscriptionState[] {
   });
 }
 
-/** interface.md 2.1 and decisions.md section 4. */
+/** docs/interface.md section 2.1 and docs/decisions.md section 4. */
 function toTranscription({ transcriptions, baseUrl }: HttpDeps, row: TranscriptionRow): Transcription {
   const isDeleted = row.contentDeletedAt !== null;
   const hasResult = !isDeleted && (row.state === "completed" || row.state === "partial");

@@ -162,7 +162,7 @@ function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[], chan
   };
 }
 
-/** Result, partial result or failure from what the chunks came to (decisions.md section 4). */
+/** Result, partial result or failure from what the chunks came to (docs/decisions.md section 4). */
 export function endingOf(
   row: TranscriptionRow,
   chunks: readonly ChunkRow[],

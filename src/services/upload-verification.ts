@@ -105,7 +105,7 @@ export function createVerifier(context: UploadContext): Verifier {
   };
 }
 
-/** Size, SHA-256 where given, probe and decode check (decisions.md section 5). */
+/** Size, SHA-256 where given, probe and decode check (docs/decisions.md section 5). */
 async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
   const { store } = context.database;
   const upload = findUpload(store, id);

@@ -58,7 +58,7 @@ export type UploadService = ReturnType<typeof createUploadService>;
 /** How long `complete` waits for a verification before it answers 202. */
 const MAX_WAIT_MS = 25_000;
 
-/** The rules of uploads (interface.md 3.2 and 4.8–4.10, decisions.md section 5). */
+/** The rules of uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions.md section 5). */
 export function createUploadService(deps: UploadDeps) {
   const context: UploadContext = {
     ...deps,

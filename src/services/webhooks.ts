@@ -85,7 +85,7 @@ export function createWebhookService({ database, clock, config, resolve }: Webho
 
   return {
     /**
-     * Registers an endpoint (interface.md 4.13).
+     * Registers an endpoint (docs/interface.md section 4.13).
      *
      * @returns the row, whose secret the response shows this once
      * @throws AppError `invalid_request` (detail `url`), `conflict` when the project has its full number

@@ -6,7 +6,7 @@ import type { Store } from "./database.ts";
 import { dailyCharges, ledger, organizations } from "./schema.ts";
 
 /**
- * The append-only ledger (decisions.md section 7). Every function that writes is called inside
+ * The append-only ledger (docs/decisions.md section 7). Every function that writes is called inside
  * `transaction()`, so that entries, cached balances and the state change they belong to land together.
  *
  * Each accepted transcription writes one `reserve` and, with its final state, one `release` of the same

@@ -5,7 +5,7 @@ import { ID_PREFIXES, newId } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
 import { usageEvents } from "./schema.ts";
 
-/** One finished transcription on the bill, free ones included (decisions.md section 7). */
+/** One finished transcription on the bill, free ones included (docs/decisions.md section 7). */
 export type UsageEventRow = typeof usageEvents.$inferSelect;
 export type NewUsageEvent = Omit<UsageEventRow, "id" | "createdAt">;
 
