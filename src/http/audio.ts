@@ -19,7 +19,7 @@ const TRANSCRIBE = operation({
   id: "transcribeAudio",
   summary: "Synchronous transcription of short audio",
   description:
-    "Returns the finished result. After 503 and 504 retry with a new idempotency key, or use the asynchronous flow.",
+    "Answers with the result. After 503 and 504 try again under another idempotency key, or upload the recording.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
   acceptsIdempotencyKey: true,

@@ -82,12 +82,13 @@ export const ErrorObject = closed(
 const language = Type.String({
   minLength: 1,
   maxLength: 35,
-  description: "A language code listed by GET /v1/models. `auto` is announced and refused.",
+  description: "A code that the model lists in GET /v1/models. `auto` is announced and refused.",
   examples: ["hi"],
 });
 const mode = oneOf(MODES, {
   default: "native",
-  description: "Transcript style: native script, English words kept in English, or everything as spoken.",
+  description:
+    "`native`: the language's own script; `codemix`: English words in Latin letters; `verbatim`: exactly what was said.",
 });
 const timestamps = oneOf(TIMESTAMPS, {
   default: "segment",
@@ -100,7 +101,7 @@ const channelMode = oneOf(CHANNEL_MODES, {
 const modelId = Type.String({
   minLength: 1,
   maxLength: 128,
-  description: "Model ID from GET /v1/models; default is the current model.",
+  description: "ID of a model that GET /v1/models lists; left out: the default model.",
   examples: [MODEL_ID],
 });
 const speakerCount = (description: string) => Type.Integer({ minimum: 1, maximum: 20, description });
@@ -129,7 +130,7 @@ export const TranscriptionCreate = closed(
     diarization: Type.Optional(Diarization),
     channel_mode: Type.Optional(channelMode),
     webhook_endpoint_id: Type.Optional(
-      identifier("Endpoint to notify when the transcription finishes.", ENDPOINT_ID),
+      identifier("Endpoint that receives the event of the end.", ENDPOINT_ID),
     ),
     model: Type.Optional(modelId),
   },
@@ -202,7 +203,7 @@ export const Transcription = closed(
     error: Type.Optional(
       closed({ code: oneOf(ERROR_CODES), message: Type.String() }, { description: "Why it failed." }),
     ),
-    content_deleted_at: Type.Optional(timestamp("When audio and transcript were deleted.")),
+    content_deleted_at: Type.Optional(timestamp("When the recording and its transcript were deleted.")),
     duration_seconds: Type.Optional(seconds("Length of the recording.")),
     progress: Type.Optional(
       Type.Number({ minimum: 0, maximum: 1, description: "Share of the audio that is done." }),
@@ -363,7 +364,7 @@ export type UsageQuery = Static<typeof UsageQuery>;
 
 // —— Uploads (docs/interface.md sections 2.4, 4.8 to 4.10) ——
 
-const uploadBytes = Type.Integer({ minimum: 1, description: "Exact size of the file in bytes." });
+const uploadBytes = Type.Integer({ minimum: 1, description: "Size of the file, bytes." });
 const headerMap = (description: string) => Type.Record(Type.String(), Type.String(), { description });
 
 export const UploadCreate = closed(
@@ -372,7 +373,7 @@ export const UploadCreate = closed(
     sha256: Type.Optional(
       Type.String({
         pattern: "^[0-9a-f]{64}$",
-        description: "Lower-case hex SHA-256 of the file; the upload is rejected if the stored bytes differ.",
+        description: "SHA-256 of the file in lower-case hex; other bytes are rejected.",
       }),
     ),
   },
@@ -679,7 +680,7 @@ export const WebhookEvent = closed(
   },
   {
     title: "WebhookEvent",
-    description: "Sent to the endpoint of a transcription when it finishes.",
+    description: "Sent once a transcription is final, to its endpoint.",
     examples: [{ type: "transcription.completed", data: { id: TRANSCRIPTION_ID, state: "completed" } }],
   },
 );

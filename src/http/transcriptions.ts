@@ -23,7 +23,7 @@ const START = operation({
   id: "createTranscription",
   summary: "Start a transcription",
   description:
-    "Reserves credit and queues the work. The same key and request return the original transcription.",
+    "Reserves credit and queues the work. A repeated request with its key gets the first transcription.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
   acceptsIdempotencyKey: true,
@@ -70,7 +70,7 @@ const GET = operation({
 const DELETE = operation({
   id: "deleteTranscription",
   summary: "Delete audio and transcript",
-  description: "The record and its usage remain. Unfinished work must be cancelled first.",
+  description: "The record and its usage event stay. Unfinished work must be cancelled first.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
   errors: ["unknown_parameter", "invalid_request", "not_found", "conflict"],

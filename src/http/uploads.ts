@@ -60,7 +60,7 @@ export function uploadRoutes(deps: UploadRouteDeps) {
           errors: ["not_found", "forbidden", "upload_incomplete", "upload_rejected", "audio_decode_failed"],
           responses: {
             200: "Verified.",
-            202: "A large file: verification continues in the background; poll the upload.",
+            202: "Verification takes longer than this request; poll the upload.",
           },
         }),
       },

@@ -23,7 +23,7 @@ export function refuseUnknown(schema: TSchema, value: unknown): void {
   const detail = unknown === "" ? "(empty)" : printable(unknown);
   throw new AppError("unknown_parameter", {
     detail,
-    message: `The request contains an unknown parameter: ${detail}.`,
+    message: `There is no parameter ${detail}.`,
   });
 }
 

@@ -204,6 +204,6 @@ function failureOf(error: AppError | EngineError): Ending {
   return {
     kind: "failed",
     code: "transcription_failed",
-    message: "The transcription could not be completed.",
+    message: "The transcription failed.",
   };
 }

@@ -70,7 +70,7 @@ export function createVerifier(context: UploadContext): Verifier {
       if (isForRoom || notForRoom < MAX_ATTEMPTS) {
         return findUpload(context.database.store, upload.id) ?? upload;
       }
-      const rejected = await reject(context, upload, "upload_rejected", "The upload could not be verified.");
+      const rejected = await reject(context, upload, "upload_rejected", "The upload failed verification.");
       failures.delete(upload.id);
       return rejected;
     } catch (failure) {
