@@ -81,7 +81,7 @@ export type ChannelMode = (typeof CHANNEL_MODES)[number];
 /** How many speakers a caller expects; no bounds means "find the number". */
 export type DiarizationRequest = { minSpeakers?: number; maxSpeakers?: number };
 
-/** What was asked for, with defaults filled in (docs/interface.md section 2.1, "request"). */
+/** What was asked for, with defaults filled in (docs/interface.md section 2.1). */
 export type TranscriptionRequest = {
   language: string;
   mode: Mode;

@@ -120,7 +120,7 @@ function createReceiver(deps: HttpDeps) {
   };
 }
 
-/** What a form orders (docs/decisions.md section 2, "body and parameters"). */
+/** What a form orders (docs/decisions.md section 2). */
 function orderOf(form: ReceivedForm, path: string, key: string | undefined): SynchronousOrder {
   refuseUnknown(AudioForm, Object.fromEntries(form.names.map((name) => [name, undefined])));
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });

@@ -82,7 +82,7 @@ export function uploadRoutes(deps: UploadRouteDeps) {
     );
 }
 
-/** An upload on the wire (docs/interface.md section 2.4, "Get / complete response"). */
+/** An upload on the wire (docs/interface.md section 2.4). */
 export function toUploadResponse(row: UploadRow): Upload {
   return {
     id: row.id,

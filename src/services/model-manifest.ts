@@ -63,6 +63,13 @@ const DECODING_KEYS: Record<string, Check> = {
 };
 const OPTIONAL = new Set(["notice"]);
 
+/** Every key of a manifest; those of its tables begin with the table's name. */
+export const MANIFEST_KEYS: readonly string[] = [
+  ...Object.keys(TOP_KEYS),
+  ...Object.keys(LANGUAGE_KEYS).map((key) => `languages.${key}`),
+  ...Object.keys(DECODING_KEYS).map((key) => `decoding.${key}`),
+];
+
 /**
  * Reads a manifest, strictly: every key is known, has its type, and nothing is missing.
  *

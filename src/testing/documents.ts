@@ -82,9 +82,14 @@ export function fieldsOf(schema: TObject, prefix = ""): Field[] {
     const name = prefix + key;
     const required = schema.required?.includes(key) ? "yes" : "no";
     const field = { name, type: typeOf(property), required, values: literalsOf(property) };
-    const isOpen = property[Kind] === "Object" && property.title === undefined && property.properties;
-    return isOpen ? [field, ...fieldsOf(property as TObject, `${name}.`)] : [field];
+    return isNested(property) ? [field, ...fieldsOf(property, `${name}.`)] : [field];
   });
+}
+
+/** An object without a name of its own. One whose keys have dots is a table of capabilities, not of fields. */
+function isNested(schema: TSchema): schema is TObject {
+  if (schema[Kind] !== "Object" || schema.title !== undefined || !schema.properties) return false;
+  return !Object.keys(schema.properties).some((key) => key.includes("."));
 }
 
 function branchesOf(schema: TSchema): TSchema[] {
