@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { TObject } from "@sinclair/typebox";
-import type { Command } from "commander";
-import { buildProgram } from "../cli/program.ts";
-import { CONFIG_SCHEMA, type Setting } from "../config/schema.ts";
+import { CONFIG_SCHEMA } from "../config/schema.ts";
 import { SCOPES } from "../domain/api-key.ts";
 import { CAPABILITIES } from "../domain/capability.ts";
 import { LEDGER_KINDS } from "../domain/credit.ts";
@@ -29,6 +27,7 @@ import {
   tableOf,
   tablesOf,
 } from "./documents.ts";
+import { generatedTables, rowsBelow } from "./generated-tables.ts";
 import { openTestApp, type TestApp } from "./open-test-app.ts";
 
 /** The tables of docs/ say what the code does. A difference is mended in whichever of the two is wrong. */
@@ -44,51 +43,6 @@ function rowsOf(path: string, section: string, ...header: string[]): string[][] 
 
 /** One line a row: what differs is then easy to see, and to copy. */
 const asLines = (rows: readonly (readonly (string | undefined)[])[]) => rows.map((row) => row.join(" | "));
-
-const setting = (value: string) => (value === "" ? "empty" : value);
-
-/** Every setting as the tables of docs/decisions.md write it: name, default, what is allowed. */
-function settingRows(isWanted: (section: string) => boolean): string[][] {
-  const sections: Record<string, Record<string, Setting>> = CONFIG_SCHEMA;
-  return Object.entries(sections)
-    .filter(([section]) => isWanted(section))
-    .flatMap(([section, settings]) =>
-      Object.entries(settings).map(([name, one]) => [
-        `${section}.${name}`,
-        setting(String(one.default)),
-        allowedBy(one),
-      ]),
-    );
-}
-
-function allowedBy(one: Setting): string {
-  switch (one.type) {
-    case "integer":
-      return one.max === Number.MAX_SAFE_INTEGER ? `from ${one.min}` : `${one.min} to ${one.max}`;
-    case "auto":
-      return `auto, ${one.min} to ${one.max}`;
-    case "choice":
-      return one.choices.join(", ");
-    case "boolean":
-      return "true, false";
-    default:
-      return one.type;
-  }
-}
-
-/** Every command with its arguments, and its long options. */
-function commandRows(command: Command, path = ""): string[][] {
-  return command.commands.flatMap((child) => {
-    if (child.name() === "help") return [];
-    const usage = [...child.registeredArguments].map((argument) => {
-      const name = argument.name() + (argument.variadic ? "…" : "");
-      return argument.required ? ` ${name.toUpperCase()}` : ` [${name.toUpperCase()}]`;
-    });
-    const full = `${path}${child.name()}`;
-    if (child.commands.length > 0) return commandRows(child, `${full} `);
-    return [[full + usage.join(""), child.options.map(({ long }) => long ?? "").join(" ")]];
-  });
-}
 
 let testApp: TestApp;
 type Described = { description: string; responses: Record<string, { content?: Record<string, Media> }> };
@@ -219,14 +173,6 @@ describe("docs/interface.md", () => {
       asLines(FINAL_STATES.map((state) => [eventTypeOf(state), state])),
     );
   });
-
-  test("section 7 has every code, status and default message", () => {
-    expect(asLines(rowsOf(INTERFACE, "7", "Code", "Status", "Default message"))).toEqual(
-      asLines(
-        Object.entries(ERROR_TABLE).map(([code, { status, message }]) => [code, String(status), message]),
-      ),
-    );
-  });
 });
 
 /** A section that has a title and no number. */
@@ -281,38 +227,10 @@ describe("docs/decisions.md", () => {
     expect(problem(MANIFEST_TOP + MANIFEST_LANGUAGE)).toBe("");
   });
 
-  test("section 8 has every limit with its default and bounds", () => {
-    expect(asLines(rowsOf(DECISIONS, "8", "Setting", "Default", "Allowed"))).toEqual(
-      asLines(settingRows((section) => section === "limits")),
-    );
-  });
-
   test("section 10 has every wait between attempts", () => {
     expect(asLines(rowsOf(DECISIONS, "10", "Attempt", "Seconds after the one before"))).toEqual(
       asLines(RETRY_DELAYS_SECONDS.map((seconds, index) => [String(index + 2), String(seconds)])),
     );
-  });
-
-  test("section 11 has every command and option", () => {
-    const { program, context } = buildProgram({ out: () => {}, err: () => {}, environment: {} });
-    context.close();
-    expect(asLines(rowsOf(DECISIONS, "11", "Command", "Options"))).toEqual(asLines(commandRows(program)));
-  });
-
-  test("section 12 has every other setting with its default and bounds", () => {
-    expect(asLines(rowsOf(DECISIONS, "12", "Setting", "Default", "Allowed"))).toEqual(
-      asLines(settingRows((section) => section !== "limits")),
-    );
-  });
-
-  test("section 13 has every metric", async () => {
-    const text = await (await testApp.fetch("/metrics")).text();
-    const metrics = [...text.matchAll(/^# TYPE (shruti_\w+) (\w+)$/gm)].map(([, name = "", type = ""]) => [
-      name,
-      type,
-    ]);
-    expect(metrics.length).toBeGreaterThan(0);
-    expect(asLines(rowsOf(DECISIONS, "13", "Metric", "Type").sort())).toEqual(asLines(metrics.sort()));
   });
 });
 
@@ -327,6 +245,16 @@ const MANIFEST_LANGUAGE = `[[languages]]
 code = "hi"
 modes = ["native"]
 `;
+
+describe("tables that `bun scripts/docs-tables.ts` writes", () => {
+  test.each(["errors", "limits", "commands", "settings", "metrics"])("%s", async (name) => {
+    const metrics = await (await testApp.fetch("/metrics")).text();
+    const table = generatedTables(metrics).find((one) => one.name === name);
+    if (!table) throw new Error(`no table ${name}`);
+    expect(table.rows.length).toBeGreaterThan(10);
+    expect(rowsBelow(readDocument(table.path), table.header)).toEqual(table.rows);
+  });
+});
 
 const PROSE = [
   "README.md",
@@ -358,7 +286,9 @@ describe.each(PROSE)("%s", (path) => {
 
   test("names settings that exist", () => {
     const sections = Object.keys(CONFIG_SCHEMA).join("|");
-    const named = [...text.matchAll(new RegExp(`(?<![\\w./-])(?:${sections})\\.(?!ts\\b|md\\b)[a-z][a-z_]+`, "g"))];
+    const named = [
+      ...text.matchAll(new RegExp(`(?<![\\w./-])(?:${sections})\\.(?!ts\\b|md\\b)[a-z][a-z_]+`, "g")),
+    ];
     expect(
       named.map(([name]) => name).filter((name) => ![...settings, ...NO_SETTINGS].includes(name)),
     ).toEqual([]);
