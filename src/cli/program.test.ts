@@ -395,7 +395,7 @@ describe("backup and restore", () => {
     for (const file of [text, foreign]) {
       const { status, err } = await run("restore", file);
       expect(status).toBe(2);
-      expect(err).toContain("no undamaged backup");
+      expect(err).toContain("is not a valid backup");
     }
     expect((await run("orgs", "show", org)).status).toBe(0);
   });

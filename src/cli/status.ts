@@ -5,8 +5,8 @@ import { readServerStatus, type ServerStatus } from "./status-file.ts";
 export function registerStatus(program: Command, context: CliContext): void {
   program
     .command("status")
-    .description("Queue, workers, speed and an estimate of when the queue is empty.")
-    .option("--json", "as JSON")
+    .description("Queue, workers, speed, and when the queue should be empty.")
+    .option("--json", "print JSON")
     .action(async (options: { json?: boolean }) => {
       const services = await context.openServices();
       const { countUnfinishedByState } = await import("../store/transcriptions.ts");

@@ -33,7 +33,7 @@ describe("config", () => {
     ["out of range", "[limits]\nmax_queued = -1\n", ":2: limits.max_queued must be a whole number"],
     ["wrong choice", '[engine]\ndevice = "tpu"\n', ":2: engine.device must be one of auto, cpu"],
     ["broken TOML", "[limits]\nmax_queued = = 7\n", ":2:"],
-    ["no section", "max_queued = 7\n", ":1: a setting stands outside any [section]"],
+    ["no section", "max_queued = 7\n", ":1: the setting must be in a [section]"],
     ["nested", "[limits]\nmax_queued.x = 7\n", ":2: unknown setting limits.max_queued.x"],
   ];
   for (const [name, source, message] of refused) {
@@ -58,7 +58,7 @@ describe("config", () => {
 
   test("a mistyped environment variable is named; those of others are left alone", () => {
     const load = (variable: string) => () => loadConfig(undefined, { [variable]: "1" });
-    expect(load("SHRUTI_LIMITS_MAX_QUEUE")).toThrow("SHRUTI_LIMITS_MAX_QUEUE is no setting");
+    expect(load("SHRUTI_LIMITS_MAX_QUEUE")).toThrow("there is no setting SHRUTI_LIMITS_MAX_QUEUE");
     expect(load("SHRUTI_SERVER_listen")).toThrow("is no setting");
     for (const other of ["SHRUTI_BINARY", "SHRUTI_TEST_BACKEND", "SHRUTI_SOAK", "SHRUTI_CONSTRUCTOR_NAME"])
       expect(load(other)).not.toThrow();
@@ -69,7 +69,7 @@ describe("config", () => {
     for (const origins of ["", "*", "https://a.example, http://localhost:3000"])
       expect(load(origins)).not.toThrow();
     for (const origins of ["a.example", "https://a.example/", "https://a.example/app", "https://a.example,b"])
-      expect(load(origins)).toThrow("SHRUTI_SERVER_CORS_ORIGINS has not the right form");
+      expect(load(origins)).toThrow("SHRUTI_SERVER_CORS_ORIGINS does not match the required format");
   });
 
   test("secrets are hidden when shown", () => {

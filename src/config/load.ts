@@ -68,7 +68,7 @@ function parseSettings(source: string, path: string): FoundSetting[] {
     for (const node of parseTOML(source).body[0].body) {
       const line = node.loc.start.line;
       if (node.type !== "TOMLTable")
-        throw new ConfigError(`${path}:${line}: a setting stands outside any [section]`);
+        throw new ConfigError(`${path}:${line}: the setting must be in a [section]`);
       const section = node.resolvedKey.join(".");
       if (!Object.hasOwn(SECTIONS, section))
         throw new ConfigError(`${path}:${line}: unknown section [${section}]`);
@@ -106,7 +106,7 @@ function refuseUnknownVariables(environment: Environment): void {
     const settings = new Map(Object.entries(SECTIONS)).get(section?.toLowerCase() ?? "");
     const names = Object.keys(settings ?? {}).map((each) => each.toUpperCase());
     if (settings && !names.includes(name ?? ""))
-      throw new ConfigError(`environment: ${variable} is no setting`);
+      throw new ConfigError(`environment: there is no setting ${variable}`);
   }
 }
 
@@ -142,7 +142,7 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
         return "must be a list of texts";
       return value.every((item) => setting.pattern?.test(item) ?? true)
         ? undefined
-        : `has not the right form: ${setting.help}`;
+        : `does not match the required format: ${setting.help}`;
     case "choice":
       return setting.choices.includes(value as string)
         ? undefined
@@ -150,7 +150,7 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
     case "text":
       if (typeof value !== "string") return "must be a text";
       return setting.pattern && !setting.pattern.test(value)
-        ? `has not the right form: ${setting.help}`
+        ? `does not match the required format: ${setting.help}`
         : undefined;
   }
 }

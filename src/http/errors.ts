@@ -18,7 +18,7 @@ export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof RouteNotFoundError) return new AppError("not_found");
   if (isOutOfRoom(thrown)) {
     return new AppError("capacity_unavailable", {
-      message: "The disk has no room for this now.",
+      message: "The disk has no space for this now.",
       retryAfterSeconds: DISK_RETRY_SECONDS,
       cause: thrown,
     });

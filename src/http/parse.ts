@@ -137,7 +137,10 @@ export function readQuery(search: string, schema: TObject): Record<string, unkno
   refuseUnknown(schema, values);
   for (const { name, value } of pairs) {
     if (value === undefined) {
-      throw new AppError("invalid_request", { detail: name, message: `${name} is not correctly encoded.` });
+      throw new AppError("invalid_request", {
+        detail: name,
+        message: `${name} must be percent-encoded UTF-8.`,
+      });
     }
     if (values[name] !== undefined) {
       throw new AppError("invalid_request", { detail: name, message: `${name} is given twice.` });

@@ -64,7 +64,7 @@ export const ErrorObject = closed(
   },
   {
     title: "Error",
-    description: "Body of every response that is no success.",
+    description: "Body of every error response.",
     examples: [
       {
         error: {
@@ -502,7 +502,7 @@ export const Model = closed(
       { method: oneOf(["acoustic", "neural"]) },
       {
         description:
-          "How speakers are told apart: by the built-in acoustic method, or with weights that were installed.",
+          "How speakers are distinguished: by the built-in acoustic method, or with installed weights.",
       },
     ),
     limits: closed({

@@ -99,7 +99,7 @@ async function admitOrder(
   if (order.isTooLarge) {
     throw new AppError("audio_too_large", {
       detail: "file",
-      message: `The file exceeds the limit of ${limits.synchronous_max_bytes} bytes.`,
+      message: `The file has more than the ${limits.synchronous_max_bytes} bytes allowed.`,
     });
   }
   if (file.bytes === 0)

@@ -40,7 +40,7 @@ async function transcribe(
 ): Promise<Ending | undefined> {
   const model = context.findModel(row.modelId);
   if (!model) {
-    return { kind: "failed", code: "capacity_unavailable", message: "The model has been removed." };
+    return { kind: "failed", code: "capacity_unavailable", message: "The model was removed." };
   }
   if (model.version !== row.modelVersion) {
     const message = `Version ${row.modelVersion} of the model has been replaced by ${model.version}.`;

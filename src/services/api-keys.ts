@@ -96,7 +96,7 @@ export function createApiKeyService({ database, clock }: ApiKeyServiceDeps) {
       if (!project) throw new AppError("not_found", { message: `There is no project ${input.projectId}.` });
       if (input.expiresAt !== undefined && input.expiresAt <= nowMs) {
         throw new AppError("invalid_request", {
-          message: "The key would have expired already.",
+          message: "The expiry must be in the future.",
           detail: "expires",
         });
       }

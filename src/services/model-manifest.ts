@@ -100,7 +100,7 @@ export function parseManifest(source: string, path: string): ModelManifest {
     const prefix = `languages.${index}.`;
     checkTable(asTable(table), LANGUAGE_KEYS, prefix);
     const language = toLanguage(asTable(table), (key, problem) => fail(prefix + key, problem));
-    if (known.some(({ code }) => code === language.code)) fail(`${prefix}code`, "stands twice");
+    if (known.some(({ code }) => code === language.code)) fail(`${prefix}code`, "is given twice");
     known.push(language);
   }
   checkTable(asTable(decoding ?? {}), DECODING_KEYS, "decoding.");

@@ -86,7 +86,7 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
         findTranscription(store, query.after)?.projectId !== caller.projectId
       ) {
         throw new AppError("invalid_request", {
-          message: "`after` names no transcription of this project.",
+          message: "`after` must be the ID of a transcription of this project.",
           detail: "after",
         });
       }

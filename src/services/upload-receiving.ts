@@ -263,7 +263,7 @@ export async function checkDisk(context: UploadContext, bytes: number): Promise<
   const free = await context.freeBytes();
   if (bytes > 0 ? free - bytes < reserve : free < reserve / 2) {
     throw new AppError("capacity_unavailable", {
-      message: "The disk has no room for this upload now.",
+      message: "The disk has no space for this upload now.",
       retryAfterSeconds: DISK_RETRY_SECONDS,
     });
   }
@@ -299,7 +299,7 @@ const isDiskFailure = (error: unknown) =>
 function asDiskFailure(error: unknown): unknown {
   if (!hasCode(error, "ENOSPC", "EDQUOT", "EFBIG", "EIO")) return error;
   return new AppError("capacity_unavailable", {
-    message: "The disk has no room for this upload now.",
+    message: "The disk has no space for this upload now.",
     retryAfterSeconds: DISK_RETRY_SECONDS,
     cause: error,
   });

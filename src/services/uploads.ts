@@ -148,7 +148,7 @@ async function createUpload(
   if (request.bytes > limits.max_upload_bytes) {
     throw new AppError("audio_too_large", {
       detail: "bytes",
-      message: `The upload exceeds the limit of ${limits.max_upload_bytes} bytes.`,
+      message: `The upload has more than the ${limits.max_upload_bytes} bytes allowed.`,
     });
   }
   await ensureAudioDirectory(context.dataDir);
@@ -219,7 +219,7 @@ function requireComplete(context: UploadContext, tx: Store, caller: Scope, id: s
   const upload = requireOwned(isId("upload", id) ? findUpload(tx, id) : undefined, caller, detail);
   if (upload.state !== "complete") throw new AppError("upload_incomplete", { detail });
   if (upload.deletedAt !== null || !existsSync(audioFilePath(context.dataDir, id))) {
-    throw new AppError("content_deleted", { detail, message: "The audio of this upload has been deleted." });
+    throw new AppError("content_deleted", { detail, message: "The audio of this upload is deleted." });
   }
   return upload;
 }

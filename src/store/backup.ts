@@ -152,7 +152,9 @@ function requireShrutiDatabase(path: string, name: string): void {
   } finally {
     sqlite?.close();
   }
-  throw new AppError("invalid_request", { message: `${name} is no undamaged backup of this program.` });
+  throw new AppError("invalid_request", {
+    message: `${name} is not a valid backup of this program, or is damaged.`,
+  });
 }
 
 function syncFile(path: string): void {

@@ -64,7 +64,9 @@ describe("database", () => {
     const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
     const path = join(folder, "shruti.db");
     mkdirSync(path);
-    expect(() => openDatabase(path)).toThrow(`${path}: unable to open database file; whoever runs this must`);
+    expect(() => openDatabase(path)).toThrow(
+      `${path}: unable to open database file; the user who runs this must`,
+    );
     rmSync(path, { recursive: true });
     writeFileSync(path, "no database at all, but long enough to be looked at".repeat(100));
     expect(() => openDatabase(path)).toThrow(

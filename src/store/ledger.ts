@@ -69,7 +69,8 @@ function append(tx: Store, entry: NewEntry): LedgerEntry {
 }
 
 function requireAmount(name: string, paise: number): void {
-  if (!Number.isSafeInteger(paise) || paise < 0) throw new RangeError(`${name} is no whole amount: ${paise}`);
+  if (!Number.isSafeInteger(paise) || paise < 0)
+    throw new RangeError(`${name} is not a whole amount: ${paise}`);
 }
 
 /**
@@ -87,7 +88,7 @@ export function appendGrant(
   const credit = creditOf(tx, organizationId);
   if (!Number.isSafeInteger(amountPaise) || amountPaise === 0) {
     throw new AppError("invalid_request", {
-      message: "The amount is no whole number of paise.",
+      message: "The amount must be a whole, non-zero number of paise.",
       detail: "paise",
     });
   }

@@ -46,7 +46,7 @@ export function listUsageEvents(
       .get();
     if (!found) {
       throw new AppError("invalid_request", {
-        message: "`after` names no usage event of this project.",
+        message: "`after` must be the ID of a usage event of this project.",
         detail: "after",
       });
     }
