@@ -70,7 +70,7 @@ test.skipIf(!isRoot)(
     const recording = join(installation.folder, "call.wav");
     copyFileSync(samplePath("01-en"), recording);
     const said = await command("transcribe", "--language", "en", recording);
-    expect(said).toMatchObject({ code: 0, err: expect.stringContaining(`this runs as user ${USER}`) });
+    expect(said).toMatchObject({ code: 0, err: expect.stringContaining(`running as user ${USER}`) });
     const server = await (await installation.serve()).ready();
     expect(userOf(server.pid)).toBe(USER);
     expect(server.log()).toContain("continues as the owner of the data directory");

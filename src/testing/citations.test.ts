@@ -57,6 +57,7 @@ describe("citations", () => {
   test.each([
     ["a link to nothing", "[x](nothing.md)", "the link nothing.md leads nowhere"],
     ["a link to no heading", "[x](decisions.md#nothing)", "docs/decisions.md has no heading for #nothing"],
+    ["a file that is not there", "See `src/nothing.ts`.", "there is no src/nothing.ts"],
     ["an own section that is not there", "as in section 77", "it has no section 77"],
   ])("refuses %s in a document", (_, text, problem) => {
     expect(citationProblems("docs/interface.md", text)).toContain(`docs/interface.md: ${problem}`);

@@ -9,6 +9,8 @@ const CITATION = new RegExp(String.raw`\bdocs/(\w+)\.md(?: sections? (${LIST})(?
 const OWN_CITATION = new RegExp(String.raw`(?<!\.md |RFC \d+ )\bsections? (${LIST})`, "g");
 const MARKDOWN_FILE = /(?<![\w/.-])((?:\.{1,2}\/)*[\w-]+(?:\/[\w-]+)*\.md)\b/g;
 const LINK = /\]\(([^)\s]+)\)/g;
+/** A file or folder that a document names from the repository's folder. */
+const NAMED_PATH = /`((?:src|scripts|models|patches)\/[\w./-]*)`/g;
 /** Notes that were never part of the repository. */
 const FOREIGN_NOTES = /\b\w+-notes\b/g;
 
@@ -34,6 +36,9 @@ export function citationProblems(path: string, text: string): string[] {
         : [`there is no ${name}`],
     ),
     ...(isMarkdown ? [...text.matchAll(LINK)].flatMap(([, to = ""]) => problemsOfLink(path, to)) : []),
+    ...(isMarkdown
+      ? [...plain.matchAll(NAMED_PATH)].flatMap(([, name = ""]) => problemsOfPath(path, name))
+      : []),
     ...(path.startsWith("docs/") ? problemsOfOwn(path, plain) : []),
   ].map((problem) => `${path}: ${problem}`);
 }
@@ -75,6 +80,11 @@ function problemsOfOwn(path: string, plain: string): string[] {
     .flatMap(([, list = ""]) => numbersIn(list))
     .filter((number) => !numbers.has(number))
     .map((number) => `it has no section ${number}`);
+}
+
+function problemsOfPath(path: string, name: string): string[] {
+  const isThere = existsSync(join(ROOT, name)) || existsSync(join(ROOT, dirname(path), name));
+  return isThere ? [] : [`there is no ${name}`];
 }
 
 function problemsOfLink(path: string, to: string): string[] {
