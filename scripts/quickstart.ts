@@ -96,7 +96,7 @@ try {
   );
   for (const { start, end, text } of result.segments) console.log(`${clock(start)} – ${clock(end)}  ${text}`);
   if (result.warnings.length > 0) console.log(`\nwarnings: ${result.warnings.join(", ")}`);
-  console.log("\nThe words come from the small demonstration model; README.md tells how to add a real one.");
+  console.log("\nThe words come from the small demonstration model. README.md says how to add a real one.");
 } finally {
   server?.kill("SIGTERM");
   await server?.exited;

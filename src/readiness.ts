@@ -19,7 +19,7 @@ export type Readiness = ReturnType<typeof createReadiness>;
 const EVERY_MS = 5_000;
 
 /**
- * Whether the program can take work, and why not (decisions.md section 13).
+ * Whether the program can take work, and why not (docs/decisions.md section 13).
  *
  * A model that cannot be loaded is tried again until it can: nobody sends work to a program that is not ready, so no
  * request would find out.

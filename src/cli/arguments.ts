@@ -38,7 +38,7 @@ export function duration(text: string): number {
   const [, count, unit] = /^(\d{1,9})([smhdwy])$/.exec(text) ?? [];
   const milliseconds = Number(count) * (UNIT_MS[unit ?? ""] ?? Number.NaN);
   if (milliseconds > 0 && milliseconds <= MAX_DURATION_MS) return milliseconds;
-  throw new InvalidArgumentError("It is a number with a unit, as 30m, 12h, 90d, 52w or 1y.");
+  throw new InvalidArgumentError("Give a number with a unit, such as 30m, 12h, 90d, 52w or 1y.");
 }
 
 /** A calendar day, or an instant in milliseconds. */
@@ -50,7 +50,9 @@ export function dateOrInstant(text: string): DateOrInstant {
   const isRfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i.test(text);
   const epochMs = isRfc3339 && isDay(text.slice(0, 10)) ? Date.parse(text) : Number.NaN;
   if (Number.isFinite(epochMs)) return { epochMs };
-  throw new InvalidArgumentError("It is a day as 2026-11-21, or a time as 2026-11-21T00:00:00+05:30.");
+  throw new InvalidArgumentError(
+    "Give a day such as 2026-11-21, or a time such as 2026-11-21T00:00:00+05:30.",
+  );
 }
 
 function isDay(text: string): boolean {

@@ -20,9 +20,7 @@ export function registerBackup(program: Command, context: CliContext): void {
 
   program
     .command("restore")
-    .description(
-      "put a backup in the database's place while no server runs; what was there is kept beside it",
-    )
+    .description("replace the database by a backup while no server runs; the old one is kept beside it")
     .argument("<file>", "file that `shruti backup` made")
     .option("--json", "print JSON")
     .action(async (file: string, options: { json?: true }) => {
@@ -41,7 +39,7 @@ export function registerBackup(program: Command, context: CliContext): void {
         });
       } else {
         context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
-        if (previousPath !== undefined) context.printLine(`${previousPath}: what was there before`);
+        if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
       }
     });
 }

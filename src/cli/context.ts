@@ -100,6 +100,8 @@ function checkTimeZone({ billing }: Config): void {
   try {
     new Intl.DateTimeFormat("en", { timeZone: billing.timezone });
   } catch {
-    throw new ConfigError(`billing.timezone: ${JSON.stringify(billing.timezone)} is no IANA time zone`);
+    throw new ConfigError(
+      `billing.timezone: ${JSON.stringify(billing.timezone)} is not a valid IANA time zone, such as Asia/Kolkata`,
+    );
   }
 }

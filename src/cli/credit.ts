@@ -64,7 +64,9 @@ export function registerCredit(program: Command, context: CliContext): void {
 
   credit
     .command("audit")
-    .description("prove the whole ledger and everything derived from it; exit status 1 when it does not hold")
+    .description(
+      "prove the whole ledger and everything derived from it; exit status 1 when something is wrong",
+    )
     .option(
       "--anchor <entry:hash>",
       "an entry noted from an earlier audit, which must still stand there",
@@ -76,8 +78,7 @@ export function registerCredit(program: Command, context: CliContext): void {
       const report = admin.credit.audit(options.anchor);
       if (options.json) context.printJson(auditJson(report));
       else context.io.out(renderAudit(report));
-      if (!report.ok)
-        throw new CommandError("failed", `the ledger does not hold: ${report.problemCount} problems`);
+      if (!report.ok) throw new CommandError("failed", `the ledger has ${report.problemCount} problems`);
     });
 }
 
@@ -87,7 +88,7 @@ function registerGrant(credit: Command, context: CliContext): void {
     .description("give credit")
     .requiredOption("--org <id>", "organization")
     .requiredOption("--paise <n>", "amount in paise", wholeNumber(-Number.MAX_SAFE_INTEGER))
-    .option("--note <text>", "why, for the books")
+    .option("--note <text>", "reason, for the books")
     .option("--correction", "take a mistaken grant back: the amount is negative, and a note is needed")
     .option("--json", "print JSON")
     .action(

@@ -21,7 +21,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
       else
         for (const { check, ok, detail } of findings)
           context.printLine(`${ok ? "ok " : "BAD"}  ${check.padEnd(10)} ${detail}`);
-      if (findings.some(({ ok }) => !ok)) throw new CommandError("failed", "something is wrong; see above");
+      if (findings.some(({ ok }) => !ok)) throw new CommandError("failed", "a check failed; see above");
     });
 }
 

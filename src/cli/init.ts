@@ -33,9 +33,9 @@ async function init(
 ): Promise<void> {
   const { databasePath } = await import("../store/database.ts");
   if (existsSync(configPath))
-    throw new CommandError("conflict", `${configPath} exists already; init never overwrites`);
+    throw new CommandError("conflict", `${configPath} exists already; init does not overwrite it`);
   if (existsSync(databasePath(dataDir))) {
-    throw new CommandError("conflict", `${dataDir} holds a database already; init never overwrites`);
+    throw new CommandError("conflict", `${dataDir} holds a database already; init does not overwrite it`);
   }
   const isNewFolder = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
   try {

@@ -52,7 +52,7 @@ export function registerKeys(program: Command, context: CliContext): void {
       const { apiKeys } = await context.openServices();
       const key = apiKeys.revokeKey(id);
       if (options.json) context.printJson(toJson(key, context));
-      else context.printLine(`${key.id} is revoked since ${time(key.revokedAt)}.`);
+      else context.printLine(`${key.id} was revoked on ${time(key.revokedAt)}.`);
     });
 }
 
@@ -67,7 +67,11 @@ function registerCreate(keys: Command, context: CliContext): void {
       `what it may do, comma-separated: ${SCOPES.join(", ")} (default: all)`,
       listOf,
     )
-    .option("--expires <duration>", "how long it is valid, as 90d, 12h or 1y (default: for ever)", duration)
+    .option(
+      "--expires <duration>",
+      "how long it is valid, such as 90d, 12h or 1y (default: for ever)",
+      duration,
+    )
     .option("--json", "print JSON")
     .action(
       async (options: {

@@ -26,7 +26,7 @@ export async function withLocalTranscriber(
   const user = becomeOwner(config);
   if (user !== undefined)
     context.note(
-      `this runs as user ${user}, the owner of ${config.storage.data_dir}, who must be able to read the recordings`,
+      `running as user ${user}, the owner of ${config.storage.data_dir}; this user must be able to read the recordings`,
     );
   const ending = cleanUpAtEnd();
   try {

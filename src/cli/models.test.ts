@@ -55,7 +55,7 @@ test("a model's life: listed, added, verified, chosen, removed", async () => {
   expect((await run("default")).out).toBe("second\n");
   expect((await run("default", "small")).out).toBe("small\n");
   expect((await run("default", "third")).status).toBe(4);
-  expect((await run("verify")).out).toBe("small: as it was added\nsecond: as it was added\n");
+  expect((await run("verify")).out).toBe("small: unchanged\nsecond: unchanged\n");
 
   const second = JSON.parse((await run("show", "second", "--json")).out);
   expect((await run("show", "second")).out).toContain(second.sha256);

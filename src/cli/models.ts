@@ -18,7 +18,7 @@ type AddArguments = Omit<AddModelOptions, "languages" | "version"> & {
 
 /** `shruti models …` */
 export function registerModels(program: Command, context: CliContext): void {
-  const models = program.command("models").description("speech models: whisper weights in ggml format");
+  const models = program.command("models").description("speech models: Whisper weights in ggml format");
 
   models
     .command("list")
@@ -44,7 +44,7 @@ export function registerModels(program: Command, context: CliContext): void {
       context.io.out(renderTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows));
       const installed = service.speakerWeightKinds();
       const kinds = installed.length === 0 ? "" : `; installed weights: ${installed.join(", ")}`;
-      context.note(`speakers are told apart by the ${service.diarizationMethod()} method${kinds}`);
+      context.note(`the ${service.diarizationMethod()} method distinguishes speakers${kinds}`);
     });
 
   models
@@ -79,10 +79,10 @@ function registerVerify(models: Command, context: CliContext): void {
       for (const each of ids) outcomes.push(await service.verify(each));
       if (options.json) context.printJson(outcomes);
       for (const { id: checked, problems } of outcomes) {
-        if (!options.json) context.printLine(`${checked}: ${problems.join("; ") || "as it was added"}`);
+        if (!options.json) context.printLine(`${checked}: ${problems.join("; ") || "unchanged"}`);
       }
       if (outcomes.some(({ problems }) => problems.length > 0)) {
-        throw new CommandError("failed", "A model is not as it was added.");
+        throw new CommandError("failed", "A model has changed since it was added.");
       }
     });
 }
@@ -110,7 +110,7 @@ function registerRemove(models: Command, context: CliContext): void {
 function registerDefault(models: Command, context: CliContext): void {
   models
     .command("default")
-    .description("choose the model for requests that name none; without an ID: print it")
+    .description("choose the model for requests that name none; without an ID, print it")
     .argument("[id]", "model")
     .action(async (id: string | undefined) => {
       const service = await openModels(context);
@@ -118,7 +118,7 @@ function registerDefault(models: Command, context: CliContext): void {
       const { id: chosen } = service.resolve();
       context.printLine(chosen);
       if (id !== undefined && chosen !== id) {
-        context.note(`The config's models.default goes before this choice.`);
+        context.note("`models.default` in the config file overrides this.");
       }
     });
 }
@@ -126,8 +126,10 @@ function registerDefault(models: Command, context: CliContext): void {
 function registerAdd(models: Command, context: CliContext): void {
   models
     .command("add")
-    .description("copy a file of whisper weights into the models directory; a running server sees it at once")
-    .argument("<file>", "weights in ggml format, as scripts/fetch-model.ts downloads them")
+    .description(
+      "copy a file of Whisper weights into the models directory; a running server notices it at once",
+    )
+    .argument("<file>", "weights in ggml format, such as scripts/fetch-model.ts downloads")
     .option(
       "--kind <kind>",
       `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; both are needed to take the built-in method's place`,
@@ -144,7 +146,7 @@ function registerAdd(models: Command, context: CliContext): void {
     )
     .option("--licence <text>", "licence of the weights")
     .option("--source <text>", "where they come from")
-    .option("--notice <text>", "what users are to know before using it")
+    .option("--notice <text>", "what users should know before they use it")
     .option("--sha256 <hex>", "refuse the file when it has another SHA-256")
     .option("--default", "make it the default")
     .option("--json", "print JSON")
@@ -157,7 +159,7 @@ function registerAdd(models: Command, context: CliContext): void {
           throw new CommandError("usage", "With --kind there are no other options.");
         }
         await service.addSpeakerWeights(kind, file);
-        context.note(`speakers are told apart by the ${service.diarizationMethod()} method now`);
+        context.note(`the ${service.diarizationMethod()} method distinguishes speakers now`);
         context.printLine(kind);
         return;
       }

@@ -55,7 +55,7 @@ export function registerOrgs(program: Command, context: CliContext): void {
   oneOrganization(
     orgs.command("disable"),
     context,
-    "refuse all its keys from now on; what is accepted already goes on",
+    "refuse all its keys from now on; accepted work continues",
     (admin, id) => admin.accounts.disableOrganization(id),
   );
   oneOrganization(orgs.command("enable"), context, "accept its keys again", (admin, id) =>
@@ -63,7 +63,7 @@ export function registerOrgs(program: Command, context: CliContext): void {
   );
 
   withSettings(orgs.command("set").argument("<id>", "organization"))
-    .description("change what is given; `default` goes back to the config's value")
+    .description("change the values given; `default` restores the value of the config")
     .option("--name <name>", "name, for people")
     .option("--json", "print JSON")
     .action(async (id: string, options: SettingOptions & { json?: true }) => {
@@ -92,7 +92,7 @@ function withSettings(command: Command): Command {
     )
     .option(
       "--weight <n>",
-      "turns in the fair order of work; 2 gets twice as many as 1",
+      "share of turns in the order of work; 2 gets twice as many as 1",
       wholeNumber(1, 1000),
     );
 }

@@ -393,7 +393,7 @@ describe("backup and restore", () => {
     other.close();
     closeForgotten();
     for (const [file, reason] of [
-      [text, "is no undamaged backup"],
+      [text, "is not a valid backup"],
       [foreign, "it has no list of migrations"],
     ] as const) {
       const { status, err } = await run("restore", file);

@@ -27,7 +27,7 @@ import { registerUsage } from "./usage.ts";
 import { registerVersion } from "./version.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
-/** The grammar, one noun or verb a file, in the order of `shruti help` (decisions.md section 11). */
+/** The grammar, one noun or verb a file, in the order of `shruti help` (docs/decisions.md section 11). */
 const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerInit,
   registerServe,
@@ -48,7 +48,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerVersion,
 ];
 
-/** Exit statuses (decisions.md section 11). */
+/** Exit statuses (docs/decisions.md section 11). */
 const EXIT = { done: 0, failed: 1, usage: 2, not_found: 4, conflict: 5 } as const satisfies Record<
   CommandFailure | "done",
   number

@@ -35,14 +35,14 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   // The data directory may have been made for more eyes than the server's.
   process.umask(0o077);
   const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
-  if (user !== undefined) log.info({ user }, "started by root: goes on as the owner of the data directory");
+  if (user !== undefined) log.info({ user }, "started by root: continues as the owner of the data directory");
   const { openApp } = await import("../app.ts");
   let server: Server<unknown> | undefined;
   let status: { stop(): void } | undefined;
   const app = await openApp({ config, log, baseUrl: () => (server ? addressOf(server, config) : "") });
   const stopped = Promise.withResolvers<void>();
   const onSignal = stopOnSignal(() => {
-    log.info("stopping: running chunks finish, the rest goes on after the next start");
+    log.info("stopping: running chunks finish, the rest continues after the next start");
     app.startDraining();
     stopped.resolve();
   });

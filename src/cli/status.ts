@@ -9,7 +9,7 @@ export function registerStatus(program: Command, context: CliContext): void {
     .description(
       "Queue, workers, speed and an estimate of when the queue is empty; fails when no server runs.",
     )
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .action(async (options: { json?: boolean }) => {
       const services = await context.openServices();
       const { countUnfinishedByState } = await import("../store/transcriptions.ts");

@@ -48,7 +48,7 @@ test("its end is announced two weeks before", () => {
 });
 
 test.each([
-  ["only one of the two", CERT, "", "server.tls_cert and server.tls_key go together"],
+  ["only one of the two", CERT, "", "server.tls_cert and server.tls_key must both be set"],
   ["no such certificate", join(folder, "none"), KEY, "server.tls_cert: .* cannot be read \\(ENOENT\\)"],
   ["no such key", CERT, folder, "server.tls_key: .* cannot be read \\(it is a directory"],
   ["a key as certificate", KEY, KEY, "server.tls_cert: .* cannot be used as a PEM file of certificates"],

@@ -21,7 +21,7 @@ export function readCertificate({ server }: Config): Certificate | undefined {
   const { tls_cert, tls_key } = server;
   if (tls_cert === "" && tls_key === "") return undefined;
   if (tls_cert === "" || tls_key === "") {
-    throw new ConfigError("server.tls_cert and server.tls_key go together");
+    throw new ConfigError("server.tls_cert and server.tls_key must both be set");
   }
   const cert = readText("server.tls_cert", tls_cert);
   const key = readText("server.tls_key", tls_key);

@@ -103,7 +103,7 @@ async function printResult(context: CliContext, row: TranscriptionRow, format: F
   const result = findResult(database.store, row.id);
   if (!result) {
     const isOver = (FINAL_STATES as readonly string[]).includes(row.state);
-    throw new CommandError("conflict", isOver ? `${row.id} has no result.` : `${row.id} has not finished.`);
+    throw new CommandError("conflict", isOver ? `${row.id} has no result.` : `${row.id} is not finished.`);
   }
   const facts = {
     id: row.id,

@@ -34,7 +34,7 @@ export function registerUsage(program: Command, context: CliContext): void {
         const fromMs = options.from && startOf(timezone, options.from);
         const toMs = options.to && endOf(timezone, options.to);
         if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs) {
-          throw new CommandError("usage", "--from lies behind --to");
+          throw new CommandError("usage", "--from must be before --to");
         }
         const range = {
           ...(fromMs === undefined ? {} : { fromMs }),

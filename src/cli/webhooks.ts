@@ -29,7 +29,7 @@ export function registerWebhooks(program: Command, context: CliContext): void {
 function addList(webhooks: Command, context: CliContext): void {
   webhooks
     .command("list")
-    .description("endpoints, with what waits and what failed at each")
+    .description("endpoints, with the number of waiting and failed events")
     .option("--project <id>", "project (default: all)")
     .option("--json", "print JSON")
     .action(async ({ project, json }: { project?: string; json?: true }) => {
@@ -63,7 +63,7 @@ type DeliveriesOptions = {
 function addDeliveries(webhooks: Command, context: CliContext): void {
   webhooks
     .command("deliveries")
-    .description("deliveries, newest first, and why those that failed did")
+    .description("deliveries, newest first, with the reasons of failures")
     .argument("[endpoint]", "only those to this endpoint")
     .addOption(new Option("--state <state>", "only those in this state").choices([...DELIVERY_STATES]))
     .option("--event <id>", "one delivery, with its body and every attempt")
@@ -106,13 +106,13 @@ function addDeliveries(webhooks: Command, context: CliContext): void {
 function addRedeliver(webhooks: Command, context: CliContext): void {
   webhooks
     .command("redeliver")
-    .description("send events again, under the same webhook-id; a running server does it within a second")
+    .description("send events again with the same webhook-id; a running server does it within a second")
     .argument("[events...]", "events, by their IDs")
     .option("--failed <endpoint>", "every failed event of this endpoint")
     .option("--json", "print JSON")
     .action(async (events: string[], { failed, json }: { failed?: string; json?: true }) => {
       if (events.length === 0 && failed === undefined) {
-        throw new CommandError("usage", "name events, or an endpoint with --failed");
+        throw new CommandError("usage", "name at least one event, or an endpoint with --failed");
       }
       const { webhooks: service } = await context.openServices();
       const restarted = events.map((event) => service.redeliver(event).eventId);
@@ -125,7 +125,7 @@ function addRedeliver(webhooks: Command, context: CliContext): void {
 function addSwitches(webhooks: Command, context: CliContext): void {
   webhooks
     .command("enable")
-    .description("let a disabled endpoint receive again; what waits for it is sent at once")
+    .description("enable an endpoint again; waiting events are sent at once")
     .argument(...ENDPOINT)
     .option("--json", "print JSON")
     .action(async (id: string, { json }: { json?: true }) => {
@@ -137,7 +137,7 @@ function addSwitches(webhooks: Command, context: CliContext): void {
 
   webhooks
     .command("remove")
-    .description("remove an endpoint for good; what waits for it has failed")
+    .description("remove an endpoint for good; waiting events fail")
     .argument(...ENDPOINT)
     .option("--json", "print JSON")
     .action(async (id: string, { json }: { json?: true }) => {
@@ -155,7 +155,7 @@ function addRotate(webhooks: Command, context: CliContext): void {
     .argument(...ENDPOINT)
     .option(
       "--keep-previous <duration>",
-      "how long the previous secret signs as well, as 24h or 7d",
+      "how long the previous secret signs as well, such as 24h or 7d",
       duration,
     )
     .option("--at-once", "end the previous secret now, because it leaked")
@@ -184,7 +184,7 @@ function addRotate(webhooks: Command, context: CliContext): void {
 function addTest(webhooks: Command, context: CliContext): void {
   webhooks
     .command("test")
-    .description("send one signed event about a transcription that does not exist, from here and now")
+    .description("send one signed test event from this process, now")
     .argument(...ENDPOINT)
     .addOption(
       new Option("--type <type>", "kind of event")

@@ -33,7 +33,7 @@ describe("config", () => {
     ["out of range", "[limits]\nmax_queued = -1\n", ":2: limits.max_queued must be a whole number"],
     ["wrong choice", '[engine]\ndevice = "tpu"\n', ":2: engine.device must be one of auto, cpu"],
     ["broken TOML", "[limits]\nmax_queued = = 7\n", ":2:"],
-    ["no section", "max_queued = 7\n", ":1: a setting stands outside any [section]"],
+    ["no section", "max_queued = 7\n", ":1: the setting must be in a [section]"],
     ["a word of every object", '[limits]\nconstructor = "x"\n', ":2: unknown setting limits.constructor"],
     ["another one", '[limits]\ntoString = "x"\n', ":2: unknown setting limits.toString"],
     ["the prototype", '[limits]\n__proto__ = "x"\n', ":2: __proto__ is unknown"],
@@ -107,7 +107,7 @@ describe("config", () => {
     for (const origins of ["", "*", "https://a.example, http://localhost:3000"])
       expect(load(origins)).not.toThrow();
     for (const origins of ["a.example", "https://a.example/", "https://a.example/app", "https://a.example,b"])
-      expect(load(origins)).toThrow("SHRUTI_SERVER_CORS_ORIGINS has not the right form");
+      expect(load(origins)).toThrow("SHRUTI_SERVER_CORS_ORIGINS does not match the required format");
   });
 
   test("secrets are hidden when shown", () => {

@@ -15,7 +15,7 @@ type Environment = Record<string, string | undefined>;
 type Values = Record<string, Record<string, unknown>>;
 const SECTIONS: Record<string, Record<string, Setting>> = CONFIG_SCHEMA;
 
-/** Where the config is looked for when nobody names it (decisions.md section 11). */
+/** Where the config is looked for when nobody names it (docs/decisions.md section 11). */
 export function findConfigFile(environment: Environment): string | undefined {
   if (environment.SHRUTI_CONFIG) return environment.SHRUTI_CONFIG;
   return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path));
@@ -76,7 +76,7 @@ function parseSettings(source: string, path: string): FoundSetting[] {
     for (const node of readToml(source).body[0].body) {
       const line = node.loc.start.line;
       if (node.type !== "TOMLTable")
-        throw new ConfigError(`${path}:${line}: a setting stands outside any [section]`);
+        throw new ConfigError(`${path}:${line}: the setting must be in a [section]`);
       const section = node.resolvedKey.join(".");
       if (!Object.hasOwn(SECTIONS, section))
         throw new ConfigError(`${path}:${line}: unknown section [${section}]`);
@@ -140,7 +140,7 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
         return "must be a list of texts";
       return value.every((item) => setting.pattern?.test(item) ?? true)
         ? undefined
-        : `has not the right form: ${setting.help}`;
+        : `does not match the required format: ${setting.help}`;
     case "choice":
       return setting.choices.includes(value as string)
         ? undefined
@@ -148,7 +148,7 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
     case "text":
       if (typeof value !== "string") return "must be a text";
       return setting.pattern && !setting.pattern.test(value)
-        ? `has not the right form: ${setting.help}`
+        ? `does not match the required format: ${setting.help}`
         : undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** Every setting once: section, name, type, default, bounds, help (decisions.md section 12). */
+/** Every setting once: section, name, type, default, bounds, help (docs/decisions.md section 12). */
 
 type Common = { help: string };
 export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };
@@ -73,23 +73,23 @@ export const CONFIG_SCHEMA = {
     ),
     base_url: text(
       "",
-      "Address under which clients reach the server, without a slash at the end; empty: made from listen.",
+      "Address that clients use to reach the server, without a slash at the end; empty: made from listen.",
       /^(https?:\/\/[^\s]+[^/])?$/,
     ),
     tls_cert: text("", "PEM file of the certificate and its chain, read at the start; empty: plain HTTP."),
     tls_key: text("", "PEM file of the certificate's private key."),
     cors_origins: list(
-      "Web origins that browsers may call from, as https://app.example.in, without a path; *: all; empty: none.",
+      "Web origins that browsers may call from, such as https://app.example.in, without a path; *: all; empty: none.",
       /^(\*|https?:\/\/[^\s/?#]+)$/,
     ),
     trusted_proxies: list(
-      "Networks in CIDR form of proxies whose X-Forwarded-For tells the client's address, for the log; empty: none.",
+      "Networks in CIDR form of proxies whose X-Forwarded-For names the client's address for the log; empty: none.",
     ),
     drain_seconds: integer(
       30,
       0,
       3600,
-      "How long a stop waits for running chunks; what is not done goes on after the next start.",
+      "How long a stop waits for running chunks; unfinished work continues after the next start.",
     ),
   },
   storage: {
@@ -101,8 +101,8 @@ export const CONFIG_SCHEMA = {
     reserve_bytes: integer(1 * GIB, 0, MANY, "Free disk space below which new uploads are refused."),
   },
   engine: {
-    workers: auto(1, 256, "Chunks decoded side by side; auto: from cores and memory."),
-    threads_per_worker: auto(1, 256, "Threads of one chunk's decoding; auto: cores divided by workers."),
+    workers: auto(1, 256, "Chunks recognized at once; auto: from cores and memory."),
+    threads_per_worker: auto(1, 256, "Threads for one chunk; auto: cores divided by workers."),
     device: choice(
       "auto",
       ["auto", "cpu", "cuda", "vulkan", "metal"],
@@ -112,44 +112,65 @@ export const CONFIG_SCHEMA = {
       1,
       0,
       64,
-      "Places reserved for short synchronous requests; 0 switches them off.",
+      "Synchronous requests that are recognized at once, beside other work; 0: no synchronous requests.",
     ),
-    chunk_attempts: integer(3, 1, 10, "Runs of one chunk before it becomes a gap."),
+    chunk_attempts: integer(3, 1, 10, "Attempts for one chunk before it becomes a gap."),
     model_idle_seconds: integer(
       900,
       0,
       30 * DAY_SECONDS,
-      "After so long without work a model is unloaded; 0: never.",
+      "Idle time after which a model is unloaded; 0: never.",
     ),
   },
   models: {
     dir: text("", "Directory of installed models; empty: models/ in the data directory."),
     default: text(
       "",
-      "Model used when a request names none; empty: what `shruti models default` chose, else the only one.",
+      "Model for requests that name none; empty: the choice of `shruti models default`, else the only model.",
     ),
   },
   limits: {
-    requests_per_second: integer(50, 0, 1_000_000, "Requests a second and key; 0: no limit."),
-    request_burst: integer(100, 1, 1_000_000, "Requests a key may send at once before the rate applies."),
-    max_queued: integer(1000, 0, 10_000_000, "Unstarted transcriptions of one organization; 0: no limit."),
+    requests_per_second: integer(50, 0, 1_000_000, "Requests of one key per second; 0: no limit."),
+    request_burst: integer(
+      100,
+      1,
+      1_000_000,
+      "Requests that one key may send at once before the rate applies.",
+    ),
+    max_queued: integer(1000, 0, 10_000_000, "Waiting transcriptions of one organization; 0: no limit."),
     max_open_uploads: integer(
       1000,
       0,
       10_000_000,
       "Uploads of one organization that have been created and are not yet complete; 0: no limit.",
     ),
-    max_upload_bytes: integer(5 * GIB, 1, MANY, "Largest upload."),
-    max_duration_seconds: integer(12 * 3600, 1, 1000 * 3600, "Longest recording."),
-    max_channels: integer(2, 1, 8, "Most channels of a recording."),
-    synchronous_max_bytes: integer(25 * MIB, 1, 1 * GIB, "Largest file of a synchronous request."),
-    synchronous_max_duration_seconds: integer(60, 1, 3600, "Longest audio of a synchronous request."),
-    synchronous_timeout_seconds: integer(120, 1, 3600, "Time to answer a synchronous request."),
+    max_upload_bytes: integer(5 * GIB, 1, MANY, "Size of the largest upload."),
+    max_duration_seconds: integer(12 * 3600, 1, 1000 * 3600, "Length of the longest recording."),
+    max_channels: integer(2, 1, 8, "Highest number of channels of a recording."),
+    synchronous_max_bytes: integer(
+      25 * MIB,
+      1,
+      1 * GIB,
+      "Size of the largest file of a synchronous request.",
+    ),
+    synchronous_max_duration_seconds: integer(
+      60,
+      1,
+      3600,
+      "Length of the longest audio of a synchronous request.",
+    ),
+    synchronous_timeout_seconds: integer(120, 1, 3600, "Time in which a synchronous request is answered."),
     synchronous_max_receiving: integer(
       16,
       1,
       10_000,
-      "Synchronous requests whose body is being received at once.",
+      "Synchronous requests whose bodies are received at once.",
+    ),
+    upload_expiry_seconds: integer(
+      DAY_SECONDS,
+      60,
+      365 * DAY_SECONDS,
+      "Time in which all bytes of an upload must arrive.",
     ),
     min_receive_bytes_per_second: integer(
       500,
@@ -163,12 +184,11 @@ export const CONFIG_SCHEMA = {
       3600,
       "How long a file that is being received may pause, or stay behind that rate.",
     ),
-    upload_expiry_seconds: integer(DAY_SECONDS, 60, 365 * DAY_SECONDS, "Time an upload has to arrive."),
     verify_in_request_bytes: integer(
       32 * MIB,
       0,
       1 * GIB,
-      "Uploads up to this size are verified within the complete request.",
+      "Uploads up to this size are verified within the `complete` request, where that takes seconds only.",
     ),
   },
   billing: {
@@ -176,9 +196,9 @@ export const CONFIG_SCHEMA = {
       3000,
       0,
       1_000_000_000,
-      "Price where the organization has none of its own.",
+      "Price for organizations without a price of their own.",
     ),
-    daily_spend_limit_paise: integer(0, 0, MANY, "Spending of one organization a day; 0: no limit."),
+    daily_spend_limit_paise: integer(0, 0, MANY, "Spending limit of one organization per day; 0: no limit."),
     timezone: text("Asia/Kolkata", "IANA time zone whose midnight ends the day."),
   },
   webhooks: {
@@ -188,13 +208,13 @@ export const CONFIG_SCHEMA = {
       "Deliver to private addresses (10/8, 172.16/12, 192.168/16, fc00::/7).",
     ),
     allowed_networks: list(
-      "Networks in CIDR form that are allowed although loopback, link-local or otherwise refused.",
+      "Networks in CIDR form that may receive events although their addresses are loopback, link-local or otherwise refused.",
     ),
     ca_file: text("", "PEM file with further certificate authorities for endpoints."),
     timeout_seconds: integer(15, 1, 120, "Time for one whole delivery attempt."),
     max_in_flight: integer(64, 1, 10_000, "Deliveries being sent at once."),
-    max_in_flight_per_endpoint: integer(4, 1, 1000, "Of those, to one endpoint."),
-    keep_days: integer(30, 1, 3650, "How long finished deliveries can be looked up."),
+    max_in_flight_per_endpoint: integer(4, 1, 1000, "Deliveries being sent at once to one endpoint."),
+    keep_days: integer(30, 1, 3650, "Days for which finished deliveries are kept."),
   },
   retention: {
     audio_days: integer(30, 0, 36_500, "Days after which a complete upload's audio is removed; 0: kept."),

@@ -1,4 +1,4 @@
-/** What a key may be allowed to do (decisions.md section 3). */
+/** What a key may be allowed to do (docs/decisions.md section 3). */
 export const SCOPES = [
   "transcriptions:read",
   "transcriptions:write",

@@ -1,6 +1,6 @@
 /**
- * Every failure a client can meet: code, HTTP status, default message (interface.md section 7).
- * `method_not_allowed` is the one addition (decisions.md section 1).
+ * Every failure a client can meet: code, HTTP status, default message (docs/interface.md section 7).
+ * `method_not_allowed` is the one addition (docs/decisions.md section 1).
  */
 export const ERROR_TABLE = {
   unauthorized: { status: 401, message: "The API key is missing or invalid." },
@@ -8,31 +8,31 @@ export const ERROR_TABLE = {
   not_found: { status: 404, message: "The resource was not found." },
   method_not_allowed: { status: 405, message: "This method is not allowed here." },
   invalid_request: { status: 422, message: "The request is invalid." },
-  unknown_parameter: { status: 422, message: "The request contains an unknown parameter." },
+  unknown_parameter: { status: 422, message: "The request has a parameter that does not exist." },
   unsupported_language: { status: 422, message: "The model does not support this language." },
   unsupported_mode: { status: 422, message: "The model does not support this mode for the language." },
   capability_unavailable: { status: 422, message: "This capability is not available yet." },
-  upload_incomplete: { status: 409, message: "The upload has not been completed." },
-  result_not_ready: { status: 409, message: "The transcription has not finished." },
+  upload_incomplete: { status: 409, message: "The upload is not complete yet." },
+  result_not_ready: { status: 409, message: "The transcription is not finished yet." },
   idempotency_conflict: {
     status: 409,
-    message: "The idempotency key was already used with a different request.",
+    message: "This idempotency key belongs to another request.",
   },
-  audio_too_large: { status: 413, message: "The audio exceeds the size limit." },
-  capacity_unavailable: { status: 503, message: "Capacity is temporarily unavailable." },
+  audio_too_large: { status: 413, message: "The audio has more bytes than allowed." },
+  capacity_unavailable: { status: 503, message: "No capacity is free at the moment." },
   insufficient_credits: { status: 402, message: "The available credit does not cover this request." },
   rate_limited: { status: 429, message: "Too many requests." },
   spend_limit_reached: { status: 429, message: "The organization has reached its daily spending limit." },
   too_many_queued: { status: 429, message: "Too many transcriptions of the organization are waiting." },
-  audio_decode_failed: { status: 415, message: "The audio could not be decoded." },
-  audio_too_long: { status: 413, message: "The audio exceeds the duration limit." },
+  audio_decode_failed: { status: 415, message: "The audio cannot be decoded." },
+  audio_too_long: { status: 413, message: "The audio is longer than allowed." },
   too_many_channels: { status: 422, message: "The audio has more channels than the model supports." },
-  upload_rejected: { status: 422, message: "The upload could not be verified." },
-  content_deleted: { status: 410, message: "The content of this transcription has been deleted." },
-  conflict: { status: 409, message: "The resource is in a state that does not allow this operation." },
-  timeout: { status: 504, message: "The transcription did not finish within the response time limit." },
+  upload_rejected: { status: 422, message: "The upload failed verification." },
+  content_deleted: { status: 410, message: "Audio and transcript of this transcription are deleted." },
+  conflict: { status: 409, message: "The state of the resource does not allow this." },
+  timeout: { status: 504, message: "The transcription took longer than a response may take." },
   organization_disabled: { status: 403, message: "The organization is disabled." },
-  transcription_failed: { status: 500, message: "The transcription could not be completed." },
+  transcription_failed: { status: 500, message: "The transcription failed." },
   internal_error: { status: 500, message: "An internal error occurred." },
 } as const satisfies Record<string, { status: number; message: string }>;
 

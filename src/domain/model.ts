@@ -32,7 +32,7 @@ export type ModelDecoding = {
   unknownBelow?: number;
 };
 
-/** The manifest beside the weights, `<id>.toml` (decisions.md section 6). */
+/** The manifest beside the weights, `<id>.toml` (docs/decisions.md section 6). */
 export type ModelManifest = {
   id: string;
   name: string;

@@ -1,6 +1,6 @@
 /** The two resources a transcription is made of: timed text and the stretches it lacks. */
 
-/** One timed stretch of text on the recording's own clock (decisions.md section 4, "Result"). */
+/** One timed stretch of text on the recording's own clock (docs/decisions.md section 4, "Result"). */
 export type Segment = {
   /** Position in the result, from 0. */
   index: number;

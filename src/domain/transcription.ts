@@ -1,4 +1,7 @@
-/** States of a transcription and the only moves between them (interface.md 3.1, decisions.md section 4). */
+/**
+ * States of a transcription and the only moves between them (docs/interface.md section 3.1, docs/decisions.md
+ * section 4).
+ */
 export const TRANSCRIPTION_STATES = [
   "queued",
   "preparing",
@@ -78,7 +81,7 @@ export type ChannelMode = (typeof CHANNEL_MODES)[number];
 /** How many speakers a caller expects; no bounds means "find the number". */
 export type DiarizationRequest = { minSpeakers?: number; maxSpeakers?: number };
 
-/** What was asked for, with defaults filled in (interface.md 2.1, "request"). */
+/** What was asked for, with defaults filled in (docs/interface.md section 2.1). */
 export type TranscriptionRequest = {
   language: string;
   mode: Mode;

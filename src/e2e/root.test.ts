@@ -70,10 +70,10 @@ test.skipIf(!isRoot)(
     const recording = join(installation.folder, "call.wav");
     copyFileSync(samplePath("01-en"), recording);
     const said = await command("transcribe", "--language", "en", recording);
-    expect(said).toMatchObject({ code: 0, err: expect.stringContaining(`this runs as user ${USER}`) });
+    expect(said).toMatchObject({ code: 0, err: expect.stringContaining(`running as user ${USER}`) });
     const server = await (await installation.serve()).ready();
     expect(userOf(server.pid)).toBe(USER);
-    expect(server.log()).toContain("goes on as the owner of the data directory");
+    expect(server.log()).toContain("continues as the owner of the data directory");
     const api = server.api();
     expect((await api.call<{ data: { id: string }[] }>("GET", "/v1/models")).body.data[0]?.id).toBe("mine");
     await json("models", "add", weights, "--id", "second", "--language", "hi");

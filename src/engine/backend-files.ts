@@ -43,7 +43,7 @@ export function unfitBackend(path: string, whisperVersion: string): string | und
   if (end.endsWith(backendMark(whisperVersion))) return undefined;
   const other = /\nshruti backend of whisper\.cpp (\S+)\n$/.exec(end)?.[1];
   if (other === undefined) return "it was not made by scripts/build-backend.sh, or is not whole";
-  return `it was built for whisper.cpp ${other} and this is ${whisperVersion}: build it anew with scripts/build-backend.sh`;
+  return `it was built for whisper.cpp ${other} and this is ${whisperVersion}: build it again with scripts/build-backend.sh`;
 }
 
 function lastBytes(path: string): string {

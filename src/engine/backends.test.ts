@@ -156,7 +156,7 @@ describe("backends that are none", () => {
       "libggml-cuda.so": expect.stringContaining("invalid ELF header"),
       "libggml-empty.so": "it was not made by scripts/build-backend.sh, or is not whole",
       "libggml-older.so": expect.stringContaining(
-        `built for whisper.cpp 1.8.0 and this is ${whisperVersion}: build it anew`,
+        `built for whisper.cpp 1.8.0 and this is ${whisperVersion}: build it again`,
       ),
       "libggml-short.so": "it was not made by scripts/build-backend.sh, or is not whole",
       "libggml-vulkan.so": expect.stringContaining("ggml_backend_init"),

@@ -26,7 +26,7 @@ export class DecodeError extends Error {
 }
 
 export function tooLong(): DecodeError {
-  return new DecodeError("too_long", "The recording exceeds the duration limit.");
+  return new DecodeError("too_long", "The recording is longer than allowed.");
 }
 
 /** What the decoder's names for failures (scripts/native/decoder/main.c) mean here. */

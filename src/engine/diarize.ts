@@ -15,7 +15,7 @@ import {
 import { buildTree, type Cluster, segmentsOf } from "./diarize-tree.ts";
 import type { DiarizeJob, DiarizeOutcome, SpeakerTurn, SpeechRegion } from "./protocol.ts";
 
-/** Most speakers that are looked for (decisions.md section 4). */
+/** Most speakers that are looked for (docs/decisions.md section 4). */
 export const MAX_SPEAKERS = 20;
 
 /** Other work of this process waits at most so long. */

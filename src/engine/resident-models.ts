@@ -7,7 +7,7 @@ export type ResidentOptions = {
   device: DevicePreference;
   /** Memory of the GPU that models run on, free before any is loaded; left out: they run on the processor. */
   gpuFreeBytes?: number | undefined;
-  /** After so long without work a model is unloaded; 0: never. */
+  /** Idle time after which a model is unloaded; 0: never. */
   modelIdleMs: number;
   log: HostOptions["log"];
   /** Memory that is free at the moment; replaced in tests. */

@@ -13,7 +13,7 @@ import {
 } from "./protocol.ts";
 import { spawnWorker, type WorkerExit, type WorkerProcess } from "./worker-process.ts";
 
-/** An abort that has not been heard after this time is enforced (decisions.md section 4: within 2 s). */
+/** An abort that has not been heard after this time is enforced (docs/decisions.md section 4: within 2 s). */
 const ABORT_GRACE_MS = 1_700;
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 30_000;

@@ -22,7 +22,7 @@ const TRANSCRIBE = operation({
   id: "transcribeAudio",
   summary: "Synchronous transcription of short audio",
   description:
-    "Returns the finished result. After 503 and 504 retry with a new idempotency key, or use the asynchronous flow.",
+    "Answers with the result. After 503 and 504 try again under another idempotency key, or upload the recording.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
   acceptsIdempotencyKey: true,
@@ -54,7 +54,7 @@ const TRANSCRIBE = operation({
   },
 });
 
-/** interface.md 4.7. */
+/** docs/interface.md section 4.7. */
 export function audioRoutes(deps: HttpDeps) {
   const receive = createReceiver(deps);
   const desk = createSynchronousDesk(deps);
@@ -165,7 +165,7 @@ async function receiveInTime(
   }
 }
 
-/** What a form orders (decisions.md section 2, "body and parameters"). */
+/** What a form orders (docs/decisions.md section 2). */
 function orderOf(form: ReceivedForm, path: string, key: string | undefined): SynchronousOrder {
   refuseUnknown(AudioForm, Object.fromEntries(form.names.map((name) => [name, undefined])));
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });

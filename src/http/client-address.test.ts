@@ -44,5 +44,7 @@ test.each([
 });
 
 test("a network that is none is refused with the setting's name", () => {
-  expect(() => trusting(["10.0.0.0/40"])).toThrow('server.trusted_proxies: "10.0.0.0/40" is no network');
+  expect(() => trusting(["10.0.0.0/40"])).toThrow(
+    'server.trusted_proxies: "10.0.0.0/40" is not a valid network',
+  );
 });

@@ -2,7 +2,7 @@ import { ParseError, NotFoundError as RouteNotFoundError } from "elysia";
 import { AppError } from "../domain/errors.ts";
 import { isOutOfRoom } from "../store/out-of-room.ts";
 
-/** The body of every non-success response (interface.md section 7). */
+/** The body of every non-success response (docs/interface.md section 7). */
 export type ErrorBody = { error: { code: string; message: string; detail?: string } };
 
 /** Nobody knows when there is room again; an admin is told by the readiness. */
@@ -18,7 +18,7 @@ export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof RouteNotFoundError) return new AppError("not_found");
   if (isOutOfRoom(thrown)) {
     return new AppError("capacity_unavailable", {
-      message: "The disk has no room for this now.",
+      message: "The disk has no space for this now.",
       retryAfterSeconds: DISK_RETRY_SECONDS,
       cause: thrown,
     });
@@ -45,7 +45,7 @@ export function errorResponse(error: AppError): Response {
   return new Response(JSON.stringify(body), { status: error.status, headers });
 }
 
-/** Every 429 and 503 names a time (interface.md 7.2), also where the thrower knew none. */
+/** Every 429 and 503 names a time (docs/interface.md section 7.2), also where the thrower knew none. */
 function defaultRetryAfter(error: AppError): number | undefined {
   return error.status === 429 || error.status === 503 ? 1 : undefined;
 }

@@ -6,7 +6,7 @@ import type { HttpDeps } from "./deps.ts";
 import { defineRoutes, operation } from "./route.ts";
 import { type Model, ModelList } from "./schemas.ts";
 
-/** interface.md 4.11. */
+/** docs/interface.md section 4.11. */
 export function modelRoutes({ models, credit, database }: HttpDeps) {
   return defineRoutes("models").get(
     "/v1/models",

@@ -237,7 +237,7 @@ async function feed(
   unstorable.catch(finished.reject);
   parser.on("finish", finished.resolve);
   parser.on("error", (cause) =>
-    finished.reject(new AppError("invalid_request", { message: "The body is not a correct form.", cause })),
+    finished.reject(new AppError("invalid_request", { message: "The body is not a valid form.", cause })),
   );
   const onAbort = () => finished.reject(options.signal.reason);
   options.signal.addEventListener("abort", onAbort, { once: true });

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => testApp.close());
 
-/** interface.md section 4: every endpoint and the success statuses that it defines. */
+/** docs/interface.md section 4: every endpoint and the success statuses that it defines. */
 const ENDPOINTS: [method: string, path: string, statuses: string[]][] = [
   ["post", "/v1/transcriptions", ["200", "202"]],
   ["get", "/v1/transcriptions", ["200"]],

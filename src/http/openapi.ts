@@ -30,8 +30,8 @@ const TAGS = [
 
 const DESCRIPTION = `Converts speech recordings into text, mainly for Indian languages.
 
-Long recordings: create an upload, send the audio, mark the upload complete, start a transcription, poll it or
-receive a webhook, fetch the result. Short audio: one multipart request returns the finished result.
+Long recordings: create an upload, send the file, complete the upload, start a transcription, poll it or wait for
+its event, fetch the result. Short audio: send one form, and the response is the result.
 
 Unknown fields and parameters are refused with \`unknown_parameter\`. Every response carries \`x-request-id\`.`;
 
@@ -138,7 +138,7 @@ const IDEMPOTENCY_KEY = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "The same key with the same request returns the original transcription; kept for 24 hours at least.",
+    "A repeated request with its key gets the first transcription; keys are kept for 24 hours at least.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]+$" },
   example: "5f0c2a5e-8f0b-4f0e-9a55-2d9b5d0f3b11",
 };

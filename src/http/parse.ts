@@ -4,7 +4,7 @@ import { contextOf } from "./context.ts";
 import { inspectJson } from "./strict-json.ts";
 import { refuseUnknown, validate } from "./validate.ts";
 
-/** Bounds of what is read before anybody knows what it means (decisions.md section 1). */
+/** Bounds of what is read before anybody knows what it means (docs/decisions.md section 1). */
 export const MAX_JSON_BYTES = 64 * 1024;
 export const MAX_JSON_DEPTH = 32;
 export const MAX_QUERY_CHARACTERS = 4096;
@@ -137,7 +137,10 @@ export function readQuery(search: string, schema: TObject): Record<string, unkno
   refuseUnknown(schema, values);
   for (const { name, value } of pairs) {
     if (value === undefined) {
-      throw new AppError("invalid_request", { detail: name, message: `${name} is not correctly encoded.` });
+      throw new AppError("invalid_request", {
+        detail: name,
+        message: `${name} must be percent-encoded UTF-8.`,
+      });
     }
     if (values[name] !== undefined) {
       throw new AppError("invalid_request", { detail: name, message: `${name} is given twice.` });

@@ -2,12 +2,12 @@ import { AppError } from "../domain/errors.ts";
 import type { DiarizationRequest, TranscriptionRequest } from "../domain/transcription.ts";
 import type { AudioForm, TranscriptionCreate } from "./schemas.ts";
 
-/** The request of the asynchronous endpoint, defaults filled in (interface.md 4.1). */
+/** The request of the asynchronous endpoint, defaults filled in (docs/interface.md section 4.1). */
 export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
   return withDefaults(body, diarizationOf(body.diarization));
 }
 
-/** The request of the synchronous endpoint, defaults filled in (decisions.md section 8). */
+/** The request of the synchronous endpoint, defaults filled in (docs/decisions.md section 8). */
 export function requestOfForm(fields: AudioForm): TranscriptionRequest {
   return withDefaults(fields, fields.diarization === "true" ? {} : undefined);
 }
@@ -25,7 +25,7 @@ function withDefaults(
   };
 }
 
-/** decisions.md section 4, "Object form of `diarization`". */
+/** docs/decisions.md section 4, "Object form of `diarization`". */
 function diarizationOf(value: TranscriptionCreate["diarization"]): DiarizationRequest | undefined {
   if (value === undefined || value === false) return undefined;
   if (value === true) return {};

@@ -26,7 +26,7 @@ export function resultResponse(request: Request, found: Found): Response {
   });
 }
 
-/** interface.md 2.3 and decisions.md section 4, "Result". */
+/** docs/interface.md section 2.3 and docs/decisions.md section 4, "Result". */
 function toResponse({ transcription, result }: Found): TranscriptionResult {
   const { id, modelId: model, modelVersion: version, mode, timestamps } = transcription;
   return resultBody({ id, model, version, mode, timestamps }, result);

@@ -50,7 +50,7 @@ const seconds = (description: string) =>
   Type.Number({ minimum: 0, description: `${description} Seconds, at most three decimals.` });
 const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-// —— Errors (interface.md section 7) ——
+// —— Errors (docs/interface.md section 7) ——
 
 export const ErrorObject = closed(
   {
@@ -64,7 +64,7 @@ export const ErrorObject = closed(
   },
   {
     title: "Error",
-    description: "Body of every response that is no success.",
+    description: "Body of every error response.",
     examples: [
       {
         error: {
@@ -77,17 +77,18 @@ export const ErrorObject = closed(
   },
 );
 
-// —— Transcriptions (interface.md 2.1–2.3, 4.1–4.7) ——
+// —— Transcriptions (docs/interface.md sections 2.1 to 2.3 and 4.1 to 4.7) ——
 
 const language = Type.String({
   minLength: 1,
   maxLength: 35,
-  description: "A language code listed by GET /v1/models. `auto` is announced and refused.",
+  description: "A code that the model lists in GET /v1/models. `auto` is announced and refused.",
   examples: ["hi"],
 });
 const mode = oneOf(MODES, {
   default: "native",
-  description: "Transcript style: native script, English words kept in English, or everything as spoken.",
+  description:
+    "`native`: the language's own script; `codemix`: English words in Latin letters; `verbatim`: exactly what was said.",
 });
 const timestamps = oneOf(TIMESTAMPS, {
   default: "segment",
@@ -100,7 +101,7 @@ const channelMode = oneOf(CHANNEL_MODES, {
 const modelId = Type.String({
   minLength: 1,
   maxLength: 128,
-  description: "Model ID from GET /v1/models; default is the current model.",
+  description: "ID of a model that GET /v1/models lists; left out: the default model.",
   examples: [MODEL_ID],
 });
 const speakerCount = (description: string) => Type.Integer({ minimum: 1, maximum: 20, description });
@@ -129,7 +130,7 @@ export const TranscriptionCreate = closed(
     diarization: Type.Optional(Diarization),
     channel_mode: Type.Optional(channelMode),
     webhook_endpoint_id: Type.Optional(
-      identifier("Endpoint to notify when the transcription finishes.", ENDPOINT_ID),
+      identifier("Endpoint that receives the event of the end.", ENDPOINT_ID),
     ),
     model: Type.Optional(modelId),
   },
@@ -202,7 +203,7 @@ export const Transcription = closed(
     error: Type.Optional(
       closed({ code: oneOf(ERROR_CODES), message: Type.String() }, { description: "Why it failed." }),
     ),
-    content_deleted_at: Type.Optional(timestamp("When audio and transcript were deleted.")),
+    content_deleted_at: Type.Optional(timestamp("When the recording and its transcript were deleted.")),
     duration_seconds: Type.Optional(seconds("Length of the recording.")),
     progress: Type.Optional(
       Type.Number({ minimum: 0, maximum: 1, description: "Share of the audio that is done." }),
@@ -361,9 +362,9 @@ export type TranscriptionListQuery = Static<typeof TranscriptionListQuery>;
 export const UsageQuery = closed({ limit: Type.Optional(limit), after: Type.Optional(after) });
 export type UsageQuery = Static<typeof UsageQuery>;
 
-// —— Uploads (interface.md 2.4, 4.8–4.10) ——
+// —— Uploads (docs/interface.md sections 2.4, 4.8 to 4.10) ——
 
-const uploadBytes = Type.Integer({ minimum: 1, description: "Exact size of the file in bytes." });
+const uploadBytes = Type.Integer({ minimum: 1, description: "Size of the file, bytes." });
 const headerMap = (description: string) => Type.Record(Type.String(), Type.String(), { description });
 
 export const UploadCreate = closed(
@@ -372,7 +373,7 @@ export const UploadCreate = closed(
     sha256: Type.Optional(
       Type.String({
         pattern: "^[0-9a-f]{64}$",
-        description: "Lower-case hex SHA-256 of the file; the upload is rejected if the stored bytes differ.",
+        description: "SHA-256 of the file in lower-case hex; other bytes are rejected.",
       }),
     ),
   },
@@ -477,7 +478,7 @@ export const Upload = closed(
 );
 export type Upload = Static<typeof Upload>;
 
-// —— Models (interface.md 2.5, decisions.md section 6) ——
+// —— Models (docs/interface.md section 2.5, docs/decisions.md section 6) ——
 
 export const Model = closed(
   {
@@ -501,7 +502,7 @@ export const Model = closed(
       { method: oneOf(["acoustic", "neural"]) },
       {
         description:
-          "How speakers are told apart: by the built-in acoustic method, or with weights that were installed.",
+          "How speakers are distinguished: by the built-in acoustic method, or with installed weights.",
       },
     ),
     limits: closed({
@@ -566,7 +567,7 @@ export const ModelList = closed(
 );
 export type ModelList = Static<typeof ModelList>;
 
-// —— Usage (interface.md 2.6, decisions.md section 7) ——
+// —— Usage (docs/interface.md section 2.6, docs/decisions.md section 7) ——
 
 export const UsageEvent = closed(
   {
@@ -634,7 +635,7 @@ export const Usage = closed(
 );
 export type Usage = Static<typeof Usage>;
 
-// —— Webhook endpoints (interface.md 2.7, 4.13) ——
+// —— Webhook endpoints (docs/interface.md sections 2.7, 4.13) ——
 
 export const WebhookEndpointCreate = closed(
   { url: Type.String({ minLength: 1, maxLength: 2048, description: "HTTPS address that receives events." }) },
@@ -679,7 +680,7 @@ export const WebhookEvent = closed(
   },
   {
     title: "WebhookEvent",
-    description: "Sent to the endpoint of a transcription when it finishes.",
+    description: "Sent once a transcription is final, to its endpoint.",
     examples: [{ type: "transcription.completed", data: { id: TRANSCRIPTION_ID, state: "completed" } }],
   },
 );

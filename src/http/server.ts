@@ -35,7 +35,7 @@ const PROBES = new Set(["/healthz", "/readyz"]);
 /** A body that was not read is drained by the server up to this size; beyond it the connection closes. */
 const MAX_DRAINED_BYTES = 64 * 1024;
 
-/** All routes of the service, in the order of interface.md section 4. */
+/** All routes of the service, in the order of docs/interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
   const described = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
@@ -52,7 +52,7 @@ export function createRoutes(deps: HttpDeps) {
 
 /**
  * The whole HTTP service as one function. Around every route it gives the request its id, checks in the order
- * of decisions.md section 2, turns every throw into the error body, and writes one log line.
+ * of docs/decisions.md section 2, turns every throw into the error body, and writes one log line.
  */
 export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const routes = createRoutes(deps);
@@ -119,7 +119,7 @@ type Dispatch = {
   search: string;
 };
 
-/** Everything between a request's arrival and its route, in the order of decisions.md section 2. */
+/** Everything between a request's arrival and its route, in the order of docs/decisions.md section 2. */
 async function dispatch(
   deps: HttpDeps,
   handle: (request: Request) => Response | Promise<Response>,

@@ -12,7 +12,7 @@ import { toUploadResponse } from "./uploads.ts";
 export const PUT_METHODS = ["PUT", "HEAD", "DELETE", "OPTIONS"] as const;
 
 /**
- * `/storage/uploads/{id}`: the whole file in one request (decisions.md section 5).
+ * `/storage/uploads/{id}`: the whole file in one request (docs/decisions.md section 5).
  *
  * - PUT writes it, from the start each time; 200 with the upload
  * - HEAD tells how many bytes are stored, without disturbing a sender

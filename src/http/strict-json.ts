@@ -5,7 +5,7 @@ type Frame = { path: string; names: Set<string> | undefined; index: number; name
 
 /**
  * Looks through a text that `JSON.parse` has accepted (RFC 8259 section 4 leaves duplicate names open;
- * decisions.md section 1 refuses them).
+ * docs/decisions.md section 1 refuses them).
  *
  * @returns the dotted path of the first name that an object repeats, and how deep arrays and objects nest
  */

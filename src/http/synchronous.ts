@@ -40,7 +40,7 @@ type Prepared = { modelId: string; request: TranscriptionRequest; claim: Idempot
  */
 export function createSynchronousDesk(deps: HttpDeps) {
   const { transcriptions } = deps;
-  /** Two requests with one key: the second sees what became of the first (decisions.md section 9). */
+  /** Two requests with one key: the second sees what became of the first (docs/decisions.md section 9). */
   const locks = createKeyLocks();
 
   return {
@@ -95,7 +95,7 @@ function lockName(caller: Caller, key: string): string {
 /** Accepted work, and the promise of its final row. */
 type Admitted = { id: string; outcome: Promise<TranscriptionRow> };
 
-/** decisions.md section 2, from "idempotency replay or conflict" to "accepted". */
+/** docs/decisions.md section 2, from "idempotency replay or conflict" to "accepted". */
 async function admitOrder(
   deps: HttpDeps,
   caller: Caller,
@@ -110,7 +110,7 @@ async function admitOrder(
   if (order.isTooLarge) {
     throw new AppError("audio_too_large", {
       detail: "file",
-      message: `The file exceeds the limit of ${limits.synchronous_max_bytes} bytes.`,
+      message: `The file has more than the ${limits.synchronous_max_bytes} bytes allowed.`,
     });
   }
   if (file.bytes === 0)

@@ -4,7 +4,7 @@ import type { HttpDeps } from "./deps.ts";
 import { type DescribedRoute, openApiDocument } from "./openapi.ts";
 import { defineRoutes } from "./route.ts";
 
-/** Routes for those who run the program; they need no project key (decisions.md section 13). */
+/** Routes for those who run the program; they need no project key (docs/decisions.md section 13). */
 export function systemRoutes(deps: HttpDeps, described: () => readonly DescribedRoute[]) {
   const { config, metrics, unreadyReasons } = deps;
   const document = rememberLast((baseUrl) => openApiDocument(described(), baseUrl));

@@ -23,7 +23,7 @@ const START = operation({
   id: "createTranscription",
   summary: "Start a transcription",
   description:
-    "Reserves credit and queues the work. The same key and request return the original transcription.",
+    "Reserves credit and queues the work. A repeated request with its key gets the first transcription.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
   acceptsIdempotencyKey: true,
@@ -70,7 +70,7 @@ const GET = operation({
 const DELETE = operation({
   id: "deleteTranscription",
   summary: "Delete audio and transcript",
-  description: "The record and its usage remain. Unfinished work must be cancelled first.",
+  description: "The record and its usage event stay. Unfinished work must be cancelled first.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
   errors: ["unknown_parameter", "invalid_request", "not_found", "conflict"],
@@ -102,7 +102,7 @@ const CANCEL = operation({
   responses: { 200: "Cancelled or already finished." },
 });
 
-/** interface.md 4.1 to 4.6. */
+/** docs/interface.md sections 4.1 to 4.6. */
 export function transcriptionRoutes(deps: HttpDeps) {
   const { transcriptions } = deps;
   const toResponse = (row: TranscriptionRow) => toTranscription(deps, row);
@@ -160,7 +160,7 @@ export function transcriptionRoutes(deps: HttpDeps) {
     );
 }
 
-/** Accepts or replays (decisions.md section 2, from "announced capability" on). */
+/** Accepts or replays (docs/decisions.md section 2, from "announced capability" on). */
 function start({ transcriptions }: HttpDeps, request: Request, body: TranscriptionCreate): Accepted {
   const caller = callerOf(request);
   const key = idempotencyKeyOf(request);
@@ -199,7 +199,7 @@ function statesOf(text: string): TranscriptionState[] {
   });
 }
 
-/** interface.md 2.1 and decisions.md section 4. */
+/** docs/interface.md section 2.1 and docs/decisions.md section 4. */
 function toTranscription({ transcriptions, baseUrl }: HttpDeps, row: TranscriptionRow): Transcription {
   const isDeleted = row.contentDeletedAt !== null;
   const hasResult = !isDeleted && (row.state === "completed" || row.state === "partial");

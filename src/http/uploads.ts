@@ -13,7 +13,7 @@ const COMPLETE_SILENCE_SECONDS = 120;
 
 type UploadRouteDeps = Pick<HttpDeps, "uploads" | "config" | "baseUrl">;
 
-/** Uploads (interface.md 4.8–4.10). */
+/** Uploads (docs/interface.md sections 4.8 to 4.10). */
 export function uploadRoutes(deps: UploadRouteDeps) {
   return defineRoutes("uploads")
     .post(
@@ -60,7 +60,7 @@ export function uploadRoutes(deps: UploadRouteDeps) {
           errors: ["not_found", "forbidden", "upload_incomplete", "upload_rejected", "audio_decode_failed"],
           responses: {
             200: "Verified.",
-            202: "A large file: verification continues in the background; poll the upload.",
+            202: "Verification takes longer than this request; poll the upload.",
           },
         }),
       },
@@ -82,7 +82,7 @@ export function uploadRoutes(deps: UploadRouteDeps) {
     );
 }
 
-/** An upload on the wire (interface.md 2.4, "Get / complete response"). */
+/** An upload on the wire (docs/interface.md section 2.4). */
 export function toUploadResponse(row: UploadRow): Upload {
   return {
     id: row.id,
@@ -100,7 +100,10 @@ function toUploadError(code: NonNullable<UploadRow["errorCode"]>, message: strin
   return { code, ...(message === null ? {} : { message }) };
 }
 
-/** A new upload with the addresses and fields that send its file (interface.md 2.4, decisions.md section 5). */
+/**
+ * A new upload with the addresses and fields that send its file (docs/interface.md section 2.4, docs/decisions.md
+ * section 5).
+ */
 export function toCreatedResponse(
   { upload, token }: CreatedUpload,
   baseUrl: string,

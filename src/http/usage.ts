@@ -7,7 +7,7 @@ import { DEFAULT_PAGE_SIZE } from "./paging.ts";
 import { defineRoutes, operation, queryOf } from "./route.ts";
 import { Usage, type UsageEvent, UsageQuery } from "./schemas.ts";
 
-/** interface.md 4.12. */
+/** docs/interface.md section 4.12. */
 export function usageRoutes({ database, credit }: HttpDeps) {
   return defineRoutes("usage").get(
     "/v1/usage",

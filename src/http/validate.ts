@@ -23,7 +23,7 @@ export function refuseUnknown(schema: TSchema, value: unknown): void {
   const detail = unknown === "" ? "(empty)" : printable(unknown);
   throw new AppError("unknown_parameter", {
     detail,
-    message: `The request contains an unknown parameter: ${detail}.`,
+    message: `There is no parameter ${detail}.`,
   });
 }
 
@@ -98,7 +98,7 @@ function wordsFor({ type, schema }: ValueError): string {
     case ValueErrorType.StringMaxLength:
       return `must have ${schema.minLength ?? 0} to ${schema.maxLength ?? "any number of"} characters`;
     case ValueErrorType.StringPattern:
-      return "has not the right form";
+      return "does not match the required format";
     default:
       return `must be ${wordsForSchema(schema)}`;
   }

@@ -4,7 +4,7 @@ import type { HttpDeps } from "./deps.ts";
 import { defineRoutes, jsonBody, operation } from "./route.ts";
 import { WebhookEndpoint, WebhookEndpointCreate } from "./schemas.ts";
 
-/** Registration of receivers (interface.md 4.13). */
+/** Registration of receivers (docs/interface.md section 4.13). */
 export function webhookEndpointRoutes({ webhooks }: Pick<HttpDeps, "webhooks">) {
   return defineRoutes("webhook-endpoints").post(
     "/v1/webhook_endpoints",

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { monotonicFactory } from "ulid";
 
-/** Every kind of identifier the program hands out (decisions.md section 1). */
+/** Every kind of identifier the program hands out (docs/decisions.md section 1). */
 export const ID_PREFIXES = {
   transcription: "tr",
   upload: "up",

@@ -1,7 +1,7 @@
 const MS_PER_HOUR = 3_600_000n;
 
 /**
- * The price of audio, rounded up to the paisa (decisions.md section 7).
+ * The price of audio, rounded up to the paisa (docs/decisions.md section 7).
  *
  * @param pricePaisePerHour whole paise, not negative
  * @param billedMs whole milliseconds, channels already multiplied in

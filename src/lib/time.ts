@@ -1,4 +1,4 @@
-/** RFC 3339, UTC, milliseconds (decisions.md section 1). */
+/** RFC 3339, UTC, milliseconds (docs/decisions.md section 1). */
 export function toTimestamp(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }

@@ -11,7 +11,7 @@ const IDLE_PEAK_BELOW_DB = -55;
 const NARROWBAND_BELOW_DB = -50;
 
 /**
- * The warnings of a result that follow from the sound itself (decisions.md section 4, "Warnings"), in the order of
+ * The warnings of a result that follow from the sound itself (docs/decisions.md section 4, "Warnings"), in the order of
  * `WARNINGS`. Identical channels matter only where channels are transcribed, and billed, apart. Silence is quiet, and
  * says nothing about its bandwidth.
  */

@@ -19,7 +19,7 @@ export function chunkLimits(decoding: Pick<ModelDecoding, "maxChunkMs">): ChunkL
 }
 
 /**
- * Packs speech regions into chunks that fill the decoder's window (engine-notes, "Chunks"): each takes regions as
+ * Packs speech regions into chunks that fill the decoder's window (docs/engine.md section 3): each takes regions as
  * long as they fit, silences between them shortened. The order is kept and no region is divided without need, which
  * with greedy filling gives the fewest chunks. Regions longer than a chunk are cut first.
  *

@@ -39,7 +39,10 @@ export function renderResult(result: TranscriptionResult, format: Format, facts?
   }
 }
 
-/** A result on the wire: interface.md 2.3, decisions.md section 4. Times are seconds with at most three decimals. */
+/**
+ * A result on the wire: docs/interface.md section 2.3, docs/decisions.md section 4. Times are seconds with at most
+ * three decimals.
+ */
 export function resultBody(facts: ResultFacts, result: TranscriptionResult) {
   const { status, ...content } = contentOf(result, facts.timestamps !== "none");
   return {

@@ -193,11 +193,14 @@ export type AssembleInput = {
   request: Pick<TranscriptionRequest, "channelMode">;
 };
 
-/** Below this mean of the segments' confidences the whole result is marked `low_confidence` (decisions.md section 4). */
+/**
+ * Below this mean of the segments' confidences the whole result is marked `low_confidence` (docs/decisions.md
+ * section 4).
+ */
 export const LOW_CONFIDENCE = 0.4;
 
 /**
- * The result of a transcription from all that its chunks came to (decisions.md section 4, "Result").
+ * The result of a transcription from all that its chunks came to (docs/decisions.md section 4, "Result").
  *
  * `no_speech` is added when there is neither a segment nor a gap, `low_confidence` when the plain mean of the
  * segments' confidences is below 0.4. Segments whose text the wording left empty are dropped. Warnings stand once each, in the order of `WARNINGS`.

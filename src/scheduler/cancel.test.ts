@@ -20,7 +20,7 @@ import {
 import { type Interference, scriptedAudio } from "../testing/scripted-engine.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
 
-/** Cancelled work ends at once in every state, costs nothing and leaves nothing (decisions.md section 4). */
+/** Cancelled work ends at once in every state, costs nothing and leaves nothing (docs/decisions.md section 4). */
 
 /** The engine stops that work within this time. */
 const STOPS_WITHIN_MS = 2_000;

@@ -6,7 +6,7 @@ import type { DeliveryOutcome } from "../store/webhook-deliveries.ts";
 const JITTER = 0.1;
 
 /**
- * What follows from an attempt (decisions.md section 10): delivered; gone (410), which fails the event and
+ * What follows from an attempt (docs/decisions.md section 10): delivered; gone (410), which fails the event and
  * disables the endpoint; another attempt after the schedule's wait, or the longer one the receiver asked for;
  * failed when the schedule is used up.
  *

@@ -45,7 +45,7 @@ export type DelivererMetrics = {
 };
 
 /**
- * Delivers stored events at least once (decisions.md section 10). What is due is read from the database,
+ * Delivers stored events at least once (docs/decisions.md section 10). What is due is read from the database,
  * endpoint by endpoint in turn, and sent with bounded concurrency; outcomes are recorded in batches. An
  * attempt whose outcome was not recorded before a stop or crash is made again under the same `webhook-id`.
  *

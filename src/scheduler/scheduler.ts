@@ -198,7 +198,7 @@ export function createScheduler(options: SchedulerOptions) {
           return;
         }
         unexpectedEnds.delete(id);
-        const message = "The transcription could not be completed.";
+        const message = "The transcription failed.";
         transcriptions.finish(id, { kind: "failed", code: "transcription_failed", message });
         return;
       } catch (error) {

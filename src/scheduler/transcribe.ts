@@ -40,7 +40,7 @@ async function transcribe(
 ): Promise<Ending | undefined> {
   const model = context.findModel(row.modelId);
   if (!model) {
-    return { kind: "failed", code: "capacity_unavailable", message: "The model has been removed." };
+    return { kind: "failed", code: "capacity_unavailable", message: "The model was removed." };
   }
   if (model.version !== row.modelVersion) {
     const message = `Version ${row.modelVersion} of the model has been replaced by ${model.version}.`;
@@ -162,7 +162,7 @@ function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[], chan
   };
 }
 
-/** Result, partial result or failure from what the chunks came to (decisions.md section 4). */
+/** Result, partial result or failure from what the chunks came to (docs/decisions.md section 4). */
 export function endingOf(
   row: TranscriptionRow,
   chunks: readonly ChunkRow[],
@@ -204,6 +204,6 @@ function failureOf(error: AppError | EngineError): Ending {
   return {
     kind: "failed",
     code: "transcription_failed",
-    message: "The transcription could not be completed.",
+    message: "The transcription failed.",
   };
 }

@@ -53,7 +53,7 @@ export type AcceptanceDeps = {
   estimateQueueRoomSeconds: (organizationId: string) => number;
 };
 
-/** What an idempotency key stands for: a validated request, defaults filled in (decisions.md section 9). */
+/** What an idempotency key stands for: a validated request, defaults filled in (docs/decisions.md section 9). */
 export type RequestIdentity = {
   model: Pick<InstalledModel, "id">;
   /** The request named the model; else it takes whichever is the default. */
@@ -90,7 +90,7 @@ export function isSameRequest(left: string, right: string): boolean {
 }
 
 /**
- * The checks from "announced capability" to "mode" of decisions.md section 2.
+ * The checks from "announced capability" to "mode" of docs/decisions.md section 2.
  *
  * @throws AppError capability_unavailable, invalid_request (`model`), unsupported_language, unsupported_mode
  */
@@ -135,7 +135,7 @@ export function findReplay(
 
 /**
  * Accepts work in one transaction: idempotency key, reservation and record, or nothing. The order of checks
- * is that of decisions.md section 2; the request's own values were checked before.
+ * is that of docs/decisions.md section 2; the request's own values were checked before.
  */
 export function acceptTranscription(
   deps: AcceptanceDeps,

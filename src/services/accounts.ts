@@ -63,7 +63,7 @@ export function createAccountService({ database, clock, onChange = () => {} }: A
     setOrganization(id: string, input: Partial<OrganizationSettings>): OrganizationRow {
       const settings = checkSettings(input);
       if (Object.keys(settings).length === 0) {
-        throw new AppError("invalid_request", { message: "Nothing to set was given." });
+        throw new AppError("invalid_request", { message: "Give at least one value to set." });
       }
       return change(id, (tx) => updateOrganization(tx, id, settings));
     },

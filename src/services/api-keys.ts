@@ -41,7 +41,7 @@ const USED_EVERY_MS = 60_000;
 /** Uses are collected for so long before they are written together. */
 const FLUSH_AFTER_MS = 5000;
 
-/** Keys of projects: making, listing, revoking, and recognising their bearers (decisions.md section 3). */
+/** Keys of projects: making, listing, revoking, and recognising their bearers (docs/decisions.md section 3). */
 export function createApiKeyService({ database, clock }: ApiKeyServiceDeps) {
   const { store } = database;
   const findHolder = prepareKeyHolder(store);
@@ -96,7 +96,7 @@ export function createApiKeyService({ database, clock }: ApiKeyServiceDeps) {
       if (!project) throw new AppError("not_found", { message: `There is no project ${input.projectId}.` });
       if (input.expiresAt !== undefined && input.expiresAt <= nowMs) {
         throw new AppError("invalid_request", {
-          message: "The key would have expired already.",
+          message: "The expiry must be in the future.",
           detail: "expires",
         });
       }

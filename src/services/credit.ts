@@ -12,7 +12,7 @@ import { exportUsageEvents, type UsageEventRow } from "../store/usage.ts";
 export type CreditServiceDeps = { database: Database; clock: Clock; config: Config };
 export type CreditService = ReturnType<typeof createCreditService>;
 
-/** An organization's money: credit, ledger, prices and the daily limit (decisions.md section 7). */
+/** An organization's money: credit, ledger, prices and the daily limit (docs/decisions.md section 7). */
 export function createCreditService({ database, clock, config }: CreditServiceDeps) {
   const { store } = database;
   const { timezone } = config.billing;

@@ -91,7 +91,7 @@ function readModel(directory: string, id: string): InstalledModel {
   const path = manifestPathOf(directory, id);
   const manifest = parseManifest(readRegularFile(path, MAX_MANIFEST_BYTES), path);
   if (manifest.id !== id)
-    throw new ManifestError(`${path}: its id is ${manifest.id}, which its name must be`);
+    throw new ManifestError(`${path}: the file must be called ${manifest.id}.toml, after the id in it`);
   const weightsPath = weightsPathOf(directory, id);
   const weights = statSync(weightsPath, { throwIfNoEntry: false });
   if (!weights?.isFile()) throw new ManifestError(`${path}: there are no weights ${weightsPath}`);

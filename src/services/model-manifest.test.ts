@@ -44,7 +44,7 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ["notice", "notise", "m.toml:7: notise is unknown"],
   ['code = "hi"', 'code = "or"', "m.toml:14: languages.0.decoder_language is missing"],
   ['code = "fr"\nname = "French"', 'code = "fr"', "languages.2.name is missing"],
-  ['code = "fr"', 'code = "hi"', "languages.2.code stands twice"],
+  ['code = "fr"', 'code = "hi"', "languages.2.code is given twice"],
   ['["verbatim"]', '["verbose"]', "languages.2.modes must be a list of native, codemix, verbatim"],
   ["[[languages]]", "[[tongues]]", "m.toml"],
   ["beam_size = 2", "beam_size = 2.5", "decoding.beam_size must be a whole number from 1 to 8"],

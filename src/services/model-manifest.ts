@@ -64,6 +64,13 @@ const DECODING_KEYS: Record<string, Check> = {
 };
 const OPTIONAL = new Set(["notice"]);
 
+/** Every key of a manifest; those of its tables begin with the table's name. */
+export const MANIFEST_KEYS: readonly string[] = [
+  ...Object.keys(TOP_KEYS),
+  ...Object.keys(LANGUAGE_KEYS).map((key) => `languages.${key}`),
+  ...Object.keys(DECODING_KEYS).map((key) => `decoding.${key}`),
+];
+
 /**
  * Reads a manifest, strictly: every key is known, has its type, and nothing is missing.
  *
@@ -95,7 +102,7 @@ export function parseManifest(source: string, path: string): ModelManifest {
     const prefix = `languages.${index}.`;
     checkTable(asTable(table), LANGUAGE_KEYS, prefix);
     const language = toLanguage(asTable(table), (key, problem) => fail(prefix + key, problem));
-    if (known.some(({ code }) => code === language.code)) fail(`${prefix}code`, "stands twice");
+    if (known.some(({ code }) => code === language.code)) fail(`${prefix}code`, "is given twice");
     known.push(language);
   }
   checkTable(asTable(decoding ?? {}), DECODING_KEYS, "decoding.");

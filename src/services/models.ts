@@ -59,7 +59,7 @@ export type AddModelOptions = {
   sha256?: string;
 };
 
-/** What a model can do and how much it takes; the data of a `GET /v1/models` entry (decisions.md section 6). */
+/** What a model can do and how much it takes; the data of a `GET /v1/models` entry (docs/decisions.md section 6). */
 export type ModelDescription = {
   /** Those that at least one of its languages has, in the order of `MODES`. */
   modes: Mode[];

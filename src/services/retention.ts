@@ -34,7 +34,7 @@ export type RetentionService = ReturnType<typeof createRetentionService>;
 const DAY_MS = 86_400_000;
 const BATCH = 200;
 
-/** What is kept for how long (`[retention]`, `webhooks.keep_days`, decisions.md sections 5 and 9). */
+/** What is kept for how long (`[retention]`, `webhooks.keep_days`, docs/decisions.md sections 5 and 9). */
 export function createRetentionService(deps: RetentionDeps) {
   return {
     /** One round over everything whose time is over; in small transactions, so that nobody waits for it. */

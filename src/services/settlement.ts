@@ -26,7 +26,7 @@ const TRIGGERS = {
 
 /**
  * Ends a transcription inside the caller's transaction: state, result, charge, usage event and webhook
- * event together, or nothing (interface.md 3.1; decisions.md sections 4 and 7).
+ * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7).
  *
  * @param day time zone whose calendar day the charge counts for
  * @returns the final row, or undefined when something else ended it first

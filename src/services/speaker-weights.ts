@@ -104,7 +104,7 @@ export function checkSpeakerWeights(file: string, kind: SpeakerWeightKind): void
     );
     const hint = isOther ? `; it looks like weights of the kind ${isOther}` : "";
     throw new Error(
-      `The file is no ${kind} model for sherpa-onnx: its metadata lacks ${missing.join(", ")}${hint}.`,
+      `The file is not a valid ${kind} model for sherpa-onnx: its metadata has no ${missing.join(", ")}${hint}.`,
     );
   }
   if (metadata.get("sample_rate") !== "16000") {
@@ -143,7 +143,7 @@ export function readOnnxMetadata(file: string): Map<string, string> {
       }
       at = field.end;
     }
-    if (!seen.has(IR_VERSION) || !seen.has(GRAPH)) throw new Error("The file is no ONNX model.");
+    if (!seen.has(IR_VERSION) || !seen.has(GRAPH)) throw new Error("The file is not an ONNX model.");
     return metadata;
   } finally {
     closeSync(descriptor);
@@ -173,9 +173,9 @@ function readField(descriptor: number, at: number, size: number): Field {
   } else if (wireType === FIXED64 || wireType === FIXED32) {
     end += wireType === FIXED64 ? 8 : 4;
   } else {
-    throw new Error("The file is no ONNX model.");
+    throw new Error("The file is not an ONNX model.");
   }
-  if (number === 0 || end > size) throw new Error("The file is no ONNX model, or only a part of one.");
+  if (number === 0 || end > size) throw new Error("The file is not a complete ONNX model.");
   return { number, end, bytes };
 }
 
@@ -188,7 +188,7 @@ function readVarint(bytes: Uint8Array, start: number): { value: number; length: 
     value += (byte & 0x7f) * 2 ** (7 * index);
     if (byte < 0x80) return { value, length: index + 1 };
   }
-  throw new Error("The file is no ONNX model, or only a part of one.");
+  throw new Error("The file is not a complete ONNX model.");
 }
 
 /** Key and value of a metadata entry: fields 1 and 2, both texts. */

@@ -74,7 +74,7 @@ export function createTranscriptionEndings(deps: EndingDeps) {
   async function deleteContent(row: TranscriptionRow): Promise<TranscriptionRow> {
     if (row.contentDeletedAt !== null) return row;
     if (!isFinal(row.state)) {
-      throw new AppError("conflict", { message: "The transcription has not finished; cancel it first." });
+      throw new AppError("conflict", { message: "The transcription is not finished; cancel it first." });
     }
     const deleted = transaction(store, (tx) => {
       if (isUploadInUse(tx, row.uploadId, row.id)) {

@@ -43,7 +43,7 @@ export type TranscriptionListener = {
 export type TranscriptionPage = { data: TranscriptionRow[]; next: string | null };
 export type TranscriptionService = ReturnType<typeof createTranscriptionService>;
 
-/** The rules of transcriptions (interface.md 3.1, 4.1–4.6), and the owner of their transactions. */
+/** The rules of transcriptions (docs/interface.md sections 3.1, 4.1 to 4.6), and the owner of their transactions. */
 export function createTranscriptionService(deps: TranscriptionDeps) {
   const { store } = deps.database;
   const listeners = new Set<TranscriptionListener>();
@@ -66,7 +66,7 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
     findReplay: (caller: Caller, entrance: Entrance, claim: IdempotencyClaim | undefined) =>
       findReplay(deps, store, caller, entrance, claim),
 
-    /** Accepts work: reservation, record and key in one transaction (interface.md 4.1, 4.7). */
+    /** Accepts work: reservation, record and key in one transaction (docs/interface.md sections 4.1, 4.7). */
     accept(caller: Caller, input: AcceptInput): Accepted {
       const model = checkRequest(deps.models, input.modelId, input.request);
       const accepted = acceptTranscription(deps, caller, model, input);
@@ -86,7 +86,7 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
         findTranscription(store, query.after)?.projectId !== caller.projectId
       ) {
         throw new AppError("invalid_request", {
-          message: "`after` names no transcription of this project.",
+          message: "`after` must be the ID of a transcription of this project.",
           detail: "after",
         });
       }
@@ -99,7 +99,7 @@ export function createTranscriptionService(deps: TranscriptionDeps) {
       return { data, next: rows.length > query.limit ? (data.at(-1)?.id ?? null) : null };
     },
 
-    /** The result of a completed or partial transcription (decisions.md section 4 for all others). */
+    /** The result of a completed or partial transcription (docs/decisions.md section 4 for all others). */
     result(caller: Caller, id: string): { transcription: TranscriptionRow; result: TranscriptionResult } {
       const transcription = owned(caller, id);
       if (!isFinal(transcription.state)) throw new AppError("result_not_ready");

@@ -43,7 +43,7 @@ export type Receiving = {
 export type Received = { storedBytes: number; isWhole: boolean };
 
 /**
- * The upload that a token belongs to (decisions.md section 5).
+ * The upload that a token belongs to (docs/decisions.md section 5).
  *
  * @throws AppError `unauthorized` for an unknown upload, a wrong token, and once the key that made the upload is
  *   revoked or expired; `organization_disabled`
@@ -267,7 +267,7 @@ export function requireReceiving(context: UploadContext, uploadId: string): Uplo
   return upload;
 }
 
-/** Why an upload was rejected, as the error that says so (decisions.md section 5). */
+/** Why an upload was rejected, as the error that says so (docs/decisions.md section 5). */
 export function rejectionOf(upload: UploadRow): AppError {
   return new AppError(
     upload.errorCode ?? "upload_rejected",

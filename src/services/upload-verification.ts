@@ -65,7 +65,7 @@ export function createVerifier(context: UploadContext): Verifier {
       if (isForRoom || notForRoom < MAX_ATTEMPTS) {
         return findUpload(context.database.store, upload.id) ?? upload;
       }
-      const rejected = await reject(context, upload, "upload_rejected", "The upload could not be verified.");
+      const rejected = await reject(context, upload, "upload_rejected", "The upload failed verification.");
       failures.delete(upload.id);
       return rejected;
     } catch (failure) {
@@ -105,7 +105,7 @@ export function createVerifier(context: UploadContext): Verifier {
   };
 }
 
-/** Size, SHA-256 where given, probe and decode check (decisions.md section 5). */
+/** Size, SHA-256 where given, probe and decode check (docs/decisions.md section 5). */
 async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
   const { store } = context.database;
   const upload = findUpload(store, id);

@@ -63,7 +63,7 @@ export type UploadService = ReturnType<typeof createUploadService>;
 /** How long `complete` waits for a verification before it answers 202. */
 const MAX_WAIT_MS = 25_000;
 
-/** The rules of uploads (interface.md 3.2 and 4.8–4.10, decisions.md section 5). */
+/** The rules of uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions.md section 5). */
 export function createUploadService(deps: UploadDeps) {
   const context: UploadContext = {
     ...deps,
@@ -161,7 +161,7 @@ async function createUpload(
   if (request.bytes > limits.max_upload_bytes) {
     throw new AppError("audio_too_large", {
       detail: "bytes",
-      message: `The upload exceeds the limit of ${limits.max_upload_bytes} bytes.`,
+      message: `The upload has more than the ${limits.max_upload_bytes} bytes allowed.`,
     });
   }
   await ensureAudioDirectory(context.dataDir);
@@ -234,7 +234,7 @@ function requireComplete(context: UploadContext, tx: Store, caller: Scope, id: s
   const upload = requireOwned(isId("upload", id) ? findUpload(tx, id) : undefined, caller, detail);
   if (upload.state !== "complete") throw new AppError("upload_incomplete", { detail });
   if (upload.deletedAt !== null || !existsSync(audioFilePath(context.dataDir, id))) {
-    throw new AppError("content_deleted", { detail, message: "The audio of this upload has been deleted." });
+    throw new AppError("content_deleted", { detail, message: "The audio of this upload is deleted." });
   }
   return upload;
 }

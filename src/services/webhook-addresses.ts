@@ -38,7 +38,9 @@ export function parseNetwork(text: string, setting = "webhooks.allowed_networks"
     }
     return ipaddr.parseCIDR(text);
   } catch (cause) {
-    throw new ConfigError(`${setting}: ${JSON.stringify(text)} is no network as 10.1.0.0/16`, { cause });
+    throw new ConfigError(`${setting}: ${JSON.stringify(text)} is not a valid network, such as 10.1.0.0/16`, {
+      cause,
+    });
   }
 }
 

@@ -59,7 +59,7 @@ const resolveBySystem: Resolve = async (hostName) =>
   (await Bun.dns.lookup(hostName)).map(({ address }) => address);
 
 /**
- * Sends events (decisions.md section 10). Each call is one attempt: the host name is resolved, every address
+ * Sends events (docs/decisions.md section 10). Each call is one attempt: the host name is resolved, every address
  * it has is checked, and the connection goes to one of exactly these, under the name's certificate. No proxy,
  * no redirect, no shared connection; the time limit covers all of it down to the last byte of the answer.
  *

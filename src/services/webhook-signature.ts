@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 const PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
-/** A new signing secret: `whsec_` and the standard base64 of 32 random bytes (decisions.md section 10). */
+/** A new signing secret: `whsec_` and the standard base64 of 32 random bytes (docs/decisions.md section 10). */
 export function newSigningSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 }

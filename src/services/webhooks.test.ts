@@ -82,7 +82,7 @@ describe("what admins do", () => {
     disable(id);
     const [after] = kit.finish(id);
     for (const row of kit.service.deliveries({ endpointId: id })) {
-      expect(row).toMatchObject({ state: "pending", reason: "waits until the endpoint is enabled (410)" });
+      expect(row).toMatchObject({ state: "pending", reason: "waiting until the endpoint is enabled (410)" });
     }
     expect(refusal(() => kit.service.redeliver(after ?? "")).code).toBe("conflict");
     kit.clock.advance(5000);

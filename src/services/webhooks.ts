@@ -60,7 +60,7 @@ export function requireEndpoint(store: Store, caller: Scope, id: string): Webhoo
   const detail = "webhook_endpoint_id";
   const endpoint = requireOwned(findEndpoint(store, id), caller, detail);
   if (endpoint.removedAt !== null) {
-    throw new AppError("conflict", { detail, message: "The webhook endpoint has been removed." });
+    throw new AppError("conflict", { detail, message: "The webhook endpoint was removed." });
   }
   if (endpoint.disabledAt !== null) {
     throw new AppError("conflict", { detail, message: "The webhook endpoint is disabled." });
@@ -85,7 +85,7 @@ export function createWebhookService({ database, clock, config, resolve }: Webho
 
   return {
     /**
-     * Registers an endpoint (interface.md 4.13).
+     * Registers an endpoint (docs/interface.md section 4.13).
      *
      * @returns the row, whose secret the response shows this once
      * @throws AppError `invalid_request` (detail `url`), `conflict` when the project has its full number
@@ -250,10 +250,10 @@ function requireSendable({
   disabledAt,
   removedAt,
 }: Pick<WebhookEndpointRow, "disabledAt" | "removedAt">): void {
-  if (removedAt !== null)
-    throw new AppError("conflict", { message: "The webhook endpoint has been removed." });
+  if (removedAt !== null) throw new AppError("conflict", { message: "The webhook endpoint was removed." });
   if (disabledAt !== null) {
-    const message = "The webhook endpoint is disabled; `shruti webhooks enable` sends what waits.";
+    const message =
+      "The webhook endpoint is disabled; `shruti webhooks enable` enables it and sends waiting events.";
     throw new AppError("conflict", { message });
   }
 }
@@ -268,7 +268,7 @@ function reasonOf({ state, failedAt, endpoint, lastAttempt }: DeliveryRow): stri
     return "the endpoint was removed before the event could be sent";
   }
   if (state === "pending" && endpoint.disabledAt !== null) {
-    return `waits until the endpoint is enabled (${endpoint.disabledReason ?? "it was disabled"})`;
+    return `waiting until the endpoint is enabled (${endpoint.disabledReason ?? "it was disabled"})`;
   }
   return lastAttempt?.error ?? null;
 }

@@ -66,7 +66,7 @@ describe("database", () => {
     mkdirSync(path);
     expect(() => openDatabase(path)).toThrow(`${path}: it is a directory, not a regular file`);
     expect(() => openDatabase("/proc/shruti.db")).toThrow(
-      "/proc/shruti.db: unable to open database file; whoever runs this must",
+      "/proc/shruti.db: unable to open database file; the user who runs this must",
     );
     rmSync(path, { recursive: true });
     writeFileSync(path, "no database at all, but long enough to be looked at".repeat(100));

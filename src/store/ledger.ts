@@ -6,7 +6,7 @@ import type { Store } from "./database.ts";
 import { dailyCharges, ledger, organizations } from "./schema.ts";
 
 /**
- * The append-only ledger (decisions.md section 7). Every function that writes is called inside
+ * The append-only ledger (docs/decisions.md section 7). Every function that writes is called inside
  * `transaction()`, so that entries, cached balances and the state change they belong to land together.
  *
  * Each accepted transcription writes one `reserve` and, with its final state, one `release` of the same
@@ -69,7 +69,8 @@ function append(tx: Store, entry: NewEntry): LedgerEntry {
 }
 
 function requireAmount(name: string, paise: number): void {
-  if (!Number.isSafeInteger(paise) || paise < 0) throw new RangeError(`${name} is no whole amount: ${paise}`);
+  if (!Number.isSafeInteger(paise) || paise < 0)
+    throw new RangeError(`${name} is not a whole amount: ${paise}`);
 }
 
 /**
@@ -87,7 +88,7 @@ export function appendGrant(
   const credit = creditOf(tx, organizationId);
   if (!Number.isSafeInteger(amountPaise) || amountPaise === 0) {
     throw new AppError("invalid_request", {
-      message: "The amount is no whole number of paise.",
+      message: "The amount must be a whole, non-zero number of paise.",
       detail: "paise",
     });
   }

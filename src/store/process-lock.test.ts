@@ -28,6 +28,8 @@ test("a lock that cannot be taken for another reason is not another server's", (
   expect(() => takeProcessLock(path)).toThrow("not a database");
   rmSync(path);
   mkdirSync(path);
-  expect(() => takeProcessLock(path)).toThrow(`${path}: unable to open database file; whoever runs this`);
+  expect(() => takeProcessLock(path)).toThrow(
+    `${path}: unable to open database file; the user who runs this`,
+  );
   rmSync(folder, { recursive: true });
 });

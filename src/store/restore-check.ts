@@ -76,7 +76,9 @@ function readable<T>(name: string, read: () => T): T {
 }
 
 const noBackup = (name: string) =>
-  new AppError("invalid_request", { message: `${name} is no undamaged backup of this program.` });
+  new AppError("invalid_request", {
+    message: `${name} is not a valid backup of this program, or is damaged.`,
+  });
 
 function refusal(name: string, problems: readonly string[]): AppError {
   const named = problems.slice(0, MAX_NAMED).map((problem) => problem.replaceAll(/\p{Cc}/gu, "?"));

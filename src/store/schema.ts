@@ -329,7 +329,7 @@ export const deliveryAttempts = sqliteTable(
   (t) => [index("delivery_attempts_by_event").on(t.eventId)],
 );
 
-/** The outcome of an accepted request under its key (decisions.md section 9). */
+/** The outcome of an accepted request under its key (docs/decisions.md section 9). */
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {

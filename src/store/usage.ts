@@ -5,7 +5,7 @@ import { ID_PREFIXES, newId } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
 import { usageEvents } from "./schema.ts";
 
-/** One finished transcription on the bill, free ones included (decisions.md section 7). */
+/** One finished transcription on the bill, free ones included (docs/decisions.md section 7). */
 export type UsageEventRow = typeof usageEvents.$inferSelect;
 export type NewUsageEvent = Omit<UsageEventRow, "id" | "createdAt">;
 
@@ -46,7 +46,7 @@ export function listUsageEvents(
       .get();
     if (!found) {
       throw new AppError("invalid_request", {
-        message: "`after` names no usage event of this project.",
+        message: "`after` must be the ID of a usage event of this project.",
         detail: "after",
       });
     }

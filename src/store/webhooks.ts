@@ -15,7 +15,7 @@ export type FinishedTranscription = {
   error?: { code: ErrorCode; message: string };
 };
 
-/** The exact text that is stored, signed and sent (interface.md section 6). */
+/** The exact text that is stored, signed and sent (docs/interface.md section 6). */
 export function eventBody({ id, state, error }: FinishedTranscription): string {
   const data = error ? { id, state, error: { code: error.code, message: error.message } } : { id, state };
   return JSON.stringify({ type: eventTypeOf(state), data });

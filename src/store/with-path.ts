@@ -7,7 +7,7 @@ export function withPath<T>(path: string, work: () => T): T {
   } catch (cause) {
     const code = (cause as { code?: unknown }).code;
     if (typeof code !== "string" || !code.startsWith("SQLITE_")) throw cause;
-    const hint = NOT_ALLOWED.test(code) ? "; whoever runs this must be able to read and write it" : "";
+    const hint = NOT_ALLOWED.test(code) ? "; the user who runs this must be able to read and write it" : "";
     const error = new Error(`${path}: ${(cause as Error).message}${hint}`, { cause });
     throw Object.assign(error, { code });
   }

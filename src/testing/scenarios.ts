@@ -15,7 +15,7 @@ export type Refusal = {
 const IGNORED_COLUMNS = new Set(["last_used_at"]);
 
 /**
- * Checks a response against interface.md section 7: status, body shape, `detail`, `Retry-After` where 7.2 asks for
+ * Checks a response against docs/interface.md section 7: status, body shape, `detail`, `Retry-After` where 7.2 asks for
  * it, `x-request-id`, and that nothing of the inside shows.
  */
 export async function expectRefusal(response: Response, { code, detail }: Refusal): Promise<void> {

@@ -92,7 +92,7 @@ export type UploadServer = { url: string; stop(): Promise<void> };
 
 /**
  * A server with the storage addresses and, in place of the authenticated routes, `POST /create` (the body is
- * the request of interface.md 4.8), `POST /complete/{id}`, `GET /upload/{id}`, `GET /alive` and `GET /held`
+ * the request of docs/interface.md section 4.8), `POST /complete/{id}`, `GET /upload/{id}`, `GET /alive` and `GET /held`
  * (longest time the event loop was held since the start, milliseconds).
  */
 export function serveUploads(
