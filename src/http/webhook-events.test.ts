@@ -86,6 +86,6 @@ test("an endpoint that is unknown, disabled or removed is refused before anythin
   app?.app.database.sqlite.run("UPDATE webhook_endpoints SET disabled_at = 1");
   expect(await startFor(endpoint.id)).toEqual([409, "conflict", "webhook_endpoint_id"]);
   app?.app.services.webhooks.remove(endpoint.id);
-  expect(await startFor(endpoint.id)).toEqual([409, "conflict", "webhook_endpoint_id"]);
+  expect(await startFor(endpoint.id)).toEqual([404, "not_found", "webhook_endpoint_id"]);
   expect((await client.list()).data).toEqual([]);
 });

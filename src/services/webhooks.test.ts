@@ -71,7 +71,7 @@ describe("an endpoint named by a transcription", () => {
     kit.service.enable(id);
     expect(require(id)).toEqual({});
     kit.service.remove(id);
-    expect(require(id)).toEqual({ code: "conflict", detail });
+    expect(require(id)).toEqual({ code: "not_found", detail });
   });
 });
 
