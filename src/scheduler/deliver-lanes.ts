@@ -1,3 +1,8 @@
+import { createShares, usualSpare } from "../lib/shares.ts";
+
+/** An endpoint, and whose it is. */
+export type Receiver = { endpointId: string; organizationId: string };
+
 /** What is known of an endpoint: nothing yet, or how its last attempt ended. */
 type Health = "unknown" | "working" | "failing";
 
@@ -12,9 +17,10 @@ type Lane = {
 export type Lanes = ReturnType<typeof createLanes>;
 
 /**
- * Who may send now. Bounds: `maxInFlight` in all, `maxPerEndpoint` to one endpoint that works. An endpoint
- * that has not answered yet, or failed last, gets one place, and all failing endpoints together get half of
- * the places: however many receivers hang, the living ones find the other half free.
+ * Decides which attempts may be sent now. Bounds: `maxInFlight` in all, `maxPerEndpoint` to one endpoint that works. An
+ * endpoint that has not answered yet, or failed last, gets one place, and all failing endpoints together get half of
+ * the places: however many receivers hang, the living ones find the other half free. One organization cannot take the
+ * last places, however many endpoints it has.
  */
 export function createLanes({
   maxInFlight,
@@ -25,6 +31,7 @@ export function createLanes({
 }) {
   const lanes = new Map<string, Lane>();
   const maxFailing = Math.max(1, Math.floor(maxInFlight / 2));
+  const shares = createShares(maxInFlight, usualSpare(maxInFlight));
   let inFlight = 0;
   let inFlightToFailing = 0;
 
@@ -48,7 +55,8 @@ export function createLanes({
     heldCount: (endpointId: string) => lanes.get(endpointId)?.held.size ?? 0,
 
     /** How many more attempts may go to this endpoint now. */
-    places(endpointId: string): number {
+    places({ endpointId, organizationId }: Receiver): number {
+      if (!shares.mayTake(organizationId)) return 0;
       const { health, inFlight: busy } = laneOf(endpointId);
       const most = health === "working" ? maxPerEndpoint : 1;
       const failing = health === "failing" ? maxFailing - inFlightToFailing : maxInFlight;
@@ -62,7 +70,8 @@ export function createLanes({
     },
 
     /** Takes a place. */
-    enter(endpointId: string, eventId: string): void {
+    enter({ endpointId, organizationId }: Receiver, eventId: string): void {
+      if (!shares.take(organizationId)) throw new Error("an attempt was started without a place");
       const lane = laneOf(endpointId);
       lane.held.add(eventId);
       lane.inFlight++;
@@ -71,7 +80,8 @@ export function createLanes({
     },
 
     /** Gives the place back; the event stays held until `release`. Health undefined: nothing was learned. */
-    leave(endpointId: string, health: Health | undefined): void {
+    leave({ endpointId, organizationId }: Receiver, health: Health | undefined): void {
+      shares.giveBack(organizationId);
       const lane = laneOf(endpointId);
       if (lane.health === "failing") inFlightToFailing--;
       lane.inFlight--;

@@ -12,7 +12,7 @@ import {
   waitingEndpoints,
 } from "../store/webhook-deliveries.ts";
 import { findEndpoint, validSecrets } from "../store/webhooks.ts";
-import { createLanes } from "./deliver-lanes.ts";
+import { createLanes, type Receiver } from "./deliver-lanes.ts";
 import { createOutcomeRecorder } from "./deliver-recorder.ts";
 import { outcomeOf } from "./deliver-schedule.ts";
 
@@ -118,15 +118,16 @@ export function createDeliverer(deps: DelivererDeps) {
     while (hasStarted) {
       hasStarted = false;
       const share = Math.max(1, Math.floor(lanes.free() / Math.max(1, due.length)));
-      for (const { endpointId } of due) {
+      for (const receiver of due) {
         if (lanes.free() <= 0) return;
-        const places = Math.min(share, lanes.places(endpointId));
-        if (places > 0 && startEndpoint(endpointId, nowMs, places)) hasStarted = true;
+        const places = Math.min(share, lanes.places(receiver));
+        if (places > 0 && startEndpoint(receiver, nowMs, places)) hasStarted = true;
       }
     }
   };
 
-  const startEndpoint = (endpointId: string, nowMs: number, places: number): boolean => {
+  const startEndpoint = (receiver: Receiver, nowMs: number, places: number): boolean => {
+    const { endpointId } = receiver;
     const limit = places + lanes.heldCount(endpointId);
     const free = dueDeliveries(database, { endpointId, nowMs, limit })
       .filter(({ eventId }) => !lanes.isHeld(endpointId, eventId))
@@ -134,28 +135,31 @@ export function createDeliverer(deps: DelivererDeps) {
     const endpoint = free.length > 0 ? findEndpoint(database.store, endpointId) : undefined;
     if (!endpoint || endpoint.disabledAt !== null) return false;
     if ((free[0]?.attempts ?? 0) > 0) lanes.hasFailedBefore(endpointId);
-    const startable = free.slice(0, lanes.places(endpointId));
-    for (const delivery of startable) {
+    let started = 0;
+    for (const delivery of free) {
+      if (lanes.places(receiver) === 0) break;
       const { eventId, attempts, body } = delivery;
       const message = { eventId, url: endpoint.url, secrets: validSecrets(endpoint, nowMs), body, attempts };
-      lanes.enter(endpointId, eventId);
-      const run = attempt(endpointId, delivery, message).finally(() => running.delete(run));
+      lanes.enter(receiver, eventId);
+      started++;
+      const run = attempt(receiver, delivery, message).finally(() => running.delete(run));
       running.add(run);
     }
     lastServed = endpointId;
-    return startable.length > 0;
+    return started > 0;
   };
 
-  const attempt = async (endpointId: string, delivery: DueDelivery, message: Message): Promise<void> => {
+  const attempt = async (receiver: Receiver, delivery: DueDelivery, message: Message): Promise<void> => {
+    const { endpointId } = receiver;
     const { eventId } = delivery;
     const made = await sender.send(message, halt.signal);
     if (!made) {
-      lanes.leave(endpointId, undefined);
+      lanes.leave(receiver, undefined);
       lanes.release(endpointId, eventId);
       return;
     }
     const outcome = outcomeOf({ ...delivery, endpointId }, made, clock.now(), random());
-    lanes.leave(endpointId, outcome.error === null ? "working" : "failing");
+    lanes.leave(receiver, outcome.error === null ? "working" : "failing");
     noteOutcome(outcome);
     recorder.add(outcome);
     wake();

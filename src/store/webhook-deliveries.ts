@@ -7,7 +7,7 @@ import { deliveries, deliveryAttempts, events, webhookEndpoints } from "./schema
 import type { WebhookEndpointRow } from "./webhooks.ts";
 
 /** An endpoint that is not disabled and has pending deliveries. */
-export type WaitingEndpoint = { endpointId: string; firstAttemptAt: number };
+export type WaitingEndpoint = { endpointId: string; organizationId: string; firstAttemptAt: number };
 
 /**
  * Endpoints with pending deliveries, each with the time of its next attempt. One step through the index
@@ -22,7 +22,7 @@ export function waitingEndpoints({ sqlite }: Database): WaitingEndpoint[] {
          SELECT (SELECT min(endpoint_id) FROM deliveries WHERE state = 'pending' AND endpoint_id > waiting.id)
            FROM waiting WHERE waiting.id IS NOT NULL
        )
-       SELECT waiting.id AS endpointId,
+       SELECT waiting.id AS endpointId, e.organization_id AS organizationId,
               (SELECT min(next_attempt_at) FROM deliveries WHERE state = 'pending' AND endpoint_id = waiting.id)
                 AS firstAttemptAt
          FROM waiting JOIN webhook_endpoints AS e ON e.id = waiting.id AND e.disabled_at IS NULL`,

@@ -97,9 +97,10 @@ describe("what is due", () => {
     kit.clock.advance(1000);
     kit.finish(b, 2);
     updateEndpoint(kit.database.store, c, { disabledAt: 1 });
+    const { organizationId } = kit.caller;
     expect(waitingEndpoints(kit.database)).toEqual([
-      { endpointId: a, firstAttemptAt: first },
-      { endpointId: b, firstAttemptAt: first + 1000 },
+      { endpointId: a, organizationId, firstAttemptAt: first },
+      { endpointId: b, organizationId, firstAttemptAt: first + 1000 },
     ]);
     const due = (endpointId: string, nowMs: number) =>
       dueDeliveries(kit.database, { endpointId, nowMs, limit: 2 });
