@@ -14,13 +14,14 @@ import { docsRoutes } from "./docs.ts";
 import { errorResponse, toAppError } from "./errors.ts";
 import { loggedPath } from "./logged-path.ts";
 import { modelRoutes } from "./models.ts";
-import { announcesBody, readEmptyBody, readQuery } from "./parse.ts";
+import { readEmptyBody, readQuery } from "./parse.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
 import { createRouter, methodsOf, type RouteEntry, requireRoute, requireScope } from "./router.ts";
 import { createStorageHandler, storageMethods } from "./storage.ts";
 import { systemRoutes } from "./system.ts";
 import { transcriptionRoutes } from "./transcriptions.ts";
+import { createUnread } from "./unread.ts";
 import { uploadRoutes } from "./uploads.ts";
 import { usageRoutes } from "./usage.ts";
 import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
@@ -32,8 +33,6 @@ const NO_FIELDS = Type.Object({}, { additionalProperties: false });
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 /** What is asked of a program that stops, too; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
-/** A body that was not read is drained by the server up to this size; beyond it the connection closes. */
-const MAX_DRAINED_BYTES = 64 * 1024;
 
 /** All routes of the service, in the order of interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
@@ -63,6 +62,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const storage = createStorageHandler(deps);
   const cors = createCors(deps.config.server.cors_origins);
   const clientOf = createClientAddress(trustedProxies(deps.config));
+  const unread = createUnread(deps.stopping);
   const refusals = createRefusalLog(deps.log);
   deps.stopping.addEventListener("abort", refusals.flush, { once: true });
 
@@ -87,6 +87,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
       response = refuse(deps, request, thrown);
     }
     if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
+    await unread.settle(request, server, client);
     complete(request, context, response);
     cors.decorate(request, response.headers);
     const { status } = response;
@@ -191,16 +192,13 @@ function complete(request: Request, context: RequestContext, response: Response)
   for (const [name, value] of Object.entries(context.responseFields)) headers.set(name, value);
   if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
   headers.set("x-content-type-options", "nosniff");
-  if (context.closesConnection || (response.status >= 400 && leavesLargeBody(request))) {
-    headers.set("connection", "close");
-  }
+  if (context.closesConnection || asksToClose(request)) headers.set("connection", "close");
 }
 
-/** Whether the client is still sending something large that nobody has looked at. */
-function leavesLargeBody(request: Request): boolean {
-  if (request.bodyUsed || !announcesBody(request)) return false;
-  const length = request.headers.get("content-length");
-  return length === null || Number(length) > MAX_DRAINED_BYTES;
+/** The server closes after the answer then, and must say so (RFC 9112 section 9.6). */
+function asksToClose(request: Request): boolean {
+  const options = request.headers.get("connection")?.toLowerCase().split(",") ?? [];
+  return options.some((option) => option.trim() === "close");
 }
 
 type Outcome = {
