@@ -217,7 +217,8 @@ function readCurl(text: string): string {
   return `${head.slice(9, 12)} ${code}${retry}${id}`;
 }
 
-async function run(command: string[]): Promise<string> {
+/** What a command prints; of curl also when it ended early. */
+export async function run(command: string[]): Promise<string> {
   const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [out, err, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   if (status !== 0 && !out.startsWith("HTTP/1.1 ")) throw new Error(err.trim() || `status ${status}`);
