@@ -3,7 +3,7 @@ import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
-import { isOutOfRoom } from "../store/out-of-room.ts";
+import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
@@ -174,7 +174,7 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
 
 /** What the client cannot know of and an admin must. */
 function isOurFault({ code, cause }: AppError): boolean {
-  return code === "internal_error" || isOutOfRoom(cause);
+  return code === "internal_error" || isOutOfRoom(cause) || isOutOfFiles(cause);
 }
 
 /** Where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
