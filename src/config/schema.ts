@@ -168,7 +168,7 @@ export const CONFIG_SCHEMA = {
       32 * MIB,
       0,
       1 * GIB,
-      "Uploads up to this size are verified within the complete request.",
+      "Uploads up to this size are verified within the complete request, for 25 seconds at most.",
     ),
   },
   billing: {
