@@ -87,7 +87,9 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
       response = refuse(deps, request, thrown);
     }
     if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
-    await unread.settle(request, server, client);
+    // Who was too slow for the request has had its time.
+    const isPatient = response.status !== TOO_SLOW;
+    await unread.settle(request, server, { client, isPatient });
     complete(request, context, response);
     cors.decorate(request, response.headers);
     const { status } = response;
@@ -103,6 +105,8 @@ function stopped(context: RequestContext): AppError {
   return new AppError("capacity_unavailable", { message: "The server is stopping." });
 }
 
+/** Status of `timeout`. */
+const TOO_SLOW = 504;
 /** nginx's word for "client closed request"; it stands in the log and the metrics only. */
 const CLIENT_GONE = 499;
 

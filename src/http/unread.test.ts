@@ -27,7 +27,7 @@ function refusingServer(limits: UnreadLimits = LIMITS) {
     port: 0,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     async fetch(request, self) {
-      await unread.settle(request, self, new URL(request.url).pathname);
+      await unread.settle(request, self, { client: new URL(request.url).pathname });
       return new Response("no", { status: 401 });
     },
   });

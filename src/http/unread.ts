@@ -46,7 +46,7 @@ export const UNREAD_LIMITS: UnreadLimits = {
 export const IDLE_SECONDS = 60;
 const LOOK_EVERY_MS = 250;
 
-export type Unread = ReturnType<typeof createUnread>;
+type Sender = { client?: string | undefined; isPatient?: boolean };
 
 export function createUnread(stopping: AbortSignal, limits: UnreadLimits = UNREAD_LIMITS) {
   const placesOf = new Map<string, number>();
@@ -86,13 +86,18 @@ export function createUnread(stopping: AbortSignal, limits: UnreadLimits = UNREA
     /**
      * Throws away what is left of a request's body, and sets how long its connection may be idle after the answer.
      *
-     * @param client its address
+     * @param sender.client its address
+     * @param sender.isPatient false: the rest is left to the server, which throws it away after the answer
      */
-    async settle(request: Request, server: Server<unknown> | undefined, client = ""): Promise<void> {
+    async settle(
+      request: Request,
+      server: Server<unknown> | undefined,
+      { client = "", isPatient = true }: Sender,
+    ): Promise<void> {
       if (!announcesBody(request)) return server?.timeout(request, IDLE_SECONDS);
       // While the body is read, its bounds here hold and no others.
       server?.timeout(request, 0);
-      const isRead = await readRest(request, client);
+      const isRead = isPatient && (await readRest(request, client));
       server?.timeout(request, isRead ? IDLE_SECONDS : limits.lingerSeconds);
     },
     /** Bodies that are being thrown away now. */
