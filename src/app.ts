@@ -17,6 +17,7 @@ import { addGauges } from "./gauges.ts";
 import { countRequests } from "./http/in-flight.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createHttpHandler } from "./http/server.ts";
+import { IDLE_SECONDS } from "./http/unread.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { within } from "./lib/within.ts";
@@ -206,6 +207,8 @@ export async function openApp(options: AppOptions) {
     scheduler,
     engine,
     handle: http.handle,
+    /** What the server that calls `handle` is to take as its idle time. */
+    idleSeconds: IDLE_SECONDS,
 
     /** Takes up work: what was left unfinished first. The engine gets ready meanwhile. */
     start(): void {

@@ -14,7 +14,6 @@ import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
 /** Limits are enforced route by route, with the documented answer; the server's own must never come first. */
 const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
-const IDLE_TIMEOUT_SECONDS = 60;
 const STATUS_EVERY_MS = 1_000;
 
 export function registerServe(program: Command, context: CliContext): void {
@@ -85,7 +84,7 @@ function listen(config: Config, app: App, certificate: Certificate | undefined):
       hostname,
       port,
       maxRequestBodySize: NO_BODY_LIMIT,
-      idleTimeout: IDLE_TIMEOUT_SECONDS,
+      idleTimeout: app.idleSeconds,
       fetch: app.handle,
       ...(certificate ? { tls: certificate.tls } : {}),
     });

@@ -188,7 +188,7 @@ export const CONFIG_SCHEMA = {
       32 * MIB,
       0,
       1 * GIB,
-      "Uploads up to this size are verified within the `complete` request, where that takes seconds only.",
+      "Uploads up to this size are verified within the `complete` request, for 25 seconds at most.",
     ),
   },
   billing: {

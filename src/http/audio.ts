@@ -96,12 +96,10 @@ function createReceiver(deps: HttpDeps) {
     );
     const path = join(incomingDir, `${randomUUID()}.part`);
     let leave = () => {};
-    let isReceived = false;
     try {
       leave = places.take(organizationId);
       await mkdir(incomingDir, { recursive: true, mode: 0o700 });
       const form = await receiveInTime(deps, request, path, deadline.signal);
-      isReceived = !form.isCutOff;
       // No byte passes while the answer is awaited.
       context.server?.timeout(request, 0);
       return await work(form, path, {
@@ -109,9 +107,6 @@ function createReceiver(deps: HttpDeps) {
         deadline: deadline.signal,
         onAccepted: leave,
       });
-    } catch (error) {
-      context.closesConnection = !isReceived;
-      throw error;
     } finally {
       clearTimeout(timer);
       leave();

@@ -11,7 +11,7 @@ export type RequestContext = {
   caller?: Caller;
   /** The strictly parsed query, as the route's schema types it. */
   query?: unknown;
-  /** Set by whoever stops reading a body half way: the rest is not drained. */
+  /** The answer says `Connection: close`, and the server closes. */
   closesConnection?: boolean;
   /** Header fields for the response, whatever it will be. */
   responseFields: Record<string, string>;

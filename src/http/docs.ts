@@ -42,6 +42,7 @@ const START = `Scalar.createApiReference("#app", {
   telemetry: false,
   showDeveloperTools: "never",
   hideClientButton: true,
+  modelsSectionLabel: "Schemas",
   agent: { disabled: true },
   mcp: { disabled: true },
 });

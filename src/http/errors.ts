@@ -1,16 +1,18 @@
 import { ParseError, NotFoundError as RouteNotFoundError } from "elysia";
 import { AppError } from "../domain/errors.ts";
-import { isOutOfRoom } from "../store/out-of-room.ts";
+import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
 
 /** The body of every non-success response (docs/interface.md section 7). */
 export type ErrorBody = { error: { code: string; message: string; detail?: string } };
 
 /** Nobody knows when there is room again; an admin is told by the readiness. */
 const DISK_RETRY_SECONDS = 60;
+/** Files are given back as soon as other requests end. */
+const FILES_RETRY_SECONDS = 2;
 
 /**
- * Whatever was thrown, as something a client may see: a full disk passes (`capacity_unavailable`), the rest that is
- * not meant for clients becomes `internal_error`. What was thrown is its cause.
+ * Whatever was thrown, as something a client may see: a full disk and too many open files pass
+ * (`capacity_unavailable`), the rest that is not meant for clients becomes `internal_error`. What was thrown is its cause.
  */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;
@@ -22,6 +24,9 @@ export function toAppError(thrown: unknown): AppError {
       retryAfterSeconds: DISK_RETRY_SECONDS,
       cause: thrown,
     });
+  }
+  if (isOutOfFiles(thrown)) {
+    return new AppError("capacity_unavailable", { retryAfterSeconds: FILES_RETRY_SECONDS, cause: thrown });
   }
   return new AppError("internal_error", { cause: thrown });
 }

@@ -242,18 +242,15 @@ async function feed(
   const onAbort = () => finished.reject(options.signal.reason);
   options.signal.addEventListener("abort", onAbort, { once: true });
   if (options.signal.aborted) onAbort();
+  const reader = request.body?.getReader();
   try {
-    const reader = request.body?.getReader();
     let bytes = 0;
     for (;;) {
       const next = await Promise.race([reader?.read(), finished.promise]);
       if (next?.value) {
         const { value } = next;
         bytes += value.byteLength;
-        if (bytes > maxBytes) {
-          await reader?.cancel();
-          return false;
-        }
+        if (bytes > maxBytes) return false;
         await options.onPiece(value.byteLength, () => write(parser, value, finished.promise));
       }
       if (!next || next.done) break;
@@ -263,5 +260,7 @@ async function feed(
     return true;
   } finally {
     options.signal.removeEventListener("abort", onAbort);
+    // What is left is thrown away by the server's entrance (unread.ts).
+    reader?.releaseLock();
   }
 }

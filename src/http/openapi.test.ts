@@ -136,6 +136,34 @@ describe("GET /openapi.json", () => {
     expect(Object.keys(document.components.schemas).sort()).toEqual([...NAMED.keys()].sort());
   });
 
+  test("suits generators of clients", () => {
+    const faults: string[] = [];
+    const walk = (value: unknown, path: string) => {
+      if (typeof value !== "object" || value === null) return;
+      if ("patternProperties" in value) faults.push(`${path}: patternProperties`);
+      for (const [name, field] of Object.entries((value as { properties?: Json }).properties ?? {})) {
+        if ("default" in (field as Json)) faults.push(`${path}.${name}: a default that makes it required`);
+        if (/_at$/.test(name) && !JSON.stringify(field).includes("date-time")) faults.push(`${path}.${name}`);
+      }
+      for (const [name, inner] of Object.entries(value)) walk(inner, `${path}.${name}`);
+    };
+    walk(document.components.schemas, "");
+    expect(faults).toEqual([]);
+    const bodies = operations().flatMap(([, { requestBody }]) => Object.values(requestBody?.content ?? {}));
+    for (const { schema } of bodies) expect(Object.keys(schema).length).toBeGreaterThan(0);
+    expect(document.components.schemas.AudioForm).toHaveProperty("properties.file.format", "binary");
+    expect(document.components.schemas.Mode).toHaveProperty("default", "native");
+  });
+
+  test("gives the page that tries it nothing that would fail", () => {
+    for (const [name, { parameters }] of operations()) {
+      for (const parameter of parameters ?? []) {
+        const filledIn = "example" in parameter || "examples" in parameter.schema;
+        expect([name, parameter.name, filledIn]).toEqual([name, parameter.name, false]);
+      }
+    }
+  });
+
   test("closes every object", () => {
     const open: string[] = [];
     const walk = (value: unknown, path: string) => {
@@ -161,7 +189,10 @@ describe("examples", () => {
   test("stand at every request and response", () => {
     for (const [name, { requestBody, responses }] of operations()) {
       if (!name.includes(" /v1/")) continue;
-      for (const media of Object.values(requestBody?.content ?? {})) expect(media).toHaveProperty("example");
+      for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
+        // A page that lets readers try it would send the example in the place of a file.
+        expect([name, "example" in media]).toEqual([name, type === "application/json"]);
+      }
       for (const { content } of Object.values(responses)) {
         const media = content?.["application/json"];
         expect([name, Boolean(media?.example ?? media?.examples)]).toEqual([name, true]);

@@ -1,10 +1,18 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { version } from "../../package.json" with { type: "json" };
-import { ERROR_TABLE, type ErrorCode } from "../domain/errors.ts";
+import type { ErrorCode } from "../domain/errors.ts";
+import {
+  errorResponses,
+  HEADERS,
+  headerRef,
+  type Json,
+  pathParameters,
+  RATE_HEADERS,
+} from "./openapi-parts.ts";
+import { publicPaths } from "./openapi-public.ts";
 import { type Operation, operationOf } from "./route.ts";
-import { ErrorObject, WebhookEvent } from "./schemas.ts";
+import { ErrorObject, Health, NotReady, Readiness, Upload, WebhookEvent } from "./schemas.ts";
 
-type Json = Record<string, unknown>;
 export type DescribedRoute = { method: string; path: string; hooks: unknown };
 
 /** Codes that every route with a key can answer, whatever it does. */
@@ -14,6 +22,9 @@ const COMMON_ERRORS = [
   "rate_limited",
   "method_not_allowed",
   "forbidden",
+  // Of the query, and of a body where none is taken.
+  "unknown_parameter",
+  "invalid_request",
   "internal_error",
   // While the server stops.
   "capacity_unavailable",
@@ -39,9 +50,12 @@ Unknown fields and parameters are refused with \`unknown_parameter\`. Every resp
  * The OpenAPI 3.1 document of the service, made from the routes themselves and the schemas they validate with.
  *
  * @param routes of the framework; those without an operation are left out
- * @param baseUrl address of the server, without a slash at the end
+ * @param options.baseUrl address of the server, without a slash at the end
  */
-export function openApiDocument(routes: readonly DescribedRoute[], baseUrl: string): Json {
+export function openApiDocument(
+  routes: readonly DescribedRoute[],
+  { baseUrl, hasMetrics }: { baseUrl: string; hasMetrics: boolean },
+): Json {
   const components = new Map<string, Json>();
   const toJson = createSchemaWriter(components);
   const paths: Record<string, Json> = {};
@@ -53,14 +67,19 @@ export function openApiDocument(routes: readonly DescribedRoute[], baseUrl: stri
     paths[path][route.method.toLowerCase()] = describe(route, operation, toJson);
   }
   const webhooks = { transcription: describeWebhook(toJson) };
-  toJson(ErrorObject);
+  for (const schema of [ErrorObject, Upload, Health, Readiness, NotReady]) toJson(schema);
   return {
     openapi: "3.1.0",
-    info: { title: "Shruti", version, description: DESCRIPTION },
+    info: {
+      title: "Shruti",
+      version,
+      description: DESCRIPTION,
+      license: { name: "No licence has been chosen yet" },
+    },
     servers: [{ url: baseUrl }],
     security: [{ projectKey: [] }],
     tags: TAGS,
-    paths: { ...paths, ...PUBLIC_PATHS },
+    paths: { ...paths, ...publicPaths({ hasMetrics }) },
     webhooks,
     components: {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
@@ -72,44 +91,15 @@ export function openApiDocument(routes: readonly DescribedRoute[], baseUrl: stri
           scheme: "bearer",
           description: "The token of one upload, in the header fields of its create response.",
         },
+        ...(hasMetrics
+          ? {
+              metricsToken: { type: "http", scheme: "bearer", description: "`metrics.token` of the config." },
+            }
+          : {}),
       },
     },
   };
 }
-
-const HEADERS = {
-  "x-request-id": {
-    description: "Names this request; quote it when asking for help.",
-    required: true,
-    schema: { type: "string" },
-    example: "req_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C",
-  },
-  "Retry-After": {
-    description: "Whole seconds to wait before trying again.",
-    required: true,
-    schema: { type: "integer", minimum: 1 },
-    example: 2,
-  },
-  RateLimit: {
-    description: "Requests that can be sent at once now (r), seconds until all can (t).",
-    schema: { type: "string" },
-    example: '"default";r=99;t=1',
-  },
-  "RateLimit-Policy": {
-    description: "Requests that can be sent at once (q), seconds in which they come back (w).",
-    schema: { type: "string" },
-    example: '"default";q=100;w=2',
-  },
-  Allow: {
-    description: "Methods that the path knows.",
-    required: true,
-    schema: { type: "string" },
-    example: "GET, HEAD, POST",
-  },
-};
-
-const headerRef = (name: keyof typeof HEADERS) => ({ [name]: { $ref: `#/components/headers/${name}` } });
-const RATE_HEADERS = { ...headerRef("RateLimit"), ...headerRef("RateLimit-Policy") };
 
 function describe(route: DescribedRoute, operation: Operation, toJson: (schema: TSchema) => Json): Json {
   const hooks = route.hooks as { body?: TSchema; response?: Record<string, TSchema> };
@@ -126,7 +116,9 @@ function describe(route: DescribedRoute, operation: Operation, toJson: (schema: 
     description: `${operation.description ? `${operation.description}\n\n` : ""}Scope: \`${operation.scope}\`.`,
     tags: [operation.tag],
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body ? { requestBody: { required: true, content: { [media]: contentOf(body, toJson) } } } : {}),
+    ...(body
+      ? { requestBody: { required: true, content: { [media]: bodyOf(operation, body, toJson) } } }
+      : {}),
     responses: {
       ...successResponses(operation, hooks.response ?? {}, toJson),
       ...errorResponses([...COMMON_ERRORS, ...operation.errors]),
@@ -138,25 +130,21 @@ const IDEMPOTENCY_KEY = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "A repeated request with its key gets the first transcription; keys are kept for 24 hours at least.",
+    "A new key for each piece of work, such as a random UUID. A repeated request with its key gets the first transcription; keys are kept for 24 hours at least.",
+  // No example: the page would fill it in, and the second try would meet the first one's key.
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]+$" },
-  example: "5f0c2a5e-8f0b-4f0e-9a55-2d9b5d0f3b11",
 };
-
-function pathParameters(path: string): Json[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
-    name,
-    in: "path",
-    required: true,
-    schema: { type: "string" },
-  }));
-}
 
 function queryParameters(query: TObject | undefined, toJson: (schema: TSchema) => Json): Json[] {
   return Object.entries(query?.properties ?? {}).map(([name, property]) => {
     const { description, ...schema } = toJson(property);
     return { name, in: "query", required: query?.required?.includes(name) ?? false, description, schema };
   });
+}
+
+/** No example of a form: its file cannot be written down, and the page would send the words in its place. */
+function bodyOf({ multipart }: Operation, body: TSchema, toJson: (schema: TSchema) => Json): Json {
+  return multipart ? { schema: toJson(body) } : contentOf(body, toJson);
 }
 
 function contentOf(schema: TSchema, toJson: (schema: TSchema) => Json): Json {
@@ -182,41 +170,6 @@ function successResponses(
     return [status, { description, headers: { ...headerRef("x-request-id"), ...RATE_HEADERS }, content }];
   });
   return Object.fromEntries(entries);
-}
-
-/** One response for each status, with an example for each of its codes. */
-function errorResponses(codes: readonly ErrorCode[]): Json {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of new Set(codes)) {
-    const { status } = ERROR_TABLE[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  const entries = [...byStatus]
-    .sort(([a], [b]) => a - b)
-    .map(([status, found]) => [status, errorResponse(status, found)]);
-  return Object.fromEntries(entries);
-}
-
-function errorResponse(status: number, codes: readonly ErrorCode[]): Json {
-  const examples = codes.map((code) => [
-    code,
-    { value: { error: { code, message: ERROR_TABLE[code].message } } },
-  ]);
-  return {
-    description: codes.map((code) => `\`${code}\`: ${ERROR_TABLE[code].message}`).join("\n\n"),
-    headers: {
-      ...headerRef("x-request-id"),
-      ...(status === 401 ? {} : RATE_HEADERS),
-      ...(status === 429 || status === 503 ? headerRef("Retry-After") : {}),
-      ...(status === 405 ? headerRef("Allow") : {}),
-    },
-    content: {
-      "application/json": {
-        schema: { $ref: `#/components/schemas/${ErrorObject.title}` },
-        examples: Object.fromEntries(examples),
-      },
-    },
-  };
 }
 
 const SIGNATURE_HEADERS = [
@@ -251,42 +204,6 @@ function describeWebhook(toJson: (schema: TSchema) => Json): Json {
   };
 }
 
-/** Addresses that no project key opens. */
-const PUBLIC_PATHS = {
-  "/storage/uploads/{upload_id}": {
-    put: {
-      operationId: "sendFile",
-      summary: "Send a file in one request",
-      description: "Address, method and header fields are those of the upload's create response.",
-      tags: ["Uploads"],
-      security: [{ uploadToken: [] }],
-      parameters: pathParameters("/:upload_id"),
-      requestBody: { required: true, content: { "application/octet-stream": {} } },
-      responses: {
-        "200": { description: "Every byte is stored.", headers: headerRef("x-request-id") },
-        ...errorResponses(["unauthorized", "not_found", "invalid_request", "audio_too_large", "conflict"]),
-      },
-    },
-  },
-  "/healthz": publicPath("getHealth", "Whether the program is alive", "It is."),
-  "/readyz": publicPath("getReadiness", "Whether the program can take work", "It can.", {
-    "503": { description: "It cannot; the body says why.", headers: headerRef("x-request-id") },
-  }),
-  "/metrics": publicPath("getMetrics", "Numbers in Prometheus text format", "The numbers."),
-};
-
-function publicPath(operationId: string, summary: string, meaning: string, others: Json = {}): Json {
-  return {
-    get: {
-      operationId,
-      summary,
-      tags: ["Operations"],
-      security: [{}],
-      responses: { "200": { description: meaning, headers: headerRef("x-request-id") }, ...others },
-    },
-  };
-}
-
 /** Turns schemas into plain JSON Schema 2020-12; titled ones become components and are referred to. */
 function createSchemaWriter(components: Map<string, Json>): (schema: TSchema) => Json {
   function write(schema: unknown): unknown {
@@ -296,8 +213,10 @@ function createSchemaWriter(components: Map<string, Json>): (schema: TSchema) =>
     const isComponent = typeof title === "string";
     if (isComponent && components.has(title)) return { $ref: `#/components/schemas/${title}` };
     const written: Json = examples === undefined ? {} : { examples };
-    for (const [name, value] of Object.entries(rest)) written[name] = KEPT.has(name) ? value : write(value);
-    const flat = asEnum(written);
+    for (const [name, value] of Object.entries(rest)) {
+      written[KEYWORDS[name] ?? name] = KEPT.has(name) ? value : write(value);
+    }
+    const flat = asMap(asEnum(written));
     if (!isComponent) return flat;
     components.set(title, { title, ...flat });
     return { $ref: `#/components/schemas/${title}` };
@@ -307,6 +226,16 @@ function createSchemaWriter(components: Map<string, Json>): (schema: TSchema) =>
 
 /** Members of a schema whose values are data, not schemas. */
 const KEPT = new Set(["default", "const", "enum", "required"]);
+
+/** What only the document says of a schema, under its name there. */
+const KEYWORDS: Record<string, string> = { describedFormat: "format" };
+
+/** An object with any names, as generators of clients know it. */
+function asMap(schema: Json): Json {
+  const { patternProperties, ...rest } = schema as { patternProperties?: Record<string, Json> };
+  const any = patternProperties?.["^(.*)$"];
+  return any ? { ...rest, additionalProperties: any } : schema;
+}
 
 /** A union of words is an enumeration to everybody else. */
 function asEnum(schema: Json): Json {

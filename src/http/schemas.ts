@@ -15,6 +15,9 @@ import { EVENT_TYPES } from "../domain/webhook.ts";
 /**
  * Every request and response once: types, validation and the OpenAPI document come from here.
  * A schema with a `title` becomes a named component of the document. All objects are closed.
+ *
+ * Fields with a default are components: generators of clients take a `default` that is written at the field itself
+ * for a promise that the field is always there. `describedFormat` is `format` in the document, and checks nothing.
  */
 
 const TRANSCRIPTION_ID = "tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C";
@@ -41,6 +44,7 @@ export function oneOf<const T extends string>(words: readonly T[], options: obje
 
 const timestamp = (description: string) =>
   Type.String({
+    describedFormat: "date-time",
     description: `${description} RFC 3339, UTC, milliseconds.`,
     examples: ["2026-11-21T04:05:06.789Z"],
   });
@@ -85,16 +89,22 @@ const language = Type.String({
   description: "A code that the model lists in GET /v1/models. `auto` is announced and refused.",
   examples: ["hi"],
 });
-const mode = oneOf(MODES, {
+export const Mode = oneOf(MODES, {
+  title: "Mode",
+  examples: ["native"],
   default: "native",
   description:
     "`native`: the language's own script; `codemix`: English words in Latin letters; `verbatim`: exactly what was said.",
 });
-const timestamps = oneOf(TIMESTAMPS, {
+export const Timestamps = oneOf(TIMESTAMPS, {
+  title: "Timestamps",
+  examples: ["segment"],
   default: "segment",
   description: "Whether segments carry times. `word` is announced and refused.",
 });
-const channelMode = oneOf(CHANNEL_MODES, {
+export const ChannelMode = oneOf(CHANNEL_MODES, {
+  title: "ChannelMode",
+  examples: ["mix"],
   default: "mix",
   description: "`separate` transcribes each channel on its own and is billed per channel.",
 });
@@ -116,6 +126,8 @@ export const Diarization = Type.Union(
     }),
   ],
   {
+    title: "Diarization",
+    examples: [true, { speakers: 2 }],
     default: false,
     description: "Label segments by speaker: true finds the number, an object gives it or its bounds.",
   },
@@ -125,10 +137,10 @@ export const TranscriptionCreate = closed(
   {
     audio: closed({ upload_id: identifier("A complete upload of this project.", UPLOAD_ID) }),
     language,
-    mode: Type.Optional(mode),
-    timestamps: Type.Optional(timestamps),
+    mode: Type.Optional(Mode),
+    timestamps: Type.Optional(Timestamps),
     diarization: Type.Optional(Diarization),
-    channel_mode: Type.Optional(channelMode),
+    channel_mode: Type.Optional(ChannelMode),
     webhook_endpoint_id: Type.Optional(
       identifier("Endpoint that receives the event of the end.", ENDPOINT_ID),
     ),
@@ -150,25 +162,32 @@ export const TranscriptionCreate = closed(
 );
 export type TranscriptionCreate = Static<typeof TranscriptionCreate>;
 
+/** A form has text only. */
+export const DiarizationField = oneOf(["true", "false"], {
+  title: "DiarizationField",
+  examples: ["true"],
+  default: "false",
+  description: "Label segments by speaker.",
+});
+
 export const AudioForm = closed(
   {
     file: Type.String({
       description: "The audio file; its format is found from its content.",
       contentMediaType: "application/octet-stream",
+      describedFormat: "binary",
     }),
     language,
-    mode: Type.Optional(mode),
-    timestamps: Type.Optional(timestamps),
-    diarization: Type.Optional(
-      oneOf(["true", "false"], { default: "false", description: "Label segments by speaker." }),
-    ),
-    channel_mode: Type.Optional(channelMode),
+    mode: Type.Optional(Mode),
+    timestamps: Type.Optional(Timestamps),
+    diarization: Type.Optional(DiarizationField),
+    channel_mode: Type.Optional(ChannelMode),
     model: Type.Optional(modelId),
   },
   {
     title: "AudioForm",
     description: "Fields of the form. Limits of the file are published by GET /v1/models.",
-    examples: [{ file: "(bytes of the file)", language: "hi", mode: "native", timestamps: "none" }],
+    examples: [{ file: "", language: "hi", mode: "native", timestamps: "segment" }],
   },
 );
 export type AudioForm = Static<typeof AudioForm>;
@@ -198,7 +217,10 @@ export const Transcription = closed(
     created_at: timestamp("When it was accepted."),
     finished_at: nullable(timestamp("When it ended; null until then.")),
     result_url: Type.Optional(
-      Type.String({ description: "Absolute address of the result, while there is one." }),
+      Type.String({
+        describedFormat: "uri",
+        description: "Absolute address of the result, while there is one.",
+      }),
     ),
     error: Type.Optional(
       closed({ code: oneOf(ERROR_CODES), message: Type.String() }, { description: "Why it failed." }),
@@ -354,7 +376,7 @@ export const TranscriptionListQuery = closed({
   limit: Type.Optional(limit),
   after: Type.Optional(after),
   state: Type.Optional(
-    Type.String({ minLength: 1, description: "Comma-separated states.", examples: ["completed,partial"] }),
+    Type.String({ minLength: 1, description: "States, separated by commas, as `completed,partial`." }),
   ),
 });
 export type TranscriptionListQuery = Static<typeof TranscriptionListQuery>;
@@ -682,5 +704,29 @@ export const WebhookEvent = closed(
     title: "WebhookEvent",
     description: "Sent once a transcription is final, to its endpoint.",
     examples: [{ type: "transcription.completed", data: { id: TRANSCRIPTION_ID, state: "completed" } }],
+  },
+);
+
+// —— Operations (docs/decisions.md section 13) ——
+
+export const Health = closed(
+  { status: Type.Literal("ok") },
+  { title: "Health", description: "The program is alive.", examples: [{ status: "ok" }] },
+);
+
+export const Readiness = closed(
+  { status: Type.Literal("ready") },
+  { title: "Readiness", description: "The program can take work.", examples: [{ status: "ready" }] },
+);
+
+export const NotReady = closed(
+  {
+    status: Type.Literal("not_ready"),
+    reasons: Type.Array(Type.String(), { minItems: 1, description: "For people; may be reworded." }),
+  },
+  {
+    title: "NotReady",
+    description: "The program cannot take work now.",
+    examples: [{ status: "not_ready", reasons: ["the server is stopping"] }],
   },
 );

@@ -95,13 +95,16 @@ describe("over the wire", () => {
     expect(missing.body).toBe("");
   });
 
-  test("a body that nobody will read closes the connection at once", async () => {
-    const request =
-      "POST /v1/transcriptions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n{";
-    const { head, body, isClosed } = await raw(request);
-    expect(head).toStartWith("HTTP/1.1 401");
-    expect(JSON.parse(body)).toHaveProperty("error.code", "unauthorized");
-    expect(isClosed).toBe(true);
+  test("a request that asks for the connection to be closed reads that it will be", async () => {
+    const ask = (options: string) =>
+      raw(`GET /v1/models HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n${options}\r\n`);
+    for (const options of ["Connection: close\r\n", "Connection: TE, Close\r\n"]) {
+      const { head, isClosed } = await ask(options);
+      expect(head).toMatch(/^HTTP\/1\.1 200[\s\S]*\r\nconnection: close/i);
+      expect(isClosed).toBe(true);
+    }
+    const kept = await ask("");
+    expect([kept.head.toLowerCase().includes("connection:"), kept.isClosed]).toEqual([false, false]);
   });
 
   test("a GET with a body is refused", async () => {

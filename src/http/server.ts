@@ -3,7 +3,7 @@ import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
-import { isOutOfRoom } from "../store/out-of-room.ts";
+import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
@@ -14,13 +14,14 @@ import { docsRoutes } from "./docs.ts";
 import { errorResponse, toAppError } from "./errors.ts";
 import { loggedPath } from "./logged-path.ts";
 import { modelRoutes } from "./models.ts";
-import { announcesBody, readEmptyBody, readQuery } from "./parse.ts";
+import { readEmptyBody, readQuery } from "./parse.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
 import { createRouter, methodsOf, type RouteEntry, requireRoute, requireScope } from "./router.ts";
 import { createStorageHandler, storageMethods } from "./storage.ts";
 import { systemRoutes } from "./system.ts";
 import { transcriptionRoutes } from "./transcriptions.ts";
+import { createUnread } from "./unread.ts";
 import { uploadRoutes } from "./uploads.ts";
 import { usageRoutes } from "./usage.ts";
 import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
@@ -32,8 +33,6 @@ const NO_FIELDS = Type.Object({}, { additionalProperties: false });
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 /** What is asked of a program that stops, too; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
-/** A body that was not read is drained by the server up to this size; beyond it the connection closes. */
-const MAX_DRAINED_BYTES = 64 * 1024;
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
@@ -63,6 +62,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   const storage = createStorageHandler(deps);
   const cors = createCors(deps.config.server.cors_origins);
   const clientOf = createClientAddress(trustedProxies(deps.config));
+  const unread = createUnread(deps.stopping);
   const refusals = createRefusalLog(deps.log);
   deps.stopping.addEventListener("abort", refusals.flush, { once: true });
 
@@ -87,6 +87,9 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
       response = refuse(deps, request, thrown);
     }
     if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
+    // Who was too slow for the request has had its time.
+    const isPatient = response.status !== TOO_SLOW;
+    await unread.settle(request, server, { client, isPatient });
     complete(request, context, response);
     cors.decorate(request, response.headers);
     const { status } = response;
@@ -102,6 +105,8 @@ function stopped(context: RequestContext): AppError {
   return new AppError("capacity_unavailable", { message: "The server is stopping." });
 }
 
+/** Status of `timeout`. */
+const TOO_SLOW = 504;
 /** nginx's word for "client closed request"; it stands in the log and the metrics only. */
 const CLIENT_GONE = 499;
 
@@ -173,7 +178,7 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
 
 /** What the client cannot know of and an admin must. */
 function isOurFault({ code, cause }: AppError): boolean {
-  return code === "internal_error" || isOutOfRoom(cause);
+  return code === "internal_error" || isOutOfRoom(cause) || isOutOfFiles(cause);
 }
 
 /** Where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
@@ -191,16 +196,13 @@ function complete(request: Request, context: RequestContext, response: Response)
   for (const [name, value] of Object.entries(context.responseFields)) headers.set(name, value);
   if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
   headers.set("x-content-type-options", "nosniff");
-  if (context.closesConnection || (response.status >= 400 && leavesLargeBody(request))) {
-    headers.set("connection", "close");
-  }
+  if (context.closesConnection || asksToClose(request)) headers.set("connection", "close");
 }
 
-/** Whether the client is still sending something large that nobody has looked at. */
-function leavesLargeBody(request: Request): boolean {
-  if (request.bodyUsed || !announcesBody(request)) return false;
-  const length = request.headers.get("content-length");
-  return length === null || Number(length) > MAX_DRAINED_BYTES;
+/** The server closes after the answer then, and must say so (RFC 9112 section 9.6). */
+function asksToClose(request: Request): boolean {
+  const options = request.headers.get("connection")?.toLowerCase().split(",") ?? [];
+  return options.some((option) => option.trim() === "close");
 }
 
 type Outcome = {

@@ -153,8 +153,7 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
     const stored = await deps.uploads.storedBytes(upload.id);
     if (stored === undefined) return speak(deps.uploads.requireReceiving(upload.id), input);
     const headers = new Headers({ location: locationOf(deps, upload.id), "upload-offset": String(stored) });
-    // First bytes that came with it were not read: the client goes on from the offset.
-    if (input.request.body) headers.set("connection", "close");
+    // First bytes that came with it are thrown away: the client goes on from the offset.
     return new Response(null, { status: 201, headers });
   }
 

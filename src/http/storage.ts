@@ -30,9 +30,8 @@ export function createStorageHandler(deps: StorageDeps): StorageHandler {
   const tus = createTusHandler(deps);
   return async (request, server) => {
     const target = targetOf(request.url);
-    if (target.kind !== "tus")
-      return refusable(request, () => dispatch(deps, tus, target, { request, server }));
-    const response = await refusable(request, () => dispatch(deps, tus, target, { request, server }));
+    if (target.kind !== "tus") return refusable(() => dispatch(deps, tus, target, { request, server }));
+    const response = await refusable(() => dispatch(deps, tus, target, { request, server }));
     return asTusResponse(response);
   };
 }
@@ -88,7 +87,7 @@ async function dispatch(
   return handlePut(deps, uploadId, input);
 }
 
-async function refusable(request: Request, answer: () => Promise<Response>): Promise<Response> {
+async function refusable(answer: () => Promise<Response>): Promise<Response> {
   try {
     return await answer();
   } catch (error) {
@@ -96,8 +95,6 @@ async function refusable(request: Request, answer: () => Promise<Response>): Pro
     if (!(error instanceof AppError) || error.code === "internal_error") throw error;
     const response = errorResponse(error);
     if (error.status === 412) response.headers.set("tus-version", "1.0.0");
-    // Else the server would read the rest of a body that nobody wants.
-    if (request.body) response.headers.set("connection", "close");
     return response;
   }
 }

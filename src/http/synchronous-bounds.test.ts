@@ -236,7 +236,8 @@ describe("a body", () => {
       code: "capacity_unavailable",
       retryAfter: "60",
     });
-    expect(performance.now() - begunMs).toBeLessThan(1_000);
+    // Long before the deadline: what a refused sender still sends is waited for while it sends.
+    expect(performance.now() - begunMs).toBeLessThan(5_000);
     expectNothingStored(app);
   });
 });

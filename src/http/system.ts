@@ -7,7 +7,9 @@ import { defineRoutes } from "./route.ts";
 /** Routes for those who run the program; they need no project key (docs/decisions.md section 13). */
 export function systemRoutes(deps: HttpDeps, described: () => readonly DescribedRoute[]) {
   const { config, metrics, unreadyReasons } = deps;
-  const document = rememberLast((baseUrl) => openApiDocument(described(), baseUrl));
+  const document = rememberLast((baseUrl) =>
+    openApiDocument(described(), { baseUrl, hasMetrics: config.metrics.enabled }),
+  );
   const routes = defineRoutes("system")
     .get("/healthz", () => ({ status: "ok" }))
     .get("/readyz", ({ status }) => {

@@ -54,13 +54,13 @@ export function uploadRoutes(deps: UploadRouteDeps) {
           id: "completeUpload",
           summary: "Mark an upload complete",
           description:
-            "Says that all bytes have been sent. They are verified: size, SHA-256 where given, decoding.",
+            "Says that all bytes have been sent. They are verified: size, SHA-256 where given, decoding. A small file (up to 32 MiB, unless the server is configured otherwise) is verified within the request, for 25 seconds at most: a small file can hold a long recording.",
           tag: "Uploads",
           scope: "uploads:write",
           errors: ["not_found", "forbidden", "upload_incomplete", "upload_rejected", "audio_decode_failed"],
           responses: {
             200: "Verified.",
-            202: "Verification takes longer than this request; poll the upload.",
+            202: "A large file, or one that takes longer: verification continues in the background; poll the upload.",
           },
         }),
       },

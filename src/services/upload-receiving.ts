@@ -179,8 +179,9 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
   const { upload, start, receiving, takenOver } = into;
   if (!receiving.body) return true;
   const reader = receiving.body.getReader();
-  // Cancelling answers a read that would otherwise wait for a client that says nothing.
-  const stop = () => void reader.cancel().catch(() => undefined);
+  // Ends a read that would otherwise wait for a client that says nothing. The body is not cancelled: who answers the
+  // request may read what is left of it, so that the answer arrives.
+  const stop = () => reader.releaseLock();
   const pace = watchPace(paceOf(context.config), stop);
   takenOver.addEventListener("abort", stop, { once: true });
   receiving.signal?.addEventListener("abort", stop, { once: true });
@@ -196,6 +197,7 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
     for (;;) {
       goOn();
       const { done, value } = await reader.read().catch((cause: unknown) => {
+        goOn();
         throw goneError(cause);
       });
       goOn();

@@ -1,4 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
+import { giveBack } from "../lib/give-back.ts";
 
 /** Bytes that may wait in memory for the disk, for one upload. */
 export const WRITE_AHEAD_BYTES = 2 * 1024 * 1024;
@@ -44,7 +45,7 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
         const batch = waiting.splice(0, MAX_GATHERED);
         const bytes = batch.reduce((sum, chunk) => sum + chunk.length, 0);
         await writeAll(file, batch, position + writtenBytes);
-        for (const chunk of batch) release(chunk);
+        for (const chunk of batch) giveBack(chunk);
         writtenBytes += bytes;
         waitingBytes -= bytes;
         syncAfter(position + writtenBytes - bytes, position + writtenBytes);
@@ -125,12 +126,4 @@ function dropBytes(chunks: Uint8Array[], bytes: number): Uint8Array[] {
     left -= chunk.length;
   }
   return [];
-}
-
-/**
- * Gives a chunk's memory back now. Left to the garbage collector, which sees small objects and not the bytes
- * behind them, an upload held up to 100 MiB of written chunks.
- */
-function release({ buffer, byteLength }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }

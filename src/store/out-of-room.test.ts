@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isOutOfRoom } from "./out-of-room.ts";
+import { isOutOfFiles, isOutOfRoom } from "./out-of-room.ts";
 
 function failureOf(work: () => unknown): unknown {
   try {
@@ -61,4 +61,11 @@ test("other failures are not, and a cause that is its own cause is looked at onc
   for (const error of [missing, circular, broken, undefined, "ENOSPC", { code: "ENOSPC" }]) {
     expect(isOutOfRoom(error)).toBe(false);
   }
+});
+
+test("too many open files are no full disk, and a full disk is not too many open files", () => {
+  const tooMany = Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
+  expect(isOutOfFiles(new Error("wrapped", { cause: tooMany }))).toBe(true);
+  expect(isOutOfRoom(tooMany)).toBe(false);
+  expect(isOutOfFiles(fullDatabase())).toBe(false);
 });

@@ -11,16 +11,29 @@ const CODES: ReadonlySet<unknown> = new Set([
 /** Errors wrap each other a few times; a chain that ends in itself must not be followed for ever. */
 const MAX_CAUSES = 8;
 
+/** The process or the machine has as many files and connections open as it may (`ulimit -n`). */
+const FILE_CODES: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"]);
+
 /**
  * Whether something failed because the disk has no room: no fault of a request or a recording, and over as soon as
  * somebody makes room.
  */
 export function isOutOfRoom(error: unknown): boolean {
+  // A decoder that met the full disk says so in its own word.
+  return someCause(error, ({ code, reason }) => CODES.has(code) || reason === "no_room");
+}
+
+/** Whether something failed because no further file can be opened: over as soon as some requests have ended. */
+export function isOutOfFiles(error: unknown): boolean {
+  return someCause(error, ({ code }) => FILE_CODES.has(code));
+}
+
+type Coded = Error & { code?: unknown; reason?: unknown };
+
+function someCause(error: unknown, isIt: (error: Coded) => boolean): boolean {
   let current = error;
   for (let depth = 0; depth < MAX_CAUSES && current instanceof Error; depth += 1) {
-    const { code, reason } = current as { code?: unknown; reason?: unknown };
-    // A decoder that met the full disk says so in its own word.
-    if (CODES.has(code) || reason === "no_room") return true;
+    if (isIt(current)) return true;
     current = current.cause;
   }
   return false;

@@ -12,6 +12,7 @@ import { type Log, silentLog } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import { createAccountService } from "../services/accounts.ts";
 import { extractEmbeddedModel } from "../services/demo-model.ts";
+import { createDescriptionCheck, type Described } from "./described.ts";
 import { createScriptedEngine, type ScriptedEngine } from "./scripted-engine.ts";
 
 export type TestAppOptions = {
@@ -39,6 +40,9 @@ export type TestApp = Awaited<ReturnType<typeof openTestApp>>;
 /** Clients of a test that never end are cut. */
 const ANSWERS_LEAVE_WITHIN_MS = 500;
 const IN_PROCESS_URL = "http://shruti.test";
+
+/** Made once for a process: it costs much, and the document hardly depends on the config. */
+let description: Promise<ReturnType<typeof createDescriptionCheck>> | undefined;
 
 /**
  * The whole program on a new data directory, with a clock that stands still and an engine that reads its
@@ -84,10 +88,19 @@ export async function openTestApp(options: TestAppOptions = {}) {
     app.services.apiKeys.createKey({ projectId, name: "test", ...(scopes ? { scopes } : {}) }).key;
   const key = makeKey(project.id);
 
-  /** A request without any key. */
-  const fetchPlain: TestClient = (path, init = {}) => {
+  description ??= describedBy(app.handle);
+  const faultOf = await description;
+
+  /** A request without any key; its answer must be one that the OpenAPI document describes. */
+  const fetchPlain: TestClient = async (path, init = {}) => {
     const request = new Request(`${baseUrl()}${path}`, init);
-    return server ? fetch(request) : app.handle(request);
+    const { method } = request;
+    const response = await (server ? fetch(request) : app.handle(request));
+    const text = await response.clone().text();
+    const { status, headers } = response;
+    const fault = faultOf({ method, path: path.split("?")[0] ?? "", status, headers, text });
+    if (fault !== undefined) throw new Error(`${method} ${path} is not as described: ${fault}\n${text}`);
+    return response;
   };
   const as =
     (bearer: string): TestClient =>
@@ -120,6 +133,11 @@ export async function openTestApp(options: TestAppOptions = {}) {
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+async function describedBy(handle: App["handle"]) {
+  const response = await handle(new Request(`${IN_PROCESS_URL}/openapi.json`));
+  return createDescriptionCheck((await response.json()) as Described);
 }
 
 async function scriptedModel(directory: string): Promise<InstalledModel> {

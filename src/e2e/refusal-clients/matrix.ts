@@ -1,0 +1,226 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Installation, RunningServer } from "../kit.ts";
+
+/** What a client is to see of a refusal, and the request that meets it. */
+export type RefusalCase = {
+  name: string;
+  /** As the clients report it: status, code, `retry-after` where the answer has the field. */
+  expected: string;
+  method: "POST" | "PUT";
+  path: string;
+  headers: Record<string, string>;
+  isForm: boolean;
+  isChunked: boolean;
+  /** Smallest body that is refused in this way. */
+  minBytes: number;
+  /** Statuses of a request that slipped past the refusal. */
+  again: string[];
+};
+
+/** How often each answer was seen. */
+export type Seen = Record<string, number>;
+export type RefusalClient = {
+  name: string;
+  canSend(refusal: RefusalCase): boolean;
+  send(baseUrl: string, refusal: RefusalCase, bytes: number, tries: number): Promise<Seen>;
+};
+
+const FORM_PATH = "/v1/audio/transcriptions";
+const DECLARED_BYTES = 1000;
+/** So that a form of 50 MB is read to its end and one of 60 MB is not. */
+export const REFUSAL_ENVIRONMENT = {
+  SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+  SHRUTI_LIMITS_REQUEST_BURST: "1",
+  SHRUTI_LIMITS_SYNCHRONOUS_MAX_BYTES: String(25 * 1024 * 1024),
+};
+
+/** The refusals of large requests, against a server that was started with `REFUSAL_ENVIRONMENT`. */
+export async function refusalCases(
+  installation: Installation,
+  server: RunningServer,
+): Promise<RefusalCase[]> {
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+  const form = {
+    method: "POST",
+    path: FORM_PATH,
+    isForm: true,
+    isChunked: false,
+    minBytes: 0,
+    again: [],
+  } as const;
+  const put = { ...form, method: "PUT", isForm: false } as const;
+  const { upload } = await server.api().createUpload(DECLARED_BYTES);
+  const path = new URL(upload.url).pathname;
+  const { key } = installation;
+  const limited = await limitedKey(installation);
+  const cases: Omit<RefusalCase, "again">[] = [
+    { ...form, name: "wrong key", expected: "401 unauthorized", headers: bearer(`${key}x`) },
+    { ...form, name: "rate limit", expected: "429 rate_limited retry-after", headers: bearer(limited) },
+    {
+      ...form,
+      name: "unknown path",
+      expected: "404 not_found",
+      headers: bearer(key),
+      path: "/v1/nothing/audio/transcriptions",
+    },
+    {
+      ...form,
+      name: "too large a form",
+      expected: "413 audio_too_large",
+      headers: bearer(key),
+      minBytes: 26_300_000,
+    },
+    {
+      ...form,
+      name: "too large a form, chunked",
+      expected: "413 audio_too_large",
+      headers: bearer(key),
+      minBytes: 26_300_000,
+      isChunked: true,
+    },
+    { ...put, name: "wrong upload token", expected: "401 unauthorized", headers: bearer("upt_wrong"), path },
+    {
+      ...put,
+      name: "too long a PUT",
+      expected: "413 audio_too_large",
+      headers: bearer(tokenOf(upload.headers)),
+      path,
+    },
+    {
+      ...put,
+      name: "too long a PUT, chunked",
+      expected: "413 audio_too_large",
+      headers: bearer(tokenOf(upload.headers)),
+      path,
+      isChunked: true,
+    },
+    {
+      ...form,
+      name: "too large a JSON body",
+      expected: "422 invalid_request",
+      headers: { ...bearer(key), "content-type": "application/json" },
+      path: "/v1/uploads",
+      isForm: false,
+      minBytes: 70_000,
+    },
+  ];
+  return cases.map((each) => ({
+    ...each,
+    again: each.name === "rate limit" ? ["413", "415", "422", "503"] : [],
+  }));
+}
+
+const tokenOf = (headers: Record<string, string>) => (headers.authorization ?? "").slice("Bearer ".length);
+
+/** A key whose organization may send one request a second, and has sent it. */
+async function limitedKey(installation: Installation): Promise<string> {
+  const organization = await installation.json<{ id: string }>("orgs", "create", "Limited");
+  await installation.output("orgs", "set", organization.id, "--requests-per-second", "1");
+  const project = await installation.json<{ id: string }>(
+    "projects",
+    "create",
+    "limited",
+    "--org",
+    organization.id,
+  );
+  const { key } = await installation.json<{ key: string }>(
+    "keys",
+    "create",
+    "--project",
+    project.id,
+    "--name",
+    "k",
+  );
+  return key;
+}
+
+/** The clients of this machine; those it lacks are left out and named in `missing`. */
+export function refusalClients(): { clients: RefusalClient[]; missing: string[] } {
+  const script = join(import.meta.dir, "client.mjs");
+  const node = Bun.which("node");
+  const python = Bun.which("python3");
+  const isSdkCase = (refusal: RefusalCase) => refusal.isForm && !refusal.isChunked;
+  const all: (RefusalClient | string)[] = [
+    scripted("Bun fetch", [process.execPath, script], "fetch"),
+    node ? scripted("Node fetch", [node, script], "fetch") : "Node fetch",
+    node ? scripted("Node http, pooled", [node, script], "http") : "Node http, pooled",
+    { ...scripted("OpenAI SDK", [node ?? process.execPath, script], "sdk"), canSend: isSdkCase },
+    python
+      ? scripted("Python http.client", [python, join(import.meta.dir, "client.py")], "http.client")
+      : "Python http.client",
+    Bun.which("curl") ? { name: "curl", canSend: () => true, send: byCurl } : "curl",
+  ];
+  return {
+    clients: all.filter((each) => typeof each !== "string"),
+    missing: all.filter((each) => typeof each === "string"),
+  };
+}
+
+function scripted(name: string, command: string[], client: string): RefusalClient {
+  return {
+    name,
+    canSend: () => true,
+    async send(baseUrl, refusal, bytes, tries) {
+      const order = { ...refusal, client, url: `${baseUrl}${refusal.path}`, bytes, tries };
+      return JSON.parse(await run([...command, JSON.stringify(order)])) as Seen;
+    },
+  };
+}
+
+async function byCurl(baseUrl: string, refusal: RefusalCase, bytes: number, tries: number): Promise<Seen> {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-curl-"));
+  const file = join(folder, "a.wav");
+  await Bun.write(file, Buffer.alloc(bytes, "a"));
+  const headers = Object.entries(refusal.headers).flatMap(([name, value]) => ["-H", `${name}: ${value}`]);
+  const chunked = refusal.isChunked ? ["-H", "Transfer-Encoding: chunked"] : [];
+  const body = refusal.isForm ? ["-F", `file=@${file}`, "-F", "language=hi"] : ["-T", file];
+  const command = [
+    "curl",
+    "-sS",
+    "-i",
+    "-X",
+    refusal.method,
+    ...headers,
+    ...chunked,
+    ...body,
+    `${baseUrl}${refusal.path}`,
+  ];
+  const counts: Seen = {};
+  try {
+    for (let n = 0, repeats = 0; n < tries; n += 1) {
+      const outcome = await run(command).then(
+        readCurl,
+        (error: Error) => `lost: ${error.message.slice(0, 60)}`,
+      );
+      if (refusal.again.some((status) => outcome.startsWith(status)) && repeats < 100) {
+        repeats += 1;
+        n -= 1;
+        continue;
+      }
+      counts[outcome] = (counts[outcome] ?? 0) + 1;
+    }
+    return counts;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The last head and body that curl printed; one or two `100 Continue` may come before. */
+function readCurl(text: string): string {
+  const final = text.slice(Math.max(0, text.lastIndexOf("HTTP/1.1 ")));
+  const [head = "", body = ""] = final.split("\r\n\r\n");
+  const code = /"code":"(\w+)"/.exec(body)?.[1] ?? "no code";
+  const retry = /^retry-after:/im.test(head) ? " retry-after" : "";
+  const id = /^x-request-id:/im.test(head) ? "" : " without x-request-id";
+  return `${head.slice(9, 12)} ${code}${retry}${id}`;
+}
+
+/** What a command prints; of curl also when it ended early. */
+export async function run(command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [out, err, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  if (status !== 0 && !out.startsWith("HTTP/1.1 ")) throw new Error(err.trim() || `status ${status}`);
+  return out;
+}
