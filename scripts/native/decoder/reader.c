@@ -87,11 +87,11 @@ static Failure open_codec(Reader *reader) {
 }
 
 /*
- * Whether time stamps come from the file. Elsewhere libav makes them from the first frame's rate, and they are wrong
- * once the rate changes; samples are counted then.
+ * Whether time stamps come from the file. Elsewhere libav makes them from the first frame's rate, from an average bit
+ * rate (AVI) or from the place in an interleaved block (RealMedia); samples are counted there.
  */
 static bool has_clock(const Reader *reader) {
-  static const char *const names[] = {"ogg", "matroska,webm", "asf", "avi", "flv", "mpegts", "mpeg", "rm"};
+  static const char *const names[] = {"ogg", "matroska,webm", "asf", "flv", "mpegts", "mpeg"};
   const char *name = reader->format->iformat->name;
   for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
     if (!strcmp(name, names[index])) return true;
