@@ -53,7 +53,8 @@ async function transcribeFile(bytes: Uint8Array, request: Partial<LocalRequest> 
   writeFileSync(path, bytes);
   const defaults = { language: "en", mode: "native", isDiarized: false, channelMode: "mix" } as const;
   const plan = transcriber.plan({ ...defaults, ...request });
-  return JSON.parse(await transcriber.transcribe(plan, path, "json", () => {})) as ResultBody;
+  const result = await transcriber.transcribe(plan, path, () => {});
+  return JSON.parse(transcriber.render(plan, result, "json")) as ResultBody;
 }
 
 const transcribe = (sound: Sound, request: Partial<LocalRequest> = {}) =>

@@ -3,14 +3,11 @@ import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { Speed } from "../recognition/speed.ts";
 import type { DecoderLanes } from "../services/decoder-lanes.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
 import type { Database } from "../store/database.ts";
 import type { Slots } from "./slots.ts";
-import type { Speed } from "./speed.ts";
-
-/** Tries that ended through no fault of their own, as by a neighbour's crash, before they count as failures. */
-export const MAX_INTERRUPTIONS = 20;
 
 /** What running a transcription needs. */
 export type RunContext = {

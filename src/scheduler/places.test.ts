@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { AppError } from "../domain/errors.ts";
 import { manualClock } from "../lib/clock.ts";
+import { createSpeed } from "../recognition/speed.ts";
 import { audioForm } from "../testing/api-client.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { clientOf, until } from "../testing/scheduler-kit.ts";
 import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";
 import { createPlaces, type PlacesOptions } from "./places.ts";
-import { createSpeed } from "./speed.ts";
 
 function open(options: Partial<PlacesOptions> = {}) {
   const clock = manualClock();

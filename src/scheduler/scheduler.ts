@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import { pathOfId } from "../lib/ids.ts";
+import { createSpeed } from "../recognition/speed.ts";
 import { billedChannels } from "../services/settlement.ts";
 import { STOPPED } from "../services/transcription-endings.ts";
 import { requireOrganization } from "../store/organizations.ts";
@@ -19,7 +20,6 @@ import {
 import type { RunContext } from "./context.ts";
 import { createPlaces, type SynchronousPlace } from "./places.ts";
 import { createSlots } from "./slots.ts";
-import { createSpeed } from "./speed.ts";
 import { runTranscription } from "./transcribe.ts";
 import { createTurns } from "./turns.ts";
 import { createWaiters } from "./waiters.ts";

@@ -1,0 +1,133 @@
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { InstalledModel } from "../domain/model.ts";
+import type { TranscriptionRequest } from "../domain/transcription.ts";
+import { type ChunkOutcome, EngineError, type EngineModel } from "../engine/protocol.ts";
+import { layoutChunk } from "../pipeline/chunk-audio.ts";
+import { type ChunkText, decodeGuarded } from "../pipeline/guarded-decode.ts";
+import type { ChunkRecord, NewChunk } from "./checkpoint.ts";
+import { MAX_INTERRUPTIONS, type RecognitionTools } from "./context.ts";
+import type { Progress } from "./progress.ts";
+import type { DecodeFacts } from "./speed.ts";
+
+const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
+
+/** Where chunks come from, and what they are recognized with. */
+export type ChunkSource = {
+  tracks: readonly string[];
+  durationMs: number;
+  request: TranscriptionRequest;
+  model: InstalledModel;
+};
+
+/** What all chunks of a recording share. */
+export type ChunkTask = ChunkSource & {
+  progress: Progress;
+  /** The first attempt at a chunk where one began before the chunk was recorded. */
+  takeBegun: (chunk: ChunkRecord) => Promise<RecognizedChunk> | undefined;
+};
+
+/** What one attempt at a chunk came to, and for how long it kept threads busy. */
+export type RecognizedChunk = { text: ChunkText; threadMs: number };
+
+/** After this many crashes of its worker process a chunk becomes a gap. */
+const MAX_CRASHES = 2;
+
+/**
+ * Brings one chunk to its outcome, text or gap, through as many attempts as it may have. After a crash the chunk
+ * runs alone in its worker process.
+ *
+ * @throws the signal's reason when it is aborted, EngineError `unusable_model`, what the checkpoint throws
+ */
+export async function runChunk(
+  tools: RecognitionTools,
+  task: ChunkTask,
+  chunk: ChunkRecord,
+  signal: AbortSignal,
+): Promise<void> {
+  const { checkpoint, speed, log } = tools;
+  const { progress } = task;
+  const { position } = chunk;
+  let { failures, crashes } = chunk;
+  let begun = task.takeBegun(chunk);
+  let interruptions = 0;
+  while (true) {
+    signal.throwIfAborted();
+    try {
+      const { text, threadMs } = await (begun ??
+        recognizeOnce(tools, task, chunk, { isAlone: crashes > 0 }, signal));
+      checkpoint.completeChunk(position, text, progress.finish(position));
+      speed.observeProgress(progress.shareOf(position), threadMs);
+      return;
+    } catch (error) {
+      begun = undefined;
+      if (signal.aborted) throw error;
+      if (!(error instanceof EngineError) || error.kind === "unusable_model") throw error;
+      if (error.kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) continue;
+      log.warn({ chunk: position, kind: error.kind, reason: error.message }, "a chunk failed");
+      const counted = checkpoint.countFailure(position, error.kind === "crashed");
+      if (!counted) return;
+      ({ failures, crashes } = counted);
+      if (failures < tools.chunkAttempts && crashes < MAX_CRASHES) continue;
+      const reason = error.kind === "hung" ? "time_limit" : "engine_error";
+      checkpoint.giveUpChunk(position, reason, progress.finish(position));
+      return;
+    }
+  }
+}
+
+/**
+ * Waits for a slot and makes one attempt at a chunk.
+ *
+ * @throws EngineError, or the signal's reason when it is aborted
+ */
+export async function recognizeOnce(
+  tools: RecognitionTools,
+  { tracks, durationMs, request, model }: ChunkSource,
+  chunk: NewChunk & Pick<ChunkRecord, "position">,
+  { isAlone, hasSuccessors = false }: { isAlone: boolean; hasSuccessors?: boolean },
+  signal: AbortSignal,
+): Promise<RecognizedChunk> {
+  const { position, speechMs } = chunk;
+  const pcmPath = tracks[chunk.channel];
+  if (pcmPath === undefined) throw new EngineError("failed", "the chunk's channel has no decoded audio");
+  const slot = await tools.slots.acquire({ position, speechMs, hasSuccessors }, signal);
+  const { threads } = slot;
+  let threadMs = 0;
+  try {
+    const text = await decodeGuarded({ model, request, durationMs }, chunk, async (regions, settings) => {
+      const { pieces, totalSamples } = layoutChunk(regions);
+      const audio = { pcmPath, slices: pieces, totalSamples };
+      const options = { ...settings, threads };
+      const facts = { modelId: model.id, audioMs: totalSamples / SAMPLES_PER_MS, threads };
+      const outcome = await timed(tools, facts, (timeoutMs) =>
+        tools.engine.transcribe({ model: engineModel(model), audio, options, isAlone, timeoutMs }, signal),
+      );
+      threadMs += outcome.elapsedMs * threads;
+      // The request's code: the model may know the language by another.
+      return outcome.segments.map((segment) => ({ ...segment, language: request.language }));
+    });
+    return { text, threadMs };
+  } finally {
+    slot.release();
+  }
+}
+
+/** Gives the work the time that this machine should need, and learns from the time it took. */
+async function timed(
+  { speed }: Pick<RecognitionTools, "speed">,
+  facts: DecodeFacts,
+  work: (timeoutMs: number) => Promise<ChunkOutcome>,
+): Promise<ChunkOutcome> {
+  try {
+    const outcome = await work(speed.chunkTimeoutMs(facts));
+    speed.observe(facts, outcome.elapsedMs);
+    return outcome;
+  } catch (error) {
+    if (error instanceof EngineError && error.kind === "hung") speed.observeTimeout(facts.modelId);
+    throw error;
+  }
+}
+
+function engineModel({ id, version, weightsPath }: InstalledModel): EngineModel {
+  return { id, version, weightsPath };
+}
