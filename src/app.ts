@@ -17,6 +17,7 @@ import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { within } from "./lib/within.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
+import { familyOf } from "./pipeline/families/families.ts";
 import { createReadiness } from "./readiness.ts";
 import { createDeliverer } from "./scheduler/deliver.ts";
 import { createScheduler, type Scheduler } from "./scheduler/scheduler.ts";
@@ -122,11 +123,13 @@ export async function openApp(options: AppOptions) {
     decoders,
     transcriptions,
     findModel: (id) => models.find(id),
+    familyOf,
     placesFor: ({ bytes }) => sizingFor(bytes).workers,
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
     dataDir,
     cores: machine.cores,
+    windowMs: () => familyOf(models.findDefault()?.family ?? "whisper").windowMs,
     ...sizingFor((models.findDefault() ?? models.list()[0])?.bytes ?? 0),
   });
   late.scheduler = scheduler;

@@ -7,7 +7,7 @@ import { measureMachine } from "./engine/machine.ts";
 import { chooseSizing, type SizingFacts } from "./engine/sizing.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
-import { decodeSettings } from "./pipeline/guarded-decode.ts";
+import { familyOf } from "./pipeline/families/families.ts";
 
 export type EngineReport = {
   whisperVersion: string;
@@ -48,13 +48,15 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
       totalSamples,
     };
     const language = model.languages[0]?.code ?? "en";
-    const settings = decodeSettings({ language, mode: "native", channelMode: "mix" }, model);
+    const family = familyOf(model.family);
+    const settings = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
     const decode = (threads: number) =>
       engine.transcribe(
         {
           model,
           audio,
-          options: { ...settings, temperatureIncrement: 0, threads },
+          settings,
+          threads,
           isAlone: false,
           timeoutMs: 3_600_000,
         },

@@ -15,6 +15,7 @@ import type { Clock } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";
 import { makeScratch, removeScratch } from "./lib/scratch.ts";
+import { familyOf } from "./pipeline/families/families.ts";
 import { type Format, renderResult } from "./pipeline/render.ts";
 import { createMemoryCheckpoint } from "./recognition/checkpoint.ts";
 import type { RecognitionTools } from "./recognition/context.ts";
@@ -158,6 +159,7 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
     speed: createSpeed(() => machine.cores),
     clock,
     log: silentLog,
+    familyOf,
     speakerWeights: parts.models.speakerWeights,
     maxDurationMs: config.limits.max_duration_seconds * 1000,
     chunkAttempts: config.engine.chunk_attempts,

@@ -59,8 +59,8 @@ export function createPool(options: PoolOptions) {
   const hostOptions = { ...hostOptionsOf(options), brokenVariants };
   const models = createResidentModels(options, hostOptions);
   // Speech and speakers are told on the processor; a GPU's driver would only take memory there.
-  const neuralOptions = { ...hostOptions, backendDirs: [] };
-  const speechOptions = { ...neuralOptions, findsSpeech: true };
+  const neuralOptions: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
+  const speechOptions: HostOptions = { ...neuralOptions, opens: ["speech"] };
 
   /**
    * Installed weights can neither be interrupted nor trusted: they have a process of their own, one recording at a
@@ -87,7 +87,8 @@ export function createPool(options: PoolOptions) {
      * @throws EngineError
      */
     async transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome> {
-      const request = { type: "transcribe", audio: job.audio, options: job.options } as const;
+      const { audio, settings, threads } = job;
+      const request = { type: "transcribe", audio, settings, threads } as const;
       const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
       const reply = await models.withModel(job.model, signal, (host) => host.request(request, runOptions));
       if (reply.type !== "transcribed")
@@ -149,7 +150,7 @@ export function createPool(options: PoolOptions) {
     status(): PoolStatus {
       const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
       return {
-        engine: statuses.find(({ facts }) => facts)?.facts ?? speech?.status().facts,
+        engine: statuses.find(({ facts }) => facts)?.facts,
         models: statuses.map(({ facts: _facts, ...status }) => status),
         brokenVariants: brokenVariants.list(),
       };
@@ -164,6 +165,11 @@ export function createPool(options: PoolOptions) {
 }
 
 /** What every process of a pool is started with. */
-export function hostOptionsOf({ nativeFiles, backendDirs, log, spawn }: PoolOptions): HostOptions {
+export function hostOptionsOf({
+  nativeFiles,
+  backendDirs,
+  log,
+  spawn,
+}: PoolOptions): Omit<HostOptions, "opens"> {
   return { nativeFiles, backendDirs, log, ...(spawn ? { spawn } : {}) };
 }

@@ -1,6 +1,6 @@
 import type { Chunk } from "../domain/chunk.ts";
 import type { GapReason, Warning } from "../domain/result.ts";
-import type { ChunkText } from "../pipeline/guarded-decode.ts";
+import type { ChunkText } from "../pipeline/guarded-recognition.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
 
 /** A chunk before it has a record. */

@@ -1,13 +1,13 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
-import { type ChunkOutcome, EngineError, type EngineModel } from "../engine/protocol.ts";
+import { type ChunkOutcome, EngineError } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
-import { type ChunkText, decodeGuarded } from "../pipeline/guarded-decode.ts";
+import { type ChunkText, recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ChunkRecord, NewChunk } from "./checkpoint.ts";
 import { MAX_INTERRUPTIONS, type RecognitionTools } from "./context.ts";
 import type { Progress } from "./progress.ts";
-import type { DecodeFacts } from "./speed.ts";
+import type { ChunkFacts } from "./speed.ts";
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
@@ -90,17 +90,19 @@ export async function recognizeOnce(
   const { position, speechMs } = chunk;
   const pcmPath = tracks[chunk.channel];
   if (pcmPath === undefined) throw new EngineError("failed", "the chunk's channel has no decoded audio");
+  const family = tools.familyOf(model.family);
   const slot = await tools.slots.acquire({ position, speechMs, hasSuccessors }, signal);
   const { threads } = slot;
   let threadMs = 0;
   try {
-    const text = await decodeGuarded({ model, request, durationMs }, chunk, async (regions, settings) => {
+    const guarded = { model, family, request, durationMs };
+    const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
       const { pieces, totalSamples } = layoutChunk(regions);
       const audio = { pcmPath, slices: pieces, totalSamples };
-      const options = { ...settings, threads };
-      const facts = { modelId: model.id, audioMs: totalSamples / SAMPLES_PER_MS, threads };
+      const audioMs = totalSamples / SAMPLES_PER_MS;
+      const facts = { modelId: model.id, windowMs: family.windowMs, audioMs, threads };
       const outcome = await timed(tools, facts, (timeoutMs) =>
-        tools.engine.transcribe({ model: engineModel(model), audio, options, isAlone, timeoutMs }, signal),
+        tools.engine.transcribe({ model, audio, settings, threads, isAlone, timeoutMs }, signal),
       );
       threadMs += outcome.elapsedMs * threads;
       // The request's code: the model may know the language by another.
@@ -115,7 +117,7 @@ export async function recognizeOnce(
 /** Gives the work the time that this machine should need, and learns from the time it took. */
 async function timed(
   { speed }: Pick<RecognitionTools, "speed">,
-  facts: DecodeFacts,
+  facts: ChunkFacts,
   work: (timeoutMs: number) => Promise<ChunkOutcome>,
 ): Promise<ChunkOutcome> {
   try {
@@ -126,8 +128,4 @@ async function timed(
     if (error instanceof EngineError && error.kind === "hung") speed.observeTimeout(facts.modelId);
     throw error;
   }
-}
-
-function engineModel({ id, version, weightsPath }: InstalledModel): EngineModel {
-  return { id, version, weightsPath };
 }

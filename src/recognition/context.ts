@@ -1,8 +1,9 @@
-import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
+import type { InstalledModel, ModelFamilyName, SpeakerWeights } from "../domain/model.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { ModelFamily } from "../pipeline/families/family.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Speed } from "./speed.ts";
 
@@ -46,6 +47,8 @@ export type RecognitionTools = {
   clock: Clock;
   /** Carries the fields that name the recording. */
   log: Log;
+  /** The family of a model, by its name. */
+  familyOf: (name: ModelFamilyName) => ModelFamily;
   /** Weights for telling speakers apart; undefined: the built-in method. */
   speakerWeights: () => SpeakerWeights | undefined;
   /** Longest recording that is decoded, unless its verified length is more. */

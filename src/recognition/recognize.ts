@@ -20,8 +20,6 @@ import { createProgress } from "./progress.ts";
 import { withRetries } from "./retry.ts";
 import { labelSpeakers } from "./speakers.ts";
 
-/** After this much of the recording there is more than one chunk, unless it is silent. */
-const LONGEST_CHUNK_MS = 30_000;
 /** More requests for slots than there are slots would only make the queue longer. */
 const WAITING_BESIDE_SLOTS = 1;
 
@@ -63,11 +61,13 @@ async function recognizeChunks(
 ): Promise<boolean> {
   const { request, model } = job;
   const { tracks, durationMs } = decoded;
+  const maxChunkMs = maxChunkMsOf(job, tools);
   const source: ChunkSource = { tracks, durationMs, request, model };
   const prefetch = createPrefetch(
     tools.slots.count() + WAITING_BESIDE_SLOTS,
     (chunk, either) => {
-      const hasSuccessors = durationMs - chunk.endMs > LONGEST_CHUNK_MS;
+      // More is left than one chunk holds, unless it is silent.
+      const hasSuccessors = durationMs - chunk.endMs > maxChunkMs;
       return recognizeOnce(tools, source, chunk, { isAlone: false, hasSuccessors }, either);
     },
     signal,
@@ -87,21 +87,26 @@ async function recognizeChunks(
 
 /** Finds the chunks unless they are recorded already, and records them. False when the transcription has ended. */
 async function prepareChunks(
-  { request, model }: RecognitionJob,
+  job: RecognitionJob,
   { tracks, warnings, durationMs, channels }: DecodedRecording,
   tools: RecognitionTools,
   prefetch: Prefetch<RecognizedChunk>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const totalMs = durationMs * recognizedChannels({ channelMode: request.channelMode, channels });
+  const totalMs = durationMs * recognizedChannels({ channelMode: job.request.channelMode, channels });
   if (tools.checkpoint.preparedWarnings()) return tools.checkpoint.savePreparation({ warnings, totalMs });
   // Of two channels with the same sound one is recognized.
   const own = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;
-  const limits = chunkLimits(model.decoding);
+  const limits = chunkLimits(maxChunkMsOf(job, tools));
   const chunks = await withRetries(tools, signal, () =>
     findChunks(tools, own, limits, prefetch.offer, signal),
   );
   return tools.checkpoint.savePreparation({ warnings, totalMs, chunks });
+}
+
+/** The longest chunk that a model is given. */
+function maxChunkMsOf({ model }: RecognitionJob, { familyOf }: RecognitionTools): number {
+  return model.decoding.maxChunkMs ?? familyOf(model.family).maxChunkMs;
 }
 
 /** Runs all waiting chunks. The first error that ends the recording stops the others, and is thrown. */

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { createSpeed } from "./speed.ts";
 
-const chunk = (values: Partial<{ modelId: string; audioMs: number; threads: number }> = {}) => ({
+const chunk = (
+  values: Partial<{ modelId: string; windowMs: number; audioMs: number; threads: number }> = {},
+) => ({
   modelId: "m",
+  windowMs: 30_000,
   audioMs: 30_000,
   threads: 1,
   ...values,
@@ -35,6 +38,17 @@ describe("speed", () => {
     const speed = createSpeed(() => 2);
     for (let i = 0; i < 20; i++) speed.observe(chunk({ modelId: "tiny" }), 100);
     expect(speed.chunkTimeoutMs(chunk({ modelId: "large" }))).toBe(30 * 60_000);
+  });
+
+  test("a chunk costs whole windows of its model", () => {
+    const speed = createSpeed(() => 1);
+    speed.observe(chunk(), 300_000);
+    expect(speed.chunkTimeoutMs(chunk({ audioMs: 30_001 }))).toBe(12_000_000);
+    // A family whose cost grows with the audio has a short one.
+    speed.observe(chunk({ modelId: "linear", windowMs: 1_000, audioMs: 10_000 }), 100_000);
+    expect(speed.chunkTimeoutMs(chunk({ modelId: "linear", windowMs: 1_000, audioMs: 20_000 }))).toBe(
+      4_000_000,
+    );
   });
 
   test("one decode that works ends the doubling", () => {

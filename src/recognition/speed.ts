@@ -1,14 +1,20 @@
-/** A stretch of audio that was decoded, or is to be. */
-export type DecodeFacts = { modelId: string; audioMs: number; threads: number };
+/** An attempt at a chunk, as far as its time depends on it. */
+export type ChunkFacts = {
+  modelId: string;
+  /** The model's window: a chunk costs whole ones, however little they hold. */
+  windowMs: number;
+  audioMs: number;
+  threads: number;
+};
 
 /** What this machine has shown it can do; estimates and time limits follow from it. */
 export type Speed = {
   /** Counts a decoded stretch and how long it took. */
-  observe(decode: DecodeFacts, elapsedMs: number): void;
+  observe(chunk: ChunkFacts, elapsedMs: number): void;
   /** Counts one that was given up: perhaps it was not hung, and the machine is slower than thought. */
   observeTimeout(modelId: string): void;
   /** Time after which a worker counts as hung. */
-  chunkTimeoutMs(decode: DecodeFacts): number;
+  chunkTimeoutMs(chunk: ChunkFacts): number;
   /** Counts a finished chunk: the part of the recording it stands for, silence included, and the work it took. */
   observeProgress(recordingMs: number, threadMs: number): void;
   /** Recording transcribed per time by the whole machine, as a ratio; undefined before the first chunk. */
@@ -27,8 +33,6 @@ const SHORTEST_TIMEOUT_MS = 120_000;
 /** Before anything is known: large weights on an old processor take a good part of this for one window. */
 const FIRST_TIMEOUT_MS = 30 * 60_000;
 const LONGEST_TIMEOUT_MS = 12 * 3_600_000;
-/** A decoder's window; a chunk costs whole ones, however little they hold. */
-const WINDOW_MS = 30_000;
 
 /** What was learnt of one model's decoder. */
 type Decoder = { ratio: Ratio; timeouts: number };
@@ -47,21 +51,21 @@ export function createSpeed(threads: () => number): Speed {
   }
 
   return {
-    observe({ modelId, audioMs, threads }, elapsedMs) {
+    observe({ modelId, threads, ...audio }, elapsedMs) {
       const decoder = decoderOf(modelId);
-      decoder.ratio.add(windowsMs(audioMs), elapsedMs * threads);
+      decoder.ratio.add(windowsMs(audio), elapsedMs * threads);
       decoder.timeouts = 0;
     },
     observeTimeout(modelId) {
       decoderOf(modelId).timeouts++;
     },
-    chunkTimeoutMs({ modelId, audioMs, threads }) {
+    chunkTimeoutMs({ modelId, threads, ...audio }) {
       const { ratio, timeouts } = decoderOf(modelId);
       const known = ratio.value();
-      const windows = windowsMs(audioMs);
+      const windows = windowsMs(audio);
       const expectedMs =
         known === undefined
-          ? (windows / WINDOW_MS) * FIRST_TIMEOUT_MS
+          ? (windows / audio.windowMs) * FIRST_TIMEOUT_MS
           : Math.max(SHORTEST_TIMEOUT_MS, (windows / (known * threads)) * HUNG_FACTOR);
       return Math.min(LONGEST_TIMEOUT_MS, expectedMs * 2 ** Math.min(timeouts, MAX_DOUBLINGS));
     },
@@ -77,8 +81,8 @@ export function createSpeed(threads: () => number): Speed {
 const MAX_MODELS = 100;
 const MAX_DOUBLINGS = 10;
 
-function windowsMs(audioMs: number): number {
-  return Math.max(1, Math.ceil(audioMs / WINDOW_MS)) * WINDOW_MS;
+function windowsMs({ audioMs, windowMs }: Pick<ChunkFacts, "audioMs" | "windowMs">): number {
+  return Math.max(1, Math.ceil(audioMs / windowMs)) * windowMs;
 }
 
 /** Audio per work over the latest observations, each with the weight of its work. */

@@ -3,6 +3,7 @@ import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { RecognitionTools } from "../recognition/context.ts";
 import type { Speed } from "../recognition/speed.ts";
 import type { DecoderLanes } from "../services/decoder-lanes.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
@@ -22,6 +23,8 @@ export type RunContext = {
   transcriptions: TranscriptionService;
   /** The weights and settings of a model; undefined when it has been removed. */
   findModel: (id: string) => InstalledModel | undefined;
+  /** The family of a model, by its name. */
+  familyOf: RecognitionTools["familyOf"];
   /** How many chunks of a model the machine has room to decode side by side. */
   placesFor: (model: Pick<InstalledModel, "bytes">) => number;
   /** Weights for telling speakers apart; undefined: the built-in method. */

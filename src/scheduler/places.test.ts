@@ -18,6 +18,7 @@ function open(options: Partial<PlacesOptions> = {}) {
     count: 1,
     timeoutMs: 120_000,
     expectedMs: speed.estimateMs,
+    windowMs: () => 30_000,
     ...options,
   });
   /** Seconds that a refused request is told to wait; undefined: it got a place. */

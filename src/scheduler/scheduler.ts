@@ -29,6 +29,8 @@ export type SchedulerOptions = Omit<RunContext, "slots" | "speed" | "weightOf" |
   workers: number;
   threadsPerWorker: number | undefined;
   cores: number;
+  /** Window of the default model. */
+  windowMs: () => number;
 };
 
 type Run = { controller: AbortController; done: Promise<void>; row: TranscriptionRow };
@@ -68,6 +70,7 @@ export function createScheduler(options: SchedulerOptions) {
     count: config.engine.synchronous_workers,
     timeoutMs: config.limits.synchronous_timeout_seconds * 1000,
     expectedMs: (recordingMs) => speed.estimateMs(recordingMs) / shareOfPlace(),
+    windowMs: options.windowMs,
   });
   const turns = createTurns();
   const runs = new Map<string, Run>();

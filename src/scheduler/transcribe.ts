@@ -59,6 +59,7 @@ async function recognize(
     speed: context.speed,
     clock: context.clock,
     log: context.log.child({ transcription_id: row.id }),
+    familyOf: context.familyOf,
     speakerWeights: context.speakerWeights,
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
     chunkAttempts: context.config.engine.chunk_attempts,

@@ -5,6 +5,7 @@ import type { InstalledModel } from "../domain/model.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { manualClock } from "../lib/clock.ts";
 import { silentLog } from "../lib/log.ts";
+import { familyOf } from "../pipeline/families/families.ts";
 import { type Checkpoint, createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import type { RecognitionTools, Recording } from "../recognition/context.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
@@ -22,7 +23,8 @@ export const SCRIPTED_MODEL: InstalledModel = {
   licence: "none",
   source: "tests",
   decoding: { maxChunkMs: CHUNK_MS },
-  weightsPath: "scripted.bin",
+  family: "whisper",
+  files: { weights: "scripted.bin" },
   bytes: 1,
   embedded: false,
 };
@@ -61,6 +63,7 @@ export function openRecognitionKit({ workers = 2 } = {}) {
       speed: createSpeed(() => workers),
       clock: manualClock(),
       log: silentLog,
+      familyOf,
       speakerWeights: () => undefined,
       maxDurationMs: 3_600_000,
       chunkAttempts: 3,

@@ -105,7 +105,7 @@ export function createScriptedEngine(): ScriptedEngine {
       startMs: 0,
       endMs,
       text,
-      language: job.options.language,
+      language: job.settings.language,
       confidence: 0.9,
       noSpeechProbability: 0,
     };

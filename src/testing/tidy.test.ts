@@ -101,6 +101,17 @@ describe("tidy", () => {
     );
   });
 
+  test("only the two halves of whisper's family know its settings", () => {
+    const knowing = imports
+      .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")
+      .map(({ from }) => relative(SRC, from));
+    expect(knowing.sort()).toEqual([
+      "engine/whisper-recognizer.ts",
+      "engine/whisper.ts",
+      "pipeline/families/whisper.ts",
+    ]);
+  });
+
   test("no product file imports tests or their tools", () => {
     const refused = imports
       .filter(({ from }) => !isTest(from) && !inTesting(from))
