@@ -47,7 +47,7 @@ export async function runChunk(
   const { checkpoint, speed, log } = tools;
   const { progress } = task;
   const { position } = chunk;
-  let { failures, crashes } = chunk;
+  let { attempt, failures, crashes } = chunk;
   let begun = task.takeBegun(chunk);
   let interruptions = 0;
   while (true) {
@@ -55,21 +55,26 @@ export async function runChunk(
     try {
       const { text, threadMs } = await (begun ??
         recognizeOnce(tools, task, chunk, { isAlone: crashes > 0 }, signal));
-      checkpoint.completeChunk(position, text, progress.finish(position));
-      speed.observeProgress(progress.shareOf(position), threadMs);
+      if (checkpoint.completeChunk(position, attempt, text, progress.finish(position)))
+        speed.observeProgress(progress.shareOf(position), threadMs);
       return;
     } catch (error) {
       begun = undefined;
       if (signal.aborted) throw error;
       if (!(error instanceof EngineError) || error.kind === "unusable_model") throw error;
-      if (error.kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) continue;
+      if (error.kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) {
+        const renewed = checkpoint.renewAttempt(position, attempt);
+        if (renewed === undefined) return;
+        attempt = renewed;
+        continue;
+      }
       log.warn({ chunk: position, kind: error.kind, reason: error.message }, "a chunk failed");
-      const counted = checkpoint.countFailure(position, error.kind === "crashed");
+      const counted = checkpoint.countFailure(position, attempt, error.kind === "crashed");
       if (!counted) return;
-      ({ failures, crashes } = counted);
+      ({ attempt, failures, crashes } = counted);
       if (failures < tools.chunkAttempts && crashes < MAX_CRASHES) continue;
       const reason = error.kind === "hung" ? "time_limit" : "engine_error";
-      checkpoint.giveUpChunk(position, reason, progress.finish(position));
+      checkpoint.giveUpChunk(position, attempt, reason, progress.finish(position));
       return;
     }
   }

@@ -90,6 +90,17 @@ describe("a recording without a server", () => {
     expect(rounded).toMatchObject({ kind: "result", result: { durationMs: 20_040 } });
   });
 
+  test("whose chunk another run has taken over drops its outcome, and does not end without that chunk", async () => {
+    const checkpoint = createMemoryCheckpoint();
+    watchChunks(kit.engine, async ({ startMs }) => {
+      if (startMs === CHUNK_MS) checkpoint.renewAttempt(1, checkpoint.chunks()[1]?.attempt ?? "");
+      return "late";
+    });
+    const run = kit.recognize(kit.recordingOf(FOUR_CHUNKS), { checkpoint });
+    await expect(run).rejects.toThrow("another run has taken over a chunk");
+    expect(checkpoint.chunks().map(({ state }) => state)).toEqual(["done", "waiting", "done", "done"]);
+  });
+
   test("that was aborted continues from its checkpoint: no finished chunk runs again", async () => {
     const recording = kit.recordingOf(FOUR_CHUNKS);
     const checkpoint = createMemoryCheckpoint();

@@ -79,6 +79,9 @@ async function recognizeChunks(
     const progress = createProgress({ durationMs, chunks, channelsEach });
     const task: ChunkTask = { ...source, progress, takeBegun: prefetch.take };
     await runChunks(tools, task, chunks, prefetch, signal);
+    // Another run took a chunk over, and nothing it does may be lost: this one must not end without it.
+    if (tools.checkpoint.chunks().some(({ state }) => state === "waiting"))
+      throw new Error("another run has taken over a chunk");
     return true;
   } finally {
     await prefetch.stop();

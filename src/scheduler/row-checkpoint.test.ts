@@ -58,10 +58,15 @@ describe.each([
     expect(checkpoint.chunks()).toEqual([]);
     const preparation = { warnings: ["low_volume" as const], totalMs: 15_000, chunks: CHUNKS };
     expect(checkpoint.savePreparation(preparation)).toBe(true);
-    expect(checkpoint.countFailure(0, false)).toMatchObject({ failures: 1, crashes: 0 });
-    expect(checkpoint.countFailure(0, true)).toMatchObject({ failures: 2, crashes: 1 });
-    checkpoint.completeChunk(0, TEXT, 5_000);
-    checkpoint.giveUpChunk(2, "time_limit", 10_000);
+    expect(checkpoint.countFailure(0, attemptAt(checkpoint, 0), false)).toMatchObject({
+      ...{ failures: 1, crashes: 0, attempt: attemptAt(checkpoint, 0) },
+    });
+    expect(checkpoint.countFailure(0, attemptAt(checkpoint, 0), true)).toMatchObject({
+      ...{ failures: 2, crashes: 1, attempt: attemptAt(checkpoint, 0) },
+    });
+    expect(checkpoint.renewAttempt(0, attemptAt(checkpoint, 0))).toBe(attemptAt(checkpoint, 0));
+    expect(checkpoint.completeChunk(0, attemptAt(checkpoint, 0), TEXT, 5_000)).toBe(true);
+    expect(checkpoint.giveUpChunk(2, attemptAt(checkpoint, 2), "time_limit", 10_000)).toBe(true);
     const again = reopen();
     expect(again.preparedWarnings()).toEqual(["low_volume"]);
     expect(again.savePreparation({ warnings: ["low_volume"], totalMs: 15_000 })).toBe(true);
@@ -73,17 +78,46 @@ describe.each([
     expect(again.finishChunks()).toBe(true);
   });
 
-  test("changes nothing of a chunk that has ended", async () => {
+  test("changes nothing of a chunk that has ended, although the attempt is the one that ended it", async () => {
     const { checkpoint } = await openOne();
     expect(checkpoint.savePreparation({ warnings: [], totalMs: 15_000, chunks: CHUNKS })).toBe(true);
-    checkpoint.completeChunk(0, TEXT, 5_000);
-    checkpoint.giveUpChunk(1, "engine_error", 10_000);
-    const before = checkpoint.chunks();
-    checkpoint.completeChunk(0, { segments: [], warnings: ["script_mismatch"] }, 15_000);
-    checkpoint.giveUpChunk(0, "engine_error", 15_000);
-    checkpoint.completeChunk(1, TEXT, 15_000);
-    expect(checkpoint.countFailure(0, true)).toBeUndefined();
-    expect(checkpoint.countFailure(1, true)).toBeUndefined();
-    expect(checkpoint.chunks()).toEqual(before);
+    const [first, second] = [attemptAt(checkpoint, 0), attemptAt(checkpoint, 1)];
+    expect(checkpoint.completeChunk(0, first, TEXT, 5_000)).toBe(true);
+    expect(checkpoint.giveUpChunk(1, second, "engine_error", 10_000)).toBe(true);
+    expectNoChange(checkpoint, 0, first);
+    expectNoChange(checkpoint, 1, second);
+  });
+
+  test("changes nothing for an attempt that another has followed, or that never was", async () => {
+    const { checkpoint, reopen } = await openOne();
+    expect(checkpoint.savePreparation({ warnings: [], totalMs: 15_000, chunks: CHUNKS })).toBe(true);
+    const attempts = [attemptAt(checkpoint, 0), attemptAt(checkpoint, 1), attemptAt(checkpoint, 2)];
+    expect(new Set([...attempts, ""]).size).toBe(4);
+    const [failed = "", interrupted = "", running = ""] = attempts;
+    checkpoint.countFailure(0, failed, false);
+    expectNoChange(checkpoint, 0, failed);
+    checkpoint.renewAttempt(1, interrupted);
+    expectNoChange(checkpoint, 1, interrupted);
+    expectNoChange(checkpoint, 2, "");
+    expectNoChange(checkpoint, 2, interrupted);
+    // A run that continues begins again with what was under way.
+    const again = reopen();
+    again.savePreparation({ warnings: [], totalMs: 15_000 });
+    expectNoChange(again, 2, running);
+    expect(again.completeChunk(2, attemptAt(again, 2), TEXT, 5_000)).toBe(true);
   });
 });
+
+function attemptAt(checkpoint: Checkpoint, position: number): string {
+  return checkpoint.chunks()[position]?.attempt ?? "";
+}
+
+function expectNoChange(checkpoint: Checkpoint, position: number, attempt: string): void {
+  const before = checkpoint.chunks();
+  const other = { segments: [], warnings: ["script_mismatch" as const] };
+  expect(checkpoint.completeChunk(position, attempt, other, 15_000)).toBe(false);
+  expect(checkpoint.giveUpChunk(position, attempt, "engine_error", 15_000)).toBe(false);
+  expect(checkpoint.countFailure(position, attempt, true)).toBeUndefined();
+  expect(checkpoint.renewAttempt(position, attempt)).toBeUndefined();
+  expect(checkpoint.chunks()).toEqual(before);
+}
