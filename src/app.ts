@@ -4,9 +4,7 @@ import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
 import type { Engine } from "./engine/engine.ts";
-import { measureMachine } from "./engine/machine.ts";
 import { openEngine } from "./engine/open-engine.ts";
-import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
 import { addGauges } from "./gauges.ts";
 import { countRequests } from "./http/in-flight.ts";
@@ -67,17 +65,7 @@ export async function openApp(options: AppOptions) {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const lock = requireLock(dataDir);
   const database = openDatabase(databasePath(dataDir));
-  const { engine, gpuFreeBytes } = options.engine
-    ? { engine: options.engine, gpuFreeBytes: undefined }
-    : await openEngine(config, dataDir, log);
-  const machine = measureMachine();
-  // What is free now, before any model is loaded, is what every later default has as well.
-  const sizingFor = (weightsBytes: number) =>
-    chooseSizing(
-      { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-      { ...machine, gpuFreeBytes },
-      weightsBytes,
-    );
+  const engine = options.engine ?? (await openEngine(config, dataDir, log)).engine;
 
   const apiKeys = createApiKeyService({ database, clock });
   const credit = createCreditService({ database, clock, config });
@@ -124,13 +112,11 @@ export async function openApp(options: AppOptions) {
     transcriptions,
     findModel: (id) => models.find(id),
     familyOf,
-    placesFor: ({ bytes }) => sizingFor(bytes).workers,
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
     dataDir,
-    cores: machine.cores,
     windowMs: () => familyOf(models.findDefault()?.family ?? "whisper").windowMs,
-    ...sizingFor((models.findDefault() ?? models.list()[0])?.bytes ?? 0),
+    capacity: engine.capacity(models.findDefault() ?? models.list()[0] ?? { bytes: 0 }),
   });
   late.scheduler = scheduler;
   const deliverer = createDeliverer({ database, clock, config, log });
@@ -141,9 +127,9 @@ export async function openApp(options: AppOptions) {
     log,
     isDiskFull: () => freeBytesOf(dataDir) < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
     onDefault(model) {
-      const { workers } = sizingFor(model.bytes);
-      scheduler.resize(workers);
-      log.info({ model: model.id, workers }, "the default model");
+      const capacity = engine.capacity(model);
+      scheduler.resize(capacity);
+      log.info({ model: model.id, workers: capacity.chunks }, "the default model");
     },
   });
   const metrics = createMetrics();

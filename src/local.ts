@@ -7,9 +7,7 @@ import type { InstalledModel } from "./domain/model.ts";
 import type { TranscriptionResult } from "./domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
 import type { Engine } from "./engine/engine.ts";
-import { measureMachine } from "./engine/machine.ts";
 import { openEngine } from "./engine/open-engine.ts";
-import { chooseSizing } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper.ts";
 import type { Clock } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
@@ -20,7 +18,6 @@ import { type Format, renderResult } from "./pipeline/render.ts";
 import { createMemoryCheckpoint } from "./recognition/checkpoint.ts";
 import type { RecognitionTools } from "./recognition/context.ts";
 import { recognizeRecording } from "./recognition/recognize.ts";
-import { createSpeed } from "./recognition/speed.ts";
 import { createSlots } from "./scheduler/slots.ts";
 import { checkRequest } from "./services/acceptance.ts";
 import { dataDirOf } from "./services/admin.ts";
@@ -45,7 +42,7 @@ export type LocalPlan = { model: InstalledModel; request: TranscriptionRequest }
  */
 export async function openLocalTranscriber(options: LocalOptions) {
   const { config, clock } = options;
-  const { engine, gpuFreeBytes, models, close } = await openLocalParts(options);
+  const { engine, models, close } = await openLocalParts(options);
 
   /**
    * Transcribes a file. Speech that could not be transcribed is a gap of the result, as on the server.
@@ -61,7 +58,7 @@ export async function openLocalTranscriber(options: LocalOptions) {
       throw new AppError("not_found", { message: "no such file" });
     const directory = makeScratch();
     try {
-      return await run({ config, clock, engine, gpuFreeBytes, models, plan, file, directory, onProgress });
+      return await run({ config, clock, engine, models, plan, file, directory, onProgress });
     } finally {
       removeScratch(directory);
     }
@@ -118,7 +115,6 @@ type Run = {
   config: Config;
   clock: Clock;
   engine: Engine;
-  gpuFreeBytes: number | undefined;
   models: ModelService;
   plan: LocalPlan;
   file: string;
@@ -132,13 +128,8 @@ const LOCAL = { organizationId: "local", transcriptionId: "local", weight: 1, is
 /** @throws the error that ended the recognition, AppError where there was none */
 async function run({ config, clock, plan, file, directory, onProgress, ...parts }: Run) {
   const { request, model } = plan;
-  const machine = measureMachine();
-  const { workers, threadsPerWorker } = chooseSizing(
-    { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-    { ...machine, gpuFreeBytes: parts.gpuFreeBytes },
-    model.bytes,
-  );
-  const slots = createSlots({ workers, synchronousWorkers: 0, threadsPerWorker, cores: machine.cores });
+  const { chunks: workers } = parts.engine.capacity(model);
+  const slots = createSlots({ workers, synchronousWorkers: 0 });
   const tools: RecognitionTools = {
     engine: parts.engine,
     checkpoint: createMemoryCheckpoint(onProgress),
@@ -156,7 +147,6 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
           signal,
         ),
     },
-    speed: createSpeed(() => machine.cores),
     clock,
     log: silentLog,
     familyOf,

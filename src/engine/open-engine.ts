@@ -10,7 +10,12 @@ import type { DevicePreference, EngineFacts } from "./protocol.ts";
 
 /** The settings that the engine is opened with, as the config names them. */
 export type EngineSettings = {
-  engine: { device: DevicePreference; model_idle_seconds: number };
+  engine: {
+    device: DevicePreference;
+    model_idle_seconds: number;
+    workers: number | "auto";
+    threads_per_worker: number | "auto";
+  };
   limits: { max_duration_seconds: number };
 };
 
@@ -29,7 +34,7 @@ export type OpenedEngine = {
  * @throws Error when `engine.device` names a device that is not there
  */
 export async function openEngine(settings: EngineSettings, dataDir: string, log: Log): Promise<OpenedEngine> {
-  const { device } = settings.engine;
+  const { device, workers, threads_per_worker: threadsPerWorker } = settings.engine;
   const backends = join(dataDir, "backends");
   const nativeFiles = await extractNativeFiles(dataDir);
   const ended = endOrphans([nativeFiles.decoder]);
@@ -56,6 +61,7 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
     // Backends that cannot be used would fail in every worker process again, or end it.
     backendDirs: gpu ? backendDirs : [],
     gpuFreeBytes,
+    wanted: { workers, threadsPerWorker },
     maxDurationMs: settings.limits.max_duration_seconds * 1000,
   });
   return { engine, gpuFreeBytes, probed };

@@ -103,7 +103,7 @@ function openPool(
 }
 
 const chunk = (pool: Pool, id: string, signal = never) =>
-  pool.transcribe(
+  pool.recognize(
     {
       model: model(id),
       audio: { pcmPath: "", slices: [], totalSamples: 0 },

@@ -2,16 +2,16 @@ import { statSync } from "node:fs";
 import { type BrokenVariant, createBrokenVariants } from "./cpu-variants.ts";
 import type { NativeFiles } from "./native-files.ts";
 import {
-  type ChunkJob,
-  type ChunkOutcome,
   type DiarizeJob,
   type DiarizeOutcome,
   EngineError,
   type EngineFacts,
   type EngineModel,
   type OnSpeechFound,
+  type PoolJob,
   type SpeechJob,
   type SpeechRegion,
+  type WorkerOutcome,
   type WorkerReply,
 } from "./protocol.ts";
 import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
@@ -83,10 +83,10 @@ export function createPool(options: PoolOptions) {
 
   return {
     /**
-     * Decodes one chunk.
+     * Recognizes one chunk.
      * @throws EngineError
      */
-    async transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome> {
+    async recognize(job: PoolJob, signal: AbortSignal): Promise<WorkerOutcome> {
       const { audio, settings, threads } = job;
       const request = { type: "transcribe", audio, settings, threads } as const;
       const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };

@@ -15,8 +15,14 @@ export const WORKER_COMMAND = "engine-worker";
 /** Where a stretch of 16 kHz s16 mono samples lies in a file, and where it goes in a chunk's audio. */
 export type AudioSlice = { sourceStartSample: number; samples: number; targetStartSample: number };
 
-/** A chunk's audio: slices of one PCM file with silence between them. */
-export type ChunkAudio = { pcmPath: string; slices: readonly AudioSlice[]; totalSamples: number };
+/** A chunk's audio as slices of one PCM file on this machine, with silence between them. */
+export type FileAudio = { pcmPath: string; slices: readonly AudioSlice[]; totalSamples: number };
+
+/** A chunk's audio itself: 16-bit samples, little-endian, 16 kHz mono. */
+export type BytesAudio = { pcm: Uint8Array; totalSamples: number };
+
+/** A chunk's audio, wherever it is. */
+export type AudioRef = FileAudio | BytesAudio;
 
 /** The model that recognizes a chunk. */
 export type EngineModel = { id: string; version: string; family: ModelFamilyName; files: ModelFiles };
@@ -26,18 +32,33 @@ export type DevicePreference = "auto" | "cpu" | "cuda" | "vulkan" | "metal";
 
 export type ChunkJob = {
   model: EngineModel;
-  audio: ChunkAudio;
+  /** The model's window, milliseconds: how long a chunk takes depends on it. */
+  windowMs: number;
+  audio: AudioRef;
   /** Made by the model's family. */
   settings: RecognizerSettings;
+  /** Chunks that are likely to run beside it, itself included: what the executor has is shared out over them. */
+  sharers: number;
+  /** Nothing else may run in the process meanwhile: set for a chunk that has ended a process before. */
+  isAlone: boolean;
+};
+
+export type ChunkOutcome = {
+  segments: RecognizedSegment[];
+  /** What the chunk cost: time over all threads it kept busy, milliseconds. */
+  workMs: number;
+};
+
+/** A chunk for the worker processes of this machine. */
+export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone"> & {
   /** 1 to 256. */
   threads: number;
-  /** Nothing else may run in the worker meanwhile: set for a chunk that has cost a worker before. */
-  isAlone: boolean;
-  /** After so long the worker counts as hung and is killed. */
+  /** After so long the worker process counts as hung and is killed. */
   timeoutMs: number;
 };
 
-export type ChunkOutcome = { segments: RecognizedSegment[]; elapsedMs: number };
+/** What a worker process made of a chunk. */
+export type WorkerOutcome = { segments: RecognizedSegment[]; elapsedMs: number };
 
 /** A stretch of speech in samples of the PCM file; the end is exclusive. */
 export type SpeechRegion = { startSample: number; endSample: number };
@@ -91,7 +112,7 @@ export type WorkerRequest =
   | {
       type: "transcribe";
       id: number;
-      audio: ChunkAudio;
+      audio: AudioRef;
       settings: RecognizerSettings;
       threads: number;
     }
@@ -106,7 +127,7 @@ export type WorkerReply =
   | { type: "loaded"; device: string; gpuFailure?: string }
   /** The worker cannot do what it was started for; it says why and ends. */
   | { type: "unusable"; reason: string }
-  | { type: "transcribed"; id: number; outcome: ChunkOutcome }
+  | { type: "transcribed"; id: number; outcome: WorkerOutcome }
   /** What is certain while speech is still being looked for: the next regions in order. */
   | { type: "speech_found"; id: number; regions: SpeechRegion[] }
   /** All regions. */

@@ -14,7 +14,7 @@ import {
   spawnScripted,
 } from "../testing/scripted-recognizer.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
-import { type ChunkOutcome, EngineError, type WorkerPart } from "./protocol.ts";
+import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
 
 /** What every family promises, its halves together, shown through a worker: whisper's in a process, the scripted one's beside. */
@@ -87,7 +87,7 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
   async function recognize(
     pcmPath: string,
     { seconds = samples / 16_000, chosen = settings, signal = new AbortController().signal, on = host } = {},
-  ): Promise<ChunkOutcome> {
+  ): Promise<WorkerOutcome> {
     const totalSamples = Math.floor(seconds * 16_000);
     const slice = { sourceStartSample: 0, samples: totalSamples, targetStartSample: 0 };
     const audio = { pcmPath, slices: [slice], totalSamples };

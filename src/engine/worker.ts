@@ -3,7 +3,14 @@ import { getPriority, setPriority } from "node:os";
 import { diarizeAcoustically } from "./diarize.ts";
 import { diarizeNeurally } from "./diarize-neural.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { ChunkAudio, SpeechRegion, WorkerReply, WorkerRequest } from "./protocol.ts";
+import type {
+  AudioRef,
+  BytesAudio,
+  FileAudio,
+  SpeechRegion,
+  WorkerReply,
+  WorkerRequest,
+} from "./protocol.ts";
 import { type LoadedRecognizer, type OpenRecognizer, openRecognizer, type Recognizer } from "./recognizer.ts";
 import { openVad, type Vad } from "./vad.ts";
 
@@ -97,7 +104,7 @@ export function createWorker(send: (reply: WorkerReply) => void, open: OpenRecog
             if (!model) throw new Error("no model is loaded");
             const startedAt = performance.now();
             const { settings, threads } = request;
-            const segments = await model.recognize(readSlices(request.audio), settings, { threads, signal });
+            const segments = await model.recognize(samplesOf(request.audio), settings, { threads, signal });
             return {
               type: "transcribed",
               id: request.id,
@@ -138,8 +145,14 @@ const BYTES_PER_SAMPLE = 2;
  * @returns 16 kHz mono samples within −1 to 1, silence where no slice lies
  * @throws Error when the file ends before a slice does
  */
-export function readSlices(audio: ChunkAudio): Float32Array {
+export function samplesOf(audio: AudioRef): Float32Array {
   const samples = new Float32Array(audio.totalSamples);
+  if ("pcm" in audio) copyPcm(pcmOf(audio), samples, 0);
+  else readSlices(audio, samples);
+  return samples;
+}
+
+function readSlices(audio: FileAudio, samples: Float32Array): void {
   const file = openSync(audio.pcmPath, "r");
   try {
     for (const slice of audio.slices) {
@@ -152,12 +165,22 @@ export function readSlices(audio: ChunkAudio): Float32Array {
         if (count === 0) throw new Error("the decoded audio ends before the chunk does");
         filled += count;
       }
-      for (let i = 0; i < pcm.length; i++) samples[slice.targetStartSample + i] = (pcm[i] ?? 0) / 32768;
+      copyPcm(pcm, samples, slice.targetStartSample);
     }
   } finally {
     closeSync(file);
   }
-  return samples;
+}
+
+/** @throws Error when there are fewer bytes than samples */
+function pcmOf({ pcm, totalSamples }: BytesAudio): Int16Array {
+  if (pcm.byteLength !== totalSamples * BYTES_PER_SAMPLE) throw new Error("the audio has another length");
+  // A copy begins at an even address, which the view needs.
+  return new Int16Array(new Uint8Array(pcm).buffer);
+}
+
+function copyPcm(pcm: Int16Array, samples: Float32Array, start: number): void {
+  for (let i = 0; i < pcm.length; i++) samples[start + i] = (pcm[i] ?? 0) / 32768;
 }
 
 function reasonOf(error: unknown): string {

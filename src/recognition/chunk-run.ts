@@ -1,15 +1,11 @@
-import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
-import { type ChunkOutcome, EngineError } from "../engine/protocol.ts";
+import { EngineError } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { type ChunkText, recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ChunkRecord, NewChunk } from "./checkpoint.ts";
 import { MAX_INTERRUPTIONS, type RecognitionTools } from "./context.ts";
 import type { Progress } from "./progress.ts";
-import type { ChunkFacts } from "./speed.ts";
-
-const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
 /** Where chunks come from, and what they are recognized with. */
 export type ChunkSource = {
@@ -26,8 +22,8 @@ export type ChunkTask = ChunkSource & {
   takeBegun: (chunk: ChunkRecord) => Promise<RecognizedChunk> | undefined;
 };
 
-/** What one attempt at a chunk came to, and for how long it kept threads busy. */
-export type RecognizedChunk = { text: ChunkText; threadMs: number };
+/** What one attempt at a chunk came to, and what it cost. */
+export type RecognizedChunk = { text: ChunkText; workMs: number };
 
 /** After this many crashes of its worker process a chunk becomes a gap. */
 const MAX_CRASHES = 2;
@@ -44,7 +40,7 @@ export async function runChunk(
   chunk: ChunkRecord,
   signal: AbortSignal,
 ): Promise<void> {
-  const { checkpoint, speed, log } = tools;
+  const { checkpoint, log } = tools;
   const { progress } = task;
   const { position } = chunk;
   let { attempt, failures, crashes } = chunk;
@@ -53,10 +49,10 @@ export async function runChunk(
   while (true) {
     signal.throwIfAborted();
     try {
-      const { text, threadMs } = await (begun ??
+      const { text, workMs } = await (begun ??
         recognizeOnce(tools, task, chunk, { isAlone: crashes > 0 }, signal));
       if (checkpoint.completeChunk(position, attempt, text, progress.finish(position)))
-        speed.observeProgress(progress.shareOf(position), threadMs);
+        tools.onRecognized?.(progress.shareOf(position), workMs);
       return;
     } catch (error) {
       begun = undefined;
@@ -97,40 +93,24 @@ export async function recognizeOnce(
   if (pcmPath === undefined) throw new EngineError("failed", "the chunk's channel has no decoded audio");
   const family = tools.familyOf(model.family);
   const slot = await tools.slots.acquire({ position, speechMs, hasSuccessors }, signal);
-  const { threads } = slot;
-  let threadMs = 0;
+  const { sharers } = slot;
+  let workMs = 0;
   try {
     const guarded = { model, family, request, durationMs };
     const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
       const { pieces, totalSamples } = layoutChunk(regions);
       const audio = { pcmPath, slices: pieces, totalSamples };
-      const audioMs = totalSamples / SAMPLES_PER_MS;
-      const facts = { modelId: model.id, windowMs: family.windowMs, audioMs, threads };
-      const outcome = await timed(tools, facts, (timeoutMs) =>
-        tools.engine.transcribe({ model, audio, settings, threads, isAlone, timeoutMs }, signal),
+      const { windowMs } = family;
+      const outcome = await tools.engine.recognize(
+        { model, windowMs, audio, settings, sharers, isAlone },
+        signal,
       );
-      threadMs += outcome.elapsedMs * threads;
+      workMs += outcome.workMs;
       // The request's code: the model may know the language by another.
       return outcome.segments.map((segment) => ({ ...segment, language: request.language }));
     });
-    return { text, threadMs };
+    return { text, workMs };
   } finally {
     slot.release();
-  }
-}
-
-/** Gives the work the time that this machine should need, and learns from the time it took. */
-async function timed(
-  { speed }: Pick<RecognitionTools, "speed">,
-  facts: ChunkFacts,
-  work: (timeoutMs: number) => Promise<ChunkOutcome>,
-): Promise<ChunkOutcome> {
-  try {
-    const outcome = await work(speed.chunkTimeoutMs(facts));
-    speed.observe(facts, outcome.elapsedMs);
-    return outcome;
-  } catch (error) {
-    if (error instanceof EngineError && error.kind === "hung") speed.observeTimeout(facts.modelId);
-    throw error;
   }
 }

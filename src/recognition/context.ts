@@ -5,7 +5,6 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ModelFamily } from "../pipeline/families/family.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import type { Speed } from "./speed.ts";
 
 /** A recording, and where its decoded audio goes. */
 export type Recording = {
@@ -23,12 +22,16 @@ export type RecognitionJob = { recording: Recording; request: TranscriptionReque
 export type SlotWish = {
   position: number;
   speechMs: number;
-  /** More chunks of the recording are about to ask for slots, so this one must not take all cores. */
+  /** More chunks of the recording are about to ask for slots, so this one must not take the whole machine. */
   hasSuccessors: boolean;
 };
 
 /** The right to recognize one chunk, held until it is released. */
-export type ChunkSlot = { threads: number; release(): void };
+export type ChunkSlot = {
+  /** Chunks that are likely to run side by side, this one included. */
+  sharers: number;
+  release(): void;
+};
 
 /** Admits chunks to the engine: how many run side by side, and whose turn it is. */
 export type ChunkSlots = {
@@ -43,7 +46,8 @@ export type RecognitionTools = {
   engine: Engine;
   checkpoint: Checkpoint;
   slots: ChunkSlots;
-  speed: Speed;
+  /** Called with each finished chunk: the recording it stands for, and its work as the executor counts it. */
+  onRecognized?: (recordingMs: number, workMs: number) => void;
   clock: Clock;
   /** Carries the fields that name the recording. */
   log: Log;

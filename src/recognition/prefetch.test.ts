@@ -97,8 +97,8 @@ describe("a recording whose speech is still looked for", () => {
     const chunks = watchChunks(testApp.engine);
     testApp.engine.interfere({
       speech: detectorHeldBy(gate.promise),
-      async chunk({ startMs, isAlone, timeoutMs }) {
-        chunks.runs.push({ startMs, isAlone, timeoutMs });
+      async chunk({ startMs, isAlone }) {
+        chunks.runs.push({ startMs, isAlone });
         return undefined;
       },
     });

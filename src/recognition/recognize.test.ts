@@ -115,7 +115,7 @@ describe("a recording without a server", () => {
     );
     const reason = new Error("the program is stopping");
     stop.abort(reason);
-    expect(await first).toBe(reason);
+    expect(await first).toMatchObject({ kind: "aborted" });
     expect(before.of(0).length).toBe(1);
     const after = watchChunks(kit.engine);
     const ending = await kit.recognize(recording, { checkpoint });

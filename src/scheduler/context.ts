@@ -4,11 +4,11 @@ import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { RecognitionTools } from "../recognition/context.ts";
-import type { Speed } from "../recognition/speed.ts";
 import type { DecoderLanes } from "../services/decoder-lanes.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
 import type { Database } from "../store/database.ts";
 import type { Slots } from "./slots.ts";
+import type { Throughput } from "./throughput.ts";
 
 /** What running a transcription needs. */
 export type RunContext = {
@@ -19,14 +19,12 @@ export type RunContext = {
   engine: Engine;
   decoders: DecoderLanes;
   slots: Slots;
-  speed: Speed;
+  throughput: Throughput;
   transcriptions: TranscriptionService;
   /** The weights and settings of a model; undefined when it has been removed. */
   findModel: (id: string) => InstalledModel | undefined;
   /** The family of a model, by its name. */
   familyOf: RecognitionTools["familyOf"];
-  /** How many chunks of a model the machine has room to decode side by side. */
-  placesFor: (model: Pick<InstalledModel, "bytes">) => number;
   /** Weights for telling speakers apart; undefined: the built-in method. */
   speakerWeights: () => SpeakerWeights | undefined;
   audioPath: (uploadId: string) => string;

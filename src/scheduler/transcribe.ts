@@ -56,8 +56,8 @@ async function recognize(
     engine: { ...context.engine, decode: decodeInLane(context, row) },
     checkpoint: createRowCheckpoint(context.database, row),
     slots: slotsFor(context, row, model),
-    speed: context.speed,
     clock: context.clock,
+    onRecognized: context.throughput.observe,
     log: context.log.child({ transcription_id: row.id }),
     familyOf: context.familyOf,
     speakerWeights: context.speakerWeights,
@@ -85,7 +85,7 @@ function decodeInLane(
 
 /** The slots of the machine, as chunks of this transcription ask for them. */
 function slotsFor(
-  { slots, placesFor, weightOf }: RunContext,
+  { slots, engine, weightOf }: RunContext,
   { id, entrance, organizationId }: TranscriptionRow,
   model: InstalledModel,
 ): ChunkSlots {
@@ -100,7 +100,7 @@ function slotsFor(
           transcriptionId: id,
           position,
           costMs: speechMs,
-          model: { id: model.id, places: placesFor(model) },
+          model: { id: model.id, places: engine.capacity(model).chunks },
           hasSuccessors,
         },
         signal,

@@ -9,7 +9,6 @@ import { familyOf } from "../pipeline/families/families.ts";
 import { type Checkpoint, createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import type { RecognitionTools, Recording } from "../recognition/context.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
-import { createSpeed } from "../recognition/speed.ts";
 import { createSlots } from "../scheduler/slots.ts";
 import { CHUNK_MS } from "./open-test-app.ts";
 import { createScriptedEngine, type Script, scriptedAudio } from "./scripted-engine.ts";
@@ -33,7 +32,7 @@ export const SCRIPTED_MODEL: InstalledModel = {
 export function openRecognitionKit({ workers = 2 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "shruti-recognition-"));
   const engine = createScriptedEngine();
-  const slots = createSlots({ workers, synchronousWorkers: 0, threadsPerWorker: 1, cores: workers });
+  const slots = createSlots({ workers, synchronousWorkers: 0 });
   let count = 0;
 
   /** A recording on disk, checked as an upload is. */
@@ -60,7 +59,6 @@ export function openRecognitionKit({ workers = 2 } = {}) {
             signal,
           ),
       },
-      speed: createSpeed(() => workers),
       clock: manualClock(),
       log: silentLog,
       familyOf,

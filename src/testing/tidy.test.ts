@@ -17,7 +17,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   engine: ["domain", "lib"],
   recognition: ["pipeline", "domain", "lib", "engine/engine.ts", "engine/protocol.ts"],
   services: ["store", "config", "domain", "lib"],
-  scheduler: ["recognition", "services", "store", "config", "domain", "lib", "engine/engine.ts"],
+  scheduler: [
+    ...["recognition", "services", "store", "config", "domain", "lib"],
+    ...["engine/engine.ts", "engine/executor.ts"],
+  ],
   http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
   cli: [
     "app.ts",
