@@ -3,15 +3,8 @@ import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
-import { listBackends } from "./engine/backend-files.ts";
-import { chosenGpu, requireDevice } from "./engine/devices.ts";
-import { createLocalEngine, type Engine } from "./engine/engine.ts";
-import { measureMachine } from "./engine/machine.ts";
-import { extractNativeFiles } from "./engine/native-files.ts";
-import { endOrphans } from "./engine/orphans.ts";
-import { probeEngine } from "./engine/probe-engine.ts";
-import type { EngineFacts } from "./engine/protocol.ts";
-import { chooseSizing } from "./engine/sizing.ts";
+import type { Engine } from "./engine/engine.ts";
+import { openEngine } from "./engine/open-engine.ts";
 import { checkModelFile } from "./engine/whisper.ts";
 import { addGauges } from "./gauges.ts";
 import { countRequests } from "./http/in-flight.ts";
@@ -22,6 +15,7 @@ import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { within } from "./lib/within.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
+import { familyOf } from "./pipeline/families/families.ts";
 import { createReadiness } from "./readiness.ts";
 import { createDeliverer } from "./scheduler/deliver.ts";
 import { createScheduler, type Scheduler } from "./scheduler/scheduler.ts";
@@ -71,17 +65,7 @@ export async function openApp(options: AppOptions) {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const lock = requireLock(dataDir);
   const database = openDatabase(databasePath(dataDir));
-  const { engine, gpuFreeBytes } = options.engine
-    ? { engine: options.engine, gpuFreeBytes: undefined }
-    : await openEngine(config, dataDir, log);
-  const machine = measureMachine();
-  // What is free now, before any model is loaded, is what every later default has as well.
-  const sizingFor = (weightsBytes: number) =>
-    chooseSizing(
-      { workers: config.engine.workers, threadsPerWorker: config.engine.threads_per_worker },
-      { ...machine, gpuFreeBytes },
-      weightsBytes,
-    );
+  const engine = options.engine ?? (await openEngine(config, dataDir, log)).engine;
 
   const apiKeys = createApiKeyService({ database, clock });
   const credit = createCreditService({ database, clock, config });
@@ -127,12 +111,12 @@ export async function openApp(options: AppOptions) {
     decoders,
     transcriptions,
     findModel: (id) => models.find(id),
-    placesFor: ({ bytes }) => sizingFor(bytes).workers,
+    familyOf,
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,
     dataDir,
-    cores: machine.cores,
-    ...sizingFor((models.findDefault() ?? models.list()[0])?.bytes ?? 0),
+    windowMs: () => familyOf(models.findDefault()?.family ?? "whisper").windowMs,
+    capacity: engine.capacity(models.findDefault() ?? models.list()[0] ?? { bytes: 0 }),
   });
   late.scheduler = scheduler;
   const deliverer = createDeliverer({ database, clock, config, log });
@@ -143,9 +127,9 @@ export async function openApp(options: AppOptions) {
     log,
     isDiskFull: () => freeBytesOf(dataDir) < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
     onDefault(model) {
-      const { workers } = sizingFor(model.bytes);
-      scheduler.resize(workers);
-      log.info({ model: model.id, workers }, "the default model");
+      const capacity = engine.capacity(model);
+      scheduler.resize(capacity);
+      log.info({ model: model.id, workers: capacity.chunks }, "the default model");
     },
   });
   const metrics = createMetrics();
@@ -264,53 +248,4 @@ function requireLock(dataDir: string): ProcessLock {
   if (!lock)
     throw new AppError("conflict", { message: `Another server is using the data directory ${dataDir}.` });
   return lock;
-}
-
-export type OpenedEngine = {
-  engine: Engine;
-  /** What is free on the GPU where that is its device. */
-  gpuFreeBytes: number | undefined;
-  /** What the backends gave; undefined: there are none, or none is wanted. */
-  probed: EngineFacts | undefined;
-};
-
-/**
- * The native engine of this machine, its carried files in place.
- *
- * @throws Error when `engine.device` names a device that is not there
- */
-export async function openEngine(config: Config, dataDir: string, log: Log): Promise<OpenedEngine> {
-  const { device } = config.engine;
-  const backends = join(dataDir, "backends");
-  const nativeFiles = await extractNativeFiles(dataDir);
-  const ended = endOrphans([nativeFiles.decoder]);
-  if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
-  const options = {
-    nativeFiles,
-    backendDirs: device !== "cpu" && hasBackends(backends) ? [backends] : [],
-    device,
-    modelIdleMs: config.engine.model_idle_seconds * 1000,
-    maxDurationMs: config.limits.max_duration_seconds * 1000,
-    log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) =>
-      log[level](fields, message),
-  };
-  const isNamed = device !== "cpu" && device !== "auto";
-  // Without backends there is only the processor; asking would cost a process.
-  const isProbed = isNamed || options.backendDirs.length > 0;
-  const probed = isProbed ? await probeEngine(options, new AbortController().signal) : undefined;
-  if (probed) requireDevice(probed, device, backends);
-  const gpu = probed && chosenGpu(probed, device);
-  if (probed && !gpu) log.warn({ device }, "no GPU can be used, the processor takes its place");
-  const gpuFreeBytes = gpu?.freeBytes;
-  // What cannot be used would fail in every worker anew, or end it.
-  const backendDirs = gpu ? options.backendDirs : [];
-  return { engine: createLocalEngine({ ...options, backendDirs, gpuFreeBytes }), gpuFreeBytes, probed };
-}
-
-function hasBackends(directory: string): boolean {
-  try {
-    return listBackends(directory).length > 0;
-  } catch {
-    return false;
-  }
 }

@@ -7,7 +7,7 @@ import { measureMachine } from "./engine/machine.ts";
 import { chooseSizing, type SizingFacts } from "./engine/sizing.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
-import { decodeSettings } from "./pipeline/guarded-decode.ts";
+import { familyOf } from "./pipeline/families/families.ts";
 
 export type EngineReport = {
   whisperVersion: string;
@@ -33,7 +33,7 @@ const GIB = 1024 ** 3;
  * measured is the encoder and little else.
  */
 export async function examineEngine(options: LocalOptions): Promise<EngineReport> {
-  const { engine, gpuFreeBytes, probed, models, close } = await openLocalParts(options);
+  const { engine, gpuFreeBytes, probed, models, close } = await openLocalParts(withSharedThreads(options));
   const directory = mkdtempSync(join(tmpdir(), "shruti-doctor-"));
   try {
     const model = models.resolve(undefined);
@@ -48,15 +48,17 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
       totalSamples,
     };
     const language = model.languages[0]?.code ?? "en";
-    const settings = decodeSettings({ language, mode: "native", channelMode: "mix" }, model);
-    const decode = (threads: number) =>
-      engine.transcribe(
+    const family = familyOf(model.family);
+    const settings = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
+    const recognize = (sharers: number) =>
+      engine.recognize(
         {
           model,
           audio,
-          options: { ...settings, temperatureIncrement: 0, threads },
+          windowMs: family.windowMs,
+          settings,
+          sharers,
           isAlone: false,
-          timeoutMs: 3_600_000,
         },
         signal,
       );
@@ -65,10 +67,10 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
     const speeds: string[] = [];
     for (const workers of new Set([1, cores])) {
       const threads = Math.max(1, Math.floor(cores / workers));
-      await Promise.all(Array.from({ length: workers }, () => decode(threads)));
+      await Promise.all(Array.from({ length: workers }, () => recognize(workers)));
       const startedMs = performance.now();
       for (let round = 0; round < ROUNDS; round++) {
-        await Promise.all(Array.from({ length: workers }, () => decode(threads)));
+        await Promise.all(Array.from({ length: workers }, () => recognize(workers)));
       }
       const ratio = (ROUNDS * workers * WINDOW_SECONDS * 1000) / (performance.now() - startedMs);
       speeds.push(`${workers} at once, ${threads} threads each: ${ratio.toFixed(1)} × real time on noise`);
@@ -97,6 +99,11 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
     rmSync(directory, { recursive: true, force: true });
     await close();
   }
+}
+
+/** The cores are shared out over the chunks that run, whatever the config says: both ways are measured. */
+function withSharedThreads({ config, ...options }: LocalOptions): LocalOptions {
+  return { ...options, config: { ...config, engine: { ...config.engine, threads_per_worker: "auto" } } };
 }
 
 function describeSizing(config: Config, machine: SizingFacts, weightsBytes: number): string {

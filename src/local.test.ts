@@ -66,7 +66,7 @@ test("every utterance of a recording of some minutes begins where it begins, aft
     filled += part.length;
   }
   const plan = transcriber.plan({ language: "en", mode: "native", isDiarized: false, channelMode: "mix" });
-  const result = await transcriber.transcribeToResult(plan, writeWav("clock.wav", whole), () => undefined);
+  const result = await transcriber.transcribe(plan, writeWav("clock.wav", whole), () => undefined);
   const late = startsMs.map((startMs) => {
     const nearest = Math.min(...result.segments.map((segment) => Math.abs(segment.startMs - startMs)));
     return { startMs, nearest };
@@ -96,7 +96,7 @@ test("two voices come out as two speakers, through the real engine", async () =>
     filled += part.length;
   }
   const plan = transcriber.plan({ language: "en", mode: "native", isDiarized: true, channelMode: "mix" });
-  const { segments } = await transcriber.transcribeToResult(plan, writeWav("two.wav", pcm), () => undefined);
+  const { segments } = await transcriber.transcribe(plan, writeWav("two.wav", pcm), () => undefined);
   expect(segments.length).toBeGreaterThan(2);
   expect(new Set(segments.map(({ speaker }) => speaker))).toEqual(new Set(["speaker_1", "speaker_2"]));
   expect(segments[0]?.speaker).toBe("speaker_1");

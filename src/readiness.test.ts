@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { truncateSync } from "node:fs";
 import { join } from "node:path";
-import type { InstalledModel } from "./domain/model.ts";
+import { fileOf, type InstalledModel } from "./domain/model.ts";
 import { EngineError } from "./engine/protocol.ts";
 import { silentLog } from "./lib/log.ts";
 import { createReadiness, type ReadinessDeps } from "./readiness.ts";
@@ -18,7 +18,8 @@ const model = (id: string, version = "1"): InstalledModel => ({
   licence: "",
   source: "",
   decoding: {},
-  weightsPath: `/models/${id}.bin`,
+  family: "whisper",
+  files: { weights: `/models/${id}.bin` },
   bytes: 1,
   embedded: false,
 });
@@ -224,9 +225,9 @@ describe("a much larger model", () => {
     const before = workers();
     const demo = join(import.meta.dirname, "../models/demo.bin");
     await models.add(demo, { id: "small" });
-    const { weightsPath } = await models.add(demo, { id: "large" });
+    const { files } = await models.add(demo, { id: "large" });
     // A file with a hole: larger than the memory of any machine that runs tests.
-    truncateSync(weightsPath, 4 * 1024 ** 4);
+    truncateSync(fileOf(files, "weights"), 4 * 1024 ** 4);
     models.setDefault("large");
     await until("its size is seen", () => workers() === 1, 20_000);
     models.setDefault("small");

@@ -106,6 +106,6 @@ export function createReadiness(deps: ReadinessDeps) {
   };
 }
 
-function identityOf({ id, version, weightsPath }: InstalledModel): string {
-  return `${id} ${version} ${weightsPath}`;
+function identityOf({ id, version, files }: InstalledModel): string {
+  return [id, version, ...Object.values(files)].join(" ");
 }

@@ -11,7 +11,7 @@ import {
 import { type BenchmarkFile, findBenchmarkFiles } from "./benchmark-files.ts";
 import { readChannelMode, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { withLocalTranscriber } from "./local-work.ts";
+import { describeGaps, withLocalTranscriber } from "./local-work.ts";
 import { renderTable } from "./output.ts";
 import { openProgress } from "./progress.ts";
 
@@ -69,7 +69,10 @@ async function benchmark(context: CliContext, directory: string, options: Option
       const progress = openProgress(context.io, file.name);
       try {
         const startedAt = performance.now();
-        const result = await transcriber.transcribeToResult(plan, file.path, progress.update);
+        const result = await transcriber.transcribe(plan, file.path, progress.update);
+        const [gap] = describeGaps(result);
+        // A score with words left out for want of the engine would say nothing about the model.
+        if (gap !== undefined) throw new Error(gap);
         const elapsedSeconds = (performance.now() - startedAt) / 1000;
         scored.push({ ...score(file, result, options.language), elapsedSeconds });
       } catch (error) {

@@ -1,3 +1,5 @@
+import type { TranscriptionResult } from "../domain/result.ts";
+import { toSeconds } from "../lib/time.ts";
 import type { LocalPlan, LocalRequest, openLocalTranscriber } from "../local.ts";
 import type { CliContext } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
@@ -41,4 +43,12 @@ export async function withLocalTranscriber(
   } finally {
     ending.stop();
   }
+}
+
+/** One sentence for each stretch of speech that could not be transcribed. */
+export function describeGaps({ gaps }: TranscriptionResult): string[] {
+  return gaps.map(({ startMs, endMs, reason, channel }) => {
+    const where = channel === undefined ? "" : ` of channel ${channel}`;
+    return `${toSeconds(startMs)} s to ${toSeconds(endMs)} s${where} could not be transcribed (${reason})`;
+  });
 }

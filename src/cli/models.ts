@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
-import type { InstalledModel } from "../domain/model.ts";
+import { fileOf, type InstalledModel } from "../domain/model.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import type { AddModelOptions, ModelService } from "../services/models.ts";
 import { SPEAKER_WEIGHT_KINDS, type SpeakerWeightKind } from "../services/speaker-weights.ts";
@@ -235,7 +235,7 @@ function fieldsOf(model: InstalledModel): [string, string][] {
     ["Licence", model.licence],
     ["Source", model.source],
     ["Notice", model.notice ?? "–"],
-    ["Weights", model.weightsPath],
+    ["Weights", Object.values(model.files).join(", ")],
     ["Size", `${megabytes(model.bytes)} MB`],
     ["SHA-256", model.sha256],
   ];
@@ -263,7 +263,7 @@ function toJson(service: ModelService, model: InstalledModel) {
     source: model.source,
     ...(model.notice === undefined ? {} : { notice: model.notice }),
     embedded: model.embedded,
-    path: model.weightsPath,
+    path: fileOf(model.files, "weights"),
     bytes: model.bytes,
     sha256: model.sha256,
   };

@@ -19,7 +19,7 @@ export async function tryOutSpeakerWeights(
   log: Log,
   weights: SpeakerWeights,
 ): Promise<void> {
-  const { openEngine } = await import("../app.ts");
+  const { openEngine } = await import("../engine/open-engine.ts");
   const directory = mkdtempSync(join(tmpdir(), "shruti-weights-"));
   const { engine } = await openEngine(config, dataDir, log);
   try {

@@ -5,7 +5,7 @@ import { MODES, type Mode } from "../domain/transcription.ts";
 import type { Format } from "../pipeline/render.ts";
 import { readChannelMode, readFormat, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { withLocalTranscriber } from "./local-work.ts";
+import { describeGaps, withLocalTranscriber } from "./local-work.ts";
 import { openProgress } from "./progress.ts";
 
 type Options = {
@@ -49,9 +49,11 @@ async function transcribeFiles(
     for (const file of files) {
       const progress = openProgress(context.io, basename(file));
       try {
-        const rendered = await transcriber.transcribe(plan, file, options.format, progress.update);
+        const result = await transcriber.transcribe(plan, file, progress.update);
         progress.close();
-        await write(context, file, rendered, options);
+        await write(context, file, transcriber.render(plan, result, options.format), options);
+        if (result.gaps.length > 0) failed++;
+        for (const reason of describeGaps(result)) context.note(`error: ${file}: ${reason}`);
       } catch (error) {
         progress.close();
         failed++;
@@ -59,7 +61,7 @@ async function transcribeFiles(
       }
     }
     if (failed > 0)
-      throw new CommandError("failed", `${failed} of ${files.length} files could not be transcribed`);
+      throw new CommandError("failed", `${failed} of ${files.length} files could not be transcribed in full`);
   });
 }
 

@@ -94,3 +94,14 @@ export type TranscriptionRequest = {
 /** Which door the work came through; synchronous work goes first. */
 export const ENTRANCES = ["asynchronous", "synchronous"] as const;
 export type Entrance = (typeof ENTRANCES)[number];
+
+/** Channels that are recognized on their own: all with `separate`, else the one mixed down. */
+export function recognizedChannels({
+  channelMode,
+  channels,
+}: {
+  channelMode: ChannelMode;
+  channels: number;
+}): number {
+  return channelMode === "separate" ? channels : 1;
+}

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { functionOffset } from "../testing/elf.ts";
 import { expectSaid } from "./expect-said.ts";
-import { type Installation, install, reached, uploaded } from "./kit.ts";
+import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { saidIn, sampleBytes } from "./samples.ts";
 
 /**
@@ -109,6 +109,9 @@ test("a server does its first work with plainer code: nothing fails, and two wor
     { name: broken[0], signal: "SIGILL" },
     { name: broken[1], signal: "SIGSEGV" },
   ];
+  // The server writes its status once a second.
+  const isWritten = async () => (await installation.output("status")).includes("avoided   processor code");
+  await until("the status names the code", isWritten, 10_000);
   expect(await installation.json("status")).toMatchObject({ server: { avoided_processor_code: avoided } });
   expect(await installation.output("status")).toContain(`avoided   processor code ${broken[0]}: `);
   expect(await (await fetch(`${server.baseUrl}/metrics`)).text()).toContain(

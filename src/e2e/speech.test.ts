@@ -3,13 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testConfig } from "../config/load.ts";
-import type { DecodedSegment } from "../domain/decoding.ts";
 import { AppError } from "../domain/errors.ts";
+import type { RecognizedSegment } from "../domain/recognition.ts";
 import type { Warning } from "../domain/result.ts";
 import type { Mode } from "../domain/transcription.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type LocalRequest, openLocalTranscriber } from "../local.ts";
-import { decodeGuarded } from "../pipeline/guarded-decode.ts";
+import { whisperFamily } from "../pipeline/families/whisper.ts";
+import { recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ResultBody } from "../pipeline/render.ts";
 import { assembleResult } from "../pipeline/stitch.ts";
 import { wordErrors } from "../pipeline/wer.ts";
@@ -53,7 +54,8 @@ async function transcribeFile(bytes: Uint8Array, request: Partial<LocalRequest> 
   writeFileSync(path, bytes);
   const defaults = { language: "en", mode: "native", isDiarized: false, channelMode: "mix" } as const;
   const plan = transcriber.plan({ ...defaults, ...request });
-  return JSON.parse(await transcriber.transcribe(plan, path, "json", () => {})) as ResultBody;
+  const result = await transcriber.transcribe(plan, path, () => {});
+  return JSON.parse(transcriber.render(plan, result, "json")) as ResultBody;
 }
 
 const transcribe = (sound: Sound, request: Partial<LocalRequest> = {}) =>
@@ -155,7 +157,7 @@ describe("nothing is heard", () => {
 
 /** What a decoder's answer comes to as a whole result. */
 async function resultOf(
-  answer: Partial<DecodedSegment> & { text: string },
+  answer: Partial<RecognizedSegment> & { text: string },
   request: { language: string; mode: Mode } = { language: "hi", mode: "native" },
 ) {
   const segment = {
@@ -168,11 +170,12 @@ async function resultOf(
   };
   const task = {
     model: { languages: [], decoding: {} },
+    family: whisperFamily,
     request: { ...request, channelMode: "mix" as const },
     durationMs: 12_000,
   };
   const chunk = { channel: 0, regions: [{ startSample: 0, endSample: 160_000 }] };
-  const { segments, warnings } = await decodeGuarded(task, chunk, async () => [{ ...segment }]);
+  const { segments, warnings } = await recognizeGuarded(task, chunk, async () => [{ ...segment }]);
   return assembleResult({ ...task, segments, warnings, gaps: [], channels: 1 });
 }
 

@@ -9,7 +9,7 @@ import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { EngineFacts } from "./protocol.ts";
 import type { WhisperDevice } from "./whisper.ts";
-import { loadModel } from "./worker.ts";
+import { loadModel } from "./whisper-recognizer.ts";
 import type { HostOptions } from "./worker-host.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
@@ -100,7 +100,7 @@ describe("choosing a device", () => {
 
   test("a named one is not replaced", async () => {
     const { whisper } = refusing([CPU, CUDA]);
-    expect(loadModel(whisper, "m.bin", "cuda")).rejects.toThrow("out of GPU memory");
+    await expect(loadModel(whisper, "m.bin", "cuda")).rejects.toThrow("out of GPU memory");
   });
 });
 
@@ -118,7 +118,9 @@ describe("a GPU and the weights", () => {
   test("a trial that fails names the device", async () => {
     await tryOut(VULKAN, async () => []);
     const failing = tryOut(VULKAN, () => Promise.reject(new Error("cannot allocate a decoder")));
-    expect(failing).rejects.toThrow("Vulkan0 cannot compute with these weights: cannot allocate a decoder");
+    await expect(failing).rejects.toThrow(
+      "Vulkan0 cannot compute with these weights: cannot allocate a decoder",
+    );
   });
 });
 

@@ -1,14 +1,14 @@
 import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio } from "./decode.ts";
+import type { ChunkExecutor } from "./executor.ts";
+import { createLocalExecutor, type WantedSizing } from "./local-executor.ts";
+import { measureMachine } from "./machine.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./pool.ts";
 import {
-  type ChunkJob,
-  type ChunkOutcome,
   type DiarizeJob,
   type DiarizeOutcome,
   EngineError,
-  type EngineModel,
   type OnSpeechFound,
   type SpeechJob,
   type SpeechRegion,
@@ -25,18 +25,15 @@ export type DecodeJob = {
  * All that the rest of the program asks of the native side. Jobs name files and ranges and can be repeated.
  * Rejections are `EngineError` (speech, chunks, speakers) and `AppError` (decoding, with the client's code).
  */
-export type Engine = {
+export type Engine = ChunkExecutor & {
   /** Decodes without keeping the sound: does this file hold audio, and how much? */
   verify(path: string, signal: AbortSignal, maxDurationMs?: number): Promise<VerifiedAudio>;
   /** Writes 16 kHz mono files into a folder. */
   decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
   /** Finds speech; `onFound` is told of its beginning while the rest is looked for. */
   detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
-  transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome>;
   /** Tells the speakers of a decoded recording apart, within the speech that was found in it. */
   diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
-  /** Gets a model ready before it is needed. */
-  warm(model: EngineModel, signal: AbortSignal): Promise<void>;
   /** Starts what finds speech unless it runs. */
   warmSpeech(signal: AbortSignal): Promise<void>;
   status(): PoolStatus;
@@ -44,6 +41,7 @@ export type Engine = {
 };
 
 export type LocalEngineOptions = PoolOptions & {
+  wanted: WantedSizing;
   /** Longest recording that is decoded, milliseconds. */
   maxDurationMs: number;
 };
@@ -56,6 +54,8 @@ const DECODE_TIMEOUT_RATIO = 0.25;
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { nativeFiles } = options;
   const pool = createPool(options);
+  const machine = { ...measureMachine(), gpuFreeBytes: options.gpuFreeBytes };
+  const executor = createLocalExecutor(pool, { wanted: options.wanted, machine });
   const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
   return {
     verify: (path, signal, maxDurationMs = options.maxDurationMs) =>
@@ -74,7 +74,8 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         }),
       ),
     detectSpeech: pool.detectSpeech,
-    transcribe: pool.transcribe,
+    capacity: executor.capacity,
+    recognize: executor.recognize,
     diarize: pool.diarize,
     warm: async (model, signal) => {
       await Promise.all([pool.warm(model, signal), pool.warmSpeech(signal)]);

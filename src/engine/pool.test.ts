@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileOf } from "../domain/model.ts";
 import { NO_NATIVE_FILES } from "../testing/native-files.ts";
 import { createPool, type Pool, type PoolOptions } from "./pool.ts";
 import { probeEngine } from "./probe-engine.ts";
@@ -25,11 +26,14 @@ const FACTS: EngineFacts = {
 const never = new AbortController().signal;
 
 const directory = mkdtempSync(join(tmpdir(), "shruti-pool-"));
-const model = (id: string): EngineModel => ({ id, version: "1", weightsPath: join(directory, `${id}.bin`) });
+const weightsOf = (id: string) => join(directory, `${id}.bin`);
+const model = (id: string): EngineModel => ({
+  ...{ id, version: "1", family: "whisper", files: { weights: weightsOf(id) } },
+});
 beforeAll(() => {
   for (const id of ["a", "b", "c"]) {
-    writeFileSync(model(id).weightsPath, "");
-    truncateSync(model(id).weightsPath, MODEL_BYTES);
+    writeFileSync(weightsOf(id), "");
+    truncateSync(weightsOf(id), MODEL_BYTES);
   }
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -64,7 +68,7 @@ function openPool(
         if (request.type === "start") begun.push(request);
         if (request.type === "start") queueMicrotask(() => onReply({ type: "started", engine: FACTS }));
         if (request.type === "load") {
-          weights = request.weightsPath.slice(-5, -4);
+          weights = fileOf(request.files, "weights").slice(-5, -4);
           loaded.set(pid, weights);
           history.push(`+${weights}`);
           most = Math.max(most, loaded.size);
@@ -99,11 +103,12 @@ function openPool(
 }
 
 const chunk = (pool: Pool, id: string, signal = never) =>
-  pool.transcribe(
+  pool.recognize(
     {
       model: model(id),
       audio: { pcmPath: "", slices: [], totalSamples: 0 },
-      options: {} as Parameters<Pool["transcribe"]>[0]["options"],
+      settings: { language: "en" },
+      threads: 1,
       isAlone: false,
       timeoutMs: 5_000,
     },
@@ -154,7 +159,7 @@ describe("pool", () => {
     const waiting = chunk(pool, "b", controller.signal);
     await Bun.sleep(5);
     controller.abort();
-    expect(waiting).rejects.toBeInstanceOf(EngineError);
+    await expect(waiting).rejects.toBeInstanceOf(EngineError);
     await running;
     await chunk(pool, "a");
     expect(history).toEqual(["+a", "a", "a"]);

@@ -2,16 +2,16 @@ import { statSync } from "node:fs";
 import { type BrokenVariant, createBrokenVariants } from "./cpu-variants.ts";
 import type { NativeFiles } from "./native-files.ts";
 import {
-  type ChunkJob,
-  type ChunkOutcome,
   type DiarizeJob,
   type DiarizeOutcome,
   EngineError,
   type EngineFacts,
   type EngineModel,
   type OnSpeechFound,
+  type PoolJob,
   type SpeechJob,
   type SpeechRegion,
+  type WorkerOutcome,
   type WorkerReply,
 } from "./protocol.ts";
 import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
@@ -59,8 +59,8 @@ export function createPool(options: PoolOptions) {
   const hostOptions = { ...hostOptionsOf(options), brokenVariants };
   const models = createResidentModels(options, hostOptions);
   // Speech and speakers are told on the processor; a GPU's driver would only take memory there.
-  const neuralOptions = { ...hostOptions, backendDirs: [] };
-  const speechOptions = { ...neuralOptions, findsSpeech: true };
+  const neuralOptions: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
+  const speechOptions: HostOptions = { ...neuralOptions, opens: ["speech"] };
 
   /**
    * Installed weights can neither be interrupted nor trusted: they have a process of their own, one recording at a
@@ -83,11 +83,12 @@ export function createPool(options: PoolOptions) {
 
   return {
     /**
-     * Decodes one chunk.
+     * Recognizes one chunk.
      * @throws EngineError
      */
-    async transcribe(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome> {
-      const request = { type: "transcribe", audio: job.audio, options: job.options } as const;
+    async recognize(job: PoolJob, signal: AbortSignal): Promise<WorkerOutcome> {
+      const { audio, settings, threads } = job;
+      const request = { type: "transcribe", audio, settings, threads } as const;
       const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
       const reply = await models.withModel(job.model, signal, (host) => host.request(request, runOptions));
       if (reply.type !== "transcribed")
@@ -149,7 +150,7 @@ export function createPool(options: PoolOptions) {
     status(): PoolStatus {
       const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
       return {
-        engine: statuses.find(({ facts }) => facts)?.facts ?? speech?.status().facts,
+        engine: statuses.find(({ facts }) => facts)?.facts,
         models: statuses.map(({ facts: _facts, ...status }) => status),
         brokenVariants: brokenVariants.list(),
       };
@@ -164,6 +165,11 @@ export function createPool(options: PoolOptions) {
 }
 
 /** What every process of a pool is started with. */
-export function hostOptionsOf({ nativeFiles, backendDirs, log, spawn }: PoolOptions): HostOptions {
+export function hostOptionsOf({
+  nativeFiles,
+  backendDirs,
+  log,
+  spawn,
+}: PoolOptions): Omit<HostOptions, "opens"> {
   return { nativeFiles, backendDirs, log, ...(spawn ? { spawn } : {}) };
 }

@@ -8,7 +8,7 @@ import { createWorkerHost } from "./worker-host.ts";
  * @throws EngineError when no worker can be started
  */
 export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineFacts> {
-  const host = createWorkerHost(hostOptionsOf(options));
+  const host = createWorkerHost({ ...hostOptionsOf(options), opens: ["whisper"] });
   try {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -1,10 +1,8 @@
 import type { ChunkLimits } from "../domain/chunk.ts";
-import type { DecodedSegment } from "../domain/decoding.ts";
-import type { SpeakerWeights } from "../domain/model.ts";
+import type { ModelFamilyName, ModelFiles, SpeakerWeights } from "../domain/model.ts";
+import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { DecodeOptions, WhisperDevice } from "./whisper.ts";
-
-export type { DecodeOptions } from "./whisper.ts";
+import type { WhisperDevice } from "./whisper.ts";
 
 /**
  * What parent and worker say to each other, and what the rest of the program asks an engine for. Every message
@@ -17,26 +15,50 @@ export const WORKER_COMMAND = "engine-worker";
 /** Where a stretch of 16 kHz s16 mono samples lies in a file, and where it goes in a chunk's audio. */
 export type AudioSlice = { sourceStartSample: number; samples: number; targetStartSample: number };
 
-/** A chunk's audio: slices of one PCM file with silence between them. */
-export type ChunkAudio = { pcmPath: string; slices: readonly AudioSlice[]; totalSamples: number };
+/** A chunk's audio as slices of one PCM file on this machine, with silence between them. */
+export type FileAudio = { pcmPath: string; slices: readonly AudioSlice[]; totalSamples: number };
 
-/** The weights a chunk is decoded with. */
-export type EngineModel = { id: string; version: string; weightsPath: string };
+/** A chunk's audio itself: 16-bit samples, little-endian, 16 kHz mono. */
+export type BytesAudio = { pcm: Uint8Array; totalSamples: number };
+
+/** A chunk's audio, wherever it is. */
+export type AudioRef = FileAudio | BytesAudio;
+
+/** The model that recognizes a chunk. */
+export type EngineModel = { id: string; version: string; family: ModelFamilyName; files: ModelFiles };
 
 /** Where a model runs (`[engine] device`). */
 export type DevicePreference = "auto" | "cpu" | "cuda" | "vulkan" | "metal";
 
 export type ChunkJob = {
   model: EngineModel;
-  audio: ChunkAudio;
-  options: DecodeOptions;
-  /** Nothing else may run in the worker meanwhile: set for a chunk that has cost a worker before. */
+  /** The model's window, milliseconds: how long a chunk takes depends on it. */
+  windowMs: number;
+  audio: AudioRef;
+  /** Made by the model's family. */
+  settings: RecognizerSettings;
+  /** Chunks that are likely to run beside it, itself included: what the executor has is shared out over them. */
+  sharers: number;
+  /** Nothing else may run in the process meanwhile: set for a chunk that has ended a process before. */
   isAlone: boolean;
-  /** After so long the worker counts as hung and is killed. */
+};
+
+export type ChunkOutcome = {
+  segments: RecognizedSegment[];
+  /** What the chunk cost: time over all threads it kept busy, milliseconds. */
+  workMs: number;
+};
+
+/** A chunk for the worker processes of this machine. */
+export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone"> & {
+  /** 1 to 256. */
+  threads: number;
+  /** After so long the worker process counts as hung and is killed. */
   timeoutMs: number;
 };
 
-export type ChunkOutcome = { segments: DecodedSegment[]; elapsedMs: number };
+/** What a worker process made of a chunk. */
+export type WorkerOutcome = { segments: RecognizedSegment[]; elapsedMs: number };
 
 /** A stretch of speech in samples of the PCM file; the end is exclusive. */
 export type SpeechRegion = { startSample: number; endSample: number };
@@ -71,6 +93,12 @@ export type DiarizeOutcome = {
   isCountUncertain: boolean;
 };
 
+/**
+ * What a worker process opens before it has started: the recognizer of a family, or the speech detector. It loads the
+ * native libraries of these parts only.
+ */
+export type WorkerPart = ModelFamilyName | "speech";
+
 export type WorkerRequest =
   | {
       type: "start";
@@ -78,21 +106,28 @@ export type WorkerRequest =
       backendDirs: string[];
       /** Names of code for processors that is not to be used (cpu-variants.ts). */
       avoidedVariants: string[];
-      findsSpeech: boolean;
+      opens: WorkerPart[];
     }
-  | { type: "load"; weightsPath: string; device: DevicePreference }
-  | { type: "transcribe"; id: number; audio: ChunkAudio; options: DecodeOptions }
+  | { type: "load"; files: ModelFiles; device: DevicePreference }
+  | {
+      type: "transcribe";
+      id: number;
+      audio: AudioRef;
+      settings: RecognizerSettings;
+      threads: number;
+    }
   | ({ type: "detect_speech"; id: number; isTold: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
   | { type: "abort"; id: number };
 
 export type WorkerReply =
-  | { type: "started"; engine: EngineFacts }
+  /** `engine`: what the recognizer found, where one was opened. */
+  | { type: "started"; engine?: EngineFacts }
   /** `gpuFailure`: why the processor does the work of the GPU that `auto` chose. */
   | { type: "loaded"; device: string; gpuFailure?: string }
   /** The worker cannot do what it was started for; it says why and ends. */
   | { type: "unusable"; reason: string }
-  | { type: "transcribed"; id: number; outcome: ChunkOutcome }
+  | { type: "transcribed"; id: number; outcome: WorkerOutcome }
   /** What is certain while speech is still being looked for: the next regions in order. */
   | { type: "speech_found"; id: number; regions: SpeechRegion[] }
   /** All regions. */

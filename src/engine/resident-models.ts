@@ -58,21 +58,23 @@ const LOOK_EVERY_MS = 500;
  *
  * @param hostOptions of the processes, the model to load left out
  */
-export function createResidentModels(options: ResidentOptions, hostOptions: HostOptions) {
+export function createResidentModels(options: ResidentOptions, hostOptions: Omit<HostOptions, "opens">) {
   const models = new Map<string, Entry>();
   let isClosed = false;
 
   function entryFor(model: EngineModel): Entry {
-    const key = `${model.id} ${model.version} ${model.weightsPath}`;
+    const paths = Object.values(model.files);
+    const key = [model.id, model.version, ...paths].join(" ");
     const known = models.get(key);
     if (known) return known;
     const entry: Entry = {
       key,
       modelId: model.id,
-      bytes: weightsBytes(model),
+      bytes: paths.reduce((sum, path) => sum + sizeOf(path), 0),
       host: createWorkerHost({
         ...hostOptions,
-        load: { weightsPath: model.weightsPath, device: options.device },
+        opens: [model.family],
+        load: { files: model.files, device: options.device },
       }),
       users: 0,
       inside: 0,
@@ -241,9 +243,9 @@ export function createResidentModels(options: ResidentOptions, hostOptions: Host
   };
 }
 
-function weightsBytes(model: EngineModel): number {
+function sizeOf(path: string): number {
   try {
-    return statSync(model.weightsPath).size;
+    return statSync(path).size;
   } catch {
     return 0;
   }

@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import { constants } from "node:os";
 import { join, resolve } from "node:path";
-import type { DecodedSegment as Decoded, DecodeSettings } from "../domain/decoding.ts";
+import type { RecognizedSegment } from "../domain/recognition.ts";
+import type { WhisperSettings } from "../domain/whisper-settings.ts";
 import { explainBackendFailure, listBackends, unfitBackend } from "./backend-files.ts";
 import { meanProbability } from "./confidence.ts";
 import { chooseVariant, usableVariants, variantName } from "./cpu-variants.ts";
@@ -42,7 +43,7 @@ export type Whisper = {
 
 export type LoadOptions = { device: "cpu" | { gpuIndex: number }; flashAttention: boolean };
 
-export type DecodeOptions = DecodeSettings & {
+export type DecodeOptions = WhisperSettings & {
   /** 1 to 256; for this one transcription. */
   threads: number;
   /** Also estimate when each token starts. */
@@ -60,7 +61,7 @@ export type DecodedToken = {
 };
 
 /** What the pipeline gets, and the tokens it was made of. */
-export type DecodedSegment = Decoded & {
+export type DecodedSegment = RecognizedSegment & {
   /** Text tokens; whisper's special tokens are left out. */
   tokens: DecodedToken[];
 };

@@ -52,7 +52,8 @@ function openHost(
   const host = createWorkerHost({
     nativeFiles: NO_NATIVE_FILES,
     backendDirs: [],
-    load: { weightsPath: "model.bin", device: "cpu" },
+    opens: ["whisper"],
+    load: { files: { weights: "model.bin" }, device: "cpu" },
     log: (_level, message) => void logged.push(message),
     spawn,
     ...more,
@@ -63,9 +64,8 @@ function openHost(
 
 function ask(host: WorkerHost, values: { signal?: AbortSignal; timeoutMs?: number; isAlone?: boolean } = {}) {
   const audio = { pcmPath: "x", slices: [], totalSamples: 0 };
-  const options = {} as Extract<WorkerRequest, { type: "transcribe" }>["options"];
   return host.request(
-    { type: "transcribe", audio, options },
+    { type: "transcribe", audio, settings: { language: "en" }, threads: 1 },
     { signal: new AbortController().signal, timeoutMs: 5_000, isAlone: false, ...values },
   );
 }
@@ -200,7 +200,7 @@ describe("worker host", () => {
         devices.push(request.device);
         return { type: "loaded", device: request.device === "auto" ? "CUDA0" : "cpu" };
       },
-      { load: { weightsPath: "model.bin", device: "auto" }, backendDirs: ["/backends"] },
+      { load: { files: { weights: "model.bin" }, device: "auto" }, backendDirs: ["/backends"] },
     );
     expect(await kindOf(ask(host))).toBe("interrupted");
     expect(await kindOf(ask(host))).toBe("fine");
@@ -214,7 +214,7 @@ describe("worker host", () => {
     const { host } = openHost(
       [answer],
       { type: "loaded", device: "cpu", gpuFailure: "CUDA0 has 1.0 GiB of memory free" },
-      { load: { weightsPath: "model.bin", device: "auto" }, backendDirs: ["/backends"] },
+      { load: { files: { weights: "model.bin" }, device: "auto" }, backendDirs: ["/backends"] },
     );
     expect(await kindOf(ask(host))).toBe("fine");
     expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "CUDA0 has 1.0 GiB of memory free" });
@@ -224,12 +224,12 @@ describe("worker host", () => {
     const { host, received } = openHost(
       [crash, answer],
       { type: "loaded", device: "CUDA0" },
-      { load: { weightsPath: "model.bin", device: "cuda" }, backendDirs: ["/backends"] },
+      { load: { files: { weights: "model.bin" }, device: "cuda" }, backendDirs: ["/backends"] },
     );
     expect(await kindOf(ask(host))).toBe("crashed");
     expect(await kindOf(ask(host))).toBe("fine");
     expect(received.filter(({ type }) => type === "load")).toEqual(
-      Array(2).fill({ type: "load", weightsPath: "model.bin", device: "cuda" }),
+      Array(2).fill({ type: "load", files: { weights: "model.bin" }, device: "cuda" }),
     );
   });
 
@@ -281,10 +281,11 @@ describe("a worker that dies of this processor's code before it has decoded anyt
       };
     };
     const log: HostOptions["log"] = (level, message, fields) => void logged.push({ level, message, fields });
-    const load = { weightsPath: "model.bin", device: "cpu" as const };
+    const load = { files: { weights: "model.bin" }, device: "cpu" as const };
     const host = createWorkerHost({
       nativeFiles: NO_NATIVE_FILES,
       backendDirs: [],
+      opens: ["whisper"],
       load,
       log,
       spawn,

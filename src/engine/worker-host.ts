@@ -1,3 +1,4 @@
+import type { ModelFiles } from "../domain/model.ts";
 import { type BrokenVariants, createBrokenVariants, createVariantTrial } from "./cpu-variants.ts";
 import { createGate } from "./gate.ts";
 import type { NativeFiles } from "./native-files.ts";
@@ -8,6 +9,7 @@ import {
   type EngineFacts,
   type OnSpeechFound,
   type SpeechRegion,
+  type WorkerPart,
   type WorkerReply,
   type WorkerRequest,
 } from "./protocol.ts";
@@ -30,10 +32,10 @@ export type HostState = "stopped" | "starting" | "ready" | "backoff";
 export type HostOptions = {
   nativeFiles: NativeFiles;
   backendDirs: string[];
-  /** The weights to load; without them the worker writes no text. */
-  load?: { weightsPath: string; device: DevicePreference };
-  /** Whether the worker has started only when its speech detector is loaded. */
-  findsSpeech?: boolean;
+  /** What the worker opens before it has started. */
+  opens: WorkerPart[];
+  /** The model to load, of a family that is opened; without it the worker recognizes nothing. */
+  load?: { files: ModelFiles; device: DevicePreference };
   /** What is known of code for this processor that ends workers; shared by the hosts of a program. */
   brokenVariants?: BrokenVariants;
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
@@ -117,10 +119,10 @@ export function createWorkerHost(options: HostOptions) {
 
   /** The requests a worker begins with; a GPU that breaks workers is left alone where nobody insists on it. */
   function beginning(): WorkerRequest[] {
-    const { nativeFiles, load, findsSpeech = false } = options;
+    const { nativeFiles, load, opens } = options;
     const backendDirs = isGpuGivenUp ? [] : options.backendDirs;
     const avoidedVariants = brokenVariants.names();
-    const start = { type: "start", nativeFiles, backendDirs, avoidedVariants, findsSpeech } as const;
+    const start = { type: "start", nativeFiles, backendDirs, avoidedVariants, opens } as const;
     if (!load) return [start];
     return [start, { type: "load", ...load, ...(isGpuGivenUp ? { device: "cpu" } : {}) }];
   }
@@ -176,7 +178,7 @@ export function createWorkerHost(options: HostOptions) {
     switch (reply.type) {
       case "started":
         current.facts = reply.engine;
-        noteFacts(reply.engine);
+        if (reply.engine) noteFacts(reply.engine);
         if (!options.load) becomeReady(current);
         return;
       case "loaded": {

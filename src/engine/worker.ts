@@ -1,12 +1,18 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
-import { chooseDevice } from "./devices.ts";
 import { diarizeAcoustically } from "./diarize.ts";
 import { diarizeNeurally } from "./diarize-neural.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { ChunkAudio, DevicePreference, SpeechRegion, WorkerReply, WorkerRequest } from "./protocol.ts";
+import type {
+  AudioRef,
+  BytesAudio,
+  FileAudio,
+  SpeechRegion,
+  WorkerReply,
+  WorkerRequest,
+} from "./protocol.ts";
+import { type LoadedRecognizer, type OpenRecognizer, openRecognizer, type Recognizer } from "./recognizer.ts";
 import { openVad, type Vad } from "./vad.ts";
-import { type LoadedModel, openWhisper, type Whisper } from "./whisper.ts";
 
 /**
  * The entry of a worker process: serves `WorkerRequest`s of its parent until the parent is gone.
@@ -42,12 +48,26 @@ function stepBack(): void {
   }
 }
 
-function createWorker(send: (reply: WorkerReply) => void) {
+/**
+ * Answers requests one by one.
+ *
+ * @param open opens the recognizer of a family; replaced in tests
+ */
+export function createWorker(send: (reply: WorkerReply) => void, open: OpenRecognizer = openRecognizer) {
   const running = new Map<number, AbortController>();
-  let whisper: Whisper | undefined;
-  let model: LoadedModel | undefined;
+  let recognizer: Recognizer | undefined;
+  let model: LoadedRecognizer | undefined;
   let files: NativeFiles | undefined;
+  let starting: Promise<void> | undefined;
   let vad: Vad | undefined;
+
+  async function start(request: Extract<WorkerRequest, { type: "start" }>): Promise<void> {
+    files = request.nativeFiles;
+    for (const part of request.opens) {
+      if (part === "speech") vad = openVad(files);
+      else recognizer = await open(part, files, request);
+    }
+  }
 
   /** Runs one abortable piece of work; its failure is an answer, not the end of the worker. */
   async function answer(id: number, work: (signal: AbortSignal) => Promise<WorkerReply>): Promise<void> {
@@ -66,16 +86,16 @@ function createWorker(send: (reply: WorkerReply) => void) {
     async handle(request: WorkerRequest): Promise<void> {
       switch (request.type) {
         case "start":
-          files = request.nativeFiles;
-          if (request.findsSpeech) vad = openVad(files);
-          whisper = openWhisper(files.dir, request.backendDirs, request.avoidedVariants);
-          send({ type: "started", engine: factsOf(whisper) });
+          starting = start(request);
+          await starting;
+          send({ type: "started", ...(recognizer ? { engine: recognizer.facts } : {}) });
           return;
         case "load": {
-          if (!whisper) throw new Error("the engine has not been started");
-          const loaded = await loadModel(whisper, request.weightsPath, request.device);
-          model = loaded.model;
-          const { device, gpuFailure } = loaded;
+          // It comes right after the start, whose parts may still be opening.
+          await starting;
+          if (!recognizer) throw new Error("no recognizer has been opened");
+          model = await recognizer.load(request.files, request.device);
+          const { device, gpuFailure } = model;
           send({ type: "loaded", device, ...(gpuFailure === undefined ? {} : { gpuFailure }) });
           return;
         }
@@ -83,8 +103,8 @@ function createWorker(send: (reply: WorkerReply) => void) {
           return answer(request.id, async (signal) => {
             if (!model) throw new Error("no model is loaded");
             const startedAt = performance.now();
-            const decoded = await model.transcribe(readSlices(request.audio), request.options, { signal });
-            const segments = decoded.map(({ tokens: _tokens, ...segment }) => segment);
+            const { settings, threads } = request;
+            const segments = await model.recognize(samplesOf(request.audio), settings, { threads, signal });
             return {
               type: "transcribed",
               id: request.id,
@@ -117,27 +137,6 @@ function createWorker(send: (reply: WorkerReply) => void) {
   };
 }
 
-/** Loads on the preferred device; under `auto` a GPU that refuses is replaced by the processor. */
-export async function loadModel(
-  whisper: Pick<Whisper, "devices" | "load">,
-  weightsPath: string,
-  preference: DevicePreference,
-): Promise<{ model: LoadedModel; device: string; gpuFailure?: string }> {
-  const { name, use } = chooseDevice(whisper.devices, preference);
-  const load = (device: typeof use) => whisper.load(weightsPath, { device, flashAttention: true });
-  try {
-    return { model: await load(use), device: name };
-  } catch (error) {
-    if (preference !== "auto" || use === "cpu") throw error;
-    return { model: await load("cpu"), device: "cpu", gpuFailure: reasonOf(error) };
-  }
-}
-
-function factsOf(whisper: Whisper) {
-  const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
-  return { whisperVersion: version, cpuVariant, plainerVariants, devices, backendFailures };
-}
-
 const BYTES_PER_SAMPLE = 2;
 
 /**
@@ -146,8 +145,14 @@ const BYTES_PER_SAMPLE = 2;
  * @returns 16 kHz mono samples within −1 to 1, silence where no slice lies
  * @throws Error when the file ends before a slice does
  */
-export function readSlices(audio: ChunkAudio): Float32Array {
+export function samplesOf(audio: AudioRef): Float32Array {
   const samples = new Float32Array(audio.totalSamples);
+  if ("pcm" in audio) copyPcm(pcmOf(audio), samples, 0);
+  else readSlices(audio, samples);
+  return samples;
+}
+
+function readSlices(audio: FileAudio, samples: Float32Array): void {
   const file = openSync(audio.pcmPath, "r");
   try {
     for (const slice of audio.slices) {
@@ -160,12 +165,22 @@ export function readSlices(audio: ChunkAudio): Float32Array {
         if (count === 0) throw new Error("the decoded audio ends before the chunk does");
         filled += count;
       }
-      for (let i = 0; i < pcm.length; i++) samples[slice.targetStartSample + i] = (pcm[i] ?? 0) / 32768;
+      copyPcm(pcm, samples, slice.targetStartSample);
     }
   } finally {
     closeSync(file);
   }
-  return samples;
+}
+
+/** @throws Error when there are fewer bytes than samples */
+function pcmOf({ pcm, totalSamples }: BytesAudio): Int16Array {
+  if (pcm.byteLength !== totalSamples * BYTES_PER_SAMPLE) throw new Error("the audio has another length");
+  // A copy begins at an even address, which the view needs.
+  return new Int16Array(new Uint8Array(pcm).buffer);
+}
+
+function copyPcm(pcm: Int16Array, samples: Float32Array, start: number): void {
+  for (let i = 0; i < pcm.length; i++) samples[start + i] = (pcm[i] ?? 0) / 32768;
 }
 
 function reasonOf(error: unknown): string {

@@ -6,20 +6,15 @@ import {
   SAMPLE_RATE_HZ,
   SPLICE_SAMPLES,
 } from "../domain/chunk.ts";
-import type { ModelDecoding } from "../domain/model.ts";
 import { CHUNK_GAP_SAMPLES } from "./chunk-audio.ts";
 
-/** Half a second below Whisper's window, so that rounding of times never opens a second window. */
-const DEFAULT_MAX_CHUNK_MS = 29_500;
-
 /** How much a model is given at once: for the speech detector, which cuts long speech, and for packing. */
-export function chunkLimits(decoding: Pick<ModelDecoding, "maxChunkMs">): ChunkLimits {
-  const maxChunkMs = decoding.maxChunkMs ?? DEFAULT_MAX_CHUNK_MS;
+export function chunkLimits(maxChunkMs: number): ChunkLimits {
   return { maxSamples: Math.floor((maxChunkMs * SAMPLE_RATE_HZ) / 1000), gapSamples: CHUNK_GAP_SAMPLES };
 }
 
 /**
- * Packs speech regions into chunks that fill the decoder's window (docs/engine.md section 3): each takes regions as
+ * Packs speech regions into chunks that fill the model's window (docs/engine.md section 3): each takes regions as
  * long as they fit, silences between them shortened. The order is kept and no region is divided without need, which
  * with greedy filling gives the fewest chunks. Regions longer than a chunk are cut first.
  *

@@ -124,7 +124,7 @@ export type HallucinationFacts = {
   /** Mean token probability, 0 to 1. */
   confidence: number;
   /** The decoder's own estimate for the window, 0 to 1. */
-  noSpeechProbability: number;
+  noSpeechProbability?: number | undefined;
   /** Speech that the detector found under the segment. */
   speechMs: number;
 };
@@ -169,7 +169,7 @@ const SURE = 0.6;
  * `logprob_threshold`), and so do we: the segment is dropped, and the result is marked `suspected_hallucination`.
  */
 export function isNoSpeech(facts: Pick<HallucinationFacts, "confidence" | "noSpeechProbability">): boolean {
-  return facts.noSpeechProbability > NO_SPEECH && facts.confidence < IMPROBABLE;
+  return (facts.noSpeechProbability ?? 0) > NO_SPEECH && facts.confidence < IMPROBABLE;
 }
 
 /**
@@ -191,7 +191,7 @@ export function isSuspectedHallucination(facts: HallucinationFacts): boolean {
     .replace(/[^\p{L}\p{M}\p{N}\s]/gu, "")
     .replace(/\s+/gu, " ")
     .trim();
-  const isDoubtful = facts.confidence < SURE || facts.noSpeechProbability > NO_SPEECH;
+  const isDoubtful = facts.confidence < SURE || (facts.noSpeechProbability ?? 0) > NO_SPEECH;
   return SUBTITLE_PHRASES.has(phrase) && isDoubtful;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import type { DecodedSegment } from "../domain/decoding.ts";
+import type { RecognizedSegment } from "../domain/recognition.ts";
 import { laidOutSamples, layoutChunk } from "./chunk-audio.ts";
 import { chunkLimits, packChunks } from "./chunks.ts";
 import { divideText } from "./divide-text.ts";
@@ -11,7 +11,7 @@ const region = (startS: number, endS: number) => ({
   startSample: Math.round(startS * SAMPLE_RATE_HZ),
   endSample: Math.round(endS * SAMPLE_RATE_HZ),
 });
-const decoded = (startMs: number, endMs: number, text: string): DecodedSegment => ({
+const decoded = (startMs: number, endMs: number, text: string): RecognizedSegment => ({
   startMs,
   endMs,
   text,
@@ -136,7 +136,7 @@ test("utterances keep their times over three hours with thousands of silences", 
   const regions = utterances.map(({ startMs, endMs }) =>
     region((startMs + 46 - 300) / 1000, (endMs + 82 + 300) / 1000),
   );
-  const found = packChunks(regions, chunkLimits({})).flatMap((chunk) => {
+  const found = packChunks(regions, chunkLimits(29_500)).flatMap((chunk) => {
     const { pieces } = layoutChunk(chunk.regions);
     const inChunk = (ms: number) => {
       const sample = (ms * SAMPLE_RATE_HZ) / 1000;

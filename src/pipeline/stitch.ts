@@ -1,5 +1,5 @@
 import { type ChunkRegion, SAMPLE_RATE_HZ, SPEECH_PADDING_MS } from "../domain/chunk.ts";
-import type { DecodedSegment } from "../domain/decoding.ts";
+import type { RecognizedSegment } from "../domain/recognition.ts";
 import {
   type Gap,
   type Segment,
@@ -58,7 +58,7 @@ type Span = { startMs: number; endMs: number };
  *
  * Segments without text are left out.
  */
-export function stitchChunk(decoded: readonly DecodedSegment[], options: StitchOptions): LooseSegment[] {
+export function stitchChunk(decoded: readonly RecognizedSegment[], options: StitchOptions): LooseSegment[] {
   const layout = layoutChunk(options.regions, options.gapSamples ?? CHUNK_GAP_SAMPLES);
   const speech = withoutPadding(options);
   const segments: LooseSegment[] = [];

@@ -3,14 +3,12 @@ import type { InstalledModel, SpeakerWeights } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { RecognitionTools } from "../recognition/context.ts";
 import type { DecoderLanes } from "../services/decoder-lanes.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
 import type { Database } from "../store/database.ts";
 import type { Slots } from "./slots.ts";
-import type { Speed } from "./speed.ts";
-
-/** Tries that ended through no fault of their own, as by a neighbour's crash, before they count as failures. */
-export const MAX_INTERRUPTIONS = 20;
+import type { Throughput } from "./throughput.ts";
 
 /** What running a transcription needs. */
 export type RunContext = {
@@ -21,12 +19,12 @@ export type RunContext = {
   engine: Engine;
   decoders: DecoderLanes;
   slots: Slots;
-  speed: Speed;
+  throughput: Throughput;
   transcriptions: TranscriptionService;
   /** The weights and settings of a model; undefined when it has been removed. */
   findModel: (id: string) => InstalledModel | undefined;
-  /** How many chunks of a model the machine has room to decode side by side. */
-  placesFor: (model: Pick<InstalledModel, "bytes">) => number;
+  /** The family of a model, by its name. */
+  familyOf: RecognitionTools["familyOf"];
   /** Weights for telling speakers apart; undefined: the built-in method. */
   speakerWeights: () => SpeakerWeights | undefined;
   audioPath: (uploadId: string) => string;

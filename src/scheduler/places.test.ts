@@ -6,18 +6,19 @@ import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { clientOf, until } from "../testing/scheduler-kit.ts";
 import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";
 import { createPlaces, type PlacesOptions } from "./places.ts";
-import { createSpeed } from "./speed.ts";
+import { createThroughput } from "./throughput.ts";
 
 function open(options: Partial<PlacesOptions> = {}) {
   const clock = manualClock();
-  const speed = createSpeed(() => 1);
+  const speed = createThroughput(() => 1);
   // A recording of 30 s takes 15 s.
-  speed.observeProgress(60_000, 30_000);
+  speed.observe(60_000, 30_000);
   const places = createPlaces({
     clock,
     count: 1,
     timeoutMs: 120_000,
     expectedMs: speed.estimateMs,
+    windowMs: () => 30_000,
     ...options,
   });
   /** Seconds that a refused request is told to wait; undefined: it got a place. */
@@ -78,7 +79,7 @@ describe("the time until a place is free", () => {
   test("follows what is learnt of the machine's speed meanwhile", () => {
     const { places, refused, speed } = open();
     places.reserve(60_000);
-    for (let i = 0; i < 100; i++) speed.observeProgress(10_000, 10_000);
+    for (let i = 0; i < 100; i++) speed.observe(10_000, 10_000);
     expect(refused()).toBe(60);
   });
 

@@ -12,14 +12,14 @@ export type PlacesOptions = {
   timeoutMs: number;
   /** Time in which so much recording, over its channels, should be transcribed as busy as the machine is now. */
   expectedMs: (recordingMs: number) => number;
+  /** Window of the default model: a short recording costs a whole one. */
+  windowMs: () => number;
 };
 
 type Taken = { sinceMs: number; recordingMs: number };
 
 /** What a client is told to wait where there never is a place. */
 const SWITCHED_OFF_SECONDS = 3_600;
-/** A short recording costs one window of the decoder. */
-const WINDOW_MS = 30_000;
 
 /** Places reserved for synchronous requests, and when the next one should be free. */
 export function createPlaces(options: PlacesOptions) {
@@ -31,7 +31,7 @@ export function createPlaces(options: PlacesOptions) {
    */
   function restMs({ sinceMs, recordingMs }: Taken): number {
     const elapsedMs = options.clock.now() - sinceMs;
-    const expectedMs = options.expectedMs(Math.max(recordingMs, WINDOW_MS));
+    const expectedMs = options.expectedMs(Math.max(recordingMs, options.windowMs()));
     return Math.min(Math.abs(expectedMs - elapsedMs), options.timeoutMs - elapsedMs);
   }
 

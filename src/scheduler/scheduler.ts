@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
+import type { Capacity } from "../engine/executor.ts";
 import { pathOfId } from "../lib/ids.ts";
 import { billedChannels } from "../services/settlement.ts";
 import { STOPPED } from "../services/transcription-endings.ts";
@@ -19,16 +20,17 @@ import {
 import type { RunContext } from "./context.ts";
 import { createPlaces, type SynchronousPlace } from "./places.ts";
 import { createSlots } from "./slots.ts";
-import { createSpeed } from "./speed.ts";
+import { createThroughput } from "./throughput.ts";
 import { runTranscription } from "./transcribe.ts";
 import { createTurns } from "./turns.ts";
 import { createWaiters } from "./waiters.ts";
 
-export type SchedulerOptions = Omit<RunContext, "slots" | "speed" | "weightOf" | "workingDir"> & {
+export type SchedulerOptions = Omit<RunContext, "slots" | "throughput" | "weightOf" | "workingDir"> & {
   dataDir: string;
-  workers: number;
-  threadsPerWorker: number | undefined;
-  cores: number;
+  /** What the engine can do at once with the default model. */
+  capacity: Capacity;
+  /** Window of the default model. */
+  windowMs: () => number;
 };
 
 type Run = { controller: AbortController; done: Promise<void>; row: TranscriptionRow };
@@ -54,20 +56,17 @@ export function createScheduler(options: SchedulerOptions) {
   const { database, config, log, transcriptions } = options;
   const { store } = database;
   const slots = createSlots({
-    workers: options.workers,
+    workers: options.capacity.chunks,
     synchronousWorkers: config.engine.synchronous_workers,
-    threadsPerWorker: options.threadsPerWorker,
-    cores: options.cores,
   });
-  const speed = createSpeed(() => {
-    const { workers } = slots.status();
-    return workers * (options.threadsPerWorker ?? Math.max(1, Math.floor(options.cores / workers)));
-  });
+  let { capacity } = options;
+  const throughput = createThroughput(() => capacity.power);
   const places = createPlaces({
     clock: options.clock,
     count: config.engine.synchronous_workers,
     timeoutMs: config.limits.synchronous_timeout_seconds * 1000,
-    expectedMs: (recordingMs) => speed.estimateMs(recordingMs) / shareOfPlace(),
+    expectedMs: (recordingMs) => throughput.estimateMs(recordingMs) / shareOfPlace(),
+    windowMs: options.windowMs,
   });
   const turns = createTurns();
   const runs = new Map<string, Run>();
@@ -82,8 +81,8 @@ export function createScheduler(options: SchedulerOptions) {
   const context: RunContext = {
     ...options,
     slots,
-    speed,
     workingDir: (id) => pathOfId(workRoot, "transcription", id),
+    throughput,
     weightOf: (organizationId) => requireOrganization(store, organizationId).weight,
   };
 
@@ -251,8 +250,8 @@ export function createScheduler(options: SchedulerOptions) {
   function shareOfPlace(): number {
     const { running, runningSynchronous, workers } = slots.status();
     const own = Math.max(1, runningSynchronous / Math.max(1, places.taken()));
-    // With a fixed number of threads a chunk that runs alone uses no more of it.
-    const least = options.threadsPerWorker === undefined ? 1 : workers;
+    // Where nothing is shared out, a chunk that runs alone uses no more of the machine.
+    const least = capacity.isElastic ? 1 : workers;
     return own / Math.max(least, running, own);
   }
 
@@ -275,7 +274,7 @@ export function createScheduler(options: SchedulerOptions) {
     if (rests.length === 0) return 1;
     // All that runs shares the machine.
     const sharers = new Set(running.map((row) => row.organizationId)).size;
-    const seconds = speed.estimateMs(Math.min(...rests) * sharers) / 1000;
+    const seconds = throughput.estimateMs(Math.min(...rests) * sharers) / 1000;
     return Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(seconds)));
   }
 
@@ -321,9 +320,10 @@ export function createScheduler(options: SchedulerOptions) {
       return finishedWaiters.wait(id, signal);
     },
     onOutsideChange,
-    /** Another number of chunks is decoded side by side from now on, as for a larger model. */
-    resize(workers: number): void {
-      slots.resize(workers);
+    /** Another number of chunks runs side by side from now on, such as for a larger model. */
+    resize(wanted: Capacity): void {
+      capacity = wanted;
+      slots.resize(wanted.chunks);
       planPump();
     },
     removeWorkingFiles,
@@ -336,9 +336,8 @@ export function createScheduler(options: SchedulerOptions) {
         running: runs.size,
         synchronousPlacesTaken: places.taken(),
         states: waiting,
-        realTimeFactor: speed.realTimeFactor(),
-        threadsPerWorker: options.threadsPerWorker,
-        emptyInMs: remainingMs === 0 ? 0 : speed.estimateMs(remainingMs),
+        realTimeFactor: throughput.realTimeFactor(),
+        emptyInMs: remainingMs === 0 ? 0 : throughput.estimateMs(remainingMs),
       };
     },
     /** No new work; running chunks finish within the drain time, the rest waits for the next start. */

@@ -17,8 +17,7 @@ const request = (
   model: { id: "model", places: 100 },
   ...values,
 });
-const open = (workers: number, synchronousWorkers = 0) =>
-  createSlots({ workers, synchronousWorkers, threadsPerWorker: undefined, cores: 4 });
+const open = (workers: number, synchronousWorkers = 0) => createSlots({ workers, synchronousWorkers });
 
 /** Asks for many places at once and tells in which order they were given, each released at once. */
 async function orderOf(slots: ReturnType<typeof open>, requests: SlotRequest[]): Promise<string[]> {
@@ -72,7 +71,7 @@ describe("slots", () => {
       void slots.acquire(request("a", id, values), never).then((slot) => given.set(id, slot));
     ask("1", large);
     await Bun.sleep(0);
-    expect(given.get("1")?.threads).toBe(4);
+    expect(given.get("1")?.sharers).toBe(1);
     ask("2", large);
     ask("3", large);
     ask("4");
@@ -90,7 +89,7 @@ describe("slots", () => {
     // Nothing else can start beside it but what waits for the same place.
     given.get("2")?.release();
     await Bun.sleep(0);
-    expect(given.get("3")?.threads).toBe(4);
+    expect(given.get("3")?.sharers).toBe(1);
   });
 
   test("one waiting beside a thousand is next", async () => {
@@ -131,24 +130,24 @@ describe("slots", () => {
     const controller = new AbortController();
     const aborted = slots.acquire(request("a", "2"), controller.signal);
     controller.abort(new Error("enough"));
-    expect(aborted).rejects.toThrow("enough");
+    await expect(aborted).rejects.toThrow("enough");
     held.release();
     held.release();
     expect(slots.status()).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  test("few chunks share all cores, many get one each", async () => {
+  test("few chunks share the machine, many get a slot's share each", async () => {
     const slots = open(4);
     const alone = await slots.acquire(request("a", "1"), never);
-    expect(alone.threads).toBe(4);
+    expect(alone.sharers).toBe(1);
     alone.release();
     const blockers = await Promise.all([1, 2, 3, 4].map((n) => slots.acquire(request("a", `b${n}`), never)));
     const later = [5, 6, 7, 8].map((n) => slots.acquire(request("a", `c${n}`), never));
     for (const slot of blockers) slot.release();
-    const threads = (await Promise.all(later)).map((slot: Slot) => slot.threads);
-    expect(threads).toEqual([1, 1, 1, 1]);
+    const sharers = (await Promise.all(later)).map((slot: Slot) => slot.sharers);
+    expect(sharers).toEqual([4, 4, 4, 4]);
     const first = await open(4).acquire({ ...request("a", "1"), hasSuccessors: true }, never);
-    expect(first.threads).toBe(1);
+    expect(first.sharers).toBe(4);
   });
 
   test("nothing starts once paused", async () => {

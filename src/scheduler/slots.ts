@@ -13,21 +13,22 @@ export type SlotRequest = {
   costMs: number;
   /** Whose memory it takes: of a model no more chunks are decoded side by side than the machine has room for. */
   model: { id: string; places: number };
-  /** More chunks of the recording are about to ask for places: this one is not to spread over all cores. */
+  /** More chunks of the recording are about to ask for places: this one must not take the whole machine. */
   hasSuccessors?: boolean;
 };
 
-/** A place on the engine, held while a chunk is decoded. */
-export type Slot = { threads: number; release(): void };
+/** A place on the executor, held while a chunk is recognized. */
+export type Slot = {
+  /** Chunks that are likely to run side by side, this one included. */
+  sharers: number;
+  release(): void;
+};
 
 export type SlotsOptions = {
   /** Chunks decoded side by side. */
   workers: number;
   /** Further places that only synchronous work takes. */
   synchronousWorkers: number;
-  /** Undefined: the cores are shared out over what runs at the moment. */
-  threadsPerWorker: number | undefined;
-  cores: number;
 };
 
 type Waiter = SlotRequest & { admit: (slot: Slot) => void };
@@ -44,11 +45,10 @@ export function createSlots(options: SlotsOptions) {
   let runningSynchronous = 0;
   let isPaused = false;
 
-  /** Threads for a chunk that starts now; few chunks get many, so that the last ones do not leave cores idle. */
-  function threads({ hasSuccessors, model }: SlotRequest): number {
-    if (options.threadsPerWorker !== undefined) return options.threadsPerWorker;
+  /** How many share the machine with a chunk that starts now. Few get much each, so that the last leave nothing idle. */
+  function sharers({ hasSuccessors, model }: SlotRequest): number {
     const beside = hasSuccessors ? model.places - 1 : startable();
-    return Math.max(1, Math.floor(options.cores / Math.max(1, Math.min(workers, running + beside))));
+    return Math.max(1, Math.min(workers, running + beside));
   }
 
   const placesLeft = ({ id, places }: Waiter["model"]) => Math.max(0, places - (runningOf.get(id) ?? 0));
@@ -88,7 +88,7 @@ export function createSlots(options: SlotsOptions) {
       waiting.delete(chosen);
       turns.account(chosen.organizationId, chosen.weight, chosen.costMs);
       note(chosen, 1);
-      chosen.admit({ threads: threads(chosen), release: once(() => free(chosen)) });
+      chosen.admit({ sharers: sharers(chosen), release: once(() => free(chosen)) });
     }
   }
 

@@ -1,39 +1,39 @@
-import { AppError } from "../domain/errors.ts";
 import type { InstalledModel } from "../domain/model.ts";
-import type { Gap, Warning } from "../domain/result.ts";
-import { EngineError } from "../engine/protocol.ts";
-import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
-import { hasTwinChannel, withTwins } from "../pipeline/twin-channel.ts";
-import { wordSegments } from "../pipeline/worded.ts";
-import { billedChannels, type Ending } from "../services/settlement.ts";
-import { type ChunkRow, listChunks } from "../store/chunks.ts";
+import type { TranscriptionRequest } from "../domain/transcription.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { ChunkSlots, Recording } from "../recognition/context.ts";
+import type { Ending } from "../recognition/ending.ts";
+import { recognizeRecording } from "../recognition/recognize.ts";
+import { isOutOfRoom } from "../store/out-of-room.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import { type Ahead, createAhead } from "./ahead.ts";
-import { type ChunkTask, type DecodedOnce, decodeOnce, runChunk } from "./chunk-run.ts";
 import type { RunContext } from "./context.ts";
-import { decodedPaths, type Prepared, prepareRecording } from "./prepare.ts";
-import { labelSegments } from "./speakers.ts";
+import { createRowCheckpoint } from "./row-checkpoint.ts";
 
 /**
  * Takes one transcription from `queued` to its end, or leaves it where it is when `signal` is aborted.
  *
- * @throws what is neither the recording's nor the engine's failure, as a store that cannot be written
+ * @throws what is a failure neither of the recording nor of the engine, such as a store that cannot be written
  */
 export async function runTranscription(context: RunContext, id: string, signal: AbortSignal): Promise<void> {
   const row = context.transcriptions.move(id, "claim", { startedAt: context.clock.now() });
   if (!row) return;
   try {
-    const ending = await transcribe(context, row, signal);
-    if (ending) context.transcriptions.finish(id, ending);
+    const ending = await recognize(context, row, signal);
+    if (!ending) return;
+    if (ending.kind === "result") {
+      const { result, recognizedMs } = ending;
+      context.transcriptions.finish(id, { kind: "result", result, billedMs: recognizedMs });
+      return;
+    }
+    const { code, message, cause } = ending;
+    if (cause) context.log.error({ transcription_id: id, err: cause }, "transcription failed");
+    context.transcriptions.finish(id, { kind: "failed", code, message });
   } catch (error) {
-    if (signal.aborted) return;
-    if (!(error instanceof AppError || error instanceof EngineError)) throw error;
-    context.log.error({ transcription_id: id, err: error }, "transcription failed");
-    context.transcriptions.finish(id, failureOf(error));
+    if (!signal.aborted) throw error;
   }
 }
 
-async function transcribe(
+async function recognize(
   context: RunContext,
   row: TranscriptionRow,
   signal: AbortSignal,
@@ -46,164 +46,73 @@ async function transcribe(
     const message = `Version ${row.modelVersion} of the model has been replaced by ${model.version}.`;
     return { kind: "failed", code: "capacity_unavailable", message };
   }
-  const prepared = await prepareAndDecode(context, row, model, signal);
-  if (!prepared) return undefined;
-  if (!context.transcriptions.move(row.id, "transcribed")) return undefined;
-  const done = listChunks(context.database.store, row.id);
-  const chunks = hasTwinChannel(prepared.warnings, done) ? withTwins(done) : done;
-  const worded = wordSegments(
-    chunks.flatMap((chunk) => chunk.segments ?? []),
-    row.mode,
-  );
-  const spoken = await labelSegments(context, row, chunks, worded, prepared.pcmPaths, signal);
-  return endingOf(row, chunks, spoken.segments, [...prepared.warnings, ...spoken.warnings]);
+  const { durationMs, channels } = row;
+  const recording: Recording = {
+    path: context.audioPath(row.uploadId),
+    directory: context.workingDir(row.id),
+    verified: { durationMs, channels },
+  };
+  const tools = {
+    engine: { ...context.engine, decode: decodeInLane(context, row) },
+    checkpoint: createRowCheckpoint(context.database, row),
+    slots: slotsFor(context, row, model),
+    clock: context.clock,
+    onRecognized: context.throughput.observe,
+    log: context.log.child({ transcription_id: row.id }),
+    familyOf: context.familyOf,
+    speakerWeights: context.speakerWeights,
+    maxDurationMs: context.config.limits.max_duration_seconds * 1000,
+    chunkAttempts: context.config.engine.chunk_attempts,
+    // Accepted work waits until somebody has made space.
+    isWaitedOut: isOutOfRoom,
+  };
+  return recognizeRecording({ recording, request: requestOf(row), model }, tools, signal);
 }
 
-/**
- * From the recording to chunks that all have their outcome. The first chunks are decoded while the detector still
- * reads: it needs a hundredth of a recording's length, and the decoder else idles for as long.
- */
-async function prepareAndDecode(
-  context: RunContext,
-  row: TranscriptionRow,
+/** Decoding a longer one takes so much time that small work should find another lane. */
+const LONG_RECORDING_MS = 600_000;
+
+/** Decodes in a lane that is shared between organizations. A synchronous request has a deadline, and goes first. */
+function decodeInLane(
+  { engine, decoders }: RunContext,
+  { organizationId, entrance, durationMs }: TranscriptionRow,
+): Engine["decode"] {
+  const purpose = entrance === "synchronous" ? "synchronous" : "transcription";
+  const isLarge = durationMs > LONG_RECORDING_MS;
+  return (job, signal) =>
+    decoders.run({ organizationId, purpose, isLarge }, signal, () => engine.decode(job, signal));
+}
+
+/** The slots of the machine, as chunks of this transcription ask for them. */
+function slotsFor(
+  { slots, engine, weightOf }: RunContext,
+  { id, entrance, organizationId }: TranscriptionRow,
   model: InstalledModel,
-  signal: AbortSignal,
-): Promise<Prepared | undefined> {
-  const source = { row, model, pcmPaths: decodedPaths(context, row) };
-  const ahead = createAhead(
-    context.slots.status().workers + OUTSTANDING_BESIDE_WORKERS,
-    (chunk, either) => {
-      const hasSuccessors = row.durationMs - chunk.endMs > LONGEST_CHUNK_MS;
-      return decodeOnce(context, source, chunk, { isAlone: false, hasSuccessors }, either);
-    },
-    signal,
-  );
-  try {
-    const prepared = await prepareRecording(context, row, model, ahead.offer, signal);
-    if (prepared) await transcribeChunks(context, row, model, prepared, ahead, signal);
-    return prepared;
-  } finally {
-    await ahead.stop();
-  }
-}
-
-/** What is left beyond this is more than one chunk, unless it is silent. */
-const LONGEST_CHUNK_MS = 30_000;
-
-/** More requests for places than there are places would only make the queue longer. */
-const OUTSTANDING_BESIDE_WORKERS = 1;
-
-async function transcribeChunks(
-  context: RunContext,
-  row: TranscriptionRow,
-  model: InstalledModel,
-  prepared: Prepared,
-  ahead: Ahead<DecodedOnce>,
-  signal: AbortSignal,
-): Promise<void> {
-  const channelsEach = hasTwinChannel(prepared.warnings, prepared.chunks) ? 2 : 1;
-  const progress = createProgress(row, prepared.chunks, channelsEach);
-  const waiting = prepared.chunks.filter(({ state }) => state === "waiting").values();
-  const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
-  const task: ChunkTask = { row, model, pcmPaths: prepared.pcmPaths, progress, takeBegun: ahead.take };
-  const work = async () => {
-    for (const chunk of waiting) await runChunk(context, task, chunk, either);
-  };
-  const runners = Math.min(
-    prepared.chunks.length,
-    context.slots.status().workers + OUTSTANDING_BESIDE_WORKERS,
-  );
-  await Promise.allSettled(
-    Array.from({ length: runners }, () =>
-      work().catch((error: unknown) => {
-        stop.abort(error);
-        void ahead.stop();
-        throw error;
-      }),
-    ),
-  );
-  // What ended first is the cause; the others were stopped because of it. Now none of them uses the engine any more.
-  stop.signal.throwIfAborted();
-}
-
-/** Audio that has its outcome, milliseconds over all channels; rises with every chunk. */
-export type Progress = {
-  /** The part of the recording that a chunk stands for. */
-  shareOf(position: number): number;
-  /** Counts a chunk; the sum so far. */
-  finish(position: number): number;
-};
-
-/**
- * A chunk accounts for the audio from the end of the one before it in its channel, the last for the rest; for that of
- * two channels where one is transcribed for both.
- */
-function createProgress(row: TranscriptionRow, chunks: readonly ChunkRow[], channelsEach: number): Progress {
-  const shares = new Map<number, number>();
-  const lastOfChannel = new Map<number, ChunkRow>();
-  for (const chunk of chunks) {
-    const previous = lastOfChannel.get(chunk.channel);
-    shares.set(chunk.position, chunk.endMs - (previous?.endMs ?? 0));
-    lastOfChannel.set(chunk.channel, chunk);
-  }
-  for (const last of lastOfChannel.values()) {
-    shares.set(last.position, (shares.get(last.position) ?? 0) + Math.max(0, row.durationMs - last.endMs));
-  }
-  const shareOf = (position: number) => (shares.get(position) ?? 0) * channelsEach;
-  let doneMs = 0;
-  for (const chunk of chunks) if (chunk.state !== "waiting") doneMs += shareOf(chunk.position);
+): ChunkSlots {
   return {
-    shareOf,
-    finish(position) {
-      doneMs += shareOf(position);
-      return Math.round(doneMs);
-    },
+    count: () => slots.status().workers,
+    acquire: ({ position, speechMs, hasSuccessors }, signal) =>
+      slots.acquire(
+        {
+          isSynchronous: entrance === "synchronous",
+          organizationId,
+          weight: weightOf(organizationId),
+          transcriptionId: id,
+          position,
+          costMs: speechMs,
+          model: { id: model.id, places: engine.capacity(model).chunks },
+          hasSuccessors,
+        },
+        signal,
+      ),
   };
 }
 
-/** Result, partial result or failure from what the chunks came to (docs/decisions.md section 4). */
-export function endingOf(
-  row: TranscriptionRow,
-  chunks: readonly ChunkRow[],
-  segments: readonly LooseSegment[],
-  recordingWarnings: readonly Warning[],
-): Ending {
-  const isSeparate = row.channelMode === "separate";
-  const failed = chunks.filter(({ state }) => state === "failed");
-  if (failed.length > 0 && failed.length === chunks.length) {
-    return {
-      kind: "failed",
-      code: "transcription_failed",
-      message: "No part of the speech could be transcribed.",
-    };
-  }
-  const gaps: Gap[] = failed.map(({ startMs, endMs, gapReason, channel }) => ({
-    startMs,
-    endMs: Math.min(endMs, row.durationMs),
-    reason: gapReason ?? "engine_error",
-    ...(isSeparate ? { channel } : {}),
-  }));
-  const result = assembleResult({
-    segments,
-    gaps,
-    warnings: [...recordingWarnings, ...chunks.flatMap((chunk) => chunk.warnings ?? [])],
-    durationMs: row.durationMs,
-    channels: row.channels,
-    request: { channelMode: row.channelMode },
-  });
-  const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
-  return { kind: "result", result, billedMs: Math.max(0, row.durationMs * billedChannels(row) - gapMs) };
-}
-
-function failureOf(error: AppError | EngineError): Ending {
-  if (error instanceof AppError) return { kind: "failed", code: error.code, message: error.message };
-  if (error.kind === "unusable_model") {
-    return { kind: "failed", code: "capacity_unavailable", message: "The model could not be loaded." };
-  }
-  return {
-    kind: "failed",
-    code: "transcription_failed",
-    message: "The transcription failed.",
+function requestOf(row: TranscriptionRow): TranscriptionRequest {
+  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers } = row;
+  const diarization = {
+    ...(minSpeakers === null ? {} : { minSpeakers }),
+    ...(maxSpeakers === null ? {} : { maxSpeakers }),
   };
+  return { language, mode, timestamps, channelMode, ...(row.diarization ? { diarization } : {}) };
 }

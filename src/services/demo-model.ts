@@ -26,7 +26,7 @@ export async function extractEmbeddedModel(dataDir: string): Promise<InstalledMo
   const weightsPath = Bun.isStandaloneExecutable
     ? await copyOut(WEIGHTS_FILE, join(dataDir, "embedded-models"), manifest.sha256)
     : WEIGHTS_FILE;
-  return { ...manifest, weightsPath, bytes: size, embedded: true };
+  return { ...manifest, files: { weights: weightsPath }, bytes: size, embedded: true };
 }
 
 /**

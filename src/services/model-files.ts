@@ -95,7 +95,7 @@ function readModel(directory: string, id: string): InstalledModel {
   const weightsPath = weightsPathOf(directory, id);
   const weights = statSync(weightsPath, { throwIfNoEntry: false });
   if (!weights?.isFile()) throw new ManifestError(`${path}: there are no weights ${weightsPath}`);
-  return { ...manifest, weightsPath, bytes: weights.size, embedded: false };
+  return { ...manifest, files: { weights: weightsPath }, bytes: weights.size, embedded: false };
 }
 
 async function* slices(file: FileHandle): AsyncGenerator<Uint8Array> {

@@ -15,13 +15,11 @@ const manifest: ModelManifest = {
   licence: "MIT",
   source: "https://example.org/model",
   notice: "Good for calls.",
+  family: "whisper",
   decoding: {
-    beamSize: 2,
-    temperatureIncrement: 0.2,
-    entropyThreshold: 1.5,
-    acceptsPrompt: false,
     unknownToken: "…",
     unknownBelow: 0.6,
+    whisper: { beamSize: 2, temperatureIncrement: 0.2, entropyThreshold: 1.5, acceptsPrompt: false },
   },
 };
 const source = renderManifest(manifest);
@@ -30,6 +28,11 @@ test("what is written is read back", () => {
   expect(parseManifest(source, "m.toml")).toEqual(manifest);
   const { notice: _, ...plain } = { ...manifest, decoding: {} };
   expect(parseManifest(renderManifest(plain), "m.toml")).toEqual(plain);
+});
+
+test("the family may be named, and is whisper where it is not", () => {
+  const named = source.replace('licence = "MIT"', 'licence = "MIT"\nfamily = "whisper"');
+  expect(parseManifest(named, "m.toml")).toEqual(parseManifest(source, "m.toml"));
 });
 
 test("a language's name comes from the program where it is known", () => {
@@ -54,6 +57,7 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ['version = "1.2.0"', 'version = "1.2.0"\ntoString = "x"', "m.toml:4: toString is unknown"],
   ['version = "1.2.0"', 'version = "1.2.0"\n__proto__ = "x"', "m.toml:4: __proto__ is unknown"],
   ["[decoding]", "[__proto__]\nunmistakable = 1\n[decoding]", "__proto__ is unknown"],
+  ['licence = "MIT"', 'licence = "MIT"\nfamily = "hmm"', "m.toml:6: family must be one of whisper"],
 ];
 for (const [from, to, words] of FAULTS) {
   test(`refused with its line: ${words}`, () => {

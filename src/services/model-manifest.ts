@@ -1,6 +1,13 @@
 import { getStaticTOMLValue } from "toml-eslint-parser";
 import { languageOf } from "../domain/languages.ts";
-import type { ModelDecoding, ModelLanguage, ModelManifest } from "../domain/model.ts";
+import {
+  MODEL_FAMILIES,
+  type ModelDecoding,
+  type ModelFamilyName,
+  type ModelLanguage,
+  type ModelManifest,
+  type WhisperTuning,
+} from "../domain/model.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import { readToml, TomlError } from "../lib/toml.ts";
 
@@ -41,7 +48,11 @@ const TOP_KEYS: Record<string, Check> = {
   licence: text,
   source: text,
   notice: text,
+  family: (value) =>
+    MODEL_FAMILIES.some((name) => name === value) ? undefined : `must be one of ${MODEL_FAMILIES.join(", ")}`,
 };
+/** Of a manifest that names none. */
+const DEFAULT_FAMILY: ModelFamilyName = "whisper";
 const LANGUAGE_KEYS: Record<string, Check> = {
   code: matching(/^[a-z]{2,3}$/, "a language code of two or three letters"),
   name: text,
@@ -62,7 +73,7 @@ const DECODING_KEYS: Record<string, Check> = {
   unknown_below: within(0, 1, false),
   max_chunk_seconds: within(1, 29.5, false),
 };
-const OPTIONAL = new Set(["notice"]);
+const OPTIONAL = new Set(["notice", "family"]);
 
 /** Every key of a manifest; those of its tables begin with the table's name. */
 export const MANIFEST_KEYS: readonly string[] = [
@@ -112,6 +123,7 @@ export function parseManifest(source: string, path: string): ModelManifest {
     id,
     name,
     version,
+    family: (top.family as ModelFamilyName | undefined) ?? DEFAULT_FAMILY,
     sha256,
     languages: known,
     licence,
@@ -165,17 +177,23 @@ function milliseconds(seconds: unknown): number | undefined {
 
 function toDecoding(table: Record<string, unknown>): ModelDecoding {
   const number = (key: string) => (table[key] === undefined ? undefined : Number(table[key]));
-  const decoding: { [Key in keyof ModelDecoding]: ModelDecoding[Key] | undefined } = {
+  const whisper = given<WhisperTuning>({
     beamSize: number("beam_size"),
     temperatureIncrement: number("temperature_increment"),
     entropyThreshold: number("entropy_threshold"),
     acceptsPrompt: table.accepts_prompt as boolean | undefined,
+  });
+  return given<ModelDecoding>({
     maxChunkMs: milliseconds(table.max_chunk_seconds),
     unknownToken: table.unknown_token as string | undefined,
     unknownBelow: number("unknown_below"),
-  };
-  const given = Object.entries(decoding).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given) as ModelDecoding;
+    whisper: Object.keys(whisper).length === 0 ? undefined : whisper,
+  });
+}
+
+/** Without the fields that are undefined. */
+function given<T extends object>(fields: { [Key in keyof T]: T[Key] | undefined }): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }
 
 type Parsed = { values: Record<string, unknown>; lineOf: (key: string) => number };
@@ -222,9 +240,11 @@ export function renderManifest(manifest: ModelManifest): string {
     if (value !== undefined) lines.push(`${key} = ${JSON.stringify(value)}`);
   };
   const { decoding } = manifest;
+  const { whisper = {} } = decoding;
   for (const key of ["id", "name", "version", "sha256", "licence", "source", "notice"] as const) {
     add(key, manifest[key]);
   }
+  if (manifest.family !== DEFAULT_FAMILY) add("family", manifest.family);
   for (const { code, name, modes, decoderLanguage } of manifest.languages) {
     lines.push("", "[[languages]]");
     add("code", code);
@@ -233,10 +253,10 @@ export function renderManifest(manifest: ModelManifest): string {
     add("decoder_language", decoderLanguage);
   }
   lines.push("", "[decoding]");
-  add("beam_size", decoding.beamSize);
-  add("temperature_increment", decoding.temperatureIncrement);
-  add("entropy_threshold", decoding.entropyThreshold);
-  add("accepts_prompt", decoding.acceptsPrompt);
+  add("beam_size", whisper.beamSize);
+  add("temperature_increment", whisper.temperatureIncrement);
+  add("entropy_threshold", whisper.entropyThreshold);
+  add("accepts_prompt", whisper.acceptsPrompt);
   add("max_chunk_seconds", decoding.maxChunkMs === undefined ? undefined : decoding.maxChunkMs / 1000);
   add("unknown_token", decoding.unknownToken);
   add("unknown_below", decoding.unknownBelow);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
+import { fileOf } from "../domain/model.ts";
 import { checkModelFile } from "../engine/whisper-model-file.ts";
 import { manualClock } from "../lib/clock.ts";
 import { silentLog } from "../lib/log.ts";
@@ -54,14 +55,14 @@ function weights(name: string, content = "weights"): string {
 describe("the demonstration model", () => {
   test("is a model that the engine can use, as its manifest says", async () => {
     const demo = await extractEmbeddedModel(folder);
-    expect(sha256Hex(readFileSync(demo.weightsPath))).toBe(demo.sha256);
+    expect(sha256Hex(readFileSync(fileOf(demo.files, "weights")))).toBe(demo.sha256);
     expect(demo.bytes).toBe(statSync(DEMO).size);
-    expect(checkModelFile(demo.weightsPath).multilingual).toBe(true);
+    expect(checkModelFile(fileOf(demo.files, "weights")).multilingual).toBe(true);
     expect(demo.notice).toContain("not for real use");
     expect(demo).toMatchObject({
       id: "demo",
       embedded: true,
-      decoding: { beamSize: 1, temperatureIncrement: 0 },
+      decoding: { whisper: { beamSize: 1, temperatureIncrement: 0 } },
     });
   });
 
@@ -105,7 +106,7 @@ describe("add", () => {
     });
     expect(added.languages.map(({ code }) => code)).toContain("hi");
     expect(added.languages.find(({ code }) => code === "en")?.modes).toEqual(["native", "verbatim"]);
-    expect(readFileSync(added.weightsPath, "utf8")).toBe("weights");
+    expect(readFileSync(fileOf(added.files, "weights"), "utf8")).toBe("weights");
     expect(readdirSync(models.directory).sort()).toEqual(["large-v3-q5_0.bin", "large-v3-q5_0.toml"]);
     const english = await models.add(weights("tiny.en.bin", "weights, english"));
     expect(english.languages.map(({ code }) => code)).toEqual(["en"]);
@@ -172,7 +173,7 @@ describe("the default", () => {
 
   test("whose files are gone is told, and no other takes its place", async () => {
     const models = await open();
-    const { weightsPath } = await models.add(weights("b.bin"));
+    const weightsPath = fileOf((await models.add(weights("b.bin"))).files, "weights");
     await models.add(weights("a.bin"));
     rmSync(weightsPath);
     expect(models.findDefault()).toBeUndefined();
@@ -222,7 +223,7 @@ describe("files", () => {
   test("what appears, changes, breaks and goes is seen without a restart", async () => {
     const directory = join(folder, "elsewhere");
     const models = await open({ dir: directory });
-    const { weightsPath } = await models.add(weights("a.bin"));
+    const weightsPath = fileOf((await models.add(weights("a.bin"))).files, "weights");
     const manifestPath = join(directory, "a.toml");
     const manifest = readFileSync(manifestPath, "utf8");
     writeFileSync(manifestPath, manifest.replace('name = "a"', 'name = "Another"'));
@@ -238,7 +239,7 @@ describe("files", () => {
 
   test("verify reads every byte", async () => {
     const models = await open();
-    const { weightsPath } = await models.add(weights("a.bin"));
+    const weightsPath = fileOf((await models.add(weights("a.bin"))).files, "weights");
     expect(await models.verify("a")).toEqual({ id: "a", sha256: sha256Hex("weights"), problems: [] });
     writeFileSync(weightsPath, "weighty");
     expect((await models.verify("a")).problems).toHaveLength(2);

@@ -4,7 +4,13 @@ import type { Config } from "../config/schema.ts";
 import { CAPABILITIES, type Capability, type CapabilityStatus, COMING_SOON } from "../domain/capability.ts";
 import { AppError } from "../domain/errors.ts";
 import { LANGUAGES, languageOf } from "../domain/languages.ts";
-import type { InstalledModel, ModelLanguage, ModelManifest, SpeakerWeights } from "../domain/model.ts";
+import {
+  fileOf,
+  type InstalledModel,
+  type ModelLanguage,
+  type ModelManifest,
+  type SpeakerWeights,
+} from "../domain/model.ts";
 import { MODES, type Mode, UNFINISHED_STATES } from "../domain/transcription.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -351,10 +357,11 @@ async function verifyModel(
 ): Promise<ModelVerification> {
   const model = shelf.find(id) ?? shelf.requireInstalled(id);
   const problems: string[] = [];
-  const sha256 = await sha256OfFile(model.weightsPath);
+  const weightsPath = fileOf(model.files, "weights");
+  const sha256 = await sha256OfFile(weightsPath);
   if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
   try {
-    checkModelFile(model.weightsPath);
+    checkModelFile(weightsPath);
   } catch (error) {
     problems.push((error as Error).message);
   }
@@ -417,6 +424,7 @@ function manifestOf(
     id,
     name: options.name ?? id,
     version: options.version ?? sha256.slice(0, 12),
+    family: "whisper",
     sha256,
     languages,
     licence: options.licence ?? "not stated",

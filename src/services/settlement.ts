@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../domain/errors.ts";
 import type { TranscriptionResult } from "../domain/result.ts";
-import type { FinalState, TranscriptionTrigger } from "../domain/transcription.ts";
+import { type FinalState, recognizedChannels, type TranscriptionTrigger } from "../domain/transcription.ts";
 import { chargePaise } from "../lib/money.ts";
 import { dayIn } from "../lib/time.ts";
 import { deleteChunks } from "../store/chunks.ts";
@@ -76,10 +76,8 @@ export function settleTranscription(
   return row;
 }
 
-/** Channels that are transcribed and paid for: all with `separate`, else the one mixed down. */
-export function billedChannels(row: Pick<TranscriptionRow, "channelMode" | "channels">): number {
-  return row.channelMode === "separate" ? row.channels : 1;
-}
+/** Channels that are paid for: those that are recognized. */
+export const billedChannels = recognizedChannels;
 
 function finalStateOf(ending: Ending): FinalState {
   return ending.kind === "result" ? ending.result.status : ending.kind;

@@ -1,18 +1,23 @@
 import { and, asc, eq, sql } from "drizzle-orm";
+import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { GapReason, Segment, Warning } from "../domain/result.ts";
 import type { Store } from "./database.ts";
 import { chunks } from "./schema.ts";
 
 export type ChunkRow = typeof chunks.$inferSelect;
 export type NewChunk = Pick<ChunkRow, "channel" | "startMs" | "endMs" | "speechMs" | "regions">;
-export type ChunkKey = Pick<ChunkRow, "transcriptionId" | "position">;
+/** A chunk, and the attempt whose outcome is to count. */
+export type AttemptKey = Pick<ChunkRow, "transcriptionId" | "position" | "attempt">;
+
+/** Nobody else can have it: results come from other processes, and later from other machines. */
+const NEW_TOKEN = sql<string>`lower(hex(randomblob(16)))`;
 
 /** Replaces the chunks of a transcription that has not begun to be transcribed. */
 export function insertChunks(tx: Store, transcriptionId: string, rows: readonly NewChunk[]): void {
   tx.delete(chunks).where(eq(chunks.transcriptionId, transcriptionId)).run();
   for (const [position, row] of rows.entries()) {
     tx.insert(chunks)
-      .values({ ...row, transcriptionId, position, state: "waiting" })
+      .values({ ...row, transcriptionId, position, state: "waiting", attempt: NEW_TOKEN })
       .run();
   }
 }
@@ -26,45 +31,67 @@ export function listChunks(store: Store, transcriptionId: string): ChunkRow[] {
     .all();
 }
 
-/** Ends a waiting chunk with its text; false when it has ended already. */
+/** Gives every waiting chunk a new attempt: outcomes of attempts that an earlier run began count no more. */
+export function renewAttempts(tx: Store, transcriptionId: string): void {
+  tx.update(chunks)
+    .set({ attempt: NEW_TOKEN })
+    .where(and(eq(chunks.transcriptionId, transcriptionId), eq(chunks.state, "waiting")))
+    .run();
+}
+
+/**
+ * Ends a waiting chunk with its text.
+ *
+ * @returns false when it has ended already, or the attempt is not the one that counts
+ */
 export function completeChunk(
   tx: Store,
-  key: ChunkKey,
+  key: AttemptKey,
   outcome: { segments: Omit<Segment, "index">[]; warnings: Warning[] },
 ): boolean {
-  return endChunk(tx, key, { state: "done", ...outcome });
+  return changeWaiting(tx, key, { state: "done", ...outcome }) !== undefined;
 }
 
-/** Ends a waiting chunk without text; false when it has ended already. */
-export function giveUpChunk(tx: Store, key: ChunkKey, gapReason: GapReason): boolean {
-  return endChunk(tx, key, { state: "failed", gapReason });
+/** Ends a waiting chunk without text; false as for `completeChunk`. */
+export function giveUpChunk(tx: Store, key: AttemptKey, gapReason: GapReason): boolean {
+  return changeWaiting(tx, key, { state: "failed", gapReason }) !== undefined;
 }
 
-function endChunk(tx: Store, key: ChunkKey, values: Partial<ChunkRow>): boolean {
-  return (
-    tx.update(chunks).set(values).where(isWaiting(key)).returning({ position: chunks.position }).get() !==
-    undefined
-  );
+/**
+ * Counts an attempt that failed, and begins another.
+ *
+ * @returns the chunk as it is then; undefined when it has ended, or the attempt is not the one that counts
+ */
+export function countChunkFailure(tx: Store, key: AttemptKey, hasCrashed: boolean): ChunkRow | undefined {
+  const crashes = hasCrashed ? { crashes: sql`crashes + 1` } : {};
+  return changeWaiting(tx, key, { failures: sql`failures + 1`, ...crashes, attempt: NEW_TOKEN });
 }
 
-/** Counts a run that failed; returns the chunk as it stands then, undefined when it has ended. */
-export function countChunkFailure(tx: Store, key: ChunkKey, hasCrashed: boolean): ChunkRow | undefined {
+/** Begins another attempt without counting the last one; undefined as for `countChunkFailure`. */
+export function renewAttempt(tx: Store, key: AttemptKey): ChunkRow | undefined {
+  return changeWaiting(tx, key, { attempt: NEW_TOKEN });
+}
+
+function changeWaiting(
+  tx: Store,
+  { transcriptionId, position, attempt }: AttemptKey,
+  values: SQLiteUpdateSetSource<typeof chunks>,
+): ChunkRow | undefined {
   return tx
     .update(chunks)
-    .set({ failures: sql`failures + 1`, ...(hasCrashed ? { crashes: sql`crashes + 1` } : {}) })
-    .where(isWaiting(key))
+    .set(values)
+    .where(
+      and(
+        eq(chunks.transcriptionId, transcriptionId),
+        eq(chunks.position, position),
+        eq(chunks.state, "waiting"),
+        eq(chunks.attempt, attempt),
+      ),
+    )
     .returning()
     .get();
 }
 
 export function deleteChunks(tx: Store, transcriptionId: string): void {
   tx.delete(chunks).where(eq(chunks.transcriptionId, transcriptionId)).run();
-}
-
-function isWaiting(key: ChunkKey) {
-  return and(
-    eq(chunks.transcriptionId, key.transcriptionId),
-    eq(chunks.position, key.position),
-    eq(chunks.state, "waiting"),
-  );
 }

@@ -175,6 +175,8 @@ export const chunks = sqliteTable(
     speechMs: integer("speech_ms").notNull(),
     regions: text("regions", { mode: "json" }).$type<ChunkRegion[]>().notNull(),
     state: text("state").$type<ChunkState>().notNull(),
+    /** Token of the one attempt whose outcome counts; another one for each attempt. */
+    attempt: text("attempt").notNull().default(""),
     /** Runs that ended in an error or a dead worker. */
     failures: integer("failures").notNull().default(0),
     /** Of those, the ones that took their worker with them. */

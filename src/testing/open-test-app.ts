@@ -7,6 +7,8 @@ import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { Scope } from "../domain/api-key.ts";
 import type { InstalledModel } from "../domain/model.ts";
+import { localCapacity } from "../engine/local-executor.ts";
+import { measureMachine } from "../engine/machine.ts";
 import { type ManualClock, manualClock } from "../lib/clock.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
@@ -59,6 +61,9 @@ export async function openTestApp(options: TestAppOptions = {}) {
     limits: { requests_per_second: 0, ...given.limits },
     engine: { workers: 2, ...given.engine },
   });
+  const { workers, threads_per_worker: threadsPerWorker } = config.engine;
+  const machine = measureMachine();
+  engine.setCapacity((bytes) => localCapacity({ workers, threadsPerWorker }, machine, bytes));
   let server: Server<unknown> | undefined;
   const baseUrl = () => (server ? `http://127.0.0.1:${server.port}` : IN_PROCESS_URL);
   const app: App = await openApp({

@@ -30,11 +30,11 @@ export const clientOf = (testApp: TestApp, key = testApp.key) => apiClient(testA
 
 /** Notes each run of a chunk, by its start in milliseconds, and lets `what` step in. */
 export function watchChunks(engine: ScriptedEngine, what: Interference["chunk"] = () => undefined) {
-  const runs: { startMs: number; isAlone: boolean; timeoutMs: number }[] = [];
+  const runs: { startMs: number; isAlone: boolean }[] = [];
   engine.interfere({
     chunk(chunk, signal) {
-      const { startMs, isAlone, timeoutMs } = chunk;
-      runs.push({ startMs, isAlone, timeoutMs });
+      const { startMs, isAlone } = chunk;
+      runs.push({ startMs, isAlone });
       return what(chunk, signal);
     },
   });

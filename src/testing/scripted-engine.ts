@@ -4,11 +4,13 @@ import { join } from "node:path";
 import type { AudioFacts } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { DecodeJob, Engine } from "../engine/engine.ts";
+import type { Capacity } from "../engine/executor.ts";
 import {
   type ChunkJob,
   type DiarizeJob,
   EngineError,
   type EngineModel,
+  type FileAudio,
   type OnSpeechFound,
   type SpeechJob,
 } from "../engine/protocol.ts";
@@ -16,6 +18,8 @@ import type { ModelStatus } from "../engine/resident-models.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const MARK = "SCRIPTED-AUDIO ";
+/** Timers of more milliseconds fire at once. */
+const NEVER_MS = 2 ** 31 - 1;
 
 /** What a scripted recording holds. */
 export type Script = {
@@ -38,13 +42,13 @@ export function scriptedAudio(script: Script): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(MARK + JSON.stringify(script));
 }
 
+/** A chunk of a scripted recording, and where it begins in it. */
+export type ScriptedChunk = ChunkJob & { audio: FileAudio; startMs: number };
+
 /** Steps in before the engine does what it would do; a throw is the engine's failure. */
 export type Interference = {
   /** Before a chunk; may say what is heard in it. */
-  chunk?: (
-    chunk: ChunkJob & { startMs: number },
-    signal: AbortSignal,
-  ) => Promise<string | undefined> | undefined;
+  chunk?: (chunk: ScriptedChunk, signal: AbortSignal) => Promise<string | undefined> | undefined;
   decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
   speech?: (job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound) => Promise<void>;
   verify?: (path: string, signal: AbortSignal) => Promise<void>;
@@ -62,6 +66,8 @@ export type ScriptedEngine = Engine & {
   lose(modelId: string): void;
   /** Lets no chunk finish until the returned function is called. */
   hold(): () => void;
+  /** Says what it can do at once from now on. */
+  setCapacity(capacityOf: (weightsBytes: number) => Capacity): void;
   /** Chunks that were asked for. */
   chunks(): number;
 };
@@ -77,11 +83,13 @@ const FACTS: AudioFacts = {
 };
 
 /** The engine's contract without its weights: recordings say themselves what is heard in them. */
-export function createScriptedEngine(): ScriptedEngine {
+export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedEngine {
   const scripts = new Map<string, Script>();
   let chunks = 0;
   let gate: Promise<void> = Promise.resolve();
   let interference: Interference = {};
+  let capacityOf = (_weightsBytes: number): Capacity => ({ chunks: 2, power: 2, isElastic: true });
+  const running = new Set<AbortController>();
   const problems = new Map<string, string>();
   const lost = new Map<string, number>();
 
@@ -91,25 +99,26 @@ export function createScriptedEngine(): ScriptedEngine {
     return JSON.parse(text.slice(MARK.length)) as Script;
   }
 
-  async function transcribe(job: ChunkJob, signal: AbortSignal) {
+  async function recognize({ audio, ...job }: ChunkJob, signal: AbortSignal) {
     chunks++;
+    if ("pcm" in audio) throw new EngineError("failed", "scripted recordings are files");
     await Promise.race([gate, aborted(signal)]);
     signal.throwIfAborted();
-    const startMs = (job.audio.slices[0]?.sourceStartSample ?? 0) / (SAMPLE_RATE_HZ / 1000);
-    const heard = await interference.chunk?.({ ...job, startMs }, signal);
-    const script = scripts.get(job.audio.pcmPath.slice(0, job.audio.pcmPath.lastIndexOf("/")));
+    const startMs = (audio.slices[0]?.sourceStartSample ?? 0) / (SAMPLE_RATE_HZ / 1000);
+    const heard = await interference.chunk?.({ ...job, audio, startMs }, signal);
+    const script = scripts.get(audio.pcmPath.slice(0, audio.pcmPath.lastIndexOf("/")));
     if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
     const text = heard ?? script?.text ?? "";
-    const endMs = Math.floor((job.audio.totalSamples / SAMPLE_RATE_HZ) * 1000);
+    const endMs = Math.floor((audio.totalSamples / SAMPLE_RATE_HZ) * 1000);
     const segment = {
       startMs: 0,
       endMs,
       text,
-      language: job.options.language,
+      language: job.settings.language,
       confidence: 0.9,
       noSpeechProbability: 0,
     };
-    return { segments: text === "" ? [] : [segment], elapsedMs: 1 };
+    return { segments: text === "" ? [] : [segment], workMs: 1 };
   }
 
   return {
@@ -146,7 +155,24 @@ export function createScriptedEngine(): ScriptedEngine {
       return [{ startSample: 0, endSample: script.seconds * SAMPLE_RATE_HZ }];
     },
 
-    transcribe,
+    capacity: ({ bytes }) => capacityOf(bytes),
+
+    /** What does not settle in time counts as hung, and what runs at the end as interrupted. */
+    async recognize(job, signal) {
+      const stop = new AbortController();
+      running.add(stop);
+      const hung = setTimeout(() => stop.abort(new EngineError("hung", "as scripted")), hungAfterMs);
+      const onAbort = () => stop.abort(new EngineError("aborted", "aborted"));
+      signal.addEventListener("abort", onAbort, { once: true });
+      if (signal.aborted) onAbort();
+      try {
+        return await Promise.race([recognize(job, stop.signal), rejected(stop.signal)]);
+      } finally {
+        clearTimeout(hung);
+        signal.removeEventListener("abort", onAbort);
+        running.delete(stop);
+      }
+    },
 
     async diarize(job, signal) {
       await interference.speakers?.(job, signal);
@@ -181,10 +207,15 @@ export function createScriptedEngine(): ScriptedEngine {
       models: [...[...problems].map(statusOfBroken), ...[...lost].map(statusOfLost)],
       brokenVariants: [],
     }),
-    close: async () => undefined,
+    async close() {
+      for (const stop of running) stop.abort(new EngineError("interrupted", "the engine is closing"));
+    },
 
     interfere(how) {
       interference = how;
+    },
+    setCapacity(how) {
+      capacityOf = how;
     },
     lose(modelId) {
       lost.set(modelId, (lost.get(modelId) ?? 0) + 1);
@@ -205,6 +236,14 @@ function statusOfLost([modelId, restarts]: [string, number]): ModelStatus {
 
 function statusOfBroken([modelId, problem]: [string, string]): ModelStatus {
   return { modelId, state: "backoff", device: undefined, pid: undefined, restarts: 0, running: 0, problem };
+}
+
+/** Rejects with the signal's reason once it is aborted. */
+function rejected(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -15,17 +15,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   store: ["domain", "lib"],
   pipeline: ["domain", "lib"],
   engine: ["domain", "lib"],
+  recognition: ["pipeline", "domain", "lib", "engine/engine.ts", "engine/protocol.ts"],
   services: ["store", "config", "domain", "lib"],
   scheduler: [
-    "services",
-    "store",
-    "pipeline",
-    "config",
-    "domain",
-    "lib",
-    "engine/engine.ts",
-    "engine/pool.ts",
-    "engine/protocol.ts",
+    ...["recognition", "services", "store", "config", "domain", "lib"],
+    ...["engine/engine.ts", "engine/executor.ts"],
   ],
   http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
   cli: [
@@ -64,6 +58,20 @@ function importsOf(path: string): Import[] {
   return [...found].map(([, target]) => ({ from: path, to: resolve(dirname(path), target ?? "") }));
 }
 
+/** Files that a file loads with itself, directly or not; types and dynamic imports load nothing. */
+function loadedBy(entry: string): string[] {
+  const loaded = new Set([join(SRC, entry)]);
+  for (const path of loaded) {
+    const source = readFileSync(path, "utf8");
+    for (const [, what = "", target = ""] of source.matchAll(
+      /^(?:import|export)\s+([^;]*?from\s+)?"(\.{1,2}\/[^"]+\.ts)"/gm,
+    )) {
+      if (!what.startsWith("type ")) loaded.add(resolve(dirname(path), target));
+    }
+  }
+  return [...loaded].map((path) => relative(SRC, path));
+}
+
 const files = sourceFiles(SRC);
 const imports = files.flatMap(importsOf);
 
@@ -83,6 +91,28 @@ describe("tidy", () => {
       .filter((edge) => !isAllowed(edge))
       .map(({ from, to }) => `${relative(SRC, from)} → ${relative(SRC, to)}`);
     expect(refused).toEqual([]);
+  });
+
+  test("a command that transcribes files loads nothing of the server", () => {
+    const loaded = loadedBy("local.ts");
+    expect(loaded).toContain("recognition/recognize.ts");
+    expect(loaded.filter((path) => /^(http\/|app\.ts)/.test(path))).toEqual([]);
+    expect(loadedBy("app.ts")).toContain("http/server.ts");
+    // The command line itself loads little; each command imports what it needs when it runs.
+    expect(loadedBy("cli/program.ts").filter((path) => /^(http|scheduler|recognition)\//.test(path))).toEqual(
+      [],
+    );
+  });
+
+  test("only the two halves of whisper's family know its settings", () => {
+    const knowing = imports
+      .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")
+      .map(({ from }) => relative(SRC, from));
+    expect(knowing.sort()).toEqual([
+      "engine/whisper-recognizer.ts",
+      "engine/whisper.ts",
+      "pipeline/families/whisper.ts",
+    ]);
   });
 
   test("no product file imports tests or their tools", () => {

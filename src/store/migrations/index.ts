@@ -2,6 +2,7 @@ import initial from "./0001_initial.sql" with { type: "text" };
 import webhookDeliveries from "./0002_webhook_deliveries.sql" with { type: "text" };
 import transcriptionsByState from "./0003_transcriptions_by_state.sql" with { type: "text" };
 import uploadsOfKeys from "./0004_uploads_of_keys.sql" with { type: "text" };
+import chunkAttempts from "./0005_chunk_attempts.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -9,4 +10,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0002_webhook_deliveries", sql: webhookDeliveries },
   { name: "0003_transcriptions_by_state", sql: transcriptionsByState },
   { name: "0004_uploads_of_keys", sql: uploadsOfKeys },
+  { name: "0005_chunk_attempts", sql: chunkAttempts },
 ];

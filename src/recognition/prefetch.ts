@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
-import type { NewChunk } from "../store/chunks.ts";
+import type { NewChunk } from "./checkpoint.ts";
 
-/** What a chunk is before it is a row. */
-export type AheadChunk = NewChunk & { position: number };
+/** A chunk whose position is known, and which has no record yet. */
+export type PositionedChunk = NewChunk & { position: number };
 
-/** Chunks that are decoded while the rest of their recording is still searched for speech. */
-export type Ahead<Outcome> = {
-  /** All chunks so far that nothing will change any more, by position; each call repeats what earlier ones gave. */
+/** Chunks that are recognized while the rest of their recording is still searched for speech. */
+export type Prefetch<Outcome> = {
+  /** Receives all chunks so far that nothing will change any more, by position; each call repeats the earlier ones. */
   offer(chunks: readonly NewChunk[]): void;
-  /** The run of this very chunk where one was begun; whoever takes it has its failure to deal with. */
-  take(chunk: AheadChunk): Promise<Outcome> | undefined;
-  /** Ends what nobody took, and waits until it has let go of the engine. */
+  /** Hands over the attempt at this very chunk where one began. The caller then handles its failure. */
+  take(chunk: PositionedChunk): Promise<Outcome> | undefined;
+  /** Aborts what nobody took, and waits until it no longer uses the engine. */
   stop(): Promise<void>;
 };
 
@@ -18,16 +18,16 @@ type Run<Outcome> = { chunk: NewChunk; outcome: Promise<Outcome> };
 
 /**
  * Begins with a recording's first chunks before its last are known. Nothing of it is stored: outcomes wait in memory
- * until their chunks are rows, and a restart begins anew.
+ * until their chunks are recorded, and a restart begins again.
  *
- * @param side chunks to run at once at most
- * @param decode runs a chunk once; it is to end when the signal is aborted
+ * @param side most chunks to run at once
+ * @param recognize makes one attempt at a chunk, and ends when the signal is aborted
  */
-export function createAhead<Outcome>(
+export function createPrefetch<Outcome>(
   side: number,
-  decode: (chunk: AheadChunk, signal: AbortSignal) => Promise<Outcome>,
+  recognize: (chunk: PositionedChunk, signal: AbortSignal) => Promise<Outcome>,
   signal: AbortSignal,
-): Ahead<Outcome> {
+): Prefetch<Outcome> {
   const stopping = new AbortController();
   const either = AbortSignal.any([signal, stopping.signal]);
   const runs: Run<Outcome>[] = [];
@@ -36,14 +36,14 @@ export function createAhead<Outcome>(
   let running = 0;
   let hasFailed = false;
 
-  /** A failure is told to whoever takes the chunk; what follows is left to them too. */
+  /** After a failure nothing more begins: who takes the chunk receives the failure and decides. */
   function pump(): void {
     while (running < side && !hasFailed && !either.aborted && runs.length < offered.length) {
       const position = runs.length;
       const chunk = offered[position];
       if (!chunk) return;
       running++;
-      const outcome = decode({ ...chunk, position }, either);
+      const outcome = recognize({ ...chunk, position }, either);
       runs.push({ chunk, outcome });
       outcome
         .catch(() => {

@@ -1,15 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import type { ChunkRegion } from "../domain/chunk.ts";
-import type { DecodedSegment, DecodeSettings } from "../domain/decoding.ts";
 import type { ModelDecoding } from "../domain/model.ts";
-import { type Decode, decodeGuarded, decodeSettings, type GuardTask } from "./guarded-decode.ts";
+import type { RecognizedSegment } from "../domain/recognition.ts";
+import type { WhisperSettings } from "../domain/whisper-settings.ts";
+import type { ModelFamily } from "./families/family.ts";
+import { whisperFamily, whisperSettings } from "./families/whisper.ts";
+import { type GuardTask, type Recognize, recognizeGuarded } from "./guarded-recognition.ts";
 
 const SECOND = 16_000;
 const HINDI = "यह एक साधारण वाक्य है";
 const LOOP = Array(20).fill("बहुत अच्छा").join(" ");
 const LATIN = "this is written in the wrong script";
 
-const task = (decoding: ModelDecoding = {}): GuardTask => ({
+const task = (decoding: ModelDecoding = {}, family: ModelFamily = whisperFamily): GuardTask => ({
+  family,
   model: { languages: [{ code: "hi", name: "Hindi", modes: ["native", "codemix", "verbatim"] }], decoding },
   request: { language: "hi", mode: "native", channelMode: "mix" },
   durationMs: 60_000,
@@ -17,7 +21,7 @@ const task = (decoding: ModelDecoding = {}): GuardTask => ({
 const chunkOf = (...regions: ChunkRegion[]) => ({ regions, channel: 0 });
 const TEN_SECONDS = chunkOf({ startSample: SECOND, endSample: 11 * SECOND });
 
-const segment = (text: string, more: Partial<DecodedSegment> = {}): DecodedSegment => ({
+const segment = (text: string, more: Partial<RecognizedSegment> = {}): RecognizedSegment => ({
   startMs: 0,
   endMs: 10_000,
   text,
@@ -28,10 +32,10 @@ const segment = (text: string, more: Partial<DecodedSegment> = {}): DecodedSegme
 });
 
 /** Gives the answers one after the other, and notes what was asked. */
-function scripted(...answers: DecodedSegment[][]) {
-  const asked: { regions: readonly ChunkRegion[]; settings: DecodeSettings }[] = [];
-  const decode: Decode = async (regions, settings) => {
-    asked.push({ regions, settings });
+function scripted(...answers: RecognizedSegment[][]) {
+  const asked: { regions: readonly ChunkRegion[]; settings: WhisperSettings }[] = [];
+  const decode: Recognize = async (regions, settings) => {
+    asked.push({ regions, settings: settings as WhisperSettings });
     const answer = answers[asked.length - 1];
     if (!answer) throw new Error(`decode ${asked.length} was not expected`);
     return answer;
@@ -42,7 +46,7 @@ function scripted(...answers: DecodedSegment[][]) {
 describe("guarded decoding", () => {
   test("sound text is decoded once", async () => {
     const { decode, asked } = scripted([segment(HINDI)]);
-    const { segments, warnings } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual([HINDI]);
     expect(warnings).toEqual([]);
     expect(asked.length).toBe(1);
@@ -50,7 +54,7 @@ describe("guarded decoding", () => {
 
   test("a loop is decoded once more with other settings, and what is better stands", async () => {
     const { decode, asked } = scripted([segment(LOOP)], [segment(HINDI)]);
-    const { segments, warnings } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual([HINDI]);
     expect(warnings).toEqual([]);
     expect(asked.map(({ settings }) => settings.temperature)).toEqual([0, 0.4]);
@@ -58,7 +62,7 @@ describe("guarded decoding", () => {
 
   test("a loop that stays is cut to one turn and marked", async () => {
     const { decode, asked } = scripted([segment(LOOP)], [segment(LOOP)]);
-    const { segments, warnings } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual(["बहुत अच्छा"]);
     expect(warnings).toEqual(["repetition_removed"]);
     expect(asked.length).toBe(2);
@@ -66,15 +70,15 @@ describe("guarded decoding", () => {
 
   test("a second try without any text does not replace the first", async () => {
     const { decode } = scripted([segment(LATIN)], []);
-    const { segments } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    const { segments } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual([LATIN]);
   });
 
   test("a wrong script is decoded once more, then marked", async () => {
     const better = scripted([segment(LATIN)], [segment(HINDI)]);
-    expect((await decodeGuarded(task(), TEN_SECONDS, better.decode)).warnings).toEqual([]);
+    expect((await recognizeGuarded(task(), TEN_SECONDS, better.decode)).warnings).toEqual([]);
     const same = scripted([segment(LATIN)], [segment(LATIN)]);
-    const marked = await decodeGuarded(task(), TEN_SECONDS, same.decode);
+    const marked = await recognizeGuarded(task(), TEN_SECONDS, same.decode);
     expect(marked.warnings).toEqual(["script_mismatch"]);
     expect(same.asked.length).toBe(2);
   });
@@ -83,7 +87,7 @@ describe("guarded decoding", () => {
     const first = [segment(HINDI, { endMs: 4_000 })];
     const second = [segment("और यह बाकी था", { startMs: 0, endMs: 5_900 })];
     const { decode, asked } = scripted(first, second);
-    const { segments } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    const { segments } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(asked[1]?.regions).toEqual([
       { startSample: 5 * SECOND, endSample: 11 * SECOND, isCutAtStart: true },
     ]);
@@ -97,13 +101,13 @@ describe("guarded decoding", () => {
 
   test("what stays uncovered is not decoded a third time", async () => {
     const { decode, asked } = scripted([segment(HINDI, { endMs: 4_000 })], []);
-    expect((await decodeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
+    expect((await recognizeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
     expect(asked.length).toBe(2);
   });
 
   test("a chunk without any text is decoded once more with other settings", async () => {
     const { decode, asked } = scripted([], [segment(HINDI)]);
-    expect((await decodeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
+    expect((await recognizeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
     expect(asked[1]?.settings.temperature).toBe(0.4);
     expect(asked[1]?.regions).toEqual(TEN_SECONDS.regions);
   });
@@ -113,14 +117,14 @@ describe("guarded decoding", () => {
       [segment(`${HINDI} ${HINDI.replaceAll(" ", "")}`.repeat(1), { endMs: 300 })],
       [],
     );
-    const { warnings, segments } = await decodeGuarded(task(), TEN_SECONDS, decode);
+    const { warnings, segments } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(warnings).toContain("suspected_hallucination");
     expect(segments.length).toBe(1);
   });
 
   test("what a model writes for words it does not know is left out", async () => {
     const { decode } = scripted([segment(`${HINDI} <?> <?>`)]);
-    const { segments } = await decodeGuarded(task({ unknownToken: "<?>" }), TEN_SECONDS, decode);
+    const { segments } = await recognizeGuarded(task({ unknownToken: "<?>" }), TEN_SECONDS, decode);
     expect(segments[0]?.text).toBe(HINDI);
   });
 
@@ -129,7 +133,7 @@ describe("guarded decoding", () => {
     const sure = { ...segment(HINDI), confidence: 0.6 };
     const heard = async (first: typeof sure) => {
       const { decode, asked } = scripted([first]);
-      const { segments } = await decodeGuarded(task({ unknownBelow: 0.6 }), TEN_SECONDS, decode);
+      const { segments } = await recognizeGuarded(task({ unknownBelow: 0.6 }), TEN_SECONDS, decode);
       // Speech that the model does not know is not asked for again.
       expect(asked.length).toBe(1);
       return segments.length;
@@ -139,8 +143,44 @@ describe("guarded decoding", () => {
   });
 
   test("a failing decoder is the caller's to handle", async () => {
-    const decode: Decode = () => Promise.reject(new Error("crashed"));
-    expect(decodeGuarded(task(), TEN_SECONDS, decode)).rejects.toThrow("crashed");
+    const decode: Recognize = () => Promise.reject(new Error("crashed"));
+    await expect(recognizeGuarded(task(), TEN_SECONDS, decode)).rejects.toThrow("crashed");
+  });
+});
+
+describe("a deterministic family", () => {
+  const { secondAttempt: _none, ...deterministic } = whisperFamily;
+  const guarded = (decode: Recognize) => recognizeGuarded(task({}, deterministic), TEN_SECONDS, decode);
+
+  test.each([
+    {
+      name: "a loop is cut and marked",
+      text: LOOP,
+      kept: "बहुत अच्छा",
+      warning: "repetition_removed" as const,
+    },
+    { name: "a wrong script is marked", text: LATIN, kept: LATIN, warning: "script_mismatch" as const },
+  ])("is not asked twice for the same audio: $name at once", async ({ text, kept, warning }) => {
+    const { decode, asked } = scripted([segment(text)]);
+    const { segments, warnings } = await guarded(decode);
+    expect(segments.map((found) => found.text)).toEqual([kept]);
+    expect(warnings).toEqual([warning]);
+    expect(asked.length).toBe(1);
+  });
+
+  test("is not asked again for a chunk without text, but for a part that has none", async () => {
+    const silent = scripted([]);
+    expect((await guarded(silent.decode)).segments).toEqual([]);
+    expect(silent.asked.length).toBe(1);
+    const partly = scripted([segment(HINDI, { endMs: 4_000 })], [segment("और", { endMs: 5_900 })]);
+    expect((await guarded(partly.decode)).segments.length).toBe(2);
+  });
+
+  test("that estimates no probability of silence loses no text for it", async () => {
+    const { noSpeechProbability: _none, ...plain } = segment(HINDI, { confidence: 0.3 });
+    const { decode } = scripted([plain]);
+    const { segments } = await guarded(decode);
+    expect(segments.map(({ text }) => text)).toEqual([HINDI]);
   });
 });
 
@@ -148,7 +188,7 @@ describe("settings", () => {
   const { model, request } = task();
 
   test("are whisper's own where the manifest says nothing", () => {
-    const settings = decodeSettings(request, model);
+    const settings = whisperSettings(request, model);
     expect(settings).toMatchObject({
       language: "hi",
       strategy: { name: "greedy", bestOf: 1 },
@@ -160,8 +200,9 @@ describe("settings", () => {
   });
 
   test("are the manifest's where it has any", () => {
-    const decoding = { beamSize: 5, temperatureIncrement: 0, entropyThreshold: 0, acceptsPrompt: false };
-    const settings = decodeSettings({ ...request, mode: "codemix" }, { ...model, decoding });
+    const whisper = { beamSize: 5, temperatureIncrement: 0, entropyThreshold: 0, acceptsPrompt: false };
+    const decoding = { whisper };
+    const settings = whisperSettings({ ...request, mode: "codemix" }, { ...model, decoding });
     expect(settings).toMatchObject({
       strategy: { name: "beam", beamSize: 5, bestOf: 5 },
       temperatureIncrement: 0,

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { EngineError } from "../engine/protocol.ts";
 import { silentLog } from "../lib/log.ts";
-import { MAX_INTERRUPTIONS, type RunContext } from "./context.ts";
-import { patiently } from "./prepare.ts";
+import { isOutOfRoom } from "../store/out-of-room.ts";
+import { MAX_INTERRUPTIONS } from "./context.ts";
+import { withRetries } from "./retry.ts";
 
-const context = { log: silentLog } as RunContext;
+const tools = { log: silentLog, isWaitedOut: isOutOfRoom };
 const NO_PAUSE_MS = 0;
 
 const withoutRoom = new EngineError(
@@ -24,7 +25,7 @@ async function triesOf(...errors: EngineError[]): Promise<{ tries: number; outco
     return "done";
   };
   const { signal } = new AbortController();
-  const outcome = await patiently(context, "trn_1", signal, work, NO_PAUSE_MS).catch((error) => error);
+  const outcome = await withRetries(tools, signal, work, NO_PAUSE_MS).catch((error) => error);
   return { tries, outcome };
 }
 
@@ -56,6 +57,6 @@ describe("work on a recording", () => {
       stop.abort(reason);
       throw interrupted;
     };
-    expect(await patiently(context, "trn_1", stop.signal, work).catch((error) => error)).toBe(interrupted);
+    expect(await withRetries(tools, stop.signal, work).catch((error) => error)).toBe(interrupted);
   });
 });

@@ -1,5 +1,7 @@
-/** How a chunk is decoded: Whisper's parameters, without what belongs to the machine. */
-export type DecodeSettings = {
+import type { RecognizerSettings } from "./recognition.ts";
+
+/** Whisper's parameters for a chunk, without what belongs to the machine. */
+export type WhisperSettings = RecognizerSettings & {
   /** A language code of whisper that the model knows, or `auto` (heard from the first 30 s). */
   language: string;
   /** `bestOf` is how many samples are drawn at temperatures above 0; both sizes are 1 to 8. */
@@ -21,17 +23,4 @@ export type DecodeSettings = {
   suppressNonSpeech: boolean;
   /** Most tokens of a segment, up to 224; 0 for no limit. */
   maxTokens: number;
-};
-
-/** What the decoder says about a stretch of audio; times count from the beginning of that audio. */
-export type DecodedSegment = {
-  startMs: number;
-  endMs: number;
-  text: string;
-  /** Code that the decoder was told or heard. */
-  language: string;
-  /** Mean probability of the tokens, those of one character taken together, 0 to 1; 0 for a segment without any. */
-  confidence: number;
-  /** That the window holds no speech, 0 to 1. */
-  noSpeechProbability: number;
 };

@@ -12,7 +12,7 @@ import {
   workFiles,
 } from "../testing/scheduler-kit.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
-import { createAhead } from "./ahead.ts";
+import { createPrefetch } from "./prefetch.ts";
 
 const open = testAppOpener();
 
@@ -30,7 +30,7 @@ describe("runs begun ahead", () => {
   test("are as many at once as there is room for, in order, and each is taken once", async () => {
     const begun: number[] = [];
     const gates = [0, 1, 2, 3].map(() => Promise.withResolvers<string>());
-    const ahead = createAhead(
+    const prefetch = createPrefetch(
       2,
       ({ position }) => {
         begun.push(position);
@@ -38,29 +38,29 @@ describe("runs begun ahead", () => {
       },
       never,
     );
-    ahead.offer([chunkAt(0)]);
+    prefetch.offer([chunkAt(0)]);
     expect(begun).toEqual([0]);
-    ahead.offer([0, 1, 2, 3].map((n) => chunkAt(n)));
+    prefetch.offer([0, 1, 2, 3].map((n) => chunkAt(n)));
     expect(begun).toEqual([0, 1]);
     gates[1]?.resolve("second");
     await until("the third begins", () => begun.length === 3);
-    expect(await ahead.take(rowAt(1))).toBe("second");
-    expect(ahead.take(rowAt(1))).toBeUndefined();
-    expect(ahead.take(rowAt(3))).toBeUndefined();
+    expect(await prefetch.take(rowAt(1))).toBe("second");
+    expect(prefetch.take(rowAt(1))).toBeUndefined();
+    expect(prefetch.take(rowAt(3))).toBeUndefined();
     for (const gate of gates) gate.resolve("late");
-    await ahead.stop();
+    await prefetch.stop();
   });
 
   test("of another chunk than the one that is asked for are not used", async () => {
-    const ahead = createAhead(1, async () => "text", never);
-    ahead.offer([chunkAt(0, 80)]);
-    expect(ahead.take({ ...chunkAt(0, 79), position: 0 })).toBeUndefined();
-    expect(await ahead.take(rowAt(0))).toBe("text");
+    const prefetch = createPrefetch(1, async () => "text", never);
+    prefetch.offer([chunkAt(0, 80)]);
+    expect(prefetch.take({ ...chunkAt(0, 79), position: 0 })).toBeUndefined();
+    expect(await prefetch.take(rowAt(0))).toBe("text");
   });
 
   test("end with stop, and a failure begins nothing more", async () => {
     const begun: number[] = [];
-    const ahead = createAhead(
+    const prefetch = createPrefetch(
       1,
       async ({ position }, signal) => {
         begun.push(position);
@@ -69,11 +69,11 @@ describe("runs begun ahead", () => {
       },
       never,
     );
-    ahead.offer([chunkAt(0), chunkAt(1)]);
-    const first = ahead.take(rowAt(0));
+    prefetch.offer([chunkAt(0), chunkAt(1)]);
+    const first = prefetch.take(rowAt(0));
     await expect(Promise.resolve(first)).rejects.toThrow("broken");
-    await ahead.stop();
-    ahead.offer([chunkAt(0), chunkAt(1), chunkAt(2)]);
+    await prefetch.stop();
+    prefetch.offer([chunkAt(0), chunkAt(1), chunkAt(2)]);
     expect(begun).toEqual([0]);
   });
 });
@@ -97,8 +97,8 @@ describe("a recording whose speech is still looked for", () => {
     const chunks = watchChunks(testApp.engine);
     testApp.engine.interfere({
       speech: detectorHeldBy(gate.promise),
-      async chunk({ startMs, isAlone, timeoutMs }) {
-        chunks.runs.push({ startMs, isAlone, timeoutMs });
+      async chunk({ startMs, isAlone }) {
+        chunks.runs.push({ startMs, isAlone });
         return undefined;
       },
     });

@@ -1,0 +1,59 @@
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
+import type { Capacity, ChunkExecutor } from "./executor.ts";
+import type { Pool } from "./pool.ts";
+import { EngineError } from "./protocol.ts";
+import { chooseSizing, type SizingFacts } from "./sizing.ts";
+
+/** The settings `engine.workers` and `engine.threads_per_worker`. */
+export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };
+
+export type LocalExecutorOptions = {
+  wanted: WantedSizing;
+  /** Measured before any model is loaded, which every later default finds as well. */
+  machine: SizingFacts;
+  /** Replaced in tests. */
+  times?: ChunkTimes;
+};
+
+/** Runs chunks in the worker processes of this machine. */
+export function createLocalExecutor(
+  pool: Pick<Pool, "recognize" | "warm">,
+  { wanted, machine, times = createChunkTimes() }: LocalExecutorOptions,
+): ChunkExecutor {
+  return {
+    capacity: ({ bytes }) => localCapacity(wanted, machine, bytes),
+    async recognize({ sharers, ...job }, signal) {
+      const { model, windowMs, audio } = job;
+      const threads = threadsFor(wanted, machine, sharers);
+      const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
+      const facts = { modelId: model.id, windowMs, audioMs, threads };
+      try {
+        const task = { ...job, threads, timeoutMs: times.timeoutMs(facts) };
+        const { segments, elapsedMs } = await pool.recognize(task, signal);
+        times.observe(facts, elapsedMs);
+        return { segments, workMs: elapsedMs * threads };
+      } catch (error) {
+        if (error instanceof EngineError && error.kind === "hung") times.observeTimeout(model.id);
+        throw error;
+      }
+    },
+    warm: pool.warm,
+  };
+}
+
+/** What a machine can do at once with a model of that size; work is counted in threads. */
+export function localCapacity(wanted: WantedSizing, machine: SizingFacts, bytes: number): Capacity {
+  const { workers, threadsPerWorker } = chooseSizing(wanted, machine, bytes);
+  return {
+    chunks: workers,
+    power: workers * threadsFor(wanted, machine, workers),
+    isElastic: threadsPerWorker === undefined,
+  };
+}
+
+/** The threads of one chunk: the cores are shared out over what runs, unless a number is set. */
+function threadsFor({ threadsPerWorker }: WantedSizing, { cores }: SizingFacts, sharers: number): number {
+  if (threadsPerWorker !== "auto") return threadsPerWorker;
+  return Math.max(1, Math.floor(cores / Math.max(1, sharers)));
+}

@@ -1,0 +1,76 @@
+import { join } from "node:path";
+import type { Log } from "../lib/log.ts";
+import { listBackends } from "./backend-files.ts";
+import { chosenGpu, requireDevice } from "./devices.ts";
+import { createLocalEngine, type Engine } from "./engine.ts";
+import { extractNativeFiles } from "./native-files.ts";
+import { endOrphans } from "./orphans.ts";
+import { probeEngine } from "./probe-engine.ts";
+import type { DevicePreference, EngineFacts } from "./protocol.ts";
+
+/** The settings that the engine is opened with, as the config names them. */
+export type EngineSettings = {
+  engine: {
+    device: DevicePreference;
+    model_idle_seconds: number;
+    workers: number | "auto";
+    threads_per_worker: number | "auto";
+  };
+  limits: { max_duration_seconds: number };
+};
+
+export type OpenedEngine = {
+  engine: Engine;
+  /** Free memory of the GPU, where models run on one. */
+  gpuFreeBytes: number | undefined;
+  /** What the backends reported; undefined: there are none, or none is wanted. */
+  probed: EngineFacts | undefined;
+};
+
+/**
+ * Opens the native engine of this machine, its carried files in place.
+ *
+ * @param dataDir where native files are copied to, and where an admin puts GPU backends (`backends/`)
+ * @throws Error when `engine.device` names a device that is not there
+ */
+export async function openEngine(settings: EngineSettings, dataDir: string, log: Log): Promise<OpenedEngine> {
+  const { device, workers, threads_per_worker: threadsPerWorker } = settings.engine;
+  const backends = join(dataDir, "backends");
+  const nativeFiles = await extractNativeFiles(dataDir);
+  const ended = endOrphans([nativeFiles.decoder]);
+  if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
+  const backendDirs = device !== "cpu" && hasBackends(backends) ? [backends] : [];
+  const poolOptions = {
+    nativeFiles,
+    backendDirs,
+    device,
+    modelIdleMs: settings.engine.model_idle_seconds * 1000,
+    log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) =>
+      log[level](fields, message),
+  };
+  const isNamed = device !== "cpu" && device !== "auto";
+  // Without backends there is only the processor, and asking would cost a process.
+  const isProbed = isNamed || backendDirs.length > 0;
+  const probed = isProbed ? await probeEngine(poolOptions, new AbortController().signal) : undefined;
+  if (probed) requireDevice(probed, device, backends);
+  const gpu = probed && chosenGpu(probed, device);
+  if (probed && !gpu) log.warn({ device }, "no GPU can be used, the processor takes its place");
+  const gpuFreeBytes = gpu?.freeBytes;
+  const engine = createLocalEngine({
+    ...poolOptions,
+    // Backends that cannot be used would fail in every worker process again, or end it.
+    backendDirs: gpu ? backendDirs : [],
+    gpuFreeBytes,
+    wanted: { workers, threadsPerWorker },
+    maxDurationMs: settings.limits.max_duration_seconds * 1000,
+  });
+  return { engine, gpuFreeBytes, probed };
+}
+
+function hasBackends(directory: string): boolean {
+  try {
+    return listBackends(directory).length > 0;
+  } catch {
+    return false;
+  }
+}

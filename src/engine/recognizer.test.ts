@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
+import { mappedFiles } from "../e2e/processes.ts";
+import { pcmOf } from "../e2e/samples.ts";
+import { familyOf } from "../pipeline/families/families.ts";
+import type { ModelFamily } from "../pipeline/families/family.ts";
+import {
+  SCRIPTED_FAMILY,
+  scriptedFamily,
+  scriptedFiles,
+  spawnScripted,
+} from "../testing/scripted-recognizer.ts";
+import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
+import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
+import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
+
+/** What every family promises, its halves together, shown through a worker: whisper's in a process, the scripted one's beside. */
+
+type Family = {
+  name: ModelFamilyName;
+  family: ModelFamily;
+  files: ModelFiles;
+  /** The same with a file that cannot be used. */
+  damaged: ModelFiles;
+  spawn?: typeof spawnScripted;
+};
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-recognizer-"));
+const model = { languages: [{ code: "en", name: "English", modes: ["native" as const] }], decoding: {} };
+const speech = join(folder, "speech.pcm");
+const silence = join(folder, "silence.pcm");
+let nativeFiles: NativeFiles;
+let samples = 0;
+const hosts: WorkerHost[] = [];
+
+const FAMILIES: Family[] = [
+  {
+    name: "whisper",
+    family: familyOf("whisper"),
+    files: { weights: join(import.meta.dir, "../../models/demo.bin") },
+    damaged: { weights: join(folder, "damaged/model.txt") },
+  },
+  {
+    name: SCRIPTED_FAMILY,
+    family: scriptedFamily,
+    files: scriptedFiles(join(folder, "scripted")),
+    damaged: scriptedFiles(join(folder, "damaged")),
+    spawn: spawnScripted,
+  },
+];
+
+beforeAll(async () => {
+  nativeFiles = await extractNativeFiles(folder);
+  const pcm = new Uint8Array(pcmOf("04-en").buffer);
+  samples = pcm.length / 2;
+  writeFileSync(speech, pcm);
+  writeFileSync(silence, new Uint8Array(pcm.length));
+  for (const name of ["scripted", "damaged"]) {
+    mkdirSync(join(folder, name));
+    writeFileSync(join(folder, name, "model.txt"), "turn on the light");
+  }
+  writeFileSync(join(folder, "scripted/tokens.txt"), "turn\non\nthe\nlight");
+  writeFileSync(join(folder, "damaged/tokens.txt"), "turn\non");
+});
+afterAll(async () => {
+  for (const host of hosts) await host.stop(true);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function openHost(opens: WorkerPart[], more: Partial<HostOptions> = {}): WorkerHost {
+  const host = createWorkerHost({ nativeFiles, backendDirs: [], log: () => {}, opens, ...more });
+  hosts.push(host);
+  return host;
+}
+
+describe.each(FAMILIES)("models of the family $name", ({ name, family, files, damaged, spawn }) => {
+  const settings = family.settingsFor({ language: "en", mode: "native" }, model);
+  const spawned = spawn ? { spawn } : {};
+  let host: WorkerHost;
+  beforeAll(() => {
+    host = openHost([name], { load: { files, device: "cpu" }, ...spawned });
+  });
+
+  async function recognize(
+    pcmPath: string,
+    { seconds = samples / 16_000, chosen = settings, signal = new AbortController().signal, on = host } = {},
+  ): Promise<WorkerOutcome> {
+    const totalSamples = Math.floor(seconds * 16_000);
+    const slice = { sourceStartSample: 0, samples: totalSamples, targetStartSample: 0 };
+    const audio = { pcmPath, slices: [slice], totalSamples };
+    const request = { type: "transcribe", audio, settings: chosen, threads: 1 } as const;
+    const reply = await on.request(request, { signal, timeoutMs: 60_000, isAlone: false });
+    if (reply.type !== "transcribed") throw new Error(reply.type);
+    return reply.outcome;
+  }
+
+  test("have chunks that fit a window or are cut by it, and settings that survive a message", () => {
+    expect(family.windowMs).toBeGreaterThan(0);
+    expect(family.maxChunkMs).toBeGreaterThanOrEqual(1_000);
+    for (const each of [
+      settings,
+      family.singlePass(settings),
+      family.secondAttempt?.(settings) ?? settings,
+    ]) {
+      expect(JSON.parse(JSON.stringify(each))).toEqual(each);
+      expect(each.language).toBe("en");
+    }
+    if (family.secondAttempt) expect(family.secondAttempt(settings)).not.toEqual(settings);
+  });
+
+  test("hear words in speech, in order and within the audio", async () => {
+    const { segments } = await recognize(speech);
+    expect(segments.length).toBeGreaterThan(0);
+    let previousEndMs = 0;
+    for (const { startMs, endMs, text, confidence, language, noSpeechProbability } of segments) {
+      expect(text.trim()).not.toBe("");
+      expect(startMs).toBeGreaterThanOrEqual(previousEndMs);
+      expect(endMs).toBeGreaterThan(startMs);
+      expect(endMs).toBeLessThanOrEqual(samples / 16 + 1_000);
+      expect(confidence).toBeGreaterThan(0);
+      expect(confidence).toBeLessThanOrEqual(1);
+      expect(language).toBe("en");
+      expect(noSpeechProbability ?? 0).toBeLessThanOrEqual(1);
+      previousEndMs = endMs;
+    }
+  }, 60_000);
+
+  test("accept all their settings, also side by side", async () => {
+    const all = [settings, family.singlePass(settings), family.secondAttempt?.(settings) ?? settings];
+    const outcomes = await Promise.all(all.map((chosen) => recognize(speech, { chosen, seconds: 5 })));
+    for (const { segments, elapsedMs } of outcomes) {
+      expect(segments.length).toBeGreaterThan(0);
+      expect(elapsedMs).toBeGreaterThanOrEqual(0);
+    }
+  }, 60_000);
+
+  test("end within two seconds when aborted, and go on with the next chunk", async () => {
+    const stop = new AbortController();
+    const aborted = recognize(speech, { signal: stop.signal }).catch((error: EngineError) => error.kind);
+    await Bun.sleep(20);
+    const startedAt = performance.now();
+    stop.abort();
+    expect(await aborted).toBe("aborted");
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect((await recognize(speech, { seconds: 5 })).segments.length).toBeGreaterThan(0);
+  }, 60_000);
+
+  test("whose audio is missing fail for that chunk only", async () => {
+    const failed = await recognize(join(folder, "missing.pcm")).catch((error: EngineError) => error.kind);
+    expect(failed).toBe("failed");
+    expect((await recognize(silence, { seconds: 2 })).elapsedMs).toBeGreaterThanOrEqual(0);
+    expect(host.status().restarts).toBe(0);
+  }, 60_000);
+
+  test("with files that cannot be used are refused with a reason", async () => {
+    for (const bad of [damaged, { weights: join(folder, "none"), ...scriptedFiles(join(folder, "none")) }]) {
+      const broken = openHost([name], { load: { files: bad, device: "cpu" }, ...spawned });
+      const error = await recognize(speech, { on: broken }).catch((caught: EngineError) => caught);
+      expect(error).toBeInstanceOf(EngineError);
+      expect(error).toMatchObject({ kind: "unusable_model" });
+      expect((error as EngineError).message.length).toBeGreaterThan(5);
+    }
+  }, 60_000);
+});
+
+test("a worker process loads the native libraries that its work needs, and no others", async () => {
+  const libraries = async (opens: WorkerPart[]) => {
+    const host = openHost(opens);
+    await host.warm(new AbortController().signal);
+    const { pid = 0 } = host.status();
+    return mappedFiles(pid).filter((path) => path.startsWith(nativeFiles.dir));
+  };
+  const speechOnly = (await libraries(["speech"])).join();
+  expect(speechOnly).toContain("silero");
+  expect(speechOnly).not.toContain("ggml");
+  expect(speechOnly).not.toContain("whisper");
+  const whisperOnly = (await libraries(["whisper"])).join();
+  expect(whisperOnly).toContain("ggml");
+  expect(whisperOnly).not.toContain("silero");
+  expect(await libraries([])).toEqual([]);
+}, 60_000);

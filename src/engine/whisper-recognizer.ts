@@ -1,0 +1,47 @@
+import { fileOf } from "../domain/model.ts";
+import type { WhisperSettings } from "../domain/whisper-settings.ts";
+import { chooseDevice } from "./devices.ts";
+import type { NativeFiles } from "./native-files.ts";
+import type { DevicePreference } from "./protocol.ts";
+import type { MachineCode, Recognizer } from "./recognizer.ts";
+import { type LoadedModel, openWhisper, type Whisper } from "./whisper.ts";
+
+/** Opens whisper.cpp as a recognizer. */
+export function openWhisperRecognizer(
+  nativeFiles: NativeFiles,
+  { backendDirs, avoidedVariants }: MachineCode,
+): Recognizer {
+  const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants);
+  const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
+  return {
+    facts: { whisperVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
+    async load(files, preference) {
+      const { model, ...loaded } = await loadModel(whisper, fileOf(files, "weights"), preference);
+      return {
+        ...loaded,
+        async recognize(samples, settings, { threads, signal }) {
+          const options = { ...(settings as WhisperSettings), threads };
+          const segments = await model.transcribe(samples, options, { signal });
+          return segments.map(({ tokens: _tokens, ...segment }) => segment);
+        },
+      };
+    },
+  };
+}
+
+/** Loads on the preferred device; under `auto` a GPU that refuses is replaced by the processor. */
+export async function loadModel(
+  whisper: Pick<Whisper, "devices" | "load">,
+  weightsPath: string,
+  preference: DevicePreference,
+): Promise<{ model: LoadedModel; device: string; gpuFailure?: string }> {
+  const { name, use } = chooseDevice(whisper.devices, preference);
+  const load = (device: typeof use) => whisper.load(weightsPath, { device, flashAttention: true });
+  try {
+    return { model: await load(use), device: name };
+  } catch (error) {
+    if (preference !== "auto" || use === "cpu") throw error;
+    const gpuFailure = error instanceof Error ? error.message : String(error);
+    return { model: await load("cpu"), device: "cpu", gpuFailure };
+  }
+}

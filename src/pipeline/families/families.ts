@@ -1,0 +1,8 @@
+import type { ModelFamilyName } from "../../domain/model.ts";
+import type { ModelFamily } from "./family.ts";
+import { whisperFamily } from "./whisper.ts";
+
+const FAMILIES: Record<ModelFamilyName, ModelFamily> = { whisper: whisperFamily };
+
+/** What is common to the models of a family. */
+export const familyOf = (name: ModelFamilyName): ModelFamily => FAMILIES[name];

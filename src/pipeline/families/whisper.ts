@@ -1,0 +1,46 @@
+import { type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
+import type { RecognizerSettings } from "../../domain/recognition.ts";
+import type { TranscriptionRequest } from "../../domain/transcription.ts";
+import type { WhisperSettings } from "../../domain/whisper-settings.ts";
+import { promptFor, suppressPattern } from "../wording.ts";
+import type { ModelFamily } from "./family.ts";
+
+const WINDOW_MS = 30_000;
+/** Below the window, so that rounding of times never opens a second one. */
+const WINDOW_MARGIN_MS = 500;
+
+/** Sampled instead of greedy: what led the model into a loop or a wrong script rarely does so twice. */
+const SECOND_ATTEMPT = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } } as const;
+
+/** Models of the Whisper architecture, as whisper.cpp runs them. */
+export const whisperFamily: ModelFamily = {
+  windowMs: WINDOW_MS,
+  maxChunkMs: WINDOW_MS - WINDOW_MARGIN_MS,
+  settingsFor: whisperSettings,
+  secondAttempt: (settings): RecognizerSettings => ({ ...settings, ...SECOND_ATTEMPT }),
+  singlePass: (settings): RecognizerSettings => ({ ...settings, ...{ temperatureIncrement: 0 } }),
+};
+
+/** Whisper's reference settings where the model's manifest says nothing else. */
+export function whisperSettings(
+  { language, mode }: Pick<TranscriptionRequest, "language" | "mode">,
+  model: Pick<ModelManifest, "languages" | "decoding">,
+): WhisperSettings {
+  const { whisper = {} } = model.decoding;
+  const beamSize = whisper.beamSize ?? 1;
+  const suppressRegex = suppressPattern(language, mode);
+  const initialPrompt = whisper.acceptsPrompt === false ? undefined : promptFor(language, mode);
+  return {
+    language: modelLanguageOf(model, language),
+    strategy: beamSize > 1 ? { name: "beam", beamSize, bestOf: beamSize } : { name: "greedy", bestOf: 1 },
+    temperature: 0,
+    temperatureIncrement: whisper.temperatureIncrement ?? 0.2,
+    entropyThreshold: whisper.entropyThreshold ?? 2.4,
+    logprobThreshold: -1,
+    noSpeechThreshold: 0.6,
+    suppressNonSpeech: true,
+    maxTokens: 0,
+    ...(suppressRegex === undefined ? {} : { suppressRegex }),
+    ...(initialPrompt === undefined ? {} : { initialPrompt }),
+  };
+}

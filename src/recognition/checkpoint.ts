@@ -1,0 +1,129 @@
+import type { Chunk } from "../domain/chunk.ts";
+import type { GapReason, Warning } from "../domain/result.ts";
+import type { ChunkText } from "../pipeline/guarded-recognition.ts";
+import type { LooseSegment } from "../pipeline/stitch.ts";
+
+/** A chunk before it has a record. */
+export type NewChunk = Chunk & { channel: number };
+
+/** A chunk and what became of it so far. */
+export type ChunkRecord = NewChunk & {
+  /** Place among the chunks of the recording, from 0. */
+  position: number;
+  state: "waiting" | "done" | "failed";
+  /** Token of the attempt whose outcome counts. */
+  attempt: string;
+  /** Attempts that ended in an error or a dead worker process. */
+  failures: number;
+  /** The attempts among them that ended their worker process. */
+  crashes: number;
+  /** With state `done`. */
+  segments: LooseSegment[] | null;
+  /** With state `done`. */
+  warnings: Warning[] | null;
+  /** With state `failed`. */
+  gapReason: GapReason | null;
+};
+
+/** What preparation found out about a recording. */
+export type Preparation = {
+  warnings: Warning[];
+  /** Absent: the chunks are recorded already. */
+  chunks?: NewChunk[];
+  /** Audio to recognize, milliseconds over the channels that are recognized. */
+  totalMs: number;
+};
+
+/** What is known of a chunk when an attempt at it begins. */
+export type AttemptCounts = Pick<ChunkRecord, "attempt" | "failures" | "crashes">;
+
+/**
+ * What recognition remembers of its progress. On the server these are rows, so that work continues after a restart
+ * from the last finished chunk; for a command they are kept in memory.
+ *
+ * All functions are synchronous. Those that write may throw what the store throws; recognition passes that on.
+ */
+export type Checkpoint = {
+  /** Warnings of an earlier preparation, whose chunks are recorded; undefined when there was none. */
+  preparedWarnings(): Warning[] | undefined;
+  /** Records the preparation, and begins another attempt at every waiting chunk. False when the transcription has ended meanwhile. */
+  savePreparation(preparation: Preparation): boolean;
+  /** All chunks in order of position. */
+  chunks(): ChunkRecord[];
+  /**
+   * Ends a waiting chunk with its text. Changes nothing, and returns false, when the chunk has ended already or
+   * another attempt has begun: outcomes may come late or twice.
+   *
+   * @param doneMs audio that has its outcome with this chunk, milliseconds over the channels
+   */
+  completeChunk(position: number, attempt: string, text: ChunkText, doneMs: number): boolean;
+  /** Ends a waiting chunk without text. False as for `completeChunk`. */
+  giveUpChunk(position: number, attempt: string, reason: GapReason, doneMs: number): boolean;
+  /** Counts a failed attempt and begins another. Undefined where `completeChunk` would return false. */
+  countFailure(position: number, attempt: string, hasCrashed: boolean): AttemptCounts | undefined;
+  /** Begins another attempt without counting the last one, and returns its token. Undefined as for `countFailure`. */
+  renewAttempt(position: number, attempt: string): string | undefined;
+  /** Records that every chunk has its outcome. False when the transcription has ended meanwhile. */
+  finishChunks(): boolean;
+};
+
+/**
+ * Keeps progress in memory, for work that nobody continues after the program has ended.
+ *
+ * @param onProgress called after each chunk with the share of the recording that has its outcome, 0 to 1
+ */
+export function createMemoryCheckpoint(onProgress: (share: number) => void = () => {}): Checkpoint {
+  let warnings: Warning[] | undefined;
+  let totalMs = 0;
+  let records: ChunkRecord[] = [];
+
+  /** The record of a waiting chunk, where the attempt is the one that counts. */
+  function find(position: number, attempt: string): ChunkRecord | undefined {
+    const record = records[position];
+    return record?.state === "waiting" && record.attempt === attempt ? record : undefined;
+  }
+
+  function end(record: ChunkRecord | undefined, outcome: Partial<ChunkRecord>, doneMs: number): boolean {
+    if (!record) return false;
+    Object.assign(record, outcome);
+    onProgress(totalMs === 0 ? 1 : Math.min(1, doneMs / totalMs));
+    return true;
+  }
+
+  function renew(record: ChunkRecord): string {
+    record.attempt = crypto.randomUUID();
+    return record.attempt;
+  }
+
+  return {
+    preparedWarnings: () => warnings,
+    savePreparation(preparation) {
+      ({ warnings, totalMs } = preparation);
+      if (preparation.chunks) records = preparation.chunks.map(newRecord);
+      for (const record of records) if (record.state === "waiting") renew(record);
+      return true;
+    },
+    chunks: () => records.map((record) => ({ ...record })),
+    completeChunk: (position, attempt, text, doneMs) =>
+      end(find(position, attempt), { state: "done", ...text }, doneMs),
+    giveUpChunk: (position, attempt, gapReason, doneMs) =>
+      end(find(position, attempt), { state: "failed", gapReason }, doneMs),
+    countFailure(position, attempt, hasCrashed) {
+      const record = find(position, attempt);
+      if (!record) return undefined;
+      record.failures++;
+      if (hasCrashed) record.crashes++;
+      return { attempt: renew(record), failures: record.failures, crashes: record.crashes };
+    },
+    renewAttempt(position, attempt) {
+      const record = find(position, attempt);
+      return record && renew(record);
+    },
+    finishChunks: () => true,
+  };
+}
+
+function newRecord(chunk: NewChunk, position: number): ChunkRecord {
+  const outcome = { segments: null, warnings: null, gapReason: null };
+  return { ...chunk, position, state: "waiting", attempt: "", failures: 0, crashes: 0, ...outcome };
+}

@@ -1,0 +1,73 @@
+import { AppError, type ErrorCode } from "../domain/errors.ts";
+import type { Gap, TranscriptionResult, Warning } from "../domain/result.ts";
+import { recognizedChannels, type TranscriptionRequest } from "../domain/transcription.ts";
+import type { EngineError } from "../engine/protocol.ts";
+import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
+import type { ChunkRecord } from "./checkpoint.ts";
+
+/** How the recognition of a recording ends. */
+export type Ending =
+  | {
+      kind: "result";
+      result: TranscriptionResult;
+      /** Audio without its gaps, milliseconds over the channels that were recognized. */
+      recognizedMs: number;
+    }
+  | {
+      kind: "failed";
+      code: ErrorCode;
+      message: string;
+      /** What went wrong, where it was an error. */
+      cause?: AppError | EngineError;
+    };
+
+export type EndingInput = {
+  request: Pick<TranscriptionRequest, "channelMode">;
+  durationMs: number;
+  /** Channels of the recording. */
+  channels: number;
+  /** All of them ended. */
+  chunks: readonly ChunkRecord[];
+  /** Of all chunks, wording applied, speakers labelled. */
+  segments: readonly LooseSegment[];
+  /** About the recording as a whole. */
+  warnings: readonly Warning[];
+};
+
+/** Result, partial result or failure from the outcomes of the chunks (docs/decisions.md section 4). */
+export function endingOf({ request, chunks, durationMs, channels, ...input }: EndingInput): Ending {
+  const isSeparate = request.channelMode === "separate";
+  const failed = chunks.filter(({ state }) => state === "failed");
+  if (failed.length > 0 && failed.length === chunks.length) {
+    const message = "No part of the speech could be transcribed.";
+    return { kind: "failed", code: "transcription_failed", message };
+  }
+  const gaps: Gap[] = failed.map(({ startMs, endMs, gapReason, channel }) => ({
+    startMs,
+    endMs: Math.min(endMs, durationMs),
+    reason: gapReason ?? "engine_error",
+    ...(isSeparate ? { channel } : {}),
+  }));
+  const result = assembleResult({
+    segments: input.segments,
+    gaps,
+    warnings: [...input.warnings, ...chunks.flatMap((chunk) => chunk.warnings ?? [])],
+    durationMs,
+    channels,
+    request,
+  });
+  const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+  const totalMs = durationMs * recognizedChannels({ channelMode: request.channelMode, channels });
+  return { kind: "result", result, recognizedMs: Math.max(0, totalMs - gapMs) };
+}
+
+/** The ending that an error of the recording or the engine leads to. */
+export function failureOf(cause: AppError | EngineError): Ending {
+  if (cause instanceof AppError) return { kind: "failed", code: cause.code, message: cause.message, cause };
+  if (cause.kind === "unusable_model") {
+    const message = "The model could not be loaded.";
+    return { kind: "failed", code: "capacity_unavailable", message, cause };
+  }
+  const message = "The transcription failed.";
+  return { kind: "failed", code: "transcription_failed", message, cause };
+}

@@ -1,0 +1,142 @@
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { ChunkLimits } from "../domain/chunk.ts";
+import { AppError } from "../domain/errors.ts";
+import type { Warning } from "../domain/result.ts";
+import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts";
+import type { SpeechRegion } from "../engine/protocol.ts";
+import { audioWarnings } from "../pipeline/audio-facts.ts";
+import { packChunks } from "../pipeline/chunks.ts";
+import type { NewChunk } from "./checkpoint.ts";
+import type { RecognitionJob, RecognitionTools, Recording } from "./context.ts";
+import { withRetries } from "./retry.ts";
+
+/** A recording as 16 kHz mono files on disk. */
+export type DecodedRecording = {
+  /** One PCM file, or one for each channel with channel mode `separate`. */
+  tracks: string[];
+  durationMs: number;
+  /** Channels of the recording. */
+  channels: number;
+  /** What the sound itself gives reason to warn about. */
+  warnings: Warning[];
+};
+
+/** Verification and decoding count the same samples; only recordings verified by an older version differ a little. */
+const VERIFIED_WITHIN_MS = 100;
+
+/**
+ * Decodes the recording, unless an earlier run did and its files are still there.
+ *
+ * @throws AppError when the audio cannot be decoded, EngineError
+ */
+export async function decodeRecording(
+  { recording, request }: RecognitionJob,
+  tools: RecognitionTools,
+  signal: AbortSignal,
+): Promise<DecodedRecording> {
+  const warnings = tools.checkpoint.preparedWarnings();
+  const { directory, verified } = recording;
+  if (warnings && verified) {
+    const tracks = trackPaths(directory, request.channelMode, verified.channels);
+    if (tracks.every((path) => existsSync(path))) return { tracks, ...verified, warnings };
+  }
+  return withRetries(tools, signal, () =>
+    decodeInto(directory, { recording, channelMode: request.channelMode }, tools, signal),
+  );
+}
+
+type DecodeInput = Pick<RecognitionJob, "recording"> & { channelMode: ChannelMode };
+
+/** Decodes beside the final folder and renames it: a decoder that outlives a killed program writes elsewhere. */
+async function decodeInto(
+  directory: string,
+  { recording: { path, verified }, channelMode }: DecodeInput,
+  { engine, clock, maxDurationMs }: RecognitionTools,
+  signal: AbortSignal,
+): Promise<DecodedRecording> {
+  const unfinished = `${directory}.${process.pid}.${clock.now()}`;
+  mkdirSync(unfinished, { recursive: true, mode: 0o700 });
+  try {
+    const decoded = await engine.decode(
+      {
+        path,
+        directory: unfinished,
+        channels: channelMode,
+        maxDurationMs: Math.max(verified?.durationMs ?? 0, maxDurationMs),
+      },
+      signal,
+    );
+    const { durationMs, channels } = decoded;
+    if (verified) requireVerifiedSound(verified, decoded, channelMode);
+    rmSync(directory, { recursive: true, force: true });
+    renameSync(unfinished, directory);
+    return {
+      tracks: decoded.files.map((file) => join(directory, basename(file))),
+      ...(verified ?? { durationMs, channels }),
+      warnings: audioWarnings(decoded.facts, channelMode),
+    };
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Refuses other sound than was verified: what is charged is what was verified.
+ *
+ * @throws AppError `transcription_failed` when the recording has another length, or another number of tracks
+ */
+function requireVerifiedSound(
+  { durationMs, channels }: NonNullable<Recording["verified"]>,
+  decoded: { durationMs: number; files: readonly string[] },
+  channelMode: ChannelMode,
+): void {
+  const tracks = recognizedChannels({ channelMode, channels });
+  const isAsLong = Math.abs(decoded.durationMs - durationMs) <= VERIFIED_WITHIN_MS;
+  if (isAsLong && decoded.files.length === tracks) return;
+  const found = `${decoded.durationMs} ms in ${decoded.files.length} tracks`;
+  throw new AppError("transcription_failed", {
+    message: `The recording decodes to ${found}, and was verified as ${durationMs} ms in ${tracks}.`,
+  });
+}
+
+/** Where the decoder writes the tracks of a recording. */
+function trackPaths(directory: string, channelMode: ChannelMode, channels: number): string[] {
+  if (channelMode === "mix") return [join(directory, "mix.pcm")];
+  return Array.from({ length: channels }, (_, channel) => join(directory, `channel_${channel}.pcm`));
+}
+
+/** Called with all chunks so far that nothing will change any more, while the detector still reads the rest. */
+export type OnChunksFound = (chunks: readonly NewChunk[]) => void;
+
+/**
+ * Finds the speech of all tracks and packs it into chunks, in order of time.
+ *
+ * @param onChunks called only for a single track: with several, the order is not known before all have been read
+ * @throws EngineError
+ */
+export async function findChunks(
+  { engine }: Pick<RecognitionTools, "engine">,
+  tracks: readonly string[],
+  limits: ChunkLimits,
+  onChunks: OnChunksFound,
+  signal: AbortSignal,
+): Promise<NewChunk[]> {
+  const isOnlyTrack = tracks.length === 1;
+  const perChannel = await Promise.all(
+    tracks.map(async (pcmPath, channel) => {
+      if (statSync(pcmPath).size === 0) return [];
+      const pack = (regions: readonly SpeechRegion[]) =>
+        packChunks(regions, limits).map((chunk) => ({ ...chunk, channel }));
+      const found: SpeechRegion[] = [];
+      const onFound = (regions: SpeechRegion[]) => {
+        found.push(...regions);
+        // The last chunk may take more.
+        onChunks(pack(found).slice(0, -1));
+      };
+      const job = { pcmPath, limits };
+      return pack(await engine.detectSpeech(job, signal, isOnlyTrack ? onFound : undefined));
+    }),
+  );
+  return perChannel.flat().sort((a, b) => a.startMs - b.startMs || a.channel - b.channel);
+}

@@ -1,0 +1,1 @@
+ALTER TABLE `chunks` ADD `attempt` text DEFAULT '' NOT NULL;
