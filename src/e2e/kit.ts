@@ -198,14 +198,19 @@ async function openServer(
   key: string,
 ): Promise<RunningServer> {
   let log = "";
+  let isListening = false;
   const listening = Promise.withResolvers<string>();
   listening.promise.catch(() => {});
   void (async () => {
     const decoder = new TextDecoder();
     for await (const bytes of child.stderr) {
       log += decoder.decode(bytes, { stream: true });
+      // A long run logs hundreds of megabytes: they are looked through until the line is there.
+      if (isListening) continue;
       const line = log.split("\n").find((each) => each.includes('"msg":"listening"'));
-      if (line !== undefined) listening.resolve((JSON.parse(line) as { address: string }).address);
+      if (line === undefined) continue;
+      isListening = true;
+      listening.resolve((JSON.parse(line) as { address: string }).address);
     }
     listening.reject(new Error(`the server ended before it listened:\n${log}`));
   })();

@@ -113,8 +113,11 @@ static void report(const Tracks *tracks, const ReadFacts *facts) {
 /* ---- Commands ---- */
 
 typedef struct {
-  /* The header claims more sound than the file holds; how much there is shows only when it is decoded. */
-  bool overstates;
+  /*
+   * What the header claims refuses nothing: it claims more sound than the file holds, or the recording was measured
+   * before, and is decoded now.
+   */
+  bool ignores_claim;
   double max_s;
   struct timespec reported;
 } Run;
@@ -122,7 +125,7 @@ typedef struct {
 static Failure on_claim(void *context, double claimed_s) {
   Run *run = context;
   if (isnan(claimed_s)) return DECODED;
-  if (!run->overstates && claimed_s > run->max_s) return TOO_LONG;
+  if (!run->ignores_claim && claimed_s > run->max_s) return TOO_LONG;
   allow_for(claimed_s < run->max_s ? claimed_s : run->max_s);
   return DECODED;
 }
@@ -149,7 +152,7 @@ static Failure decode(const Source *source, bool ignore_wav_length, Run *run, Tr
 
 static int run_decode(char **arguments, bool keeps_sound) {
   double max_s = strtod(arguments[1], NULL) / 1000 + OVERRUN_S;
-  Run run = {.overstates = !strcmp(arguments[2], "overstated"), .max_s = max_s};
+  Run run = {.ignores_claim = keeps_sound || !strcmp(arguments[2], "overstated"), .max_s = max_s};
   TrackOptions options = {.max_s = max_s};
   if (keeps_sound) {
     options.separate = !strcmp(arguments[3], "separate");
