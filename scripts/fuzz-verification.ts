@@ -196,6 +196,7 @@ async function sendByTus(server: RunningServer, plan: Plan, created: UploadCreat
     });
     const isOver = offset + piece.length > plan.bytes.length;
     checkAnswer(plan, "tus PATCH", sent, isOver ? [413] : [204]);
+    if (isOver) return;
     offset += piece.length;
   }
 }

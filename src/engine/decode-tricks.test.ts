@@ -254,6 +254,16 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
     const path = withGap("mka", "flac", 13 * 3600);
     await expect(countAudio(nativeFiles, path, LIMITS)).rejects.toMatchObject({ reason: "too_long" });
   });
+
+  test("what broke off before such a gap is decoded once it was measured, whatever its header claims", async () => {
+    const whole = readFileSync(withGap("mka", "flac", 13 * 3600));
+    const path = write(whole.subarray(0, whole.length * 0.4));
+    const counted = await countAudio(nativeFiles, path, { ...LIMITS, maxDurationMs: 24 * 3_600_000 });
+    expect(counted.durationMs).toBeLessThan(2_000);
+    const decoded = await decodeAudio(nativeFiles, path, { ...LIMITS, output: join(folder, `out-${made++}`) });
+    expect(decoded.durationMs).toBe(counted.durationMs);
+    expect(decoded.facts.truncated).toBe(true);
+  });
 });
 
 /** Time stamps of a Matroska file's blocks, changed in place; milliseconds. */

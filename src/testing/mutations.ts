@@ -12,7 +12,7 @@ import {
 /** Damaged recordings of every format, the same for the same number: what the scripts that fuzz decoding feed. */
 
 export type Random = () => number;
-/** An undamaged recording; without its duration where that depends on how gaps are read. */
+/** An undamaged recording; without a duration where it is longer than any limit. */
 export type Seed = { name: string; bytes: Uint8Array; durationMs?: number; channels?: number };
 export type Case = { label: string; bytes: Uint8Array };
 type Mutation = { name: string; apply: (bytes: Uint8Array, random: Random) => Uint8Array };
@@ -117,7 +117,10 @@ const further = (name: string, encoder: string, ...options: string[]): EncodedFo
   toleranceMs: 150,
 });
 const mpeg4 = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=3", "-c:v", "mpeg4", "-shortest"];
-const gap = (seconds: number) => ["-af", `asetpts=PTS+gte(T\\,0.5)*${seconds}/TB`];
+/** Sound of 3 s whose second half has later time stamps: a jump counts when a second of sound agrees on it. */
+const GAPPED_SECONDS = 3;
+const gap = (seconds: number) => ["-af", `asetpts=PTS+gte(T\\,1.5)*${seconds}/TB`];
+const GAPS: Readonly<Record<string, number>> = { minute: 60, hour: 3600 };
 
 /** Containers and tricks beside `ENCODED_FORMATS`: what recordings also come in. */
 const FURTHER_FORMATS: readonly EncodedFormat[] = [
@@ -167,10 +170,19 @@ function makeAmr(magic: string, head: number, frameBytes: number): Uint8Array {
   return joined(new TextEncoder().encode(magic), ...frames);
 }
 
+/** What an undamaged recording must be found to be; nothing for one that is longer than any limit. */
+function expectedOf({ name, channels }: EncodedFormat): Pick<Seed, "durationMs" | "channels"> {
+  const word = /^gap-of-an?-(\w+)/.exec(name)?.[1];
+  if (word === undefined) return { durationMs: 1000, channels };
+  const seconds = GAPS[word];
+  return seconds === undefined ? {} : { durationMs: (GAPPED_SECONDS + seconds) * 1000, channels };
+}
+
 /** Undamaged recordings of about a second, one of each format that the system's ffmpeg can write. */
 export function makeSeeds(folder: string): Seed[] {
   const encoders = systemEncoders();
   const source = makeWav({ seconds: 1, rateHz: 16_000, channels: 2 });
+  const gapped = makeWav({ seconds: GAPPED_SECONDS, rateHz: 16_000, channels: 2 });
   const seeds: Seed[] = [
     { name: "own.wav", bytes: source, durationMs: 1000, channels: 2 },
     { name: "own-nb.amr", bytes: makeAmr("#!AMR\n", 0x3c, 31), durationMs: 1000, channels: 1 },
@@ -179,13 +191,10 @@ export function makeSeeds(folder: string): Seed[] {
   for (const format of [...ENCODED_FORMATS, ...FURTHER_FORMATS]) {
     if (!encoders.has(format.encoder)) continue;
     // A plain array: `slice` of a Buffer shares its memory, and damage would add up.
-    const bytes = new Uint8Array(readFileSync(encodeFormat(folder, source, format)));
-    const isPlain = !format.name.startsWith("gap");
-    seeds.push({
-      name: format.name,
-      bytes,
-      ...(isPlain ? { durationMs: 1000, channels: format.channels } : {}),
-    });
+    const bytes = new Uint8Array(
+      readFileSync(encodeFormat(folder, format.name.startsWith("gap") ? gapped : source, format)),
+    );
+    seeds.push({ name: format.name, bytes, ...expectedOf(format) });
   }
   return seeds;
 }

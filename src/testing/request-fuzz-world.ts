@@ -1,0 +1,129 @@
+import { type Installation, type RunningServer, reached } from "../e2e/kit.ts";
+import { makeWav } from "./audio-makers.ts";
+
+/** Keys, identifiers and tokens of every kind: what nearly valid requests are made of. */
+export type FuzzWorld = {
+  /** Keys by what is special about them. */
+  keys: Record<string, string>;
+  transcriptions: string[];
+  uploads: string[];
+  endpoints: string[];
+  /** Uploads that can be written, with their tokens and sizes. */
+  open: { id: string; token: string; bytes: number }[];
+  model: string;
+  recording: Uint8Array<ArrayBuffer>;
+  host: string;
+  /** Transcriptions that never end by themselves. */
+  unfinished: number;
+};
+
+/** How many uploads stay open, so that requests seldom meet on one. */
+const OPEN_UPLOADS = 200;
+
+/** Fills an installation with one of everything; recordings are short and silent, so that work with them costs little. */
+export async function openFuzzWorld(installation: Installation, server: RunningServer): Promise<FuzzWorld> {
+  const api = server.api();
+  const recording = silent();
+  const first = await api.upload(recording);
+  const second = await api.upload(recording);
+  const third = await api.upload(recording);
+  const allocated = await api.createUpload(recording.length);
+  const rejected = await api.upload(new Uint8Array(500)).catch(() => undefined);
+  const endpoint = await api.call<{ id: string }>("POST", "/v1/webhook_endpoints", {
+    url: "https://127.0.0.1:9/hook",
+  });
+  const start = async (uploadId: string) =>
+    (await api.start({ audio: { upload_id: uploadId }, language: "en" })).body.id;
+  const completed = await start(first.id);
+  const deleted = await start(third.id);
+  await reached(api, completed);
+  await reached(api, deleted);
+  await api.remove(deleted);
+  const cancelled = await start(second.id);
+  await api.cancel(cancelled);
+  const { keys, foreign } = await openKeys(installation, server, recording);
+  const open: FuzzWorld["open"] = [];
+  for (let number = 0; number < OPEN_UPLOADS; number++) {
+    const created = await api.createUpload(recording.length);
+    const token = (created.upload.headers.authorization ?? "").replace("Bearer ", "");
+    open.push({ id: created.id, token, bytes: recording.length });
+  }
+  const models = await api.call<{ data: { id: string }[] }>("GET", "/v1/models");
+  return {
+    keys: { ...keys, right: installation.key },
+    transcriptions: [completed, deleted, cancelled, foreign.transcription],
+    uploads: [
+      first.id,
+      second.id,
+      third.id,
+      allocated.id,
+      ...(rejected ? [rejected.id] : []),
+      foreign.upload,
+    ],
+    endpoints: [endpoint.body.id],
+    open,
+    model: models.body.data[0]?.id ?? "demo",
+    recording,
+    host: new URL(server.baseUrl).host,
+    unfinished: 0,
+  };
+}
+
+async function openKeys(
+  installation: Installation,
+  server: RunningServer,
+  recording: Uint8Array<ArrayBuffer>,
+) {
+  const organization = async (name: string, ...settings: string[]) => {
+    const { id } = await installation.json<{ id: string }>("orgs", "create", name, ...settings);
+    const project = await installation.json<{ id: string }>("projects", "create", "main", "--org", id);
+    return { id, projectId: project.id };
+  };
+  const newKey = async (projectId: string, ...options: string[]) =>
+    installation.json<{ id: string; key: string }>(
+      "keys",
+      "create",
+      "--project",
+      projectId,
+      "--name",
+      "fuzz",
+      ...options,
+    );
+  const [poor, limited, disabled, other] = [
+    await organization("poor"),
+    await organization("limited", "--requests-per-second", "1"),
+    await organization("disabled"),
+    await organization("other"),
+  ];
+  await installation.output("credit", "grant", "--org", other.id, "--paise", "1000");
+  await installation.output("credit", "grant", "--org", limited.id, "--paise", "1000");
+  const sibling = await installation.json<{ id: string }>(
+    ...["projects", "create", "sibling", "--org", installation.organizationId],
+  );
+  const revoked = await newKey(installation.projectId);
+  await installation.output("keys", "revoke", revoked.id);
+  const keys = {
+    poor: (await newKey(poor.projectId)).key,
+    limited: (await newKey(limited.projectId)).key,
+    disabled: (await newKey(disabled.projectId)).key,
+    other: (await newKey(other.projectId)).key,
+    sibling: (await newKey(sibling.id)).key,
+    reader: (await newKey(installation.projectId, "--scopes", "transcriptions:read,models:read")).key,
+    uploader: (await newKey(installation.projectId, "--scopes", "uploads:write")).key,
+    revoked: revoked.key,
+  };
+  await installation.output("orgs", "disable", disabled.id);
+  // What was changed from outside is seen within a second.
+  await Bun.sleep(1_500);
+  const foreignApi = server.api(keys.other);
+  const upload = await foreignApi.upload(recording);
+  const { body } = await foreignApi.start({ audio: { upload_id: upload.id }, language: "en" });
+  await reached(foreignApi, body.id);
+  return { keys, foreign: { upload: upload.id, transcription: body.id } };
+}
+
+/** A fifth of a second of silence. */
+function silent(): Uint8Array<ArrayBuffer> {
+  const wav = makeWav({ seconds: 0.2, rateHz: 8000 });
+  return wav.fill(0, 44);
+}
