@@ -5,11 +5,26 @@ import { type Installation, install, type RunningServer, reached, until, uploade
 import { concatenated, saidIn, sampleBytes } from "./samples.ts";
 import { type Customer, createTraffic } from "./traffic.ts";
 
-/** The executable under SIGKILL at random moments. `SHRUTI_CRASH_ROUNDS=100` is the long mode. */
+/**
+ * The executable under SIGKILL at random moments. The long modes, by environment variables:
+ *
+ * - `SHRUTI_CRASH_ROUNDS=1000`: kills over mixed traffic, shared out over `SHRUTI_CRASH_INSTALLATIONS` at once, with
+ *   `SHRUTI_CRASH_STARTS` starts of each customer in a round, and an audit of the ledger after every
+ *   `SHRUTI_CRASH_AUDIT_EVERY`th kill
+ * - `SHRUTI_CRASH_KILLS=50` and `SHRUTI_CRASH_MINUTES=60`: kills of one recording, and its length
+ */
 
-const ROUNDS = Number(process.env.SHRUTI_CRASH_ROUNDS ?? 5);
+const setting = (name: string, otherwise: number) => Number(process.env[`SHRUTI_CRASH_${name}`] ?? otherwise);
+const ROUNDS = setting("ROUNDS", 5);
+const INSTALLATIONS = setting("INSTALLATIONS", 1);
+const STARTS = setting("STARTS", 6);
+const AUDIT_EVERY = setting("AUDIT_EVERY", 1);
+const KILLS = setting("KILLS", Math.min(ROUNDS, 50));
+const MINUTES = setting("MINUTES", Math.ceil(KILLS * 0.6));
 const IS_LONG = ROUNDS > 20;
 const CUSTOMERS = 3;
+/** `shruti transcriptions list` shows no more. */
+const MOST_LISTED = 1000;
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -58,113 +73,148 @@ async function openCustomers(
     customers.push({
       key,
       projectId: project.id,
-      endpointId: endpoint.body.id,
-      secret: endpoint.body.secret,
+      endpoints: [{ id: endpoint.body.id, secret: endpoint.body.secret }],
+      receiverUrl: url,
       recordings: [
-        { uploadId: await uploaded(api, sampleBytes("01-en")), language: "en" },
-        { uploadId: await uploaded(api, sampleBytes("02-hi")), language: "hi" },
+        { uploadId: await uploaded(api, sampleBytes("01-en")), language: "en", sample: "01-en" },
+        { uploadId: await uploaded(api, sampleBytes("02-hi")), language: "hi", sample: "02-hi" },
       ],
     });
   }
   return customers;
 }
 
+/** Kills one installation so many times under traffic, and holds against each other what all sides know in the end. */
+async function killUnderTraffic(rounds: number): Promise<Record<string, number>> {
+  const installation = await openInstallation();
+  const failing = new Set<string>();
+  // In long mode one event in ten is refused at first, and comes again after five seconds.
+  const receiver = startReceiver(({ id }) => {
+    const isRefused = IS_LONG && !failing.has(id) && Math.random() < 0.1;
+    failing.add(id);
+    return new Response(null, { status: isRefused ? 500 : 204 });
+  });
+  cleanups.push(receiver.stop);
+  let server = await (await installation.serve()).ready();
+  const customers = await openCustomers(installation, server, receiver.url);
+  const traffic = createTraffic(customers, { startsPerRush: STARTS, dataDir: installation.dataDir });
+  const texts = await traffic.undisturbedTexts(server);
+  await server.kill();
+
+  let rush: Promise<void> = Promise.resolve();
+  let round = 0;
+  await killAtRandom({
+    rounds,
+    minMs: 0,
+    maxMs: 1_500,
+    start: async () => {
+      await rush;
+      if (round++ % AUDIT_EVERY === 0) await audited(installation);
+      server = await installation.serve();
+      rush = traffic.rush(server);
+      return server.process;
+    },
+  });
+  await rush;
+  await audited(installation);
+
+  server = await (await installation.serve()).ready();
+  const lost = await traffic.settleUnanswered(server);
+  const ended = await traffic.untilAllEnded(server, 300_000 + rounds * 10_000);
+  const told = () => new Set(receiver.received.map(({ body }) => JSON.parse(body).data.id as string));
+  await until("every end is told", () => ended.every(({ id }) => told().has(id)), 120_000);
+
+  // Nothing is lost or done twice: one transcription for each key.
+  const twice: string[] = [];
+  for (const customer of customers) {
+    const stored = await installation.json<{ id: string; entrance: string }[]>(
+      ...["transcriptions", "list", "--project", customer.projectId, "--limit", String(MOST_LISTED)],
+    );
+    expect(stored.length).toBeLessThan(MOST_LISTED);
+    const asynchronous = stored.filter(({ entrance }) => entrance === "asynchronous").map(({ id }) => id);
+    const known = ended.filter((one) => one.customer === customer).map(({ id }) => id);
+    const undisturbed = traffic.undisturbedIds().filter((id) => asynchronous.includes(id));
+    expect(undisturbed.length).toBe(2);
+    lost.push(...known.filter((id) => !asynchronous.includes(id)));
+    twice.push(...asynchronous.filter((id) => !known.includes(id) && !undisturbed.includes(id)));
+    // At most one for each key: what was refused before it was accepted has none.
+    const synchronous = stored.length - asynchronous.length;
+    expect(synchronous).toBeLessThanOrEqual(traffic.synchronousOf(customer).length);
+  }
+  for (const { id, state, isCancelled, isDeleted, text, expected } of ended) {
+    const allowed = isCancelled ? ["cancelled", "completed"] : ["completed"];
+    expect({ id, isAllowed: allowed.includes(state), state }).toEqual({ id, isAllowed: true, state });
+    if (state === "completed" && !isDeleted) expect(text).toBe(texts.get(expected) ?? "missing");
+  }
+  const charged = await traffic.charged(server);
+  twice.push(...charged.twice);
+  await until(
+    "synchronous work has ended",
+    async () => (await audited(installation)).open_reservations === 0,
+  );
+  const books = await audited(installation);
+  expect(lost).toEqual([]);
+  expect(twice).toEqual([]);
+  expect(books).toMatchObject({ open_reservations: 0, reserved_paise: 0, charged_paise: charged.paise });
+
+  let duplicates = 0;
+  for (const { id: endpointId, secret } of customers.flatMap(({ endpoints }) => endpoints)) {
+    const finished = ended.filter((one) => one.endpointId === endpointId);
+    const ids = new Set(finished.map(({ id }) => id));
+    const received = receiver.received.filter(({ body }) => ids.has(JSON.parse(body).data.id));
+    const { duplicates: extra, ...faults } = auditDeliveries(finished, received, secret);
+    expect(faults).toEqual({ missing: [], untrue: [], inconsistent: [], forged: [] });
+    duplicates += extra;
+  }
+  expect(receiver.received.length - duplicates).toBe(ended.length);
+  expect(await server.stop()).toBe(0);
+  const count = (isSo: (one: (typeof ended)[number]) => boolean) => ended.filter(isSo).length;
+  return {
+    rounds,
+    ...traffic.counts(),
+    completed: count(({ state }) => state === "completed"),
+    cancelled: count(({ state }) => state === "cancelled"),
+    deleted: count(({ isDeleted }) => isDeleted),
+    endpoints: customers.flatMap(({ endpoints }) => endpoints).length,
+    deliveries: receiver.received.length,
+    duplicates,
+    lost: lost.length,
+    "charged twice": twice.length,
+    "stuck reservations": books.open_reservations,
+  };
+}
+
 test(
   "mixed traffic: whenever the program is killed, the books hold, nothing accepted is lost, every end is told",
   async () => {
-    const installation = await openInstallation();
-    const failing = new Set<string>();
-    // In long mode one event in ten is refused at first, and comes again after five seconds.
-    const receiver = startReceiver(({ id }) => {
-      const isRefused = IS_LONG && !failing.has(id) && Math.random() < 0.1;
-      failing.add(id);
-      return new Response(null, { status: isRefused ? 500 : 204 });
-    });
-    cleanups.push(receiver.stop);
-    let server = await (await installation.serve()).ready();
-    const customers = await openCustomers(installation, server, receiver.url);
-    const traffic = createTraffic(customers);
-    const texts = await traffic.undisturbedTexts(server);
-    await server.kill();
-
-    let rush: Promise<void> = Promise.resolve();
-    await killAtRandom({
-      rounds: ROUNDS,
-      minMs: 0,
-      maxMs: 1_500,
-      start: async () => {
-        await rush;
-        await audited(installation);
-        server = await installation.serve();
-        rush = traffic.rush(server);
-        return server.process;
-      },
-    });
-    await rush;
-    await audited(installation);
-
-    server = await (await installation.serve()).ready();
-    await traffic.settleUnanswered(server);
-    const ended = await traffic.untilAllEnded(server);
-    const told = () => new Set(receiver.received.map(({ body }) => JSON.parse(body).data.id as string));
-    await until("every end is told", () => ended.every(({ id }) => told().has(id)), 30_000);
-
-    // Nothing is lost or done twice: one transcription for each key.
-    for (const { endpointId, projectId } of customers) {
-      const stored = await installation.json<{ id: string; entrance: string }[]>(
-        ...["transcriptions", "list", "--project", projectId, "--limit", "1000"],
-      );
-      const asynchronous = stored.filter(({ entrance }) => entrance === "asynchronous").map(({ id }) => id);
-      const known = ended.filter((one) => one.endpointId === endpointId).map(({ id }) => id);
-      const undisturbed = traffic.undisturbedIds().filter((id) => asynchronous.includes(id));
-      expect(undisturbed.length).toBe(2);
-      expect(asynchronous.sort()).toEqual([...known, ...undisturbed].sort());
-    }
-    for (const { id, state, isCancelled, text, expected } of ended) {
-      const allowed = isCancelled ? ["cancelled", "completed"] : ["completed"];
-      expect({ id, isAllowed: allowed.includes(state), state }).toEqual({ id, isAllowed: true, state });
-      if (state === "completed") expect(text).toBe(texts.get(expected) ?? "missing");
-    }
-    const charged = await traffic.chargedPaise(server);
-    const books = await audited(installation);
-    expect(books).toMatchObject({ open_reservations: 0, reserved_paise: 0, charged_paise: charged });
-
-    let duplicates = 0;
-    for (const { endpointId, secret } of customers) {
-      const finished = ended.filter((one) => one.endpointId === endpointId);
-      const ids = new Set(finished.map(({ id }) => id));
-      const received = receiver.received.filter(({ body }) => ids.has(JSON.parse(body).data.id));
-      const { duplicates: extra, ...faults } = auditDeliveries(finished, received, secret);
-      expect(faults).toEqual({ missing: [], untrue: [], inconsistent: [], forged: [] });
-      duplicates += extra;
-    }
-    expect(receiver.received.length - duplicates).toBe(ended.length);
-    expect(await server.stop()).toBe(0);
-    const counts = { rounds: ROUNDS, ended: ended.length, deliveries: receiver.received.length, duplicates };
-    console.log(`mixed traffic under SIGKILL: ${JSON.stringify(counts)}`);
+    const shares = Array.from({ length: INSTALLATIONS }, (_, index) =>
+      Math.floor((ROUNDS + index) / INSTALLATIONS),
+    );
+    const counts = await Promise.all(shares.map(killUnderTraffic));
+    for (const one of counts) console.log(`mixed traffic under SIGKILL: ${JSON.stringify(one)}`);
   },
-  60_000 + ROUNDS * 20_000,
+  180_000 + ROUNDS * 20_000,
 );
 
 test(
   "one long recording, killed again and again, gives exactly the transcript of an undisturbed run",
   async () => {
-    const kills = Math.min(ROUNDS, 50);
-    const minutes = Math.ceil(kills * 0.6);
+    // Without anything in its way an hour takes minutes.
+    const timeoutMs = 600_000 + MINUTES * 30_000;
     // Sums of floating-point numbers depend on how many threads share them: a confidence may differ in its third
     // decimal between a chunk that had the machine to itself and one that had not.
     const installation = await openInstallation({ SHRUTI_ENGINE_THREADS_PER_WORKER: "1" });
     let server = await (await installation.serve()).ready();
-    const uploadId = await uploaded(server.api(), concatenated(["12-en-long"], minutes));
+    const uploadId = await uploaded(server.api(), concatenated(["12-en-long"], MINUTES));
     const start = async () =>
       (await server.api().start({ audio: { upload_id: uploadId }, language: "en" })).body.id;
     const undisturbed = await start();
-    await reached(server.api(), undisturbed, ["completed"], 600_000);
+    await reached(server.api(), undisturbed, ["completed"], timeoutMs);
 
     const disturbed = await start();
     let hits = 0;
     await until("the work has begun", async () => ((await server.api().get(disturbed)).progress ?? 0) > 0);
-    for (let kill = 0; kill < kills; kill++) {
+    for (let kill = 0; kill < KILLS; kill++) {
       await Bun.sleep(Math.random() * 800);
       const { state } = await server.api().get(disturbed);
       await server.kill();
@@ -173,12 +223,12 @@ test(
       server = await installation.serve();
     }
     await server.ready();
-    await reached(server.api(), disturbed, ["completed"], 600_000);
+    await reached(server.api(), disturbed, ["completed"], timeoutMs);
     const { id: _, ...expected } = await server.api().result(undisturbed);
     const { id: __, ...actual } = await server.api().result(disturbed);
     expect(actual).toEqual(expected);
-    expect(expected.segments.length).toBeGreaterThan((minutes * saidIn("12-en-long").length * 2) / 3);
-    expect(hits).toBe(kills);
+    expect(expected.segments.length).toBeGreaterThan((MINUTES * saidIn("12-en-long").length * 2) / 3);
+    expect(hits).toBe(KILLS);
     const usage = await server.api().usage();
     expect(usage.data.map(({ transcription_id }) => transcription_id).sort()).toEqual([
       undisturbed,
@@ -187,8 +237,8 @@ test(
     expect(await audited(installation)).toMatchObject({ open_reservations: 0 });
     expect(await server.stop()).toBe(0);
     console.log(
-      `one recording of ${minutes} min, killed ${hits} times: ${actual.segments.length} equal segments`,
+      `one recording of ${MINUTES} min, killed ${hits} times: ${actual.segments.length} equal segments`,
     );
   },
-  120_000 + ROUNDS * 30_000,
+  120_000 + KILLS * 30_000 + MINUTES * 60_000,
 );

@@ -1,14 +1,19 @@
 import { type ApiClient, ApiError } from "../testing/api-client.ts";
 import { type RunningServer, reached } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
+import { requireDeleted, type Sending, send, settleSending } from "./traffic-sending.ts";
+
+type Endpoint = { id: string; secret: string };
 
 /** An organization as its client sees it. */
 export type Customer = {
   key: string;
   projectId: string;
-  endpointId: string;
-  secret: string;
-  recordings: { uploadId: string; language: string }[];
+  /** The first is there from the start; others are registered under way. */
+  endpoints: Endpoint[];
+  /** Where new endpoints are. */
+  receiverUrl: string;
+  recordings: { uploadId: string; language: string; sample: string }[];
 };
 
 /** How a transcription of the traffic ended. */
@@ -16,8 +21,10 @@ export type Ended = {
   id: string;
   state: string;
   endpointId: string;
+  customer: Customer;
   /** Somebody asked to cancel it, and the answer may have been lost. */
   isCancelled: boolean;
+  isDeleted: boolean;
   text: string | undefined;
   /** The upload whose words it must have. */
   expected: string;
@@ -27,57 +34,135 @@ export type Ended = {
 type Intent = {
   customer: Customer;
   idempotencyKey: string;
+  endpointId: string;
   uploadId: string;
+  /** The customer's recording with the same words. */
+  expected: string;
   language: string;
   id: string | undefined;
   isCancelled: boolean;
+  /** Somebody asked to delete it, and was not refused; the answer may have been lost. */
+  isDeleted: boolean;
 };
 
-/** Starts of one customer in one rush; short enough for the last server to catch up. */
-const STARTS_PER_RUSH = 6;
+/** A synchronous request with its key; `text` once an answer told it. */
+type Spoken = { customer: Customer; idempotencyKey: string; text: string | undefined };
+
+export type TrafficOptions = {
+  /** Starts of one customer in one rush; few enough for the last server to catch up. */
+  startsPerRush: number;
+  dataDir: string;
+};
+
+const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
 
 /**
- * Clients that start, cancel and ask synchronously until the server goes away, and remember what they were told.
- * What got no answer is asked again with its key later, as a real client would.
+ * Clients that upload, start, cancel, delete, register endpoints and ask synchronously until the server goes away, and
+ * remember what they were told. What got no answer is asked again with its key later, as a real client would.
  */
-export function createTraffic(customers: readonly Customer[]) {
+export function createTraffic(customers: readonly Customer[], { startsPerRush, dataDir }: TrafficOptions) {
   const intents: Intent[] = [];
+  const sendings: Sending[] = [];
+  const spoken: Spoken[] = [];
   const undisturbed: string[] = [];
 
-  function request({ uploadId, language, customer }: Intent) {
-    return { audio: { upload_id: uploadId }, language, webhook_endpoint_id: customer.endpointId };
+  function request({ uploadId, language, endpointId }: Intent) {
+    return { audio: { upload_id: uploadId }, language, webhook_endpoint_id: endpointId };
+  }
+
+  function intend(customer: Customer, recording: Customer["recordings"][number], uploadId: string): Intent {
+    const intent: Intent = {
+      customer,
+      idempotencyKey: crypto.randomUUID(),
+      endpointId: pick(customer.endpoints).id,
+      uploadId,
+      expected: recording.uploadId,
+      language: recording.language,
+      id: undefined,
+      isCancelled: false,
+      isDeleted: false,
+    };
+    intents.push(intent);
+    return intent;
   }
 
   async function start(api: ApiClient, intent: Intent): Promise<string> {
     const { body } = await api.start(request(intent), intent.idempotencyKey);
     if (intent.id !== undefined && intent.id !== body.id) {
-      throw new Error(`key ${intent.idempotencyKey} stands for ${intent.id} and ${body.id}`);
+      throw new Error(`key ${intent.idempotencyKey} belongs to ${intent.id} and ${body.id}`);
     }
     intent.id = body.id;
     return body.id;
   }
 
+  async function cancel(api: ApiClient, intent: Intent, id: string): Promise<void> {
+    intent.isCancelled = true;
+    await api.cancel(id);
+  }
+
+  /** Unfinished work is refused, and then nothing is deleted. */
+  async function remove(api: ApiClient, intent: Intent): Promise<void> {
+    if (intent.id === undefined) return;
+    const wasDeleted = intent.isDeleted;
+    intent.isDeleted = true;
+    try {
+      await api.remove(intent.id);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.code === "conflict")) throw error;
+      intent.isDeleted = wasDeleted;
+    }
+  }
+
+  async function speak(api: ApiClient, one: Spoken): Promise<void> {
+    try {
+      const headers = { "idempotency-key": one.idempotencyKey };
+      const { text } = await api.transcribe(sampleBytes("02-hi"), { language: "hi" }, headers);
+      if (one.text !== undefined && one.text !== text)
+        throw new Error(`${one.idempotencyKey} has two results`);
+      one.text = text;
+    } catch (error) {
+      // Its places may be taken, or a kill had interrupted it; whatever else it is told is a fault.
+      const passes = ["capacity_unavailable", "timeout", "conflict"];
+      if (!(error instanceof ApiError && passes.includes(error.code)) || one.text !== undefined) throw error;
+    }
+  }
+
   async function rushOf(customer: Customer, api: ApiClient): Promise<void> {
-    for (let count = 0; count < STARTS_PER_RUSH; count++) {
-      const recording = customer.recordings[count % customer.recordings.length];
-      if (!recording) throw new Error("a customer without recordings");
-      const intent: Intent = {
-        customer,
-        idempotencyKey: crypto.randomUUID(),
-        ...recording,
-        id: undefined,
-        isCancelled: false,
-      };
-      intents.push(intent);
+    for (let count = 0; count < startsPerRush; count++) {
+      const recording = pick(customer.recordings);
+      const intent = intend(customer, recording, recording.uploadId);
       const id = await start(api, intent);
-      if (Math.random() < 0.25) {
-        intent.isCancelled = true;
-        await api.cancel(id);
-      } else if (Math.random() < 0.2) {
-        await synchronous(api);
-      } else {
-        await api.get(id);
+      const chance = Math.random();
+      if (chance < 0.25) await cancel(api, intent, id);
+      else if (chance < 0.4) {
+        const one: Spoken = { customer, idempotencyKey: crypto.randomUUID(), text: undefined };
+        spoken.push(one);
+        await speak(api, one);
+      } else await api.get(id);
+    }
+    await somethingElse(customer, api);
+  }
+
+  /** Traffic beside starts: a recording of its own with all that follows, a deletion, an endpoint. */
+  async function somethingElse(customer: Customer, api: ApiClient): Promise<void> {
+    const chance = Math.random();
+    if (chance < 0.45) {
+      const recording = pick(customer.recordings);
+      const { id: uploadId, isComplete } = await send(api, customer.key, recording.sample, sendings);
+      if (!isComplete) return;
+      const intent = intend(customer, recording, uploadId);
+      const id = await start(api, intent);
+      if (Math.random() < 0.3) {
+        await cancel(api, intent, id);
+        await remove(api, intent);
       }
+    } else if (chance < 0.75) {
+      const own = intents.filter((one) => one.customer === customer && one.uploadId !== one.expected);
+      if (own.length > 0) await remove(api, pick(own));
+    } else if (chance < 0.8) {
+      const url = `${customer.receiverUrl}/${crypto.randomUUID()}`;
+      const { body } = await api.call<Endpoint>("POST", "/v1/webhook_endpoints", { url });
+      customer.endpoints.push({ id: body.id, secret: body.secret });
     }
   }
 
@@ -104,56 +189,62 @@ export function createTraffic(customers: readonly Customer[]) {
       return texts;
     },
     undisturbedIds: () => undisturbed,
+    counts: () => ({ starts: intents.length, uploads: sendings.length, synchronous: spoken.length }),
+    synchronousOf: (customer: Customer) => spoken.filter((one) => one.customer === customer),
 
-    /** Asks again for what got no answer: accepted then or now, once. */
-    async settleUnanswered(server: RunningServer): Promise<void> {
-      for (const intent of intents) await start(server.api(intent.customer.key), intent);
+    /**
+     * Asks again for what got no answer: accepted then or now, once. Returns what was confirmed before a kill and is
+     * gone.
+     */
+    async settleUnanswered(server: RunningServer): Promise<string[]> {
+      const lost: string[] = [];
+      for (const sending of sendings) lost.push(...(await settleSending(server.api(sending.key), sending)));
+      for (const intent of intents) {
+        if (!intent.isDeleted) await start(server.api(intent.customer.key), intent);
+      }
+      for (const one of spoken) await speak(server.api(one.customer.key), one);
+      return lost;
     },
 
     /** The ends of all that was started; everything accepted must be there. */
-    async untilAllEnded(server: RunningServer): Promise<Ended[]> {
+    async untilAllEnded(server: RunningServer, timeoutMs = 300_000): Promise<Ended[]> {
       const ended: Ended[] = [];
-      for (const { id, customer, isCancelled, uploadId } of intents) {
+      for (const intent of intents) {
+        const { id, customer, isCancelled, isDeleted, uploadId, expected, endpointId } = intent;
         if (id === undefined) throw new Error("an intent was never settled");
         const api = server.api(customer.key);
-        const { state } = await reached(api, id, undefined, 300_000);
-        const text = state === "completed" ? (await api.result(id)).text : undefined;
-        ended.push({ id, state, endpointId: customer.endpointId, isCancelled, text, expected: uploadId });
+        const { state } = await reached(api, id, undefined, timeoutMs);
+        if (isDeleted) await requireDeleted(api, dataDir, id, uploadId);
+        const text = state === "completed" && !isDeleted ? (await api.result(id)).text : undefined;
+        ended.push({ id, state, endpointId, customer, isCancelled, isDeleted, text, expected });
       }
       return ended;
     },
 
-    /** Sum over all usage events, each of which must stand for another transcription. */
-    async chargedPaise(server: RunningServer): Promise<number> {
-      let sum = 0;
+    /** Sum over all usage events, and the transcriptions that have more than one. */
+    async charged(server: RunningServer): Promise<{ paise: number; twice: string[] }> {
+      let paise = 0;
+      const twice: string[] = [];
       for (const { key } of customers) {
         const seen = new Set<string>();
         let after = "";
         do {
           const page = await server.api(key).usage(`?limit=100${after && `&after=${after}`}`);
           for (const { transcription_id, amount_paise } of page.data) {
-            if (seen.has(transcription_id)) throw new Error(`${transcription_id} has two usage events`);
+            if (seen.has(transcription_id)) twice.push(transcription_id);
             seen.add(transcription_id);
-            sum += amount_paise;
+            paise += amount_paise;
           }
           after = page.next ?? "";
         } while (after !== "");
       }
-      return sum;
+      return { paise, twice };
     },
   };
-}
-
-async function synchronous(api: ApiClient): Promise<void> {
-  try {
-    await api.transcribe(sampleBytes("02-hi"), { language: "hi" });
-  } catch (error) {
-    // Its places may be taken; whatever else it is told is a fault.
-    if (!(error instanceof ApiError && error.code === "capacity_unavailable")) throw error;
-  }
 }
 
 /** The server was killed under the request; every answer that did come must be a good one. */
 function onlyLostConnections(error: unknown): void {
   if (error instanceof ApiError) throw error;
+  if (error instanceof Error && /^(PUT|tus|key) /.test(error.message)) throw error;
 }

@@ -260,7 +260,10 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
     const path = write(whole.subarray(0, whole.length * 0.4));
     const counted = await countAudio(nativeFiles, path, { ...LIMITS, maxDurationMs: 24 * 3_600_000 });
     expect(counted.durationMs).toBeLessThan(2_000);
-    const decoded = await decodeAudio(nativeFiles, path, { ...LIMITS, output: join(folder, `out-${made++}`) });
+    const decoded = await decodeAudio(nativeFiles, path, {
+      ...LIMITS,
+      output: join(folder, `out-${made++}`),
+    });
     expect(decoded.durationMs).toBe(counted.durationMs);
     expect(decoded.facts.truncated).toBe(true);
   });

@@ -147,6 +147,7 @@ function tusOptions(operationId: string): Json {
         "Tus-Max-Size": integerField("Bytes of the largest upload."),
         "Tus-Checksum-Algorithm": textField("Algorithms, separated by commas."),
       }),
+      ...errorResponses(["not_found", "unknown_parameter", "capacity_unavailable"], {}),
     },
   };
 }

@@ -89,15 +89,16 @@ export async function createAnswerCheck(baseUrl: string) {
       return { name: `(runtime) ${status}`, status, isRuntime: true, faults };
     }
     if (!REQUEST_ID.test(headers.get("x-request-id") ?? "")) faults.push("a strange x-request-id");
-    const path = pathOf(asked?.target ?? "/");
-    const method = asked?.method === "HEAD" ? "GET" : (asked?.method ?? "?");
+    if (!asked) return { name: `(broken) ${status}`, status, isRuntime: false, faults };
+    const path = pathOf(asked.target);
+    const method = asked.method === "HEAD" ? "GET" : asked.method;
     const template = find(path);
     const operation = template?.methods[method.toLowerCase()];
     const isStorage = path.startsWith("/storage/");
-    const error = status >= 400 ? readError(answer, asked?.method ?? "", path, faults) : undefined;
+    const error = status >= 400 ? readError(answer, asked.method, path, faults) : undefined;
     const place =
       operation?.operationId ?? (isStorage ? `storage ${method}` : template ? "(method)" : "(path)");
-    if (operation && asked?.method !== "HEAD") checkShape(operation, answer, path, faults);
+    if (operation && asked.method !== "HEAD") checkShape(operation, answer, path, faults);
     if (operation) checkDocumented(operation, status, error, faults);
     else if (isStorage) {
       if (!STORAGE_STATUSES.has(status)) faults.push(`${status} of a storage address`);
@@ -109,10 +110,11 @@ export async function createAnswerCheck(baseUrl: string) {
   };
 }
 
-/** The path that the server sees: without query, fragment, and an origin in front of it. */
+/** The path that the server sees: without query and an origin in front of it. */
 function pathOf(target: string): string {
-  const plain = target.replace(/^https?:\/\/[^/]*/i, "");
-  return plain.split(/[?#]/)[0] ?? "";
+  const plain = target.replace(/^https?:\/\/[^/]*/i, "").split("?")[0] ?? "";
+  // The runtime takes steps (`/./`, `/../`) out of a path before the program sees it.
+  return /\/\.{1,2}(\/|$)/.test(plain) ? new URL(plain, "http://host").pathname : plain;
 }
 
 /** The code of an error body, which `HEAD` has not. */

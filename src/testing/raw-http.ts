@@ -18,12 +18,17 @@ export type ExchangeOptions = {
   pieces: readonly Uint8Array[];
   /** Methods of the requests, for `HEAD`: its answer has no body whatever its head says. */
   methods: readonly string[];
-  /** Ends the sending side, or the whole connection, after the last piece. */
-  afterwards?: "wait" | "end" | "destroy";
+  /**
+   * After the last piece: wait for the answers; wait, but no longer than some silence; end the sending side, or the
+   * whole connection.
+   */
+  afterwards?: "wait" | "linger" | "end" | "destroy";
   timeoutMs: number;
 };
 
 const PAUSE_MS = 2;
+/** How long an answer may keep a client waiting that sent something broken. */
+const SILENCE_MS = 1_000;
 /** How long a client that sent half a request stays. */
 const STAY_MS = 25;
 
@@ -45,18 +50,27 @@ export async function exchange({
     const { answers } = parseAnswers(Buffer.concat(received), methods, false);
     return answers.length >= methods.length;
   };
+  const isLeaving = afterwards === "end" || afterwards === "destroy";
+  const restarted = (timer?: ReturnType<typeof setTimeout>) => {
+    clearTimeout(timer);
+    return setTimeout(() => over.resolve("idle"), SILENCE_MS);
+  };
+  let silence: ReturnType<typeof setTimeout> | undefined;
   socket.on("data", (bytes: Buffer) => {
     received.push(bytes);
-    if (afterwards === "wait" && isComplete()) over.resolve("idle");
+    if (!isLeaving && isComplete()) over.resolve("idle");
+    if (afterwards === "linger") silence = restarted(silence);
   });
   socket.on("error", () => over.resolve("reset"));
   socket.on("close", () => over.resolve("closed"));
   const timer = setTimeout(() => over.resolve("too late"), timeoutMs);
   await sendPieces(socket, pieces);
   if (afterwards === "end") socket.end();
+  if (afterwards === "linger") silence = restarted(silence);
   if (afterwards === "destroy") setTimeout(() => over.resolve("idle"), STAY_MS);
   const ended = await over.promise;
   clearTimeout(timer);
+  clearTimeout(silence);
   socket.destroy();
   return { ...parseAnswers(Buffer.concat(received), methods, ended === "closed"), ended };
 }
