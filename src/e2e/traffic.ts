@@ -127,7 +127,15 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
     }
   }
 
+  /** Now one first and now the other: later requests of a rush seldom come before the kill. */
   async function rushOf(customer: Customer, api: ApiClient): Promise<void> {
+    const isElseFirst = Math.random() < 0.5;
+    if (isElseFirst) await somethingElse(customer, api);
+    await starts(customer, api);
+    if (!isElseFirst) await somethingElse(customer, api);
+  }
+
+  async function starts(customer: Customer, api: ApiClient): Promise<void> {
     for (let count = 0; count < startsPerRush; count++) {
       const recording = pick(customer.recordings);
       const intent = intend(customer, recording, recording.uploadId);
@@ -140,7 +148,6 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
         await speak(api, one);
       } else await api.get(id);
     }
-    await somethingElse(customer, api);
   }
 
   /** Traffic beside starts: a recording of its own with all that follows, a deletion, an endpoint. */

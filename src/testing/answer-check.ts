@@ -83,7 +83,7 @@ export async function createAnswerCheck(baseUrl: string) {
 
   return (asked: Asked | undefined, answer: RawAnswer): Verdict => {
     const { status, headers } = answer;
-    const faults: string[] = [];
+    const faults: string[] = status === 500 ? [`500: ${answer.body.slice(0, 300)}`] : [];
     if (!headers.has("x-request-id")) {
       if (!RUNTIME_STATUSES.has(status)) faults.push(`${status} without x-request-id`);
       return { name: `(runtime) ${status}`, status, isRuntime: true, faults };
@@ -91,6 +91,10 @@ export async function createAnswerCheck(baseUrl: string) {
     if (!REQUEST_ID.test(headers.get("x-request-id") ?? "")) faults.push("a strange x-request-id");
     if (!asked) return { name: `(broken) ${status}`, status, isRuntime: false, faults };
     const path = pathOf(asked.target);
+    // The runtime takes steps out of a path before the program sees it, but not where a request names no host.
+    if (/\/\.{1,2}(\/|$)/.test(path)) {
+      return { name: `(steps in the path) ${status}`, status, isRuntime: false, faults };
+    }
     const method = asked.method === "HEAD" ? "GET" : asked.method;
     const template = find(path);
     const operation = template?.methods[method.toLowerCase()];
@@ -112,15 +116,12 @@ export async function createAnswerCheck(baseUrl: string) {
 
 /** The path that the server sees: without query and an origin in front of it. */
 function pathOf(target: string): string {
-  const plain = target.replace(/^https?:\/\/[^/]*/i, "").split("?")[0] ?? "";
-  // The runtime takes steps (`/./`, `/../`) out of a path before the program sees it.
-  return /\/\.{1,2}(\/|$)/.test(plain) ? new URL(plain, "http://host").pathname : plain;
+  return target.replace(/^https?:\/\/[^/]*/i, "").split("?")[0] ?? "";
 }
 
 /** The code of an error body, which `HEAD` has not. */
 function readError(answer: RawAnswer, method: string, path: string, faults: string[]): string | undefined {
   const { status, headers, body } = answer;
-  if (status === 500) faults.push(`500: ${body.slice(0, 300)}`);
   if (method === "HEAD" || path === "/readyz") return undefined;
   if (headers.get("content-type") !== "application/json")
     faults.push(`${status} as ${headers.get("content-type")}`);
