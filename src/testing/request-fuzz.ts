@@ -259,10 +259,11 @@ function startRequest(world: FuzzWorld, random: Random): Plain {
   };
 }
 
-/** Half of the time the one that work can start from. */
+/** Half of the time the one that work can surely start from. */
 function uploadFor(world: FuzzWorld, random: Random): string | undefined {
   if (chance(random, 0.5)) return world.uploads[0];
-  return chance(random, 0.7) ? pick(random, world.uploads) : anyId(world, random);
+  if (chance(random, 0.3)) return pick(random, world.open).id;
+  return chance(random, 0.6) ? pick(random, world.uploads) : anyId(world, random);
 }
 
 function idempotency(random: Random): Field[] {
@@ -325,7 +326,8 @@ const emptyBody = (random: Random): { body?: Body } =>
   chance(random, 0.85) ? {} : { body: json(pick(random, [{}, { a: 1 }, [], null, ""]), random) };
 
 function uploadIdRequest(world: FuzzWorld, random: Random): Plain {
-  const id = inPath(chance(random, 0.7) ? pick(random, world.uploads) : anyId(world, random));
+  const known = chance(random, 0.6) ? pick(random, world.uploads) : pick(random, world.open).id;
+  const id = inPath(chance(random, 0.8) ? known : anyId(world, random));
   const isCompletion = chance(random, 0.5);
   return {
     label: "upload",
