@@ -225,6 +225,17 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
     ]);
   });
 
+  test("a gap within the first second of a recording that begins some milliseconds late", async () => {
+    // Resampled to the codec's 48 kHz, so that the first packet's time is not exactly the codec's delay.
+    const path = join(folder, `early-${made++}.webm`);
+    const source = "aevalsrc='0.5*sin(2*PI*if(lt(t,0.5),440,1000)*t)':s=16000:d=1.4:c=stereo";
+    run("-f", "lavfi", "-i", source, "-af", "asetpts=PTS+gte(T\\,0.5)*60/TB", "-c:a", "libopus", path);
+    await expectTones(path, 61_400, [
+      { hertz: 440, atMs: 250 },
+      { hertz: 1_000, atMs: 60_700 },
+    ]);
+  });
+
   test("a gap of hours takes no more memory than none, and hardly any disk", async () => {
     const peakKib = (path: string) => {
       const output = join(folder, `out-${made++}`);

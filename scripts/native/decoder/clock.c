@@ -87,8 +87,26 @@ static int64_t frame_bytes(const AVFrame *frame) {
   return (int64_t)frame->nb_samples * frame->ch_layout.nb_channels * av_get_bytes_per_sample(frame->format);
 }
 
+/* The first frames wait because the recording begins some milliseconds late: they are no part of a later jump. */
+static bool waits_for_start(const Clock *clock) {
+  if (clock->is_started || clock->held_count == 0) return false;
+  return fabs(agreed_jump_s(clock)) <= TOLERANCE_S;
+}
+
+static double jump_to_s(const Clock *clock, double time_s) {
+  return time_s + clock->base_s - (clock->at_s + clock->held_s);
+}
+
 Failure clock_take(Clock *clock, AVFrame *frame, double time_s) {
-  double jump_s = time_s + clock->base_s - (clock->at_s + clock->held_s);
+  double jump_s = jump_to_s(clock, time_s);
+  if (fabs(jump_s) > TOLERANCE_S && waits_for_start(clock)) {
+    Failure failure = clock_settle(clock);
+    if (failure != DECODED) {
+      av_frame_free(&frame);
+      return failure;
+    }
+    jump_s = jump_to_s(clock, time_s);
+  }
   bool agrees = isnan(jump_s) || fabs(jump_s) <= (clock->is_started ? TOLERANCE_S : FIRST_TOLERANCE_S);
   if (clock->held_count == 0 && agrees) return lay(clock, frame);
   int at = clock->held_count++;
