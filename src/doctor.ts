@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { describeBroken } from "./engine/cpu-variants.ts";
 import { measureMachine } from "./engine/machine.ts";
-import { chooseSizing, type SizingFacts } from "./engine/sizing.ts";
+import { chooseSizing, type SizingInfo } from "./engine/sizing.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
 import { familyOf } from "./pipeline/families/families.ts";
@@ -106,7 +106,7 @@ function withSharedThreads({ config, ...options }: LocalOptions): LocalOptions {
   return { ...options, config: { ...config, engine: { ...config.engine, threads_per_worker: "auto" } } };
 }
 
-function describeSizing(config: Config, machine: SizingFacts, weightsBytes: number): string {
+function describeSizing(config: Config, machine: SizingInfo, weightsBytes: number): string {
   const { workers, threads_per_worker } = config.engine;
   const wanted = { workers, threadsPerWorker: threads_per_worker };
   const sizing = chooseSizing(wanted, machine, weightsBytes);

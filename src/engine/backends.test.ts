@@ -7,7 +7,7 @@ import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
 import { requireRoom, tryOut } from "./gpu-trial.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
-import type { EngineFacts } from "./protocol.ts";
+import type { EngineInfo } from "./protocol.ts";
 import type { WhisperDevice } from "./whisper.ts";
 import { loadModel } from "./whisper-recognizer.ts";
 import type { HostOptions } from "./worker-host.ts";
@@ -35,23 +35,23 @@ describe("choosing a device", () => {
   });
 
   test("a named one that is missing is an error that says what was wrong with its backend", () => {
-    const facts: EngineFacts = {
+    const info: EngineInfo = {
       whisperVersion: "",
       cpuVariant: "",
       plainerVariants: [],
       devices: [CPU],
       backendFailures: [{ path: "/data/backends/libggml-cuda.so", reason: "invalid ELF header" }],
     };
-    expect(() => requireDevice(facts, "cuda", "/data/backends")).toThrow(
+    expect(() => requireDevice(info, "cuda", "/data/backends")).toThrow(
       /engine.device = "cuda".*libggml-cuda.so: invalid ELF header/,
     );
-    expect(() => requireDevice(facts, "auto", "/data/backends")).not.toThrow();
-    expect(chosenGpu(facts, "auto")).toBeUndefined();
-    expect(chosenGpu(facts, "cuda")).toBeUndefined();
+    expect(() => requireDevice(info, "auto", "/data/backends")).not.toThrow();
+    expect(chosenGpu(info, "auto")).toBeUndefined();
+    expect(chosenGpu(info, "cuda")).toBeUndefined();
   });
 
   test("and where nothing was wrong with it, whether it is there", () => {
-    const facts: EngineFacts = {
+    const info: EngineInfo = {
       whisperVersion: "",
       cpuVariant: "",
       plainerVariants: [],
@@ -59,24 +59,24 @@ describe("choosing a device", () => {
       backendFailures: [],
     };
     const dir = mkdtempSync(join(tmpdir(), "shruti-backends-"));
-    expect(() => requireDevice(facts, "vulkan", dir)).toThrow(`there is no libggml-vulkan.so in ${dir}`);
+    expect(() => requireDevice(info, "vulkan", dir)).toThrow(`there is no libggml-vulkan.so in ${dir}`);
     writeFileSync(join(dir, "libggml-vulkan.so"), "");
-    expect(() => requireDevice(facts, "vulkan", dir)).toThrow("is the graphics driver installed?");
+    expect(() => requireDevice(info, "vulkan", dir)).toThrow("is the graphics driver installed?");
     rmSync(dir, { recursive: true });
   });
 
   test("the GPU whose memory counts is the one that is taken", () => {
     const devices = [CPU, CUDA, VULKAN];
-    const facts: EngineFacts = {
+    const info: EngineInfo = {
       whisperVersion: "",
       cpuVariant: "",
       plainerVariants: [],
       devices,
       backendFailures: [],
     };
-    expect(chosenGpu(facts, "vulkan")).toBe(VULKAN);
-    expect(chosenGpu(facts, "auto")).toBe(CUDA);
-    expect(chosenGpu(facts, "cpu")).toBeUndefined();
+    expect(chosenGpu(info, "vulkan")).toBe(VULKAN);
+    expect(chosenGpu(info, "auto")).toBe(CUDA);
+    expect(chosenGpu(info, "cpu")).toBeUndefined();
   });
 
   const refusing = (devices: WhisperDevice[]) => {
@@ -152,8 +152,8 @@ describe("backends that are none", () => {
 
   test("are named with the reason, and the processor is still there", async () => {
     const logged: Record<string, unknown>[] = [];
-    const facts = await probe((_level, message, fields) => logged.push({ message, ...fields }));
-    const reasons = facts.backendFailures.map(({ path, reason }) => [basename(path), reason]);
+    const info = await probe((_level, message, fields) => logged.push({ message, ...fields }));
+    const reasons = info.backendFailures.map(({ path, reason }) => [basename(path), reason]);
     expect(Object.fromEntries(reasons)).toEqual({
       "libggml-cuda.so": expect.stringContaining("invalid ELF header"),
       "libggml-empty.so": "it was not made by scripts/build-backend.sh, or is not whole",
@@ -163,9 +163,9 @@ describe("backends that are none", () => {
       "libggml-short.so": "it was not made by scripts/build-backend.sh, or is not whole",
       "libggml-vulkan.so": expect.stringContaining("ggml_backend_init"),
     });
-    expect(facts.devices.map(({ type }) => type)).toEqual(["cpu"]);
+    expect(info.devices.map(({ type }) => type)).toEqual(["cpu"]);
     expect(logged.filter(({ message }) => message === "a GPU backend cannot be used").length).toBe(5);
-    expect(() => requireDevice(facts, "cuda", backends)).toThrow("libggml-cuda.so");
+    expect(() => requireDevice(info, "cuda", backends)).toThrow("libggml-cuda.so");
   });
 
   test("are explained where it is known what would help", () => {

@@ -1,7 +1,7 @@
 import { createRatio, type Ratio } from "../lib/ratio.ts";
 
 /** An attempt at a chunk, as far as its time depends on it. */
-export type ChunkFacts = {
+export type TimedChunk = {
   modelId: string;
   /** The model's window: a chunk costs whole ones, however little they hold. */
   windowMs: number;
@@ -12,11 +12,11 @@ export type ChunkFacts = {
 /** What a machine has shown it can do with chunks; time limits follow from it. */
 export type ChunkTimes = {
   /** Counts a recognized chunk and how long it took. */
-  observe(chunk: ChunkFacts, elapsedMs: number): void;
+  observe(chunk: TimedChunk, elapsedMs: number): void;
   /** Counts a chunk that was given up: perhaps it was not hung, and the machine is slower than thought. */
   observeTimeout(modelId: string): void;
   /** Time after which an attempt counts as hung. */
-  timeoutMs(chunk: ChunkFacts): number;
+  timeoutMs(chunk: TimedChunk): number;
 };
 
 /** Slower than the mean by this factor is hung: fallbacks decode a window up to six times, each with five samples. */
@@ -61,6 +61,6 @@ export function createChunkTimes(): ChunkTimes {
   };
 }
 
-function windowsMs({ audioMs, windowMs }: Pick<ChunkFacts, "audioMs" | "windowMs">): number {
+function windowsMs({ audioMs, windowMs }: Pick<TimedChunk, "audioMs" | "windowMs">): number {
   return Math.max(1, Math.ceil(audioMs / windowMs)) * windowMs;
 }

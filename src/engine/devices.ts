@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { DevicePreference, EngineFacts } from "./protocol.ts";
+import type { DevicePreference, EngineInfo } from "./protocol.ts";
 import type { LoadOptions, WhisperDevice } from "./whisper.ts";
 
 const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = {
@@ -31,10 +31,10 @@ function gpusOf(devices: readonly WhisperDevice[]): WhisperDevice[] {
 }
 
 /** The GPU that a model would run on; undefined: the processor, which is also what a named one that is missing gives. */
-export function chosenGpu(facts: EngineFacts, preference: DevicePreference): WhisperDevice | undefined {
+export function chosenGpu(info: EngineInfo, preference: DevicePreference): WhisperDevice | undefined {
   try {
-    const { use } = chooseDevice(facts.devices, preference);
-    return use === "cpu" ? undefined : gpusOf(facts.devices).find(({ index }) => index === use.gpuIndex);
+    const { use } = chooseDevice(info.devices, preference);
+    return use === "cpu" ? undefined : gpusOf(info.devices).find(({ index }) => index === use.gpuIndex);
   } catch {
     return undefined;
   }
@@ -46,12 +46,12 @@ export function chosenGpu(facts: EngineFacts, preference: DevicePreference): Whi
  * @param backendsDir where its library belongs
  * @throws Error that names the device, and what is wrong with its backend
  */
-export function requireDevice(facts: EngineFacts, preference: DevicePreference, backendsDir: string): void {
+export function requireDevice(info: EngineInfo, preference: DevicePreference, backendsDir: string): void {
   try {
-    chooseDevice(facts.devices, preference);
+    chooseDevice(info.devices, preference);
   } catch (error) {
     const missing = error instanceof Error ? error.message : String(error);
-    const failures = facts.backendFailures.map(({ path, reason }) => `${path}: ${reason}`);
+    const failures = info.backendFailures.map(({ path, reason }) => `${path}: ${reason}`);
     const reasons = failures.length > 0 ? failures : [whyNoDevice(preference, backendsDir)];
     throw new Error(`engine.device = "${preference}": ${[missing, ...reasons].join("; ")}`);
   }

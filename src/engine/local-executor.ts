@@ -3,7 +3,7 @@ import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
 import type { Pool } from "./pool.ts";
 import { EngineError } from "./protocol.ts";
-import { chooseSizing, type SizingFacts } from "./sizing.ts";
+import { chooseSizing, type SizingInfo } from "./sizing.ts";
 
 /** The settings `engine.workers` and `engine.threads_per_worker`. */
 export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };
@@ -11,7 +11,7 @@ export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number 
 export type LocalExecutorOptions = {
   wanted: WantedSizing;
   /** Measured before any model is loaded, which every later default finds as well. */
-  machine: SizingFacts;
+  machine: SizingInfo;
   /** Replaced in tests. */
   times?: ChunkTimes;
 };
@@ -43,7 +43,7 @@ export function createLocalExecutor(
 }
 
 /** What a machine can do at once with a model of that size; work is counted in threads. */
-export function localCapacity(wanted: WantedSizing, machine: SizingFacts, bytes: number): Capacity {
+export function localCapacity(wanted: WantedSizing, machine: SizingInfo, bytes: number): Capacity {
   const { workers, threadsPerWorker } = chooseSizing(wanted, machine, bytes);
   return {
     chunks: workers,
@@ -53,7 +53,7 @@ export function localCapacity(wanted: WantedSizing, machine: SizingFacts, bytes:
 }
 
 /** The threads of one chunk: the cores are shared out over what runs, unless a number is set. */
-function threadsFor({ threadsPerWorker }: WantedSizing, { cores }: SizingFacts, sharers: number): number {
+function threadsFor({ threadsPerWorker }: WantedSizing, { cores }: SizingInfo, sharers: number): number {
   if (threadsPerWorker !== "auto") return threadsPerWorker;
   return Math.max(1, Math.floor(cores / Math.max(1, sharers)));
 }

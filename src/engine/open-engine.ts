@@ -6,7 +6,7 @@ import { createLocalEngine, type Engine } from "./engine.ts";
 import { extractNativeFiles } from "./native-files.ts";
 import { endOrphans } from "./orphans.ts";
 import { probeEngine } from "./probe-engine.ts";
-import type { DevicePreference, EngineFacts } from "./protocol.ts";
+import type { DevicePreference, EngineInfo } from "./protocol.ts";
 
 /** The settings that the engine is opened with, as the config names them. */
 export type EngineSettings = {
@@ -24,7 +24,7 @@ export type OpenedEngine = {
   /** Free memory of the GPU, where models run on one. */
   gpuFreeBytes: number | undefined;
   /** What the backends reported; undefined: there are none, or none is wanted. */
-  probed: EngineFacts | undefined;
+  probed: EngineInfo | undefined;
 };
 
 /**

@@ -8,7 +8,7 @@ import { createPool, type Pool, type PoolOptions } from "./pool.ts";
 import { probeEngine } from "./probe-engine.ts";
 import {
   EngineError,
-  type EngineFacts,
+  type EngineInfo,
   type EngineModel,
   type WorkerReply,
   type WorkerRequest,
@@ -16,7 +16,7 @@ import {
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
 
 const MODEL_BYTES = 100_000;
-const FACTS: EngineFacts = {
+const INFO: EngineInfo = {
   whisperVersion: "1",
   cpuVariant: "x",
   plainerVariants: [],
@@ -66,7 +66,7 @@ function openPool(
       kill: () => exited.resolve({ code: null, signal: "SIGKILL" }),
       send(request: WorkerRequest) {
         if (request.type === "start") begun.push(request);
-        if (request.type === "start") queueMicrotask(() => onReply({ type: "started", engine: FACTS }));
+        if (request.type === "start") queueMicrotask(() => onReply({ type: "started", engine: INFO }));
         if (request.type === "load") {
           weights = fileOf(request.files, "weights").slice(-5, -4);
           loaded.set(pid, weights);
@@ -229,7 +229,7 @@ describe("pool", () => {
   test("a probe tells what the machine has, and leaves no process", async () => {
     let ended = 0;
     const { spawn } = openPool();
-    const facts = await probeEngine(
+    const info = await probeEngine(
       {
         nativeFiles: NO_NATIVE_FILES,
         backendDirs: [],
@@ -244,7 +244,7 @@ describe("pool", () => {
       },
       never,
     );
-    expect(facts).toEqual(FACTS);
+    expect(info).toEqual(INFO);
     expect(ended).toBe(1);
   });
 });

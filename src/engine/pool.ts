@@ -5,7 +5,7 @@ import {
   type DiarizeJob,
   type DiarizeOutcome,
   EngineError,
-  type EngineFacts,
+  type EngineInfo,
   type EngineModel,
   type OnSpeechFound,
   type PoolJob,
@@ -33,7 +33,7 @@ export type PoolOptions = ResidentOptions & {
 };
 
 export type PoolStatus = {
-  engine: EngineFacts | undefined;
+  engine: EngineInfo | undefined;
   models: ModelStatus[];
   /** Code for this processor that ended workers and is not used any more. */
   brokenVariants: BrokenVariant[];

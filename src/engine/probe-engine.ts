@@ -1,5 +1,5 @@
 import { hostOptionsOf, type PoolOptions } from "./pool.ts";
-import { EngineError, type EngineFacts } from "./protocol.ts";
+import { EngineError, type EngineInfo } from "./protocol.ts";
 import { createWorkerHost } from "./worker-host.ts";
 
 /**
@@ -7,7 +7,7 @@ import { createWorkerHost } from "./worker-host.ts";
  *
  * @throws EngineError when no worker can be started
  */
-export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineFacts> {
+export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineInfo> {
   const host = createWorkerHost({ ...hostOptionsOf(options), opens: ["whisper"] });
   try {
     for (let attempt = 1; ; attempt++) {
@@ -20,14 +20,14 @@ export async function probeEngine(options: PoolOptions, signal: AbortSignal): Pr
         if (!isWorthwhile || attempt === PROBE_ATTEMPTS) throw error;
       }
     }
-    return host.status().facts ?? NOTHING_FOUND;
+    return host.status().info ?? NOTHING_FOUND;
   } finally {
     await host.stop(true);
   }
 }
 
 const PROBE_ATTEMPTS = 4;
-const NOTHING_FOUND: EngineFacts = {
+const NOTHING_FOUND: EngineInfo = {
   whisperVersion: "",
   cpuVariant: "",
   plainerVariants: [],

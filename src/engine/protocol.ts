@@ -122,7 +122,7 @@ export type WorkerRequest =
 
 export type WorkerReply =
   /** `engine`: what the recognizer found, where one was opened. */
-  | { type: "started"; engine?: EngineFacts }
+  | { type: "started"; engine?: EngineInfo }
   /** `gpuFailure`: why the processor does the work of the GPU that `auto` chose. */
   | { type: "loaded"; device: string; gpuFailure?: string }
   /** The worker cannot do what it was started for; it says why and ends. */
@@ -136,7 +136,7 @@ export type WorkerReply =
   | { type: "failed"; id: number; reason: string };
 
 /** What the native side found on this machine. */
-export type EngineFacts = {
+export type EngineInfo = {
   whisperVersion: string;
   cpuVariant: string;
   /** What could be used in place of `cpuVariant`, with fewer and fewer of the processor's instructions. */

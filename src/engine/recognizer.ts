@@ -1,7 +1,7 @@
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { DevicePreference, EngineFacts } from "./protocol.ts";
+import type { DevicePreference, EngineInfo } from "./protocol.ts";
 
 /**
  * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is
@@ -9,7 +9,7 @@ import type { DevicePreference, EngineFacts } from "./protocol.ts";
  */
 export type Recognizer = {
   /** What its native library found on this machine. */
-  facts: EngineFacts;
+  info: EngineInfo;
   /**
    * Checks the files of a model and loads it.
    *

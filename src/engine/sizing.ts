@@ -1,7 +1,7 @@
 import type { Machine } from "./machine.ts";
 
 /** What decides how many chunks are decoded side by side. */
-export type SizingFacts = Machine & {
+export type SizingInfo = Machine & {
   /** Free memory of the GPU that the model will run on; left out: it runs on the processor. */
   gpuFreeBytes?: number | undefined;
 };
@@ -33,7 +33,7 @@ const USABLE_MEMORY = 0.7;
  */
 export function chooseSizing(
   wanted: { workers: number | "auto"; threadsPerWorker: number | "auto" },
-  machine: SizingFacts,
+  machine: SizingInfo,
   weightsBytes: number,
 ): Sizing {
   const threadsPerWorker = wanted.threadsPerWorker === "auto" ? undefined : wanted.threadsPerWorker;

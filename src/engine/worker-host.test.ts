@@ -306,7 +306,7 @@ describe("a worker that dies of this processor's code before it has decoded anyt
       { level: "warn", fields: { variant: "amx", plainer: "avx512", signal: "SIGILL" } },
       { level: "warn", fields: { variant: "avx512", plainer: "avx2", signal: "SIGILL" } },
     ]);
-    expect(host.status()).toMatchObject({ facts: { cpuVariant: "avx2" }, problem: undefined });
+    expect(host.status()).toMatchObject({ info: { cpuVariant: "avx2" }, problem: undefined });
     expect(await kindOf(ask(host))).toBe("fine");
     expect(used).toHaveLength(3);
   });

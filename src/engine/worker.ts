@@ -88,7 +88,7 @@ export function createWorker(send: (reply: WorkerReply) => void, open: OpenRecog
         case "start":
           starting = start(request);
           await starting;
-          send({ type: "started", ...(recognizer ? { engine: recognizer.facts } : {}) });
+          send({ type: "started", ...(recognizer ? { engine: recognizer.info } : {}) });
           return;
         case "load": {
           // It comes right after the start, whose parts may still be opening.

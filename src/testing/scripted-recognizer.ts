@@ -35,7 +35,7 @@ const SPEED = 100;
 export const openScripted: OpenRecognizer = async (family) => {
   if (family !== SCRIPTED_FAMILY) throw new Error(`there is no family ${family} here`);
   return {
-    facts: {
+    info: {
       whisperVersion: "",
       cpuVariant: "scripted",
       plainerVariants: [],

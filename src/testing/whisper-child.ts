@@ -1,10 +1,10 @@
 /**
  * What whisper.test.ts runs in processes of its own, so that a crash of native code is a failed test and not a dead
- * test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
+ * test runner: `bun whisper-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
  */
 import { readdirSync, readFileSync } from "node:fs";
-import { variantName } from "./cpu-variants.ts";
-import { type DecodedSegment, type DecodeOptions, type LoadedModel, openWhisper } from "./whisper.ts";
+import { variantName } from "../engine/cpu-variants.ts";
+import { type DecodedSegment, type DecodeOptions, type LoadedModel, openWhisper } from "../engine/whisper.ts";
 
 export const GREEDY: DecodeOptions = {
   language: "en",
