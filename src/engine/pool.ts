@@ -1,6 +1,7 @@
-import { statSync } from "node:fs";
 import { type BrokenVariant, createBrokenVariants } from "./cpu-variants.ts";
 import type { NativeFiles } from "./native-files.ts";
+import { createNeuralDiarization } from "./neural-diarization.ts";
+import { pcmDurationMs } from "./pcm-file.ts";
 import {
   type DiarizeJob,
   type DiarizeOutcome,
@@ -15,161 +16,131 @@ import {
   type WorkerReply,
 } from "./protocol.ts";
 import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
-import {
-  createWorkerHost,
-  type HostOptions,
-  type HostRequest,
-  type RunOptions,
-  type WorkerHost,
-} from "./worker-host.ts";
+import { createWorkerHost, type HostOptions, type RunOptions, type WorkerHost } from "./worker-host.ts";
 import type { spawnWorker } from "./worker-process.ts";
 
 export type PoolOptions = ResidentOptions & {
   nativeFiles: NativeFiles;
-  /** Folders an admin puts GPU backends into. */
+  /** Folders into which an admin puts GPU backends. */
   backendDirs: string[];
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
 };
 
 export type PoolStatus = {
+  /** What a process of a model in memory found on this machine; undefined while there is none. */
   engine: EngineInfo | undefined;
   models: ModelStatus[];
-  /** Code for this processor that ended workers and is not used any more. */
+  /** Code for this processor that ended worker processes and is not used any more. */
   brokenVariants: BrokenVariant[];
 };
-export type Pool = ReturnType<typeof createPool>;
-
-/** Finding speech runs at a hundred times real time and more; a worker that needs longer than the audio is stuck. */
-const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
-const BYTES_PER_MS = 32;
-/** The segmentation model with a trivial embedding took 0.1 to 0.25 of the audio's time; beyond this it is stuck. */
-const NEURAL_TIMEOUT_FACTOR = 5;
 
 /**
- * The workers of this machine: one process for each model in use, holding its weights once for all chunks that are
- * decoded side by side, and one process that finds speech and tells speakers apart.
+ * The worker processes of this machine: one for each model in use, which holds the weights once for all its chunks;
+ * one that finds speech and distinguishes speakers by their sound; and one that distinguishes speakers with installed
+ * weights while that is needed. Its methods reject with EngineError, as `WorkerHost.request` does, and with
+ * `interrupted` once it is closed.
  */
-export function createPool(options: PoolOptions) {
-  let speech: WorkerHost | undefined;
-  let neural: { host: WorkerHost; users: number } | undefined;
-  let isClosed = false;
+export type Pool = {
+  /** Recognizes one chunk. */
+  recognize(job: PoolJob, signal: AbortSignal): Promise<WorkerOutcome>;
+  /** Finds the speech of a PCM file. `onFound` receives final regions while the detector still reads the file. */
+  detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
+  /** Distinguishes the speakers of a recording. */
+  diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
+  /** Loads a model before its first chunk. */
+  warm(model: EngineModel, signal: AbortSignal): Promise<void>;
+  /** Starts the process that finds speech unless it runs. */
+  warmSpeech(signal: AbortSignal): Promise<void>;
+  status(): PoolStatus;
+  /** Ends all processes for good. */
+  close(): Promise<void>;
+};
 
+/** Finding speech runs at a hundred times real time and more; a process that needs longer than the audio is stuck. */
+const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
+
+export function createPool(options: PoolOptions): Pool {
   const brokenVariants = createBrokenVariants();
   const hostOptions = { ...hostOptionsOf(options), brokenVariants };
   const models = createResidentModels(options, hostOptions);
-  // Speech and speakers are told on the processor; a GPU's driver would only take memory there.
-  const neuralOptions: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
-  const speechOptions: HostOptions = { ...neuralOptions, opens: ["speech"] };
+  // Speech and speakers are found on the processor. A GPU's driver would only take memory in these processes.
+  const withoutGpu: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
+  const neural = createNeuralDiarization(withoutGpu);
+  let speech: WorkerHost | undefined;
+  let isClosed = false;
 
-  /**
-   * Installed weights can neither be interrupted nor trusted: they have a process of their own, one recording at a
-   * time, that ends with the last one and gives its memory back.
-   */
-  async function neurally(request: HostRequest, audioMs: number, signal: AbortSignal): Promise<WorkerReply> {
-    const current = neural ?? { host: createWorkerHost(neuralOptions), users: 0 };
-    neural = current;
-    current.users++;
-    try {
-      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs * NEURAL_TIMEOUT_FACTOR;
-      return await current.host.request(request, { signal, timeoutMs, isAlone: true });
-    } finally {
-      if (--current.users === 0) {
-        neural = undefined;
-        await current.host.stop(true);
-      }
-    }
+  function speechHost(): WorkerHost {
+    requireOpen();
+    speech ??= createWorkerHost({ ...withoutGpu, opens: ["speech"] });
+    return speech;
+  }
+
+  function requireOpen(): void {
+    if (isClosed) throw new EngineError("interrupted", "the engine is closing");
   }
 
   return {
-    /**
-     * Recognizes one chunk.
-     * @throws EngineError
-     */
-    async recognize(job: PoolJob, signal: AbortSignal): Promise<WorkerOutcome> {
+    async recognize(job, signal) {
       const { audio, settings, threads } = job;
       const request = { type: "transcribe", audio, settings, threads } as const;
       const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
       const reply = await models.withModel(job.model, signal, (host) => host.request(request, runOptions));
-      if (reply.type !== "transcribed")
-        throw new EngineError("failed", "the worker gave an unexpected answer");
-      return reply.outcome;
+      return expectReply(reply, "transcribed").outcome;
     },
 
-    /**
-     * Finds the stretches of a PCM file that hold speech; `onFound` is told of them on the way.
-     * @throws EngineError
-     */
-    async detectSpeech(
-      job: SpeechJob,
-      signal: AbortSignal,
-      onFound?: OnSpeechFound,
-    ): Promise<SpeechRegion[]> {
-      if (isClosed) throw new EngineError("interrupted", "the engine is closing");
-      speech ??= createWorkerHost(speechOptions);
-      const audioMs = statSync(job.pcmPath).size / BYTES_PER_MS;
-      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
+    async detectSpeech(job, signal, onFound) {
+      const host = speechHost();
+      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + pcmDurationMs(job.pcmPath);
       const runOptions = { signal, timeoutMs, isAlone: false, ...(onFound ? { onFound } : {}) };
-      const request = { type: "detect_speech", isTold: onFound !== undefined, ...job } as const;
-      const reply = await speech.request(request, runOptions);
-      if (reply.type !== "speech") throw new EngineError("failed", "the worker gave an unexpected answer");
-      return reply.regions;
+      const request = { type: "detect_speech", reportsFound: onFound !== undefined, ...job } as const;
+      return expectReply(await host.request(request, runOptions), "speech").regions;
     },
 
-    /**
-     * Tells the speakers of a recording apart.
-     * @throws EngineError
-     */
-    async diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome> {
-      if (isClosed) throw new EngineError("interrupted", "the engine is closing");
-      const audioMs = job.tracks.reduce((sum, { pcmPath }) => sum + statSync(pcmPath).size / BYTES_PER_MS, 0);
+    async diarize(job, signal) {
+      requireOpen();
+      const audioMs = job.tracks.reduce((sum, { pcmPath }) => sum + pcmDurationMs(pcmPath), 0);
       const request = { type: "diarize", job } as const;
-      let reply: WorkerReply;
-      if (job.weights) {
-        reply = await neurally(request, audioMs, signal);
-      } else {
-        speech ??= createWorkerHost(speechOptions);
-        const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
-        reply = await speech.request(request, { signal, timeoutMs, isAlone: false });
-      }
-      if (reply.type !== "diarized") throw new EngineError("failed", "the worker gave an unexpected answer");
-      return reply.outcome;
+      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
+      const reply = job.weights
+        ? await neural.request(request, audioMs, signal)
+        : await speechHost().request(request, { signal, timeoutMs, isAlone: false });
+      return expectReply(reply, "diarized").outcome;
     },
 
-    /** Loads a model before anybody asks for it. */
-    warm: (model: EngineModel, signal: AbortSignal) =>
-      models.withModel(model, signal, (host) => host.warm(signal)),
+    warm: (model, signal) => models.withModel(model, signal, (host) => host.warm(signal)),
 
-    /** Starts the process that finds speech before anybody asks for it. */
-    async warmSpeech(signal: AbortSignal): Promise<void> {
-      if (isClosed) throw new EngineError("interrupted", "the engine is closing");
-      speech ??= createWorkerHost(speechOptions);
-      await speech.warm(signal);
+    async warmSpeech(signal) {
+      await speechHost().warm(signal);
     },
 
-    status(): PoolStatus {
+    status() {
       const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
       return {
-        engine: statuses.find(({ facts }) => facts)?.facts,
-        models: statuses.map(({ facts: _facts, ...status }) => status),
+        engine: statuses.find(({ info }) => info)?.info,
+        models: statuses.map(({ info: _info, ...status }) => status),
         brokenVariants: brokenVariants.list(),
       };
     },
 
-    async close(): Promise<void> {
+    async close() {
       isClosed = true;
-      const others = [speech, neural?.host].filter((host) => host !== undefined);
-      await Promise.all([models.close(), ...others.map((host) => host.stop(true))]);
+      await Promise.all([models.close(), neural.close(), speech?.stop(true)]);
     },
   };
 }
 
-/** What every process of a pool is started with. */
-export function hostOptionsOf({
-  nativeFiles,
-  backendDirs,
-  log,
-  spawn,
-}: PoolOptions): Omit<HostOptions, "opens"> {
+/** @throws EngineError `failed` for a reply to something else */
+function expectReply<T extends WorkerReply["type"]>(
+  reply: WorkerReply,
+  type: T,
+): Extract<WorkerReply, { type: T }> {
+  if (reply.type !== type) throw new EngineError("failed", "the worker gave an unexpected answer");
+  return reply as Extract<WorkerReply, { type: T }>;
+}
+
+/** Returns what every process of a pool is started with. */
+export function hostOptionsOf(options: PoolOptions): Omit<HostOptions, "opens"> {
+  const { nativeFiles, backendDirs, log, spawn } = options;
   return { nativeFiles, backendDirs, log, ...(spawn ? { spawn } : {}) };
 }

@@ -1,27 +1,27 @@
-import type { ChunkLimits } from "../domain/chunk.ts";
+import type { AudioSlice, ChunkLimits, SpeechRegion } from "../domain/chunk.ts";
 import type { ModelFamilyName, ModelFiles, SpeakerWeights } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { WhisperDevice } from "./whisper.ts";
 
+export type { AudioSlice, SpeechRegion } from "../domain/chunk.ts";
+
 /**
- * What parent and worker say to each other, and what the rest of the program asks an engine for. Every message
- * stands for itself and can be repeated: audio goes by file and sample range, never by state kept on either side.
+ * The messages between the program and its worker processes, and the jobs that the rest of the program gives to an
+ * engine. A message does not depend on earlier ones and can be repeated: it names audio by file and sample range, so
+ * that neither side keeps state about it.
  */
 
-/** The hidden argument under which the executable starts as a worker. */
+/** The hidden argument with which the executable starts as a worker process. */
 export const WORKER_COMMAND = "engine-worker";
-
-/** Where a stretch of 16 kHz s16 mono samples lies in a file, and where it goes in a chunk's audio. */
-export type AudioSlice = { sourceStartSample: number; samples: number; targetStartSample: number };
 
 /** A chunk's audio as slices of one PCM file on this machine, with silence between them. */
 export type FileAudio = { pcmPath: string; slices: readonly AudioSlice[]; totalSamples: number };
 
-/** A chunk's audio itself: 16-bit samples, little-endian, 16 kHz mono. */
+/** A chunk's audio as bytes: 16-bit samples, little-endian, 16 kHz mono. */
 export type BytesAudio = { pcm: Uint8Array; totalSamples: number };
 
-/** A chunk's audio, wherever it is. */
+/** A chunk's audio: a reference to a local file, or the bytes themselves. */
 export type AudioRef = FileAudio | BytesAudio;
 
 /** The model that recognizes a chunk. */
@@ -37,9 +37,9 @@ export type ChunkJob = {
   audio: AudioRef;
   /** Made by the model's family. */
   settings: RecognizerSettings;
-  /** Chunks that are likely to run beside it, itself included: what the executor has is shared out over them. */
+  /** How many chunks are likely to run at the same time, this one included: they share the executor's capacity. */
   sharers: number;
-  /** Nothing else may run in the process meanwhile: set for a chunk that has ended a process before. */
+  /** No other chunk may run in the process meanwhile. Set for a chunk that has ended a process before. */
   isAlone: boolean;
 };
 
@@ -53,15 +53,12 @@ export type ChunkOutcome = {
 export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone"> & {
   /** 1 to 256. */
   threads: number;
-  /** After so long the worker process counts as hung and is killed. */
+  /** Milliseconds after which the worker process counts as hung and is killed. */
   timeoutMs: number;
 };
 
-/** What a worker process made of a chunk. */
+/** What a worker process returns for a chunk, and how long that took in milliseconds. */
 export type WorkerOutcome = { segments: RecognizedSegment[]; elapsedMs: number };
-
-/** A stretch of speech in samples of the PCM file; the end is exclusive. */
-export type SpeechRegion = { startSample: number; endSample: number };
 
 export type SpeechJob = {
   pcmPath: string;
@@ -69,27 +66,30 @@ export type SpeechJob = {
   limits: ChunkLimits;
 };
 
-/** Told of the next regions in order, certain although more of the file is being read. */
+/** Receives the next regions in order while more of the file is being read. They do not change any more. */
 export type OnSpeechFound = (regions: SpeechRegion[]) => void;
 
-/** Whose speech is in a recording's channels. Speakers of different channels are different people where that fits. */
+/**
+ * Asks who speaks in a recording. Speakers of different channels are different people, unless there are more channels
+ * than speakers allowed.
+ */
 export type DiarizeJob = {
   /** One for each channel that is transcribed on its own. */
   tracks: { pcmPath: string; regions: readonly SpeechRegion[] }[];
-  /** 1 to 20 each; left out: found. */
+  /** Bounds of the number of speakers, 1 to 20 each; left out: the engine finds the number. */
   minSpeakers?: number;
   maxSpeakers?: number;
-  /** Left out: the built-in acoustic method. */
+  /** Installed weights; left out: the built-in acoustic method. */
   weights?: SpeakerWeights;
 };
 
-/** A stretch in which one speaker talks, on the recording's clock. */
+/** A time in which one speaker talks, on the recording's clock. */
 export type SpeakerTurn = { startMs: number; endMs: number; speaker: number };
 
 export type DiarizeOutcome = {
-  /** By track, in order of time; speakers are counted from 0 over all tracks. */
+  /** Turns of each track in order of time. Speakers are numbered from 0 over all tracks. */
   turns: SpeakerTurn[][];
-  /** The number of speakers was found, and could as well be another. */
+  /** The number of speakers was found by the engine, and the evidence for it is weak. */
   isCountUncertain: boolean;
 };
 
@@ -104,7 +104,7 @@ export type WorkerRequest =
       type: "start";
       nativeFiles: NativeFiles;
       backendDirs: string[];
-      /** Names of code for processors that is not to be used (cpu-variants.ts). */
+      /** Names of processor code that must not be used (cpu-variants.ts). */
       avoidedVariants: string[];
       opens: WorkerPart[];
     }
@@ -116,49 +116,50 @@ export type WorkerRequest =
       settings: RecognizerSettings;
       threads: number;
     }
-  | ({ type: "detect_speech"; id: number; isTold: boolean } & SpeechJob)
+  | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
   | { type: "abort"; id: number };
 
 export type WorkerReply =
-  /** `engine`: what the recognizer found, where one was opened. */
+  /** `engine` is present when a recognizer was opened. */
   | { type: "started"; engine?: EngineInfo }
-  /** `gpuFailure`: why the processor does the work of the GPU that `auto` chose. */
+  /** `gpuFailure`: why the model runs on the processor although `auto` chose a GPU. */
   | { type: "loaded"; device: string; gpuFailure?: string }
-  /** The worker cannot do what it was started for; it says why and ends. */
+  /** The process cannot do what it was started for. It sends this and ends. */
   | { type: "unusable"; reason: string }
   | { type: "transcribed"; id: number; outcome: WorkerOutcome }
-  /** What is certain while speech is still being looked for: the next regions in order. */
+  /** The next final regions in order, sent while the detector still reads the file. */
   | { type: "speech_found"; id: number; regions: SpeechRegion[] }
-  /** All regions. */
+  /** All regions of the file. */
   | { type: "speech"; id: number; regions: SpeechRegion[] }
   | { type: "diarized"; id: number; outcome: DiarizeOutcome }
   | { type: "failed"; id: number; reason: string };
 
-/** What the native side found on this machine. */
+/** What the native code found on this machine. */
 export type EngineInfo = {
   whisperVersion: string;
   cpuVariant: string;
-  /** What could be used in place of `cpuVariant`, with fewer and fewer of the processor's instructions. */
+  /** Variants that could replace `cpuVariant`, each with fewer of the processor's instructions than the one before. */
   plainerVariants: string[];
   devices: WhisperDevice[];
   backendFailures: { path: string; reason: string }[];
 };
 
 export type EngineErrorKind =
-  /** The weights cannot be loaded, or the device that was asked for is missing. */
+  /** The weights cannot be loaded, or the device that the config names is missing. */
   | "unusable_model"
-  /** The decoder refused or failed; the worker lives. */
+  /** The recognizer refused the chunk or failed. The process continues. */
   | "failed"
-  /** The worker died with this chunk in it. */
+  /** The process ended while this chunk ran in it. */
   | "crashed"
-  /** The worker was killed because this chunk took too long. */
+  /** The process was killed because this chunk took too long. */
   | "hung"
-  /** The worker ended for a reason that is not this chunk's: try again, nobody is to blame. */
+  /** The process ended for a reason that has nothing to do with this chunk. The chunk can be repeated. */
   | "interrupted"
+  /** The caller's signal was aborted. */
   | "aborted";
 
-/** Why the engine did not deliver. */
+/** The failure of a job. `kind` decides whether and how the job is repeated. */
 export class EngineError extends Error {
   readonly kind: EngineErrorKind;
 

@@ -1,59 +1,64 @@
-import { closeSync, openSync, readSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
+import { errorMessage } from "../lib/error-message.ts";
+import { samplesOf } from "./chunk-samples.ts";
 import { diarizeAcoustically } from "./diarize.ts";
 import { diarizeNeurally } from "./diarize-neural.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type {
-  AudioRef,
-  BytesAudio,
-  FileAudio,
-  SpeechRegion,
-  WorkerReply,
-  WorkerRequest,
-} from "./protocol.ts";
+import type { SpeechRegion, WorkerReply, WorkerRequest } from "./protocol.ts";
 import { type LoadedRecognizer, type OpenRecognizer, openRecognizer, type Recognizer } from "./recognizer.ts";
 import { openVad, type Vad } from "./vad.ts";
 
 /**
- * The entry of a worker process: serves `WorkerRequest`s of its parent until the parent is gone.
- * Native code runs only here, so that what it breaks is one process that can be replaced.
+ * Runs a worker process: answers the `WorkerRequest`s of its parent until the parent is gone. Native code runs only in
+ * such processes, so that a crash ends one process, which can be replaced.
  */
 export function runWorker(): void {
-  stepBack();
+  lowerPriority();
   const send = (reply: WorkerReply) => process.send?.(reply);
   const worker = createWorker(send);
-  // A worker without its parent has nobody to answer to, and nothing of its own to save.
+  // Without its parent the process has nothing to do and nothing to save.
   process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-  // A terminal's Ctrl-C and a service manager's stop reach the whole group; the parent decides when a worker ends.
+  // A terminal's Ctrl-C and a service manager's stop reach the whole process group. Only the parent ends workers.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => {});
   process.on("message", (message: WorkerRequest) => {
     worker.handle(message).catch((error: unknown) => {
-      send({ type: "unusable", reason: reasonOf(error) });
+      send({ type: "unusable", reason: errorMessage(error) });
       process.exitCode = 1;
       process.disconnect?.();
     });
   });
 }
 
-/** Requests are answered first, however many chunks are decoded: they need little, and somebody waits for them. */
+/** Clients wait for the server's answers, which need little time. So the server goes first, however busy workers are. */
 const NICENESS = 5;
 
-/** Threads inherit the niceness of the one that starts them, hence before there are any. */
-function stepBack(): void {
+/** Lowers the priority. Threads inherit it when they start, so this comes first. */
+function lowerPriority(): void {
   try {
     setPriority(Math.min(19, getPriority() + NICENESS));
   } catch {
-    // The system refuses: requests wait a little longer, nothing worse.
+    // The system refuses. Requests then wait a little longer.
   }
 }
 
-/**
- * Answers requests one by one.
- *
- * @param open opens the recognizer of a family; replaced in tests
- */
-export function createWorker(send: (reply: WorkerReply) => void, open: OpenRecognizer = openRecognizer) {
+/** The part of a worker process that does not depend on being a process. */
+export type Worker = {
+  /**
+   * Carries out one request and sends its reply. Calls may run side by side.
+   *
+   * @throws Error when the process cannot do what it was started for; failed work is a reply
+   */
+  handle(request: WorkerRequest): Promise<void>;
+};
+
+type Requests = { [Type in WorkerRequest["type"]]: Extract<WorkerRequest, { type: Type }> };
+
+/** @param open opens the recognizer of a family; replaced in tests */
+export function createWorker(
+  send: (reply: WorkerReply) => void,
+  open: OpenRecognizer = openRecognizer,
+): Worker {
   const running = new Map<number, AbortController>();
   let recognizer: Recognizer | undefined;
   let model: LoadedRecognizer | undefined;
@@ -61,7 +66,7 @@ export function createWorker(send: (reply: WorkerReply) => void, open: OpenRecog
   let starting: Promise<void> | undefined;
   let vad: Vad | undefined;
 
-  async function start(request: Extract<WorkerRequest, { type: "start" }>): Promise<void> {
+  async function openParts(request: Requests["start"]): Promise<void> {
     files = request.nativeFiles;
     for (const part of request.opens) {
       if (part === "speech") vad = openVad(files);
@@ -69,120 +74,79 @@ export function createWorker(send: (reply: WorkerReply) => void, open: OpenRecog
     }
   }
 
-  /** Runs one abortable piece of work; its failure is an answer, not the end of the worker. */
+  async function start(request: Requests["start"]): Promise<void> {
+    starting = openParts(request);
+    await starting;
+    send({ type: "started", ...(recognizer ? { engine: recognizer.info } : {}) });
+  }
+
+  async function load(request: Requests["load"]): Promise<void> {
+    // This request follows the start at once, while its parts may still be opening.
+    await starting;
+    if (!recognizer) throw new Error("no recognizer has been opened");
+    model = await recognizer.load(request.files, request.device);
+    const { device, gpuFailure } = model;
+    send({ type: "loaded", device, ...(gpuFailure === undefined ? {} : { gpuFailure }) });
+  }
+
+  /** Runs work that can be aborted. Its failure is a reply, and the process continues. */
   async function answer(id: number, work: (signal: AbortSignal) => Promise<WorkerReply>): Promise<void> {
     const controller = new AbortController();
     running.set(id, controller);
     try {
       send(await work(controller.signal));
     } catch (error) {
-      send({ type: "failed", id, reason: controller.signal.aborted ? "aborted" : reasonOf(error) });
+      send({ type: "failed", id, reason: controller.signal.aborted ? "aborted" : errorMessage(error) });
     } finally {
       running.delete(id);
     }
   }
 
+  async function recognize(request: Requests["transcribe"], signal: AbortSignal): Promise<WorkerReply> {
+    if (!model) throw new Error("no model is loaded");
+    const { id, audio, settings, threads } = request;
+    const startedAt = performance.now();
+    const segments = await model.recognize(await samplesOf(audio), settings, { threads, signal });
+    const elapsedMs = Math.round(performance.now() - startedAt);
+    return { type: "transcribed", id, outcome: { segments, elapsedMs } };
+  }
+
+  async function detectSpeech(request: Requests["detect_speech"], signal: AbortSignal): Promise<WorkerReply> {
+    vad ??= openVad(requireFiles());
+    const { id, pcmPath, limits, reportsFound } = request;
+    const onFound = (regions: SpeechRegion[]) => send({ type: "speech_found", id, regions });
+    const options = { signal, limits, ...(reportsFound ? { onFound } : {}) };
+    return { type: "speech", id, regions: await vad.detectSpeech(pcmPath, options) };
+  }
+
+  async function diarize({ id, job }: Requests["diarize"], signal: AbortSignal): Promise<WorkerReply> {
+    const outcome = job.weights
+      ? diarizeNeurally(requireFiles(), job, job.weights)
+      : await diarizeAcoustically(job, signal);
+    return { type: "diarized", id, outcome };
+  }
+
+  function requireFiles(): NativeFiles {
+    if (!files) throw new Error("the engine has not been started");
+    return files;
+  }
+
   return {
-    async handle(request: WorkerRequest): Promise<void> {
+    async handle(request) {
       switch (request.type) {
         case "start":
-          starting = start(request);
-          await starting;
-          send({ type: "started", ...(recognizer ? { engine: recognizer.info } : {}) });
-          return;
-        case "load": {
-          // It comes right after the start, whose parts may still be opening.
-          await starting;
-          if (!recognizer) throw new Error("no recognizer has been opened");
-          model = await recognizer.load(request.files, request.device);
-          const { device, gpuFailure } = model;
-          send({ type: "loaded", device, ...(gpuFailure === undefined ? {} : { gpuFailure }) });
-          return;
-        }
+          return start(request);
+        case "load":
+          return load(request);
         case "transcribe":
-          return answer(request.id, async (signal) => {
-            if (!model) throw new Error("no model is loaded");
-            const startedAt = performance.now();
-            const { settings, threads } = request;
-            const segments = await model.recognize(samplesOf(request.audio), settings, { threads, signal });
-            return {
-              type: "transcribed",
-              id: request.id,
-              outcome: { segments, elapsedMs: Math.round(performance.now() - startedAt) },
-            };
-          });
+          return answer(request.id, (signal) => recognize(request, signal));
         case "detect_speech":
-          return answer(request.id, async (signal) => {
-            if (!files) throw new Error("the engine has not been started");
-            vad ??= openVad(files);
-            const { id, pcmPath, limits, isTold } = request;
-            const onFound = (regions: SpeechRegion[]) => send({ type: "speech_found", id, regions });
-            const options = { signal, limits, ...(isTold ? { onFound } : {}) };
-            return { type: "speech", id, regions: await vad.detectSpeech(pcmPath, options) };
-          });
+          return answer(request.id, (signal) => detectSpeech(request, signal));
         case "diarize":
-          return answer(request.id, async (signal) => {
-            if (!files) throw new Error("the engine has not been started");
-            const { weights } = request.job;
-            const outcome = weights
-              ? diarizeNeurally(files, request.job, weights)
-              : await diarizeAcoustically(request.job, signal);
-            return { type: "diarized", id: request.id, outcome };
-          });
+          return answer(request.id, (signal) => diarize(request, signal));
         case "abort":
           running.get(request.id)?.abort(new Error("aborted"));
-          return;
       }
     },
   };
-}
-
-const BYTES_PER_SAMPLE = 2;
-
-/**
- * Puts a chunk's audio together.
- *
- * @returns 16 kHz mono samples within −1 to 1, silence where no slice lies
- * @throws Error when the file ends before a slice does
- */
-export function samplesOf(audio: AudioRef): Float32Array {
-  const samples = new Float32Array(audio.totalSamples);
-  if ("pcm" in audio) copyPcm(pcmOf(audio), samples, 0);
-  else readSlices(audio, samples);
-  return samples;
-}
-
-function readSlices(audio: FileAudio, samples: Float32Array): void {
-  const file = openSync(audio.pcmPath, "r");
-  try {
-    for (const slice of audio.slices) {
-      const pcm = new Int16Array(slice.samples);
-      const bytes = new Uint8Array(pcm.buffer);
-      let filled = 0;
-      while (filled < bytes.length) {
-        const position = slice.sourceStartSample * BYTES_PER_SAMPLE + filled;
-        const count = readSync(file, bytes, filled, bytes.length - filled, position);
-        if (count === 0) throw new Error("the decoded audio ends before the chunk does");
-        filled += count;
-      }
-      copyPcm(pcm, samples, slice.targetStartSample);
-    }
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** @throws Error when there are fewer bytes than samples */
-function pcmOf({ pcm, totalSamples }: BytesAudio): Int16Array {
-  if (pcm.byteLength !== totalSamples * BYTES_PER_SAMPLE) throw new Error("the audio has another length");
-  // A copy begins at an even address, which the view needs.
-  return new Int16Array(new Uint8Array(pcm).buffer);
-}
-
-function copyPcm(pcm: Int16Array, samples: Float32Array, start: number): void {
-  for (let i = 0; i < pcm.length; i++) samples[start + i] = (pcm[i] ?? 0) / 32768;
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

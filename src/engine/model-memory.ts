@@ -1,0 +1,91 @@
+import type { WorkerHost } from "./worker-host.ts";
+
+/** A model that is in memory, or waits for memory. */
+export type ResidentModel = {
+  key: string;
+  modelId: string;
+  /** Size of the weights. */
+  bytes: number;
+  host: WorkerHost;
+  /** Calls that use the model or wait for it. */
+  users: number;
+  /** Calls that use the model now. */
+  inside: number;
+  /** Its memory is taken, or about to be. */
+  isResident: boolean;
+  /** Since when it waits for other models to give up memory. */
+  waitingSinceMs: number | undefined;
+  idleTimer: Timer | undefined;
+};
+
+export type ModelMemoryOptions = {
+  /** Memory of the GPU that models run on, free before any was loaded; undefined: they run on the processor. */
+  gpuFreeBytes: number | undefined;
+  /** Returns the memory of the machine that is free now. */
+  availableBytes: () => number;
+  /** How long a model may keep others waiting for its memory. */
+  turnMs: number;
+};
+
+/** A model needs more memory than its weights: states, graph buffers, the process itself. */
+const MEMORY_FACTOR = 1.5;
+
+/** Decides which models fit in memory together, and which one gives way. It changes nothing. */
+export type ModelMemory = {
+  /** Whether a model fits beside those that are resident. */
+  hasMemoryFor(model: ResidentModel): boolean;
+  /** Returns the resident models that compete with a model for memory, the least recently used first. */
+  residentRivals(model: ResidentModel): ResidentModel[];
+  /** Returns the model that has waited longest; memory that becomes free is for this one. */
+  longestWaiting(): ResidentModel | undefined;
+  /** Whether a model must take no new work, because another has waited for its memory for a whole turn. */
+  mustYield(model: ResidentModel): boolean;
+};
+
+/** @param all returns all models, the least recently used first */
+export function createModelMemory(
+  all: () => Iterable<ResidentModel>,
+  { gpuFreeBytes, availableBytes, turnMs }: ModelMemoryOptions,
+): ModelMemory {
+  /** A GPU has memory of its own. A model that the GPU refused runs on the processor. */
+  const isOnGpu = ({ host }: ResidentModel) => gpuFreeBytes !== undefined && host.status().device !== "cpu";
+  const rivals = (model: ResidentModel) =>
+    [...all()].filter((other) => other !== model && isOnGpu(other) === isOnGpu(model));
+  const residentRivals = (model: ResidentModel) => rivals(model).filter(({ isResident }) => isResident);
+
+  return {
+    residentRivals,
+
+    hasMemoryFor(model) {
+      const residents = residentRivals(model);
+      // The free memory of the GPU was measured once, so all residents count. The machine's is measured now, so only
+      // models that have not taken their memory yet are added.
+      const { free, claims } =
+        gpuFreeBytes !== undefined && isOnGpu(model)
+          ? { free: gpuFreeBytes, claims: residents }
+          : {
+              free: availableBytes(),
+              claims: residents.filter(({ host }) => host.status().state !== "ready"),
+            };
+      const bytes = [model, ...claims].reduce((sum, each) => sum + each.bytes, 0);
+      return free >= bytes * MEMORY_FACTOR;
+    },
+
+    longestWaiting() {
+      let longest: ResidentModel | undefined;
+      for (const model of all()) {
+        if (model.isResident || model.waitingSinceMs === undefined) continue;
+        if (model.waitingSinceMs < (longest?.waitingSinceMs ?? Number.POSITIVE_INFINITY)) longest = model;
+      }
+      return longest;
+    },
+
+    mustYield(model) {
+      const now = performance.now();
+      return rivals(model).some(
+        ({ waitingSinceMs, isResident }) =>
+          !isResident && waitingSinceMs !== undefined && now - waitingSinceMs >= turnMs,
+      );
+    },
+  };
+}
