@@ -8,7 +8,7 @@ import type { TranscriptionResult } from "./domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
 import type { Engine } from "./engine/engine.ts";
 import { openEngine } from "./engine/open-engine.ts";
-import { checkModelFile } from "./engine/whisper.ts";
+import { checkModelFile } from "./engine/whisper-model-file.ts";
 import type { Clock } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";

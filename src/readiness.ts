@@ -1,5 +1,6 @@
 import type { InstalledModel } from "./domain/model.ts";
 import type { Engine } from "./engine/engine.ts";
+import { errorMessage } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
 
 export type ReadinessDeps = {
@@ -66,7 +67,7 @@ export function createReadiness(deps: ReadinessDeps) {
       problem = undefined;
     } catch (error) {
       if (stopping.signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       const found = `the engine cannot start: ${reason}`;
       if (found !== problem) log.error({ err: error }, "not ready: the default model cannot be used");
       problem = found;

@@ -1,5 +1,6 @@
 import { closeSync, type Dirent, fstatSync, readdirSync, readSync } from "node:fs";
 import { resolve } from "node:path";
+import { errorMessage } from "../lib/error-message.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
 
 /**
@@ -38,7 +39,7 @@ export function unfitBackend(path: string, whisperVersion: string): string | und
   try {
     end = lastBytes(path);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
   if (end.endsWith(backendMark(whisperVersion))) return undefined;
   const other = /\nshruti backend of whisper\.cpp (\S+)\n$/.exec(end)?.[1];

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { backendMark, explainBackendFailure } from "./backend-files.ts";
 import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
-import { requireRoom, tryOut } from "./gpu-trial.ts";
+import { requireSpace, tryOut } from "./gpu-trial.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { EngineInfo } from "./protocol.ts";
-import type { WhisperDevice } from "./whisper.ts";
+import type { WhisperDevice } from "./whisper-addon.ts";
 import { loadModel } from "./whisper-recognizer.ts";
 import type { HostOptions } from "./worker-host.ts";
 
@@ -108,11 +108,11 @@ describe("a GPU and the weights", () => {
   const small = { ...VULKAN, freeBytes: 1024 ** 3 };
 
   test("have room, or both sizes are named", () => {
-    expect(() => requireRoom(small, 1024 ** 3)).not.toThrow();
-    expect(() => requireRoom(small, 3 * 1024 ** 3)).toThrow(
+    expect(() => requireSpace(small, 1024 ** 3)).not.toThrow();
+    expect(() => requireSpace(small, 3 * 1024 ** 3)).toThrow(
       "Vulkan0 has 1.0 GiB of memory free, the weights take 3.0",
     );
-    expect(() => requireRoom({ ...small, freeBytes: 0 }, 3 * 1024 ** 3)).not.toThrow();
+    expect(() => requireSpace({ ...small, freeBytes: 0 }, 3 * 1024 ** 3)).not.toThrow();
   });
 
   test("a trial that fails names the device", async () => {

@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { errorMessage } from "../lib/error-message.ts";
 import type { DevicePreference, EngineInfo } from "./protocol.ts";
-import type { LoadOptions, WhisperDevice } from "./whisper.ts";
+import type { WhisperDevice } from "./whisper-addon.ts";
+import type { LoadOptions } from "./whisper-model.ts";
 
 const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = {
   cuda: /cuda/i,
@@ -50,7 +52,7 @@ export function requireDevice(info: EngineInfo, preference: DevicePreference, ba
   try {
     chooseDevice(info.devices, preference);
   } catch (error) {
-    const missing = error instanceof Error ? error.message : String(error);
+    const missing = errorMessage(error);
     const failures = info.backendFailures.map(({ path, reason }) => `${path}: ${reason}`);
     const reasons = failures.length > 0 ? failures : [whyNoDevice(preference, backendsDir)];
     throw new Error(`engine.device = "${preference}": ${[missing, ...reasons].join("; ")}`);

@@ -1,16 +1,17 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import type { WhisperDevice } from "./whisper.ts";
+import { errorMessage } from "../lib/error-message.ts";
+import type { WhisperDevice } from "./whisper-addon.ts";
 
 const GIB = 1024 ** 3;
 
 /**
- * Refuses weights that a GPU has no room for: whisper.cpp does not notice that memory was refused to it, and ends the
- * process when it writes there. What a decoder needs beside them is seen at the trial.
+ * Refuses weights that are larger than the free memory of a GPU. whisper.cpp does not notice a failed allocation there,
+ * and ends the process when it writes to it. `tryOut` finds out about the memory that is needed beside the weights.
  *
  * @throws Error that names both sizes
  */
-export function requireRoom({ name, freeBytes }: WhisperDevice, weightsBytes: number): void {
-  // Some drivers do not tell.
+export function requireSpace({ name, freeBytes }: WhisperDevice, weightsBytes: number): void {
+  // Some drivers report no free memory.
   if (freeBytes === 0 || freeBytes >= weightsBytes) return;
   const inGib = (bytes: number) => (bytes / GIB).toFixed(1);
   throw new Error(
@@ -18,20 +19,19 @@ export function requireRoom({ name, freeBytes }: WhisperDevice, weightsBytes: nu
   );
 }
 
-/** What a trial decodes: long enough not to be passed over. */
+/** The silence of a trial. Shorter audio would be skipped. */
 export const TRIAL_SAMPLES = new Float32Array(2 * SAMPLE_RATE_HZ);
 
 /**
- * Decodes a little silence before a model counts as loaded: what a GPU refuses or cannot compute comes out while the
- * processor can still take its place, and the programs that drivers compile at their first use are there.
+ * Recognizes a little silence before a model counts as loaded. If the GPU refuses or cannot compute something, the
+ * processor can still take its place. The trial also makes drivers compile the programs that they compile at first use.
  *
  * @throws Error that names the device
  */
-export async function tryOut({ name }: WhisperDevice, decode: () => Promise<unknown>): Promise<void> {
+export async function tryOut({ name }: WhisperDevice, recognize: () => Promise<unknown>): Promise<void> {
   try {
-    await decode();
+    await recognize();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`${name} cannot compute with these weights: ${reason}`, { cause: error });
+    throw new Error(`${name} cannot compute with these weights: ${errorMessage(error)}`, { cause: error });
   }
 }

@@ -2,7 +2,7 @@ import type { AudioSlice, ChunkLimits, SpeechRegion } from "../domain/chunk.ts";
 import type { ModelFamilyName, ModelFiles, SpeakerWeights } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { WhisperDevice } from "./whisper.ts";
+import type { WhisperDevice } from "./whisper-addon.ts";
 
 export type { AudioSlice, SpeechRegion } from "../domain/chunk.ts";
 

@@ -1,10 +1,12 @@
 import { fileOf } from "../domain/model.ts";
 import type { WhisperSettings } from "../domain/whisper-settings.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { chooseDevice } from "./devices.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { DevicePreference } from "./protocol.ts";
 import type { MachineCode, Recognizer } from "./recognizer.ts";
-import { type LoadedModel, openWhisper, type Whisper } from "./whisper.ts";
+import { openWhisper, type Whisper } from "./whisper.ts";
+import type { LoadedModel } from "./whisper-model.ts";
 
 /** Opens whisper.cpp as a recognizer. */
 export function openWhisperRecognizer(
@@ -21,7 +23,7 @@ export function openWhisperRecognizer(
         ...loaded,
         async recognize(samples, settings, { threads, signal }) {
           const options = { ...(settings as WhisperSettings), threads };
-          const segments = await model.transcribe(samples, options, { signal });
+          const segments = await model.recognize(samples, options, signal);
           return segments.map(({ tokens: _tokens, ...segment }) => segment);
         },
       };
@@ -41,7 +43,7 @@ export async function loadModel(
     return { model: await load(use), device: name };
   } catch (error) {
     if (preference !== "auto" || use === "cpu") throw error;
-    const gpuFailure = error instanceof Error ? error.message : String(error);
+    const gpuFailure = errorMessage(error);
     return { model: await load("cpu"), device: "cpu", gpuFailure };
   }
 }

@@ -4,9 +4,11 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { variantName } from "../engine/cpu-variants.ts";
-import { type DecodedSegment, type DecodeOptions, type LoadedModel, openWhisper } from "../engine/whisper.ts";
+import { openWhisper } from "../engine/whisper.ts";
+import type { LoadedModel, WhisperOptions } from "../engine/whisper-model.ts";
+import type { WhisperSegment } from "../engine/whisper-segments.ts";
 
-export const GREEDY: DecodeOptions = {
+export const GREEDY: WhisperOptions = {
   language: "en",
   threads: 1,
   strategy: { name: "greedy", bestOf: 1 },
@@ -28,7 +30,7 @@ export function readSamples(path: string): Float32Array {
   );
 }
 
-export function textOf(segments: DecodedSegment[]): string {
+export function textOf(segments: WhisperSegment[]): string {
   return segments
     .map((segment) => segment.text.trim())
     .filter((text) => text !== "")
@@ -42,7 +44,7 @@ type Audio = { path: string } | { fill: number | "NaN" | "Infinity"; samples: nu
 type Request = {
   models: string[];
   audio?: Audio[];
-  options?: Partial<DecodeOptions>[];
+  options?: Partial<WhisperOptions>[];
   parallel?: number;
   abortAfterMs?: number;
   /** The code for processors to use; left out: the best. */
@@ -89,7 +91,7 @@ function toSamples(audio: Audio): Float32Array {
   return samples;
 }
 
-/** Loads each model and lets it hear something. */
+/** Loads each model and recognizes something with it. */
 async function loadEach(load: (path: string) => Promise<LoadedModel>, request: Request): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (const path of request.models) {
@@ -99,7 +101,7 @@ async function loadEach(load: (path: string) => Promise<LoadedModel>, request: R
         try {
           const options = { ...GREEDY, maxTokens: 8 };
           return textOf(
-            await model.transcribe(toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 }), options),
+            await model.recognize(toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 }), options),
           );
         } finally {
           await model.close();
@@ -119,7 +121,7 @@ async function hearEach(load: (path: string) => Promise<LoadedModel>, request: R
   if (!audio) throw new Error("there is nothing to hear");
   for (const path of request.models) {
     const model = await load(path);
-    const segments = await model.transcribe(toSamples(audio), { ...GREEDY, maxTokens: 16 });
+    const segments = await model.recognize(toSamples(audio), { ...GREEDY, maxTokens: 16 });
     const probabilities = segments.flatMap(({ tokens }) => tokens.map(({ probability }) => probability));
     all.push({ text: textOf(segments), probabilities });
     await model.close();
@@ -134,7 +136,7 @@ async function transcribeEach(model: LoadedModel, request: Request): Promise<Out
     for (const options of request.options ?? [{}]) {
       const samples = toSamples(audio);
       const all = Array.from({ length: request.parallel ?? 1 }, () =>
-        outcome(() => model.transcribe(samples, { ...GREEDY, ...options })),
+        outcome(() => model.recognize(samples, { ...GREEDY, ...options })),
       );
       rounds.push(await Promise.all(all));
     }
@@ -151,21 +153,21 @@ async function abort(model: LoadedModel, request: Request): Promise<unknown> {
   const aborted: { outcome: Outcome; tookMs: number }[] = [];
   for (const afterMs of [0, 1, 5, 20, 100, request.abortAfterMs ?? 300]) {
     const controller = new AbortController();
-    const work = outcome(() => model.transcribe(long, GREEDY, { signal: controller.signal }));
+    const work = outcome(() => model.recognize(long, GREEDY, controller.signal));
     await Bun.sleep(afterMs);
     const started = performance.now();
     controller.abort();
     aborted.push({ outcome: await work, tookMs: performance.now() - started });
   }
-  return { aborted, afterwards: textOf(await model.transcribe(samples, GREEDY)) };
+  return { aborted, afterwards: textOf(await model.recognize(samples, GREEDY)) };
 }
 
 /** Calls that break the rules of the API itself. */
 async function misuse(model: LoadedModel, request: Request): Promise<unknown> {
   const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
-  const running = outcome(async () => textOf(await model.transcribe(samples, GREEDY)));
+  const running = outcome(async () => textOf(await model.recognize(samples, GREEDY)));
   const closing = model.close();
-  const afterClose = await outcome(() => model.transcribe(samples, GREEDY));
+  const afterClose = await outcome(() => model.recognize(samples, GREEDY));
   await closing;
   await model.close();
   return { running: await running, afterClose };
@@ -178,9 +180,9 @@ async function memory(load: () => Promise<LoadedModel>, request: Request): Promi
   const loaded = process.memoryUsage.rss();
   const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
   const options = { ...GREEDY, maxTokens: 2 };
-  await model.transcribe(samples, options);
+  await model.recognize(samples, options);
   const one = process.memoryUsage.rss();
-  await Promise.all(Array.from({ length: request.parallel ?? 2 }, () => model.transcribe(samples, options)));
+  await Promise.all(Array.from({ length: request.parallel ?? 2 }, () => model.recognize(samples, options)));
   const several = process.memoryUsage.rss();
   await model.close();
   return { before, loaded, one, several };
@@ -188,7 +190,7 @@ async function memory(load: () => Promise<LoadedModel>, request: Request): Promi
 
 async function exitWhileBusy(model: LoadedModel, request: Request): Promise<never> {
   const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
-  for (let i = 0; i < (request.parallel ?? 2); i++) void outcome(() => model.transcribe(samples, GREEDY));
+  for (let i = 0; i < (request.parallel ?? 2); i++) void outcome(() => model.recognize(samples, GREEDY));
   await Bun.sleep(request.abortAfterMs ?? 100);
   process.exit(7);
 }

@@ -1,0 +1,82 @@
+import { constants } from "node:os";
+
+/** Something that ggml can compute on. */
+export type WhisperDevice = {
+  /** Counts the GPUs (`gpu` and `igpu` together), and is then what `load` takes; else counts the others. */
+  index: number;
+  name: string;
+  type: "cpu" | "gpu" | "igpu" | "accelerator";
+  description: string;
+  memoryBytes: number;
+  freeBytes: number;
+};
+
+/** A GPU backend library that could not be used, for `doctor`. */
+export type BackendFailure = { path: string; reason: string };
+
+/** A segment as the addon returns it. Tokens are joined into `bytes`, and `ends` holds where each of them ends. */
+export type NativeSegment = {
+  startMs: number;
+  endMs: number;
+  language: string;
+  noSpeechProbability: number;
+  ids: Int32Array;
+  probabilities: Float32Array;
+  ends: Uint32Array;
+  bytes: Uint8Array;
+};
+
+/** The parameters of one transcription; all are required. */
+export type NativeParams = {
+  language: string;
+  threads: number;
+  beamSearch: boolean;
+  bestOf: number;
+  beamSize: number;
+  temperature: number;
+  temperatureIncrement: number;
+  entropyThreshold: number;
+  logprobThreshold: number;
+  noSpeechThreshold: number;
+  initialPrompt: string;
+  suppressNonSpeech: boolean;
+  tokenTimestamps: false;
+  maxTokens: number;
+  suppressTokens: Int32Array;
+};
+
+export type NativeModel = {
+  /** Returns the UTF-8 of all tokens, joined, and where each of them ends. */
+  tokens(): { bytes: Uint8Array; ends: Uint32Array };
+  /** @param onEvent is called on each segment and on progress; Shruti needs neither, because chunks are short */
+  transcribe(
+    samples: Float32Array,
+    params: NativeParams,
+    onEvent: () => void,
+  ): { promise: Promise<NativeSegment[]>; abort(): void };
+  free(): void;
+};
+
+/** What the patched smart-whisper exports (patches/, src/binding of that package). */
+export type NativeAddon = {
+  scoreCpuLibraries(files: string[]): number[];
+  loadBackends(cpuLibrary: string, extraFiles: string[]): BackendFailure[];
+  describe(): { version: string; cpuLibrary: string; devices: Omit<WhisperDevice, "index">[] };
+  WhisperModel: {
+    load(
+      path: string,
+      options: { useGpu: boolean; gpuDevice: number; flashAttention: boolean },
+    ): Promise<NativeModel>;
+  };
+};
+
+/**
+ * Loads the addon into this process.
+ *
+ * @throws Error when the file cannot be loaded
+ */
+export function loadWhisperAddon(path: string): NativeAddon {
+  const module = { exports: {} };
+  process.dlopen(module, path, constants.dlopen.RTLD_NOW | constants.dlopen.RTLD_LOCAL);
+  return module.exports as NativeAddon;
+}
