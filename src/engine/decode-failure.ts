@@ -1,9 +1,9 @@
 import type { DecoderOutcome } from "./decoder-process.ts";
 
 /**
- * Why audio could not be decoded: `no_audio` (a media file without sound), `undecodable` (no format we know, or
- * nothing in it could be decoded), `too_long`, `limits` (time, memory), `no_room` (on the disk), `aborted` (by the
- * caller's signal), `stopped` (from outside: a Ctrl-C, a service manager, an administrator, a machine short of memory).
+ * Why audio could not be decoded: `no_audio` (a media file without sound), `undecodable` (an unknown format, or nothing
+ * in the file could be decoded), `too_long`, `limits` (time or memory), `no_room` (no space on the disk), `aborted` (by
+ * the caller's signal), `stopped` (by a signal from outside: Ctrl-C, a service manager, an admin, a lack of memory).
  */
 export type DecodeFailure =
   | "no_audio"
@@ -14,7 +14,7 @@ export type DecodeFailure =
   | "aborted"
   | "stopped";
 
-/** The message is for people and carries no path. */
+/** A recording could not be decoded. The message is for clients and names no path. */
 export class DecodeError extends Error {
   readonly reason: DecodeFailure;
 
@@ -29,7 +29,7 @@ export function tooLong(): DecodeError {
   return new DecodeError("too_long", "The recording is longer than allowed.");
 }
 
-/** What the decoder's names for failures (scripts/native/decoder/main.c) mean here. */
+/** Failures by the decoder's names for them (scripts/native/decoder/main.c). */
 const REPORTED: Record<string, [DecodeFailure, string]> = {
   no_audio: ["no_audio", "The file has no audio stream."],
   undecodable: ["undecodable", "The file is not in a known audio format, or is damaged."],

@@ -10,54 +10,51 @@ import type { NativeFiles } from "./native-files.ts";
 import { gainFor } from "./quiet-tracks.ts";
 import { readWavExtent } from "./wav-extent.ts";
 
-export { DecodeError, type DecodeFailure } from "./decode-failure.ts";
+export { DecodeError } from "./decode-failure.ts";
 
-/** Decoded audio is 16 kHz, signed 16 bit, little endian, without a header: what whisper and Silero want. */
-export const DECODED_BYTES_PER_SAMPLE = 2;
-
-/** One mono file at this path, or in this folder `mix.pcm`, or `channel_0.pcm`, `channel_1.pcm`, … */
+/** A path for one mono file, or a folder for `mix.pcm`, or for `channel_0.pcm`, `channel_1.pcm` and so on. */
 export type DecodeTarget = string | { directory: string; channels: "mix" | "separate" };
 
 export type DecodeOptions = {
   output: DecodeTarget;
-  /** Longer recordings are refused (`too_long`). */
+  /** Longer recordings are refused with `too_long`. */
   maxDurationMs: number;
-  /** Wall-clock time for the whole call. */
+  /** Milliseconds that the whole call may take. */
   timeoutMs: number;
   signal?: AbortSignal;
-  /** Receives the audio decoded so far, about twice a second. */
+  /** Receives the length of the audio decoded so far, about twice a second. */
   onProgress?: (decodedMs: number) => void;
 };
 
 export type DecodedAudio = {
   durationMs: number;
-  /** For each file. */
+  /** Number of samples in each file. */
   samples: number;
-  /** Of the recording, whatever the target. */
+  /** Channels of the recording, also when they were mixed. */
   channels: number;
   files: string[];
   facts: AudioFacts;
 };
 
-/** What is known of a recording that was decoded without keeping the sound. */
+/** The format and true length of a recording. */
 export type CountedAudio = {
   durationMs: number;
-  /** The highest number that any part of the recording has. */
+  /** The highest number of channels of any part of the recording. */
   channels: number;
-  /** Of the recording's beginning. */
+  /** The sample rate at the beginning of the recording. */
   sampleRateHz: number;
-  /** Sound is missing that the file claims to hold. */
+  /** The file claims to hold more sound than could be decoded. */
   truncated: boolean;
 };
 
 /**
- * Decodes a recording to 16 kHz files on its own clock: gaps in its time stamps are silence, and recordings that were
- * joined byte by byte follow each other. Channels, sample rate and codec may change midway; mono parts of a recording
- * with several channels go to its first track.
+ * Decodes a recording to files of 16 kHz samples (pcm-file.ts) on the recording's own clock: gaps in its time stamps
+ * become silence, and recordings that were joined byte by byte follow each other. Channels, sample rate and codec may
+ * change within a recording; mono parts of a recording with several channels go to its first track.
  *
- * The decoder writes the files itself, so that no sample passes through this process. Quiet files are amplified, each
- * by itself. A file that breaks off is decoded as far as it goes (`facts.truncated`). The files appear whole or not
- * at all, and replace those of an earlier call. Two calls at once must not share a target.
+ * The decoder writes the files itself, so no sample passes through this process. Each quiet file is amplified. A
+ * recording that breaks off is decoded up to there (`facts.truncated`). The files appear complete or not at all, and
+ * replace those of an earlier call. Two calls at once must not share a target.
  *
  * @param path a seekable regular file
  * @throws DecodeError
@@ -68,8 +65,8 @@ export async function decodeAudio(
   options: DecodeOptions,
 ): Promise<DecodedAudio> {
   const deadlineMs = performance.now() + options.timeoutMs;
-  const { directory, name, isSeparate } = placeOf(options.output);
-  // A decoder that outlived a killed parent may still be writing: never the same file twice.
+  const { directory, name, isSeparate } = locate(options.output);
+  // A decoder that outlived a killed parent may still write, so each call uses new names.
   const suffix = `.${randomBytes(6).toString("hex")}${UNFINISHED}`;
   const prefix = join(directory, name);
   await removeUnfinished(directory, name, isSeparate);
@@ -99,8 +96,8 @@ export async function decodeAudio(
 }
 
 /**
- * Decodes a recording and throws the sound away: proves that it can be decoded, and how long it really is. The
- * duration counts decoded samples; nothing that the file says about itself enters it.
+ * Decodes a recording to its end and discards the sound. This proves that it can be decoded, and shows its true length:
+ * the duration counts decoded samples and ignores what the file claims.
  *
  * @param path a seekable regular file
  * @throws DecodeError
@@ -120,8 +117,8 @@ export async function countAudio(
 
 const UNFINISHED = ".unfinished";
 
-/** Where decoded files go: `name` is a whole file name, or with `isSeparate` the beginning of one. */
-function placeOf(output: DecodeTarget): { directory: string; name: string; isSeparate: boolean } {
+/** Returns where decoded files go: `name` is a file name, or with `isSeparate` the beginning of file names. */
+function locate(output: DecodeTarget): { directory: string; name: string; isSeparate: boolean } {
   if (typeof output === "string") {
     return { directory: dirname(output), name: basename(output), isSeparate: false };
   }
@@ -163,9 +160,9 @@ function timeLeftMs(deadlineMs: number): number {
 }
 
 /**
- * Removes what an earlier attempt left: its result, and what a killed one had not finished.
+ * Removes files of an earlier call: its results, and unfinished files of a killed decoder.
  *
- * @param suffix of one attempt; without it, of all
+ * @param suffix of one call's unfinished files; without it, results and unfinished files of all calls
  */
 async function removeUnfinished(
   directory: string,

@@ -1,18 +1,18 @@
-/** How a decoder ended. */
+/** The end of a decoder process. */
 export type DecoderOutcome = {
-  /** Its report: one object of numbers and of names that the decoder itself defines; undefined when it gave none. */
+  /** One object of numbers, and of names that the decoder defines; undefined when the process wrote none. */
   report: Record<string, unknown> | undefined;
-  /** Exit status; null when a signal ended it. */
+  /** Exit status; null when a signal ended the process. */
   status: number | null;
   signal: string | null;
   ended: "by itself" | "aborted" | "timed out";
 };
 
 export type DecoderLimits = {
-  /** Wall-clock time until it is killed. */
+  /** Milliseconds after which the process is killed. */
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** Receives the audio decoded so far, about twice a second. */
+  /** Receives the length of the audio decoded so far, in milliseconds, about twice a second. */
   onProgress?: ((doneMs: number) => void) | undefined;
 };
 
@@ -20,10 +20,10 @@ export type DecoderLimits = {
 const MAX_LINE_CHARACTERS = 64 * 1024;
 
 /**
- * Runs the decoder (scripts/native/decoder) to its end. It limits itself before it reads the recording: processor time
- * in proportion to bytes and claimed duration, address space, file size, niceness, no core dump, first to go when
- * memory is short, and it dies with this process. It is killed at once on abort, and has ended when the promise
- * settles.
+ * Runs the decoder (scripts/native/decoder) to its end. The decoder limits itself before it reads the recording:
+ * processor time in proportion to bytes and claimed duration, address space, file size, niceness, and no core dump. The
+ * kernel kills it first when memory is short, and when this process ends. An abort kills it at once. It has ended when
+ * the promise settles.
  *
  * @throws what `Bun.spawn` throws when the program cannot be started
  */
@@ -49,7 +49,7 @@ export async function runDecoder(command: string[], limits: DecoderLimits): Prom
   }
 }
 
-/** Reads lines of JSON; the last one that is no progress is the report. */
+/** Reads lines of JSON and passes on those that report progress. The last other line is the report. */
 async function readReport(
   stream: ReadableStream<Uint8Array>,
   onProgress: DecoderLimits["onProgress"],

@@ -1,40 +1,40 @@
 import type { AudioFacts } from "../domain/audio.ts";
 
-/** Digital silence, and everything below it. */
+/** The level of digital silence; lower levels are raised to it. */
 export const SILENCE_DB = -120;
 
-/** What the decoder reports of a recording; see `report` in scripts/native/decoder/main.c. */
+/** What the decoder reports about a recording; see `report` in scripts/native/decoder/main.c. */
 export type DecoderReport = {
-  /** Of each track at 16 kHz, counted while they were decoded. */
+  /** Samples of each track at 16 kHz, counted while decoding. */
   samples: number;
   channels: number;
   sample_rate_hz: number;
-  /** Sound whose packets could not be decoded. */
+  /** Length of the sound whose packets could not be decoded. */
   lost_ms: number;
   /** Reading ended early, or a part of a joined recording could not be read. */
   broke_off: boolean;
-  /** As the headers claim; absent when they claim nothing, or the claim is a guess. */
+  /** The length that the headers claim; absent when they claim none, or only estimate it. */
   claimed_ms?: number;
 };
 
-/** And what it measures when it writes tracks. */
+/** What the decoder also reports when it writes tracks. */
 export type LevelsReport = {
   peak_db: number;
   mix_db: number;
   high_db: number;
-  /** Half the difference of the two channels; present for recordings that have two throughout. */
+  /** Level of half the difference of the two channels; absent unless the recording has two from beginning to end. */
   sides_db?: number;
   clipped_ratio: number;
   tracks: { peak_db: number; loudest_db: number }[];
 };
 
-/** Headers round, and codecs have a delay: only a longer lack is a cut. */
+/** Headers round and codecs have a delay, so only a longer difference means that sound is missing. */
 const TRUNCATION_TOLERANCE_MS = 500;
 const TRUNCATION_TOLERANCE_RATIO = 0.01;
-/** Equal channels leave this little in their difference, after any codec. */
+/** The difference of equal channels is at least this far below them, after any codec. */
 const IDENTICAL_BELOW_DB = -50;
 
-/** Whether sound is missing that the file claims to hold. */
+/** Reports whether the file claims to hold more sound than was decoded. */
 export function isTruncated(report: DecoderReport, overstatesSize: boolean, durationMs: number): boolean {
   const missingMs = Math.max((report.claimed_ms ?? 0) - durationMs, report.lost_ms);
   return (
@@ -44,7 +44,7 @@ export function isTruncated(report: DecoderReport, overstatesSize: boolean, dura
   );
 }
 
-/** What is known of the sound of a recording whose tracks were written. */
+/** Describes the sound of a recording whose tracks were written. */
 export function factsOf(report: DecoderReport & LevelsReport, truncated: boolean): AudioFacts {
   const { mix_db, sides_db } = report;
   return {

@@ -2,53 +2,53 @@ import { COEFFICIENTS } from "./diarize-features.ts";
 import { likelihoodRatio, modelCost } from "./diarize-gaussian.ts";
 import { logLikelihood, trainMixture } from "./diarize-mixture.ts";
 import { type FrameSample, framesOf } from "./diarize-sample.ts";
-import type { Breathe } from "./diarize-tracks.ts";
+import type { YieldToLoop } from "./diarize-tracks.ts";
 import { type Cluster, segmentsOf } from "./diarize-tree.ts";
 
 export type SpeakerBounds = { minSpeakers: number; maxSpeakers: number };
 
-/** The clusters that are speakers, and whether their number could well be another. */
+/** The clusters that are speakers, and whether the evidence for their number is weak. */
 export type SpeakerChoice = { speakers: Cluster[]; isCountUncertain: boolean };
 
-/** Somebody who says less than this in all is not counted unless the number is given: it may be a noise. */
+/** Less speech than this may be a noise, and is not a speaker of its own unless the number is given. */
 const MIN_FOUND_FRAMES = 300;
 const MIN_GIVEN_FRAMES = 150;
-/** A third speaker and those after need more speech. */
+/** A third and every further speaker need more speech. */
 const MIN_FURTHER_FRAMES = 600;
 /**
- * The evidence from which a part is somebody else. Measured (`scripts/bench/diarization.ts`): two speakers reach 1.9
- * mostly and two much alike 0.8 to 1.1, one speaker's sound 0.1 to 0.65. Within a minute of speech even unlike speakers
- * reach no more than 0.7; there who asks for speakers is taken to expect two, and not more.
+ * The evidence from which a part is another speaker. Measured with `scripts/bench/diarization.ts`: two speakers mostly
+ * reach 1.9, two similar ones 0.8 to 1.1, and parts of one speaker's sound 0.1 to 0.65. Within a minute of speech even
+ * different speakers reach only 0.7. There a client that asks for speakers is assumed to expect two, and not more.
  */
 const SECOND_SPEAKER = 0.75;
 const SECOND_SPEAKER_IN_SHORT = 0.65;
 const SHORT_FRAMES = 6_000;
 const FURTHER_SPEAKER = 0.95;
-/** So close to the bound another choice may be as good. */
+/** Evidence this close to the bound leaves the choice open. */
 const DOUBTFUL = { below: 0.15, above: 0.35 };
-/** Two clusters of this size are as good as larger ones: the ratio grows with the recording, the evidence does not. */
+/** Larger clusters count like ones of this size: the ratio grows with the recording, the evidence does not. */
 const MOST_RATIO_FRAMES = 2_000;
 const MOST_RATIO = 10;
 
 /**
- * Goes down the tree from its top and decides at each joining whether its two parts are two speakers.
+ * Goes down the tree from its roots and decides at each joining whether the two parts are two speakers.
  *
- * The parts must be dissimilar by the Bayesian information criterion, and whoever is heard must persist: one speaker's
- * sound, too, falls into clusters, but then those of neighbouring half seconds are as different as any, while a
- * speaker goes on speaking (`persistence`).
+ * The parts must be dissimilar by the Bayesian information criterion. And they must persist in time: the sound of one
+ * speaker also falls into clusters, but then neighbouring half seconds change between them at random, while a real
+ * speaker continues to speak (`persistence`).
  *
- * @param roots one for each group of tracks that cannot share a speaker; each is a speaker at least
+ * @param roots one for each group of tracks that cannot share a speaker; each is at least one speaker
  */
 export async function chooseSpeakers(
   roots: readonly Cluster[],
   sample: FrameSample,
   bounds: SpeakerBounds,
-  breathe: Breathe,
+  yieldToLoop: YieldToLoop,
 ): Promise<SpeakerChoice> {
-  const choice = await descend(roots, sample, bounds, MIN_GIVEN_FRAMES, breathe);
+  const choice = await descend(roots, sample, bounds, MIN_GIVEN_FRAMES, yieldToLoop);
   if (choice.speakers.length >= bounds.minSpeakers) return choice;
-  // So many were asked for; then some of them say little.
-  return descend(roots, sample, bounds, 1, breathe);
+  // The client asked for more speakers than were found, so some of them say little.
+  return descend(roots, sample, bounds, 1, yieldToLoop);
 }
 
 async function descend(
@@ -56,7 +56,7 @@ async function descend(
   sample: FrameSample,
   { minSpeakers, maxSpeakers }: SpeakerBounds,
   minGivenFrames: number,
-  breathe: Breathe,
+  yieldToLoop: YieldToLoop,
 ): Promise<SpeakerChoice> {
   const open: Candidate[] = roots.map((root) => ({ whole: root, node: root }));
   const speakers: Cluster[] = [];
@@ -79,7 +79,7 @@ async function descend(
     const isLongEnough = isGiven || count === 1 || smaller.gaussian.frames >= MIN_FURTHER_FRAMES;
     let isSplit = isLongEnough;
     if (isLongEnough && !isGiven) {
-      const evidence = (await persistence(a, b, sample, breathe)) + dissimilarity(a, b) / 10;
+      const evidence = (await persistence(a, b, sample, yieldToLoop)) + dissimilarity(a, b) / 10;
       isCountUncertain ||= evidence > bound - DOUBTFUL.below && evidence < bound + DOUBTFUL.above;
       isSplit = evidence >= bound;
     }
@@ -90,8 +90,8 @@ async function descend(
 }
 
 /**
- * A cluster to be looked at, and the part of it that is left when the scraps joined last are taken off: where that part
- * is two speakers, the scraps go to whoever sounds most like them.
+ * A cluster to examine, and the part of it that is left without the small clusters that were joined last. If that part
+ * is two speakers, the small clusters go to the speaker who is most similar to them.
  */
 type Candidate = { whole: Cluster; node: Cluster };
 
@@ -108,7 +108,7 @@ function boundFor(count: number, { gaussian }: Cluster): number {
   return gaussian.frames < SHORT_FRAMES ? SECOND_SPEAKER_IN_SHORT : SECOND_SPEAKER;
 }
 
-/** The likelihood ratio against what the Bayesian information criterion asks for, for clusters of a limited size. */
+/** Computes the likelihood ratio in units of the Bayesian information criterion's cost, for clusters of a limited size. */
 function dissimilarity(a: Cluster, b: Cluster): number {
   const scratch = new Float64Array((COEFFICIENTS * (COEFFICIENTS + 1)) / 2);
   const harmonic = (a.gaussian.frames * b.gaussian.frames) / (a.gaussian.frames + b.gaussian.frames);
@@ -128,11 +128,16 @@ const TRAINING = { maxComponents: 4, maxFrames: 3_000 };
 type Block = { stretch: number; startFrame: number; isSecond: boolean };
 
 /**
- * How much more often neighbouring half seconds are given to the same of two clusters than chance would have it:
- * Cohen's kappa, 1 for perfect persistence, 0 for none. Each half second is judged by itself, by mixtures that were
- * trained without its segment.
+ * Computes how much more often than by chance neighbouring half seconds belong to the same of two clusters: Cohen's
+ * kappa, 1 for perfect persistence, 0 for none. Each half second is judged alone, by mixtures that were trained without
+ * its segment.
  */
-async function persistence(a: Cluster, b: Cluster, sample: FrameSample, breathe: Breathe): Promise<number> {
+async function persistence(
+  a: Cluster,
+  b: Cluster,
+  sample: FrameSample,
+  yieldToLoop: YieldToLoop,
+): Promise<number> {
   const parts = [segmentsOf(a), segmentsOf(b)].map((segments) =>
     segments.filter((segment) => sample.rangeOf.has(segment)),
   );
@@ -144,7 +149,7 @@ async function persistence(a: Cluster, b: Cluster, sample: FrameSample, breathe:
       const others = segments.filter((segment) => foldOf.get(segment) !== fold);
       return trainMixture(sample.features, framesOf(sample, others), TRAINING);
     });
-    await breathe();
+    await yieldToLoop();
     if (!first || !second) continue;
     for (const segment of all) {
       if (foldOf.get(segment) !== fold) continue;
@@ -160,12 +165,12 @@ async function persistence(a: Cluster, b: Cluster, sample: FrameSample, breathe:
         blocks.push({ stretch, startFrame: sample.frameOf[from] ?? 0, isSecond: evidence > 0 });
       }
     }
-    await breathe();
+    await yieldToLoop();
   }
   return kappa(blocks);
 }
 
-/** A segment's sampled frames in half seconds; those that are mostly pause are left out. */
+/** Divides a segment's sampled frames into half seconds, and leaves out those that are mostly pause. */
 function divide(sample: FrameSample, range: { from: number; to: number }): { from: number; to: number }[] {
   const blocks: { from: number; to: number }[] = [];
   const first = sample.frameOf[range.from] ?? 0;

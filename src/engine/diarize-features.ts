@@ -9,7 +9,7 @@ import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 export const HOP_SAMPLES = 160;
 /** Samples that a frame looks at: 25 ms. */
 export const FRAME_SAMPLES = 400;
-/** Coefficients of a frame; the first one, its loudness, is left out: it tells more of the distance than of the voice. */
+/** Coefficients of a frame. The first one, loudness, is left out: it depends more on distance than on the voice. */
 export const COEFFICIENTS = 19;
 
 const FFT_SIZE = 512;
@@ -17,20 +17,20 @@ const FILTERS = 30;
 const LOWEST_HZ = 60;
 const HIGHEST_HZ = 7_600;
 const PRE_EMPHASIS = 0.97;
-/** Quieter filters than a few steps of 16 bits are the decoder's rounding, not a voice. */
+/** Less power than this in a filter is rounding of 16-bit samples, not a voice. */
 const SMALLEST_POWER = 1e-6;
 
 export type FrameAnalyzer = {
   /**
-   * @param samples within −1 to 1; `FRAME_SAMPLES` of them are read from `start`
-   * @param target gets `COEFFICIENTS` numbers at `offset`
+   * Computes the coefficients of one frame.
+   *
+   * @param samples within −1 to 1; `FRAME_SAMPLES` of them are read from `start` on
+   * @param target receives `COEFFICIENTS` numbers from `offset` on
    */
   analyze(samples: Float32Array, start: number, target: Float32Array, offset: number): void;
 };
 
-/**
- * @param highestHz where the filters end; lower for a recording whose upper band is empty
- */
+/** @param highestHz where the filters end; lower for a recording whose upper band is empty */
 export function createFrameAnalyzer(highestHz: number = HIGHEST_HZ): FrameAnalyzer {
   const window = Float64Array.from(
     { length: FRAME_SAMPLES },
@@ -84,7 +84,7 @@ function createFilters(highestHz: number): Filter[] {
   });
 }
 
-/** The discrete cosine transform (type II, orthonormal) without its first row. */
+/** Returns the matrix of the discrete cosine transform (type II, orthonormal) without its first row. */
 function createCosines(): Float64Array {
   const cosines = new Float64Array(COEFFICIENTS * FILTERS);
   for (let c = 0; c < COEFFICIENTS; c++) {
@@ -97,11 +97,11 @@ function createCosines(): Float64Array {
 }
 
 /**
- * The power spectrum of real numbers: a complex transform of half the size (Cooley and Tukey 1965), even samples as
- * real and odd as imaginary parts, then taken apart.
+ * Creates a function that computes the power spectrum of real numbers. It uses a complex transform of half the size
+ * (Cooley and Tukey 1965), with even samples as real and odd samples as imaginary parts, and separates the two afterwards.
  *
  * @param size a power of two
- * @returns reads `size` numbers, writes `size / 2 + 1` powers
+ * @returns a function that reads `size` numbers and writes `size / 2 + 1` powers
  */
 export function createRealFft(size: number): (frame: Float64Array, power: Float64Array) => void {
   const half = size / 2;
@@ -122,7 +122,7 @@ export function createRealFft(size: number): (frame: Float64Array, power: Float6
       imaginary[r] = frame[2 * n + 1] ?? 0;
     }
     for (let width = 1; width < half; width *= 2) {
-      // The table is for the whole size: half of it has twice the step.
+      // The table is for the full size, so a transform of half the size uses every second entry.
       const stride = half / width;
       for (let k = 0; k < width; k++) {
         const c = cosine[k * stride] ?? 0;

@@ -1,9 +1,9 @@
 /**
- * Gaussians with full covariances, kept as sums so that they can be added up, and the generalised likelihood ratio
- * between two of them.
+ * Gaussians with full covariances, and the generalised likelihood ratio between two of them. They are kept as sums, so
+ * that two can be added.
  */
 
-/** Sums over frames; `products` holds the lower triangle of Σ x·xᵀ, row by row. */
+/** Sums over the coefficients of frames; `products` holds the lower triangle of Σ x·xᵀ, row by row. */
 export type FrameSums = { frames: number; sums: Float64Array; products: Float64Array };
 
 export function emptySums(dimensions: number): FrameSums {
@@ -35,13 +35,13 @@ export function addSums(into: FrameSums, other: FrameSums): void {
   }
 }
 
-/** Keeps the covariance of few frames from collapsing; small against a coefficient's variance of 1 to 100. */
+/** Added to the diagonal, so that few frames have a usable covariance; coefficients have variances of 1 to 100. */
 const REGULARIZATION = 0.05;
 
 /**
- * Logarithm of the determinant of the covariance of two sums taken together (or of one), by Cholesky's decomposition.
+ * Computes the logarithm of the determinant of the covariance of one or two sums, by Cholesky's decomposition.
  *
- * @param scratch room for a lower triangle
+ * @param scratch space for a lower triangle; it is overwritten
  */
 export function logDeterminant(a: FrameSums, b: FrameSums | undefined, scratch: Float64Array): number {
   const dimensions = a.sums.length;
@@ -73,7 +73,7 @@ export function logDeterminant(a: FrameSums, b: FrameSums | undefined, scratch: 
   return logs;
 }
 
-/** A cluster of frames with what the likelihood ratio needs of it. */
+/** A cluster of frames. */
 export type Gaussian = FrameSums & { logDeterminant: number };
 
 export function gaussianOf(sums: FrameSums, scratch: Float64Array): Gaussian {
@@ -81,7 +81,7 @@ export function gaussianOf(sums: FrameSums, scratch: Float64Array): Gaussian {
 }
 
 /**
- * How much better two Gaussians describe the frames than one does: the logarithm of the generalised likelihood ratio,
+ * Computes how much better two Gaussians describe the frames than one: the logarithm of the generalised likelihood ratio,
  * ½ (n log|Σ| − n₁ log|Σ₁| − n₂ log|Σ₂|) of Chen and Gopalakrishnan 1998, "Speaker, environment and channel change
  * detection and clustering via the Bayesian information criterion".
  */
@@ -90,7 +90,7 @@ export function likelihoodRatio(a: Gaussian, b: Gaussian, scratch: Float64Array)
   return 0.5 * ((a.frames + b.frames) * together - a.frames * a.logDeterminant - b.frames * b.logDeterminant);
 }
 
-/** What the second Gaussian costs in that criterion at λ = 1: ½ × parameters × log(frames). */
+/** Computes the cost of a second Gaussian in that criterion at λ = 1: ½ × parameters × log(frames). */
 export function modelCost(dimensions: number, frames: number): number {
   return 0.5 * (dimensions + (dimensions * (dimensions + 1)) / 2) * Math.log(Math.max(2, frames));
 }

@@ -2,25 +2,25 @@ import { COEFFICIENTS } from "./diarize-features.ts";
 
 /**
  * Mixtures of Gaussians with diagonal covariances (Reynolds 1995, "Speaker identification and verification using
- * Gaussian mixture speaker models"): what one speaker's frames look like.
+ * Gaussian mixture speaker models"): the distribution of one speaker's frames.
  */
 export type Mixture = {
   components: number;
   /** Logarithm of weight and normalisation, by component. */
   constants: Float64Array;
-  /** By component, then coefficient. */
+  /** All coefficients of the first component, then of the next. */
   means: Float64Array;
-  /** 1 / variance. */
+  /** 1 / variance, in the order of `means`. */
   precisions: Float64Array;
 };
 
 export type TrainingOptions = { maxComponents: number; maxFrames: number };
 
 const MAX_COMPONENTS = 32;
-/** Fewer frames than this do not show what a component looks like. */
+/** A component needs this many frames to be estimated. */
 const FRAMES_PER_COMPONENT = 60;
 const ROUNDS = 8;
-/** As many frames' worth of the whole's variance is in each component: few frames must not make a needle. */
+/** The variance of all frames counts in each component like this many frames, so that few frames cannot make it tiny. */
 const VARIANCE_PRIOR_FRAMES = 10;
 const SMALLEST_VARIANCE = 0.05;
 const SMALLEST_VARIANCE_SHARE = 0.05;
@@ -29,9 +29,9 @@ const NEGLIGIBLE = 1e-4;
 const shares = new Float64Array(MAX_COMPONENTS);
 
 /**
- * Fits a mixture by expectation and maximisation (Dempster, Laird and Rubin 1977), starting from frames spread evenly.
+ * Fits a mixture by expectation and maximisation (Dempster, Laird and Rubin 1977). It starts from evenly spread frames.
  *
- * @param frames positions of the frames in `features`; thinned out evenly when there are more than `maxFrames`
+ * @param frames indexes of the frames in `features`; of more than `maxFrames`, evenly spread ones are used
  * @returns undefined without frames
  */
 export function trainMixture(
@@ -98,7 +98,7 @@ function setConstants(mixture: Mixture, weights: Float64Array): void {
   }
 }
 
-/** One round of expectation and maximisation. */
+/** Does one round of expectation and maximisation. */
 function improve(
   mixture: Mixture,
   features: Float32Array,
@@ -145,7 +145,7 @@ function improve(
 }
 
 /**
- * Logarithm of a frame's probability density.
+ * Computes the logarithm of a frame's probability density.
  *
  * @param offset where the frame's coefficients begin
  */

@@ -8,17 +8,17 @@ import { loadSherpa, type SherpaHandle } from "./sherpa.ts";
 /** sherpa-onnx's own defaults (`OfflineSpeakerDiarizationConfig`), in seconds. */
 const MIN_DURATION_ON_SECONDS = 0.3;
 const MIN_DURATION_OFF_SECONDS = 0.5;
-/** Its default for a number of speakers that is not given: clusters are joined up to this cosine distance. */
+/** sherpa-onnx's default when no number of speakers is given: clusters are joined up to this cosine distance. */
 const CLUSTER_THRESHOLD = 0.5;
 const FIND_NUMBER = -1;
 
 /**
- * Tells speakers apart with installed weights: segmentation, embeddings and clustering of sherpa-onnx
+ * Distinguishes speakers with installed weights: segmentation, embeddings and clustering of sherpa-onnx
  * (Bredin 2023, "pyannote.audio 2.1 speaker diarization pipeline", is its model).
  *
- * Every track is one native call: its samples alone take 350 MB for an hour of audio, it cannot be interrupted, and wrong
- * weights may end the process. Run it in a worker that serves nothing else. Speakers of different tracks are different
- * people. Where bounds are given and the number found lies outside, it is run again with the nearer bound.
+ * Each track is one native call: its samples alone take 350 MB for an hour of audio, it cannot be interrupted, and wrong
+ * weights may end the process. So this belongs in a worker process of its own. Speakers of different tracks are different
+ * people. If the number found lies outside the bounds of the job, the call is repeated with the nearer bound.
  *
  * @throws Error when the weights cannot be used
  */

@@ -2,19 +2,19 @@ import { COEFFICIENTS } from "./diarize-features.ts";
 import { logLikelihood, type Mixture } from "./diarize-mixture.ts";
 import type { Piece, Stretch } from "./diarize-tracks.ts";
 
-/** Who speaks is decided for 0.1 s at a time. */
+/** The speaker is decided for blocks of 0.1 s. */
 export const BLOCK_FRAMES = 10;
 /**
- * What a change of speaker costs, in units of log likelihood: within speech, and over a pause. It keeps turns from
- * getting shorter than the evidence lasts.
+ * The cost of a change of speaker, in units of log likelihood: within speech, and at a pause. It prevents turns that are
+ * too short to have evidence.
  */
 const CHANGE_COST = 60;
 const CHANGE_COST_AT_PAUSE = 15;
 
-/** Speaker of each block; the blocks of a stretch begin at its `firstBlock`. */
+/** The speaker of each block. `firstBlock` holds the index of the first block of each stretch. */
 export type SpeakerPath = { speakers: Uint8Array; firstBlock: Int32Array };
 
-/** Where the blocks of each stretch begin; one more entry for their number. */
+/** Returns where the blocks of each stretch begin, and as a last entry the number of all blocks. */
 export function numberBlocks(stretches: readonly Stretch[]): Int32Array {
   const firstBlock = new Int32Array(stretches.length + 1);
   for (const [index, { startFrame, endFrame }] of stretches.entries()) {
@@ -24,11 +24,11 @@ export function numberBlocks(stretches: readonly Stretch[]): Int32Array {
 }
 
 /**
- * The most likely sequence of speakers (Viterbi 1967) where each is a mixture and a change has its cost. Take all
- * pieces in order, then finish.
+ * Finds the most likely sequence of speakers (Viterbi 1967). Each speaker is a mixture, and a change has a cost. Call
+ * `take` with all pieces in order, then `finish`.
  *
- * @param mixtures by speaker
- * @param trackOf track of each speaker; undefined: any
+ * @param mixtures the mixture of each speaker; undefined: the speaker is never chosen
+ * @param trackOf the only track of each speaker; undefined: any track
  */
 export function createPathFinder(
   stretches: readonly Stretch[],
@@ -72,7 +72,7 @@ export function createPathFinder(
   };
 }
 
-/** The recursion over blocks, and the way back. Each track begins anew. */
+/** The recursion over blocks, and the way back. It starts again for each track. */
 function createChain(count: number, blocks: number) {
   const cameFrom = new Uint8Array(blocks * count);
   const scores = new Float64Array(count);
@@ -107,7 +107,7 @@ function createChain(count: number, blocks: number) {
       const changed = (scores[leader] ?? 0) - changeCost;
       for (let k = 0; k < count; k++) {
         const score = scores[k] ?? 0;
-        // Whoever cannot be in this track stays impossible.
+        // A speaker of another track stays impossible.
         const isChange = score !== Number.NEGATIVE_INFINITY && changed > score;
         cameFrom[block * count + k] = isChange ? leader : k;
         scores[k] = (isChange ? changed : score) + (likelihoods[k] ?? 0);

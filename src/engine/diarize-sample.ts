@@ -3,25 +3,26 @@ import type { SpeakerSegment } from "./diarize-segments.ts";
 import type { Piece, Stretch } from "./diarize-tracks.ts";
 import { type Cluster, cutTree, segmentsOf } from "./diarize-tree.ts";
 
-/** Loud frames of some segments of every cluster, kept in memory to learn from. */
+/** Loud frames of some segments of every cluster. They stay in memory for training. */
 export type FrameSample = {
   /** `COEFFICIENTS` numbers a frame. */
   features: Float32Array;
-  /** By sampled frame: its place on the track's clock, its segment, its stretch. */
+  /** For each sampled frame: its number in the track, its segment, its stretch. */
   frameOf: Int32Array;
   segmentOf: Int32Array;
   stretchOf: Int32Array;
   frames: number;
-  /** Where a sampled segment's frames are; the end is exclusive. */
+  /** The frames of each sampled segment; the end is exclusive. */
   rangeOf: Map<number, { from: number; to: number }>;
 };
 
-/** More clusters than speakers can be told apart by far; each gives up to 25 s. */
+/** Far more clusters than speakers that can be distinguished. Each gives up to 25 s. */
 const SAMPLED_CLUSTERS = 48;
 const FRAMES_PER_CLUSTER = 2_500;
 
 /**
- * Chooses segments, evenly over time, from each of the clusters at the top of the tree. Take all pieces, then finish.
+ * Chooses segments, evenly over time, from each of the clusters at the top of the tree. Call `take` with all pieces in
+ * order, then `finish`.
  */
 export function createSampler(
   roots: readonly Cluster[],
@@ -29,20 +30,20 @@ export function createSampler(
   stretches: readonly Stretch[],
 ) {
   const chosen = new Uint8Array(segments.length);
-  let room = 0;
+  let capacity = 0;
   for (const cluster of cutTree(roots, SAMPLED_CLUSTERS)) {
     const stride = Math.max(1, Math.ceil(cluster.gaussian.frames / FRAMES_PER_CLUSTER));
     for (const [index, segment] of segmentsOf(cluster).entries()) {
       if (index % stride !== 0) continue;
       chosen[segment] = 1;
-      room += segments[segment]?.gaussian.frames ?? 0;
+      capacity += segments[segment]?.gaussian.frames ?? 0;
     }
   }
   const sample: FrameSample = {
-    features: new Float32Array(room * COEFFICIENTS),
-    frameOf: new Int32Array(room),
-    segmentOf: new Int32Array(room),
-    stretchOf: new Int32Array(room),
+    features: new Float32Array(capacity * COEFFICIENTS),
+    frameOf: new Int32Array(capacity),
+    segmentOf: new Int32Array(capacity),
+    stretchOf: new Int32Array(capacity),
     frames: 0,
     rangeOf: new Map(),
   };
@@ -53,11 +54,11 @@ export function createSampler(
       const track = stretches[stretch]?.track;
       for (let index = 0; index < frames; index++) {
         const frame = startFrame + index;
-        // Segments stand in the order in which they are read.
+        // Segments are in the order in which they are read.
         while (isBefore(segments[segment], stretch, frame)) segment++;
         if (!chosen[segment] || !isLoud[index] || segments[segment]?.track !== track) continue;
         const at = sample.frames;
-        if (at >= room) return;
+        if (at >= capacity) return;
         sample.features.set(
           features.subarray(index * COEFFICIENTS, (index + 1) * COEFFICIENTS),
           at * COEFFICIENTS,
@@ -80,7 +81,7 @@ function isBefore(segment: SpeakerSegment | undefined, stretch: number, frame: n
   return segment.stretch < stretch || (segment.stretch === stretch && segment.endFrame <= frame);
 }
 
-/** The sampled frames of a cluster, in order. */
+/** Returns the sampled frames of some segments, in order. */
 export function framesOf(sample: FrameSample, segments: readonly number[]): Int32Array {
   const ranges = segments
     .map((segment) => sample.rangeOf.get(segment))

@@ -11,34 +11,34 @@ import {
 } from "./diarize-gaussian.ts";
 import type { Piece, Stretch } from "./diarize-tracks.ts";
 
-/** A part of a stretch in which, as far as can be told from it alone, one speaker talks. */
+/** A part of a stretch that seems to have one speaker, judged by this part alone. */
 export type SpeakerSegment = {
   track: number;
-  /** Position of its stretch among all. */
+  /** Index of its stretch among all. */
   stretch: number;
   startFrame: number;
   endFrame: number;
-  /** Of its loud frames. */
+  /** The Gaussian of its loud frames. */
   gaussian: Gaussian;
 };
 
-/** Speakers are looked for at steps of this length … */
+/** A change of speaker is looked for at steps of this length … */
 const BLOCK_FRAMES = 25;
-/** … comparing up to 1.5 s before with 1.5 s behind … */
+/** … by comparing up to 1.5 s before with up to 1.5 s after … */
 const WINDOW_BLOCKS = 6;
-/** … and not in the first and last 0.75 s, nor closer together than that. */
+/** … but not in the first and last 0.75 s, and not within 0.75 s of the change before. */
 const EDGE_BLOCKS = 3;
-/** A change stands out among its neighbours within a second on both sides. */
+/** A change is a maximum within a second on both sides. */
 const PEAK_BLOCKS = 4;
-/** Below the criterion's own bound of 1: a change too many is joined again later, a missed one is not found again. */
+/** Below the criterion's own factor of 1: clustering undoes a wrong change, but cannot find a missed one. */
 const CHANGE_PENALTY = 0.5;
 
 /**
- * Cuts stretches where the speaker may change: maxima of the generalised likelihood ratio between the sound before and
- * after, where it exceeds the Bayesian information criterion's cost (Chen and Gopalakrishnan 1998, with the sliding
+ * Cuts stretches where the speaker may change: at maxima of the generalised likelihood ratio between the sound before
+ * and after, if they exceed the cost in the Bayesian information criterion (Chen and Gopalakrishnan 1998, with the sliding
  * window of Delacourt and Wellekens 2000, "DISTBIC").
  *
- * Give it all pieces in order, then `finish`.
+ * Call `take` with all pieces in order, then `finish`.
  */
 export function createSegmenter(stretches: readonly Stretch[]) {
   const segments: SpeakerSegment[] = [];
@@ -95,7 +95,7 @@ function sumUp(blocks: readonly FrameSums[], from: number, to: number, scratch: 
   return gaussianOf(sums, scratch);
 }
 
-/** The blocks before which the speaker may change. */
+/** Returns the indexes of the blocks before which the speaker may change. */
 function findChanges(blocks: readonly FrameSums[], scratch: Float64Array): number[] {
   const last = blocks.length - EDGE_BLOCKS;
   const excess = blocks.map((_, at) => {

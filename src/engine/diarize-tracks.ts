@@ -1,64 +1,65 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { COEFFICIENTS, createFrameAnalyzer, FRAME_SAMPLES, HOP_SAMPLES } from "./diarize-features.ts";
+import { readPcm, scalePcm } from "./pcm-file.ts";
 import type { SpeechRegion } from "./protocol.ts";
 
-/** One channel of a recording: 16 kHz s16 mono samples, and where they hold speech. */
+/** One channel of a recording: a file of decoded audio (pcm-file.ts), and the regions that hold speech. */
 export type SpeakerTrack = { pcmPath: string; regions: readonly SpeechRegion[] };
 
 /** Unbroken speech, in frames of its track; the end is exclusive. */
 export type Stretch = { track: number; startFrame: number; endFrame: number };
 
-/** Frames of a stretch with what is known of them; the arrays are used again for the next piece. */
+/** Some frames of a stretch with their features. The arrays are reused for the next piece. */
 export type Piece = {
-  /** Position of the stretch among all. */
+  /** Index of the stretch among all. */
   stretch: number;
   startFrame: number;
   frames: number;
-  /** `COEFFICIENTS` numbers a frame. */
+  /** `COEFFICIENTS` numbers for each frame. */
   features: Float32Array;
-  /** 1 where the frame is loud enough to be speech, 0 in the pauses between words. */
+  /** For each frame 1 where it is loud enough to be speech, 0 in pauses between words. */
   isLoud: Uint8Array;
 };
 
-/** Lets other work go on, and throws the signal's reason when the work is not wanted any more. */
-export type Breathe = () => Promise<void>;
+/** Lets other work of the process run, and throws the signal's reason once it is aborted. */
+export type YieldToLoop = () => Promise<void>;
 
-/** A second of frames takes about a millisecond. */
+/** 20 s of speech, which take about 20 ms. */
 const PIECE_FRAMES = 2_000;
-const BYTES_PER_SAMPLE = 2;
 const SMALLEST_POWER = 1e-10;
 const LEVEL_STEPS_PER_DB = 2;
 const LEVEL_FLOOR_DB = -100;
 
 /**
- * Above this share of the way from the quietest frames to the loud ones, and no more than this below the loud ones, a
- * frame is speech. Chosen, as the lengths below, for the lowest error on conversations of known turns.
+ * A frame is speech if its level is above this share of the way from the quietest to the loud frames, and at most
+ * this far below the loud ones. These values and the lengths below gave the lowest error on conversations with known
+ * turns.
  */
 const LOUD_SHARE = 0.3;
 const LOUD_RANGE_DB = 30;
-/** A pause up to this length belongs to the speech around it (NIST's rules join what is closer than 0.3 s). */
+/** A pause up to this length belongs to the speech around it (NIST's rules join speech that is closer than 0.3 s). */
 const JOINED_PAUSE_FRAMES = 40;
 const SHORTEST_STRETCH_FRAMES = 8;
-/** Soft beginnings and ends. */
+/** Added before and after a stretch, for its soft beginning and end. */
 const PADDING_FRAMES = 4;
 
-/** Levels of a track's frames within its regions. */
+/** Levels of the frames in a track's regions, and how often each level occurs. */
 type Levels = { regions: { startFrame: number; levels: Uint8Array }[]; histogram: Uint32Array };
 
-/** A track's stretches, and the power from which its frames count as loud. */
+/** A track's stretches in order, and the power from which its frames count as loud. */
 export type TrackSpeech = { stretches: Stretch[]; loudPower: number };
 
 /**
- * Finds unbroken speech within regions: the detector's padding and longer pauses are left out.
+ * Finds unbroken speech within regions, without the detector's padding and without longer pauses.
  *
- * @param track its number, for the result
+ * @param track number of the track, for the result
  */
 export async function findStretches(
   source: SpeakerTrack,
   track: number,
-  breathe: Breathe,
+  yieldToLoop: YieldToLoop,
 ): Promise<TrackSpeech> {
-  const { regions, histogram } = await measureLevels(source, breathe);
+  const { regions, histogram } = await measureLevels(source, yieldToLoop);
   const quietDb = percentile(histogram, 0.05);
   const loudDb = percentile(histogram, 0.9);
   const thresholdDb = Math.max(quietDb + LOUD_SHARE * (loudDb - quietDb), loudDb - LOUD_RANGE_DB);
@@ -89,7 +90,7 @@ export async function findStretches(
   return { stretches, loudPower: 10 ** (thresholdDb / 10) };
 }
 
-async function measureLevels(source: SpeakerTrack, breathe: Breathe): Promise<Levels> {
+async function measureLevels(source: SpeakerTrack, yieldToLoop: YieldToLoop): Promise<Levels> {
   const histogram = new Uint32Array(256);
   const regions: Levels["regions"] = [];
   const file = await open(source.pcmPath, "r");
@@ -110,7 +111,7 @@ async function measureLevels(source: SpeakerTrack, breathe: Breathe): Promise<Le
           levels[done + index] = level;
           histogram[level] = (histogram[level] ?? 0) + 1;
         }
-        await breathe();
+        await yieldToLoop();
       }
       regions.push({ startFrame, levels });
     }
@@ -124,7 +125,7 @@ function levelOf(db: number): number {
   return Math.max(0, Math.min(255, Math.round((db - LEVEL_FLOOR_DB) * LEVEL_STEPS_PER_DB)));
 }
 
-/** The level, in dB, below which this share of the frames lies. */
+/** Returns the level in dB below which this share of the frames lies. */
 function percentile(histogram: Uint32Array, share: number): number {
   const total = histogram.reduce((sum, count) => sum + count, 0);
   let below = 0;
@@ -135,7 +136,7 @@ function percentile(histogram: Uint32Array, share: number): number {
   return LEVEL_FLOOR_DB;
 }
 
-/** Mean power of a frame. */
+/** Returns the mean power of a frame. */
 function powerOf(samples: Float32Array, start: number): number {
   let sum = SMALLEST_POWER * FRAME_SAMPLES;
   for (let n = start; n < start + FRAME_SAMPLES; n++) sum += (samples[n] ?? 0) ** 2;
@@ -143,15 +144,15 @@ function powerOf(samples: Float32Array, start: number): number {
 }
 
 /**
- * Reads all stretches, piece by piece and in order, and calls `visit` with their features. Nothing is kept between
- * pieces, so that memory does not grow with the recording; a second pass reads it again.
+ * Reads all stretches in order, piece by piece, and calls `visit` with their features. Nothing is kept between pieces,
+ * so memory does not grow with the recording; a second pass reads the files again.
  *
- * @param speech as found, one for each source
+ * @param speech the speech of each source, from `findStretches`
  */
 export async function forEachPiece(
   sources: readonly SpeakerTrack[],
   speech: readonly TrackSpeech[],
-  breathe: Breathe,
+  yieldToLoop: YieldToLoop,
   visit: (piece: Piece) => void,
 ): Promise<void> {
   const analyzer = createFrameAnalyzer();
@@ -173,7 +174,7 @@ export async function forEachPiece(
             isLoud[index] = powerOf(samples, index * HOP_SAMPLES) >= loudPower ? 1 : 0;
           }
           visit({ stretch, startFrame: frame, frames, features, isLoud });
-          await breathe();
+          await yieldToLoop();
         }
         stretch++;
       }
@@ -183,24 +184,16 @@ export async function forEachPiece(
   }
 }
 
-/** Reads the samples of some frames; what lies behind the file's end is silence. */
-function createReader(file: FileHandle) {
-  const room = (PIECE_FRAMES - 1) * HOP_SAMPLES + FRAME_SAMPLES;
-  const pcm = new Int16Array(room);
-  const samples = new Float32Array(room);
+/** Reads the samples of consecutive frames. Behind the end of the file there is silence. */
+function createReader(file: FileHandle): { read(startFrame: number, frames: number): Promise<Float32Array> } {
+  const most = (PIECE_FRAMES - 1) * HOP_SAMPLES + FRAME_SAMPLES;
+  const pcm = new Int16Array(most);
+  const samples = new Float32Array(most);
   return {
-    async read(startFrame: number, frames: number): Promise<Float32Array> {
-      const wanted = (frames - 1) * HOP_SAMPLES + FRAME_SAMPLES;
-      const bytes = new Uint8Array(pcm.buffer, 0, wanted * BYTES_PER_SAMPLE);
-      let filled = 0;
-      while (filled < bytes.length) {
-        const position = startFrame * HOP_SAMPLES * BYTES_PER_SAMPLE + filled;
-        const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, position);
-        if (bytesRead === 0) break;
-        filled += bytesRead;
-      }
-      bytes.fill(0, filled);
-      for (let n = 0; n < wanted; n++) samples[n] = (pcm[n] ?? 0) / 32_768;
+    async read(startFrame, frames) {
+      const wanted = pcm.subarray(0, (frames - 1) * HOP_SAMPLES + FRAME_SAMPLES);
+      wanted.fill(0, await readPcm(file, wanted, startFrame * HOP_SAMPLES));
+      scalePcm(wanted, samples, 0);
       return samples;
     },
   };

@@ -5,7 +5,7 @@ import { addFrame, emptySums, gaussianOf } from "./diarize-gaussian.ts";
 import type { SpeakerSegment } from "./diarize-segments.ts";
 import { buildTree, cutTree, segmentsOf } from "./diarize-tree.ts";
 
-const breathe = async () => undefined;
+const yieldToLoop = async () => undefined;
 
 /** Segments of 60 frames around a mean that is the speaker's. */
 function segmentsAround(speakers: readonly number[], trackOf: (index: number) => number): SpeakerSegment[] {
@@ -29,7 +29,7 @@ test("segments of one mean are joined first; the cut gives them back", async () 
   const speakers = [0, 5, 0, 9, 5, 9, 0, 5, 9, 0];
   const roots = await buildTree(
     segmentsAround(speakers, () => 0),
-    { mayJoinTracks: false, breathe },
+    { mayJoinTracks: false, yieldToLoop },
   );
   expect(roots).toHaveLength(1);
   const groups = cutTree(roots, 3).map((cluster) => segmentsOf(cluster));
@@ -39,16 +39,16 @@ test("segments of one mean are joined first; the cut gives them back", async () 
 
 test("tracks stay apart unless they may be joined", async () => {
   const segments = segmentsAround([0, 0, 0, 0], (index) => index % 2);
-  expect(await buildTree(segments, { mayJoinTracks: false, breathe })).toHaveLength(2);
-  expect(await buildTree(segments, { mayJoinTracks: true, breathe })).toHaveLength(1);
-  expect(await buildTree([], { mayJoinTracks: true, breathe })).toEqual([]);
+  expect(await buildTree(segments, { mayJoinTracks: false, yieldToLoop })).toHaveLength(2);
+  expect(await buildTree(segments, { mayJoinTracks: true, yieldToLoop })).toHaveLength(1);
+  expect(await buildTree([], { mayJoinTracks: true, yieldToLoop })).toEqual([]);
 });
 
 test("more segments than are compared at once lose none", async () => {
   const speakers = Array.from({ length: 1_700 }, (_, index) => (index % 2) * 6);
   const roots = await buildTree(
     segmentsAround(speakers, () => 0),
-    { mayJoinTracks: false, breathe },
+    { mayJoinTracks: false, yieldToLoop },
   );
   const groups = cutTree(roots, 2).map((cluster) => segmentsOf(cluster));
   expect(groups.flat()).toHaveLength(1_700);

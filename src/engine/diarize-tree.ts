@@ -8,42 +8,42 @@ import {
   modelCost,
 } from "./diarize-gaussian.ts";
 import type { SpeakerSegment } from "./diarize-segments.ts";
-import type { Breathe } from "./diarize-tracks.ts";
+import type { YieldToLoop } from "./diarize-tracks.ts";
 
 /** A segment, or two clusters that were joined. */
 export type Cluster = {
   track: number;
   gaussian: Gaussian;
-  /** Position of the segment; only in a leaf. */
+  /** Index of the segment; only in a leaf. */
   segment?: number;
   children?: readonly [Cluster, Cluster];
-  /** Rises with every joining: the later, the less alike were the children. */
+  /** Number of the joining, 0 in a leaf. Children that were joined later are less alike. */
   order: number;
 };
 
-/** Too short to have a covariance of their own; who speaks in them is decided at the end. */
+/** Shorter segments have no usable covariance. Their speaker is decided at the end. */
 const SHORTEST_FRAMES = 50;
-/** Distances grow with the square: more clusters than this are first joined in groups of neighbours … */
+/** The number of distances grows with the square, so more clusters than this are first joined in groups … */
 const GROUP_SIZE = 800;
-/** … down to so many in each, far more than there are speakers. */
+/** … until this many are left in each, far more than there are speakers. */
 const KEPT_OF_GROUP = 100;
-const DISTANCES_PER_BREATH = 500;
+const DISTANCES_PER_YIELD = 500;
 
 export type TreeOptions = {
   /** Whether segments of different tracks can be of one speaker. */
   mayJoinTracks: boolean;
-  breathe: Breathe;
+  yieldToLoop: YieldToLoop;
 };
 
 /**
- * Joins segments to ever larger clusters, the two that the Bayesian information criterion likes best at each step,
- * until nothing can be joined any more (Chen and Gopalakrishnan 1998; local criterion of Tritschler and Gopinath 1999).
+ * Joins segments to ever larger clusters until nothing can be joined any more. Each step joins the two that the Bayesian
+ * information criterion prefers (Chen and Gopalakrishnan 1998; local criterion of Tritschler and Gopinath 1999).
  *
- * @returns the roots: one, or where tracks cannot be joined one for each track
+ * @returns the roots: one, or one for each track if tracks cannot be joined
  */
 export async function buildTree(
   segments: readonly SpeakerSegment[],
-  { mayJoinTracks, breathe }: TreeOptions,
+  { mayJoinTracks, yieldToLoop }: TreeOptions,
 ): Promise<Cluster[]> {
   const all = segments.map(({ track, gaussian }, segment) => ({ track, gaussian, segment, order: 0 }));
   const long = all.filter(({ gaussian }) => gaussian.frames >= SHORTEST_FRAMES);
@@ -53,19 +53,19 @@ export async function buildTree(
     const kept: Cluster[] = [];
     for (let start = 0; start < clusters.length; start += GROUP_SIZE) {
       const group = clusters.slice(start, start + GROUP_SIZE);
-      kept.push(...(await join(group, KEPT_OF_GROUP, { mayJoinTracks, breathe }, counter)));
+      kept.push(...(await join(group, KEPT_OF_GROUP, { mayJoinTracks, yieldToLoop }, counter)));
     }
-    // Groups whose tracks cannot be joined may keep more; what does not shrink is taken as it is.
+    // Groups whose tracks cannot be joined may keep more clusters. Without progress, the rest is joined at once.
     if (kept.length >= clusters.length) break;
     clusters = kept;
   }
-  return join(clusters, 1, { mayJoinTracks, breathe }, counter);
+  return join(clusters, 1, { mayJoinTracks, yieldToLoop }, counter);
 }
 
 async function join(
   clusters: readonly Cluster[],
   until: number,
-  { mayJoinTracks, breathe }: TreeOptions,
+  { mayJoinTracks, yieldToLoop }: TreeOptions,
   counter: { joined: number },
 ): Promise<Cluster[]> {
   const scratch = new Float64Array((COEFFICIENTS * (COEFFICIENTS + 1)) / 2);
@@ -83,7 +83,7 @@ async function join(
       const against = nodes[other];
       if (!cluster || !against || other === row) continue;
       if (Number.isNaN(table.get(row, other))) table.set(row, other, distance(cluster, against));
-      if (++measured % DISTANCES_PER_BREATH === 0) await breathe();
+      if (++measured % DISTANCES_PER_YIELD === 0) await yieldToLoop();
     }
   };
   for (let row = 0; row < nodes.length; row++) await measure(row);
@@ -111,7 +111,7 @@ async function join(
   return nodes.filter((node) => node !== undefined);
 }
 
-/** Distances of all pairs and each one's nearest, so that finding the closest pair takes linear time. */
+/** Holds the distances of all pairs, and each cluster's nearest one, so that the closest pair is found in linear time. */
 function createDistanceTable(size: number) {
   const distances = new Float32Array(size * size).fill(Number.NaN);
   const nearest = new Int32Array(size).fill(-1);
@@ -136,7 +136,7 @@ function createDistanceTable(size: number) {
     findNearest(): void {
       for (let row = 0; row < size; row++) search(row);
     },
-    /** Undefined when no two can be joined. */
+    /** Returns the closest pair; undefined when no two clusters can be joined. */
     closest(): { a: number; b: number } | undefined {
       let best = -1;
       for (let row = 0; row < size; row++) {
@@ -147,7 +147,7 @@ function createDistanceTable(size: number) {
       if (best === -1 || other === -1 || get(best, other) === Number.POSITIVE_INFINITY) return undefined;
       return { a: Math.min(best, other), b: Math.max(best, other) };
     },
-    /** `kept` has become another cluster, `gone` is in it. */
+    /** Forgets the distances of `kept`, which now also contains `gone`. */
     forget(kept: number, gone: number): void {
       isGone[gone] = 1;
       for (let other = 0; other < size; other++) {
@@ -155,7 +155,7 @@ function createDistanceTable(size: number) {
         distances[other * size + kept] = Number.NaN;
       }
     },
-    /** To be called when the distances of a changed cluster are there again. */
+    /** Updates the nearest ones after the distances of a changed cluster were set again. */
     refresh(changed: number): void {
       search(changed);
       for (let row = 0; row < size; row++) {
@@ -168,7 +168,7 @@ function createDistanceTable(size: number) {
   };
 }
 
-/** Positions of a cluster's segments, in order. */
+/** Returns the indexes of a cluster's segments, in order. */
 export function segmentsOf(cluster: Cluster): number[] {
   const segments: number[] = [];
   const waiting = [cluster];
@@ -179,7 +179,7 @@ export function segmentsOf(cluster: Cluster): number[] {
   return segments.sort((a, b) => a - b);
 }
 
-/** The clusters there were before the last joinings, at least `count` where there were so many. */
+/** Undoes the last joinings until there are `count` clusters, or no joining is left. */
 export function cutTree(roots: readonly Cluster[], count: number): Cluster[] {
   const clusters = [...roots];
   while (clusters.length < count) {

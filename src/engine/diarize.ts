@@ -4,22 +4,22 @@ import { BLOCK_FRAMES, createPathFinder, numberBlocks, type SpeakerPath } from "
 import { createSampler, type FrameSample, framesOf } from "./diarize-sample.ts";
 import { createSegmenter } from "./diarize-segments.ts";
 import {
-  type Breathe,
   findStretches,
   forEachPiece,
   type Piece,
   type SpeakerTrack,
   type Stretch,
   type TrackSpeech,
+  type YieldToLoop,
 } from "./diarize-tracks.ts";
 import { buildTree, type Cluster, segmentsOf } from "./diarize-tree.ts";
 import type { DiarizeJob, DiarizeOutcome, SpeakerTurn, SpeechRegion } from "./protocol.ts";
 
-/** Most speakers that are looked for (docs/decisions.md section 4). */
+/** The most speakers that can be found (docs/decisions.md section 4). */
 export const MAX_SPEAKERS = 20;
 
-/** Other work of this process waits at most so long. */
-const BREATHE_EVERY_MS = 20;
+/** Other work of this process waits this long at most. */
+const YIELD_EVERY_MS = 20;
 const MS_PER_FRAME = 10;
 const SAMPLES_PER_MS = 16;
 /** A frame looks 25 ms ahead, a step is 10 ms. */
@@ -28,27 +28,27 @@ const PASSES = 2;
 const TRAINING = { maxComponents: 16, maxFrames: 12_000 };
 
 /**
- * Tells speakers apart without any trained weights, by what their voices sound like in this one recording.
+ * Distinguishes speakers without trained weights, by the sound of their voices in this one recording.
  *
- * The steps are those of Meignier and Merlin 2010, "LIUM SpkDiarization": unbroken speech is cut where the sound
- * changes, the segments are clustered bottom-up, both by the Bayesian information criterion over Gaussians of cepstral
- * coefficients; then each cluster is a mixture of Gaussians, and the most likely sequence of speakers is found, twice.
- * The number of speakers is found by `chooseSpeakers`. Overlapping speech is given to one of its speakers.
+ * The steps are those of Meignier and Merlin 2010, "LIUM SpkDiarization". Unbroken speech is cut where the sound changes,
+ * and the segments are clustered bottom-up; both use the Bayesian information criterion over Gaussians of cepstral
+ * coefficients. Then a mixture of Gaussians is trained for each cluster, and the most likely sequence of speakers is
+ * found, twice. `chooseSpeakers` finds the number of speakers. Overlapping speech is given to one of its speakers.
  *
- * The recording is read five times and never held: memory is that of some sampled frames and of the clusters.
+ * The recording is read five times and never held: memory holds some sampled frames and the clusters.
  *
  * @throws the signal's reason when it is aborted, or the file system's error
  */
 export async function diarizeAcoustically(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome> {
-  const breathe = createBreather(signal);
+  const yieldToLoop = createYielder(signal);
   const { tracks } = job;
   const speech: TrackSpeech[] = [];
-  for (const [index, track] of tracks.entries()) speech.push(await findStretches(track, index, breathe));
+  for (const [index, track] of tracks.entries()) speech.push(await findStretches(track, index, yieldToLoop));
   const recording: Recording = {
     tracks,
     speech,
     stretches: speech.flatMap(({ stretches }) => stretches),
-    breathe,
+    yieldToLoop,
   };
   const segmenter = createSegmenter(recording.stretches);
   await read(recording, segmenter.take);
@@ -56,15 +56,15 @@ export async function diarizeAcoustically(job: DiarizeJob, signal: AbortSignal):
   const bounds = boundsOf(job);
   const used = new Set(recording.stretches.map(({ track }) => track)).size;
   const mayJoinTracks = used > bounds.maxSpeakers;
-  const roots = await buildTree(segments, { mayJoinTracks, breathe });
+  const roots = await buildTree(segments, { mayJoinTracks, yieldToLoop });
   const sampler = createSampler(roots, segments, recording.stretches);
   await read(recording, sampler.take);
   const sample = sampler.finish();
-  const { speakers, isCountUncertain } = await chooseSpeakers(roots, sample, bounds, breathe);
+  const { speakers, isCountUncertain } = await chooseSpeakers(roots, sample, bounds, yieldToLoop);
   const path = await findPath(recording, speakers, sample, mayJoinTracks);
   const turns = tracks.map((_, track) => turnsOf(recording.stretches, track, path));
   for (const [track, { regions }] of tracks.entries()) {
-    // What is too short or soft to tell anything by is somebody's all the same.
+    // Speech that is too short or soft to be analysed still has a speaker.
     if (turns[track]?.length === 0)
       turns[track] = regions.map((region) => turnOf(region, speakers.length + track));
   }
@@ -84,17 +84,17 @@ type Recording = {
   tracks: readonly SpeakerTrack[];
   speech: readonly TrackSpeech[];
   stretches: readonly Stretch[];
-  breathe: Breathe;
+  yieldToLoop: YieldToLoop;
 };
 
-function read({ tracks, speech, breathe }: Recording, visit: (piece: Piece) => void): Promise<void> {
-  return forEachPiece(tracks, speech, breathe, visit);
+function read({ tracks, speech, yieldToLoop }: Recording, visit: (piece: Piece) => void): Promise<void> {
+  return forEachPiece(tracks, speech, yieldToLoop, visit);
 }
 
-function createBreather(signal: AbortSignal): Breathe {
+function createYielder(signal: AbortSignal): YieldToLoop {
   let last = performance.now();
   return async () => {
-    if (performance.now() - last > BREATHE_EVERY_MS) {
+    if (performance.now() - last > YIELD_EVERY_MS) {
       await Bun.sleep(0);
       last = performance.now();
     }
@@ -106,19 +106,19 @@ function boundsOf({ minSpeakers = 1, maxSpeakers = MAX_SPEAKERS }: DiarizeJob): 
   return { minSpeakers, maxSpeakers: Math.max(minSpeakers, maxSpeakers) };
 }
 
-/** Mixtures from the clusters, a path through them, mixtures from the path, and a path again. */
+/** Trains mixtures from the clusters and finds a path through them; then trains from the path, and finds it again. */
 async function findPath(
   recording: Recording,
   speakers: readonly Cluster[],
   sample: FrameSample,
   mayJoinTracks: boolean,
 ): Promise<SpeakerPath> {
-  const { stretches, breathe } = recording;
+  const { stretches, yieldToLoop } = recording;
   const trackOf = speakers.map(({ track }) => (mayJoinTracks ? undefined : track));
   let mixtures: (Mixture | undefined)[] = [];
   for (const speaker of speakers) {
     mixtures.push(trainMixture(sample.features, framesOf(sample, segmentsOf(speaker)), TRAINING));
-    await breathe();
+    await yieldToLoop();
   }
   const firstBlock = numberBlocks(stretches);
   let path: SpeakerPath = { speakers: new Uint8Array(firstBlock.at(-1) ?? 0), firstBlock };
@@ -132,12 +132,12 @@ async function findPath(
   return path;
 }
 
-/** Mixtures from the sampled frames that the path gives to each speaker. */
+/** Trains mixtures from the sampled frames that the path gives to each speaker. */
 async function relearn(
   before: readonly (Mixture | undefined)[],
   sample: FrameSample,
   path: SpeakerPath,
-  { stretches, breathe }: Recording,
+  { stretches, yieldToLoop }: Recording,
 ): Promise<(Mixture | undefined)[]> {
   const framesBySpeaker: number[][] = before.map(() => []);
   for (let frame = 0; frame < sample.frames; frame++) {
@@ -149,7 +149,7 @@ async function relearn(
   const mixtures: (Mixture | undefined)[] = [];
   for (const [speaker, frames] of framesBySpeaker.entries()) {
     mixtures.push(trainMixture(sample.features, Int32Array.from(frames), TRAINING) ?? before[speaker]);
-    await breathe();
+    await yieldToLoop();
   }
   return mixtures;
 }

@@ -15,13 +15,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type CarriedFile,
-  extractInto,
-  extractNativeFiles,
-  isNoexec,
-  NativeFilesError,
-} from "./native-files.ts";
+import type { CarriedFile } from "./carried-files.ts";
+import { isNoexec } from "./mounts.ts";
+import { extractInto, extractNativeFiles, NativeFilesError } from "./native-files.ts";
 
 const HASH = "0123456789abcdef".repeat(4);
 let folder: string;

@@ -1,4 +1,4 @@
-/** Returns the message of an error, or the text of whatever else was thrown. */
+/** Returns what a thrown value says: the message of an error, else the value as text. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,14 +1,13 @@
 /**
- * Waits for work, but no longer than a signal allows. The work itself continues after an abort; its outcome is then
- * ignored.
+ * Waits for a promise, or until a signal aborts. Nothing can cancel the promise itself: its late outcome is dropped.
  *
- * @throws the signal's reason once it is aborted, or what the work rejects with
+ * @throws the signal's reason when it aborts first; what the promise rejects with
  */
-export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-    if (signal.aborted) onAbort();
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });
 }
