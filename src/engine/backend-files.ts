@@ -4,9 +4,9 @@ import { errorMessage } from "../lib/error-message.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
 
 /**
- * The last bytes of a backend that `scripts/build-backend.sh` made: which whisper.cpp's source it came from. ggml
- * compares only the number of an interface that stays the same while the operations behind it are renumbered, so a
- * library of another version would load, and compute something else. A copy that was cut short has lost the mark, too.
+ * Returns the last bytes of a backend that `scripts/build-backend.sh` made for a version of whisper.cpp. ggml itself
+ * compares only an interface number, which stays the same while operations are renumbered. So a library of another
+ * version would load and compute something else. An incomplete copy lacks this mark, too.
  */
 export function backendMark(whisperVersion: string): string {
   return `\nshruti backend of whisper.cpp ${whisperVersion}\n`;
@@ -15,9 +15,9 @@ export function backendMark(whisperVersion: string): string {
 const MOST_MARK_BYTES = 100;
 
 /**
- * The backend libraries in a folder, without code for processors: that comes with the program.
+ * Lists the GPU backends in a folder. Libraries with code for processors are left out, because the program carries them.
  *
- * @returns full paths, in the order of their names; none when there is no such folder
+ * @returns full paths in the order of their names; none when there is no such folder
  */
 export function listBackends(dir: string): string[] {
   let entries: Dirent[];
@@ -33,7 +33,7 @@ export function listBackends(dir: string): string[] {
     .sort();
 }
 
-/** Why a backend cannot be loaded by a program with this version of whisper.cpp; undefined when it can be tried. */
+/** Returns why a backend does not fit this version of whisper.cpp; undefined: it can be tried. */
 export function unfitBackend(path: string, whisperVersion: string): string | undefined {
   let end: string;
   try {
@@ -59,20 +59,20 @@ function lastBytes(path: string): string {
   }
 }
 
-/** What brings the libraries that a backend needs of the machine. */
-const BRINGERS: [library: RegExp, bringer: string][] = [
+/** Libraries that a backend needs from the machine, and what installs them. */
+const SOURCES: [library: RegExp, source: string][] = [
   [/^libcuda\./, "the NVIDIA driver"],
   [/^libcu/, "the run-time libraries of the CUDA toolkit that it was built with"],
   [/^libvulkan\./, "the Vulkan loader"],
 ];
 
-/** ggml's reason for not loading a backend, with what can be done about it where that is known. */
+/** Returns ggml's reason for not loading a backend, and what an admin can do about it if that is known. */
 export function explainBackendFailure(path: string, reason: string): string {
   const said = reason.replace(/^load_backend: /, "").replaceAll(`${path}: `, "");
   const missing = /(\S+): cannot open shared object file/.exec(said)?.[1];
   if (missing !== undefined) {
-    const bringer = BRINGERS.find(([library]) => library.test(missing))?.[1];
-    return `${missing} is not on this machine${bringer === undefined ? "" : `; it comes with ${bringer}`}`;
+    const source = SOURCES.find(([library]) => library.test(missing))?.[1];
+    return `${missing} is not on this machine${source === undefined ? "" : `; it comes with ${source}`}`;
   }
   if (said.includes("ggml_backend_init returned NULL")) return "it found no graphics driver that it can use";
   return said;

@@ -1,31 +1,31 @@
 import { createRatio, type Ratio } from "../lib/ratio.ts";
 
-/** An attempt at a chunk, as far as its time depends on it. */
+/** What the time of an attempt at a chunk depends on. */
 export type TimedChunk = {
   modelId: string;
-  /** The model's window: a chunk costs whole ones, however little they hold. */
+  /** The model's window. A chunk takes the time of whole windows, however little speech they hold. */
   windowMs: number;
   audioMs: number;
   threads: number;
 };
 
-/** What a machine has shown it can do with chunks; time limits follow from it. */
+/** How fast this machine has recognized chunks of each model. Time limits follow from it. */
 export type ChunkTimes = {
-  /** Counts a recognized chunk and how long it took. */
+  /** Records the time that a recognized chunk took. */
   observe(chunk: TimedChunk, elapsedMs: number): void;
-  /** Counts a chunk that was given up: perhaps it was not hung, and the machine is slower than thought. */
+  /** Records that a chunk was killed as hung. The next limits are longer, in case the machine is only slow. */
   observeTimeout(modelId: string): void;
-  /** Time after which an attempt counts as hung. */
+  /** Returns the milliseconds after which an attempt counts as hung. */
   timeoutMs(chunk: TimedChunk): number;
 };
 
-/** Slower than the mean by this factor is hung: fallbacks decode a window up to six times, each with five samples. */
+/** An attempt that is this much slower than the mean is hung. Fallbacks repeat a window up to six times, with five samples each. */
 const HUNG_FACTOR = 20;
 const SHORTEST_TIMEOUT_MS = 120_000;
-/** Before anything is known: large weights on an old processor take a good part of this for one window. */
+/** The limit for one window before a chunk was timed: large weights on an old processor need a large part of it. */
 const FIRST_TIMEOUT_MS = 30 * 60_000;
 const LONGEST_TIMEOUT_MS = 12 * 3_600_000;
-/** Installed models are few, but may come and go for years. */
+/** A bound on memory: few models are installed at once, but they may change for years. */
 const MAX_MODELS = 100;
 const MAX_DOUBLINGS = 10;
 

@@ -1,4 +1,4 @@
-/** Bytes that still belong to a character after its first byte (RFC 3629 section 3). */
+/** Returns the number of bytes that follow the first byte of a character (RFC 3629 section 3). */
 function continuationBytes(first: number): number {
   if (first >= 0xf0) return 3;
   if (first >= 0xe0) return 2;
@@ -6,14 +6,14 @@ function continuationBytes(first: number): number {
 }
 
 /**
- * How sure the decoder was of a text: the mean probability of its pieces. A piece is a token, or the tokens that
- * spell one character between them, whose probabilities are multiplied: letters of India are three bytes, often in two
- * or three tokens, and the later bytes are near certain once the first is chosen. Counted one by one they would
- * make any text in those scripts look surer than the same text in Latin letters.
+ * Computes the confidence of a text: the mean probability of its units. A unit is a token, or several tokens that spell
+ * one character together, whose probabilities are multiplied. Characters of Indian scripts have three bytes, often in
+ * two or three tokens, and the later bytes are nearly certain once the first is chosen. Counted one by one, they would
+ * give text in those scripts a higher confidence than the same text in Latin letters.
  *
- * @param probabilities of the tokens, 0 to 1
- * @param bytes the tokens' UTF-8, joined
- * @param ends where each token's bytes end
+ * @param probabilities probability of each token, 0 to 1
+ * @param bytes UTF-8 of the tokens, joined
+ * @param ends the position after the last byte of each token
  * @returns 0 to 1; 0 without tokens
  */
 export function meanProbability(
@@ -22,7 +22,7 @@ export function meanProbability(
   ends: ArrayLike<number>,
 ): number {
   let sum = 0;
-  let pieces = 0;
+  let units = 0;
   let product = 1;
   let missing = 0;
   let at = 0;
@@ -35,8 +35,8 @@ export function meanProbability(
     }
     if (missing > 0 && token < probabilities.length - 1) continue;
     sum += product;
-    pieces++;
+    units++;
     product = 1;
   }
-  return pieces === 0 ? 0 : sum / pieces;
+  return units === 0 ? 0 : sum / units;
 }

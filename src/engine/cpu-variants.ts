@@ -1,19 +1,19 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 
-/** One of whisper.cpp's libraries with code for a family of processors, such as `haswell` or `zen4`. */
+/** A library of whisper.cpp with code for a family of processors, such as `haswell` or `zen4`: a variant. */
 export type CpuVariant = { name: string; path: string };
 
-/** The variant in a library; undefined for another file. A library that is built for one processor only has no name. */
+/** Returns the name of the variant in a library; undefined for other files. A build for one processor is `generic`. */
 export function variantName(path: string): string | undefined {
   const match = /^libggml-cpu(?:-(.+))?\.so$/.exec(basename(path));
   return match ? (match[1] ?? "generic") : undefined;
 }
 
 /**
- * The variants in a folder that this processor can run, the one that uses most of its instructions first.
+ * Returns the variants in a folder that this processor can run. The first uses most of its instructions.
  *
- * @param score ggml's number for each of the files: 0 for one that cannot be used
+ * @param score returns ggml's score of each file: 0 for one that cannot be used
  * @throws Error when there is none
  */
 export function usableVariants(dir: string, score: (paths: string[]) => number[]): CpuVariant[] {
@@ -34,8 +34,8 @@ export function usableVariants(dir: string, score: (paths: string[]) => number[]
 }
 
 /**
- * The best variant that is not to be avoided, and the names of those that would come after it. Where all are to be
- * avoided it is the plainest.
+ * Chooses the best variant that is not avoided, and names those that come after it. If all are avoided, it chooses the
+ * plainest.
  *
  * @param usable best first, at least one
  */
@@ -49,56 +49,73 @@ export function chooseVariant(
   return { chosen, plainer: plainer.map(({ name }) => name) };
 }
 
-/** A variant that is not used any more, and by which signal the worker ended that used it. */
+/** A variant that is not used any more, and the signal that ended the process that used it. */
 export type BrokenVariant = { variant: string; signal: string };
 
-/** For `doctor` and `status`. */
+/** Describes a broken variant for `doctor` and `status`. */
 export function describeBroken({ variant, signal }: BrokenVariant): string {
   return `processor code ${variant}: a worker ended in it (${signal}) before it had decoded anything; plainer code takes its place`;
 }
 
-export type BrokenVariants = ReturnType<typeof createBrokenVariants>;
+/** The variants that ended worker processes; shared by all hosts of a program, and kept while it runs. */
+export type BrokenVariants = {
+  names(): string[];
+  list(): BrokenVariant[];
+  /** Adds a variant. Returns false when it was there already. */
+  add(variant: string, signal: string): boolean;
+  remove(variant: string): void;
+};
 
-/** What all hosts of a program know of variants that end workers; kept while the program runs. */
-export function createBrokenVariants() {
+export function createBrokenVariants(): BrokenVariants {
   const signals = new Map<string, string>();
   return {
-    names: (): string[] => [...signals.keys()],
-    list: (): BrokenVariant[] => [...signals].map(([variant, signal]) => ({ variant, signal })),
-    /** @returns whether it was not among them before */
-    add(variant: string, signal: string): boolean {
+    names: () => [...signals.keys()],
+    list: () => [...signals].map(([variant, signal]) => ({ variant, signal })),
+    add(variant, signal) {
       if (signals.has(variant)) return false;
       signals.set(variant, signal);
       return true;
     },
-    remove(variant: string): void {
+    remove(variant) {
       signals.delete(variant);
     },
   };
 }
 
-/** Where variants cannot help, a chunk that breaks its worker costs this many workers more than it would. */
+/** The most plainer variants that are tried after crashes of which the processor's code may not be the cause. */
 const MOST_STEPS_FOR_OTHER_CRASHES = 2;
 /**
- * What wrong code for a processor ends a worker with. An instruction that it does not have is one thing only; the
- * others can be the weights' or the sound's fault as well. SIGKILL and SIGABRT are none: they come when memory is short
- * or the library itself finds something wrong.
+ * Signals, beside SIGILL, by which wrong code for a processor ends a process. SIGILL has no other cause; these can also
+ * come from the weights or the audio. SIGKILL and SIGABRT are not among them: they come when memory is short, or when the
+ * library itself finds an error.
  */
 const OTHER_CRASHES = ["SIGSEGV", "SIGBUS", "SIGFPE"];
 
 export type Verdict =
-  /** The next worker takes plainer code. */
+  /** The next process uses plainer code. */
   | { kind: "plainer"; variant: string; plainer: string }
-  /** Plainer code ended the workers, too: what this trial ruled out is used again. */
+  /** Plainer code ended processes, too. The variants that this trial ruled out are used again. */
   | { kind: "exonerated"; variants: string[] }
-  /** The variant has nothing to do with it. */
+  /** The variant is not the cause. */
   | { kind: "other" };
 
 /**
- * Finds out, for the workers of one model, whether the code for this processor is what ends them before they have
- * decoded anything.
+ * Finds out whether code for this processor ends the worker processes of one model before they have recognized
+ * anything.
  */
-export function createVariantTrial(broken: BrokenVariants) {
+export type VariantTrial = {
+  /** Records that a process has recognized a chunk with a variant. Later crashes then have another cause. */
+  prove(variant: string): void;
+  /**
+   * Judges the end of a process that had not recognized anything, and adds a variant that is to blame to the broken ones.
+   *
+   * @param used the variant that the process had loaded, and those it could have loaded instead, the best first
+   * @param signal that ended the process; null: it exited by itself
+   */
+  judge(used: { cpuVariant: string; plainerVariants: string[] }, signal: string | null): Verdict;
+};
+
+export function createVariantTrial(broken: BrokenVariants): VariantTrial {
   const proven = new Set<string>();
   let ruledOut: string[] = [];
   let otherCrashes = 0;
@@ -111,17 +128,12 @@ export function createVariantTrial(broken: BrokenVariants) {
   }
 
   return {
-    /** It has decoded a chunk: what ends a later worker is something else. */
-    prove(variant: string): void {
+    prove(variant) {
       proven.add(variant);
       ruledOut = [];
     },
 
-    /**
-     * A worker ended that had not decoded anything.
-     * @param used the variant it had loaded, and those it could have loaded instead, best first
-     */
-    judge(used: { cpuVariant: string; plainerVariants: string[] }, signal: string | null): Verdict {
+    judge(used, signal) {
       const { cpuVariant: variant, plainerVariants } = used;
       if (isOver || proven.has(variant) || signal === null) return { kind: "other" };
       const isSure = signal === "SIGILL";

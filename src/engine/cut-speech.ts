@@ -1,57 +1,63 @@
-import { type ChunkLimits, createFilling, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { type ChunkLimits, createFilling, SAMPLE_RATE_HZ, type SpeechRegion } from "../domain/chunk.ts";
 
-/** A stretch of samples; the end is exclusive. */
-type Stretch = { startSample: number; endSample: number };
-
-/** Loudness over a whole recording. */
+/** Levels over a whole recording. */
 export type LevelEnvelope = {
-  /** Length of a frame; frame n covers samples n × frameSamples to (n + 1) × frameSamples. */
+  /** Length of a frame. Frame n covers the samples from n × frameSamples to (n + 1) × frameSamples. */
   frameSamples: number;
-  /** One value a frame, in half decibels; lower is quieter. */
+  /** One value for each frame, in half decibels; lower is quieter. */
   values: ArrayLike<number>;
 };
 
-/** Frames are judged together with their neighbours over this span: one quiet frame is no pause. */
+/** The level of a frame is averaged over this span, because a single quiet frame is not a pause. */
 const PAUSE_SAMPLES = 0.12 * SAMPLE_RATE_HZ;
-/** As a share of the longest part: less than this is not left over at the end, where it would be hard to understand. */
+/** The shortest rest of a cut region, as a share of the longest part: shorter speech is hard to recognize. */
 const SHORTEST_REST = 1 / 8;
-/** A shorter beginning of a region is not put into what a chunk has left. */
+/** A beginning of a region that is shorter than this does not go into the rest of a chunk. */
 const SHORTEST_BEGINNING_SAMPLES = 5 * SAMPLE_RATE_HZ;
-/** Speech so long is divided to fill a chunk even where the next chunk could hold it whole. */
+/** A region of this length is cut to fill a chunk, even if the next chunk could hold all of it. */
 const DIVIDED_SAMPLES = 12 * SAMPLE_RATE_HZ;
 /**
- * Of the levels that come into question, from the quietest (0) to the middle one (1): what is no louder than this
- * counts as a pause. The latest pause is taken: a window that is cut early costs as much to decode as a full one.
+ * A frame is a pause if its level is in the lowest quarter between the quietest and the median level. Speech is cut in
+ * the latest pause, because a short window takes as long to recognize as a full one.
  */
 const PAUSE_LEVEL = 0.25;
-/** Half decibels by which a pause is quieter than the speech around it where speech is cut without need. */
+/** Half decibels by which a pause must be quieter than the median when a region is cut without need. */
 const PAUSE_DEPTH = 16;
 
 /**
- * Cuts long speech in pauses, so that chunks filled with the parts in order come out full: a region that is longer
- * than a chunk must be cut, one of half a chunk is cut where its beginning fills what the chunk before has left.
+ * Cuts long speech in pauses, so that chunks that are filled with the parts in order become full. A region that is
+ * longer than a chunk must be cut. A shorter one is cut if its beginning fills the rest of the chunk before.
  *
  * @param regions in order
- * @param limits of the chunks that the parts will be packed into; `maxSamples` of at least 16 frames
+ * @param limits limits of the chunks that will hold the parts; `maxSamples` of at least 16 frames
  */
 export function cutLongRegions(
-  regions: readonly Stretch[],
+  regions: readonly SpeechRegion[],
   limits: ChunkLimits,
   levels: LevelEnvelope,
-): Stretch[] {
+): SpeechRegion[] {
   const cutter = createCutter(limits, levels);
   for (const region of regions) cutter.take(region);
   return cutter.parts;
 }
 
-/** `cutLongRegions` for regions that come one after the other. `parts` only grows. */
-export function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
+/** Cuts regions as `cutLongRegions` does, one after the other. */
+export type Cutter = {
+  /** The parts so far, in order. It only grows. */
+  parts: SpeechRegion[];
+  /** Takes the next region whole. Its beginning may have been taken already. */
+  take(region: SpeechRegion): void;
+  /** Takes the next region as far as it is known, and cuts what does not depend on its end. Levels reach that far, too. */
+  takeBeginning(region: SpeechRegion): void;
+};
+
+export function createCutter(limits: ChunkLimits, levels: LevelEnvelope): Cutter {
   const { maxSamples } = limits;
   const filling = createFilling(limits);
   const shortestRest = Math.ceil(maxSamples * SHORTEST_REST);
   const shortestBeginning = Math.min(SHORTEST_BEGINNING_SAMPLES, maxSamples >> 1);
-  const parts: Stretch[] = [];
-  /** Up to where the region that has not ended yet is cut. */
+  const parts: SpeechRegion[] = [];
+  /** The sample up to which a region without a known end has been cut. */
   let begun: number | undefined;
 
   function put(startSample: number, endSample: number): number {
@@ -62,7 +68,7 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
     return endSample;
   }
 
-  /** Puts the beginning of speech that is longer than a chunk. */
+  /** Puts the beginning of a region that is longer than a chunk, and returns the sample after it. */
   function putBeginning(start: number, end: number): number {
     if (filling.roomFrom(start) < shortestBeginning) filling.next();
     const longest = Math.min(filling.roomFrom(start), end - start - shortestRest);
@@ -73,15 +79,20 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
     return cut;
   }
 
-  /** Where a region that the next chunk could hold whole has a pause that lets it fill this one. */
+  /** Returns a pause in a shorter region, so that its beginning fills this chunk; undefined: the region stays whole. */
   function welcomeCut(start: number, end: number): number | undefined {
-    const room = filling.roomFrom(start);
-    if (filling.isEmpty() || end - start <= room || end - start < DIVIDED_SAMPLES || room < shortestBeginning)
+    const space = filling.roomFrom(start);
+    if (
+      filling.isEmpty() ||
+      end - start <= space ||
+      end - start < DIVIDED_SAMPLES ||
+      space < shortestBeginning
+    )
       return undefined;
-    const last = Math.min(start + room, end - shortestRest);
+    const last = Math.min(start + space, end - shortestRest);
     return latestPause(
       levels,
-      { first: start + (room >> 1), last },
+      { first: start + (space >> 1), last },
       { first: start, last: end },
       PAUSE_DEPTH,
     );
@@ -89,8 +100,7 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
 
   return {
     parts,
-    /** The next region, whole; its beginning may have been taken already. */
-    take({ startSample, endSample }: Stretch): void {
+    take({ startSample, endSample }) {
       let start = begun ?? startSample;
       begun = undefined;
       while (endSample - start > maxSamples) start = putBeginning(start, endSample);
@@ -101,8 +111,7 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
       }
       put(start, endSample);
     },
-    /** As much of the next region as is the same wherever it ends; levels are known up to its end so far. */
-    takeBeginning({ startSample, endSample }: Stretch): void {
+    takeBeginning({ startSample, endSample }) {
       begun ??= startSample;
       while (endSample - begun >= maxSamples + shortestRest) begun = putBeginning(begun, endSample);
     },
@@ -112,11 +121,11 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope) {
 type Range = { first: number; last: number };
 
 /**
- * The quietest point of the latest pause within a range.
+ * Finds the quietest point of the latest pause within a range, in samples.
  *
- * @param measure where levels are compared: what is a pause there counts as one
- * @param depth half decibels by which the quietest must lie below the middle there
- * @returns undefined where there is none, or no frame lies wholly inside
+ * @param measure range whose quietest and median level decide what a pause is
+ * @param depth half decibels by which the quietest level there must be below the median
+ * @returns undefined when there is no pause, or no frame lies wholly inside
  */
 function latestPause(levels: LevelEnvelope, range: Range, measure: Range, depth: number): number | undefined {
   const measured = smoothLevels(levels, measure).levels.toSorted((a, b) => a - b);
@@ -131,7 +140,7 @@ function latestPause(levels: LevelEnvelope, range: Range, measure: Range, depth:
   return Math.round((firstFrame + best + 0.5) * levels.frameSamples);
 }
 
-/** Levels of the frames that lie in a range, each together with its neighbours'. */
+/** Returns the levels of the frames in a range, each averaged with its neighbours. */
 function smoothLevels({ frameSamples, values }: LevelEnvelope, { first, last }: Range) {
   const reach = Math.round(PAUSE_SAMPLES / frameSamples / 2);
   const firstFrame = Math.ceil(first / frameSamples);

@@ -12,9 +12,9 @@ const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = 
 };
 
 /**
- * The device for a preference; `auto` falls back to the processor.
+ * Chooses the device for a preference. `auto` falls back to the processor.
  *
- * @throws Error when a named one is missing
+ * @throws Error when a device that the config names is missing
  */
 export function chooseDevice(
   devices: readonly WhisperDevice[],
@@ -32,7 +32,7 @@ function gpusOf(devices: readonly WhisperDevice[]): WhisperDevice[] {
   return devices.filter(({ type }) => type === "gpu" || type === "igpu");
 }
 
-/** The GPU that a model would run on; undefined: the processor, which is also what a named one that is missing gives. */
+/** Returns the GPU on which a model would run; undefined: on the processor, or the named device is missing. */
 export function chosenGpu(info: EngineInfo, preference: DevicePreference): WhisperDevice | undefined {
   try {
     const { use } = chooseDevice(info.devices, preference);
@@ -43,10 +43,10 @@ export function chosenGpu(info: EngineInfo, preference: DevicePreference): Whisp
 }
 
 /**
- * Whether the device that the config names is there.
+ * Checks that the device that the config names is present.
  *
- * @param backendsDir where its library belongs
- * @throws Error that names the device, and what is wrong with its backend
+ * @param backendsDir folder for its library
+ * @throws Error that names the device and the problem with its backend
  */
 export function requireDevice(info: EngineInfo, preference: DevicePreference, backendsDir: string): void {
   try {
@@ -59,7 +59,7 @@ export function requireDevice(info: EngineInfo, preference: DevicePreference, ba
   }
 }
 
-/** Where no library failed, there is none, or it found nothing to compute on. */
+/** Explains a missing device when no library failed to load: there is no library, or it found no device. */
 function whyNoDevice(preference: DevicePreference, backendsDir: string): string {
   const file = `libggml-${preference}.so`;
   return existsSync(join(backendsDir, file))

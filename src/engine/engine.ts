@@ -22,21 +22,23 @@ export type DecodeJob = {
 };
 
 /**
- * All that the rest of the program asks of the native side. Jobs name files and ranges and can be repeated.
- * Rejections are `EngineError` (speech, chunks, speakers) and `AppError` (decoding, with the client's code).
+ * The interface of the native side for the rest of the program. Jobs name files and ranges, and can be repeated. Speech,
+ * chunks and speakers reject with `EngineError`. Decoding rejects with `AppError` (`audio_too_long`,
+ * `audio_decode_failed`) when the recording is the cause, and otherwise with `EngineError` (`aborted`, `interrupted`).
  */
 export type Engine = ChunkExecutor & {
-  /** Decodes without keeping the sound: does this file hold audio, and how much? */
+  /** Decodes a file to its end without keeping the sound, and returns its format and true length. */
   verify(path: string, signal: AbortSignal, maxDurationMs?: number): Promise<VerifiedAudio>;
-  /** Writes 16 kHz mono files into a folder. */
+  /** Decodes a file into 16 kHz mono files in a folder (pcm-file.ts). */
   decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
-  /** Finds speech; `onFound` is told of its beginning while the rest is looked for. */
+  /** Finds speech. `onFound` receives final regions while the detector still reads the file. */
   detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
-  /** Tells the speakers of a decoded recording apart, within the speech that was found in it. */
+  /** Distinguishes the speakers of a decoded recording within the given speech. */
   diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
-  /** Starts what finds speech unless it runs. */
+  /** Starts the process that finds speech unless it runs. */
   warmSpeech(signal: AbortSignal): Promise<void>;
   status(): PoolStatus;
+  /** Ends all worker processes. Running jobs reject with `interrupted`. */
   close(): Promise<void>;
 };
 
@@ -46,11 +48,11 @@ export type LocalEngineOptions = PoolOptions & {
   maxDurationMs: number;
 };
 
-/** Decoding a minute of audio takes well under a second; this bound is for a decoder that is stuck. */
+/** Decoding a minute of audio takes well under a second. These limits are for a decoder that is stuck. */
 const DECODE_TIMEOUT_FLOOR_MS = 120_000;
 const DECODE_TIMEOUT_RATIO = 0.25;
 
-/** The engine on this machine: a decoder as a child for each file, workers for speech and text. */
+/** Creates the engine of this machine: a decoder process for each file, and worker processes for speech and text. */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { nativeFiles } = options;
   const pool = createPool(options);
@@ -91,7 +93,7 @@ async function asAppError<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    // None of these is the recording's fault.
+    // The recording is not the cause of these.
     if (error.reason === "aborted") throw new EngineError("aborted", error.message, error);
     if (error.reason === "stopped" || error.reason === "no_room") {
       throw new EngineError("interrupted", error.message, error);

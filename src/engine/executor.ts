@@ -2,28 +2,36 @@ import type { ChunkJob, ChunkOutcome, EngineModel } from "./protocol.ts";
 
 /** How much of a model's work an executor can do at once. */
 export type Capacity = {
-  /** Chunks that run side by side without slowing each other down for want of memory; at least 1. */
+  /** The number of chunks for which there is memory at once; at least 1. */
   chunks: number;
-  /** Work done per millisecond when that many run, in the unit of `ChunkOutcome.workMs`. */
+  /** Work per millisecond when that many chunks run, in the unit of `ChunkOutcome.workMs`. */
   power: number;
-  /** Whether a chunk that runs alone is given what others leave unused, and is faster for it. */
+  /** Whether a chunk that runs alone also uses the capacity of the others, and is faster then. */
   isElastic: boolean;
 };
 
 /**
- * Runs chunks: on this machine, or on others. It alone knows cores, processes and paths; it chooses threads, and it
- * knows how long a chunk may take. `testing/executor-contract.ts` shows what every executor promises.
+ * Runs chunks, on this machine or on others. Only the executor knows cores, processes and paths. It chooses threads, and
+ * knows how long a chunk may take. `testing/executor-contract.ts` tests what every executor promises.
  */
 export type ChunkExecutor = {
-  /** @param model its size decides; 0: none is known yet */
+  /**
+   * Returns how much work of a model can run at once.
+   *
+   * @param model the model; `bytes` 0: none is known yet
+   */
   capacity(model: { bytes: number }): Capacity;
   /**
-   * Recognizes one chunk. Each call settles once, whatever arrives late or twice. Jobs can be repeated.
+   * Recognizes one chunk. A call settles once, also when outcomes arrive late or twice. A job can be repeated.
    *
-   * @throws EngineError: `aborted` within 2 s of the signal, `crashed`, `hung` and `failed` where the chunk may be to
-   *   blame, `interrupted` where it is not, `unusable_model` when no chunk of the model can be recognized
+   * @throws EngineError: `aborted` within 2 s of the signal; `crashed`, `hung` or `failed` when the chunk may be the
+   *   cause; `interrupted` when it is not; `unusable_model` when no chunk of the model can be recognized
    */
   recognize(job: ChunkJob, signal: AbortSignal): Promise<ChunkOutcome>;
-  /** Gets a model ready before it is needed. */
+  /**
+   * Loads a model before its first chunk.
+   *
+   * @throws EngineError as `recognize` does
+   */
   warm(model: EngineModel, signal: AbortSignal): Promise<void>;
 };

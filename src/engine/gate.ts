@@ -1,6 +1,11 @@
-/** Lets many pass together, or one alone: who wants to be alone waits for the others, and they for it. */
+/** Admits many callers together, or one alone. Callers are admitted in the order in which they came. */
 export type Gate = {
-  /** Waits for its turn, rejects with the signal's reason when that aborts first; the returned function leaves. */
+  /**
+   * Waits for admission.
+   *
+   * @returns a function that leaves the gate; further calls of it do nothing
+   * @throws the signal's reason when it is aborted first
+   */
   enter(isAlone: boolean, signal: AbortSignal): Promise<() => void>;
 };
 
@@ -36,13 +41,13 @@ export function createGate(): Gate {
   return {
     enter(isAlone, signal) {
       if (signal.aborted) return Promise.reject(signal.reason);
-      // Nobody overtakes one who waits: a lone chunk would starve behind a steady stream of others.
+      // No caller overtakes another. Otherwise one that wants to be alone could wait forever.
       if (waiting.length === 0 && mayEnter(isAlone)) return Promise.resolve(admit(isAlone));
       return new Promise((resolve, reject) => {
         const onAbort = () => {
           waiting.splice(waiting.indexOf(waiter), 1);
           reject(signal.reason);
-          // It may have been the one for whom the others waited.
+          // Others may have waited only for this caller.
           admitWaiting();
         };
         const waiter: Waiter = {

@@ -10,9 +10,9 @@ export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number 
 
 export type LocalExecutorOptions = {
   wanted: WantedSizing;
-  /** Measured before any model is loaded, which every later default finds as well. */
+  /** Measured once, before any model is loaded. */
   machine: SizingInfo;
-  /** Replaced in tests. */
+  /** Measured times of chunks; replaced in tests. */
   times?: ChunkTimes;
 };
 
@@ -27,11 +27,11 @@ export function createLocalExecutor(
       const { model, windowMs, audio } = job;
       const threads = threadsFor(wanted, machine, sharers);
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
-      const facts = { modelId: model.id, windowMs, audioMs, threads };
+      const chunk = { modelId: model.id, windowMs, audioMs, threads };
       try {
-        const task = { ...job, threads, timeoutMs: times.timeoutMs(facts) };
+        const task = { ...job, threads, timeoutMs: times.timeoutMs(chunk) };
         const { segments, elapsedMs } = await pool.recognize(task, signal);
-        times.observe(facts, elapsedMs);
+        times.observe(chunk, elapsedMs);
         return { segments, workMs: elapsedMs * threads };
       } catch (error) {
         if (error instanceof EngineError && error.kind === "hung") times.observeTimeout(model.id);
@@ -42,7 +42,7 @@ export function createLocalExecutor(
   };
 }
 
-/** What a machine can do at once with a model of that size; work is counted in threads. */
+/** Computes how much a machine can do at once with weights of that size. The unit of work is thread time. */
 export function localCapacity(wanted: WantedSizing, machine: SizingInfo, bytes: number): Capacity {
   const { workers, threadsPerWorker } = chooseSizing(wanted, machine, bytes);
   return {
@@ -52,7 +52,7 @@ export function localCapacity(wanted: WantedSizing, machine: SizingInfo, bytes: 
   };
 }
 
-/** The threads of one chunk: the cores are shared out over what runs, unless a number is set. */
+/** Returns the threads of one chunk. Running chunks share the cores, unless the config sets a number. */
 function threadsFor({ threadsPerWorker }: WantedSizing, { cores }: SizingInfo, sharers: number): number {
   if (threadsPerWorker !== "auto") return threadsPerWorker;
   return Math.max(1, Math.floor(cores / Math.max(1, sharers)));

@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { availableParallelism, freemem } from "node:os";
 import { dirname, join } from "node:path";
 
-/** What this program may use of the machine it runs on. */
+/** The part of the machine that this program may use. */
 export type Machine = { cores: number; availableMemoryBytes: number };
 
-/** Reads a small file; undefined when there is none. */
+/** Reads a small file; returns undefined when there is none. */
 type Read = (path: string) => string | undefined;
 
 /**
- * Cores and memory, as the operating system and the control group of a container or a service allow them
- * (Linux, cgroup v2 and v1; elsewhere what the system says).
+ * Measures cores and free memory within the limits of the operating system and of the control groups of a container or
+ * service (Linux, cgroup v2 and v1; elsewhere only the system's own numbers).
  */
 export function measureMachine(read: Read = readIfThere): Machine {
   const limits = groupFolders(read).map((folder) => limitsOf(folder, read));
@@ -21,14 +21,14 @@ export function measureMachine(read: Read = readIfThere): Machine {
   };
 }
 
-/** Memory that can be taken now without pushing anything out. */
+/** Returns the bytes of memory that can be allocated now without swapping. */
 export function availableMemoryBytes(): number {
   return measureMachine().availableMemoryBytes;
 }
 
 const GROUPS = "/sys/fs/cgroup";
 
-/** The folders whose limits hold for this process: those of its group and of every group around it. */
+/** Returns the folders with the limits for this process: of its control group and of every group around it. */
 function groupFolders(read: Read): string[] {
   const folders = new Set<string>([GROUPS, join(GROUPS, "memory"), join(GROUPS, "cpu")]);
   for (const line of (read("/proc/self/cgroup") ?? "").split("\n")) {
@@ -52,7 +52,7 @@ function limitsOf(folder: string, read: Read): { cores: number; memoryBytes: num
   const used = number("memory.current") ?? number("memory.usage_in_bytes") ?? 0;
   return {
     cores: share(quota, period) ?? share(oldQuota, number("cpu.cfs_period_us")) ?? Number.POSITIVE_INFINITY,
-    // What files left in the cache is given back when somebody asks.
+    // The system frees cached file pages on demand, so they count as available.
     memoryBytes: most === undefined ? Number.POSITIVE_INFINITY : most - used + cachedBytes(folder, read),
   };
 }

@@ -8,7 +8,7 @@ import { endOrphans } from "./orphans.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { DevicePreference, EngineInfo } from "./protocol.ts";
 
-/** The settings that the engine is opened with, as the config names them. */
+/** The settings of the engine, by their names in the config. */
 export type EngineSettings = {
   engine: {
     device: DevicePreference;
@@ -21,17 +21,17 @@ export type EngineSettings = {
 
 export type OpenedEngine = {
   engine: Engine;
-  /** Free memory of the GPU, where models run on one. */
+  /** Free memory of the GPU on which models run; undefined: they run on the processor. */
   gpuFreeBytes: number | undefined;
-  /** What the backends reported; undefined: there are none, or none is wanted. */
+  /** What the backends reported; undefined: there are none, or the config asks for the processor. */
   probed: EngineInfo | undefined;
 };
 
 /**
- * Opens the native engine of this machine, its carried files in place.
+ * Opens the native engine of this machine, and copies its carried files to disk first.
  *
- * @param dataDir where native files are copied to, and where an admin puts GPU backends (`backends/`)
- * @throws Error when `engine.device` names a device that is not there
+ * @param dataDir receives native files (`native/`); an admin puts GPU backends there (`backends/`)
+ * @throws NativeFilesError when the files cannot be copied; Error when `engine.device` names a missing device
  */
 export async function openEngine(settings: EngineSettings, dataDir: string, log: Log): Promise<OpenedEngine> {
   const { device, workers, threads_per_worker: threadsPerWorker } = settings.engine;
@@ -49,7 +49,7 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
       log[level](fields, message),
   };
   const isNamed = device !== "cpu" && device !== "auto";
-  // Without backends there is only the processor, and asking would cost a process.
+  // Without backends there is only the processor, so starting a process to ask is not worth it.
   const isProbed = isNamed || backendDirs.length > 0;
   const probed = isProbed ? await probeEngine(poolOptions, new AbortController().signal) : undefined;
   if (probed) requireDevice(probed, device, backends);
@@ -58,7 +58,7 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
   const gpuFreeBytes = gpu?.freeBytes;
   const engine = createLocalEngine({
     ...poolOptions,
-    // Backends that cannot be used would fail in every worker process again, or end it.
+    // Backends that cannot be used would fail in every worker process, or end it.
     backendDirs: gpu ? backendDirs : [],
     gpuFreeBytes,
     wanted: { workers, threadsPerWorker },

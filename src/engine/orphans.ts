@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /**
- * Ends decoders that a killed program left behind: processes running one of `programs` whose parent is not a process
- * of this executable any more. On systems without `/proc` nothing is found, and they end by themselves when their
- * file does.
+ * Kills decoders that a killed program left behind: processes that run one of `programs` and whose parent is not a
+ * process of this executable any more. Without `/proc` it finds none; such decoders end with their file.
  *
  * @param programs absolute paths of executables that only this program starts
- * @returns how many were ended
+ * @returns the number of killed processes
  */
 export function endOrphans(programs: readonly string[]): number {
   let ended = 0;
@@ -18,20 +17,20 @@ export function endOrphans(programs: readonly string[]): number {
       process.kill(pid, "SIGKILL");
       ended++;
     } catch {
-      // It ended by itself meanwhile, or belongs to another user.
+      // The process has ended meanwhile, or belongs to another user.
     }
   }
   return ended;
 }
 
-/** Kills the children of this process: for an end that cannot wait for them. */
+/** Kills the children of this process, when it must end without waiting for them. */
 export function endChildren(): void {
   for (const pid of processes()) {
     if (parentOf(pid) !== process.pid) continue;
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It ended by itself meanwhile.
+      // The process has ended meanwhile.
     }
   }
 }
@@ -44,7 +43,7 @@ function processes(): number[] {
   }
 }
 
-/** Undefined for a process that is gone or another user's. */
+/** Returns undefined for a process that has ended or belongs to another user. */
 function executableOf(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, "");

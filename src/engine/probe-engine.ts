@@ -3,9 +3,9 @@ import { EngineError, type EngineInfo } from "./protocol.ts";
 import { createWorkerHost } from "./worker-host.ts";
 
 /**
- * What the native side finds on this machine, backends included, without loading a model.
+ * Starts a worker process without a model and returns what it finds on this machine, GPU backends included.
  *
- * @throws EngineError when no worker can be started
+ * @throws EngineError when no worker process can be started
  */
 export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineInfo> {
   const host = createWorkerHost({ ...hostOptionsOf(options), opens: ["whisper"] });
@@ -15,7 +15,7 @@ export async function probeEngine(options: PoolOptions, signal: AbortSignal): Pr
         await host.warm(signal);
         break;
       } catch (error) {
-        // A backend may break a worker; the host then goes on without it, or says what is wrong.
+        // A backend may crash the process. The host then continues without it, or rejects with the reason.
         const isWorthwhile = error instanceof EngineError && error.kind === "interrupted" && !signal.aborted;
         if (!isWorthwhile || attempt === PROBE_ATTEMPTS) throw error;
       }

@@ -4,11 +4,11 @@ import type { NativeFiles } from "./native-files.ts";
 import type { DevicePreference, EngineInfo } from "./protocol.ts";
 
 /**
- * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is
- * a `ModelFamily` of `pipeline/families/`.
+ * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is a
+ * `ModelFamily` of `pipeline/families/`.
  */
 export type Recognizer = {
-  /** What its native library found on this machine. */
+  /** What the native library found on this machine. */
   info: EngineInfo;
   /**
    * Checks the files of a model and loads it.
@@ -21,12 +21,12 @@ export type Recognizer = {
 export type LoadedRecognizer = {
   /** Where the model runs, such as `cpu` or `Vulkan0`. */
   device: string;
-  /** Why the processor does the work of the GPU that `auto` chose. */
+  /** Why the model runs on the processor although `auto` chose a GPU. */
   gpuFailure?: string;
   /**
    * Recognizes 16 kHz mono samples within −1 to 1. Calls may run side by side.
    *
-   * @param settings made by the other half of the same family
+   * @param settings settings from the other half of the same family
    * @returns segments in order, within the audio
    * @throws the signal's reason when it is aborted, Error when the recognizer refuses or fails
    */
@@ -37,22 +37,22 @@ export type LoadedRecognizer = {
   ): Promise<RecognizedSegment[]>;
 };
 
-/** What a recognizer may load for the machine it runs on. */
+/** The machine-specific code that a recognizer may load. */
 export type MachineCode = {
-  /** Folders an admin puts GPU backends into. */
+  /** Folders into which an admin puts GPU backends. */
   backendDirs: string[];
-  /** Names of code for processors that is not to be used (cpu-variants.ts). */
+  /** Names of processor code that must not be used (cpu-variants.ts). */
   avoidedVariants: string[];
 };
 
-/** Opens the recognizer of a family, and with it the native library that it needs, and no other. */
+/** Opens the recognizer of a family, and loads only the native library that it needs. */
 export type OpenRecognizer = (
   family: ModelFamilyName,
   nativeFiles: NativeFiles,
   code: MachineCode,
 ) => Promise<Recognizer>;
 
-/** The recognizers of this program. Their code is loaded when it is needed. */
+/** Opens a recognizer of this program. Its code is imported when it is needed. */
 export const openRecognizer: OpenRecognizer = async (family, nativeFiles, code) => {
   switch (family) {
     case "whisper": {

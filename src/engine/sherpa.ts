@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { NativeFiles } from "./native-files.ts";
 
-/** A native object; freed when the garbage collector drops it. */
+/** A native object. The garbage collector frees it. */
 export type SherpaHandle = { readonly __sherpa: unique symbol };
 
 /** sherpa-onnx 1.13.8, `OfflineSpeakerDiarizationConfig` of its C API; durations in seconds. */
@@ -15,7 +15,7 @@ export type SherpaDiarizationConfig = {
   minDurationOff: number;
 };
 
-/** The functions of the addon that Shruti uses. Samples are mono, 16 kHz, within -1 and 1. */
+/** The functions of the addon that Shruti uses. Samples are mono, 16 kHz, within −1 and 1; times are seconds. */
 export type SherpaAddon = {
   createOfflineSpeakerDiarization(config: SherpaDiarizationConfig): SherpaHandle;
   getOfflineSpeakerDiarizationSampleRate(diarization: SherpaHandle): number;
@@ -29,7 +29,7 @@ export type SherpaAddon = {
   ): { start: number; end: number; speaker: number }[];
 };
 
-/** Library and one symbol of it, as `dlopen` of bun:ffi wants one. The order matters: the second needs the first. */
+/** Libraries, each with one symbol, which `dlopen` of bun:ffi needs. The second library needs the first. */
 const CARRIED_RUNTIME = [
   { file: "carried-libgcc_s.so.1", symbol: "_Unwind_Resume" },
   { file: "carried-libstdc++.so.6", symbol: "__cxa_pure_virtual" },
@@ -38,13 +38,12 @@ const CARRIED_RUNTIME = [
 let loaded: { path: string; addon: SherpaAddon } | undefined;
 
 /**
- * Loads sherpa-onnx's addon into this process, once. A crash in it takes the process down: call it in a child
- * process only.
+ * Loads sherpa-onnx's addon into this process, once. It may crash, so this belongs in a worker process.
  *
- * The host's C++ run time is used where it is new enough. Else the carried one is loaded first: the loader then
- * finds it by its soname, wherever it stands.
+ * The host's C++ run time is used if it is new enough. Otherwise the carried one is loaded first, and the dynamic loader
+ * then finds it by its soname.
  *
- * @throws when neither way leads to a loaded addon
+ * @throws Error when the addon cannot be loaded either way
  */
 export function loadSherpa(nativeFiles: Pick<NativeFiles, "dir" | "sherpa">): SherpaAddon {
   if (loaded?.path === nativeFiles.sherpa) return loaded.addon;
@@ -66,7 +65,7 @@ function openAddon(path: string): SherpaAddon {
   return module.exports as SherpaAddon;
 }
 
-/** Words of the dynamic loader's messages: library absent, or without the wanted symbol version. */
+/** Recognizes the dynamic loader's messages for a library that is missing or too old. */
 function isRuntimeMissing(error: unknown): boolean {
   return /libstdc\+\+|libgcc_s|GLIBCXX|CXXABI/.test(String(error));
 }

@@ -2,26 +2,30 @@ import { dlopen, FFIType, ptr } from "bun:ffi";
 import { readFileSync } from "node:fs";
 import type { NativeFiles } from "./native-files.ts";
 
-/** Samples at 16 kHz that the detector decides on at a time: 32 ms. */
+/** The detector decides for windows of this many samples at 16 kHz: 32 ms. */
 export const SILERO_WINDOW_SAMPLES = 512;
 
-/** The Silero detector with its weights; holds nothing of a recording. */
+/** The Silero detector with its weights. It has no state of a recording. */
 export type Silero = {
-  /** Builds of the net that this processor runs, the slowest first. */
+  /** The number of builds of the net that this processor can run, the slowest first. */
   variants: number;
   /**
-   * Listens to one recording from its beginning.
-   * @param variant which build, from 0; the fastest when left out
+   * Starts on a recording.
+   *
+   * @param variant index of the build; left out: the fastest
+   * @throws RangeError when there is no such build
    */
   listen(variant?: number): SileroListener;
 };
 
+/** The detector at one position of one recording. */
 export type SileroListener = {
   /**
-   * Goes on where the last call ended. Blocks until it is done, some 0.2 ms for a second of sound.
+   * Continues where the last call ended. It blocks the thread for some 0.2 ms per second of sound.
    *
-   * @param pcm whole windows of 16 kHz, mono
-   * @returns for each window the probability that somebody speaks in it, 0 to 1
+   * @param pcm whole windows of 16 kHz mono samples
+   * @returns for each window the probability of speech, 0 to 1
+   * @throws Error for a part of a window
    */
   probabilities(pcm: Int16Array): Float32Array;
 };
@@ -37,10 +41,10 @@ const FUNCTIONS = {
 } as const;
 
 /**
- * Loads scripts/native/silero/, which is Silero's net as onnxruntime computes it, to the fifth digit, in a tenth of the
- * time: for whole blocks of windows at once.
+ * Loads the library of scripts/native/silero/. It computes Silero's net for whole blocks of windows, with the results
+ * of onnxruntime to the fifth digit, in a tenth of the time.
  *
- * @throws Error when the library cannot be loaded or the weights are not its own
+ * @throws Error when the library cannot be loaded, or the weights do not belong to it
  */
 export function openSilero(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeights">): Silero {
   const { symbols } = dlopen(nativeFiles.silero, FUNCTIONS);

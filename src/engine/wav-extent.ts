@@ -1,24 +1,24 @@
 import { type FileHandle, open } from "node:fs/promises";
 
-/** What a RIFF/WAVE header says about the length of the audio, against what the file holds. */
+/** How the length in a RIFF/WAVE header compares with the file. */
 export type WavExtent = {
-  /** The file goes on with audio after the end that its header names. */
+  /** The file contains more audio than its header names. */
   understated: boolean;
-  /** The file ends before the end that its header names. */
+  /** The file is shorter than its header says. */
   overstated: boolean;
 };
 
-/** Writers that cannot seek back leave 0 or a size near the field's end in place. */
+/** Writers that cannot seek back leave 0 or a size near the largest possible one. */
 const PLACEHOLDER_BYTES = 0x7ff00000;
-/** Rests up to this size behind the audio are padding of editors, no recording. */
+/** Up to this many bytes after the audio are padding of editors, not a recording. */
 const MAX_STRAY_BYTES = 4096;
 const MAX_CHUNKS = 1000;
 
 /**
- * Compares a WAV header with its file. A recorder that lost power leaves a size from its last update, and decoders
- * then stop there without a word.
+ * Compares a WAV header with its file. A recorder that lost power leaves the size of its last update in the header, and
+ * decoders then stop there without a warning.
  *
- * @returns undefined when the file is no RIFF WAVE file, or has no data chunk
+ * @returns undefined when the file is not RIFF/WAVE, or has no data chunk
  */
 export async function readWavExtent(path: string): Promise<WavExtent | undefined> {
   const file = await open(path, "r");
@@ -45,7 +45,7 @@ async function compare(file: FileHandle, fileBytes: number): Promise<WavExtent |
       if (end > fileBytes) return { understated: false, overstated: true };
       dataEnd = end;
     } else if (!/^[\x20-\x7e]{4}$/.test(ascii(head, 0)) || end > fileBytes) {
-      // No chunk begins here: behind the data it is audio that the header does not count.
+      // No chunk begins here. After the data, this is audio that the header does not count.
       break;
     }
     // Chunks begin at even offsets.

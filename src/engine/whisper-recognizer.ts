@@ -8,7 +8,11 @@ import type { MachineCode, Recognizer } from "./recognizer.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
 
-/** Opens whisper.cpp as a recognizer. */
+/**
+ * Opens whisper.cpp as a recognizer.
+ *
+ * @throws Error when its files do not load or hold no code for this processor
+ */
 export function openWhisperRecognizer(
   nativeFiles: NativeFiles,
   { backendDirs, avoidedVariants }: MachineCode,
@@ -31,7 +35,11 @@ export function openWhisperRecognizer(
   };
 }
 
-/** Loads on the preferred device; under `auto` a GPU that refuses is replaced by the processor. */
+/**
+ * Loads weights on the preferred device. Under `auto` the processor takes the place of a GPU that cannot load them.
+ *
+ * @throws Error when the weights or the device cannot be used
+ */
 export async function loadModel(
   whisper: Pick<Whisper, "devices" | "load">,
   weightsPath: string,

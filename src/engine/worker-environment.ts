@@ -1,10 +1,10 @@
 /**
- * What a worker may know of the program's environment. Native code that reads hostile recordings runs in it, so that
- * no secret may be there, as `SHRUTI_METRICS_TOKEN` or whatever else a service manager hands to the program.
+ * The variables that a worker process receives. Native code there reads hostile recordings, so no secret may be among
+ * them, such as `SHRUTI_METRICS_TOKEN` or whatever a service manager gives to the program.
  */
 const NAMES = new Set(["PATH", "HOME", "TMPDIR", "TZ", "LANG", "LD_LIBRARY_PATH", "DRI_PRIME"]);
 
-/** Variables that GPU drivers and their loaders, ggml, onnxruntime, OpenMP and the allocator read. */
+/** Prefixes of variables that GPU drivers and their loaders, ggml, onnxruntime, OpenMP and the allocator read. */
 const PREFIXES = [
   "LC_",
   "XDG_",
@@ -22,7 +22,7 @@ const PREFIXES = [
   "MALLOC_",
 ];
 
-/** The named variables of an environment, for a worker. */
+/** Returns those variables of an environment that a worker process receives. */
 export function workerEnvironment(environment: Record<string, string | undefined>): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {

@@ -2,27 +2,31 @@ import type { Subprocess } from "bun";
 import { WORKER_COMMAND, type WorkerReply, type WorkerRequest } from "./protocol.ts";
 import { workerEnvironment } from "./worker-environment.ts";
 
-/** How a worker ended. */
+/** The end of a worker process: its exit status or the signal that ended it. */
 export type WorkerExit = { code: number | null; signal: string | null };
 
 export type WorkerProcess = {
   pid: number;
+  /** Sends a message; does nothing once the process has ended. */
   send(request: WorkerRequest): void;
+  /** Ends the process at once with SIGKILL. */
   kill(): void;
-  /** Settles when the process is gone. */
+  /** Resolves when the process has ended. */
   exited: Promise<WorkerExit>;
 };
 
 /**
- * The file this process was started from, also when an update has put another one in its place or removed it:
- * parent and worker must speak the same protocol.
+ * The file that this process was started from, even if an update has replaced or removed it: parent and worker process
+ * must use the same protocol.
  */
 const OWN_EXECUTABLE = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
 
 /**
- * Starts a child of this same program as a worker.
+ * Starts this program again as a worker process.
  *
- * @param onReply called for every message, in order
+ * @param onReply receives every message, in order
+ * @param log receives the lines that the process writes to standard error
+ * @throws what `Bun.spawn` throws when no process can be started
  */
 export function spawnWorker(
   onReply: (reply: WorkerReply) => void,
@@ -32,7 +36,7 @@ export function spawnWorker(
     ? [OWN_EXECUTABLE, WORKER_COMMAND]
     : [process.execPath, `${import.meta.dir}/../main.ts`, WORKER_COMMAND];
   const child: Subprocess<"ignore", "ignore", "pipe"> = Bun.spawn(command, {
-    // What `ps` shows.
+    // The name that `ps` shows.
     argv0: process.execPath,
     stdin: "ignore",
     stdout: "ignore",
@@ -40,12 +44,12 @@ export function spawnWorker(
     env: workerEnvironment(process.env),
     ipc: (message) => onReply(message as WorkerReply),
   });
-  // A broken pipe is the worker's end, which is noticed through `exited`.
+  // The pipe breaks when the process ends, which `exited` reports.
   relay(child.stderr, log).catch(() => {});
   return {
     pid: child.pid,
     send: (request) => {
-      // A worker that has just died is noticed through `exited`; writing to it is no second error.
+      // `exited` reports a process that has just ended, so writing to it must not be a second error.
       if (child.exitCode === null && child.signalCode === null) child.send(request);
     },
     kill: () => child.kill("SIGKILL"),
@@ -59,7 +63,7 @@ export function spawnWorker(
 const MAX_LINE_LENGTH = 500;
 const MAX_LINES = 200;
 
-/** Passes on the first lines a worker writes to standard error, and reads the rest so that it never blocks. */
+/** Passes on the first lines of a stream, and reads the rest so that the writer never blocks. */
 export async function relay(stream: ReadableStream<Uint8Array>, log: (line: string) => void): Promise<void> {
   const decoder = new TextDecoder();
   let count = 0;
@@ -69,7 +73,7 @@ export async function relay(stream: ReadableStream<Uint8Array>, log: (line: stri
   let unfinished = "";
   for await (const bytes of stream) {
     const lines = (unfinished + decoder.decode(bytes, { stream: true })).split("\n");
-    // A line may come in many parts, and without an end.
+    // A line may come in many parts, and may have no end.
     unfinished = (lines.pop() ?? "").slice(0, MAX_LINE_LENGTH);
     for (const line of lines) pass(line);
   }
