@@ -2,8 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
+import type { InstalledModel } from "./domain/model.ts";
 import { describeBroken } from "./engine/cpu-variants.ts";
+import type { Engine } from "./engine/engine.ts";
 import { measureMachine } from "./engine/machine.ts";
+import type { PoolStatus } from "./engine/pool.ts";
+import type { ChunkJob, EngineInfo } from "./engine/protocol.ts";
 import { chooseSizing, type SizingInfo } from "./engine/sizing.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
@@ -14,10 +18,10 @@ export type EngineReport = {
   cpuVariant: string;
   devices: string[];
   backendFailures: string[];
-  /** Code for this processor that ended workers. */
+  /** Code for this processor that ended worker processes. */
   avoidedCode: string[];
   model: string;
-  /** How many chunks `serve` would decode side by side. */
+  /** How many chunks `serve` would recognize side by side. */
   workers: string;
   speeds: string[];
 };
@@ -28,80 +32,100 @@ const ROUNDS = 2;
 const GIB = 1024 ** 3;
 
 /**
- * Starts the engine with the default model and measures how many windows it gets through with few chunks of many
- * threads and with many chunks of one: the choice behind `engine.workers`. The sound is noise, so that what is
- * measured is the encoder and little else.
+ * Starts the engine with the default model, and measures how many windows it recognizes with few chunks of many threads
+ * and with many chunks of one thread: the choice behind `engine.workers`.
+ *
+ * @throws AppError when there is no default model; EngineError or Error when the engine cannot work
  */
 export async function examineEngine(options: LocalOptions): Promise<EngineReport> {
   const { engine, gpuFreeBytes, probed, models, close } = await openLocalParts(withSharedThreads(options));
-  const directory = mkdtempSync(join(tmpdir(), "shruti-doctor-"));
   try {
     const model = models.resolve(undefined);
-    const signal = new AbortController().signal;
-    await engine.warm(model, signal);
-    const pcmPath = join(directory, "noise.pcm");
-    writeFileSync(pcmPath, noise(WINDOW_SECONDS * SAMPLE_RATE_HZ));
-    const totalSamples = WINDOW_SECONDS * SAMPLE_RATE_HZ;
-    const audio = {
-      pcmPath,
-      slices: [{ sourceStartSample: 0, samples: totalSamples, targetStartSample: 0 }],
-      totalSamples,
-    };
-    const language = model.languages[0]?.code ?? "en";
-    const family = familyOf(model.family);
-    const settings = family.singlePass(family.settingsFor({ language, mode: "native" }, model));
-    const recognize = (sharers: number) =>
-      engine.recognize(
-        {
-          model,
-          audio,
-          windowMs: family.windowMs,
-          settings,
-          sharers,
-          isAlone: false,
-        },
-        signal,
-      );
+    await engine.warm(model, new AbortController().signal);
     const machine = measureMachine();
-    const { cores } = machine;
-    const speeds: string[] = [];
-    for (const workers of new Set([1, cores])) {
-      const threads = Math.max(1, Math.floor(cores / workers));
-      await Promise.all(Array.from({ length: workers }, () => recognize(workers)));
-      const startedMs = performance.now();
-      for (let round = 0; round < ROUNDS; round++) {
-        await Promise.all(Array.from({ length: workers }, () => recognize(workers)));
-      }
-      const ratio = (ROUNDS * workers * WINDOW_SECONDS * 1000) / (performance.now() - startedMs);
-      speeds.push(`${workers} at once, ${threads} threads each: ${ratio.toFixed(1)} × real time on noise`);
-    }
-    const status = engine.status();
-    const facts = probed ?? status.engine;
-    // The worker that has decoded knows best.
-    const cpuVariant = status.engine?.cpuVariant ?? facts?.cpuVariant;
+    const speeds = await measureSpeeds(engine, model, machine.cores);
     return {
-      whisperVersion: facts?.whisperVersion ?? "unknown",
-      cpuVariant: cpuVariant ?? "unknown",
-      devices: (facts?.devices ?? []).map(
-        ({ name, type, description, freeBytes }) =>
-          `${name} (${type}): ${description}, ${(freeBytes / GIB).toFixed(1)} GiB of memory free`,
-      ),
-      backendFailures: [
-        ...(facts?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
-        ...status.models.flatMap(({ gpuFailure }) => (gpuFailure === undefined ? [] : [gpuFailure])),
-      ],
-      avoidedCode: status.brokenVariants.map(describeBroken),
-      model: `${model.id} ${model.version} on ${status.models[0]?.device ?? "cpu"}${model.notice ? ` – ${model.notice}` : ""}`,
+      ...describeNative(engine.status(), probed),
+      model: describeModel(model, engine.status()),
       workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model.bytes),
       speeds,
     };
   } finally {
-    rmSync(directory, { recursive: true, force: true });
     await close();
   }
 }
 
-/** The cores are shared out over the chunks that run, whatever the config says: both ways are measured. */
+/** Recognizes noise, so that the times are those of the encoder and of little else. */
+async function measureSpeeds(engine: Engine, model: InstalledModel, cores: number): Promise<string[]> {
+  const directory = mkdtempSync(join(tmpdir(), "shruti-doctor-"));
+  try {
+    const pcmPath = join(directory, "noise.pcm");
+    writeFileSync(pcmPath, noise(WINDOW_SECONDS * SAMPLE_RATE_HZ));
+    const job = jobOf(model, pcmPath);
+    const recognizeAll = (chunks: number) =>
+      Promise.all(
+        Array.from({ length: chunks }, () =>
+          engine.recognize({ ...job, sharers: chunks }, new AbortController().signal),
+        ),
+      );
+    const speeds: string[] = [];
+    for (const chunks of new Set([1, cores])) {
+      const threads = Math.max(1, Math.floor(cores / chunks));
+      await recognizeAll(chunks);
+      const startedMs = performance.now();
+      for (let round = 0; round < ROUNDS; round++) await recognizeAll(chunks);
+      const ratio = (ROUNDS * chunks * WINDOW_SECONDS * 1000) / (performance.now() - startedMs);
+      speeds.push(`${chunks} at once, ${threads} threads each: ${ratio.toFixed(1)} × real time on noise`);
+    }
+    return speeds;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Makes a job of one whole window. */
+function jobOf(model: InstalledModel, pcmPath: string): Omit<ChunkJob, "sharers"> {
+  const totalSamples = WINDOW_SECONDS * SAMPLE_RATE_HZ;
+  const slices = [{ sourceStartSample: 0, samples: totalSamples, targetStartSample: 0 }];
+  const language = model.languages[0]?.code ?? "en";
+  const family = familyOf(model.family);
+  return {
+    model,
+    audio: { pcmPath, slices, totalSamples },
+    windowMs: family.windowMs,
+    settings: family.singlePass(family.settingsFor({ language, mode: "native" }, model)),
+    isAlone: false,
+  };
+}
+
+/** @param probed what the backends reported before a model was loaded */
+function describeNative(
+  status: PoolStatus,
+  probed: EngineInfo | undefined,
+): Pick<EngineReport, "whisperVersion" | "cpuVariant" | "devices" | "backendFailures" | "avoidedCode"> {
+  const info = probed ?? status.engine;
+  // A process that has recognized something uses the final choice of code.
+  const cpuVariant = status.engine?.cpuVariant ?? info?.cpuVariant;
+  return {
+    whisperVersion: info?.whisperVersion ?? "unknown",
+    cpuVariant: cpuVariant ?? "unknown",
+    devices: (info?.devices ?? []).map(
+      ({ name, type, description, freeBytes }) =>
+        `${name} (${type}): ${description}, ${(freeBytes / GIB).toFixed(1)} GiB of memory free`,
+    ),
+    backendFailures: [
+      ...(info?.backendFailures ?? []).map(({ path, reason }) => `${path}: ${reason}`),
+      ...status.models.flatMap(({ gpuFailure }) => (gpuFailure === undefined ? [] : [gpuFailure])),
+    ],
+    avoidedCode: status.brokenVariants.map(describeBroken),
+  };
+}
+
+function describeModel({ id, version, notice }: InstalledModel, { models }: PoolStatus): string {
+  return `${id} ${version} on ${models[0]?.device ?? "cpu"}${notice ? ` – ${notice}` : ""}`;
+}
+
+/** Lets running chunks share the cores, whatever the config says, because both ways are measured. */
 function withSharedThreads({ config, ...options }: LocalOptions): LocalOptions {
   return { ...options, config: { ...config, engine: { ...config.engine, threads_per_worker: "auto" } } };
 }
@@ -115,7 +139,7 @@ function describeSizing(config: Config, machine: SizingInfo, weightsBytes: numbe
   return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests`;
 }
 
-/** Deterministic noise, 16-bit. */
+/** Makes the same 16-bit noise each time. */
 function noise(samples: number): Uint8Array {
   const pcm = new Int16Array(samples);
   let state = 1;

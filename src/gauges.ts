@@ -9,7 +9,7 @@ import type { DecoderLanes } from "./services/decoder-lanes.ts";
 import type { TranscriptionService } from "./services/transcriptions.ts";
 import type { Database } from "./store/database.ts";
 
-/** Numbers of the running program beside its requests, read when `GET /metrics` asks. */
+/** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */
 export function addGauges(
   metrics: Metrics,
   parts: {
@@ -32,10 +32,10 @@ export function addGauges(
     "Size of the database file.",
     () => statSync(parts.database.path).size,
   );
-  metrics.addGauge("shruti_disk_free_bytes", "Room that is left for the data directory.", parts.freeBytes);
+  metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
 }
 
-/** What became of the work of this process; who asks in between learns how much comes in and how much fails. */
+/** Adds counters of finished work since the start. Their deltas give throughput and failures. */
 function addOutcomes(metrics: Metrics, transcriptions: TranscriptionService): void {
   const finished = new Map<string, number>(FINAL_STATES.map((state) => [state, 0]));
   let transcribedMs = 0;
@@ -78,13 +78,13 @@ function addEngineGauges(metrics: Metrics, scheduler: Scheduler, engine: Engine)
   );
   metrics.addGauge(
     "shruti_engine_places",
-    "Chunks that can be decoded side by side.",
+    "Chunks that can be recognized side by side.",
     () => status().slots.workers,
   );
-  metrics.addGauge("shruti_engine_places_busy", "Chunks being decoded.", () => status().slots.running);
+  metrics.addGauge("shruti_engine_places_busy", "Chunks being recognized.", () => status().slots.running);
   metrics.addGauge(
     "shruti_engine_chunks_waiting",
-    "Chunks that wait for a place.",
+    "Chunks that wait for a slot.",
     () => status().slots.waiting,
   );
   metrics.addGauge(
@@ -94,7 +94,7 @@ function addEngineGauges(metrics: Metrics, scheduler: Scheduler, engine: Engine)
   );
   metrics.addGauge(
     "shruti_engine_real_time_factor",
-    "Recording transcribed per time by the whole machine, as a ratio; 0 before the first chunk.",
+    "Length of recordings transcribed per time by the whole machine, as a ratio; 0 before the first chunk.",
     () => status().realTimeFactor ?? 0,
   );
   metrics.addGauge("shruti_queue_empty_in_seconds", "Estimate of when all accepted work is done.", () =>
@@ -102,13 +102,13 @@ function addEngineGauges(metrics: Metrics, scheduler: Scheduler, engine: Engine)
   );
   metrics.addLabelledCounter(
     "shruti_engine_worker_restarts_total",
-    "Workers that ended unexpectedly, by model.",
+    "Worker processes that ended unexpectedly, by model.",
     "model",
     () => engine.status().models.map(({ modelId, restarts }) => [modelId, restarts]),
   );
   metrics.addGauge(
     "shruti_engine_avoided_processor_code",
-    "Families of processors whose code ended workers here and is not used any more.",
+    "Families of processors whose code ended worker processes and is not used any more.",
     () => engine.status().brokenVariants.length,
   );
 }
@@ -153,7 +153,7 @@ function addWebhookGauges(metrics: Metrics, deliverer: Deliverer): void {
 
 const KEPT_MS = 250;
 
-/** Several numbers of one answer come from one look. */
+/** Returns a function that keeps the value it read for 250 ms, so that the numbers of one answer belong together. */
 function brieflyKept<T>(read: () => T): () => T {
   let kept: { value: T; at: number } | undefined;
   return () => {

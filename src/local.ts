@@ -26,7 +26,7 @@ import { databasePath, openDatabase } from "./store/database.ts";
 
 export type LocalOptions = { config: Config; clock: Clock; environment: Record<string, string | undefined> };
 
-/** What is asked of all files of one command. */
+/** The request for all files of one command. */
 export type LocalRequest = {
   modelId?: string;
   language: string;
@@ -36,19 +36,32 @@ export type LocalRequest = {
 };
 export type LocalPlan = { model: InstalledModel; request: TranscriptionRequest };
 
+/** Recognition of local files, without a server, a database of work, or credit. */
+export type LocalTranscriber = {
+  /** Chooses the model and checks the request. @throws AppError as for a request over HTTP */
+  plan(request: LocalRequest): LocalPlan;
+  /** Loads the model now instead of with the first file. @throws EngineError */
+  warm(plan: LocalPlan): Promise<void>;
+  /**
+   * Transcribes a file. Speech that could not be recognized is a gap of the result, as on the server.
+   *
+   * @param onProgress receives the share that is done, 0 to 1
+   * @throws AppError `not_found`, or the reason why the audio is refused; EngineError
+   */
+  transcribe(plan: LocalPlan, file: string, onProgress: (done: number) => void): Promise<TranscriptionResult>;
+  /** Renders a result of `transcribe`. */
+  render(plan: LocalPlan, result: TranscriptionResult, format: Format): string;
+  close(): Promise<void>;
+};
+
 /**
- * Opens recognition without server, rows or credit: a file goes in, its transcript comes out. Installed models are
- * those of the data directory when there is one; native files are copied into a cache directory otherwise.
+ * Opens recognition of local files. Models come from the data directory if there is one; otherwise only the carried
+ * model is there, and native files are copied into a cache directory.
  */
-export async function openLocalTranscriber(options: LocalOptions) {
+export async function openLocalTranscriber(options: LocalOptions): Promise<LocalTranscriber> {
   const { config, clock } = options;
   const { engine, models, close } = await openLocalParts(options);
 
-  /**
-   * Transcribes a file. Speech that could not be transcribed is a gap of the result, as on the server.
-   *
-   * @throws AppError `not_found`, or what the audio is refused with; EngineError
-   */
   async function transcribe(
     plan: LocalPlan,
     file: string,
@@ -65,19 +78,16 @@ export async function openLocalTranscriber(options: LocalOptions) {
   }
 
   return {
-    /** @throws AppError as for a request over HTTP */
-    plan({ modelId, isDiarized, ...rest }: LocalRequest): LocalPlan {
+    plan({ modelId, isDiarized, ...rest }) {
       const request = { ...rest, timestamps: "segment" as const, ...(isDiarized ? { diarization: {} } : {}) };
       return { model: checkRequest(models, modelId, request), request };
     },
 
-    /** Loads the model now and not with the first file. */
-    warm: ({ model }: LocalPlan): Promise<void> => engine.warm(model, new AbortController().signal),
+    warm: ({ model }) => engine.warm(model, new AbortController().signal),
 
     transcribe,
 
-    /** Renders a result of `transcribe`. */
-    render: (plan: LocalPlan, result: TranscriptionResult, format: Format): string =>
+    render: (plan, result, format) =>
       renderResult(result, format, {
         id: newId("transcription", clock.now()),
         model: plan.model.id,
@@ -90,7 +100,7 @@ export async function openLocalTranscriber(options: LocalOptions) {
   };
 }
 
-/** Engine and models without a server. */
+/** Opens the engine and the models without a server. */
 export async function openLocalParts({ config, clock, environment }: LocalOptions) {
   const dataDir = homeFor(config, environment);
   const path = databasePath(dataDir);
@@ -122,10 +132,10 @@ type Run = {
   onProgress: (share: number) => void;
 };
 
-/** Organization of all that this machine's user transcribes: there is nobody to share turns with. */
+/** The only organization and transcription, so there are no turns to share. */
 const LOCAL = { organizationId: "local", transcriptionId: "local", weight: 1, isSynchronous: false };
 
-/** @throws the error that ended the recognition, AppError where there was none */
+/** @throws the error that ended the recognition, or AppError when there was none */
 async function run({ config, clock, plan, file, directory, onProgress, ...parts }: Run) {
   const { request, model } = plan;
   const { chunks: workers } = parts.engine.capacity(model);
@@ -153,14 +163,14 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
     speakerWeights: parts.models.speakerWeights,
     maxDurationMs: config.limits.max_duration_seconds * 1000,
     chunkAttempts: config.engine.chunk_attempts,
-    // The user sees the failure, and makes space.
+    // The user sees the failure and can make space.
     isWaitedOut: () => false,
   };
   const recording = { path: file, directory: join(directory, "audio") };
   const job = { recording, request, model };
   const ending = await recognizeRecording(job, tools, new AbortController().signal);
   if (ending?.kind === "result") return ending.result;
-  // Its user is the admin, who may read what the engine says.
+  // The user of a command is an admin, who may see the messages of the engine.
   throw ending?.cause ?? new AppError("transcription_failed", ending && { message: ending.message });
 }
 

@@ -1,13 +1,14 @@
 import type { Log } from "./lib/log.ts";
 import { type Database, dataVersion } from "./store/database.ts";
 
-/** How often the database is asked whether another process, as the command line, has written to it. */
+/** How often the database is checked for changes by other processes, such as the command line. */
 const LOOK_EVERY_MS = 250;
 
 /**
- * Tells of what other processes have written to the database, until it is stopped. A look that fails is repeated.
+ * Calls `onChange` after other processes have written to the database, until it is stopped. A check that fails is logged
+ * and repeated.
  *
- * @param everyMs replaced in tests
+ * @param everyMs milliseconds between two checks; replaced in tests
  */
 export function watchOutsideChanges(
   database: Database,
@@ -23,7 +24,7 @@ export function watchOutsideChanges(
       onChange();
       version = current;
     } catch (error) {
-      // Nobody else could catch it: it would end the program.
+      // No caller could catch this error, so it would end the program.
       log.error({ err: error }, "what another process has written could not be looked at");
     }
   };

@@ -5,27 +5,38 @@ import type { Log } from "./lib/log.ts";
 
 export type ReadinessDeps = {
   engine: Pick<Engine, "warm" | "warmSpeech" | "status">;
-  /** The model for requests that name none; throws with the reason when there is none. */
+  /** Returns the model for requests that name none; throws with the reason when there is none. */
   defaultModel: () => InstalledModel;
   log: Log;
   isDiskFull: () => boolean;
-  /** Told of the default at the start and whenever it is another, before it is loaded. */
+  /** Called with the default model at the start and after each change, before it is loaded. */
   onDefault?: (model: InstalledModel) => void;
-  /** How often is looked whether the default model can be used; replaced in tests. */
+  /** Milliseconds between two checks of the default model; replaced in tests. */
   everyMs?: number;
 };
 
-export type Readiness = ReturnType<typeof createReadiness>;
+/**
+ * Reports whether the program can take work, and why not (docs/decisions.md section 13).
+ *
+ * It tries to load the default model until that succeeds. Clients send no work to a program that is not ready, so no
+ * request would find out that the model works again.
+ */
+export type Readiness = {
+  /** Begins to check the default model at intervals. */
+  start(): void;
+  /** Checks now, because something may have changed. Does nothing while a check is running. */
+  check(): void;
+  /** Makes the program count as not ready for the rest of its life. */
+  startDraining(): void;
+  /** Ends the checks. */
+  stop(): void;
+  /** Returns why the program cannot take work; empty: it can. */
+  reasons(): string[];
+};
 
 const EVERY_MS = 5_000;
 
-/**
- * Whether the program can take work, and why not (docs/decisions.md section 13).
- *
- * A model that cannot be loaded is tried again until it can: nobody sends work to a program that is not ready, so no
- * request would find out.
- */
-export function createReadiness(deps: ReadinessDeps) {
+export function createReadiness(deps: ReadinessDeps): Readiness {
   const { engine, log } = deps;
   const stopping = new AbortController();
   let isDraining = false;
@@ -37,8 +48,8 @@ export function createReadiness(deps: ReadinessDeps) {
   let timer: Timer | undefined;
 
   /**
-   * A model that worked once may be damaged since, its worker may find no memory, a new default may be broken. A worker
-   * that ended unasked is started again; one that was stopped for want of work is not.
+   * A model that worked once may have been damaged since, its worker process may lack memory, or a new default may be
+   * unusable. So a process that ended unexpectedly is started again. One that was stopped because it was idle is not.
    */
   function mustWarm(model: InstalledModel): boolean {
     const statuses = engine.status().models.filter(({ modelId }) => modelId === model.id);
@@ -49,7 +60,7 @@ export function createReadiness(deps: ReadinessDeps) {
     return statuses.some((status) => status.problem !== undefined);
   }
 
-  async function look(): Promise<void> {
+  async function checkModel(): Promise<void> {
     try {
       const model = deps.defaultModel();
       const identity = identityOf(model);
@@ -74,11 +85,11 @@ export function createReadiness(deps: ReadinessDeps) {
     }
   }
 
-  /** Looks now, unless a look is under way, and then again and again. */
+  /** Checks now unless a check is running, and plans the next one. */
   function check(): void {
     clearTimeout(timer);
     if (stopping.signal.aborted || running) return;
-    running = look().finally(() => {
+    running = checkModel().finally(() => {
       running = undefined;
       if (stopping.signal.aborted) return;
       timer = setTimeout(check, deps.everyMs ?? EVERY_MS);
@@ -87,17 +98,15 @@ export function createReadiness(deps: ReadinessDeps) {
 
   return {
     start: check,
-    /** Something may have changed: does not wait for the next regular look. */
     check,
-    startDraining(): void {
+    startDraining() {
       isDraining = true;
     },
-    stop(): void {
+    stop() {
       clearTimeout(timer);
       stopping.abort(new Error("the program is stopping"));
     },
-    /** Empty: ready. */
-    reasons(): string[] {
+    reasons() {
       if (isDraining) return ["the server is stopping"];
       return [
         ...(problem === undefined ? [] : [problem]),
