@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mostWordErrors, saidIn, samplePath as sample, wordsIn } from "../e2e/samples.ts";
 import { wordErrors } from "../pipeline/wer.ts";
-import { type Outcome, textOf } from "../testing/whisper-child.ts";
+import { type Outcome, textOf } from "../testing/whisper-test-child.ts";
 import { checkModelFile, expectedTensors, F16 } from "./whisper-model-file.ts";
 import type { WhisperSegment } from "./whisper-segments.ts";
 
@@ -25,7 +25,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 type Child = { status: number | null; signal: string | number | undefined; stderr: string; stdout: string };
 
 async function child(scenario: string, request: object): Promise<Child> {
-  const script = join(import.meta.dirname, "../testing/whisper-child.ts");
+  const script = join(import.meta.dirname, "../testing/whisper-test-child.ts");
   const process_ = Bun.spawn([process.execPath, script, NATIVE_DIR, scenario, JSON.stringify(request)], {
     stdout: "pipe",
     stderr: "pipe",

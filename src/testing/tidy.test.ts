@@ -109,8 +109,8 @@ describe("tidy", () => {
       .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")
       .map(({ from }) => relative(SRC, from));
     expect(knowing.sort()).toEqual([
+      "engine/whisper-model.ts",
       "engine/whisper-recognizer.ts",
-      "engine/whisper.ts",
       "pipeline/families/whisper.ts",
     ]);
   });
@@ -123,13 +123,13 @@ describe("tidy", () => {
     expect(refused).toEqual([]);
   });
 
-  test("every import names a file that exists, and only whisper.ts, silero.ts and sherpa.ts load native code", () => {
+  test("every import names a file that exists, and only whisper-addon.ts, silero.ts and sherpa.ts load native code", () => {
     expect(imports.filter(({ to }) => !existsSync(to)).map(({ from, to }) => `${from} → ${to}`)).toEqual([]);
     const loaders = files
       .filter((path) => !isTest(path) && !inTesting(path))
       .filter((path) => /process\.dlopen\(|\bdlopen\(nativeFiles\./.test(readFileSync(path, "utf8")))
       .map((path) => relative(SRC, path));
-    expect(loaders.sort()).toEqual(["engine/sherpa.ts", "engine/silero.ts", "engine/whisper.ts"]);
+    expect(loaders.sort()).toEqual(["engine/sherpa.ts", "engine/silero.ts", "engine/whisper-addon.ts"]);
   });
 
   test("no file is dead", () => {

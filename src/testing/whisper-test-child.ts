@@ -1,6 +1,6 @@
 /**
  * What whisper.test.ts runs in processes of its own, so that a crash of native code is a failed test and not a dead
- * test runner: `bun whisper-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
+ * test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { variantName } from "../engine/cpu-variants.ts";
