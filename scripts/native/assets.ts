@@ -16,13 +16,13 @@ import { collectSherpa } from "./sherpa.ts";
 import { buildSilero } from "./silero.ts";
 import { buildWhisper } from "./whisper.ts";
 
-/** Where the carried native files and the generated module that imports them stand; git-ignored. */
+/** The folder of the carried native files and of the generated module that imports them; git-ignored. */
 export const ASSETS_DIR = join(import.meta.dirname, "../../build/native");
 const STAMP = "stamp";
 
 /**
- * Builds all native parts and lays them out in one flat folder with a module (`assets.ts`) that imports each, so
- * that `bun build --compile` embeds them. With nothing changed it only compares a stamp.
+ * Builds all native parts and copies them into one flat folder, with a module (`assets.ts`) that imports each file, so
+ * that `bun build --compile` embeds them. If nothing has changed, it only compares a stamp.
  *
  * @returns the folder
  */
@@ -33,7 +33,7 @@ export async function buildAssets(): Promise<string> {
   return ASSETS_DIR;
 }
 
-/** A change of this file lays the folder out anew. */
+/** Returns the hash of this file. A change of it writes the folder again. */
 function generatorHash(): string {
   return createHash("sha256")
     .update(readFileSync(import.meta.path))
@@ -65,7 +65,7 @@ function layOut(folders: string[], stamp: string): void {
   renameSync(unfinished, ASSETS_DIR);
 }
 
-/** Bun refuses to import a `.node` file, even as a mere file; `process.dlopen` takes any name. */
+/** Returns a name that Bun can import: it refuses `.node` files, while `process.dlopen` accepts any name. */
 function embeddable(name: string): string {
   return name.replace(/\.node$/, ".addon");
 }
@@ -99,7 +99,7 @@ function assetsModule(folder: string, names: string[]): string {
   return lines.join("\n");
 }
 
-/** Programs keep their execute bit; libraries are mapped, which needs none. */
+/** Reports whether a file is a program, which needs its execute bit. Libraries are only mapped. */
 function isProgram(path: string): boolean {
   const name = path.slice(path.lastIndexOf("/") + 1);
   return !name.includes(".") && (statSync(path).mode & 0o111) !== 0;

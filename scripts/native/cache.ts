@@ -4,20 +4,20 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { type ProcessLock, takeProcessLock } from "../../src/store/process-lock.ts";
 
-/** Where native builds are kept between clones: `$XDG_CACHE_HOME/shruti`, else `~/.cache/shruti`. */
+/** Returns the folder for native builds of all clones: `$XDG_CACHE_HOME/shruti`, or else `~/.cache/shruti`. */
 export function cacheRoot(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "shruti");
 }
 
-/** What a build is made from: a literal (flags, versions) or a file or folder whose bytes count. */
+/** An input of a build: a literal, such as flags and versions, or the contents of a file or folder. */
 export type BuildInput = { literal: string } | { path: string };
 
 /**
  * Returns the folder of a finished native build, building it when no build with the same inputs is cached.
  *
  * @param name short name, first part of the cache folder
- * @param inputs everything the outcome depends on; the folder's name carries their SHA-256
- * @param build fills the empty folder it is given; a throw leaves nothing cached
+ * @param inputs everything that the result depends on; the folder's name contains their SHA-256
+ * @param build fills the empty folder that it receives; if it throws, nothing is cached
  */
 export async function cachedBuild(
   name: string,
@@ -30,7 +30,7 @@ export async function cachedBuild(
   mkdirSync(join(cacheRoot(), "native"), { recursive: true });
   const lock = await waitForLock(join(cacheRoot(), "native", `.${name}.lock`));
   try {
-    // Whoever held the lock before may have built the same.
+    // Another process may have built the same while it held the lock.
     if (!existsSync(finished)) await buildInto(key, finished, build);
   } finally {
     lock.release();
@@ -38,7 +38,7 @@ export async function cachedBuild(
   return finished;
 }
 
-/** Two builds of one thing on one machine would take more than twice as long; the second waits for the first. */
+/** Waits for another process that builds the same. Two builds at once would take more than twice as long. */
 async function waitForLock(path: string): Promise<ProcessLock> {
   while (true) {
     const lock = takeProcessLock(path);
@@ -63,7 +63,7 @@ async function buildInto(
   }
 }
 
-/** Two builds may finish at once; whichever came first stays. */
+/** Renames a build. If another process has finished the same one meanwhile, that one is kept. */
 function moveIntoPlace(unfinished: string, finished: string): void {
   try {
     renameSync(unfinished, finished);

@@ -8,15 +8,15 @@ const SOURCES = join(import.meta.dirname, "decoder");
 const FILES = ["main", "source", "reader", "clock", "tracks", "measure", "amplify"];
 const FLAGS = [
   ...["-std=gnu11", "-D_GNU_SOURCE", "-O3", "-Wall", "-Wextra", "-Werror=implicit"],
-  // Loops over samples become vector code; nothing reads `errno` of the mathematics, or traps.
+  // So that loops over samples become vector code. No code reads `errno` of mathematical functions, or uses traps.
   ...["-fno-math-errno", "-fno-trapping-math"],
 ];
 const LIBRARIES = ["-lavformat", "-lavcodec", "-lswresample", "-lavutil", "-lz", "-lm", "-pthread"];
-/** glibc and zlib are linked in. macOS has no static libc; there only the FFmpeg libraries are. */
+/** Links glibc and zlib statically. macOS has no static libc, so only the FFmpeg libraries are static there. */
 const STATIC = process.platform === "linux" ? ["-static"] : [];
 
 /**
- * Builds Shruti's decoder (`decoder/`), one static program on FFmpeg's libraries.
+ * Builds Shruti's decoder (`decoder/`): one static program that uses FFmpeg's libraries.
  *
  * @returns the folder that holds `decoder` and FFmpeg's licence text
  */
@@ -43,7 +43,7 @@ export async function buildDecoder(): Promise<string> {
   });
 }
 
-/** A dynamic program would not start on a bare host. */
+/** @throws Error for a dynamic program, which would not start on a host without its libraries */
 async function refuseDynamic(path: string): Promise<void> {
   if (process.platform !== "linux" || !existsSync("/usr/bin/readelf")) return;
   const dynamic = await run(["readelf", "-d", path]);

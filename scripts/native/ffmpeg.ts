@@ -11,14 +11,14 @@ const SOURCE_TARBALL = join(
   `../../node_modules/libav.js/sources/ffmpeg-${FFMPEG_VERSION}.tar.xz`,
 );
 
-/** Names, parted by blanks. */
+/** Returns the names in lines of names separated by blanks. */
 function words(...lines: string[]): string[] {
   return lines.join(" ").split(" ");
 }
 
 /**
- * Containers that stand on their own. Absent on purpose: everything that can name another file or address
- * (concat, hls, dash, sdp, rtsp, imf, image2), subtitles and pictures.
+ * Containers that need no other file. Deliberately absent: everything that can name another file or address (concat,
+ * hls, dash, sdp, rtsp, imf, image2), subtitles and pictures.
  */
 const DEMUXERS = words(
   "wav w64 aiff au caf voc sox nistsphere ircam sln xwma",
@@ -108,7 +108,7 @@ async function compile(outDir: string): Promise<void> {
   }
 }
 
-/** A GPL build must not be shipped. */
+/** @throws Error when FFmpeg is configured under the GPL, which must not be shipped */
 function refuseGpl(configHeader: string): void {
   const licence = /^#define FFMPEG_LICENSE "(.*)"$/m.exec(readFileSync(configHeader, "utf8"))?.[1];
   if (licence !== "LGPL version 2.1 or later") throw new Error(`FFmpeg is configured under ${licence}`);

@@ -5,10 +5,10 @@ import { run } from "./run.ts";
 const ELF_MAGIC = "\x7fELF";
 
 /**
- * The newest glibc that any program or library directly in a folder asks for, as `objdump -p` lists it. Statically
- * linked programs ask for none.
+ * Finds the newest version of glibc that a program or library directly in a folder requires, as listed by `objdump -p`.
+ * Statically linked programs require none.
  *
- * @returns such as `2.34`; `undefined` when no object asks for a version
+ * @returns a version such as `2.34`; `undefined` when no file requires one
  * @throws when objdump (binutils) is missing
  */
 export async function newestGlibc(dir: string): Promise<string | undefined> {

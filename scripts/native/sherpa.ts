@@ -10,13 +10,13 @@ const LIBRARY_SUFFIX = process.platform === "darwin" ? "dylib" : "so";
 const LIBRARIES = [`libonnxruntime.${LIBRARY_SUFFIX}`, `libsherpa-onnx-c-api.${LIBRARY_SUFFIX}`];
 
 /**
- * The C++ run time, for hosts without one. Carried under names of our own, so that a host's newer library goes
- * first and these are loaded only when that fails (src/engine/sherpa.ts).
+ * The C++ run time, for hosts without one. It has names of our own, so that a host's newer library is preferred, and
+ * this one is loaded only when that fails (src/engine/sherpa.ts).
  */
 const RUNTIME_LIBRARIES = process.platform === "linux" ? ["libgcc_s.so.1", "libstdc++.so.6"] : [];
 
 /**
- * Collects what diarization with installed weights needs: sherpa-onnx's addon with its libraries, and the C++ run time.
+ * Collects the files for diarization with installed weights: sherpa-onnx's addon with its libraries, and the C++ run time.
  *
  * @returns the folder that holds them, all flat
  */
@@ -43,7 +43,7 @@ export async function collectSherpa(): Promise<string> {
   });
 }
 
-/** The C++ compiler knows where the run time stands that its programs use. */
+/** Returns the path of a library of the C++ run time, which the compiler reports. */
 async function runtimeLibrary(name: string): Promise<string> {
   const path = (await run(["c++", `-print-file-name=${name}`])).trim();
   if (!path.startsWith("/")) throw new Error(`the C++ compiler does not know its ${name}`);
@@ -51,8 +51,8 @@ async function runtimeLibrary(name: string): Promise<string> {
 }
 
 /**
- * The published addon also searches a folder of the machine that built it. Ends its run path after `$ORIGIN`, the
- * addon's own folder.
+ * Ends the addon's run path after `$ORIGIN`, its own folder. The published addon also names a folder of the machine that
+ * built it.
  */
 export function withOwnFolderOnly(addon: Buffer): Buffer {
   const start = addon.indexOf("$ORIGIN:/");

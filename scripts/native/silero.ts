@@ -6,14 +6,14 @@ import { type BuildInput, cachedBuild } from "./cache.ts";
 import { run } from "./run.ts";
 
 const SOURCES = join(import.meta.dirname, "silero");
-/** v5 and v6 have one shape; on labelled meetings v6 missed a seventh to a third less speech. */
+/** Version 6. It has the same shape as v5, and missed a seventh to a third less speech on labelled meetings. */
 export const SILERO_ONNX = join(
   import.meta.dirname,
   "../../node_modules/@ricky0123/vad-web/dist/silero_vad_v6.onnx",
 );
 const FLAGS = [
   ...["-std=gnu11", "-O3", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"],
-  // Square roots without a look at `errno` and traps, which nothing reads.
+  // Square roots without `errno` and traps, which no code uses.
   ...["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"],
 ];
 /** Builds of the net for kinds of processors: name, floats in a vector register, flags. */
@@ -28,8 +28,8 @@ const VARIANTS: [name: string, vector: number, flags: string[]][] = [
 ];
 
 /**
- * Builds the speech detector: its net for blocks of windows (silero/net.c), and its weights in the order in which
- * that reads them.
+ * Builds the speech detector: its net for blocks of windows (silero/net.c), and its weights in the order in which the
+ * net reads them.
  *
  * @returns the folder with `silero.<so|dylib>` and `silero.weights`
  */
@@ -56,7 +56,7 @@ export async function buildSilero(): Promise<string> {
   });
 }
 
-/** The parts of ONNX's format that lead to a net's constants (onnx.proto, with its field numbers). */
+/** The parts of ONNX's format that contain a net's constants (onnx.proto, with its field numbers). */
 const ONNX = `
   syntax = "proto3";
   message Model { Graph graph = 7; }
@@ -79,9 +79,11 @@ const CHANNELS = [BINS, 128, 64, 64, CELLS] as const;
 const TAPS = 3;
 
 /**
+ * Extracts the weights of a Silero net for 16 kHz.
+ *
  * @param onnx a Silero detector, v5 or v6
- * @returns the weights of its net for 16 kHz, as net.c reads them
- * @throws Error when it lacks one, or the transform is not symmetric
+ * @returns the weights in the order in which net.c reads them
+ * @throws Error when one is missing, or the transform is not symmetric
  */
 export function sileroWeights(onnx: Uint8Array): Float32Array {
   const constant = constantsOf(onnx);
@@ -114,7 +116,7 @@ export function sileroWeights(onnx: Uint8Array): Float32Array {
   return Float32Array.from(parts.flatMap((part) => [...part]));
 }
 
-/** Finds constants by the end of their names in the branch for 16 kHz. */
+/** Returns a function that finds constants in the branch for 16 kHz by the end of their names. */
 function constantsOf(onnx: Uint8Array): (name: string, count: number) => Float32Array {
   const Model = parse(ONNX).root.lookupType("Model");
   const model = Model.toObject(Model.decode(onnx), { arrays: true }) as { graph?: Graph };
@@ -132,7 +134,9 @@ function constantsOf(onnx: Uint8Array): (name: string, count: number) => Float32
   };
 }
 
-/** A matrix, four rows at a time, the four numbers of each column together; rows of zeros fill the last four. */
+/**
+ * Returns a matrix in groups of four rows, with the four numbers of each column together. Zeros fill the last group.
+ */
 function rowsOfFour(
   rows: number,
   columns: number,
@@ -147,7 +151,7 @@ function rowsOfFour(
   return Float32Array.from(packed);
 }
 
-/** net.c adds and subtracts mirrored samples before it multiplies. */
+/** @throws Error when the transform is not symmetric: net.c adds and subtracts mirrored samples before it multiplies */
 function refuseAsymmetric(basis: Float32Array): void {
   for (let bin = 0; bin < BINS; bin++) {
     for (let n = 0; n < FRAME; n++) {

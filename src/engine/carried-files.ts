@@ -118,7 +118,10 @@ function isAbandoned(name: string, path: string): boolean {
   return found !== undefined && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS;
 }
 
-/** Returns the files that running processes execute or have mapped, as far as this user may see; undefined without /proc. */
+/**
+ * Returns the files that running processes execute or have mapped, as far as this user may see; undefined without
+ * /proc.
+ */
 function mappedPaths(): string[] | undefined {
   const paths = new Set<string>();
   try {

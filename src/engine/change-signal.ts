@@ -6,7 +6,7 @@ export type ChangeSignal = {
   notify(): void;
 };
 
-/** @param everyMs the longest wait, for changes that nobody notifies of */
+/** @param everyMs the longest wait, for changes without a call of `notify` */
 export function createChangeSignal(everyMs: number): ChangeSignal {
   const waiting = new Set<() => void>();
   return {

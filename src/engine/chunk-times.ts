@@ -19,7 +19,10 @@ export type ChunkTimes = {
   timeoutMs(chunk: TimedChunk): number;
 };
 
-/** An attempt that is this much slower than the mean is hung. Fallbacks repeat a window up to six times, with five samples each. */
+/**
+ * An attempt that is this much slower than the mean is hung. Fallbacks repeat a window up to six times, with five
+ * samples each.
+ */
 const HUNG_FACTOR = 20;
 const SHORTEST_TIMEOUT_MS = 120_000;
 /** The limit for one window before a chunk was timed: large weights on an old processor need a large part of it. */

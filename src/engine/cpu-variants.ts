@@ -54,7 +54,7 @@ export type BrokenVariant = { variant: string; signal: string };
 
 /** Describes a broken variant for `doctor` and `status`. */
 export function describeBroken({ variant, signal }: BrokenVariant): string {
-  return `processor code ${variant}: a worker ended in it (${signal}) before it had decoded anything; plainer code takes its place`;
+  return `processor code ${variant}: a worker ended in it (${signal}) before it had recognized anything; plainer code takes its place`;
 }
 
 /** The variants that ended worker processes; shared by all hosts of a program, and kept while it runs. */

@@ -47,7 +47,9 @@ export type Cutter = {
   parts: SpeechRegion[];
   /** Takes the next region whole. Its beginning may have been taken already. */
   take(region: SpeechRegion): void;
-  /** Takes the next region as far as it is known, and cuts what does not depend on its end. Levels reach that far, too. */
+  /**
+   * Takes the next region as far as it is known, and cuts what does not depend on its end. Levels reach that far, too.
+   */
   takeBeginning(region: SpeechRegion): void;
 };
 

@@ -108,7 +108,9 @@ function boundFor(count: number, { gaussian }: Cluster): number {
   return gaussian.frames < SHORT_FRAMES ? SECOND_SPEAKER_IN_SHORT : SECOND_SPEAKER;
 }
 
-/** Computes the likelihood ratio in units of the Bayesian information criterion's cost, for clusters of a limited size. */
+/**
+ * Computes the likelihood ratio in units of the Bayesian information criterion's cost, for clusters of a limited size.
+ */
 function dissimilarity(a: Cluster, b: Cluster): number {
   const scratch = new Float64Array((COEFFICIENTS * (COEFFICIENTS + 1)) / 2);
   const harmonic = (a.gaussian.frames * b.gaussian.frames) / (a.gaussian.frames + b.gaussian.frames);

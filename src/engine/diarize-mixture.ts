@@ -20,7 +20,9 @@ const MAX_COMPONENTS = 32;
 /** A component needs this many frames to be estimated. */
 const FRAMES_PER_COMPONENT = 60;
 const ROUNDS = 8;
-/** The variance of all frames counts in each component like this many frames, so that few frames cannot make it tiny. */
+/**
+ * The variance of all frames counts in each component like this many frames, so that few frames cannot make it tiny.
+ */
 const VARIANCE_PRIOR_FRAMES = 10;
 const SMALLEST_VARIANCE = 0.05;
 const SMALLEST_VARIANCE_SHARE = 0.05;

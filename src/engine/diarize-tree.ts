@@ -111,7 +111,9 @@ async function join(
   return nodes.filter((node) => node !== undefined);
 }
 
-/** Holds the distances of all pairs, and each cluster's nearest one, so that the closest pair is found in linear time. */
+/**
+ * Holds the distances of all pairs, and each cluster's nearest one, so that the closest pair is found in linear time.
+ */
 function createDistanceTable(size: number) {
   const distances = new Float32Array(size * size).fill(Number.NaN);
   const nearest = new Int32Array(size).fill(-1);

@@ -1,7 +1,9 @@
 import type { WorkerReply } from "./protocol.ts";
 import { createWorkerHost, type HostOptions, type HostRequest, type WorkerHost } from "./worker-host.ts";
 
-/** The segmentation model with a trivial embedding took 0.1 to 0.25 of the audio's time; far beyond that it is stuck. */
+/**
+ * The segmentation model with a trivial embedding took 0.1 to 0.25 of the audio's time; far beyond that it is stuck.
+ */
 const TIMEOUT_FACTOR = 5;
 const TIMEOUT_FLOOR_MS = 60_000;
 

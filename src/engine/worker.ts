@@ -30,7 +30,9 @@ export function runWorker(): void {
   });
 }
 
-/** Clients wait for the server's answers, which need little time. So the server goes first, however busy workers are. */
+/**
+ * Clients wait for the server's answers, which need little time. So the server goes first, however busy workers are.
+ */
 const NICENESS = 5;
 
 /** Lowers the priority. Threads inherit it when they start, so this comes first. */

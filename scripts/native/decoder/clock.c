@@ -5,15 +5,15 @@
 
 #include "decoder.h"
 
-/* Time stamps may differ so far from the count of samples before they mean a gap: containers round, clocks drift. */
+/* Time stamps that differ less than this from the count of samples mean no gap: containers round, clocks drift. */
 #define TOLERANCE_S 0.1
-/* The first frame's time is exact: it is where the recording begins among its other streams. */
+/* The first frame's time is exact: it says where the audio begins relative to other streams. */
 #define FIRST_TOLERANCE_S 0.001
-/* A jump counts when the frames of so much time agree on it; single broken time stamps change nothing. */
+/* A jump counts when the frames of this much time agree on it. Single broken time stamps change nothing. */
 #define CONFIRMED_AFTER_S 1.0
 #define MAX_HELD_FRAMES 256
 #define MAX_HELD_BYTES (64 * 1024 * 1024)
-/* No recording pauses for longer: the stream comes from another recorder's clock. */
+/* A longer jump is not a pause of the recording: the stream then has the clock of another recorder. */
 #define LONGEST_GAP_S (24 * 3600.0)
 
 Failure clock_open(Clock *clock, Tracks *tracks) {
@@ -49,7 +49,7 @@ static Failure lay(Clock *clock, AVFrame *frame) {
   return failure;
 }
 
-/* The jump that all held frames agree on: their smallest one; 0 when they do not agree. */
+/* Returns the jump that all held frames agree on, which is their smallest one; 0 when they do not agree. */
 static double agreed_jump_s(const Clock *clock) {
   double forward = INFINITY, backward = -INFINITY;
   for (int index = 0; index < clock->held_count; index++) {
@@ -70,7 +70,7 @@ Failure clock_settle(Clock *clock) {
     failure = tracks_skip(clock->tracks, jump_s);
     clock->at_s += jump_s;
   } else {
-    /* Nothing that can be heard is dropped: what comes "again" follows what is there. */
+    /* No sound is dropped: frames whose time stamps run backwards follow the sound before them. */
     clock->base_s -= jump_s;
   }
   for (int index = 0; index < clock->held_count; index++) {

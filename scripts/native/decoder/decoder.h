@@ -20,7 +20,7 @@
 #define MAX_CHANNELS 32
 #define MIN_RATE_HZ 4000
 #define MAX_RATE_HZ 768000
-/* Decoding stops this long after the limit: enough to know that the recording exceeds it. */
+/* Decoding stops this long after the limit, when the recording surely exceeds it. */
 #define OVERRUN_S 1.0
 #define SILENCE_DB -120.0
 
@@ -55,7 +55,7 @@ Failure source_open(Source *source, const char *path);
 /* Finds the parts; at least one. */
 Failure source_find_parts(Source *source);
 void source_close(Source *source);
-/* Makes a context that reads one part and nothing else; NULL without memory. Free it with `source_free_io`. */
+/* Makes a context that reads only one part; NULL when memory is short. Free it with `source_free_io`. */
 AVIOContext *source_io(const Source *source, Part part);
 void source_free_io(AVIOContext *io);
 
@@ -64,17 +64,17 @@ void source_free_io(AVIOContext *io);
 typedef struct Tracks Tracks;
 
 /*
- * Where decoded frames belong. Time stamps say so, but they are rounded, jitter, jump and run backwards; samples are
- * counted instead, and a jump counts only if the following frames confirm it.
+ * Finds where decoded frames belong. Time stamps are rounded, jitter, jump and run backwards. So samples are counted
+ * instead, and a jump of the time stamps counts only if the following frames confirm it.
  */
 typedef struct {
   Tracks *tracks;
-  /* End of what has been laid down, seconds on the recording's clock. */
+  /* End of the sound that was written, in seconds on the recording's clock. */
   double at_s;
-  /* Added to a frame's own time to get the recording's. */
+  /* Added to a frame's time stamp to get its time on the recording's clock. */
   double base_s;
   bool is_started;
-  /* Frames that disagree with the clock, until it is known whether the clock has jumped. */
+  /* Frames that disagree with the clock, held until it is known whether the time stamps have jumped. */
   AVFrame **held;
   double *held_jump_s;
   int held_count;
@@ -86,9 +86,9 @@ Failure clock_open(Clock *clock, Tracks *tracks);
 void clock_close(Clock *clock);
 /* The next part begins where the last one ended; `start_s` is its first time stamp. */
 Failure clock_begin_part(Clock *clock, double start_s);
-/* Takes a frame over. `time_s` is its time stamp, NAN when it has none. */
+/* Takes a frame and frees it later. `time_s` is its time stamp, NAN when it has none. */
 Failure clock_take(Clock *clock, AVFrame *frame, double time_s);
-/* Decides about all frames that are still held. */
+/* Decides about all held frames. */
 Failure clock_settle(Clock *clock);
 
 /* ---- measure.c ---- */
@@ -125,14 +125,14 @@ void measure_sides(Levels *levels, const float *left, const float *right, int co
 void measure_mix(Levels *levels, const float *samples, int count);
 void measure_silence(Levels *levels, int64_t count);
 void measure_track(TrackLevels *levels, const float *samples, int count);
-/* dB below full scale, SILENCE_DB at least. */
+/* Returns a level in dB relative to full scale, at least SILENCE_DB. */
 double power_db(Power power);
 double amplitude_db(double amplitude);
 
 /* ---- tracks.c ---- */
 
 typedef struct {
-  /* NULL: nothing is kept, samples are only counted. */
+  /* NULL: samples are only counted, and no file is written. */
   const char *prefix, *suffix;
   bool separate;
   /* Seconds of recording after which decoding stops. */
@@ -152,21 +152,21 @@ struct Tracks {
   Track *tracks[MAX_CHANNELS];
   int track_count;
   Levels levels;
-  /* Of the recording; the highest number of channels that any frame had. */
+  /* Channels of the recording: the highest number of any frame. */
   int channels, rate_hz;
   bool is_stereo_throughout;
   /* Samples of each track so far. */
   int64_t position;
-  /* Sound that has been given to the tracks, seconds on the recording's clock. */
+  /* Length of the sound that the tracks have received, in seconds on the recording's clock. */
   double end_s;
   /* State for frames of one form; see tracks.c. */
   struct Form *form;
 };
 
 void tracks_open(Tracks *tracks, TrackOptions options);
-/* Lays a frame down after what is there. */
+/* Appends a frame to the tracks. */
 Failure tracks_take(Tracks *tracks, const AVFrame *frame);
-/* Lays silence down after what is there; it takes no space on the disk. */
+/* Appends silence, which takes no space on the disk. */
 Failure tracks_skip(Tracks *tracks, double seconds);
 /* Ends all files at the same length. */
 Failure tracks_finish(Tracks *tracks);
@@ -177,9 +177,9 @@ bool frame_is_absurd(const AVFrame *frame);
 
 
 typedef struct {
-  /* Duration that the headers claim, seconds; NAN when they claim none, or it is a guess. */
+  /* Duration that the headers claim, in seconds; NAN when they claim none, or only estimate it. */
   double claimed_s;
-  /* Sound that could not be decoded, seconds. */
+  /* Length of the sound that could not be decoded, in seconds. */
   double lost_s;
   /* The file could not be read to its end. */
   bool broke_off;
@@ -187,7 +187,7 @@ typedef struct {
 
 /* Called once before the first frame is decoded, with the claimed duration (NAN when unknown). */
 typedef Failure OnClaim(void *context, double claimed_s);
-/* Called now and then with the sound so far, seconds. */
+/* Called about twice a second with the length of the sound so far, in seconds. */
 typedef void OnProgress(void *context, double done_s);
 
 typedef struct {
@@ -202,5 +202,5 @@ Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvent
 
 /* ---- amplify.c ---- */
 
-/* Multiplies a 16-bit file's samples in place; silence stays without space on the disk. */
+/* Multiplies the samples of a 16-bit file in place. Silence still takes no space on the disk. */
 Failure amplify_file(const char *path, double factor);

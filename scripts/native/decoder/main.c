@@ -22,9 +22,9 @@
  * decoder decode  INPUT MAX_MS LENGTH mix|separate PREFIX SUFFIX
  * decoder amplify FILE FACTOR
  *
- * LENGTH is what wav-extent.ts found of a WAV file's header: `understated`, `overstated`, else `right`.
- * Standard output carries lines of JSON and nothing else: {"done_ms": …} now and then, and one report at the end, either
- * {"failed": NAME} or the facts. All of it is numbers and names of ours: no text of the recording's reaches any output.
+ * LENGTH says how the length in a WAV header compares with the file (wav-extent.ts): `understated`, `overstated`, `right`.
+ * Standard output carries only lines of JSON: {"done_ms": …} about twice a second, and one report at the end, which is
+ * {"failed": NAME} or the measurements. All of it is numbers and our own names. No text of the recording is ever written.
  * `decode` writes PREFIX SUFFIX, or with `separate` PREFIX 0 SUFFIX, PREFIX 1 SUFFIX, and so on; it never replaces files.
  */
 
@@ -55,7 +55,7 @@ static void limit(int resource, double soft, double hard) {
   setrlimit(resource, &values);
 }
 
-/* Before anything of the recording is read. When memory runs short, this process ends first. */
+/* Sets the limits before the recording is read. When memory runs short, the kernel ends this process first. */
 static void restrain(int64_t input_bytes, double max_s, double max_file_bytes) {
   double cpu_s = CPU_S + CPU_S_PER_MEGABYTE * input_bytes / 1e6;
   setpriority(PRIO_PROCESS, 0, NICENESS);
@@ -114,8 +114,8 @@ static void report(const Tracks *tracks, const ReadFacts *facts) {
 
 typedef struct {
   /*
-   * What the header claims refuses nothing: it claims more sound than the file holds, or the recording was measured
-   * before, and is decoded now.
+   * The claim of the header is not a reason to refuse: the header claims more sound than the file holds, or the recording
+   * was measured before.
    */
   bool ignores_claim;
   double max_s;
@@ -182,7 +182,7 @@ static int run_amplify(char **arguments) {
   return 0;
 }
 
-/* libav's messages quote the recording: titles, field names, file names. None is of use to anybody. */
+/* Discards libav's messages, which quote text of the recording, such as titles and file names. */
 static void say_nothing(void *context, int level, const char *format, va_list values) {
   (void)context, (void)level, (void)format, (void)values;
 }

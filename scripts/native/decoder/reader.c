@@ -6,7 +6,7 @@
 
 #include "decoder.h"
 
-/* Read of a WAV file at a time; libav's own 4 KiB cost more in calls than decoding does. */
+/* Size of one read of a WAV file. With libav's own 4 KiB the calls take longer than decoding. */
 #define WAV_PACKET_BYTES "65536"
 #define MAX_STREAMS "64"
 #define FRAMES_BETWEEN_PROGRESS 64
@@ -22,7 +22,7 @@ typedef struct {
   bool has_clock;
 } Reader;
 
-/* A recording may be one file only: what it says about other files is not followed. */
+/* A recording is one file only: references to other files are not followed. */
 static int refuse_other_files(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
                               AVDictionary **options) {
   (void)format, (void)url, (void)flags, (void)options;
@@ -59,7 +59,7 @@ static int open_format(Reader *reader, bool ignore_wav_length) {
   return avformat_find_stream_info(reader->format, NULL);
 }
 
-/* The first audio stream; the others are not even read. */
+/* Selects the first audio stream. Packets of other streams are not read. */
 static void choose_stream(Reader *reader) {
   for (unsigned index = 0; index < reader->format->nb_streams; index++) {
     AVStream *stream = reader->format->streams[index];
@@ -87,8 +87,8 @@ static Failure open_codec(Reader *reader) {
 }
 
 /*
- * Whether time stamps come from the file. Elsewhere libav makes them from the first frame's rate, from an average bit
- * rate (AVI) or from the place in an interleaved block (RealMedia); samples are counted there.
+ * Reports whether time stamps come from the file. In other formats libav computes them from the rate of the first frame,
+ * from an average bit rate (AVI) or from the position in an interleaved block (RealMedia); there samples are counted.
  */
 static bool has_clock(const Reader *reader) {
   static const char *const names[] = {"ogg", "matroska,webm", "asf", "flv", "mpegts", "mpeg"};
@@ -115,8 +115,8 @@ static Failure reader_open(Reader *reader, const Source *source, Part part, bool
 }
 
 /*
- * The duration that the part claims for its audio. A guess from the bit rate is far off for variable rates, and where
- * time stamps may jump the last one says nothing. Of several streams only the stream's own duration counts.
+ * Returns the duration that the part claims for its audio. An estimate from the bit rate is wrong for variable rates, and
+ * if time stamps may jump, the last one is meaningless. With several streams only the stream's own duration counts.
  */
 static double claimed_s(const Reader *reader) {
   const AVFormatContext *format = reader->format;
@@ -146,7 +146,7 @@ static Failure hand_over(Reader *reader, Clock *clock, ReadFacts *facts) {
   return clock_take(clock, frame, time == AV_NOPTS_VALUE ? NAN : time * av_q2d(reader->stream->time_base));
 }
 
-/* Decodes one packet, or with NULL what the decoder still holds. Damage is counted, and no reason to stop. */
+/* Decodes one packet, or with NULL the rest in the decoder. Damage is counted, and decoding continues. */
 static Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *clock, ReadFacts *facts) {
   double packet_s = packet ? packet->duration * av_q2d(reader->stream->time_base) : 0;
   int status = avcodec_send_packet(reader->codec, packet);
@@ -205,7 +205,7 @@ Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvent
     if (failure == DECODED) continue;
     bool is_about_part = failure == UNDECODABLE || failure == NO_AUDIO || failure == ABSURD_FORMAT;
     if (!is_about_part) return failure;
-    /* A part that cannot be read is missing; the others are there. */
+    /* A part that cannot be read is missing. The others are still decoded. */
     facts->broke_off = true;
     facts->claimed_s = NAN;
     if (first == DECODED) first = failure;

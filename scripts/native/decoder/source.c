@@ -90,7 +90,7 @@ static bool add_part(Source *source, int64_t start) {
 typedef bool IsHead(const uint8_t *bytes, int64_t available);
 
 /*
- * Finds where a signature begins after `from`, and `is_head` agrees; -1 when it does not.
+ * Returns the first position after `from` where a signature begins and `is_head` confirms it; -1 when there is none.
  * The scan reads the file once, in blocks that overlap by the longest head.
  */
 #define MAX_HEAD_BYTES 128
@@ -138,7 +138,7 @@ static bool find_by_signature(Source *source, const char *signature, int length,
   return true;
 }
 
-/* Files of chunks that begin right behind another one's end: "RIFF", or "FORM" with its sizes the other way round. */
+/* Files of chunks directly after each other: "RIFF", or "FORM" with sizes in the other byte order. */
 static bool find_chunk_files(Source *source, const char *kind) {
   uint8_t head[12];
   int64_t at = 0;
@@ -171,7 +171,7 @@ static bool find_mp4_files(Source *source) {
 #define OGG_PAGE_BYTES (OGG_HEAD_BYTES + 255 + 255 * 255)
 #define OGG_BEGINS_STREAM 2
 
-/* Reads the page at an offset (RFC 3533 section 6); its length, 0 when there is none. */
+/* Reads the page at an offset (RFC 3533 section 6) and returns its length; 0 when there is none. */
 static int64_t ogg_page_bytes(const Source *source, int64_t offset, uint8_t *page) {
   int64_t got = read_at(source, offset, page, OGG_HEAD_BYTES + 255);
   if (got < OGG_HEAD_BYTES || memcmp(page, "OggS", 4) || got < OGG_HEAD_BYTES + page[26]) return 0;
@@ -180,7 +180,7 @@ static int64_t ogg_page_bytes(const Source *source, int64_t offset, uint8_t *pag
   return bytes;
 }
 
-/* A damaged flag must not cut a stream: only a page with a right checksum begins one. */
+/* A damaged flag must not cut a stream, so only a page with a correct checksum begins one. */
 static bool is_sound_ogg_page(const Source *source, int64_t offset, int64_t bytes, uint8_t *page) {
   if (read_at(source, offset, page, bytes) < bytes) return false;
   uint32_t claimed = AV_RB32(page + 22);

@@ -17,14 +17,14 @@
 #define BUFFERED_SAMPLES ((int)(sizeof((Track *)0)->buffer / sizeof(int16_t)))
 
 /*
- * Everything that depends on the form of frames: rate, channels, their places and the type of samples. A stream may
- * change it at any frame; then the resampler gives what it still holds, and the next form begins.
+ * Everything that depends on the form of frames: rate, channels, their positions and the type of samples. A stream may
+ * change it at any frame. Then the rest in the resampler is written, and the next form begins.
  */
 typedef struct Form {
   int rate_hz, channels, sample_format;
   AVChannelLayout layout;
   float shares[MAX_CHANNELS];
-  /* Any sample type to planes of floats; NULL when samples are only counted. */
+  /* Converts any type of samples to planes of floats; NULL when samples are only counted. */
   SwrContext *to_planes;
   SwrContext *resampler;
   int planes;
@@ -83,7 +83,7 @@ static Failure track_open(Tracks *tracks, int index) {
   return track->fd < 0 ? write_failure() : DECODED;
 }
 
-/* Writes samples at a position; what lies between it and what was written before stays a hole, which reads as zeros. */
+/* Writes samples at a position. Between them and earlier ones there is a hole in the file, which reads as zeros. */
 static Failure track_write(Track *track, int64_t position, const float *samples, int count) {
   measure_track(&track->levels, samples, count);
   if (track->buffered > 0 && track->buffered_at + track->buffered != position) {
@@ -129,8 +129,8 @@ static bool has_form(const Form *form, const AVFrame *frame) {
 }
 
 /*
- * A channel's weight in the mix: voices are in the centre, the low-frequency channel has none. The weights are those
- * of ITU-R BS.775-3 for fronts, centre and surrounds. All shares together are 1, so the mix cannot clip.
+ * Returns a channel's weight in the mix, from ITU-R BS.775-3 for fronts, centre and surrounds; the low-frequency channel
+ * has none. The sum of all weights is 1, so the mix cannot clip.
  */
 static float weight_of(enum AVChannel channel) {
   switch (channel) {
@@ -155,7 +155,7 @@ static void choose_shares(Form *form) {
   }
 }
 
-/* Channels without places, so that nothing is mixed. */
+/* Channels without positions, so that nothing is mixed. */
 static SwrContext *open_swr(int channels, int in_format, int in_rate_hz, int out_rate_hz) {
   AVChannelLayout layout = {.order = AV_CHANNEL_ORDER_UNSPEC, .nb_channels = channels};
   SwrContext *swr = NULL;
@@ -196,9 +196,9 @@ static bool make_room(float **planes, int count, int *room, int samples) {
   return true;
 }
 
-/* ---- Laying down ---- */
+/* ---- Appending ---- */
 
-/* Gives a frame to the resampler, or with 0 samples asks for what it still holds, and writes what comes out. */
+/* Gives a frame to the resampler, or with 0 samples takes the rest in it, and writes the output. */
 static Failure resample(Tracks *tracks, int samples) {
   Form *form = tracks->form;
   int most = swr_get_out_samples(form->resampler, samples);
@@ -218,7 +218,7 @@ static Failure resample(Tracks *tracks, int samples) {
   return failure;
 }
 
-/* Ends the resampler's stretch exactly where it ends on the clock. */
+/* Ends the output of the resampler exactly where the sound ends on the clock. */
 static Failure end_stretch(Tracks *tracks) {
   Failure failure = DECODED;
   if (tracks->form && keeps_sound(tracks)) failure = resample(tracks, 0);

@@ -2,9 +2,8 @@
  * Silero's net for many windows in one call; compiled once for each kind of processor, with -D RUN_NET=<its name> and
  * -D VECTOR=<floats in a vector register>.
  *
- * Everything before the recurrent layer looks at one window alone, so LANES windows go through it side by side, and a
- * weight is read once for all of them. Weights come in the order that they are read in (scripts/native/silero.ts lays
- * them out).
+ * Everything before the recurrent layer uses one window alone. So LANES windows are computed side by side, and a weight
+ * is read once for all of them. The weights are in the order in which they are read (scripts/native/silero.ts).
  *
  * The net: magnitudes of a short-time Fourier transform (frames of 256 samples, 128 apart) -> four convolutions of
  * width 3 -> LSTM of 128 cells -> one probability.
@@ -17,7 +16,7 @@
 
 enum {
   LANES = 32,
-  STRIP = 2 * VECTOR, /* lanes that are worked on together, so that all sums stay in registers */
+  STRIP = 2 * VECTOR, /* lanes that are computed together, so that all sums stay in registers */
   WIDEST = (BINS + ROWS - 1) / ROWS * ROWS,
 };
 
@@ -63,7 +62,7 @@ INLINE void spread(float *restrict out, const float *restrict bias, int32_t rows
 INLINE float exponential(float x) {
   float power = x * 1.44269504f;
   power = power < -126.0f ? -126.0f : power > 126.0f ? 126.0f : power;
-  /* Too large for digits behind the point: adding it rounds. */
+  /* Too large for digits after the point, so adding it rounds. */
   const float rounding = 12582912.0f;
   const float whole = (power + rounding) - rounding;
   const float rest = (power - whole) * 0.69314718f;
@@ -79,7 +78,7 @@ INLINE float exponential(float x) {
 INLINE float sigmoid(float x) { return 1 / (1 + exponential(-x)); }
 INLINE float hyperbolic_tangent(float x) { return 2 * sigmoid(2 * x) - 1; }
 
-/* Sample by sample, the windows side by side. Lanes without a window are silent. */
+/* Arranges windows side by side, sample by sample. Lanes without a window are silent. */
 INLINE void arrange(float *restrict heard, const float *restrict context, const int16_t *restrict pcm,
                     int32_t windows) {
   for (int32_t lane = 0; lane < LANES; lane++) {
@@ -123,7 +122,7 @@ INLINE const float *spectrum(float magnitudes[FRAMES][WIDEST * LANES], const flo
   return end;
 }
 
-/* A convolution of width 3 with one frame of zeros on either side, then what is below zero is cut off. */
+/* A convolution of width 3 with one frame of zeros on either side; negative results become zero. */
 INLINE const float *convolve(float out[FRAMES][WIDEST * LANES], float in[FRAMES][WIDEST * LANES], const layer shape,
                              const float *restrict weights) {
   const int32_t tap_floats = padded(shape.channels_out) * shape.channels_in;

@@ -1,5 +1,5 @@
 /*
- * The Silero voice activity detector for many windows in one call: takes the build of net.c for this processor.
+ * The Silero voice activity detector for many windows in one call. It uses the build of net.c for this processor.
  */
 #include "silero.h"
 
@@ -10,7 +10,7 @@ run_net run_plain;
 run_net run_avx2, run_avx512;
 #endif
 
-/* The slowest first; each needs what those before it need. */
+/* Builds of the net, the slowest first. Each needs all instructions of those before it. */
 static run_net *const VARIANTS[] = {
     run_plain,
 #ifdef __x86_64__
@@ -19,7 +19,7 @@ static run_net *const VARIANTS[] = {
 #endif
 };
 
-/* The number of the fastest build that this processor runs; those below it run as well. */
+/* Returns the index of the fastest build that this processor can run; it can run all before it, too. */
 EXPORTED int32_t silero_best_variant(void) {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx512f")) return 2;
@@ -41,7 +41,7 @@ EXPORTED int32_t silero_weight_floats(void) {
 
 /*
  * weights: silero_weight_floats() of them; carried: silero_state_floats(), zero before the first call of a recording;
- * pcm: windows * 512 samples at 16 kHz; probabilities: gets one of each window, 0 to 1.
+ * pcm: windows * 512 samples at 16 kHz; probabilities: receives one for each window, 0 to 1.
  */
 EXPORTED void silero_run(int32_t variant, const float *weights, float *carried, const int16_t *pcm, int32_t windows,
                          float *probabilities) {

@@ -1,5 +1,5 @@
 /*
- * What silero.c and net.c share: the shape of Silero's net (v5 and v6, 16 kHz) and how it is run.
+ * Shared by silero.c and net.c: the shape of Silero's net (v5 and v6, 16 kHz) and the function that runs it.
  * https://github.com/snakers4/silero-vad (MIT)
  */
 #ifndef SHRUTI_SILERO_H
@@ -8,21 +8,21 @@
 #include <stdint.h>
 
 enum {
-  WINDOW = 512,   /* samples that one answer is about */
-  CONTEXT = 64,   /* samples before them that the net hears as well */
-  REFLECTED = 64, /* samples behind them, mirrored */
+  WINDOW = 512,   /* samples of one probability */
+  CONTEXT = 64,   /* samples before them that the net also uses */
+  REFLECTED = 64, /* samples after them, mirrored */
   HEARD = CONTEXT + WINDOW + REFLECTED,
   FRAME = 256,
   HOP = 128,
   FRAMES = 4,
   BINS = 129,
-  EVEN = FRAME / 2,    /* pairs of samples, and the one in the middle, that a cosine sees */
-  ODD = FRAME / 2 - 1, /* pairs that a sine sees */
+  EVEN = FRAME / 2,    /* pairs of samples for a cosine, and the one in the middle */
+  ODD = FRAME / 2 - 1, /* pairs of samples for a sine */
   LAYERS = 4,
   TAPS = 3,
   CELLS = 128,
   GATES = 4 * CELLS,
-  ROWS = 4, /* rows of a matrix that are worked on together */
+  ROWS = 4, /* rows of a matrix that are computed together */
 };
 
 typedef struct {
@@ -36,7 +36,7 @@ static const layer SHAPES[LAYERS] = {
     {1, 64, 1, CELLS, 1},
 };
 
-/* What a recording's windows hand on from one to the next; all zero at its beginning. */
+/* The state between two windows of a recording; all zero at its beginning. */
 typedef struct {
   float context[CONTEXT];
   float hidden[CELLS];
