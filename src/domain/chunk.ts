@@ -4,11 +4,10 @@ export const SAMPLE_RATE_HZ = 16_000;
 /** What the speech detector adds before and after speech, for its soft beginning and end. */
 export const SPEECH_PADDING_MS = 300;
 
-/** A part of a 16 kHz file that holds speech, in samples; the end is exclusive. */
-export type SpeechRegion = { startSample: number; endSample: number };
-
-/** A region of a chunk. */
-export type ChunkRegion = SpeechRegion & {
+/** A stretch of speech: samples of the 16 kHz file it lies in, the end not included. */
+export type ChunkRegion = {
+  startSample: number;
+  endSample: number;
   /** Edges at which speech was cut: it may begin or end right there, without the detector's padding. */
   isCutAtStart?: true;
   isCutAtEnd?: true;
@@ -25,9 +24,6 @@ export type Chunk = {
   /** In order of time, not overlapping. */
   regions: ChunkRegion[];
 };
-
-/** Samples of a recording, and where they go in a chunk's audio. */
-export type AudioSlice = { sourceStartSample: number; samples: number; targetStartSample: number };
 
 /** What a chunk holds at most, in samples: audio, and silence that is kept between two of its regions. */
 export type ChunkLimits = { maxSamples: number; gapSamples: number };

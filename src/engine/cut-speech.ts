@@ -1,4 +1,5 @@
-import { type ChunkLimits, createFilling, SAMPLE_RATE_HZ, type SpeechRegion } from "../domain/chunk.ts";
+import { type ChunkLimits, createFilling, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { SpeechRegion } from "../domain/speech.ts";
 
 /** Levels over a whole recording. */
 export type LevelEnvelope = {

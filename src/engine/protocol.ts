@@ -1,10 +1,11 @@
-import type { AudioSlice, ChunkLimits, SpeechRegion } from "../domain/chunk.ts";
+import type { ChunkLimits } from "../domain/chunk.ts";
 import type { ModelFamilyName, ModelFiles, SpeakerWeights } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
+import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 import type { NativeFiles } from "./native-files.ts";
 import type { WhisperDevice } from "./whisper-addon.ts";
 
-export type { AudioSlice, SpeechRegion } from "../domain/chunk.ts";
+export type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 
 /**
  * The messages between the program and its worker processes, and the jobs that the rest of the program gives to an

@@ -1,4 +1,5 @@
-import { type ChunkLimits, SAMPLE_RATE_HZ, SPEECH_PADDING_MS, type SpeechRegion } from "../domain/chunk.ts";
+import { type ChunkLimits, SAMPLE_RATE_HZ, SPEECH_PADDING_MS } from "../domain/chunk.ts";
+import type { SpeechRegion } from "../domain/speech.ts";
 import { createCutter, cutLongRegions, type LevelEnvelope } from "./cut-speech.ts";
 
 export type ShapeOptions = {

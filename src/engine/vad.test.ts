@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import type { SpeechRegion } from "../domain/chunk.ts";
+import type { SpeechRegion } from "../domain/speech.ts";
 import { saidIn, samplePath } from "../e2e/samples.ts";
 import { LOW_VOICE, makeConversation } from "../testing/voices.ts";
 import { decodeAudio } from "./decode.ts";

@@ -1,5 +1,5 @@
 import { open, stat } from "node:fs/promises";
-import type { SpeechRegion } from "../domain/chunk.ts";
+import type { SpeechRegion } from "../domain/speech.ts";
 import type { LevelEnvelope } from "./cut-speech.ts";
 import { DecodeError } from "./decode-failure.ts";
 import type { NativeFiles } from "./native-files.ts";
