@@ -6,13 +6,13 @@ import type { Caller } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
 import { watchPace } from "../lib/pace.ts";
 import { paceOf } from "../services/upload-receiving.ts";
-import { callerOf, contextOf } from "./context.ts";
+import { contextOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
 import { type ReceivedForm, receiveForm } from "./multipart.ts";
 import { createReceivingPlaces } from "./receiving-places.ts";
 import { resultResponse } from "./results.ts";
-import { defineRoutes, operation } from "./route.ts";
+import { defineKeyedRoutes, operation } from "./route.ts";
 import { AudioForm, TranscriptionResult } from "./schemas.ts";
 import { keepAlive } from "./storage-common.ts";
 import { type Attendance, createSynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
@@ -59,10 +59,9 @@ export function audioRoutes(deps: HttpDeps) {
   const receive = createReceiver(deps);
   const desk = createSynchronousDesk(deps);
 
-  return defineRoutes("audio").post(
+  return defineKeyedRoutes("audio").post(
     "/v1/audio/transcriptions",
-    async ({ request }) => {
-      const caller = callerOf(request);
+    async ({ caller, request }) => {
       const key = idempotencyKeyOf(request);
       return receive(request, caller, async (form, path, attendance) => {
         const order = orderOf(form, path, key);
@@ -70,7 +69,7 @@ export function audioRoutes(deps: HttpDeps) {
         return resultResponse(request, deps.transcriptions.result(caller, row.id));
       });
     },
-    { parse: "none", response: { 200: TranscriptionResult }, ...TRANSCRIBE },
+    { response: { 200: TranscriptionResult }, ...TRANSCRIBE },
   );
 }
 

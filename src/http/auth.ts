@@ -1,4 +1,5 @@
-import type { Caller } from "../domain/api-key.ts";
+import type { Caller, Scope } from "../domain/api-key.ts";
+import { AppError } from "../domain/errors.ts";
 import { rateLimitFields } from "../services/rate-limit.ts";
 import type { RequestContext } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -18,4 +19,10 @@ export function admit(deps: HttpDeps, request: Request, context: RequestContext)
     if (standing) Object.assign(context.responseFields, rateLimitFields(standing));
   }
   return caller;
+}
+
+/** @throws AppError `forbidden`, detail: the scope that the key lacks */
+export function requireScope({ scopes }: Caller, needed: Scope): void {
+  if (scopes.has(needed)) return;
+  throw new AppError("forbidden", { detail: needed, message: `This API key lacks the scope ${needed}.` });
 }

@@ -7,10 +7,14 @@ export type RequestContext = {
   /** `req_…`, as sent in `x-request-id` and logged. */
   requestId: string;
   server: Server<unknown> | undefined;
+  /** The address without its query, as it was sent. */
+  path: string;
+  /** What follows the question mark; empty where there is none. */
+  search: string;
+  /** The route as it was declared, such as `/v1/uploads/:upload_id`; set once it is known. */
+  route?: string;
   /** Set once the key was recognised. */
   caller?: Caller;
-  /** The strictly parsed query, as the route's schema types it. */
-  query?: unknown;
   /** The answer says `Connection: close`, and the server closes. */
   closesConnection?: boolean;
   /** Header fields for the response, whatever it will be. */
@@ -24,15 +28,28 @@ export function setContext(request: Request, context: RequestContext): void {
   contexts.set(request, context);
 }
 
+/** Returns what is known about a request that the server has received. */
 export function contextOf(request: Request): RequestContext {
   const context = contexts.get(request);
-  if (!context) throw new Error("the request did not come through the server's entrance");
+  if (!context) throw new Error("the request did not come through createHttpHandler");
   return context;
 }
 
-/** Who sent the request; every route outside the public ones has a caller. */
+/**
+ * Returns who sent the request; every route outside the public ones has a caller.
+ *
+ * @throws AppError `unauthorized` on a public route
+ */
 export function callerOf(request: Request): Caller {
   const { caller } = contextOf(request);
   if (!caller) throw new AppError("unauthorized");
   return caller;
+}
+
+/** Splits a request's address into path and query. The host is the client's word and may be anything: not parsed. */
+export function targetOf(url: string): { path: string; search: string } {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const target = start < 0 ? "/" : url.slice(start);
+  const at = target.indexOf("?");
+  return at < 0 ? { path: target, search: "" } : { path: target.slice(0, at), search: target.slice(at + 1) };
 }

@@ -3,6 +3,7 @@ import type { EventEmitter } from "node:events";
 import { type FileHandle, open } from "node:fs/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { AppError } from "../domain/errors.ts";
+import { refuseEncoding } from "./parse.ts";
 
 /** Beyond the file: text fields and part heads. */
 const SLACK_BYTES = 1024 * 1024;
@@ -79,13 +80,7 @@ type WithInnerParser = { _parser: { parser: EventEmitter } };
 
 function openParser(request: Request, parts: Parts): BusboyInstance {
   const type = request.headers.get("content-type") ?? "";
-  const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new AppError("invalid_request", {
-      detail: "content-encoding",
-      message: "The body must not be compressed.",
-    });
-  }
+  refuseEncoding(request);
   try {
     if (!/^multipart\/form-data\s*;/i.test(type)) throw new Error("another type");
     const parser = new Busboy({

@@ -102,12 +102,12 @@ export function openApiDocument(
 }
 
 function describe(route: DescribedRoute, operation: Operation, toJson: (schema: TSchema) => Json): Json {
-  const hooks = route.hooks as { body?: TSchema; response?: Record<string, TSchema> };
+  const hooks = route.hooks as { query?: TObject; body?: TSchema; response?: Record<string, TSchema> };
   const media = operation.multipart ? "multipart/form-data" : "application/json";
   const body = operation.multipart ?? hooks.body;
   const parameters = [
     ...pathParameters(route.path),
-    ...queryParameters(operation.query, toJson),
+    ...queryParameters(hooks.query, toJson),
     ...(operation.acceptsIdempotencyKey ? [IDEMPOTENCY_KEY] : []),
   ];
   return {

@@ -29,13 +29,19 @@ export async function readJson<T extends TSchema>(request: Request, schema: T): 
 export async function readEmptyBody(request: Request, emptyObject: TObject): Promise<void> {
   if (!announcesBody(request)) return;
   const text = decodeUtf8(await readBounded(request, MAX_JSON_BYTES));
-  if (text === "") {
-    // The server hides the body of a GET from us; its head still says that there was one.
-    if (Number(request.headers.get("content-length") ?? 0) === 0) return;
-    throw new AppError("invalid_request", { message: "This request takes no body." });
-  }
+  if (text === "") return;
   requireContentType(request);
   checkJson(text, emptyObject);
+}
+
+/**
+ * Refuses the body of a GET, which the server hides: its head still says that there is one.
+ *
+ * @throws AppError `invalid_request`
+ */
+export function refuseBody(request: Request): void {
+  if (announcesBody(request))
+    throw new AppError("invalid_request", { message: "This request takes no body." });
 }
 
 /** Whether a request has a body, as far as its head tells; one of zero bytes is none. */
@@ -64,14 +70,18 @@ function checkJson<T extends TSchema>(text: string, schema: T): Static<T> {
   return validate(schema, value);
 }
 
-function requireContentType(request: Request): void {
+/** @throws AppError `invalid_request`, detail `content-encoding`, for a compressed body */
+export function refuseEncoding(request: Request): void {
   const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new AppError("invalid_request", {
-      detail: "content-encoding",
-      message: "The body must not be compressed.",
-    });
-  }
+  if (encoding === null || encoding.toLowerCase() === "identity") return;
+  throw new AppError("invalid_request", {
+    detail: "content-encoding",
+    message: "The body must not be compressed.",
+  });
+}
+
+function requireContentType(request: Request): void {
+  refuseEncoding(request);
   const [type, ...parameters] = (request.headers.get("content-type") ?? "")
     .split(";")
     .map((part) => part.trim());

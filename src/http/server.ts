@@ -1,4 +1,3 @@
-import { Type } from "@sinclair/typebox";
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
@@ -7,17 +6,15 @@ import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
-import { contextOf, type RequestContext, setContext } from "./context.ts";
-import { createCors } from "./cors.ts";
+import { contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
+import { type Cors, createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
 import { docsRoutes } from "./docs.ts";
 import { errorResponse, toAppError } from "./errors.ts";
 import { loggedPath } from "./logged-path.ts";
 import { modelRoutes } from "./models.ts";
-import { readEmptyBody, readQuery } from "./parse.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
-import { createRouter, methodsOf, type RouteEntry, requireRoute, requireScope } from "./router.ts";
 import { createStorageHandler, storageMethods } from "./storage.ts";
 import { systemRoutes } from "./system.ts";
 import { transcriptionRoutes } from "./transcriptions.ts";
@@ -28,7 +25,10 @@ import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
 
 export type HttpHandler = (request: Request, server?: Server<unknown>) => Promise<Response>;
 
-const NO_FIELDS = Type.Object({}, { additionalProperties: false });
+/** Addresses that take an upload's token in the place of a key. */
+const STORAGE = "/storage/";
+/** The route of every path that has none. */
+const UNKNOWN = "/*";
 /** Methods are the client's words, too: others are counted as one. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 /** What is asked of a program that stops, too; they need no store. */
@@ -36,31 +36,85 @@ const PROBES = new Set(["/healthz", "/readyz"]);
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
-  const described = defineRoutes("interface")
+  const keyed = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
     .use(audioRoutes(deps))
     .use(uploadRoutes(deps))
     .use(modelRoutes(deps))
     .use(usageRoutes(deps))
     .use(webhookEndpointRoutes(deps));
-  return defineRoutes("shruti")
-    .use(described)
-    .use(systemRoutes(deps, () => described.routes))
+  const open = defineRoutes("open")
+    .use(systemRoutes(deps, () => keyed.routes))
     .use(docsRoutes());
+  return { keyed, open };
 }
 
 /**
- * The whole HTTP service as one function. Around every route it gives the request its id, checks in the order
- * of docs/decisions.md section 2, turns every throw into the error body, and writes one log line.
+ * The routes inside the checks that come before them: a stopping server, the key, its rate (docs/decisions.md
+ * section 2). Elysia finds the route; `ALL` is what it finds for a method that the path does not have.
+ */
+function createApp(deps: HttpDeps, cors: Cors) {
+  const { keyed, open } = createRoutes(deps);
+  const openPaths = new Set(open.routes.map(({ path }) => path));
+  const storage = createStorageHandler(deps);
+  const app = defineRoutes("shruti")
+    .onRequest(({ request }) => {
+      const context = contextOf(request);
+      const { path } = context;
+      if (deps.stopping.aborted && !PROBES.has(path)) throw stopped(context);
+      if (openPaths.has(path) || path.startsWith(STORAGE) || cors.isPreflight(request)) return;
+      context.caller = admit(deps, request, context);
+      // Identifiers need no encoding: no route has a percent sign.
+      if (path.includes("%")) throw new AppError("not_found");
+    })
+    .onTransform(({ request, route }) => {
+      contextOf(request).route = route;
+    })
+    .onError(({ error, request, route }) => {
+      contextOf(request).route = route;
+      return refuse(deps, request, error);
+    })
+    .use(keyed)
+    .use(open)
+    .all(
+      `${STORAGE}*`,
+      ({ request }) => {
+        const { path, server } = contextOf(request);
+        return cors.preflight(request, storageMethods(path)) ?? storage(request, server);
+      },
+      { parse: "none" },
+    );
+  const methods = Map.groupBy([...keyed.routes, ...open.routes], ({ path }) => path);
+  for (const [path, routes] of methods) {
+    const allow = routes.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    app.all(
+      path,
+      ({ request }) => {
+        const answer = cors.preflight(request, allow);
+        if (answer) return answer;
+        throw new AppError("method_not_allowed", { allow });
+      },
+      { parse: "none" },
+    );
+  }
+  return app.all(
+    UNKNOWN,
+    ({ request }) => {
+      const answer = cors.preflight(request, []);
+      if (answer) return answer;
+      throw new AppError("not_found");
+    },
+    { parse: "none" },
+  );
+}
+
+/**
+ * The whole HTTP service as one function. Around Elysia it gives each request its id, waits for unread bodies,
+ * completes the header fields of every response, and writes one log line.
  */
 export function createHttpHandler(deps: HttpDeps): HttpHandler {
-  const routes = createRoutes(deps);
-  const app = defineRoutes("entrance")
-    .onError(({ error, request }) => refuse(deps, request, error))
-    .use(routes);
-  const router = createRouter(app.routes);
-  const storage = createStorageHandler(deps);
   const cors = createCors(deps.config.server.cors_origins);
+  const app = createApp(deps, cors);
   const clientOf = createClientAddress(trustedProxies(deps.config));
   const unread = createUnread(deps.stopping);
   const refusals = createRefusalLog(deps.log);
@@ -69,32 +123,18 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   return async (received, server) => {
     const startedMs = performance.now();
     const request = withPlainUrl(received);
-    const context = { requestId: newId("request", deps.clock.now()), server, responseFields: {} };
+    const requestId = newId("request", deps.clock.now());
+    const context: RequestContext = { requestId, server, ...targetOf(request.url), responseFields: {} };
     setContext(request, context);
     const client = clientOf(received, server);
-    const { path, search } = targetOf(request.url);
-    const entries = router.match(path);
-    const isStorage = path.startsWith("/storage/");
-    let response: Response;
-    try {
-      if (deps.stopping.aborted && !PROBES.has(path)) throw stopped(context);
-      response =
-        cors.preflight(request, isStorage ? storageMethods(path) : methodsOf(entries)) ??
-        (isStorage
-          ? await storage(request, server)
-          : await dispatch(deps, app.fetch, { request, context, entries, search }));
-    } catch (thrown) {
-      response = refuse(deps, request, thrown);
-    }
+    let response = await app.fetch(request);
     if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
     // Who was too slow for the request has had its time.
     const isPatient = response.status !== TOO_SLOW;
     await unread.settle(request, server, { client, isPatient });
     complete(request, context, response);
     cors.decorate(request, response.headers);
-    const { status } = response;
-    const outcome = { client, path, route: routeName(path, entries), status, startedMs };
-    report(deps, refusals, request, context, outcome);
+    report(deps, refusals, request, context, { client, status: response.status, startedMs });
     return response;
   };
 }
@@ -117,30 +157,6 @@ function cutOff(deps: HttpDeps, context: RequestContext): Response {
     : new Response(null, { status: CLIENT_GONE });
 }
 
-type Dispatch = {
-  request: Request;
-  context: RequestContext;
-  entries: readonly RouteEntry[];
-  search: string;
-};
-
-/** Everything between a request's arrival and its route, in the order of docs/decisions.md section 2. */
-async function dispatch(
-  deps: HttpDeps,
-  handle: (request: Request) => Response | Promise<Response>,
-  { request, context, entries, search }: Dispatch,
-): Promise<Response> {
-  const isPublic = entries.length > 0 && entries.every(({ operation }) => operation === undefined);
-  if (!isPublic) context.caller = admit(deps, request, context);
-  const { operation, takesBody } = requireRoute(entries, request.method);
-  if (operation) {
-    if (context.caller) requireScope(context.caller.scopes, operation.scope);
-    context.query = readQuery(search, operation.query ?? NO_FIELDS);
-    if (!takesBody) await readEmptyBody(request, NO_FIELDS);
-  }
-  return handle(request);
-}
-
 /**
  * The request with an address that begins with `http://` and a host: Elysia looks for the path from the eighth
  * character on (`standardHostname: false`). Over TLS it begins otherwise, and without `Host` (HTTP/1.0, as of load
@@ -151,14 +167,6 @@ function withPlainUrl(request: Request): Request {
   if (url.startsWith("http://")) return request;
   const plain = url.startsWith("/") ? `http://localhost${url}` : `http${url.slice(url.indexOf(":"))}`;
   return Object.defineProperty(request, "url", { value: plain });
-}
-
-/** Path and query of a request's address. The host is the client's word and may be anything, so it is not parsed. */
-function targetOf(url: string): { path: string; search: string } {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const target = start < 0 ? "/" : url.slice(start);
-  const at = target.indexOf("?");
-  return at < 0 ? { path: target, search: "" } : { path: target.slice(0, at), search: target.slice(at + 1) };
 }
 
 /** What a thrown value means to the client; what was not meant for clients is logged. */
@@ -207,8 +215,6 @@ function asksToClose(request: Request): boolean {
 
 type Outcome = {
   client: string | undefined;
-  path: string;
-  route: string;
   status: number;
   startedMs: number;
 };
@@ -221,11 +227,11 @@ function report(
   context: RequestContext,
   outcome: Outcome,
 ): void {
-  const { client, path, route, status } = outcome;
+  const { client, status } = outcome;
   const seconds = (performance.now() - outcome.startedMs) / 1000;
   deps.metrics.observeRequest({
     method: METHODS.has(request.method) ? request.method : "OTHER",
-    route,
+    route: routeName(context),
     status,
     seconds,
   });
@@ -234,7 +240,7 @@ function report(
     {
       request_id: context.requestId,
       method: request.method,
-      path: loggedPath(path),
+      path: loggedPath(context.path),
       status,
       client,
       duration_ms: Math.round(seconds * 1e6) / 1000,
@@ -245,6 +251,7 @@ function report(
 }
 
 /** A name with few values, for metrics. */
-function routeName(path: string, entries: readonly RouteEntry[]): string {
-  return entries[0]?.template ?? (path.startsWith("/storage/") ? "/storage" : "(none)");
+function routeName({ path, route }: RequestContext): string {
+  if (path.startsWith(STORAGE)) return "/storage";
+  return route === undefined || route === UNKNOWN ? "(none)" : route;
 }

@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { isId } from "../lib/ids.ts";
+import { targetOf } from "./context.ts";
 import { errorResponse } from "./errors.ts";
 import type { StorageDeps, StorageRequest } from "./storage-common.ts";
 import { handlePut, PUT_METHODS } from "./storage-put.ts";
@@ -29,10 +30,9 @@ export type StorageHandler = (request: Request, server?: Server<unknown>) => Pro
 export function createStorageHandler(deps: StorageDeps): StorageHandler {
   const tus = createTusHandler(deps);
   return async (request, server) => {
-    const target = targetOf(request.url);
-    if (target.kind !== "tus") return refusable(() => dispatch(deps, tus, target, { request, server }));
+    const target = storageTarget(request.url);
     const response = await refusable(() => dispatch(deps, tus, target, { request, server }));
-    return asTusResponse(response);
+    return target.kind === "tus" ? asTusResponse(response) : response;
   };
 }
 
@@ -51,11 +51,8 @@ type Target = {
   search: string;
 };
 
-/** The host is the client's word and may be anything, so it is not parsed. */
-function targetOf(url: string): Target {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const target = start < 0 ? "/" : url.slice(start);
-  const [path = "", search = ""] = target.split("?", 2);
+function storageTarget(url: string): Target {
+  const { path, search } = targetOf(url);
   if (path === TUS_PATH) return { kind: "tus", path, search };
   const at = path.lastIndexOf("/");
   const uploadId = path.slice(at + 1);

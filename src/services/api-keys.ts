@@ -213,7 +213,8 @@ function openUses(database: Database) {
   };
 }
 
-function bearerOf(header: string | undefined | null): string | undefined {
+/** The token of `Authorization: Bearer <token>` (RFC 6750); undefined where there is none of that form. */
+export function bearerOf(header: string | undefined | null): string | undefined {
   return /^Bearer +(\S+)$/i.exec(header ?? "")?.[1];
 }
 
