@@ -7,7 +7,7 @@ import type { HttpDeps } from "./deps.ts";
 /**
  * Recognises the sender of a request and counts the request against the key's rate.
  *
- * @throws AppError `unauthorized`, `organization_disabled`, `rate_limited` (in this order)
+ * @throws AppError `unauthorized`, `organization_disabled`, `rate_limited`, `not_found` (in this order)
  */
 export function admit(deps: HttpDeps, request: Request, context: RequestContext): Caller {
   const caller = deps.apiKeys.authenticate(request.headers.get("authorization"));
@@ -18,6 +18,9 @@ export function admit(deps: HttpDeps, request: Request, context: RequestContext)
     const standing = deps.rateLimiter.peek(caller.keyId, limits);
     if (standing) Object.assign(context.responseFields, rateLimitFields(standing));
   }
+  context.caller = caller;
+  // Identifiers need no percent-encoding, and Elysia would decode it: no resource has such an address.
+  if (context.path.includes("%")) throw new AppError("not_found");
   return caller;
 }
 

@@ -1,6 +1,5 @@
 import type { Server } from "bun";
 import type { Caller } from "../domain/api-key.ts";
-import { AppError } from "../domain/errors.ts";
 
 /** What is known about a request beside its own bytes. */
 export type RequestContext = {
@@ -13,6 +12,8 @@ export type RequestContext = {
   search: string;
   /** The route as it was declared, such as `/v1/uploads/:upload_id`; set once it is known. */
   route?: string;
+  /** Checks the key and its rate, and sets `caller`. */
+  admit: () => Caller;
   /** Set once the key was recognised. */
   caller?: Caller;
   /** The answer says `Connection: close`, and the server closes. */
@@ -36,14 +37,13 @@ export function contextOf(request: Request): RequestContext {
 }
 
 /**
- * Returns who sent the request; every route outside the public ones has a caller.
+ * Returns who sent the request. The first call checks the key; later ones return what it found.
  *
- * @throws AppError `unauthorized` on a public route
+ * @throws AppError `unauthorized`, `organization_disabled`, `rate_limited`; `not_found` for an encoded path
  */
 export function callerOf(request: Request): Caller {
-  const { caller } = contextOf(request);
-  if (!caller) throw new AppError("unauthorized");
-  return caller;
+  const context = contextOf(request);
+  return context.caller ?? context.admit();
 }
 
 /** Splits a request's address into path and query. The host is the client's word and may be anything: not parsed. */

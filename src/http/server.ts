@@ -6,7 +6,7 @@ import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
-import { contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
+import { callerOf, contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
 import { docsRoutes } from "./docs.ts";
@@ -50,22 +50,16 @@ export function createRoutes(deps: HttpDeps) {
 }
 
 /**
- * The routes inside the checks that come before them: a stopping server, the key, its rate (docs/decisions.md
- * section 2). Elysia finds the route; `ALL` is what it finds for a method that the path does not have.
+ * Every route of the service as one Elysia application. Elysia finds the route of a request; `all` is what it finds
+ * for a method that a path does not have, and for a path that there is not.
  */
 function createApp(deps: HttpDeps, cors: Cors) {
   const { keyed, open } = createRoutes(deps);
-  const openPaths = new Set(open.routes.map(({ path }) => path));
   const storage = createStorageHandler(deps);
   const app = defineRoutes("shruti")
     .onRequest(({ request }) => {
       const context = contextOf(request);
-      const { path } = context;
-      if (deps.stopping.aborted && !PROBES.has(path)) throw stopped(context);
-      if (openPaths.has(path) || path.startsWith(STORAGE) || cors.isPreflight(request)) return;
-      context.caller = admit(deps, request, context);
-      // Identifiers need no encoding: no route has a percent sign.
-      if (path.includes("%")) throw new AppError("not_found");
+      if (deps.stopping.aborted && !PROBES.has(context.path)) throw stopped(context);
     })
     .onTransform(({ request, route }) => {
       contextOf(request).route = route;
@@ -84,28 +78,27 @@ function createApp(deps: HttpDeps, cors: Cors) {
       },
       { parse: "none" },
     );
-  const methods = Map.groupBy([...keyed.routes, ...open.routes], ({ path }) => path);
-  for (const [path, routes] of methods) {
-    const allow = routes.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-    app.all(
-      path,
-      ({ request }) => {
-        const answer = cors.preflight(request, allow);
-        if (answer) return answer;
-        throw new AppError("method_not_allowed", { allow });
-      },
-      { parse: "none" },
-    );
+  for (const { routes } of [keyed, open]) {
+    for (const [path, found] of Map.groupBy(routes, (route) => route.path)) {
+      const allow = found.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+      const refusal = () => new AppError("method_not_allowed", { allow });
+      app.all(path, refuser(cors, { allow, needsKey: routes === keyed.routes, refusal }));
+    }
   }
-  return app.all(
-    UNKNOWN,
-    ({ request }) => {
-      const answer = cors.preflight(request, []);
-      if (answer) return answer;
-      throw new AppError("not_found");
-    },
-    { parse: "none" },
-  );
+  const refusal = () => new AppError("not_found");
+  return app.all(UNKNOWN, refuser(cors, { allow: [], needsKey: true, refusal }));
+}
+
+type Refused = { allow: readonly string[]; needsKey: boolean; refusal: () => AppError };
+
+/** A handler that answers preflights and refuses the rest; where a path needs a key, this does as well. */
+function refuser(cors: Cors, { allow, needsKey, refusal }: Refused) {
+  return ({ request }: { request: Request }): Response => {
+    const answer = cors.preflight(request, allow);
+    if (answer) return answer;
+    if (needsKey) callerOf(request);
+    throw refusal();
+  };
 }
 
 /**
@@ -124,7 +117,10 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     const startedMs = performance.now();
     const request = withPlainUrl(received);
     const requestId = newId("request", deps.clock.now());
-    const context: RequestContext = { requestId, server, ...targetOf(request.url), responseFields: {} };
+    const context: RequestContext = {
+      ...{ requestId, server, ...targetOf(request.url), responseFields: {} },
+      admit: () => admit(deps, request, context),
+    };
     setContext(request, context);
     const client = clientOf(received, server);
     let response = await app.fetch(request);

@@ -25,7 +25,8 @@ async function register(body: unknown) {
   });
   const caller = { ...kit.caller, keyId: "key_1", scopes: new Set(SCOPES) };
   const target = targetOf(request.url);
-  setContext(request, { ...target, requestId: "req_1", server: undefined, responseFields: {}, caller });
+  const admit = () => caller;
+  setContext(request, { ...target, requestId: "req_1", server: undefined, responseFields: {}, admit });
   const response = await app.fetch(request);
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
