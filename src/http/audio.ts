@@ -54,7 +54,7 @@ const TRANSCRIBE = operation({
   },
 });
 
-/** docs/interface.md section 4.7. */
+/** Synchronous transcription (docs/interface.md section 4.7); needs the scope `transcriptions:write`. */
 export function audioRoutes(deps: HttpDeps) {
   const receive = createReceiver(deps);
   const desk = createSynchronousDesk(deps);
@@ -82,7 +82,7 @@ type WithForm<T> = (form: ReceivedForm, path: string, attendance: Attendance) =>
 function createReceiver(deps: HttpDeps) {
   const { synchronous_max_receiving, synchronous_timeout_seconds } = deps.config.limits;
   const incomingDir = join(deps.dataDir, "incoming");
-  // What a killed program was receiving belongs to nobody: the data directory has one server at a time.
+  // No request owns what a killed program was receiving: a data directory has one server at a time.
   rmSync(incomingDir, { recursive: true, force: true });
   const places = createReceivingPlaces(synchronous_max_receiving);
 
@@ -114,10 +114,10 @@ function createReceiver(deps: HttpDeps) {
   };
 }
 
-/** How often a form that arrives has the free disk looked at, in its own bytes. */
+/** Bytes of a form between two checks of the free disk space. */
 const DISK_CHECK_BYTES = 4 * 1024 * 1024;
 
-/** Receives a form before the deadline, at the least pace, and while the disk has room beside its reserve. */
+/** Receives a form before the deadline, at the least pace, and while the disk has space beside its reserve. */
 async function receiveInTime(
   deps: HttpDeps,
   request: Request,
@@ -159,7 +159,11 @@ async function receiveInTime(
   }
 }
 
-/** What a form orders (docs/decisions.md section 2). */
+/**
+ * Reads an order out of a received form (docs/decisions.md section 2).
+ *
+ * @throws AppError `unknown_parameter`, `audio_too_large` for a part that was cut off, `invalid_request`, in this order
+ */
 function orderOf(form: ReceivedForm, path: string, key: string | undefined): SynchronousOrder {
   refuseUnknown(AudioForm, Object.fromEntries(form.names.map((name) => [name, undefined])));
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });

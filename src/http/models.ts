@@ -5,7 +5,7 @@ import type { HttpDeps } from "./deps.ts";
 import { defineKeyedRoutes, operation } from "./route.ts";
 import { type Model, ModelList } from "./schemas.ts";
 
-/** docs/interface.md section 4.11. */
+/** Installed models (docs/interface.md section 4.11); needs the scope `models:read`. */
 export function modelRoutes({ models, credit, database }: HttpDeps) {
   return defineKeyedRoutes("models").get(
     "/v1/models",

@@ -12,7 +12,7 @@ const MAX_FIELD_BYTES = 1024;
 const MAX_NAME_BYTES = 200;
 /**
  * Bytes that the parser gets at once. The parser holds back the rest of a write while a part's buffer is full, and
- * never goes on when a part that it skips ends in that very write: what fits into the buffer fills none.
+ * stops for ever when a part that it skips ends in that same write. A piece smaller than the buffer cannot fill it.
  */
 const PIECE_BYTES = 16 * 1024;
 const PART_BUFFER_BYTES = 64 * 1024;
@@ -162,7 +162,7 @@ async function receive(
     storing = store(stream, handle, file, options.maxFileBytes).then((isTooLarge) => {
       form.isTooLarge = isTooLarge;
     });
-    // The parser waits for somebody to read the part, and the body for the parser: nobody does any more.
+    // The parser waits until the part is read, and the body waits for the parser: after a failed write, both for ever.
     storing.catch(unstorable.reject);
   });
   parser.on("partsLimit", () => note("body", `The form has more than ${MAX_PARTS} parts.`));

@@ -230,7 +230,7 @@ const KEPT = new Set(["default", "const", "enum", "required"]);
 /** What only the document says of a schema, under its name there. */
 const KEYWORDS: Record<string, string> = { describedFormat: "format" };
 
-/** An object with any names, as generators of clients know it. */
+/** An object with any names, in the form that generators of clients know. */
 function asMap(schema: Json): Json {
   const { patternProperties, ...rest } = schema as { patternProperties?: Record<string, Json> };
   const any = patternProperties?.["^(.*)$"];

@@ -3,7 +3,7 @@ import { AppError } from "../domain/errors.ts";
 import { inspectJson } from "./strict-json.ts";
 import { refuseUnknown, validate } from "./validate.ts";
 
-/** Bounds of what is read before anybody knows what it means (docs/decisions.md section 1). */
+/** Bounds of what is read before it is understood (docs/decisions.md section 1). */
 export const MAX_JSON_BYTES = 64 * 1024;
 export const MAX_JSON_DEPTH = 32;
 export const MAX_QUERY_CHARACTERS = 4096;
@@ -44,7 +44,7 @@ export function refuseBody(request: Request): void {
     throw new AppError("invalid_request", { message: "This request takes no body." });
 }
 
-/** Whether a request has a body, as far as its head tells; one of zero bytes is none. */
+/** Whether a request's head announces a body; one of zero bytes does not count. */
 export function announcesBody(request: Request): boolean {
   const length = request.headers.get("content-length");
   return length === null ? request.body !== null : length !== "0";
@@ -102,7 +102,7 @@ async function readBounded(request: Request, maxBytes: number): Promise<Uint8Arr
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  // What comes after the bound is thrown away by the server's entrance (unread.ts).
+  // createHttpHandler throws away what comes after the bound (unread.ts).
   for await (const piece of request.body?.values({ preventCancel: true }) ?? []) {
     bytes += piece.byteLength;
     if (bytes > maxBytes) throw tooLarge();

@@ -29,9 +29,9 @@ export type HttpHandler = (request: Request, server?: Server<unknown>) => Promis
 const STORAGE = "/storage/";
 /** The route of every path that has none. */
 const UNKNOWN = "/*";
-/** Methods are the client's words, too: others are counted as one. */
+/** Unknown methods become OTHER, to bound the label's values. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-/** What is asked of a program that stops, too; they need no store. */
+/** Answered by a stopping server as well; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
@@ -125,7 +125,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     const client = clientOf(received, server);
     let response = await app.fetch(request);
     if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
-    // Who was too slow for the request has had its time.
+    // A client that was too slow for the request has had its time.
     const isPatient = response.status !== TOO_SLOW;
     await unread.settle(request, server, { client, isPatient });
     complete(request, context, response);
@@ -135,7 +135,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   };
 }
 
-/** Work is over, and soon the store is closed: the client finds another server, or this one after its next start. */
+/** The store closes soon: the client must try another server, or this one after its next start. */
 function stopped(context: RequestContext): AppError {
   context.closesConnection = true;
   return new AppError("capacity_unavailable", { message: "The server is stopping." });
@@ -143,10 +143,10 @@ function stopped(context: RequestContext): AppError {
 
 /** Status of `timeout`. */
 const TOO_SLOW = 504;
-/** nginx's word for "client closed request"; it stands in the log and the metrics only. */
+/** nginx's status for "client closed request"; only the log and the metrics have it. */
 const CLIENT_GONE = 499;
 
-/** What is said of a request whose connection ended before its answer: whatever failed then is not its reason. */
+/** The status of a request whose connection ended before its answer, whatever failed because of that. */
 function cutOff(deps: HttpDeps, context: RequestContext): Response {
   return deps.stopping.aborted
     ? errorResponse(stopped(context))
@@ -154,9 +154,9 @@ function cutOff(deps: HttpDeps, context: RequestContext): Response {
 }
 
 /**
- * The request with an address that begins with `http://` and a host: Elysia looks for the path from the eighth
- * character on (`standardHostname: false`). Over TLS it begins otherwise, and without `Host` (HTTP/1.0, as of load
- * balancers that ask for `/healthz`) it is the path alone.
+ * Makes a request's address begin with `http://` and a host: Elysia looks for the path from the eighth character on
+ * (`standardHostname: false`). Over TLS the address begins with `https://`; without `Host` (HTTP/1.0, as in load
+ * balancers' health checks) it is the path alone.
  */
 function withPlainUrl(request: Request): Request {
   const { url } = request;
@@ -165,7 +165,7 @@ function withPlainUrl(request: Request): Request {
   return Object.defineProperty(request, "url", { value: plain });
 }
 
-/** What a thrown value means to the client; what was not meant for clients is logged. */
+/** Turns a thrown value into a response, and logs what is not meant for clients. */
 function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const error = toAppError(thrown);
   if (!isOurFault(error)) return errorResponse(error);
@@ -175,17 +175,17 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
     deps.log.error({ request_id: requestId, fault }, "a request failed");
     return errorResponse(error);
   }
-  // Work that its client has left fails in many ways; nobody sees the answer, and it is no fault of the program's.
+  // Work that its client has left fails in many ways. The answer reaches no client, and the program is not at fault.
   deps.log.info({ request_id: requestId, fault }, "a client went away");
   return errorResponse(new AppError("invalid_request", { message: "The connection was closed." }));
 }
 
-/** What the client cannot know of and an admin must. */
+/** Whether an admin must know of an error. */
 function isOurFault({ code, cause }: AppError): boolean {
   return code === "internal_error" || isOutOfRoom(cause) || isOutOfFiles(cause);
 }
 
-/** Where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
+/** Describes where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
 function describeFault(fault: unknown): string {
   if (!(fault instanceof Error)) return typeof fault;
   const isStatement = fault.cause instanceof Error && fault.message.startsWith("Failed query");
@@ -215,7 +215,7 @@ type Outcome = {
   startedMs: number;
 };
 
-/** One line and one count for a request; never a query, key or body. Of a flood without keys only the counts. */
+/** Writes one line and one count for a request; never a query, key or body. A flood without keys is only counted. */
 function report(
   deps: HttpDeps,
   refusals: RefusalLog,

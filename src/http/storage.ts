@@ -22,10 +22,10 @@ const PUT_PATH = "/storage/uploads";
 export type StorageHandler = (request: Request, server?: Server<unknown>) => Promise<Response>;
 
 /**
- * The addresses recordings are sent to. They take an upload's token instead of a project key, and bodies that
- * nobody may buffer; therefore they stand before the routes, and before authentication.
+ * Makes the handler of the addresses that recordings are sent to. Clients need an upload's token instead of a
+ * project key. Their bodies must not be buffered, so the handler gets the request as it came.
  *
- * The answer to a refused request is complete as well; only what is not meant for clients is thrown.
+ * A refusal is a complete response as well; only errors that are not meant for clients are thrown.
  */
 export function createStorageHandler(deps: StorageDeps): StorageHandler {
   const tus = createTusHandler(deps);
@@ -88,7 +88,7 @@ async function refusable(answer: () => Promise<Response>): Promise<Response> {
   try {
     return await answer();
   } catch (error) {
-    // What is not meant for the client is the outer wrapper's, which logs it.
+    // Elysia's onError in server.ts logs what is not meant for the client.
     if (!(error instanceof AppError) || error.code === "internal_error") throw error;
     const response = errorResponse(error);
     if (error.status === 412) response.headers.set("tus-version", "1.0.0");

@@ -103,7 +103,10 @@ const CANCEL = operation({
   responses: { 200: "Cancelled or already finished." },
 });
 
-/** docs/interface.md sections 4.1 to 4.6. */
+/**
+ * Transcriptions (docs/interface.md sections 4.1 to 4.6). Callers need `transcriptions:read` to list, get and fetch
+ * results, `transcriptions:write` to start, cancel and delete.
+ */
 export function transcriptionRoutes(deps: HttpDeps) {
   const { transcriptions } = deps;
   const toResponse = (row: TranscriptionRow) => toTranscription(deps, row);
@@ -158,7 +161,7 @@ export function transcriptionRoutes(deps: HttpDeps) {
     );
 }
 
-/** Accepts or replays (docs/decisions.md section 2, from "announced capability" on). */
+/** Accepts a request or replays an earlier one (docs/decisions.md section 2, from "announced capability" on). */
 function start(
   { transcriptions }: HttpDeps,
   caller: Caller,

@@ -13,7 +13,7 @@ const COMPLETE_SILENCE_SECONDS = 120;
 
 type UploadRouteDeps = Pick<HttpDeps, "uploads" | "config" | "baseUrl">;
 
-/** Uploads (docs/interface.md sections 4.8 to 4.10). */
+/** Uploads (docs/interface.md sections 4.8 to 4.10); callers need the scope `uploads:write`. */
 export function uploadRoutes(deps: UploadRouteDeps) {
   return defineKeyedRoutes("uploads")
     .post(

@@ -6,7 +6,7 @@ import { DEFAULT_PAGE_SIZE } from "./paging.ts";
 import { defineKeyedRoutes, operation } from "./route.ts";
 import { Usage, type UsageEvent, UsageQuery } from "./schemas.ts";
 
-/** docs/interface.md section 4.12. */
+/** Usage events and credit (docs/interface.md section 4.12); needs the scope `usage:read`. */
 export function usageRoutes({ database, credit }: HttpDeps) {
   return defineKeyedRoutes("usage").get(
     "/v1/usage",

@@ -3,7 +3,7 @@ import type { HttpDeps } from "./deps.ts";
 import { defineKeyedRoutes, operation } from "./route.ts";
 import { WebhookEndpoint, WebhookEndpointCreate } from "./schemas.ts";
 
-/** Registration of receivers (docs/interface.md section 4.13). */
+/** Registration of receivers (docs/interface.md section 4.13); callers need the scope `webhooks:write`. */
 export function webhookEndpointRoutes({ webhooks }: Pick<HttpDeps, "webhooks">) {
   return defineKeyedRoutes("webhook-endpoints").post(
     "/v1/webhook_endpoints",
