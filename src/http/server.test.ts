@@ -264,12 +264,21 @@ describe("operations", () => {
     await expectRefusal(await testApp.fetch("/metrics"), { code: "unauthorized" });
     await expectRefusal(await testApp.as(testApp.key)("/metrics"), { code: "unauthorized" });
     await testApp.as(testApp.key)("/v1/transcriptions/tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C");
+    await testApp.fetch("/v1/usage");
+    await testApp.as(testApp.key)("/v1/usage", { method: "PUT" });
+    await testApp.as(testApp.key)("/v1/usage/nothing");
     const response = await testApp.as(METRICS_TOKEN)("/metrics");
     expect(response.status).toBe(200);
     const text = await response.text();
     expect(text).toMatch(
       /shruti_http_requests_total\{method="GET",route="\/v1\/transcriptions\/:transcription_id",status="404"\} \d/,
     );
+    const refused = [
+      'method="GET",route="/v1/usage",status="401"',
+      'method="PUT",route="/v1/usage",status="405"',
+      'method="GET",route="(none)",status="404"',
+    ];
+    for (const labels of refused) expect(text).toContain(`shruti_http_requests_total{${labels}}`);
     expect(text).toContain("shruti_http_request_duration_seconds_bucket");
     expect(text).not.toContain("tr_01KAJ5");
   });
