@@ -309,3 +309,20 @@ describe("operations", () => {
     expect(ended).toEqual(["cancelled"]);
   });
 });
+
+test("no route answers without a key, but for those that are public by design", async () => {
+  const PUBLIC = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"];
+  const described = await testApp.app.handle(new Request(`${testApp.baseUrl()}/openapi.json`));
+  const { paths } = (await described.json()) as { paths: Record<string, Record<string, unknown>> };
+  const routes = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => ({ path, method: method.toUpperCase() })),
+  );
+  expect(routes.length).toBeGreaterThan(15);
+  const open: string[] = [];
+  for (const { path, method } of routes) {
+    const url = `${testApp.baseUrl()}${path.replace(/\{\w+\}/g, "tr_01ARZ3NDEKTSV4RRFFQ69G5FAV")}`;
+    const { status } = await testApp.app.handle(new Request(url, { method }));
+    if (status !== 401) open.push(path);
+  }
+  expect(open.filter((path) => !PUBLIC.includes(path) && !path.startsWith("/docs"))).toEqual([]);
+});
