@@ -182,6 +182,16 @@ export type UnfinishedWork = {
   remainingMs: number;
 };
 
+/** Counts the unfinished transcriptions that a model was accepted for. */
+export function countUnfinishedWithModel(store: Store, modelId: string): number {
+  const row = store
+    .select({ found: count() })
+    .from(transcriptions)
+    .where(and(eq(transcriptions.modelId, modelId), inArray(transcriptions.state, [...UNFINISHED_STATES])))
+    .get();
+  return row?.found ?? 0;
+}
+
 /** Waiting and running work of the whole appliance, by state. */
 export function countUnfinishedByState(store: Store): UnfinishedWork[] {
   return store
