@@ -2,8 +2,8 @@ import { closeSync, fstatSync, readSync, statSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { SpeakerWeights } from "../domain/model.ts";
+import { syncPath } from "../lib/durable-files.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
-import { syncDirectory } from "../store/audio-files.ts";
 import { discardStaged, stageWeights } from "./model-files.ts";
 
 /** Weights for telling speakers apart as they lie in the models' directory: `speakers/<kind>.onnx`. */
@@ -76,7 +76,7 @@ export async function placeSpeakerWeights(
       );
     }
     await rename(staged.path, pathOf(directory, kind));
-    await syncDirectory(join(directory, DIRECTORY));
+    await syncPath(join(directory, DIRECTORY));
   } finally {
     await discardStaged(staged);
   }
@@ -86,7 +86,7 @@ export async function placeSpeakerWeights(
 export async function deleteSpeakerWeights(directory: string, kind: SpeakerWeightKind): Promise<boolean> {
   if (!installedSpeakerWeights(directory).includes(kind)) return false;
   await rm(pathOf(directory, kind), { force: true });
-  await syncDirectory(join(directory, DIRECTORY));
+  await syncPath(join(directory, DIRECTORY));
   return true;
 }
 

@@ -1,6 +1,7 @@
 import type { VerifiedAudio } from "../domain/audio.ts";
+import { moveDurably } from "../lib/durable-files.ts";
 import { newId } from "../lib/ids.ts";
-import { audioFilePath, ensureAudioDirectory, moveIntoPlace, removeFile } from "../store/audio-files.ts";
+import { audioFilePath, ensureAudioDirectory, removeFile } from "../store/audio-files.ts";
 import { type Store, transaction } from "../store/database.ts";
 import { deleteUpload, insertUpload, type UploadRow } from "../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
@@ -19,7 +20,7 @@ export async function adoptFile(
   const nowMs = context.clock.now();
   const id = newId("upload", nowMs);
   const path = audioFilePath(context.dataDir, id);
-  await moveIntoPlace(file.path, path);
+  await moveDurably(file.path, path);
   const insert = (tx: Store) =>
     insertUpload(tx, {
       id,

@@ -1,5 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 import { AppError } from "../domain/errors.ts";
+import { syncPath } from "../lib/durable-files.ts";
 import { type PaceLimits, watchPace } from "../lib/pace.ts";
 import {
   audioDirectory,
@@ -7,7 +8,6 @@ import {
   fileBytes,
   openForWriting,
   removeFile,
-  syncDirectory,
 } from "../store/audio-files.ts";
 import { type AudioWriter, openAudioWriter } from "../store/audio-writer.ts";
 import { findUpload, type UploadRow } from "../store/uploads.ts";
@@ -136,7 +136,7 @@ async function receiveInto(context: UploadContext, into: ReceivingInto): Promise
   if (isWhole) {
     // The answer acknowledges the upload, so its bytes must survive a power cut.
     await file.sync();
-    await syncDirectory(audioDirectory(context.dataDir));
+    await syncPath(audioDirectory(context.dataDir));
   }
   return { storedBytes, isWhole };
 }
