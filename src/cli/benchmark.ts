@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { TranscriptionResult } from "../domain/result.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import {
   characterErrors,
   type ErrorRate,
@@ -76,7 +77,7 @@ async function benchmark(context: CliContext, directory: string, options: Option
         const elapsedSeconds = (performance.now() - startedAt) / 1000;
         scored.push({ ...score(file, result, options.language), elapsedSeconds });
       } catch (error) {
-        failed.push({ file: file.name, error: error instanceof Error ? error.message : String(error) });
+        failed.push({ file: file.name, error: errorMessage(error) });
       } finally {
         progress.close();
       }

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import type { Command } from "commander";
 import type { Config } from "../config/schema.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
@@ -82,7 +83,7 @@ function certificate(config: Config): Finding[] {
     const detail = ending ?? `the certificate is valid until ${toTimestamp(found.endsAtMs)}`;
     return [{ check: "tls", ok: ending === undefined, detail }];
   } catch (error) {
-    return [{ check: "tls", ok: false, detail: error instanceof Error ? error.message : String(error) }];
+    return [{ check: "tls", ok: false, detail: errorMessage(error) }];
   }
 }
 
@@ -104,6 +105,6 @@ async function engine(context: CliContext, config: Config): Promise<Finding[]> {
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),
     ];
   } catch (error) {
-    return [{ check: "engine", ok: false, detail: error instanceof Error ? error.message : String(error) }];
+    return [{ check: "engine", ok: false, detail: errorMessage(error) }];
   }
 }

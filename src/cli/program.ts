@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
 import { registerConfig } from "./config.ts";
@@ -112,7 +113,7 @@ function messageOf(error: unknown): string {
   if (typeof code === "string" && code.startsWith("SQLITE_BUSY")) {
     return "The database is busy; another program writes to it. Try again.";
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   // The table's own sentence does not say which capability.
   if (error instanceof AppError && error.code === "capability_unavailable")
     return `${error.detail}: ${message}`;

@@ -4,6 +4,7 @@ import type { Server } from "bun";
 import type { Command } from "commander";
 import type { App } from "../app.ts";
 import type { Config } from "../config/schema.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { openLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { within } from "../lib/within.ts";
@@ -89,7 +90,7 @@ function listen(config: Config, app: App, certificate: Certificate | undefined):
       ...(certificate ? { tls: certificate.tls } : {}),
     });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new CommandError("failed", `cannot listen on ${config.server.listen}: ${reason}`);
   }
 }

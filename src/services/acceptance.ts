@@ -7,6 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { chargePaise } from "../lib/money.ts";
 import { sha256Hex } from "../lib/sha256.ts";
+import { billedMsOf } from "../store/billed-time.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { findIdempotencyKey, insertIdempotencyKey } from "../store/idempotency.ts";
 import { reserveCredit } from "../store/ledger.ts";
@@ -19,7 +20,6 @@ import {
 } from "../store/transcriptions.ts";
 import type { CreditService } from "./credit.ts";
 import type { ModelService } from "./models.ts";
-import { billedChannels } from "./settlement.ts";
 import type { UploadService } from "./uploads.ts";
 import { requireEndpoint } from "./webhooks.ts";
 
@@ -173,7 +173,7 @@ function insertAccepted(
     }
   }
   const pricePaisePerAudioHour = deps.credit.priceOf(organization);
-  const billedMs = durationMs * billedChannels({ channelMode: input.request.channelMode, channels });
+  const billedMs = billedMsOf({ durationMs, channelMode: input.request.channelMode, channels });
   const reservedPaise = chargePaise(pricePaisePerAudioHour, billedMs);
   deps.credit.checkSpending(tx, organization, reservedPaise, nowMs);
   const id = newId("transcription", nowMs);

@@ -6,6 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { type AddressRules, addressRules, checkEndpointUrl, hostOf, refusalOf } from "./webhook-addresses.ts";
 import {
   describeFailure,
@@ -210,16 +211,6 @@ function describeTimeout(attempt: AttemptOutcome, limitMs: number): string {
   if (attempt.address === null) return `the host name was not resolved ${limit}`;
   if (attempt.status === null) return `no answer ${limit}: answer first, then do the work`;
   return `the answer was not complete ${limit}: answer first, then do the work`;
-}
-
-/** A resolver cannot be called off; its late answer is dropped. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(new Error("aborted"));
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }
 
 function pinned(url: URL, address: string): string {

@@ -8,6 +8,7 @@ import {
   type TranscriptionTrigger,
   UNFINISHED_STATES,
 } from "../domain/transcription.ts";
+import { BILLED_MS } from "./billed-time.ts";
 import type { Store } from "./database.ts";
 import { transcriptions } from "./schema.ts";
 
@@ -199,8 +200,7 @@ export function countUnfinishedByState(store: Store): UnfinishedWork[] {
       state: transcriptions.state,
       count: count(),
       audioMs: sql<number>`coalesce(sum(${transcriptions.durationMs}), 0)`,
-      remainingMs: sql<number>`coalesce(sum(max(0, duration_ms
-        * CASE channel_mode WHEN 'separate' THEN channels ELSE 1 END - progress_ms)), 0)`,
+      remainingMs: sql<number>`coalesce(sum(max(0, ${BILLED_MS} - progress_ms)), 0)`,
     })
     .from(transcriptions)
     .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`)
