@@ -8,13 +8,13 @@ import {
   emptyModel,
   SEGMENTATION_METADATA,
 } from "../testing/onnx-makers.ts";
+import { readOnnxMetadata } from "./onnx-metadata.ts";
 import {
   checkSpeakerWeights,
   deleteSpeakerWeights,
   findSpeakerWeights,
   installedSpeakerWeights,
   placeSpeakerWeights,
-  readOnnxMetadata,
 } from "./speaker-weights.ts";
 
 const REAL_SEGMENTATION = join(
