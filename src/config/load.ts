@@ -34,13 +34,6 @@ export function loadConfig(path: string | undefined, environment: Environment = 
   return values as unknown as Config;
 }
 
-/** The defaults with single settings replaced: for tests. */
-export function testConfig(overrides: { [S in keyof Config]?: Partial<Config[S]> } = {}): Config {
-  const values = defaults();
-  for (const [section, settings] of Object.entries(overrides)) Object.assign(values[section] ?? {}, settings);
-  return values as unknown as Config;
-}
-
 function defaults(): Values {
   const values: Values = {};
   for (const [section, settings] of Object.entries(SECTIONS)) {

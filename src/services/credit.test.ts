@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { testConfig } from "../config/load.ts";
 import { AppError } from "../domain/errors.ts";
-import { manualClock } from "../lib/clock.ts";
 import { dayIn } from "../lib/time.ts";
 import { type Database, openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit, settleReservation } from "../store/ledger.ts";
 import { requireOrganization } from "../store/organizations.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { createAccountService } from "./accounts.ts";
 import { createCreditService } from "./credit.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
-import { manualClock } from "../lib/clock.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { testConfig } from "../testing/test-config.ts";
 import {
   type Answer,
   BENCH_WEBHOOKS,

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { errorResponse, toAppError } from "../http/errors.ts";
 import { createStorageHandler } from "../http/storage.ts";
@@ -14,6 +13,7 @@ import type { Scope } from "../services/ownership.ts";
 import { createUploadService, type UploadDeps, type UploadService } from "../services/uploads.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { organizations, projects } from "../store/schema.ts";
+import { testConfig } from "./test-config.ts";
 
 /** A project that owns the uploads of a test. */
 export const CALLER: Scope = { organizationId: "org_test", projectId: "prj_test" };
