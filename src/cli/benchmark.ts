@@ -24,7 +24,7 @@ type Options = {
   json?: true;
 };
 
-/** What became of one recording. */
+/** The score of one recording. */
 type Scored = {
   file: string;
   audioSeconds: number;
@@ -35,7 +35,7 @@ type Scored = {
 };
 type Failed = { file: string; error: string };
 
-/** `shruti benchmark`: how well an installed model does on the customer's own recordings; nothing leaves the machine. */
+/** `shruti benchmark`: scores an installed model on the customer's own recordings. Nothing leaves the machine. */
 export function registerBenchmark(program: Command, context: CliContext): void {
   program
     .command("benchmark")
@@ -97,7 +97,7 @@ function score(
   result: TranscriptionResult,
   language: string,
 ): Omit<Scored, "elapsedSeconds"> {
-  // Channels one after the other, as in the reference.
+  // In the order of the reference: one channel after the other.
   const segments = result.segments.toSorted(
     (a, b) => (a.channel ?? 0) - (b.channel ?? 0) || a.startMs - b.startMs,
   );
@@ -144,7 +144,7 @@ function figuresOf({ audioSeconds, elapsedSeconds, words, characters }: Figures)
   };
 }
 
-/** Null where the texts are too long to be compared. */
+/** Renders error rates; null when the texts are too long to be compared. */
 function countsOf(rate: ErrorRate | undefined) {
   if (!rate) return null;
   const { total, substitutions, deletions, insertions } = rate;

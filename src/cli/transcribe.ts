@@ -66,7 +66,7 @@ async function transcribeFiles(
   });
 }
 
-/** @throws CommandError when one file's text would be written over another's */
+/** Checks that no output file overwrites another. @throws CommandError */
 function requireOwnTargets(files: readonly string[], options: Options): void {
   const targets = new Map<string, string>();
   for (const file of files) {
