@@ -38,7 +38,7 @@ export function unknownVariable(environment: Record<string, string | undefined>)
     if (!/^shruti_/i.test(name) || value === undefined) continue;
     if (known.includes(name) || isKubernetes(name, value)) continue;
     const near = nearest(name.toUpperCase(), known);
-    return `${name} is no setting${near === undefined ? "; `shruti config defaults` lists them" : `; did you mean ${near}?`}`;
+    return `${name} is not a setting${near === undefined ? "; `shruti config defaults` lists them" : `; did you mean ${near}?`}`;
   }
   return undefined;
 }

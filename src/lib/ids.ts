@@ -56,6 +56,6 @@ export function isId(kind: IdKind, text: string): boolean {
  */
 export function pathOfId(folder: string, kind: IdKind, id: string): string {
   if (!isId(kind, id))
-    throw new Error(`${JSON.stringify(id).slice(0, 80)} is no identifier of this kind: ${kind}`);
+    throw new Error(`${JSON.stringify(id).slice(0, 80)} is not an identifier of this kind: ${kind}`);
   return join(folder, id);
 }

@@ -35,7 +35,7 @@ export function createShares(places: number, spare: number): Shares {
     },
     giveBack(owner) {
       const count = held.get(owner);
-      if (count === undefined) throw new Error("a place was returned that nobody had taken");
+      if (count === undefined) throw new Error("a place was given back that was not taken");
       if (count > 1) held.set(owner, count - 1);
       else held.delete(owner);
       taken -= 1;

@@ -31,7 +31,7 @@ export function asDiskFailure(error: unknown): unknown {
 
 function diskFull(cause?: unknown): AppError {
   return new AppError("capacity_unavailable", {
-    message: "The disk has no room for this file now.",
+    message: "The disk has no space for this file now.",
     retryAfterSeconds: DISK_RETRY_SECONDS,
     cause,
   });

@@ -141,7 +141,7 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
 /** Checks that a file contains sound. @throws AppError `audio_decode_failed` when it decodes to nothing */
 export function requireSound({ durationMs, channels }: VerifiedAudio): void {
   if (Math.round(durationMs) > 0 && channels > 0) return;
-  throw new AppError("audio_decode_failed", { message: "There is no sound in the file." });
+  throw new AppError("audio_decode_failed", { message: "The file contains no sound." });
 }
 
 /**
