@@ -318,7 +318,7 @@ test("no proxy of the environment is obeyed", async () => {
   const target = receiver();
   const script = `
     import { createWebhookSender } from ${JSON.stringify(join(import.meta.dir, "webhook-sender.ts"))};
-    import { testConfig } from ${JSON.stringify(join(import.meta.dir, "../config/load.ts"))};
+    import { testConfig } from ${JSON.stringify(join(import.meta.dir, "../testing/test-config.ts"))};
     const config = testConfig({ webhooks: ${JSON.stringify(BENCH_WEBHOOKS)} });
     const sender = createWebhookSender({ config, clock: { now: () => 0 } });
     const outcome = await sender.send({ eventId: "evt_1", url: ${JSON.stringify(target.url)}, secrets: ["whsec_AAAA"], body: "{}", attempts: 0 });
