@@ -45,7 +45,7 @@ async function findings(): Promise<Finding[]> {
 
 /** The names of this processor's libraries, best first. */
 function usableCode(): string[] {
-  const script = join(import.meta.dirname, "../engine/whisper-test-child.ts");
+  const script = join(import.meta.dirname, "../testing/whisper-test-child.ts");
   const native = join(import.meta.dirname, "../../build/native");
   const { stdout } = Bun.spawnSync([process.execPath, script, native, "describe", '{"models":[]}']);
   const { cpuVariant, plainerVariants } = JSON.parse(stdout.toString());

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 
 /** Names of the files that a process has mapped once it has loaded sherpa-onnx. */
 async function mappedWith(environment: Record<string, string>): Promise<string[]> {
-  const child = Bun.spawn([process.execPath, `${import.meta.dirname}/sherpa-test-child.ts`], {
+  const child = Bun.spawn([process.execPath, `${import.meta.dirname}/../testing/sherpa-test-child.ts`], {
     env: { ...process.env, ...environment },
     stdout: "pipe",
     stderr: "pipe",

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, wordsIn } from "../e2e/samples.ts";
 import { disassemble, fileOffset, functionOffset } from "../testing/elf.ts";
+import type { Heard } from "../testing/whisper-test-child.ts";
 import { openWideModel } from "../testing/wide-model.ts";
 import { variantName } from "./cpu-variants.ts";
 import { FILE_TYPES } from "./whisper-model-file.ts";
-import type { Heard } from "./whisper-test-child.ts";
 
 /** Every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
 
@@ -167,7 +167,7 @@ describe("transcriptions", () => {
   }
 
   async function child<T>(scenario: string, request: object): Promise<T> {
-    const script = join(import.meta.dirname, "whisper-test-child.ts");
+    const script = join(import.meta.dirname, "../testing/whisper-test-child.ts");
     const result = await run(process.execPath, script, NATIVE_DIR, scenario, JSON.stringify(request));
     expect(result).toMatchObject({ status: 0, signal: null, stderr: "" });
     return JSON.parse(result.stdout);

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mostWordErrors, saidIn, samplePath as sample, wordsIn } from "../e2e/samples.ts";
 import { wordErrors } from "../pipeline/wer.ts";
+import { type Outcome, textOf } from "../testing/whisper-test-child.ts";
 import { checkModelFile, type DecodedSegment } from "./whisper.ts";
 import { expectedTensors, F16 } from "./whisper-model-file.ts";
-import { type Outcome, textOf } from "./whisper-test-child.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const NATIVE_DIR = join(ROOT, "build/native");
@@ -25,7 +25,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 type Child = { status: number | null; signal: string | number | undefined; stderr: string; stdout: string };
 
 async function child(scenario: string, request: object): Promise<Child> {
-  const script = join(import.meta.dirname, "whisper-test-child.ts");
+  const script = join(import.meta.dirname, "../testing/whisper-test-child.ts");
   const process_ = Bun.spawn([process.execPath, script, NATIVE_DIR, scenario, JSON.stringify(request)], {
     stdout: "pipe",
     stderr: "pipe",

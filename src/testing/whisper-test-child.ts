@@ -3,8 +3,8 @@
  * test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
  */
 import { readdirSync, readFileSync } from "node:fs";
-import { variantName } from "./cpu-variants.ts";
-import { type DecodedSegment, type DecodeOptions, type LoadedModel, openWhisper } from "./whisper.ts";
+import { variantName } from "../engine/cpu-variants.ts";
+import { type DecodedSegment, type DecodeOptions, type LoadedModel, openWhisper } from "../engine/whisper.ts";
 
 export const GREEDY: DecodeOptions = {
   language: "en",

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  createFile,
+  isUnfinishedName,
+  moveDurably,
+  syncPath,
+  syncPathNow,
+  unfinishedPath,
+  writeDurably,
+  writeNewFileNow,
+} from "./durable-files.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "shruti-durable-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test("a file is written whole, with its mode, and replaces the one that was there", async () => {
+  const path = join(folder, "model.toml");
+  await writeDurably(path, "one", 0o640);
+  await writeDurably(path, new TextEncoder().encode("two"), 0o604);
+  expect(readFileSync(path, "utf8")).toBe("two");
+  expect(statSync(path).mode & 0o777).toBe(0o604);
+  expect(readdirSync(folder)).toEqual(["model.toml"]);
+});
+
+test("a file that cannot take its place leaves the folder as it was", async () => {
+  const path = join(folder, "taken");
+  mkdirSync(join(path, "inside"), { recursive: true });
+  const refused = await writeDurably(path, "text", 0o600).catch((error: NodeJS.ErrnoException) => error.code);
+  expect(["EISDIR", "ENOTEMPTY", "EEXIST"]).toContain(refused ?? "nothing was thrown");
+  expect(readdirSync(folder)).toEqual(["taken"]);
+});
+
+test("a new file never replaces one that is there", async () => {
+  const path = join(folder, "config");
+  writeNewFileNow(path, "first", 0o600);
+  expect(() => writeNewFileNow(path, "second", 0o600)).toThrow("EEXIST");
+  await expect(createFile(path, 0o600)).rejects.toThrow("EEXIST");
+  expect(readFileSync(path, "utf8")).toBe("first");
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test("files move, and files and folders are brought to the disk", async () => {
+  const [from, to] = [join(folder, "from"), join(folder, "to")];
+  writeFileSync(from, "bytes");
+  await moveDurably(from, to);
+  expect(readdirSync(folder)).toEqual(["to"]);
+  for (const path of [to, folder]) {
+    await syncPath(path);
+    syncPathNow(path);
+  }
+  await expect(syncPath(from)).rejects.toThrow("ENOENT");
+  expect(() => syncPathNow(from)).toThrow("ENOENT");
+});
+
+test("names of unfinished files are recognized, others are not", () => {
+  const name = unfinishedPath(folder).slice(folder.length + 1);
+  expect(isUnfinishedName(name)).toBe(true);
+  for (const other of [".unfinished", `a${name}`, `${name}.damaged`, "model.toml"]) {
+    expect(isUnfinishedName(other)).toBe(false);
+  }
+});
