@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "./config/load.ts";
 import { pcmOf, saidIn, wavFile } from "./e2e/samples.ts";
 import { sampleSound } from "./e2e/sounds.ts";
 import { systemClock } from "./lib/clock.ts";
 import { openLocalTranscriber } from "./local.ts";
+import { testConfig } from "./testing/test-config.ts";
 import { randomFrom } from "./testing/voices.ts";
 
 const SAMPLE_RATE_HZ = 16_000;

@@ -11,7 +11,6 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, statSync, writ
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodeTime } from "ulid";
-import { testConfig } from "../../src/config/load.ts";
 import { type Caller, SCOPES } from "../../src/domain/api-key.ts";
 import { type LedgerKind, ledgerEffect } from "../../src/domain/credit.ts";
 import type { InstalledModel } from "../../src/domain/model.ts";
@@ -28,6 +27,7 @@ import { entryHash, GENESIS_HASH, listLedger } from "../../src/store/ledger.ts";
 import { auditLedger } from "../../src/store/ledger-audit.ts";
 import { findTranscription, listTranscriptions } from "../../src/store/transcriptions.ts";
 import { listUsageEvents } from "../../src/store/usage.ts";
+import { testConfig } from "../../src/testing/test-config.ts";
 
 const ORGANIZATIONS = 100;
 const RUNS = 300;

@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from "commander";
 import { dayIn, nextMidnightIn } from "../lib/time.ts";
 
-/** Readers of what is typed: text in, value out, commander's InvalidArgumentError (wrong usage) for the rest. */
+/** Parsers of arguments. Each takes a text and returns a value, or throws InvalidArgumentError (wrong usage). */
 
-/** A whole number within bounds. */
+/** Makes a parser of whole numbers within bounds. */
 export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
@@ -16,7 +16,7 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   };
 }
 
-/** A whole number, or the word `default` for what the config says. */
+/** Makes a parser of whole numbers and of the word `default`, which means the config's value. */
 export function wholeNumberOrDefault(min: number, max?: number): (text: string) => number | "default" {
   const read = wholeNumber(min, max);
   return (text) => (text === "default" ? text : read(text));
@@ -30,10 +30,10 @@ const UNIT_MS: Record<string, number> = {
   w: 7 * 86_400_000,
   y: 365 * 86_400_000,
 };
-/** Farther than any key should live; keeps the sum within what a date can be. */
+/** Longest duration. It is longer than any key should live, and keeps times within what a date can hold. */
 const MAX_DURATION_MS = 100 * 365 * 86_400_000;
 
-/** A duration as `90d`, in milliseconds: s, m (minutes), h, d, w, y (365 days). */
+/** Parses a duration such as `90d` to milliseconds: s, m (minutes), h, d, w, y (365 days). */
 export function duration(text: string): number {
   const [, count, unit] = /^(\d{1,9})([smhdwy])$/.exec(text) ?? [];
   const milliseconds = Number(count) * (UNIT_MS[unit ?? ""] ?? Number.NaN);
@@ -44,7 +44,7 @@ export function duration(text: string): number {
 /** A calendar day, or an instant in milliseconds. */
 export type DateOrInstant = { day: string } | { epochMs: number };
 
-/** A day as `2026-11-21` or an RFC 3339 time as `2026-11-21T00:00:00+05:30`. */
+/** Parses a day such as `2026-11-21`, or an RFC 3339 time such as `2026-11-21T00:00:00+05:30`. */
 export function dateOrInstant(text: string): DateOrInstant {
   if (/^\d{4}-\d{2}-\d{2}$/.test(text) && isDay(text)) return { day: text };
   const isRfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/i.test(text);
@@ -60,15 +60,15 @@ function isDay(text: string): boolean {
   return Number.isFinite(epochMs) && new Date(epochMs).toISOString().startsWith(text);
 }
 
-/** The first instant of a calendar day in a time zone, epoch milliseconds. */
+/** Returns the first instant of a calendar day in a time zone, epoch milliseconds. */
 export function startOfDay(timeZone: string, day: string): number {
-  // No zone is farther than 14 hours from UTC, so that this lies before the day everywhere.
+  // No zone is farther than 14 hours from UTC, so this is before the day in each zone.
   let epochMs = Date.parse(`${day}T00:00:00Z`) - 15 * 3_600_000;
   while (dayIn(timeZone, epochMs) < day) epochMs = nextMidnightIn(timeZone, epochMs);
   return epochMs;
 }
 
-/** Where a range ends that goes up to and including a day, or up to an instant; epoch milliseconds, not included. */
+/** Returns the end of a range that includes its last day, or ends before an instant; epoch milliseconds, not included. */
 export function endOf(timeZone: string, end: DateOrInstant): number {
   return "day" in end ? nextMidnightIn(timeZone, startOfDay(timeZone, end.day)) : end.epochMs;
 }

@@ -3,22 +3,22 @@ import { basename, extname, join } from "node:path";
 import { readRegularFile } from "../lib/regular-file.ts";
 import { CommandError } from "./context.ts";
 
-/** A recording, and what is said in it. */
+/** A recording and its reference transcript. */
 export type BenchmarkFile = { name: string; path: string; transcript: string };
 
-/** Recordings that were found, and why others are left out. */
+/** Recordings that were found, and for each other file why it is left out. */
 export type BenchmarkSet = { files: BenchmarkFile[]; leftOut: string[] };
 
 export const TRANSCRIPTS_NAME = "transcripts.tsv";
 const MAX_TRANSCRIPT_BYTES = 64 * 1024 * 1024;
 
 /**
- * Finds the recordings of a directory with their transcripts: those named in its `transcripts.tsv`, else files that
- * have a text file of the same name beside them, as `call.wav` and `call.txt`.
+ * Finds the recordings of a directory and their transcripts: those that its `transcripts.tsv` names, else files with a
+ * text file of the same name, such as `call.wav` and `call.txt`.
  *
- * `transcripts.tsv` has a line of column names; `file` and `transcript` are needed. Several lines may be of one file:
- * their texts are joined, by `channel` when channels are transcribed on their own, and by `start` where there is such
- * a column. With a column `language`, files in another one are left out.
+ * The first line of `transcripts.tsv` names columns; `file` and `transcript` are required. The texts of several lines of
+ * one file are joined: in the order of `channel` when channels are transcribed separately, then in the order of `start`.
+ * If there is a column `language`, files in another language are left out.
  *
  * @throws CommandError when nothing is found, or the table cannot be read
  */

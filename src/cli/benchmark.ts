@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { TranscriptionResult } from "../domain/result.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import {
   characterErrors,
   type ErrorRate,
@@ -23,7 +24,7 @@ type Options = {
   json?: true;
 };
 
-/** What became of one recording. */
+/** The score of one recording. */
 type Scored = {
   file: string;
   audioSeconds: number;
@@ -34,7 +35,7 @@ type Scored = {
 };
 type Failed = { file: string; error: string };
 
-/** `shruti benchmark`: how well an installed model does on the customer's own recordings; nothing leaves the machine. */
+/** `shruti benchmark`: scores an installed model on the customer's own recordings. Nothing leaves the machine. */
 export function registerBenchmark(program: Command, context: CliContext): void {
   program
     .command("benchmark")
@@ -76,7 +77,7 @@ async function benchmark(context: CliContext, directory: string, options: Option
         const elapsedSeconds = (performance.now() - startedAt) / 1000;
         scored.push({ ...score(file, result, options.language), elapsedSeconds });
       } catch (error) {
-        failed.push({ file: file.name, error: error instanceof Error ? error.message : String(error) });
+        failed.push({ file: file.name, error: errorMessage(error) });
       } finally {
         progress.close();
       }
@@ -96,7 +97,7 @@ function score(
   result: TranscriptionResult,
   language: string,
 ): Omit<Scored, "elapsedSeconds"> {
-  // Channels one after the other, as in the reference.
+  // In the order of the reference: one channel after the other.
   const segments = result.segments.toSorted(
     (a, b) => (a.channel ?? 0) - (b.channel ?? 0) || a.startMs - b.startMs,
   );
@@ -143,7 +144,7 @@ function figuresOf({ audioSeconds, elapsedSeconds, words, characters }: Figures)
   };
 }
 
-/** Null where the texts are too long to be compared. */
+/** Renders error rates; null when the texts are too long to be compared. */
 function countsOf(rate: ErrorRate | undefined) {
   if (!rate) return null;
   const { total, substitutions, deletions, insertions } = rate;

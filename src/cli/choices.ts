@@ -2,7 +2,7 @@ import { CHANNEL_MODES, type ChannelMode, MODES, type Mode } from "../domain/tra
 import { FORMATS, type Format } from "../pipeline/render.ts";
 import { CommandError } from "./context.ts";
 
-/** Readers of options with few values; everything else is wrong usage. */
+/** Parsers of options with few values. Any other value is wrong usage. */
 
 export function readMode(text: string): Mode {
   const mode = MODES.find((known) => known === text);
@@ -16,7 +16,7 @@ export function readChannelMode(text: string): ChannelMode {
   return channelMode;
 }
 
-/** `text` and `txt` are one format. */
+/** Parses a format. `text` is another name of `txt`. */
 export function readFormat(text: string): Format {
   const format = FORMATS.find((known) => known === text || (known === "txt" && text === "text"));
   if (!format) throw new CommandError("usage", `There is no format ${text}; there are text, json, srt, vtt.`);

@@ -3,17 +3,17 @@ import type { Config } from "../config/schema.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Admin } from "../services/admin.ts";
 
-/** Where a command reads its surroundings and writes its words; text comes with its own line ends. */
+/** The environment of a command and the functions that write its output. Texts include their line ends. */
 export type CliIo = {
   out: (text: string) => unknown;
   err: (text: string) => unknown;
   environment: Record<string, string | undefined>;
 };
 
-/** How a command can fail on its own account; `program.ts` knows the exit status of each. */
+/** Ways in which a command itself can fail. `program.ts` has the exit status of each. */
 export type CommandFailure = "failed" | "usage" | "not_found" | "conflict";
 
-/** Ends a command with one line on standard error. */
+/** An error that ends a command with one line on standard error. */
 export class CommandError extends Error {
   readonly failure: CommandFailure;
 
@@ -30,25 +30,25 @@ export type LoadedConfig = {
   path: string | undefined;
 };
 
-/** What every command is given. */
+/** What each command receives. */
 export type CliContext = {
   io: CliIo;
   clock: Clock;
-  /** `--config`, else where a config file is looked for; undefined when there is none. */
+  /** Returns the config file: `--config`, else the first of the usual places; undefined when there is none. */
   configPath(): string | undefined;
   /** @throws ConfigError */
   loadConfig(): LoadedConfig;
   /**
-   * The config, the database and the services that need no engine; opened once, closed with the command.
+   * Opens the database and the services that need no engine, once. They are closed when the command ends.
    *
    * @throws ConfigError; AppError `not_found` when there is no database yet
    */
   openServices(): Promise<Admin>;
-  /** One JSON value on standard output. */
+  /** Prints one JSON value on standard output. */
   printJson(value: unknown): void;
-  /** One line on standard output. */
+  /** Prints one line on standard output. */
   printLine(line: string): void;
-  /** One line for people, on standard error, so that standard output stays what a script wants. */
+  /** Prints one line for people on standard error. Scripts read standard output. */
   note(line: string): void;
   close(): void;
 };

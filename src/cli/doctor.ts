@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import type { Command } from "commander";
 import type { Config } from "../config/schema.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
@@ -9,7 +10,7 @@ import { endingOf, readCertificate } from "./tls.ts";
 
 type Finding = { check: string; ok: boolean; detail: string };
 
-/** `shruti doctor`: whether this machine, config and data directory can do the work, and how fast. */
+/** `shruti doctor`: checks whether machine, config and data directory can do the work, and how fast. */
 export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
@@ -27,7 +28,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
 
 async function examine(context: CliContext): Promise<Finding[]> {
   const { config, path } = context.loadConfig();
-  // Before anything is looked at: what root may do says nothing about the server.
+  // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
   const findings: Finding[] = [
     { check: "config", ok: true, detail: path ?? "none found: defaults" },
@@ -73,7 +74,7 @@ function disk(dataDir: string, reserveBytes: number): Finding {
   return { check: "disk", ok: freeBytes >= reserveBytes, detail };
 }
 
-/** Looked at as the server would, under its user's rights; nothing without TLS. */
+/** Checks the certificate with the rights of the server's user. Returns no check without TLS. */
 function certificate(config: Config): Finding[] {
   try {
     const found = readCertificate(config);
@@ -82,7 +83,7 @@ function certificate(config: Config): Finding[] {
     const detail = ending ?? `the certificate is valid until ${toTimestamp(found.endsAtMs)}`;
     return [{ check: "tls", ok: ending === undefined, detail }];
   } catch (error) {
-    return [{ check: "tls", ok: false, detail: error instanceof Error ? error.message : String(error) }];
+    return [{ check: "tls", ok: false, detail: errorMessage(error) }];
   }
 }
 
@@ -104,6 +105,6 @@ async function engine(context: CliContext, config: Config): Promise<Finding[]> {
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),
     ];
   } catch (error) {
-    return [{ check: "engine", ok: false, detail: error instanceof Error ? error.message : String(error) }];
+    return [{ check: "engine", ok: false, detail: errorMessage(error) }];
   }
 }

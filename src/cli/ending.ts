@@ -3,15 +3,14 @@ import { endChildren } from "../engine/orphans.ts";
 import { removeAllScratch } from "../lib/scratch.ts";
 import { restoreTerminal } from "./progress.ts";
 
-/** What a terminal's keys, its closing and a service manager send to end a command. */
+/** Signals that end a command: from a terminal's keys, its closing, or a service manager. */
 const SIGNALS = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"] as const;
 
 /**
- * Lets a command that decodes and transcribes leave nothing behind when it is ended in the middle: children end,
- * decoded audio is removed, the terminal gets its cursor and line wrap back. The exit status is 128 and the signal's
- * number, as of any program that a signal ends.
+ * Cleans up when a signal ends a command in the middle of its work: it ends child processes, removes decoded audio, and
+ * restores the terminal's cursor and line wrap. The exit status is 128 plus the signal's number, as usual.
  *
- * @returns `stop`: the work is over, and signals end the program in their own way again
+ * @returns `stop`: call it when the work is over; signals then have their usual effect
  */
 export function cleanUpAtEnd(): { stop(): void } {
   const cleanUp = () => {
@@ -20,7 +19,7 @@ export function cleanUpAtEnd(): { stop(): void } {
     removeAllScratch();
   };
   const end = (signal: (typeof SIGNALS)[number]) => process.exit(128 + constants.signals[signal]);
-  // Also where something else ends the program, as a reader of standard output that has gone.
+  // Also when something else ends the program, such as a reader of standard output that has closed it.
   process.on("exit", cleanUp);
   for (const signal of SIGNALS) process.on(signal, end);
   return {

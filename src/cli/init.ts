@@ -1,14 +1,15 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
+import { existsSync, mkdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { renderConfig } from "../config/load.ts";
+import { writeNewFileNow } from "../lib/durable-files.ts";
 import { type CliContext, CommandError } from "./context.ts";
 
 type InitOptions = { data?: string; name: string; json?: true };
 const DEFAULT_CONFIG = "./shruti.toml";
 const DEFAULT_DATA = "./shruti-data";
 
-/** `shruti init`: everything a first request needs; what exists is never overwritten. */
+/** `shruti init`: creates all that a first request needs, and overwrites nothing. */
 export function registerInit(program: Command, context: CliContext): void {
   program
     .command("init")
@@ -18,7 +19,7 @@ export function registerInit(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (options: InitOptions, command: Command) => {
       const { SHRUTI_CONFIG, SHRUTI_STORAGE_DATA_DIR } = context.io.environment;
-      // Where every later command will look.
+      // Later commands look in the same places.
       const config = command.optsWithGlobals<{ config?: string }>().config || SHRUTI_CONFIG || DEFAULT_CONFIG;
       const data = options.data || SHRUTI_STORAGE_DATA_DIR || DEFAULT_DATA;
       await init(context, resolve(config), resolve(data), options);
@@ -40,10 +41,12 @@ async function init(
   const isNewFolder = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
   try {
     const records = await makeRecords(context, databasePath(dataDir), options.name);
-    writeNew(configPath, renderConfig({ storage: { data_dir: dataDir } }));
+    mkdirSync(dirname(configPath), { recursive: true });
+    // The file may later hold a token, so only its owner may read it.
+    writeNewFileNow(configPath, renderConfig({ storage: { data_dir: dataDir } }), 0o600);
     report(context, options, { configPath, dataDir, ...records });
   } catch (error) {
-    // Half of a database would stand in the way of the next try.
+    // The next try would refuse to overwrite an incomplete database.
     for (const suffix of ["", "-wal", "-shm", "-journal"]) {
       rmSync(databasePath(dataDir) + suffix, { force: true });
     }
@@ -52,7 +55,7 @@ async function init(
   }
 }
 
-/** A new database with an organization, a project and a key. */
+/** Creates a database with an organization, a project and a key. */
 async function makeRecords(context: CliContext, path: string, name: string) {
   const [{ openDatabase }, { createAccountService }, { createApiKeyService }] = await Promise.all([
     import("../store/database.ts"),
@@ -92,20 +95,4 @@ function report(context: CliContext, options: InitOptions, made: Made): void {
   context.printLine(`project       ${made.projectId}`);
   context.printLine(`key           ${made.key}`);
   context.note("The key is shown this once. Next: shruti credit grant --org … --paise …, then shruti serve.");
-}
-
-/** The config may come to hold a token, so that only its owner reads it. A half-written one does not stay. */
-function writeNew(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true });
-  const file = openSync(path, "wx", 0o600);
-  try {
-    const bytes = Buffer.from(text);
-    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
-    fsyncSync(file);
-  } catch (error) {
-    rmSync(path, { force: true });
-    throw error;
-  } finally {
-    closeSync(file);
-  }
 }

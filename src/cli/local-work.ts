@@ -45,7 +45,7 @@ export async function withLocalTranscriber(
   }
 }
 
-/** One sentence for each stretch of speech that could not be transcribed. */
+/** Renders one sentence for each stretch of speech that could not be transcribed. */
 export function describeGaps({ gaps }: TranscriptionResult): string[] {
   return gaps.map(({ startMs, endMs, reason, channel }) => {
     const where = channel === undefined ? "" : ` of channel ${channel}`;

@@ -137,7 +137,7 @@ function registerAdd(models: Command, context: CliContext): void {
     )
     .option("--id <id>", "ID (default: from the file's name)")
     .option("--name <name>", "name, for people")
-    // Plain --version is the program's own.
+    // The option --version belongs to the program.
     .option("--model-version <version>", "version (default: from the SHA-256)")
     .option(
       "--language <code[=token][:modes]>",
@@ -205,7 +205,7 @@ function readKind(text: string): SpeakerWeightKind {
 
 type GivenLanguage = NonNullable<AddModelOptions["languages"]>[number];
 
-/** `hi`, `hi:native+codemix`, `or=hi`, `or=hi:native`. */
+/** Parses a language such as `hi`, `hi:native+codemix`, `or=hi` or `or=hi:native`. */
 function collectLanguage(text: string, collected: GivenLanguage[] = []): GivenLanguage[] {
   const [, code, decoderLanguage, modes] = /^([a-z]{2,3})(?:=([a-z]{2,3}))?(?::([a-z+]+))?$/.exec(text) ?? [];
   const names = modes?.split("+") ?? [];

@@ -134,7 +134,7 @@ const creditOf = ({ balancePaise, reservedPaise }: Organization): Credit => ({
   availablePaise: balancePaise - reservedPaise,
 });
 
-/** What holds for an organization: its own settings, else the config's. */
+/** Returns the effective settings of an organization: its own, else the config's. */
 function effectiveOf({ config, credit }: Admin, organization: Organization) {
   return {
     price_paise_per_audio_hour: credit.priceOf(organization),

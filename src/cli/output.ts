@@ -1,9 +1,9 @@
-/** A cell of a table; numbers are set flush right. */
+/** A cell of a table. Numbers are aligned to the right. */
 export type Cell = string | number | null | undefined;
 
 /**
- * Rows under their headings, in columns as wide as they need to be. Control characters, which could steer a
- * terminal, are shown as a question mark.
+ * Renders rows under headings, in columns as wide as their content. Control characters could control the terminal, so
+ * they become question marks.
  */
 export function renderTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) =>
@@ -24,7 +24,7 @@ export function renderTable(headings: readonly string[], rows: readonly (readonl
   return `${[heads, ...texts].map(line).join("\n")}\n`;
 }
 
-/** Names and values of one thing, one below the other. */
+/** Renders names and values of one thing, one per line. */
 export function renderFields(fields: readonly (readonly [name: string, value: Cell])[]): string {
   const width = Math.max(...fields.map(([name]) => name.length));
   return fields.map(([name, value]) => `${name.padEnd(width)}  ${printable(value)}\n`).join("");
@@ -35,8 +35,8 @@ function printable(cell: Cell): string {
 }
 
 /**
- * One line of CSV (RFC 4180). A text that a spreadsheet would take for a formula gets an apostrophe in front
- * (OWASP, "CSV Injection"); numbers are written as they are.
+ * Renders one line of CSV (RFC 4180). A text that a spreadsheet would read as a formula gets an apostrophe in front
+ * (OWASP, "CSV Injection"). Numbers stay as they are.
  */
 export function csvLine(cells: readonly Cell[]): string {
   return `${cells.map(csvCell).join(",")}\r\n`;
@@ -51,7 +51,7 @@ function csvCell(cell: Cell): string {
 
 const rupeeFormat = new Intl.NumberFormat("en-IN");
 
-/** Paise as rupees with Indian grouping, exact: `₹1,23,456.78`. */
+/** Renders paise exactly as rupees with Indian grouping, such as `₹1,23,456.78`. */
 export function rupees(paise: number): string {
   const whole = BigInt(Math.abs(paise));
   const fraction = String(whole % 100n).padStart(2, "0");

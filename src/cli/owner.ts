@@ -4,9 +4,9 @@ import { dataDirOf } from "../services/admin.ts";
 import { databasePath } from "../store/database.ts";
 
 /**
- * Goes on as the user whose data directory it is, when root has started a command that runs native code or serves:
- * files belong to that user then, what the user may not do is found out (as to open a GPU), and nothing that the
- * user could have changed runs with root's rights. There is no way back to root.
+ * Continues as the owner of the data directory, when root has started a command that serves or runs native code. So new
+ * files belong to that user, missing rights are found (such as to open a GPU), and nothing that the user could have
+ * changed runs with the rights of root. The process cannot become root again.
  *
  * @returns the user's number; undefined when nothing changed
  */
@@ -17,7 +17,7 @@ export function becomeOwner(config: Config): number | undefined {
   try {
     setGroupsOf(owner.uid, owner.gid);
   } catch {
-    // A user without a name, as in containers, has no further groups.
+    // A user without a name, as in containers, has no other groups.
     process.setgroups?.([owner.gid]);
   }
   process.setgid?.(owner.gid);
@@ -25,7 +25,7 @@ export function becomeOwner(config: Config): number | undefined {
   return owner.uid;
 }
 
-/** The groups that the system's list of users gives, as `render` for a GPU. @throws Error for a number without a name */
+/** Returns the user's groups from the system's list, such as `render` for a GPU. @throws Error for a user without a name */
 function setGroupsOf(uid: number, gid: number): void {
   (process as typeof process & { initgroups(user: number, group: number): void }).initgroups(uid, gid);
 }

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { manualClock } from "../lib/clock.ts";
 import { createApiKeyService } from "../services/api-keys.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { insertUsageEvent } from "../store/usage.ts";
+import { manualClock } from "../testing/manual-clock.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-cli-"));

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigError } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
 import { registerConfig } from "./config.ts";
@@ -27,7 +28,7 @@ import { registerUsage } from "./usage.ts";
 import { registerVersion } from "./version.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
-/** The grammar, one noun or verb a file, in the order of `shruti help` (docs/decisions.md section 11). */
+/** All commands, one file for each noun or verb, in the order of `shruti help` (docs/decisions.md section 11). */
 const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerInit,
   registerServe,
@@ -54,18 +55,18 @@ const EXIT = { done: 0, failed: 1, usage: 2, not_found: 4, conflict: 5 } as cons
   number
 >;
 
-/** Failures of services that say more than "failed". */
+/** Exit statuses of services' errors. All other errors are `failed`. */
 const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
   invalid_request: EXIT.usage,
   not_found: EXIT.not_found,
   conflict: EXIT.conflict,
-  // What was asked for on the command line is nothing that the model can.
+  // The arguments ask for something that the model cannot do.
   capability_unavailable: EXIT.usage,
   unsupported_language: EXIT.usage,
   unsupported_mode: EXIT.usage,
 };
 
-/** The whole command line, ready to parse; nothing is opened before an action needs it. */
+/** Builds the command line. Nothing is opened before a command needs it. */
 export function buildProgram(io: CliIo, clock?: Clock): { program: Command; context: CliContext } {
   const program = new Command("shruti");
   const context = createCliContext(io, () => program.opts<{ config?: string }>().config, clock);
@@ -83,7 +84,7 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
  * Runs one command.
  *
  * @param argv the arguments after the program's name
- * @returns the exit status; nothing is thrown, failures end as one line on standard error
+ * @returns the exit status. It throws nothing: an error becomes one line on standard error
  */
 export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number> {
   const { program, context } = buildProgram(io, clock);
@@ -112,8 +113,8 @@ function messageOf(error: unknown): string {
   if (typeof code === "string" && code.startsWith("SQLITE_BUSY")) {
     return "The database is busy; another program writes to it. Try again.";
   }
-  const message = error instanceof Error ? error.message : String(error);
-  // The table's own sentence does not say which capability.
+  const message = errorMessage(error);
+  // The default message does not name the capability.
   if (error instanceof AppError && error.code === "capability_unavailable")
     return `${error.detail}: ${message}`;
   return message.split("\n", 1)[0] || "unknown";

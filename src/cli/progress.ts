@@ -10,23 +10,23 @@ export type ProgressDisplay = {
 
 const SILENT: ProgressDisplay = { update: () => {}, close: () => {} };
 
-/** The bar takes away the terminal's cursor and line wrap while it is there (xterm's private modes 25 and 7). */
+/** Restores the cursor and line wrap, which the bar hides and disables (xterm's private modes 25 and 7). */
 const CURSOR_AND_WRAP = "\x1b[?25h\x1b[?7h";
 const ERASE_LINE = "\r\x1b[K";
 let isShown = false;
 
-/** Gives a terminal back what the bar took, at once: for an end in the middle of the work. */
+/** Restores the terminal at once, when a command is ended in the middle of its work. */
 export function restoreTerminal(): void {
   if (!isShown) return;
   isShown = false;
   try {
     writeSync(2, ERASE_LINE + CURSOR_AND_WRAP);
   } catch {
-    // The terminal has gone.
+    // The terminal is closed.
   }
 }
 
-/** A progress bar on standard error when that is a terminal; nothing otherwise. */
+/** Opens a progress bar on standard error. It shows nothing when that is not a terminal. */
 export function openProgress(io: CliIo, name: string): ProgressDisplay {
   if (!process.stderr.isTTY || io.environment.TERM === "dumb") return SILENT;
   const bar = new cliProgress.SingleBar({

@@ -4,6 +4,7 @@ import type { Server } from "bun";
 import type { Command } from "commander";
 import type { App } from "../app.ts";
 import type { Config } from "../config/schema.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { openLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { within } from "../lib/within.ts";
@@ -12,7 +13,7 @@ import { becomeOwner } from "./owner.ts";
 import { STATUS_FILE } from "./status-file.ts";
 import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
-/** Limits are enforced route by route, with the documented answer; the server's own must never come first. */
+/** No limit of the HTTP server itself: each route has its limit, with the documented answer. */
 const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
 const STATUS_EVERY_MS = 1_000;
 
@@ -31,7 +32,7 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   const { requireDatabase } = await import("../services/admin.ts");
   requireDatabase(config);
   const user = becomeOwner(config);
-  // The data directory may have been made for more eyes than the server's.
+  // Other users may be able to read the data directory. New files are only for the server's user.
   process.umask(0o077);
   const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
   if (user !== undefined) log.info({ user }, "started by root: continues as the owner of the data directory");
@@ -59,13 +60,13 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     if (ending !== undefined) log.warn(ending);
     status = keepStatusFile(app, server, config);
     await stopped.promise;
-    // Readiness is down; who asks all the same is still answered.
+    // The server reports that it is not ready, and still answers requests.
     await app.drain();
     await stopListening(server);
     status.stop();
     await app.close();
   } catch (error) {
-    // A listening server and a timer would keep the process alive, of use to nobody.
+    // Otherwise the listening server and a timer would keep the process alive.
     await server?.stop(true);
     status?.stop();
     await app.close().catch((failure: unknown) => log.error({ err: failure }, "closing failed"));
@@ -89,12 +90,12 @@ function listen(config: Config, app: App, certificate: Certificate | undefined):
       ...(certificate ? { tls: certificate.tls } : {}),
     });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new CommandError("failed", `cannot listen on ${config.server.listen}: ${reason}`);
   }
 }
 
-/** Takes no connection any more and lets requests end within their time; then connections are cut. */
+/** Accepts no more connections, waits for requests for a limited time, and then closes all connections. */
 async function stopListening(server: Server<unknown>): Promise<void> {
   const { REQUESTS_END_WITHIN_MS } = await import("../app.ts");
   await within(REQUESTS_END_WITHIN_MS, server.stop());
@@ -102,7 +103,7 @@ async function stopListening(server: Server<unknown>): Promise<void> {
 }
 
 /**
- * What the config's own form does not tell: whether the files it names can be used.
+ * Checks what the schema of the config cannot: whether the files and networks that it names can be used.
  *
  * @throws ConfigError
  */
@@ -116,7 +117,7 @@ export async function checkSettings(config: Config): Promise<void> {
   readCertificate(config);
 }
 
-/** A server on all addresses of its machine does not know by which one its clients come. */
+/** Tells whether clients' address is unknown: the server listens on all addresses, and no base URL is set. */
 function namesNoMachine({ server }: Config): boolean {
   return server.base_url === "" && /^(0\.0\.0\.0|\[?::\]?):\d+$/.test(server.listen);
 }
@@ -129,7 +130,7 @@ function addressOf(server: Server<unknown>, config: Config): string {
   return `${scheme}://${host}:${server.port}`;
 }
 
-/** First signal: drain. Second: end at once; the store loses nothing by it. */
+/** Drains at the first signal, and ends the process at the second. The database loses nothing. */
 function stopOnSignal(drain: () => void): { stop(): void } {
   let hasDrained = false;
   const listener = () => {
@@ -146,7 +147,7 @@ function stopOnSignal(drain: () => void): { stop(): void } {
   };
 }
 
-/** Keeps a small file up to date from which `shruti status` reads what only this process knows. */
+/** Writes the status of this process to a small file, regularly. `shruti status` reads it. */
 function keepStatusFile(app: App, server: Server<unknown>, config: Config): { stop(): void } {
   const path = join(app.dataDir, STATUS_FILE);
   const startedAt = toTimestamp(Date.now());
@@ -165,7 +166,7 @@ function keepStatusFile(app: App, server: Server<unknown>, config: Config): { st
     try {
       write();
     } catch {
-      // A full disk must not end the server; the file's time tells that it is old.
+      // A full disk must not end the server. `updated_at` shows that the file is old.
     }
   };
   const timer = setInterval(tryToWrite, STATUS_EVERY_MS);

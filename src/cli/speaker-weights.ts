@@ -8,8 +8,8 @@ import type { Log } from "../lib/log.ts";
 const SAMPLES = 3 * 16_000;
 
 /**
- * Lets the engine tell speakers apart in three seconds of a tone, in a process of its own: weights that it cannot use
- * are found now and not by the first customer.
+ * Tries speaker weights on three seconds of a tone, in a process of its own. So an admin, not the first customer, finds
+ * weights that the engine cannot use.
  *
  * @throws Error with the reason
  */

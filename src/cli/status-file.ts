@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { App } from "../app.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
 
-/** In the data directory, written by `serve`, read by `status`. */
+/** Name of the file in the data directory that `serve` writes and `status` reads. */
 export const STATUS_FILE = "status.json";
 
 export type ServerStatus = ReturnType<App["status"]> & {
@@ -13,12 +13,12 @@ export type ServerStatus = ReturnType<App["status"]> & {
 };
 
 const MAX_STATUS_BYTES = 1024 * 1024;
-/** A server writes each second; one that has been silent for so long is gone, or stuck. */
+/** A server writes each second. One that has not written for this long is gone, or hangs. */
 const SILENT_MS = 15_000;
 
 /**
- * What a running server last said of itself; undefined when none is running on this data directory. After a
- * crash the file stays, and its process's number may be another's: only a fresh one counts.
+ * Reads the last status of a running server; undefined when none is running on this data directory. After a crash the
+ * file stays, and another process may have its number, so only a fresh file counts.
  */
 export function readServerStatus(dataDir: string, nowMs = Date.now()): ServerStatus | undefined {
   try {
@@ -32,11 +32,11 @@ export function readServerStatus(dataDir: string, nowMs = Date.now()): ServerSta
 
 function isAlive(pid: number): boolean {
   try {
-    // Signal 0 only asks whether the process is there.
+    // Signal 0 only checks that the process exists.
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // It is another user's.
+    // The process belongs to another user.
     return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

@@ -38,7 +38,7 @@ export function registerStatus(program: Command, context: CliContext): void {
     });
 }
 
-/** What was found is printed first; then the exit status says it to a script. */
+/** Ends the command with an exit status for scripts, after the findings are printed. */
 function requireRunning(server: ServerStatus | undefined, dataDir: string): void {
   if (!server) throw new CommandError("failed", `no server runs on ${dataDir}`);
 }
@@ -71,7 +71,7 @@ function wire(server: ServerStatus) {
   };
 }
 
-/** A server of an older version, still running after an upgrade, does not say. */
+/** A server of an older version that still runs after an upgrade does not report this. */
 function avoidedCode({ engine }: ServerStatus): BrokenVariant[] {
   const { brokenVariants = [] }: Partial<ServerStatus["engine"]> = engine;
   return brokenVariants;

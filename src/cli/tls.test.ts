@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { makeCertificates } from "../testing/webhook-kit.ts";
 import { runCli } from "./program.ts";
 import { type Certificate, endingOf, readCertificate } from "./tls.ts";

@@ -4,17 +4,17 @@ import type { Config } from "../config/schema.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
 import { toTimestamp } from "../lib/time.ts";
 
-/** A chain of certificates has some kilobytes. */
+/** Largest file that is read. A chain of certificates has some kilobytes. */
 const MAX_PEM_BYTES = 1024 * 1024;
 
-/** PEM texts as `Bun.serve` takes them, and when the certificate ends. */
+/** PEM texts for `Bun.serve`, and when the certificate expires. */
 export type Certificate = { tls: { cert: string; key: string }; endsAtMs: number };
 
 /**
- * The certificate of `server.tls_cert` and its key, after a look at both: a mistake is told by its setting and not by
- * the TLS library when the server listens.
+ * Reads and checks the certificate of `server.tls_cert` and its key. So an error names the setting, and does not come
+ * from the TLS library when the server listens.
  *
- * @returns undefined without the settings: plain HTTP
+ * @returns undefined without these settings: plain HTTP
  * @throws ConfigError when one of the files cannot be used, or they do not belong together
  */
 export function readCertificate({ server }: Config): Certificate | undefined {
@@ -39,10 +39,10 @@ export function readCertificate({ server }: Config): Certificate | undefined {
   return { tls: { cert, key }, endsAtMs: Date.parse(certificate.validTo) };
 }
 
-/** A renewed certificate is read at the next start: whoever looks has so long to see to it. */
+/** Warn this long before expiry. A renewed certificate is read at the next start. */
 const SOON_MS = 14 * 86_400_000;
 
-/** What an admin should know of the certificate's end; undefined: it has time. */
+/** Warns of a certificate that expires soon or has expired; undefined: it does neither. */
 export function endingOf(certificate: Certificate, nowMs: number): string | undefined {
   const leftMs = certificate.endsAtMs - nowMs;
   if (leftMs > SOON_MS) return undefined;
@@ -69,7 +69,7 @@ function parse<T>(setting: string, path: string, form: string, read: () => T): T
   }
 }
 
-/** All are read, so that a damaged one further down the chain is found, too. */
+/** Returns the first certificate of a chain. Parses all of them, so that a damaged one is found wherever it is. */
 function firstCertificate(pem: string): X509Certificate {
   const texts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   const [first] = texts.map((text) => new X509Certificate(text));

@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import type { Command } from "commander";
 import { MODES, type Mode } from "../domain/transcription.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import type { Format } from "../pipeline/render.ts";
 import { readChannelMode, readFormat, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -57,7 +58,7 @@ async function transcribeFiles(
       } catch (error) {
         progress.close();
         failed++;
-        context.note(`error: ${file}: ${error instanceof Error ? error.message : String(error)}`);
+        context.note(`error: ${file}: ${errorMessage(error)}`);
       }
     }
     if (failed > 0)
@@ -65,7 +66,7 @@ async function transcribeFiles(
   });
 }
 
-/** @throws CommandError when one file's text would be written over another's */
+/** Checks that no output file overwrites another. @throws CommandError */
 function requireOwnTargets(files: readonly string[], options: Options): void {
   const targets = new Map<string, string>();
   for (const file of files) {

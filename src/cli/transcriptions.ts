@@ -8,7 +8,7 @@ import { readFormat } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable } from "./output.ts";
 
-/** `shruti transcriptions …`: what admins see and stop, over all projects. */
+/** `shruti transcriptions …`: admins list, cancel and delete transcriptions of all projects. */
 export function registerTranscriptions(program: Command, context: CliContext): void {
   const transcriptions = program.command("transcriptions").description("Transcriptions of all projects");
   registerList(transcriptions, context);
@@ -115,7 +115,7 @@ async function printResult(context: CliContext, row: TranscriptionRow, format: F
   context.io.out(renderResult(result, format, facts));
 }
 
-/** Only the parts that cancelling and deleting need; the server notices what they wrote. */
+/** Opens only what cancelling and deleting need. A running server notices the change. */
 async function openTranscriptions(context: CliContext) {
   const { openTranscriptionAdmin } = await import("../services/transcription-admin.ts");
   return openTranscriptionAdmin(await context.openServices());

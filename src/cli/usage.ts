@@ -7,7 +7,7 @@ import { csvLine } from "./output.ts";
 
 type UsageEvent = ReturnType<Admin["credit"]["exportUsage"]> extends Iterable<infer E> ? E : never;
 
-/** Text is handed on in portions of about this many characters. */
+/** Output is written in parts of about this many characters. */
 const PORTION = 64 * 1024;
 
 /** `shruti usage …` */
@@ -95,7 +95,7 @@ function* csvLines(events: Iterable<UsageEvent>): Generator<string> {
   }
 }
 
-/** One array, one event a line, never whole in memory. */
+/** Writes one JSON array with one event per line. It is never in memory as a whole. */
 function* jsonLines(events: Iterable<UsageEvent>): Generator<string> {
   let separator = "[\n";
   for (const event of events) {

@@ -1,6 +1,6 @@
 import { CONFIG_SCHEMA } from "./schema.ts";
 
-/** Variables of the program's prefix that are no settings: the config file's path, and what its own tests read. */
+/** Variables of the program's prefix that are not settings: the path of the config file, and those that tests read. */
 const OTHER_VARIABLES = [
   "SHRUTI_CONFIG",
   "SHRUTI_BINARY",
@@ -10,22 +10,22 @@ const OTHER_VARIABLES = [
 ];
 
 /**
- * Kubernetes describes every service of a namespace to every container in it; a service that is called `shruti` makes
- * variables of this prefix (kubernetes.io, "Discovering services").
+ * Kubernetes describes each service of a namespace to all its containers by variables. A service with the name `shruti`
+ * makes variables of this prefix (kubernetes.io, "Discovering services").
  */
 const KUBERNETES_NAME =
   /^SHRUTI_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 const isKubernetes = (name: string, value: string) =>
   KUBERNETES_NAME.test(name) || (name === "SHRUTI_PORT" && /^(tcp|udp|sctp):\/\//.test(value));
 
-/** The variable that overrides a setting, as `SHRUTI_SERVER_LISTEN`. */
+/** Returns the variable that overrides a setting, such as `SHRUTI_SERVER_LISTEN`. */
 export function variableOf(section: string, name: string): string {
   return `SHRUTI_${section}_${name}`.toUpperCase();
 }
 
 /**
- * The first variable of the prefix that means nothing, in words that name it and the nearest right one: a mistyped
- * variable must not be a setting that silently keeps its default.
+ * Says which variable of the prefix is unknown, and names the nearest known one. A mistyped variable must not silently
+ * leave a setting at its default.
  *
  * @returns undefined when all are known
  */
@@ -38,17 +38,17 @@ export function unknownVariable(environment: Record<string, string | undefined>)
     if (!/^shruti_/i.test(name) || value === undefined) continue;
     if (known.includes(name) || isKubernetes(name, value)) continue;
     const near = nearest(name.toUpperCase(), known);
-    return `${name} is no setting${near === undefined ? "; `shruti config defaults` lists them" : `; did you mean ${near}?`}`;
+    return `${name} is not a setting${near === undefined ? "; `shruti config defaults` lists them" : `; did you mean ${near}?`}`;
   }
   return undefined;
 }
 
-/** Beyond this share of the length another name is no help. */
+/** A name that differs in more than this share of its length is not suggested. */
 const MAX_DISTANCE = 0.4;
 
 function nearest(name: string, known: readonly string[]): string | undefined {
   const prefix = "SHRUTI_".length;
-  // The section was left out.
+  // The variable may lack the section.
   const longer = known.find((other) => other.endsWith(name.slice(prefix - 1)));
   if (longer !== undefined) return longer;
   const best = known
@@ -57,7 +57,7 @@ function nearest(name: string, known: readonly string[]): string | undefined {
   return best.distance <= MAX_DISTANCE * (name.length - prefix) ? best.other : undefined;
 }
 
-/** Single characters to insert, remove or exchange (Levenshtein). */
+/** Counts the single characters to insert, remove or replace (Levenshtein distance). */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [index, letter] of [...from].entries()) {

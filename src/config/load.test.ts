@@ -67,16 +67,16 @@ describe("config", () => {
   });
 
   const mistyped: [string, string][] = [
-    ["SHRUTI_LIMITS_MAX_QUEUE", "is no setting; did you mean SHRUTI_LIMITS_MAX_QUEUED?"],
-    ["SHRUTI_SEVER_LISTEN", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
-    ["SHRUTI_SERVER_listen", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
-    ["shruti_server_listen", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
-    ["SHRUTI_CONFG", "is no setting; did you mean SHRUTI_CONFIG?"],
-    ["SHRUTI_LISTEN", "is no setting; did you mean SHRUTI_SERVER_LISTEN?"],
-    ["SHRUTI_PORT", "is no setting"],
-    ["SHRUTI_CONSTRUCTOR_NAME", "is no setting; `shruti config defaults` lists them"],
-    ["SHRUTI_SERVER_CONSTRUCTOR", "is no setting"],
-    ["SHRUTI_SERVER___PROTO__", "is no setting"],
+    ["SHRUTI_LIMITS_MAX_QUEUE", "is not a setting; did you mean SHRUTI_LIMITS_MAX_QUEUED?"],
+    ["SHRUTI_SEVER_LISTEN", "is not a setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["SHRUTI_SERVER_listen", "is not a setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["shruti_server_listen", "is not a setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["SHRUTI_CONFG", "is not a setting; did you mean SHRUTI_CONFIG?"],
+    ["SHRUTI_LISTEN", "is not a setting; did you mean SHRUTI_SERVER_LISTEN?"],
+    ["SHRUTI_PORT", "is not a setting"],
+    ["SHRUTI_CONSTRUCTOR_NAME", "is not a setting; `shruti config defaults` lists them"],
+    ["SHRUTI_SERVER_CONSTRUCTOR", "is not a setting"],
+    ["SHRUTI_SERVER___PROTO__", "is not a setting"],
   ];
   for (const [variable, message] of mistyped) {
     test(`a mistyped environment variable is named with the nearest right one: ${variable}`, () => {

@@ -5,39 +5,32 @@ import { readToml, TomlError } from "../lib/toml.ts";
 import { unknownVariable, variableOf } from "./environment.ts";
 import { CONFIG_SCHEMA, type Config, SECRET_SETTINGS, type Setting } from "./schema.ts";
 
-/** A setting that cannot be used; the message names file, line and setting. */
+/** A setting that cannot be used. The message names file, line and setting. */
 export class ConfigError extends Error {}
 
-/** Many times the largest that anybody needs. */
+/** Largest config file that is read, many times the size of a complete one. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
 type Environment = Record<string, string | undefined>;
 type Values = Record<string, Record<string, unknown>>;
 const SECTIONS: Record<string, Record<string, Setting>> = CONFIG_SCHEMA;
 
-/** Where the config is looked for when nobody names it (docs/decisions.md section 11). */
+/** Finds the config file when no option names one (docs/decisions.md section 11). */
 export function findConfigFile(environment: Environment): string | undefined {
   if (environment.SHRUTI_CONFIG) return environment.SHRUTI_CONFIG;
   return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path));
 }
 
 /**
- * The configuration: defaults, then the file, then `SHRUTI_<SECTION>_<NAME>`.
+ * Loads the configuration: defaults, then the file, then the variables `SHRUTI_<SECTION>_<NAME>`.
  *
- * @param path the file; undefined: defaults and environment only
+ * @param path the config file; undefined: defaults and environment only
  * @throws ConfigError for an unreadable file, an unknown or ill-typed setting
  */
 export function loadConfig(path: string | undefined, environment: Environment = process.env): Config {
   const values = defaults();
   if (path !== undefined) applyFile(values, path);
   applyEnvironment(values, environment);
-  return values as unknown as Config;
-}
-
-/** The defaults with single settings replaced: for tests. */
-export function testConfig(overrides: { [S in keyof Config]?: Partial<Config[S]> } = {}): Config {
-  const values = defaults();
-  for (const [section, settings] of Object.entries(overrides)) Object.assign(values[section] ?? {}, settings);
   return values as unknown as Config;
 }
 
@@ -59,7 +52,7 @@ function applyFile(values: Values, path: string): void {
   }
   for (const { section, name, value, line } of parseSettings(source, path)) {
     const settings = SECTIONS[section] ?? {};
-    // Every object has `constructor` and the like; they are no settings.
+    // Each object inherits names such as `constructor`, which are not settings.
     const setting = Object.hasOwn(settings, name) ? settings[name] : undefined;
     if (!setting) throw new ConfigError(`${path}:${line}: unknown setting ${section}.${name}`);
     const problem = problemWith(setting, value);
@@ -123,7 +116,7 @@ function fromText(setting: Setting, raw: string): unknown {
   }
 }
 
-/** What is wrong with a value, in words that follow the setting's name; undefined when nothing is. */
+/** Says what is wrong with a value, as the end of a sentence that begins with the setting; undefined: nothing. */
 function problemWith(setting: Setting, value: unknown): string | undefined {
   switch (setting.type) {
     case "integer":
@@ -157,7 +150,7 @@ function isWithin(value: unknown, bounds: { min: number; max: number }): boolean
   return Number.isSafeInteger(value) && (value as number) >= bounds.min && (value as number) <= bounds.max;
 }
 
-/** A whole config file, commented, with the given values (the defaults where none are given). */
+/** Renders a whole config file with comments: the given values, and defaults for all others. */
 export function renderConfig(
   values: { [S in keyof Config]?: Partial<Config[S]> } = {},
   hideSecrets = false,

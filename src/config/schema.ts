@@ -1,4 +1,4 @@
-/** Every setting once: section, name, type, default, bounds, help (docs/decisions.md section 12). */
+/** All settings: section, name, type, default, bounds, help (docs/decisions.md section 12). */
 
 type Common = { help: string };
 export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };
@@ -7,7 +7,7 @@ export type BooleanSetting = Common & { type: "boolean"; default: boolean };
 export type ListSetting = Common & {
   type: "list";
   default: readonly string[];
-  /** What each item looks like. */
+  /** The form of each item. */
   pattern?: RegExp;
 };
 export type ChoiceSetting<T extends string = string> = Common & {
@@ -250,7 +250,7 @@ type ValueOf<S> = S extends IntegerSetting
           ? C
           : string;
 
-/** The whole configuration, sections and names as in the file. */
+/** The whole configuration, with sections and names as in the file. */
 export type Config = {
   readonly [Section in keyof typeof CONFIG_SCHEMA]: {
     readonly [Name in keyof (typeof CONFIG_SCHEMA)[Section]]: ValueOf<(typeof CONFIG_SCHEMA)[Section][Name]>;

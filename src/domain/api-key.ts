@@ -1,4 +1,4 @@
-/** What a key may be allowed to do (docs/decisions.md section 3). */
+/** Rights that a key can have (docs/decisions.md section 3). */
 export const SCOPES = [
   "transcriptions:read",
   "transcriptions:write",
@@ -9,7 +9,7 @@ export const SCOPES = [
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Who is asking: the outcome of authentication. */
+/** The key, project and organization of a request: the outcome of authentication. */
 export type Caller = {
   keyId: string;
   projectId: string;

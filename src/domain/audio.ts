@@ -1,6 +1,6 @@
-/** What is known of a recording once it has been decoded to its end. */
+/** Properties of a recording that has been decoded to its end. */
 export type VerifiedAudio = {
-  /** Of the decoded samples, not of the header. */
+  /** Duration of the decoded samples, whatever the header says, milliseconds. */
   durationMs: number;
   channels: number;
   sampleRateHz: number;
@@ -8,19 +8,19 @@ export type VerifiedAudio = {
   truncated: boolean;
 };
 
-/** What was measured while a recording was decoded. Levels are in dB below full scale, -120 for silence. */
+/** Measurements from the decoding of a recording. Levels are in dB relative to full scale, -120 for silence. */
 export type AudioFacts = {
   /** The file ends before its header says, or could not be decoded to its end. */
   truncated: boolean;
-  /** Share of the recording's samples that stand at full scale, 0 to 1; 0 also where hardly any is near it. */
+  /** Share of samples at full scale, 0 to 1. It is also 0 when hardly any sample is near full scale. */
   clippedRatio: number;
   peakDb: number;
   rmsDb: number;
-  /** Level of what is above 5 kHz, relative to the whole. */
+  /** Level of the part above 5 kHz relative to the whole, dB. */
   highFrequencyDb: number;
   /** Both channels of a stereo recording carry the same sound; false for any other number of channels. */
   identicalChannels: boolean;
-  /** Of each channel that is transcribed, the mix counting as one; before quiet ones were amplified. */
+  /** Levels of the channels that are recognized (a mix is one), before quiet ones were amplified. */
   tracks: TrackLevel[];
 };
 

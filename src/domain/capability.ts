@@ -1,4 +1,4 @@
-/** What a model can be asked for, by dotted name (docs/decisions.md section 6). */
+/** Dotted names of what a request can ask of a model (docs/decisions.md section 6). */
 export const CAPABILITIES = [
   "mode.native",
   "mode.codemix",
@@ -12,5 +12,5 @@ export const CAPABILITIES = [
 export type Capability = (typeof CAPABILITIES)[number];
 export type CapabilityStatus = "available" | "coming_soon";
 
-/** Announced, and refused until they exist (docs/interface.md section 7.1). */
+/** Capabilities that are announced, and refused until they exist (docs/interface.md section 7.1). */
 export const COMING_SOON = ["timestamps.word", "language.auto"] as const satisfies readonly Capability[];

@@ -1,39 +1,39 @@
-/** The rate of all decoded audio: what Silero and Whisper are made for. */
+/** Sample rate of all decoded audio, because Silero and Whisper need it. */
 export const SAMPLE_RATE_HZ = 16_000;
 
-/** What the speech detector adds before and after speech, for its soft beginning and end. */
+/** Padding that the speech detector adds before and after speech, whose beginning and end may be soft. */
 export const SPEECH_PADDING_MS = 300;
 
-/** A stretch of speech: samples of the 16 kHz file it lies in, the end not included. */
+/** A stretch of speech: positions in its 16 kHz file, in samples. The end is not included. */
 export type ChunkRegion = {
   startSample: number;
   endSample: number;
-  /** Edges at which speech was cut: it may begin or end right there, without the detector's padding. */
+  /** True for an edge at which speech was cut. Such an edge has no padding. */
   isCutAtStart?: true;
   isCutAtEnd?: true;
 };
 
-/** What the decoder gets at once: speech regions whose silences are shortened. */
+/** Regions for one run of the model, with shortened silences between them. */
 export type Chunk = {
   /** Start of the first region on the recording's clock, whole milliseconds, rounded down. */
   startMs: number;
   /** End of the last region on the recording's clock, whole milliseconds, rounded up. */
   endMs: number;
-  /** Speech only, whole milliseconds. */
+  /** Duration of the speech without silences, whole milliseconds. */
   speechMs: number;
   /** In order of time, not overlapping. */
   regions: ChunkRegion[];
 };
 
-/** What a chunk holds at most, in samples: audio, and silence that is kept between two of its regions. */
+/** Limits of a chunk, in samples: its audio, and the silence that is kept between two of its regions. */
 export type ChunkLimits = { maxSamples: number; gapSamples: number };
 
-/** Regions that lie no further apart were one, or share the silence between them: neither has its whole padding. */
+/** Regions this close, in samples, were split from one or share a silence. So neither has its full padding there. */
 export const SPLICE_SAMPLES = 1;
 
 /**
- * Puts regions into a chunk, one after the other, and the next chunk. Whoever cuts speech and whoever packs it count
- * with this, so that both see the same room.
+ * Counts the samples of a chunk while regions are added to it. Both the module that cuts speech and the module that
+ * packs it use this count, so that they agree on the space that is left.
  */
 export function createFilling({ maxSamples, gapSamples }: ChunkLimits) {
   let filled = 0;
@@ -41,7 +41,7 @@ export function createFilling({ maxSamples, gapSamples }: ChunkLimits) {
   const silenceBefore = (startSample: number) =>
     lastEnd === undefined ? 0 : Math.min(gapSamples, startSample - lastEnd);
   return {
-    /** Samples that a region beginning there may have to go into this chunk. */
+    /** Returns how many samples a region that begins there may have to fit into this chunk. */
     roomFrom: (startSample: number) => maxSamples - filled - silenceBefore(startSample),
     isEmpty: () => lastEnd === undefined,
     add({ startSample, endSample }: Pick<ChunkRegion, "startSample" | "endSample">): void {

@@ -2,10 +2,10 @@
 export const LEDGER_KINDS = ["grant", "reserve", "release", "charge"] as const;
 export type LedgerKind = (typeof LEDGER_KINDS)[number];
 
-/** An organization's money, whole paise. */
+/** An organization's credit, whole paise. */
 export type Credit = { balancePaise: number; reservedPaise: number; availablePaise: number };
 
-/** What an entry does to balance and reservation. */
+/** Returns what an entry adds to balance and reservation, paise. */
 export function ledgerEffect(kind: LedgerKind, amountPaise: number): { balance: number; reserved: number } {
   switch (kind) {
     case "grant":

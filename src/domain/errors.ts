@@ -1,6 +1,6 @@
 /**
- * Every failure a client can meet: code, HTTP status, default message (docs/interface.md section 7).
- * `method_not_allowed` is the one addition (docs/decisions.md section 1).
+ * All errors that a client can receive: code, HTTP status, default message (docs/interface.md section 7).
+ * `method_not_allowed` is the only addition (docs/decisions.md section 1).
  */
 export const ERROR_TABLE = {
   unauthorized: { status: 401, message: "The API key is missing or invalid." },
@@ -40,18 +40,18 @@ export type ErrorCode = keyof typeof ERROR_TABLE;
 export const ERROR_CODES = Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]];
 
 export type AppErrorOptions = {
-  /** For people; replaces the table's message. Never a path, SQL, secret or another tenant's data. */
+  /** Replaces the table's message. It must not contain a path, SQL, a secret or another organization's data. */
   message?: string;
   /** Dotted name of the field, parameter or capability. */
   detail?: string;
   /** Whole seconds; sent as `Retry-After`. */
   retryAfterSeconds?: number;
-  /** Methods the path does allow; sent as `Allow`. */
+  /** Methods that the path allows; sent as `Allow`. */
   allow?: string[];
   cause?: unknown;
 };
 
-/** A failure that is meant for the client. Anything else that is thrown becomes `internal_error`. */
+/** An error that the client receives. Any other error that is thrown becomes `internal_error`. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly detail: string | undefined;

@@ -1,4 +1,4 @@
-/** Unicode script names, as `\p{Script=…}` takes them. */
+/** Unicode names of scripts, for `\p{Script=…}`. */
 export const SCRIPTS = [
   "Arabic",
   "Bengali",
@@ -23,9 +23,9 @@ export type Language = {
   name: string;
   /** The name in the language itself. */
   nativeName: string;
-  /** Those it is written in; the first is the usual one. */
+  /** Scripts in which it is written; the first is the usual one. */
   scripts: readonly [Script, ...Script[]];
-  /** Whisper's own token for it; absent where Whisper has none, and then the model's weights must be told otherwise. */
+  /** Whisper's code for it. Absent when Whisper has none: then the model's manifest must name another code. */
   whisperCode?: string;
 };
 
@@ -61,7 +61,7 @@ export const LANGUAGES: readonly Language[] = [
 
 const BY_CODE = new Map(LANGUAGES.map((language) => [language.code, language]));
 
-/** The language of a code, or undefined where the program knows none. */
+/** Finds the language of a code; undefined: the program does not know it. */
 export function languageOf(code: string): Language | undefined {
   return BY_CODE.get(code);
 }

@@ -1,6 +1,6 @@
 import type { Mode } from "./transcription.ts";
 
-/** A language a model knows, and the modes it can be asked for in it. */
+/** A language that a model knows, and the modes that it has in it. */
 export type ModelLanguage = {
   code: string;
   name: string;
@@ -9,7 +9,7 @@ export type ModelLanguage = {
   decoderLanguage?: string;
 };
 
-/** The code under which a model knows the language of a request. */
+/** Returns the code under which a model knows the language of a request. */
 export function modelLanguageOf(model: Pick<ModelManifest, "languages">, code: string): string {
   return model.languages.find((language) => language.code === code)?.decoderLanguage ?? code;
 }
@@ -21,7 +21,7 @@ export type ModelFamilyName = (typeof MODEL_FAMILIES)[number];
 /** The files of a model by their role in its family: whisper has `weights`. Absolute paths. */
 export type ModelFiles = Readonly<Record<string, string>>;
 
-/** @throws Error when the model has no file of that role */
+/** Returns the path of a model's file by its role. @throws Error when the model has no such file */
 export function fileOf(files: ModelFiles, role: string): string {
   const path = files[role];
   if (path === undefined) throw new Error(`the model has no file for its ${role}`);
@@ -30,25 +30,25 @@ export function fileOf(files: ModelFiles, role: string): string {
 
 /** Settings of recognition that belong to the weights, not to a request. */
 export type ModelDecoding = {
-  /** Longest audio this model is given at once; left out: what its family allows. */
+  /** Longest audio of one run, milliseconds; left out: what the family allows. */
   maxChunkMs?: number;
-  /** A text that stands for speech the model does not know; removed from segments. */
+  /** A text that the model writes for speech that it does not know. It is removed from segments. */
   unknownToken?: string;
-  /** Text of a lower confidence, 0 to 1, counts as not understood: it is left out. */
+  /** Text of a lower confidence, 0 to 1, is left out as not understood. */
   unknownBelow?: number;
   /** Only of family `whisper`. */
   whisper?: WhisperTuning;
 };
 
-/** How whisper's decoder is set for particular weights. */
+/** Settings of Whisper's decoder for particular weights. */
 export type WhisperTuning = {
-  /** Candidates followed at once; 1 is greedy. */
+  /** Beams of the search; 1 is greedy. */
   beamSize?: number;
-  /** Step of the temperature fallback; 0 switches it off. */
+  /** Step of the temperature fallback; 0: no fallback. */
   temperatureIncrement?: number;
-  /** Below this token entropy a window is decoded again. */
+  /** Token entropy below which a window is recognized again. */
   entropyThreshold?: number;
-  /** False: an initial prompt makes this model worse, so modes do without. */
+  /** False: an initial prompt makes this model worse, so no mode uses one. */
   acceptsPrompt?: boolean;
 };
 
@@ -63,7 +63,7 @@ export type ModelManifest = {
   languages: ModelLanguage[];
   licence: string;
   source: string;
-  /** Said plainly to whoever lists models, as "demonstration, not for real use". */
+  /** Shown to all who list models, such as "demonstration, not for real use". */
   notice?: string;
   decoding: ModelDecoding;
 };
@@ -73,9 +73,9 @@ export type InstalledModel = ModelManifest & {
   files: ModelFiles;
   /** Size of all files together. */
   bytes: number;
-  /** Came inside the executable. */
+  /** True for the model inside the executable. */
   embedded: boolean;
 };
 
-/** Weights an admin has installed for telling speakers apart; both are needed. */
+/** Speaker weights that an admin has installed, absolute paths. Both are needed. */
 export type SpeakerWeights = { segmentationPath: string; embeddingPath: string };

@@ -1,4 +1,4 @@
-/** The two resources a transcription is made of: timed text and the stretches it lacks. */
+/** The result of a transcription: segments of timed text, gaps without text, and warnings. */
 
 /** One timed stretch of text on the recording's own clock (docs/decisions.md section 4, "Result"). */
 export type Segment = {
@@ -40,7 +40,7 @@ export const WARNINGS = [
 ] as const;
 export type Warning = (typeof WARNINGS)[number];
 
-/** What a finished transcription says; times in milliseconds, money elsewhere. */
+/** The result of a completed or partial transcription. Times are in milliseconds. */
 export type TranscriptionResult = {
   status: "completed" | "partial";
   durationMs: number;

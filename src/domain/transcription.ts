@@ -20,13 +20,13 @@ export type UnfinishedState = Exclude<TranscriptionState, FinalState>;
 export const UNFINISHED_STATES = ["queued", "preparing", "transcribing", "finalizing"] as const;
 
 export const TRANSCRIPTION_TRIGGERS = [
-  /** A worker takes it up. */
+  /** The scheduler begins with it. */
   "claim",
   /** Audio is decoded and speech is found. */
   "prepared",
   /** Every chunk has an outcome. */
   "transcribed",
-  /** The program stopped in between; the work goes on from its last chunk. */
+  /** The program stopped. The work continues after its last finished chunk. */
   "requeue",
   "complete",
   "complete_partially",
@@ -52,7 +52,7 @@ const MOVES: Record<TranscriptionState, Partial<Record<TranscriptionTrigger, Tra
   cancelled: {},
 };
 
-/** The state a trigger leads to, or undefined where the move does not exist. */
+/** Returns the state that a trigger leads to; undefined: the move does not exist. */
 export function nextTranscriptionState(
   state: TranscriptionState,
   trigger: TranscriptionTrigger,
@@ -60,7 +60,7 @@ export function nextTranscriptionState(
   return MOVES[state][trigger];
 }
 
-/** The states from which a trigger leads somewhere: the "compare" of the store's compare-and-set. */
+/** Returns the states that allow a trigger: the "compare" of the store's compare-and-set. */
 export function statesAllowing(trigger: TranscriptionTrigger): TranscriptionState[] {
   return TRANSCRIPTION_STATES.filter((state) => MOVES[state][trigger] !== undefined);
 }
@@ -78,10 +78,10 @@ export type Timestamps = (typeof TIMESTAMPS)[number];
 export const CHANNEL_MODES = ["mix", "separate"] as const;
 export type ChannelMode = (typeof CHANNEL_MODES)[number];
 
-/** How many speakers a caller expects; no bounds means "find the number". */
+/** How many speakers a caller expects. Without bounds the number is estimated. */
 export type DiarizationRequest = { minSpeakers?: number; maxSpeakers?: number };
 
-/** What was asked for, with defaults filled in (docs/interface.md section 2.1). */
+/** The values of a request, with defaults filled in (docs/interface.md section 2.1). */
 export type TranscriptionRequest = {
   language: string;
   mode: Mode;
@@ -91,11 +91,11 @@ export type TranscriptionRequest = {
   channelMode: ChannelMode;
 };
 
-/** Which door the work came through; synchronous work goes first. */
+/** The way in which work was submitted. Synchronous work goes first. */
 export const ENTRANCES = ["asynchronous", "synchronous"] as const;
 export type Entrance = (typeof ENTRANCES)[number];
 
-/** Channels that are recognized on their own: all with `separate`, else the one mixed down. */
+/** Returns how many channels are recognized: all with `separate`, else the one that is mixed down. */
 export function recognizedChannels({
   channelMode,
   channels,

@@ -3,11 +3,11 @@ export const UPLOAD_STATES = ["allocated", "verifying", "complete", "rejected"] 
 export type UploadState = (typeof UPLOAD_STATES)[number];
 
 export const UPLOAD_TRIGGERS = [
-  /** All bytes are there and the client asked for verification. */
+  /** All bytes have arrived, and the client has asked for verification. */
   "verify",
   "verified",
   "reject",
-  /** Its time to arrive ran out. */
+  /** The bytes did not arrive in time. */
   "expire",
 ] as const;
 export type UploadTrigger = (typeof UPLOAD_TRIGGERS)[number];
@@ -19,12 +19,12 @@ const MOVES: Record<UploadState, Partial<Record<UploadTrigger, UploadState>>> = 
   rejected: {},
 };
 
-/** The state a trigger leads to, or undefined where the move does not exist. */
+/** Returns the state that a trigger leads to; undefined: the move does not exist. */
 export function nextUploadState(state: UploadState, trigger: UploadTrigger): UploadState | undefined {
   return MOVES[state][trigger];
 }
 
-/** The states from which a trigger leads somewhere. */
+/** Returns the states that allow a trigger. */
 export function uploadStatesAllowing(trigger: UploadTrigger): UploadState[] {
   return UPLOAD_STATES.filter((state) => MOVES[state][trigger] !== undefined);
 }

@@ -8,7 +8,7 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** The event a final state sends (docs/interface.md section 6). */
+/** Returns the type of the event that reports a final state (docs/interface.md section 6). */
 export function eventTypeOf(state: FinalState): EventType {
   return `transcription.${state}`;
 }

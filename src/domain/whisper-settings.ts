@@ -1,14 +1,14 @@
 import type { RecognizerSettings } from "./recognition.ts";
 
-/** Whisper's parameters for a chunk, without what belongs to the machine. */
+/** Whisper's parameters for a chunk, without those that depend on the machine. */
 export type WhisperSettings = RecognizerSettings & {
-  /** A language code of whisper that the model knows, or `auto` (heard from the first 30 s). */
+  /** A language code of whisper that the model knows, or `auto` (detected from the first 30 s). */
   language: string;
   /** `bestOf` is how many samples are drawn at temperatures above 0; both sizes are 1 to 8. */
   strategy: { name: "greedy"; bestOf: number } | { name: "beam"; beamSize: number; bestOf: number };
   /** 0 to 1. */
   temperature: number;
-  /** Steps up from `temperature` to 1 for windows that fail the thresholds; 0 for no second try, else at least 0.05. */
+  /** Steps up from `temperature` to 1 for windows that fail the thresholds; 0: no second try, else at least 0.05. */
   temperatureIncrement: number;
   /** Entropy of the last tokens below which a window counts as a loop; 0 to 100. */
   entropyThreshold: number;

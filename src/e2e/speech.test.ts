@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import { AppError } from "../domain/errors.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
 import type { Warning } from "../domain/result.ts";
@@ -14,6 +13,7 @@ import { recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ResultBody } from "../pipeline/render.ts";
 import { assembleResult } from "../pipeline/stitch.ts";
 import { wordErrors } from "../pipeline/wer.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { saidIn, wordsIn } from "./samples.ts";
 import {
   amplified,

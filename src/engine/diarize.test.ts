@@ -142,7 +142,7 @@ test("an abort is heard at once", async () => {
   await Bun.sleep(100);
   const abortedAt = performance.now();
   controller.abort(new Error("enough"));
-  expect(running).rejects.toThrow("enough");
+  await expect(running).rejects.toThrow("enough");
   await running.catch(() => undefined);
   expect(performance.now() - abortedAt).toBeLessThan(2_500);
 });

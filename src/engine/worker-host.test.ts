@@ -119,7 +119,7 @@ describe("worker host", () => {
 
   test("weights that cannot be loaded say why, again on the next try", async () => {
     const { host } = openHost([], { type: "unusable", reason: "no tensors" });
-    expect(ask(host)).rejects.toThrow("no tensors");
+    await expect(ask(host)).rejects.toThrow("no tensors");
     expect(await kindOf(ask(host))).toBe("unusable_model");
   });
 

@@ -6,13 +6,13 @@ import type { Caller } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
 import { watchPace } from "../lib/pace.ts";
 import { paceOf } from "../services/upload-receiving.ts";
-import { callerOf, contextOf } from "./context.ts";
+import { contextOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
 import { type ReceivedForm, receiveForm } from "./multipart.ts";
 import { createReceivingPlaces } from "./receiving-places.ts";
 import { resultResponse } from "./results.ts";
-import { defineRoutes, operation } from "./route.ts";
+import { defineKeyedRoutes, operation } from "./route.ts";
 import { AudioForm, TranscriptionResult } from "./schemas.ts";
 import { keepAlive } from "./storage-common.ts";
 import { type Attendance, createSynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
@@ -54,15 +54,14 @@ const TRANSCRIBE = operation({
   },
 });
 
-/** docs/interface.md section 4.7. */
+/** Synchronous transcription (docs/interface.md section 4.7); needs the scope `transcriptions:write`. */
 export function audioRoutes(deps: HttpDeps) {
   const receive = createReceiver(deps);
   const desk = createSynchronousDesk(deps);
 
-  return defineRoutes("audio").post(
+  return defineKeyedRoutes("audio").post(
     "/v1/audio/transcriptions",
-    async ({ request }) => {
-      const caller = callerOf(request);
+    async ({ caller, request }) => {
       const key = idempotencyKeyOf(request);
       return receive(request, caller, async (form, path, attendance) => {
         const order = orderOf(form, path, key);
@@ -70,7 +69,7 @@ export function audioRoutes(deps: HttpDeps) {
         return resultResponse(request, deps.transcriptions.result(caller, row.id));
       });
     },
-    { parse: "none", response: { 200: TranscriptionResult }, ...TRANSCRIBE },
+    { response: { 200: TranscriptionResult }, ...TRANSCRIBE },
   );
 }
 
@@ -83,7 +82,7 @@ type WithForm<T> = (form: ReceivedForm, path: string, attendance: Attendance) =>
 function createReceiver(deps: HttpDeps) {
   const { synchronous_max_receiving, synchronous_timeout_seconds } = deps.config.limits;
   const incomingDir = join(deps.dataDir, "incoming");
-  // What a killed program was receiving belongs to nobody: the data directory has one server at a time.
+  // No request owns what a killed program was receiving: a data directory has one server at a time.
   rmSync(incomingDir, { recursive: true, force: true });
   const places = createReceivingPlaces(synchronous_max_receiving);
 
@@ -115,10 +114,10 @@ function createReceiver(deps: HttpDeps) {
   };
 }
 
-/** How often a form that arrives has the free disk looked at, in its own bytes. */
+/** Bytes of a form between two checks of the free disk space. */
 const DISK_CHECK_BYTES = 4 * 1024 * 1024;
 
-/** Receives a form before the deadline, at the least pace, and while the disk has room beside its reserve. */
+/** Receives a form before the deadline, at the least pace, and while the disk has space beside its reserve. */
 async function receiveInTime(
   deps: HttpDeps,
   request: Request,
@@ -160,7 +159,11 @@ async function receiveInTime(
   }
 }
 
-/** What a form orders (docs/decisions.md section 2). */
+/**
+ * Reads an order out of a received form (docs/decisions.md section 2).
+ *
+ * @throws AppError `unknown_parameter`, `audio_too_large` for a part that was cut off, `invalid_request`, in this order
+ */
 function orderOf(form: ReceivedForm, path: string, key: string | undefined): SynchronousOrder {
   refuseUnknown(AudioForm, Object.fromEntries(form.names.map((name) => [name, undefined])));
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });

@@ -1,4 +1,5 @@
-import type { Caller } from "../domain/api-key.ts";
+import type { Caller, Scope } from "../domain/api-key.ts";
+import { AppError } from "../domain/errors.ts";
 import { rateLimitFields } from "../services/rate-limit.ts";
 import type { RequestContext } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -6,7 +7,7 @@ import type { HttpDeps } from "./deps.ts";
 /**
  * Recognises the sender of a request and counts the request against the key's rate.
  *
- * @throws AppError `unauthorized`, `organization_disabled`, `rate_limited` (in this order)
+ * @throws AppError `unauthorized`, `organization_disabled`, `rate_limited`, `not_found` (in this order)
  */
 export function admit(deps: HttpDeps, request: Request, context: RequestContext): Caller {
   const caller = deps.apiKeys.authenticate(request.headers.get("authorization"));
@@ -17,5 +18,14 @@ export function admit(deps: HttpDeps, request: Request, context: RequestContext)
     const standing = deps.rateLimiter.peek(caller.keyId, limits);
     if (standing) Object.assign(context.responseFields, rateLimitFields(standing));
   }
+  context.caller = caller;
+  // Identifiers need no percent-encoding, and Elysia would decode it: no resource has such an address.
+  if (context.path.includes("%")) throw new AppError("not_found");
   return caller;
+}
+
+/** @throws AppError `forbidden`, detail: the scope that the key lacks */
+export function requireScope({ scopes }: Caller, needed: Scope): void {
+  if (scopes.has(needed)) return;
+  throw new AppError("forbidden", { detail: needed, message: `This API key lacks the scope ${needed}.` });
 }

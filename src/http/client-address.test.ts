@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Server } from "bun";
-import { testConfig } from "../config/load.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { createClientAddress } from "./client-address.ts";
 
 /** A server as far as it tells the other end of a connection. */

@@ -3,12 +3,12 @@ import ipaddr from "ipaddr.js";
 import type { Network } from "../services/webhook-addresses.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
-/** More proxies than this in a row are nobody's. */
+/** Addresses of `X-Forwarded-For` that are read, from the last on. */
 const MAX_HOPS = 20;
 
 /**
- * Tells the address of a request's client, for the log: the other end of the connection, or, where that is a trusted
- * proxy, the last address of `X-Forwarded-For` that is none. What stands further in front is the client's own word.
+ * Finds the address of a request's client, for the log: the other end of the connection, or, where that is a trusted
+ * proxy, the last address of `X-Forwarded-For` that is not one. Earlier addresses are only the client's claim.
  *
  * @returns undefined where the connection has no address any more, or none at all
  */
@@ -30,7 +30,7 @@ export function createClientAddress(trusted: readonly Network[]) {
   };
 }
 
-/** An IPv4 address that came in the clothes of an IPv6 one is an IPv4 address. */
+/** Normalises an IPv4-mapped IPv6 address to IPv4. */
 function parse(text: string | undefined): Address | undefined {
   return text !== undefined && ipaddr.isValid(text) ? ipaddr.process(text) : undefined;
 }

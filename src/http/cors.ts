@@ -16,17 +16,29 @@ const EXPOSED = [
   "tus-checksum-algorithm",
 ];
 
+export type Cors = {
+  /** Whether a request is a browser's question before another request, from an allowed origin. */
+  isPreflight(request: Request): boolean;
+  /** The answer to such a question; undefined for any other request. */
+  preflight(request: Request, methods: readonly string[]): Response | undefined;
+  /** Adds what a browser needs to hand a response to its page. */
+  decorate(request: Request, headers: Headers): void;
+};
+
 /** Lets pages of the configured origins call the service (`server.cors_origins`); with none it does nothing. */
-export function createCors(origins: readonly string[]) {
+export function createCors(origins: readonly string[]): Cors {
   const allowed = new Set(origins);
   const isAllowed = (origin: string | null): origin is string =>
     origin !== null && (allowed.has(origin) || allowed.has("*"));
 
+  const isPreflight = ({ method, headers }: Request) =>
+    method === "OPTIONS" && headers.has("access-control-request-method") && isAllowed(headers.get("origin"));
+
   return {
-    /** The answer to a browser's question before a request; undefined for any other request. */
-    preflight(request: Request, methods: readonly string[]): Response | undefined {
-      const isQuestion = request.method === "OPTIONS" && request.headers.has("access-control-request-method");
-      if (!isQuestion || !isAllowed(request.headers.get("origin"))) return undefined;
+    isPreflight,
+
+    preflight(request, methods) {
+      if (!isPreflight(request)) return undefined;
       return new Response(null, {
         status: 204,
         headers: {
@@ -38,8 +50,7 @@ export function createCors(origins: readonly string[]) {
       });
     },
 
-    /** Adds what a browser needs to hand a response to its page. */
-    decorate(request: Request, headers: Headers): void {
+    decorate(request, headers) {
       if (allowed.size === 0) return;
       headers.append("vary", "Origin");
       const origin = request.headers.get("origin");

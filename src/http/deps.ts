@@ -40,8 +40,8 @@ export type HttpDeps = {
     signal: AbortSignal,
   ) => Promise<VerifiedAudio>;
   /**
-   * Aborts when the drain time of a stop is over: who still waits for a synchronous result is sent away, and so is
-   * every further request.
+   * Aborts when the drain time of a stop is over: requests that still wait for a synchronous result are refused, and
+   * so is every further one.
    */
   stopping: AbortSignal;
   metrics: Metrics;
@@ -51,7 +51,7 @@ export type HttpDeps = {
   unreadyReasons: () => string[];
 };
 
-/** The scheduler as the synchronous endpoint sees it. */
+/** What the synchronous endpoint needs of the scheduler. */
 export type SynchronousWork = {
   /**
    * Takes one of the places reserved for short requests.

@@ -50,7 +50,7 @@ const START = `Scalar.createApiReference("#app", {
 
 const IMMUTABLE_FOR_SECONDS = 3600;
 
-/** The interface, described by a viewer that came inside the executable. */
+/** The page that shows the OpenAPI document. Its viewer is inside the executable; no key is needed. */
 export function docsRoutes() {
   return defineRoutes("docs")
     .get("/docs", () => page(PAGE, "text/html; charset=utf-8"))
@@ -72,7 +72,7 @@ function page(text: string, contentType: string): Response {
 type Viewer = { plain: Uint8Array<ArrayBuffer>; gzip: Uint8Array<ArrayBuffer>; tag: string };
 let loading: Promise<Viewer> | undefined;
 
-/** Read and compressed when somebody first looks at it: the start does not wait for 4 MB of script. */
+/** Reads and compresses the viewer at its first request: the start does not wait for 4 MB of script. */
 async function loadViewer(): Promise<Viewer> {
   const plain = await Bun.file(viewerPath).bytes();
   return {

@@ -5,14 +5,15 @@ import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
 /** The body of every non-success response (docs/interface.md section 7). */
 export type ErrorBody = { error: { code: string; message: string; detail?: string } };
 
-/** Nobody knows when there is room again; an admin is told by the readiness. */
+/** An admin must free space, which takes an unknown time; `GET /readyz` reports the full disk. */
 const DISK_RETRY_SECONDS = 60;
-/** Files are given back as soon as other requests end. */
+/** Files are closed as soon as other requests end. */
 const FILES_RETRY_SECONDS = 2;
 
 /**
- * Whatever was thrown, as something a client may see: a full disk and too many open files pass
- * (`capacity_unavailable`), the rest that is not meant for clients becomes `internal_error`. What was thrown is its cause.
+ * Turns any thrown value into an error that a client may see. A full disk and too many open files become
+ * `capacity_unavailable`, because they pass; everything else that is not an AppError becomes `internal_error`. The
+ * thrown value is its cause.
  */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;
@@ -50,7 +51,7 @@ export function errorResponse(error: AppError): Response {
   return new Response(JSON.stringify(body), { status: error.status, headers });
 }
 
-/** Every 429 and 503 names a time (docs/interface.md section 7.2), also where the thrower knew none. */
+/** Every 429 and 503 names a time (docs/interface.md section 7.2), even where the thrower knew none. */
 function defaultRetryAfter(error: AppError): number | undefined {
   return error.status === 429 || error.status === 503 ? 1 : undefined;
 }

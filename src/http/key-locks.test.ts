@@ -49,7 +49,7 @@ test("work whose signal aborts while it waits is left out, and the order stays",
     work(stays.signal, "a3"),
   ];
   leaves.abort(new Error("no time left"));
-  expect(outcomes[1]).rejects.toThrow("no time left");
+  await expect(outcomes[1]).rejects.toThrow("no time left");
   await Bun.sleep(1);
   gate.resolve();
   expect((await Promise.allSettled(outcomes)).map(({ status }) => status)).toEqual([

@@ -8,12 +8,28 @@ export type RequestFacts = {
   seconds: number;
 };
 
-export type Metrics = ReturnType<typeof createMetrics>;
+type ReadLabelled = () => Iterable<[labelValue: string, value: number]>;
+
+/** The numbers behind `GET /metrics`. Each `read` is called when the page is asked for. */
+export type Metrics = {
+  /** Counts an answered request and its duration. */
+  observeRequest(facts: RequestFacts): void;
+  /** Adds a gauge. */
+  addGauge(name: string, help: string, read: () => number): void;
+  /** Adds a gauge with one value for each value of a label. */
+  addLabelledGauge(name: string, help: string, label: string, read: ReadLabelled): void;
+  /** Adds a number that only rises and is counted elsewhere; its name ends in `_total`. */
+  addCounter(name: string, help: string, read: () => number): void;
+  /** Adds such a number with one value for each value of a label. */
+  addLabelledCounter(name: string, help: string, label: string, read: ReadLabelled): void;
+  /** Writes all of them as Prometheus text. */
+  render(): Promise<{ contentType: string; text: string }>;
+};
 
 const DURATION_BUCKETS_SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
 
-/** The numbers behind `GET /metrics`; each program has its own registry. */
-export function createMetrics() {
+/** Makes the metrics of one server, with a registry of their own. */
+export function createMetrics(): Metrics {
   const registry = new Registry();
   const requests = new Counter({
     name: "shruti_http_requests_total",
@@ -30,19 +46,12 @@ export function createMetrics() {
   });
 
   return {
-    registry,
-
-    observeRequest({ method, route, status, seconds }: RequestFacts): void {
+    observeRequest({ method, route, status, seconds }) {
       requests.inc({ method, route, status });
       durations.observe({ method, route }, seconds);
     },
 
-    /**
-     * A gauge that is read when somebody asks.
-     *
-     * @param read the value, or one value for each label value
-     */
-    addGauge(name: string, help: string, read: () => number): void {
+    addGauge(name, help, read) {
       new Gauge({
         name,
         help,
@@ -53,13 +62,7 @@ export function createMetrics() {
       });
     },
 
-    /** As `addGauge`, with one label. */
-    addLabelledGauge(
-      name: string,
-      help: string,
-      label: string,
-      read: () => Iterable<[string, number]>,
-    ): void {
+    addLabelledGauge(name, help, label, read) {
       new Gauge({
         name,
         help,
@@ -72,13 +75,7 @@ export function createMetrics() {
       });
     },
 
-    /** A number that only rises, counted elsewhere; its name ends in `_total`. One value for each label value. */
-    addLabelledCounter(
-      name: string,
-      help: string,
-      label: string,
-      read: () => Iterable<[string, number]>,
-    ): void {
+    addLabelledCounter(name, help, label, read) {
       new Counter({
         name,
         help,
@@ -91,8 +88,7 @@ export function createMetrics() {
       });
     },
 
-    /** As `addLabelledCounter`, without a label. */
-    addCounter(name: string, help: string, read: () => number): void {
+    addCounter(name, help, read) {
       new Counter({
         name,
         help,
@@ -104,8 +100,7 @@ export function createMetrics() {
       });
     },
 
-    /** Prometheus text. */
-    async render(): Promise<{ contentType: string; text: string }> {
+    async render() {
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };

@@ -1,17 +1,16 @@
 import type { InstalledModel } from "../domain/model.ts";
 import type { ModelService } from "../services/models.ts";
 import { requireOrganization } from "../store/organizations.ts";
-import { callerOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
-import { defineRoutes, operation } from "./route.ts";
+import { defineKeyedRoutes, operation } from "./route.ts";
 import { type Model, ModelList } from "./schemas.ts";
 
-/** docs/interface.md section 4.11. */
+/** Installed models (docs/interface.md section 4.11); needs the scope `models:read`. */
 export function modelRoutes({ models, credit, database }: HttpDeps) {
-  return defineRoutes("models").get(
+  return defineKeyedRoutes("models").get(
     "/v1/models",
-    ({ request }): ModelList => {
-      const organization = requireOrganization(database.store, callerOf(request).organizationId);
+    ({ caller }): ModelList => {
+      const organization = requireOrganization(database.store, caller.organizationId);
       const pricePaise = credit.priceOf(organization);
       const chosen = models.findDefault();
       return {

@@ -3,6 +3,7 @@ import type { EventEmitter } from "node:events";
 import { type FileHandle, open } from "node:fs/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { AppError } from "../domain/errors.ts";
+import { refuseEncoding } from "./parse.ts";
 
 /** Beyond the file: text fields and part heads. */
 const SLACK_BYTES = 1024 * 1024;
@@ -11,7 +12,7 @@ const MAX_FIELD_BYTES = 1024;
 const MAX_NAME_BYTES = 200;
 /**
  * Bytes that the parser gets at once. The parser holds back the rest of a write while a part's buffer is full, and
- * never goes on when a part that it skips ends in that very write: what fits into the buffer fills none.
+ * stops for ever when a part that it skips ends in that same write. A piece smaller than the buffer cannot fill it.
  */
 const PIECE_BYTES = 16 * 1024;
 const PART_BUFFER_BYTES = 64 * 1024;
@@ -79,13 +80,7 @@ type WithInnerParser = { _parser: { parser: EventEmitter } };
 
 function openParser(request: Request, parts: Parts): BusboyInstance {
   const type = request.headers.get("content-type") ?? "";
-  const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new AppError("invalid_request", {
-      detail: "content-encoding",
-      message: "The body must not be compressed.",
-    });
-  }
+  refuseEncoding(request);
   try {
     if (!/^multipart\/form-data\s*;/i.test(type)) throw new Error("another type");
     const parser = new Busboy({
@@ -167,7 +162,7 @@ async function receive(
     storing = store(stream, handle, file, options.maxFileBytes).then((isTooLarge) => {
       form.isTooLarge = isTooLarge;
     });
-    // The parser waits for somebody to read the part, and the body for the parser: nobody does any more.
+    // The parser waits until the part is read, and the body waits for the parser: after a failed write, both for ever.
     storing.catch(unstorable.reject);
   });
   parser.on("partsLimit", () => note("body", `The form has more than ${MAX_PARTS} parts.`));

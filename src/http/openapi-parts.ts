@@ -44,7 +44,7 @@ export const headerRef = (name: keyof typeof HEADERS) => ({
 });
 export const RATE_HEADERS = { ...headerRef("RateLimit"), ...headerRef("RateLimit-Policy") };
 
-/** The parameters of a path as the router writes it, as `/v1/uploads/:upload_id`. */
+/** The parameters of a path as Elysia writes it, such as `/v1/uploads/:upload_id`. */
 export function pathParameters(path: string): Json[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,

@@ -102,12 +102,12 @@ export function openApiDocument(
 }
 
 function describe(route: DescribedRoute, operation: Operation, toJson: (schema: TSchema) => Json): Json {
-  const hooks = route.hooks as { body?: TSchema; response?: Record<string, TSchema> };
+  const hooks = route.hooks as { query?: TObject; body?: TSchema; response?: Record<string, TSchema> };
   const media = operation.multipart ? "multipart/form-data" : "application/json";
   const body = operation.multipart ?? hooks.body;
   const parameters = [
     ...pathParameters(route.path),
-    ...queryParameters(operation.query, toJson),
+    ...queryParameters(hooks.query, toJson),
     ...(operation.acceptsIdempotencyKey ? [IDEMPOTENCY_KEY] : []),
   ];
   return {
@@ -230,7 +230,7 @@ const KEPT = new Set(["default", "const", "enum", "required"]);
 /** What only the document says of a schema, under its name there. */
 const KEYWORDS: Record<string, string> = { describedFormat: "format" };
 
-/** An object with any names, as generators of clients know it. */
+/** An object with any names, in the form that generators of clients know. */
 function asMap(schema: Json): Json {
   const { patternProperties, ...rest } = schema as { patternProperties?: Record<string, Json> };
   const any = patternProperties?.["^(.*)$"];

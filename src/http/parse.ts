@@ -3,7 +3,7 @@ import { AppError } from "../domain/errors.ts";
 import { inspectJson } from "./strict-json.ts";
 import { refuseUnknown, validate } from "./validate.ts";
 
-/** Bounds of what is read before anybody knows what it means (docs/decisions.md section 1). */
+/** Bounds of what is read before it is understood (docs/decisions.md section 1). */
 export const MAX_JSON_BYTES = 64 * 1024;
 export const MAX_JSON_DEPTH = 32;
 export const MAX_QUERY_CHARACTERS = 4096;
@@ -29,16 +29,22 @@ export async function readJson<T extends TSchema>(request: Request, schema: T): 
 export async function readEmptyBody(request: Request, emptyObject: TObject): Promise<void> {
   if (!announcesBody(request)) return;
   const text = decodeUtf8(await readBounded(request, MAX_JSON_BYTES));
-  if (text === "") {
-    // The server hides the body of a GET from us; its head still says that there was one.
-    if (Number(request.headers.get("content-length") ?? 0) === 0) return;
-    throw new AppError("invalid_request", { message: "This request takes no body." });
-  }
+  if (text === "") return;
   requireContentType(request);
   checkJson(text, emptyObject);
 }
 
-/** Whether a request has a body, as far as its head tells; one of zero bytes is none. */
+/**
+ * Refuses the body of a GET, which the server hides: its head still says that there is one.
+ *
+ * @throws AppError `invalid_request`
+ */
+export function refuseBody(request: Request): void {
+  if (announcesBody(request))
+    throw new AppError("invalid_request", { message: "This request takes no body." });
+}
+
+/** Whether a request's head announces a body; one of zero bytes does not count. */
 export function announcesBody(request: Request): boolean {
   const length = request.headers.get("content-length");
   return length === null ? request.body !== null : length !== "0";
@@ -64,14 +70,18 @@ function checkJson<T extends TSchema>(text: string, schema: T): Static<T> {
   return validate(schema, value);
 }
 
-function requireContentType(request: Request): void {
+/** @throws AppError `invalid_request`, detail `content-encoding`, for a compressed body */
+export function refuseEncoding(request: Request): void {
   const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new AppError("invalid_request", {
-      detail: "content-encoding",
-      message: "The body must not be compressed.",
-    });
-  }
+  if (encoding === null || encoding.toLowerCase() === "identity") return;
+  throw new AppError("invalid_request", {
+    detail: "content-encoding",
+    message: "The body must not be compressed.",
+  });
+}
+
+function requireContentType(request: Request): void {
+  refuseEncoding(request);
   const [type, ...parameters] = (request.headers.get("content-type") ?? "")
     .split(";")
     .map((part) => part.trim());
@@ -92,7 +102,7 @@ async function readBounded(request: Request, maxBytes: number): Promise<Uint8Arr
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  // What comes after the bound is thrown away by the server's entrance (unread.ts).
+  // createHttpHandler throws away what comes after the bound (unread.ts).
   for await (const piece of request.body?.values({ preventCancel: true }) ?? []) {
     bytes += piece.byteLength;
     if (bytes > maxBytes) throw tooLarge();

@@ -5,7 +5,7 @@ import type { Metrics } from "./metrics.ts";
 /**
  * The program's own numbers, under the names that every Prometheus client library gives them. They are those of the
  * server process; its workers are not in them. prom-client's collection is not used: it counts from the first
- * question on, and what it tells of Node.js's heap and event loop is not true of Bun.
+ * request on, and its numbers of Node.js's heap and event loop are wrong for Bun.
  */
 export function addProcessMetrics(metrics: Metrics): void {
   metrics.addLabelledGauge("shruti_build_info", "Always 1; the version is the label.", "version", () => [

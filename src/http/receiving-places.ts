@@ -1,27 +1,35 @@
 import { AppError } from "../domain/errors.ts";
 import { createShares, usualSpare } from "../lib/shares.ts";
 
-/** Before any body has come in whole. */
+/** Time that a place is held, before any body has come in whole. */
 const FIRST_GUESS_MS = 2_000;
 /** How much the latest body counts. */
 const WEIGHT_OF_LATEST = 0.25;
 const LONGEST_RETRY_AFTER_SECONDS = 60;
 
-export type ReceivingPlaces = ReturnType<typeof createReceivingPlaces>;
+export type ReceivingPlaces = {
+  /**
+   * Takes a place for a request of an organization.
+   *
+   * @returns gives the place back; calling it twice does nothing
+   * @throws AppError `capacity_unavailable` with `Retry-After` when this organization may have none now
+   */
+  take(organizationId: string): () => void;
+};
 
 /**
  * Bounds how many requests with a file are under way at once, shares the places between organizations, and learns how
  * long one is held.
  *
- * @param now milliseconds on a clock that only goes on
+ * @param now milliseconds on a monotonic clock
  */
-export function createReceivingPlaces(count: number, now = () => performance.now()) {
+export function createReceivingPlaces(count: number, now = () => performance.now()): ReceivingPlaces {
   const shares = createShares(count, usualSpare(count));
-  /** Which are held since when, the oldest first. */
+  /** Places that are held, the oldest first. */
   const begun = new Set<{ organizationId: string; atMs: number }>();
   let usualMs = FIRST_GUESS_MS;
 
-  /** Until the oldest that stands in the way is through, should it take as long as the others did. */
+  /** Estimates when the oldest request that holds a place ends, if it takes as long as the others did. */
   function retryAfterSeconds(organizationId: string): number {
     const isFull = begun.size >= count;
     const [oldest] = [...begun].filter((place) => isFull || place.organizationId === organizationId);
@@ -30,11 +38,7 @@ export function createReceivingPlaces(count: number, now = () => performance.now
   }
 
   return {
-    /**
-     * @returns gives the place back; calling it twice does nothing
-     * @throws AppError `capacity_unavailable` with `Retry-After` when this organization may have none now
-     */
-    take(organizationId: string): () => void {
+    take(organizationId) {
       if (!shares.take(organizationId)) {
         throw new AppError("capacity_unavailable", { retryAfterSeconds: retryAfterSeconds(organizationId) });
       }

@@ -6,7 +6,7 @@ import type { TranscriptionResult } from "./schemas.ts";
 
 type Found = { transcription: TranscriptionRow; result: Result };
 
-/** Media types of a result and the format each stands for; JSON first, because it is what everything else gets. */
+/** Media types of a result and the format each stands for; JSON first, because it is the default. */
 const FORMATS = {
   "application/json": "json",
   "text/vtt": "vtt",

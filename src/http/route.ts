@@ -1,11 +1,12 @@
-import type { TObject, TSchema } from "@sinclair/typebox";
+import { type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Scope } from "../domain/api-key.ts";
 import type { ErrorCode } from "../domain/errors.ts";
-import { contextOf } from "./context.ts";
-import { readJson } from "./parse.ts";
+import { requireScope } from "./auth.ts";
+import { callerOf, contextOf } from "./context.ts";
+import { readEmptyBody, readJson, readQuery, refuseBody } from "./parse.ts";
 
-/** What a route says about itself beside its handler; read by the server (scope, query) and by openapi.ts. */
+/** What the OpenAPI document says about a route beside its schemas. */
 export type Operation = {
   /** `operationId` in the OpenAPI document. */
   id: string;
@@ -14,20 +15,29 @@ export type Operation = {
   tag: "Transcriptions" | "Uploads" | "Models" | "Usage" | "Webhooks";
   /** What the key must be allowed to do. */
   scope: Scope;
-  /** Query parameters by name; none where absent. */
-  query?: TObject;
   /** The codes this route can answer beside those of every route. */
   errors: readonly ErrorCode[];
   /** Meaning of each success status. */
   responses: Record<number, string>;
   acceptsIdempotencyKey?: boolean;
-  /** A body that Elysia does not validate, for the document: fields of `multipart/form-data`. */
+  /** The fields of a `multipart/form-data` body, which the handler receives itself. */
   multipart?: TObject;
   /** Other media types of the 200 response, chosen by `Accept`. */
   alternatives?: Record<string, string>;
 };
 
+/** The schemas that a route reads its request with. */
+type Reads<Query, Body> = {
+  /** Query parameters by name; none where absent. */
+  query?: Query;
+  /** A JSON body; none where absent. */
+  body?: Body;
+};
+
+type Hooked = { request: Request; query: unknown };
+
 const DETAIL_NAME = "x-operation";
+export const NO_FIELDS = Type.Object({}, { additionalProperties: false });
 
 /**
  * A group of routes with every loose end of the framework tied: nothing is dropped or coerced silently,
@@ -37,23 +47,48 @@ export function defineRoutes<const Name extends string>(name: Name) {
   return new Elysia({ name, normalize: false, strictPath: true, handler: { standardHostname: false } });
 }
 
-/** A route's hook for a JSON body: strictly parsed, typed, described. */
-export function jsonBody<T extends TSchema>(schema: T) {
-  return { parse: ({ request }: { request: Request }) => readJson(request, schema), body: schema };
+/** A group of routes that need a key: their handlers receive the `caller`. */
+export function defineKeyedRoutes<const Name extends string>(name: Name) {
+  return defineRoutes(name).resolve(({ request }) => ({ caller: callerOf(request) }));
 }
 
-/** A route's hook that carries its operation. */
-export function operation(value: Operation) {
-  return { detail: { [DETAIL_NAME]: value } as Record<string, unknown> };
+/**
+ * A route's hooks: the scope is checked, then the query and the body are read strictly (docs/decisions.md section 2),
+ * then Elysia types and validates them. Elysia parses a body before any other hook runs, and has no body to parse
+ * in a GET.
+ */
+export function operation<
+  Query extends TObject = typeof NO_FIELDS,
+  Body extends TSchema | undefined = undefined,
+>({ query = NO_FIELDS as unknown as Query, body, ...described }: Operation & Reads<Query, Body>) {
+  const check = (request: Request) => {
+    requireScope(callerOf(request), described.scope);
+    return readQuery(contextOf(request).search, query);
+  };
+  const read = async (request: Request): Promise<unknown> => {
+    if (body) return readJson(request, body);
+    if (!described.multipart) await readEmptyBody(request, NO_FIELDS);
+    return null;
+  };
+  const hooks = {
+    parse(context: Hooked) {
+      context.query = check(context.request);
+      return read(context.request);
+    },
+    transform(context: Hooked) {
+      if (context.request.method !== "GET" && context.request.method !== "HEAD") return;
+      context.query = check(context.request);
+      refuseBody(context.request);
+    },
+    query,
+    ...(body ? { body } : {}),
+    detail: { [DETAIL_NAME]: described } as Record<string, unknown>,
+  };
+  return hooks as typeof hooks & (Body extends TSchema ? { body: Body } : unknown);
 }
 
 /** The operation of a route of `app.routes`, or undefined for one that has none. */
 export function operationOf(route: { hooks: unknown }): Operation | undefined {
   const { detail } = route.hooks as { detail?: Record<string, unknown> };
   return detail?.[DETAIL_NAME] as Operation | undefined;
-}
-
-/** The query as the server parsed it against the operation's schema. */
-export function queryOf<T>(request: Request): T {
-  return contextOf(request).query as T;
 }

@@ -130,6 +130,14 @@ const SCENARIOS: Scenario[] = [
     given: (t) => () => t.as(t.key)("/v1/transcriptions/%zz"),
   },
   {
+    code: "not_found",
+    title: "an identifier that is percent-encoded, of an upload that there is",
+    given: async (t) => {
+      const { id } = await clientOf(t).createUpload(5);
+      return () => t.as(t.key)(`/v1/uploads/%75p${id.slice(2)}`);
+    },
+  },
+  {
     code: "method_not_allowed",
     title: "another method",
     given: (t) => () => t.as(t.key)("/v1/transcriptions", { method: "PUT" }),

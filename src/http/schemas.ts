@@ -376,7 +376,7 @@ export const TranscriptionListQuery = closed({
   limit: Type.Optional(limit),
   after: Type.Optional(after),
   state: Type.Optional(
-    Type.String({ minLength: 1, description: "States, separated by commas, as `completed,partial`." }),
+    Type.String({ minLength: 1, description: "States, separated by commas, such as `completed,partial`." }),
   ),
 });
 export type TranscriptionListQuery = Static<typeof TranscriptionListQuery>;

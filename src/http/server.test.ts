@@ -264,12 +264,21 @@ describe("operations", () => {
     await expectRefusal(await testApp.fetch("/metrics"), { code: "unauthorized" });
     await expectRefusal(await testApp.as(testApp.key)("/metrics"), { code: "unauthorized" });
     await testApp.as(testApp.key)("/v1/transcriptions/tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C");
+    await testApp.fetch("/v1/usage");
+    await testApp.as(testApp.key)("/v1/usage", { method: "PUT" });
+    await testApp.as(testApp.key)("/v1/usage/nothing");
     const response = await testApp.as(METRICS_TOKEN)("/metrics");
     expect(response.status).toBe(200);
     const text = await response.text();
     expect(text).toMatch(
       /shruti_http_requests_total\{method="GET",route="\/v1\/transcriptions\/:transcription_id",status="404"\} \d/,
     );
+    const refused = [
+      'method="GET",route="/v1/usage",status="401"',
+      'method="PUT",route="/v1/usage",status="405"',
+      'method="GET",route="(none)",status="404"',
+    ];
+    for (const labels of refused) expect(text).toContain(`shruti_http_requests_total{${labels}}`);
     expect(text).toContain("shruti_http_request_duration_seconds_bucket");
     expect(text).not.toContain("tr_01KAJ5");
   });
@@ -299,4 +308,24 @@ describe("operations", () => {
     await closed;
     expect(ended).toEqual(["cancelled"]);
   });
+});
+
+test("no route answers without a key, but for those that are public by design", async () => {
+  const PUBLIC = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"];
+  const described = await testApp.app.handle(new Request(`${testApp.baseUrl()}/openapi.json`));
+  const { paths } = (await described.json()) as { paths: Record<string, Record<string, unknown>> };
+  const routes = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => ({ path, method: method.toUpperCase() })),
+  );
+  expect(routes.length).toBeGreaterThan(15);
+  const open: string[] = [];
+  for (const { path, method } of routes) {
+    const url = `${testApp.baseUrl()}${path.replace(/\{\w+\}/g, "tr_01ARZ3NDEKTSV4RRFFQ69G5FAV")}`;
+    const { status } = await testApp.app.handle(new Request(url, { method }));
+    // Storage asks for an upload's token, and for the protocol's header fields before it.
+    const isRefused = path.startsWith("/storage/") ? status >= 400 || method === "OPTIONS" : status === 401;
+    if (!isRefused) open.push(`${method} ${path} ${status}`);
+  }
+  const byDesign = (route: string) => PUBLIC.some((path) => route.split(" ")[1]?.startsWith(path));
+  expect(open.filter((route) => !byDesign(route))).toEqual([]);
 });

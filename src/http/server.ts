@@ -1,4 +1,3 @@
-import { Type } from "@sinclair/typebox";
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
@@ -7,17 +6,15 @@ import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
 import { audioRoutes } from "./audio.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
-import { contextOf, type RequestContext, setContext } from "./context.ts";
-import { createCors } from "./cors.ts";
+import { callerOf, contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
+import { type Cors, createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
 import { docsRoutes } from "./docs.ts";
 import { errorResponse, toAppError } from "./errors.ts";
 import { loggedPath } from "./logged-path.ts";
 import { modelRoutes } from "./models.ts";
-import { readEmptyBody, readQuery } from "./parse.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
-import { createRouter, methodsOf, type RouteEntry, requireRoute, requireScope } from "./router.ts";
 import { createStorageHandler, storageMethods } from "./storage.ts";
 import { systemRoutes } from "./system.ts";
 import { transcriptionRoutes } from "./transcriptions.ts";
@@ -28,39 +25,89 @@ import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
 
 export type HttpHandler = (request: Request, server?: Server<unknown>) => Promise<Response>;
 
-const NO_FIELDS = Type.Object({}, { additionalProperties: false });
-/** Methods are the client's words, too: others are counted as one. */
+/** Addresses that take an upload's token in the place of a key. */
+const STORAGE = "/storage/";
+/** The route of every path that has none. */
+const UNKNOWN = "/*";
+/** Unknown methods become OTHER, to bound the label's values. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-/** What is asked of a program that stops, too; they need no store. */
+/** Answered by a stopping server as well; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
-  const described = defineRoutes("interface")
+  const keyed = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
     .use(audioRoutes(deps))
     .use(uploadRoutes(deps))
     .use(modelRoutes(deps))
     .use(usageRoutes(deps))
     .use(webhookEndpointRoutes(deps));
-  return defineRoutes("shruti")
-    .use(described)
-    .use(systemRoutes(deps, () => described.routes))
+  const open = defineRoutes("open")
+    .use(systemRoutes(deps, () => keyed.routes))
     .use(docsRoutes());
+  return { keyed, open };
 }
 
 /**
- * The whole HTTP service as one function. Around every route it gives the request its id, checks in the order
- * of docs/decisions.md section 2, turns every throw into the error body, and writes one log line.
+ * Every route of the service as one Elysia application. Elysia finds the route of a request; `all` is what it finds
+ * for a method that a path does not have, and for a path that there is not.
+ */
+function createApp(deps: HttpDeps, cors: Cors) {
+  const { keyed, open } = createRoutes(deps);
+  const storage = createStorageHandler(deps);
+  const app = defineRoutes("shruti")
+    .onRequest(({ request }) => {
+      const context = contextOf(request);
+      if (deps.stopping.aborted && !PROBES.has(context.path)) throw stopped(context);
+    })
+    .onTransform(({ request, route }) => {
+      contextOf(request).route = route;
+    })
+    .onError(({ error, request, route }) => {
+      contextOf(request).route = route;
+      return refuse(deps, request, error);
+    })
+    .use(keyed)
+    .use(open)
+    .all(
+      `${STORAGE}*`,
+      ({ request }) => {
+        const { path, server } = contextOf(request);
+        return cors.preflight(request, storageMethods(path)) ?? storage(request, server);
+      },
+      { parse: "none" },
+    );
+  for (const { routes } of [keyed, open]) {
+    for (const [path, found] of Map.groupBy(routes, (route) => route.path)) {
+      const allow = found.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+      const refusal = () => new AppError("method_not_allowed", { allow });
+      app.all(path, refuser(cors, { allow, needsKey: routes === keyed.routes, refusal }));
+    }
+  }
+  const refusal = () => new AppError("not_found");
+  return app.all(UNKNOWN, refuser(cors, { allow: [], needsKey: true, refusal }));
+}
+
+type Refused = { allow: readonly string[]; needsKey: boolean; refusal: () => AppError };
+
+/** A handler that answers preflights and refuses the rest; where a path needs a key, this does as well. */
+function refuser(cors: Cors, { allow, needsKey, refusal }: Refused) {
+  return ({ request }: { request: Request }): Response => {
+    const answer = cors.preflight(request, allow);
+    if (answer) return answer;
+    if (needsKey) callerOf(request);
+    throw refusal();
+  };
+}
+
+/**
+ * The whole HTTP service as one function. Around Elysia it gives each request its id, waits for unread bodies,
+ * completes the header fields of every response, and writes one log line.
  */
 export function createHttpHandler(deps: HttpDeps): HttpHandler {
-  const routes = createRoutes(deps);
-  const app = defineRoutes("entrance")
-    .onError(({ error, request }) => refuse(deps, request, error))
-    .use(routes);
-  const router = createRouter(app.routes);
-  const storage = createStorageHandler(deps);
   const cors = createCors(deps.config.server.cors_origins);
+  const app = createApp(deps, cors);
   const clientOf = createClientAddress(trustedProxies(deps.config));
   const unread = createUnread(deps.stopping);
   const refusals = createRefusalLog(deps.log);
@@ -69,37 +116,26 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
   return async (received, server) => {
     const startedMs = performance.now();
     const request = withPlainUrl(received);
-    const context = { requestId: newId("request", deps.clock.now()), server, responseFields: {} };
+    const requestId = newId("request", deps.clock.now());
+    const context: RequestContext = {
+      ...{ requestId, server, ...targetOf(request.url), responseFields: {} },
+      admit: () => admit(deps, request, context),
+    };
     setContext(request, context);
     const client = clientOf(received, server);
-    const { path, search } = targetOf(request.url);
-    const entries = router.match(path);
-    const isStorage = path.startsWith("/storage/");
-    let response: Response;
-    try {
-      if (deps.stopping.aborted && !PROBES.has(path)) throw stopped(context);
-      response =
-        cors.preflight(request, isStorage ? storageMethods(path) : methodsOf(entries)) ??
-        (isStorage
-          ? await storage(request, server)
-          : await dispatch(deps, app.fetch, { request, context, entries, search }));
-    } catch (thrown) {
-      response = refuse(deps, request, thrown);
-    }
+    let response = await app.fetch(request);
     if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
-    // Who was too slow for the request has had its time.
+    // A client that was too slow for the request has had its time.
     const isPatient = response.status !== TOO_SLOW;
     await unread.settle(request, server, { client, isPatient });
     complete(request, context, response);
     cors.decorate(request, response.headers);
-    const { status } = response;
-    const outcome = { client, path, route: routeName(path, entries), status, startedMs };
-    report(deps, refusals, request, context, outcome);
+    report(deps, refusals, request, context, { client, status: response.status, startedMs });
     return response;
   };
 }
 
-/** Work is over, and soon the store is closed: the client finds another server, or this one after its next start. */
+/** The store closes soon: the client must try another server, or this one after its next start. */
 function stopped(context: RequestContext): AppError {
   context.closesConnection = true;
   return new AppError("capacity_unavailable", { message: "The server is stopping." });
@@ -107,44 +143,20 @@ function stopped(context: RequestContext): AppError {
 
 /** Status of `timeout`. */
 const TOO_SLOW = 504;
-/** nginx's word for "client closed request"; it stands in the log and the metrics only. */
+/** nginx's status for "client closed request"; only the log and the metrics have it. */
 const CLIENT_GONE = 499;
 
-/** What is said of a request whose connection ended before its answer: whatever failed then is not its reason. */
+/** The status of a request whose connection ended before its answer, whatever failed because of that. */
 function cutOff(deps: HttpDeps, context: RequestContext): Response {
   return deps.stopping.aborted
     ? errorResponse(stopped(context))
     : new Response(null, { status: CLIENT_GONE });
 }
 
-type Dispatch = {
-  request: Request;
-  context: RequestContext;
-  entries: readonly RouteEntry[];
-  search: string;
-};
-
-/** Everything between a request's arrival and its route, in the order of docs/decisions.md section 2. */
-async function dispatch(
-  deps: HttpDeps,
-  handle: (request: Request) => Response | Promise<Response>,
-  { request, context, entries, search }: Dispatch,
-): Promise<Response> {
-  const isPublic = entries.length > 0 && entries.every(({ operation }) => operation === undefined);
-  if (!isPublic) context.caller = admit(deps, request, context);
-  const { operation, takesBody } = requireRoute(entries, request.method);
-  if (operation) {
-    if (context.caller) requireScope(context.caller.scopes, operation.scope);
-    context.query = readQuery(search, operation.query ?? NO_FIELDS);
-    if (!takesBody) await readEmptyBody(request, NO_FIELDS);
-  }
-  return handle(request);
-}
-
 /**
- * The request with an address that begins with `http://` and a host: Elysia looks for the path from the eighth
- * character on (`standardHostname: false`). Over TLS it begins otherwise, and without `Host` (HTTP/1.0, as of load
- * balancers that ask for `/healthz`) it is the path alone.
+ * Makes a request's address begin with `http://` and a host: Elysia looks for the path from the eighth character on
+ * (`standardHostname: false`). Over TLS the address begins with `https://`; without `Host` (HTTP/1.0, as in load
+ * balancers' health checks) it is the path alone.
  */
 function withPlainUrl(request: Request): Request {
   const { url } = request;
@@ -153,15 +165,7 @@ function withPlainUrl(request: Request): Request {
   return Object.defineProperty(request, "url", { value: plain });
 }
 
-/** Path and query of a request's address. The host is the client's word and may be anything, so it is not parsed. */
-function targetOf(url: string): { path: string; search: string } {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const target = start < 0 ? "/" : url.slice(start);
-  const at = target.indexOf("?");
-  return at < 0 ? { path: target, search: "" } : { path: target.slice(0, at), search: target.slice(at + 1) };
-}
-
-/** What a thrown value means to the client; what was not meant for clients is logged. */
+/** Turns a thrown value into a response, and logs what is not meant for clients. */
 function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const error = toAppError(thrown);
   if (!isOurFault(error)) return errorResponse(error);
@@ -171,17 +175,17 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
     deps.log.error({ request_id: requestId, fault }, "a request failed");
     return errorResponse(error);
   }
-  // Work that its client has left fails in many ways; nobody sees the answer, and it is no fault of the program's.
+  // Work that its client has left fails in many ways. The answer reaches no client, and the program is not at fault.
   deps.log.info({ request_id: requestId, fault }, "a client went away");
   return errorResponse(new AppError("invalid_request", { message: "The connection was closed." }));
 }
 
-/** What the client cannot know of and an admin must. */
+/** Whether an admin must know of an error. */
 function isOurFault({ code, cause }: AppError): boolean {
   return code === "internal_error" || isOutOfRoom(cause) || isOutOfFiles(cause);
 }
 
-/** Where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
+/** Describes where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */
 function describeFault(fault: unknown): string {
   if (!(fault instanceof Error)) return typeof fault;
   const isStatement = fault.cause instanceof Error && fault.message.startsWith("Failed query");
@@ -207,13 +211,11 @@ function asksToClose(request: Request): boolean {
 
 type Outcome = {
   client: string | undefined;
-  path: string;
-  route: string;
   status: number;
   startedMs: number;
 };
 
-/** One line and one count for a request; never a query, key or body. Of a flood without keys only the counts. */
+/** Writes one line and one count for a request; never a query, key or body. A flood without keys is only counted. */
 function report(
   deps: HttpDeps,
   refusals: RefusalLog,
@@ -221,11 +223,11 @@ function report(
   context: RequestContext,
   outcome: Outcome,
 ): void {
-  const { client, path, route, status } = outcome;
+  const { client, status } = outcome;
   const seconds = (performance.now() - outcome.startedMs) / 1000;
   deps.metrics.observeRequest({
     method: METHODS.has(request.method) ? request.method : "OTHER",
-    route,
+    route: routeName(context),
     status,
     seconds,
   });
@@ -234,7 +236,7 @@ function report(
     {
       request_id: context.requestId,
       method: request.method,
-      path: loggedPath(path),
+      path: loggedPath(context.path),
       status,
       client,
       duration_ms: Math.round(seconds * 1e6) / 1000,
@@ -245,6 +247,7 @@ function report(
 }
 
 /** A name with few values, for metrics. */
-function routeName(path: string, entries: readonly RouteEntry[]): string {
-  return entries[0]?.template ?? (path.startsWith("/storage/") ? "/storage" : "(none)");
+function routeName({ path, route }: RequestContext): string {
+  if (path.startsWith(STORAGE)) return "/storage";
+  return route === undefined || route === UNKNOWN ? "(none)" : route;
 }

@@ -1,7 +1,9 @@
 import type { Server } from "bun";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
+import { bearerOf } from "../services/api-keys.ts";
 import type { UploadService } from "../services/uploads.ts";
+import { refuseEncoding } from "./parse.ts";
 
 export type StorageDeps = {
   uploads: UploadService;
@@ -38,9 +40,9 @@ export function keepAlive({ request, server }: StorageRequest): () => void {
   return renew;
 }
 
-/** The token of `Authorization: Bearer <token>` (RFC 6750); undefined where there is none of that form. */
+/** The token of an upload that a request carries; undefined where there is none. */
 export function bearerToken(request: Request): string | undefined {
-  return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+  return bearerOf(request.headers.get("authorization"));
 }
 
 /**
@@ -60,13 +62,7 @@ export function declaredBytes(request: Request): number | undefined {
 
 /** Refuses what would store other bytes than the recording's own. */
 export function refuseEncodings(request: Request): void {
-  const encoding = request.headers.get("content-encoding");
-  if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new AppError("invalid_request", {
-      detail: "content-encoding",
-      message: "Send the file as it is, without a content encoding.",
-    });
-  }
+  refuseEncoding(request);
   if (request.headers.has("content-range")) {
     throw new AppError("invalid_request", {
       detail: "content-range",

@@ -153,7 +153,7 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
     const stored = await deps.uploads.storedBytes(upload.id);
     if (stored === undefined) return speak(deps.uploads.requireReceiving(upload.id), input);
     const headers = new Headers({ location: locationOf(deps, upload.id), "upload-offset": String(stored) });
-    // First bytes that came with it are thrown away: the client goes on from the offset.
+    // First bytes that came with it are thrown away: the client continues from the offset.
     return new Response(null, { status: 201, headers });
   }
 
@@ -194,7 +194,7 @@ export function asTusResponse(response: Response): Response {
   return response;
 }
 
-/** OPTIONS tells what the server can do (tus 1.0, "OPTIONS"); it needs no token. */
+/** OPTIONS reports what the server can do (tus 1.0, "OPTIONS"); it needs no token. */
 function describe(deps: StorageDeps, isCollection: boolean): Response {
   return new Response(null, {
     status: 204,
@@ -293,14 +293,14 @@ async function withExpiry(
   return response;
 }
 
-/** The request as @tus/server sees it: no body, so that it cannot buffer one, and nothing from proxies. */
+/** Makes the request that @tus/server receives: no body, so that it cannot buffer one, and nothing from proxies. */
 function protocolRequest({ request, method }: StorageRequest): Request {
   const headers = new Headers();
   for (const name of PROTOCOL_HEADERS) {
     const value = request.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
-  // The library is told the upload by `getFileIdFromRequest`; it needs no real address.
+  // The library gets the upload from `getFileIdFromRequest`; it needs no real address.
   return new Request(`http://localhost${TUS_PATH}`, { method, headers });
 }
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { createHash } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { Upload as TusUpload } from "tus-js-client";
-import { testConfig } from "../config/load.ts";
+import { testConfig } from "../testing/test-config.ts";
 import {
   CALLER,
   openUploadBench,

@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { isId } from "../lib/ids.ts";
+import { targetOf } from "./context.ts";
 import { errorResponse } from "./errors.ts";
 import type { StorageDeps, StorageRequest } from "./storage-common.ts";
 import { handlePut, PUT_METHODS } from "./storage-put.ts";
@@ -21,18 +22,17 @@ const PUT_PATH = "/storage/uploads";
 export type StorageHandler = (request: Request, server?: Server<unknown>) => Promise<Response>;
 
 /**
- * The addresses recordings are sent to. They take an upload's token instead of a project key, and bodies that
- * nobody may buffer; therefore they stand before the routes, and before authentication.
+ * Makes the handler of the addresses that recordings are sent to. Clients need an upload's token instead of a
+ * project key. Their bodies must not be buffered, so the handler gets the request as it came.
  *
- * The answer to a refused request is complete as well; only what is not meant for clients is thrown.
+ * A refusal is a complete response as well; only errors that are not meant for clients are thrown.
  */
 export function createStorageHandler(deps: StorageDeps): StorageHandler {
   const tus = createTusHandler(deps);
   return async (request, server) => {
-    const target = targetOf(request.url);
-    if (target.kind !== "tus") return refusable(() => dispatch(deps, tus, target, { request, server }));
+    const target = storageTarget(request.url);
     const response = await refusable(() => dispatch(deps, tus, target, { request, server }));
-    return asTusResponse(response);
+    return target.kind === "tus" ? asTusResponse(response) : response;
   };
 }
 
@@ -51,11 +51,8 @@ type Target = {
   search: string;
 };
 
-/** The host is the client's word and may be anything, so it is not parsed. */
-function targetOf(url: string): Target {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const target = start < 0 ? "/" : url.slice(start);
-  const [path = "", search = ""] = target.split("?", 2);
+function storageTarget(url: string): Target {
+  const { path, search } = targetOf(url);
   if (path === TUS_PATH) return { kind: "tus", path, search };
   const at = path.lastIndexOf("/");
   const uploadId = path.slice(at + 1);
@@ -91,7 +88,7 @@ async function refusable(answer: () => Promise<Response>): Promise<Response> {
   try {
     return await answer();
   } catch (error) {
-    // What is not meant for the client is the outer wrapper's, which logs it.
+    // Elysia's onError in server.ts logs what is not meant for the client.
     if (!(error instanceof AppError) || error.code === "internal_error") throw error;
     const response = errorResponse(error);
     if (error.status === 412) response.headers.set("tus-version", "1.0.0");

@@ -56,7 +56,7 @@ function pathInside(frame: Frame | undefined): string {
   return frame.path === "" ? step : `${frame.path}.${step}`;
 }
 
-/** The index of the quote that ends the string whose opening quote stands at `start`. */
+/** The index of the quote that ends the string whose opening quote is at `start`. */
 function endOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;

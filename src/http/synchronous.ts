@@ -24,7 +24,7 @@ export type SynchronousOrder = {
 
 /** What ends the wait of a request. */
 export type Attendance = {
-  /** Aborts when the client goes away: work without an idempotency key, for which nobody could ask again, ends. */
+  /** Aborts when the client goes away: work without an idempotency key, which cannot be asked for again, ends. */
   client: AbortSignal;
   /** Aborts when the time for the whole request is over, with the error that the client gets. */
   deadline: AbortSignal;
@@ -120,7 +120,7 @@ async function admitOrder(
   const { durationMs, channels } = verified;
   const { channelMode } = prepared.request;
   const reserve = () => deps.synchronous.reservePlace(durationMs * billedChannels({ channelMode, channels }));
-  // Without a place nothing is moved. It is given back, so that whoever cannot pay holds it at no time.
+  // Without a place nothing is moved. The place is given back, so that a caller who cannot pay never holds one.
   reserve().release();
   const { row, place } = await acceptFile(deps, caller, { ...file, verified }, prepared, reserve);
   attendance.onAccepted();
@@ -214,7 +214,7 @@ async function supervise(
   }
 }
 
-/** The final row of work that another request supervises; it goes on when this request's own time is over. */
+/** The final row of work that another request supervises; it continues when this request's own time is over. */
 async function follow(
   deps: HttpDeps,
   row: TranscriptionRow,

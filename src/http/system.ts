@@ -1,5 +1,6 @@
 import { AppError } from "../domain/errors.ts";
 import { equalsConstantTime } from "../lib/sha256.ts";
+import { bearerOf } from "../services/api-keys.ts";
 import type { HttpDeps } from "./deps.ts";
 import { type DescribedRoute, openApiDocument } from "./openapi.ts";
 import { defineRoutes } from "./route.ts";
@@ -28,7 +29,7 @@ export function systemRoutes(deps: HttpDeps, described: () => readonly Described
 /** @throws AppError `unauthorized` when a token is configured and the request does not carry it */
 function requireToken(request: Request, token: string): void {
   if (token === "") return;
-  const given = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? "";
+  const given = bearerOf(request.headers.get("authorization")) ?? "";
   if (!equalsConstantTime(given, token)) throw new AppError("unauthorized");
 }
 

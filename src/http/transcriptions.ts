@@ -1,16 +1,16 @@
+import type { Caller } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
 import { TRANSCRIPTION_STATES, type TranscriptionState } from "../domain/transcription.ts";
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import { type Accepted, hashRequest } from "../services/acceptance.ts";
 import { billedChannels } from "../services/settlement.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import { callerOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
 import { DEFAULT_PAGE_SIZE } from "./paging.ts";
 import { requestOf } from "./requests.ts";
 import { resultResponse } from "./results.ts";
-import { defineRoutes, jsonBody, operation, queryOf } from "./route.ts";
+import { defineKeyedRoutes, operation } from "./route.ts";
 import {
   Transcription,
   TranscriptionCreate,
@@ -26,6 +26,7 @@ const START = operation({
     "Reserves credit and queues the work. A repeated request with its key gets the first transcription.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
+  body: TranscriptionCreate,
   acceptsIdempotencyKey: true,
   errors: [
     "invalid_request",
@@ -102,29 +103,31 @@ const CANCEL = operation({
   responses: { 200: "Cancelled or already finished." },
 });
 
-/** docs/interface.md sections 4.1 to 4.6. */
+/**
+ * Transcriptions (docs/interface.md sections 4.1 to 4.6). Callers need `transcriptions:read` to list, get and fetch
+ * results, `transcriptions:write` to start, cancel and delete.
+ */
 export function transcriptionRoutes(deps: HttpDeps) {
   const { transcriptions } = deps;
   const toResponse = (row: TranscriptionRow) => toTranscription(deps, row);
 
-  return defineRoutes("transcriptions")
+  return defineKeyedRoutes("transcriptions")
     .post(
       "/v1/transcriptions",
-      ({ request, body, status }) => {
-        const { transcription, isReplay } = start(deps, request, body);
+      ({ caller, request, body, status }) => {
+        const { transcription, isReplay } = start(deps, caller, request, body);
         return isReplay ? status(200, toResponse(transcription)) : status(202, toResponse(transcription));
       },
       {
-        ...jsonBody(TranscriptionCreate),
         response: { 200: Transcription, 202: Transcription },
         ...START,
       },
     )
     .get(
       "/v1/transcriptions",
-      ({ request }): TranscriptionList => {
-        const { limit = DEFAULT_PAGE_SIZE, after, state } = queryOf<TranscriptionListQuery>(request);
-        const page = transcriptions.list(callerOf(request), {
+      ({ caller, query }): TranscriptionList => {
+        const { limit = DEFAULT_PAGE_SIZE, after, state } = query;
+        const page = transcriptions.list(caller, {
           limit,
           ...(after === undefined ? {} : { after }),
           ...(state === undefined ? {} : { states: statesOf(state) }),
@@ -135,34 +138,36 @@ export function transcriptionRoutes(deps: HttpDeps) {
     )
     .get(
       "/v1/transcriptions/:transcription_id",
-      ({ request, params }) => toResponse(transcriptions.get(callerOf(request), params.transcription_id)),
+      ({ caller, params }) => toResponse(transcriptions.get(caller, params.transcription_id)),
       { response: { 200: Transcription }, ...GET },
     )
     .delete(
       "/v1/transcriptions/:transcription_id",
-      async ({ request, params }) =>
-        toResponse(await transcriptions.delete(callerOf(request), params.transcription_id)),
-      { parse: "none", response: { 200: Transcription }, ...DELETE },
+      async ({ caller, params }) => toResponse(await transcriptions.delete(caller, params.transcription_id)),
+      { response: { 200: Transcription }, ...DELETE },
     )
     .get(
       "/v1/transcriptions/:transcription_id/result",
-      ({ request, params }) => {
-        const found = transcriptions.result(callerOf(request), params.transcription_id);
+      ({ caller, request, params }) => {
+        const found = transcriptions.result(caller, params.transcription_id);
         return resultResponse(request, found);
       },
       { response: { 200: TranscriptionResult }, ...RESULT },
     )
     .post(
       "/v1/transcriptions/:transcription_id/cancel",
-      async ({ request, params }) =>
-        toResponse(await transcriptions.cancel(callerOf(request), params.transcription_id)),
-      { parse: "none", response: { 200: Transcription }, ...CANCEL },
+      async ({ caller, params }) => toResponse(await transcriptions.cancel(caller, params.transcription_id)),
+      { response: { 200: Transcription }, ...CANCEL },
     );
 }
 
-/** Accepts or replays (docs/decisions.md section 2, from "announced capability" on). */
-function start({ transcriptions }: HttpDeps, request: Request, body: TranscriptionCreate): Accepted {
-  const caller = callerOf(request);
+/** Accepts a request or replays an earlier one (docs/decisions.md section 2, from "announced capability" on). */
+function start(
+  { transcriptions }: HttpDeps,
+  caller: Caller,
+  request: Request,
+  body: TranscriptionCreate,
+): Accepted {
   const key = idempotencyKeyOf(request);
   const wanted = requestOf(body);
   const model = transcriptions.checkRequest(body.model, wanted);

@@ -3,7 +3,7 @@ import { giveBack } from "../lib/give-back.ts";
 import { announcesBody } from "./parse.ts";
 
 /**
- * The rest of a body that its request was refused before.
+ * Reads the rest of a body whose request was refused before its end.
  *
  * Most clients, and most proxies, look for an answer only when they have sent everything. A server that closes
  * before that makes the kernel send a reset, and the answer is lost. So the rest is read and thrown away before the
@@ -14,7 +14,7 @@ export type UnreadLimits = {
   /** Bytes that are read of one body. */
   maxBytes: number;
   maxMs: number;
-  /** A sender that says nothing for so long gets its answer at once. */
+  /** A sender that sends nothing for this time gets its answer at once. */
   silenceMs: number;
   /** Bytes a second that a sender must reach once the grace time is over. */
   leastBytesPerSecond: number;
@@ -24,7 +24,7 @@ export type UnreadLimits = {
   placesPerClient: number;
   /**
    * What is left over after the bounds is thrown away after the answer, by the server in native code, and the
-   * connection is cut after so long. `Connection: close` would be a word sooner, but it makes Bun close at once, with
+   * connection is cut after this time. `Connection: close` would end it sooner, but it makes Bun close at once, with
    * bytes unread, and the client would lose its answer (unread.test.ts).
    */
   lingerSeconds: number;
@@ -42,7 +42,7 @@ export const UNREAD_LIMITS: UnreadLimits = {
   lingerSeconds: 5,
 };
 
-/** A connection without a request is closed after so long. */
+/** A connection without a request is closed after this time. */
 export const IDLE_SECONDS = 60;
 const LOOK_EVERY_MS = 250;
 
@@ -115,7 +115,7 @@ async function throwAway(
   let lastMs = startedMs;
   let bytes = 0;
   let isCut = false;
-  // Cancelling answers a read that would otherwise wait for a client that says nothing.
+  // Cancelling ends a read that would otherwise wait for a silent client.
   const cut = () => {
     isCut = true;
     void reader.cancel().catch(() => undefined);
@@ -134,7 +134,7 @@ async function throwAway(
       if (bytes > limits.maxBytes && !isCut) cut();
     }
   } catch {
-    // The client has gone; nobody reads the answer.
+    // The client has gone; the answer reaches no one.
     return false;
   } finally {
     clearInterval(watch);

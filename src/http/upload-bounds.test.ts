@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { manualClock } from "../lib/clock.ts";
 import { apiClient } from "../testing/api-client.ts";
+import { manualClock } from "../testing/manual-clock.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
 import { expectRefusal, fingerprint } from "../testing/scenarios.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";

@@ -1,9 +1,9 @@
 import { toSeconds } from "../lib/time.ts";
 import type { CreatedUpload } from "../services/uploads.ts";
 import type { UploadRow } from "../store/uploads.ts";
-import { callerOf, contextOf } from "./context.ts";
+import { contextOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
-import { defineRoutes, jsonBody, operation } from "./route.ts";
+import { defineKeyedRoutes, operation } from "./route.ts";
 import { Upload, UploadCreate, UploadCreated } from "./schemas.ts";
 
 /** Bytes of one tus request that clients are advised to send. */
@@ -13,13 +13,13 @@ const COMPLETE_SILENCE_SECONDS = 120;
 
 type UploadRouteDeps = Pick<HttpDeps, "uploads" | "config" | "baseUrl">;
 
-/** Uploads (docs/interface.md sections 4.8 to 4.10). */
+/** Uploads (docs/interface.md sections 4.8 to 4.10); callers need the scope `uploads:write`. */
 export function uploadRoutes(deps: UploadRouteDeps) {
-  return defineRoutes("uploads")
+  return defineKeyedRoutes("uploads")
     .post(
       "/v1/uploads",
-      async ({ request, body, set }) => {
-        const created = await deps.uploads.create(callerOf(request), {
+      async ({ caller, body, set }) => {
+        const created = await deps.uploads.create(caller, {
           bytes: body.bytes,
           ...(body.sha256 === undefined ? {} : { sha256: body.sha256 }),
         });
@@ -27,7 +27,6 @@ export function uploadRoutes(deps: UploadRouteDeps) {
         return toCreatedResponse(created, deps.baseUrl(), deps.config.limits.upload_expiry_seconds);
       },
       {
-        ...jsonBody(UploadCreate),
         response: { 201: UploadCreated },
         ...operation({
           id: "createUpload",
@@ -35,6 +34,7 @@ export function uploadRoutes(deps: UploadRouteDeps) {
           description: "Announces a file; the answer says where and how to send it.",
           tag: "Uploads",
           scope: "uploads:write",
+          body: UploadCreate,
           errors: ["audio_too_large", "capacity_unavailable"],
           responses: { 201: "The upload, and the addresses that take the file." },
         }),
@@ -42,9 +42,9 @@ export function uploadRoutes(deps: UploadRouteDeps) {
     )
     .post(
       "/v1/uploads/:upload_id/complete",
-      async ({ request, params, set }) => {
+      async ({ caller, request, params, set }) => {
         contextOf(request).server?.timeout(request, COMPLETE_SILENCE_SECONDS);
-        const { upload, isFinished } = await deps.uploads.complete(callerOf(request), params.upload_id);
+        const { upload, isFinished } = await deps.uploads.complete(caller, params.upload_id);
         set.status = isFinished ? 200 : 202;
         return toUploadResponse(upload);
       },
@@ -67,7 +67,7 @@ export function uploadRoutes(deps: UploadRouteDeps) {
     )
     .get(
       "/v1/uploads/:upload_id",
-      ({ request, params }) => toUploadResponse(deps.uploads.get(callerOf(request), params.upload_id)),
+      ({ caller, params }) => toUploadResponse(deps.uploads.get(caller, params.upload_id)),
       {
         response: { 200: Upload },
         ...operation({

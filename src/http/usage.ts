@@ -1,19 +1,17 @@
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import { requireOrganization } from "../store/organizations.ts";
 import { listUsageEvents, type UsageEventRow } from "../store/usage.ts";
-import { callerOf } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
 import { DEFAULT_PAGE_SIZE } from "./paging.ts";
-import { defineRoutes, operation, queryOf } from "./route.ts";
+import { defineKeyedRoutes, operation } from "./route.ts";
 import { Usage, type UsageEvent, UsageQuery } from "./schemas.ts";
 
-/** docs/interface.md section 4.12. */
+/** Usage events and credit (docs/interface.md section 4.12); needs the scope `usage:read`. */
 export function usageRoutes({ database, credit }: HttpDeps) {
-  return defineRoutes("usage").get(
+  return defineKeyedRoutes("usage").get(
     "/v1/usage",
-    ({ request }): Usage => {
-      const caller = callerOf(request);
-      const { limit = DEFAULT_PAGE_SIZE, after } = queryOf<UsageQuery>(request);
+    ({ caller, query }): Usage => {
+      const { limit = DEFAULT_PAGE_SIZE, after } = query;
       const page = listUsageEvents(database.store, caller, {
         limit,
         ...(after === undefined ? {} : { after }),

@@ -3,7 +3,7 @@ import { SCOPES } from "../domain/api-key.ts";
 import type { AppError } from "../domain/errors.ts";
 import { isId } from "../lib/ids.ts";
 import { openWebhookKit } from "../testing/webhook-kit.ts";
-import { setContext } from "./context.ts";
+import { setContext, targetOf } from "./context.ts";
 import { errorResponse, toAppError } from "./errors.ts";
 import { defineRoutes } from "./route.ts";
 import { webhookEndpointRoutes } from "./webhook-endpoints.ts";
@@ -24,7 +24,9 @@ async function register(body: unknown) {
     body: JSON.stringify(body),
   });
   const caller = { ...kit.caller, keyId: "key_1", scopes: new Set(SCOPES) };
-  setContext(request, { requestId: "req_1", server: undefined, responseFields: {}, caller });
+  const target = targetOf(request.url);
+  const admit = () => caller;
+  setContext(request, { ...target, requestId: "req_1", server: undefined, responseFields: {}, admit });
   const response = await app.fetch(request);
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }

@@ -41,5 +41,5 @@ test("only an identifier of the right kind becomes a path", () => {
     id.toLowerCase(),
     newId("project", NOW),
   ])
-    expect(() => pathOfId("/data/uploads", "upload", other)).toThrow("is no identifier");
+    expect(() => pathOfId("/data/uploads", "upload", other)).toThrow("is not an identifier");
 });

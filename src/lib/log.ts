@@ -16,8 +16,8 @@ const REDACTED = [
 ];
 
 /**
- * The program's log: one line an event, on standard error, JSON or readable.
- * Fields that could carry a secret or somebody's words are removed whoever logs them.
+ * Opens the program's log: one line for each event, on standard error, as JSON or as readable text.
+ * It removes fields that could contain a secret or the text of a transcript.
  */
 export function openLog(level: LogLevel, format: "json" | "text", write = writeToStandardError): Log {
   const stream = { write: format === "json" ? write : (line: string) => write(readable(line)) };
@@ -33,7 +33,7 @@ export function openLog(level: LogLevel, format: "json" | "text", write = writeT
   );
 }
 
-/** A log that says nothing, for tests and one-shot commands. */
+/** A log that writes nothing, for tests and short commands. */
 export const silentLog: Log = pino({ level: "silent" });
 
 function writeToStandardError(line: string): void {

@@ -1,11 +1,11 @@
 const MS_PER_HOUR = 3_600_000n;
 
 /**
- * The price of audio, rounded up to the paisa (docs/decisions.md section 7).
+ * Computes the price of audio, whole paise, rounded up (docs/decisions.md section 7).
  *
  * @param pricePaisePerHour whole paise, not negative
- * @param billedMs whole milliseconds, channels already multiplied in
- * @throws RangeError for values that are no whole, safe, non-negative numbers
+ * @param billedMs whole milliseconds over all billed channels
+ * @throws RangeError for values that are not whole, safe, non-negative numbers
  */
 export function chargePaise(pricePaisePerHour: number, billedMs: number): number {
   for (const value of [pricePaisePerHour, billedMs]) {

@@ -1,15 +1,15 @@
 /** The least pace of a body that arrives. */
 export type PaceLimits = {
-  /** Average rate; 0: any pace will do. */
+  /** Least average rate; 0: no limit. */
   bytesPerSecond: number;
-  /** How long nothing at all may come; as long a body may stay behind the rate. */
+  /** How long a body may pause, or stay behind the rate. */
   slowMs: number;
 };
 
 export type Pace = {
-  /** So many bytes have arrived. */
+  /** Counts bytes that have arrived. */
   arrived(bytes: number): void;
-  /** Waits for work of the receiver, during which the sender may have been held up by it. */
+  /** Waits for work of the receiver. That time does not count, because the work may have delayed the sender. */
   during<T>(work: Promise<T>): Promise<T>;
   isTooSlow(): boolean;
   /** Ends the watch. */
@@ -17,13 +17,13 @@ export type Pace = {
 };
 
 /**
- * Watches the pace of a body. It starts with `slowMs` in hand; each byte earns the time that it takes at the least
- * rate, up to `slowMs` again. So a body that was fast may pause for `slowMs`, and one that trickles ends after it.
+ * Watches the pace of a body. The body has a budget of `slowMs`. Time uses it up, and each byte adds the time that it
+ * takes at the least rate, up to `slowMs`. So a fast body may pause for `slowMs`, and a slow one ends after it.
  *
- * @param onTooSlow is called once, when the time in hand is used up
+ * @param onTooSlow is called once, when the budget is used up
  */
 export function watchPace({ bytesPerSecond, slowMs }: PaceLimits, onTooSlow: () => void): Pace {
-  /** When the time in hand is used up, should nothing arrive. */
+  /** When the budget will be used up, unless bytes arrive; on the clock of `performance.now()`. */
   let endsAtMs = performance.now() + slowMs;
   let isTooSlow = false;
   let working = 0;

@@ -1,8 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 
-/** Something other than a regular file lies where one is expected, or it is too large to be one of its kind. */
+/** A path does not name a regular file, or the file is too large for its purpose. */
 export class RegularFileError extends Error {
-  /** The reason alone, for messages that name the file themselves. */
+  /** The reason without the path, for messages that name the file themselves. */
   readonly code: string;
 
   constructor(path: string, reason: string) {
@@ -13,10 +13,10 @@ export class RegularFileError extends Error {
 }
 
 /**
- * Facts of a regular file. To open anything else may wait for ever, as a named pipe does without a writer, or have
- * effects, as a device may.
+ * Returns size and times of a regular file. Nothing else may be opened: a named pipe without a writer would block, and
+ * to open a device may have effects.
  *
- * @throws RegularFileError for a folder, pipe, socket or device; the system's error when nothing can be seen there
+ * @throws RegularFileError for a folder, pipe, socket or device; the system's error when the path cannot be read
  */
 export function statRegularFile(path: string): Stats {
   const facts = statSync(path);
@@ -25,7 +25,7 @@ export function statRegularFile(path: string): Stats {
 }
 
 /**
- * Opens a regular file for reading, without waiting, also when it is exchanged at this moment.
+ * Opens a regular file for reading. It never blocks, even when the file is replaced by a pipe at this moment.
  *
  * @returns the descriptor, which the caller closes
  * @throws RegularFileError, the system's error
@@ -40,7 +40,7 @@ export function openRegularFile(path: string): number {
 }
 
 /**
- * The text of a regular file, UTF-8.
+ * Reads the text of a regular file, UTF-8.
  *
  * @param maxBytes a larger file is refused before it is read
  * @throws RegularFileError, the system's error

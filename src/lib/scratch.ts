@@ -2,16 +2,15 @@ import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Folders for one command's decoded audio, in the system's temporary folder: `shruti-transcribe-<process>-…`. */
+/** Prefix of the folders for a command's decoded audio, in the system's temporary folder: `shruti-transcribe-<process>-…`. */
 const PREFIX = "shruti-transcribe-";
-/** What a killed command left behind is removed after this time; one that is stopped may go on. */
+/** Folders of killed commands are removed after this time. A command that is only stopped may continue. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
 const open = new Set<string>();
 
 /**
- * Makes an empty folder that only this user may read, and removes old ones that killed commands of the same user
- * left behind.
+ * Creates an empty folder that only this user may read. Removes old folders of killed commands of the same user.
  *
  * @returns its absolute path
  */
@@ -28,7 +27,7 @@ export function removeScratch(directory: string): void {
   open.delete(directory);
 }
 
-/** Removes all that are still there: for a command that ends in the middle of its work. */
+/** Removes all folders of this process, for a command that is ended in the middle of its work. */
 export function removeAllScratch(): void {
   for (const directory of open) {
     try {
@@ -39,7 +38,7 @@ export function removeAllScratch(): void {
   }
 }
 
-/** Removes what lies in `parent` with this module's prefix, belongs to this user, is old, and of no living process. */
+/** Removes folders of `parent` that have this module's prefix, belong to this user, are old, and whose process is gone. */
 export function removeAbandoned(parent: string, nowMs: number): void {
   for (const name of namesIn(parent)) {
     if (!name.startsWith(PREFIX)) continue;
@@ -50,7 +49,7 @@ export function removeAbandoned(parent: string, nowMs: number): void {
       if (nowMs - found.mtimeMs < ABANDONED_AFTER_MS || isAlive(ownerOf(name))) continue;
       rmSync(path, { recursive: true, force: true });
     } catch {
-      // Another command removes it at this moment.
+      // Another command is removing it.
     }
   }
 }
@@ -72,7 +71,7 @@ function ownerOf(name: string): number | undefined {
 function isAlive(pid: number | undefined): boolean {
   if (pid === undefined) return false;
   try {
-    // Signal 0 only asks.
+    // Signal 0 only checks that the process exists.
     process.kill(pid, 0);
     return true;
   } catch {

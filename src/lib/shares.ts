@@ -1,8 +1,8 @@
-/** Places that several owners share so that none can take the last ones from the others. */
+/** Places that owners share. No owner can take all of them from the others. */
 export type Shares = {
-  /** Takes a place; false when this owner may have no further one now. */
+  /** Takes a place; false when this owner may not have another one now. */
   take(owner: string): boolean;
-  /** Returns a place that was taken. */
+  /** Gives back a place that was taken. */
   giveBack(owner: string): void;
   mayTake(owner: string): boolean;
   held(owner: string): number;
@@ -11,10 +11,10 @@ export type Shares = {
 
 /**
  * Divides places by dynamic thresholds (Choudhury and Hahne 1998): the more an owner holds, the more places must be
- * free before it gets another. An owner alone gets all but `spare`. One that holds none gets any free place.
+ * free before it gets another. An owner alone gets all but `spare`. An owner that holds none gets any free place.
  *
  * @param places at least 1
- * @param spare places that one owner leaves free; less than `places`, and 0 switches the sharing off
+ * @param spare places that one owner leaves free; less than `places`; 0: no sharing
  */
 export function createShares(places: number, spare: number): Shares {
   const held = new Map<string, number>();
@@ -35,7 +35,7 @@ export function createShares(places: number, spare: number): Shares {
     },
     giveBack(owner) {
       const count = held.get(owner);
-      if (count === undefined) throw new Error("a place was returned that nobody had taken");
+      if (count === undefined) throw new Error("a place was given back that was not taken");
       if (count > 1) held.set(owner, count - 1);
       else held.delete(owner);
       taken -= 1;
@@ -45,7 +45,7 @@ export function createShares(places: number, spare: number): Shares {
   };
 }
 
-/** The usual spare: a quarter of the places, and at least one of two. */
+/** Returns the usual spare: a quarter of the places, at least 1 when there are 2 or more. */
 export function usualSpare(places: number): number {
   return Math.min(places - 1, Math.max(1, Math.floor(places / 4)));
 }

@@ -1,16 +1,16 @@
-/** RFC 3339, UTC, milliseconds (docs/decisions.md section 1). */
+/** Renders a time as RFC 3339, UTC, with milliseconds (docs/decisions.md section 1). */
 export function toTimestamp(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-/** Milliseconds as seconds with at most three decimals, the wire's form of a duration. */
+/** Converts milliseconds to seconds with at most three decimals, the form of durations in answers. */
 export function toSeconds(milliseconds: number): number {
   return Math.round(milliseconds) / 1000;
 }
 
 const dayFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** The calendar day of an instant in a time zone, as `2026-11-21`. */
+/** Returns the calendar day of an instant in a time zone, such as `2026-11-21`. */
 export function dayIn(timeZone: string, epochMs: number): string {
   let format = dayFormats.get(timeZone);
   if (!format) {
@@ -25,11 +25,11 @@ export function dayIn(timeZone: string, epochMs: number): string {
   return format.format(epochMs);
 }
 
-/** The first instant after `epochMs` that belongs to the next calendar day of the time zone. */
+/** Returns the first instant after `epochMs` of the next calendar day in a time zone, epoch milliseconds. */
 export function nextMidnightIn(timeZone: string, epochMs: number): number {
   const today = dayIn(timeZone, epochMs);
   let low = epochMs;
-  // No civil day is longer than 25 hours; one more covers zones that skipped a date line.
+  // No civil day is longer than 25 hours. One more hour covers zones that moved across the date line.
   let high = epochMs + 26 * 3_600_000;
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);

@@ -1,6 +1,6 @@
 import { type AST, ParseError, parseTOML, traverseNodes } from "toml-eslint-parser";
 
-/** A text that is no TOML this program reads; the message is for the line. */
+/** A text that is not valid TOML. The message is about `line`. */
 export class TomlError extends Error {
   readonly line: number;
 
@@ -12,8 +12,8 @@ export class TomlError extends Error {
 }
 
 /**
- * Parses TOML. A key `__proto__`, at whatever depth, is refused here: the library's conversion to values would write
- * what stands below it into the prototype of all objects.
+ * Parses TOML. It refuses a key `__proto__` at each depth, because the library's conversion to values would write its
+ * fields into the prototype of all objects.
  *
  * @throws TomlError
  */

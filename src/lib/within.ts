@@ -1,4 +1,4 @@
-/** What a promise gives within a time, else undefined; the promise goes on. */
+/** Waits for a promise, at most for a time; undefined: the time is over. The promise itself continues. */
 export async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => resolve(undefined), milliseconds);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { AppError } from "../domain/errors.ts";
-import { manualClock } from "../lib/clock.ts";
 import { audioForm } from "../testing/api-client.ts";
+import { manualClock } from "../testing/manual-clock.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { clientOf, until } from "../testing/scheduler-kit.ts";
 import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";

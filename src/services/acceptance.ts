@@ -7,6 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { chargePaise } from "../lib/money.ts";
 import { sha256Hex } from "../lib/sha256.ts";
+import { billedMsOf } from "../store/billed-time.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { findIdempotencyKey, insertIdempotencyKey } from "../store/idempotency.ts";
 import { reserveCredit } from "../store/ledger.ts";
@@ -19,25 +20,24 @@ import {
 } from "../store/transcriptions.ts";
 import type { CreditService } from "./credit.ts";
 import type { ModelService } from "./models.ts";
-import { billedChannels } from "./settlement.ts";
 import type { UploadService } from "./uploads.ts";
 import { requireEndpoint } from "./webhooks.ts";
 
 const KEEP_KEYS_MS = 48 * 3_600_000;
 
-/** A validated request to transcribe, whichever door it came through. */
+/** A validated request to transcribe, synchronous or asynchronous. */
 export type AcceptInput = {
   entrance: Entrance;
-  /** Undefined: the current model. */
+  /** Undefined: the default model. */
   modelId?: string;
   request: TranscriptionRequest;
-  /** What is transcribed: an upload, for synchronous work the one its file was made into. */
+  /** The upload to transcribe. The file of a synchronous request has been adopted as one. */
   uploadId: string;
   webhookEndpointId?: string;
   idempotency?: IdempotencyClaim;
 };
 
-/** A caller's `Idempotency-Key` and what it stands for. */
+/** A caller's `Idempotency-Key`, and the identity of its request as `hashRequest` returns it. */
 export type IdempotencyClaim = { key: string; requestHash: string };
 
 export type Accepted = { transcription: TranscriptionRow; isReplay: boolean };
@@ -49,14 +49,14 @@ export type AcceptanceDeps = {
   models: ModelService;
   uploads: UploadService;
   credit: CreditService;
-  /** Seconds until a full queue has room again, learnt from this machine's speed. */
+  /** Estimates the seconds until a full queue takes another transcription, from this machine's speed. */
   estimateQueueRoomSeconds: (organizationId: string) => number;
 };
 
-/** What an idempotency key stands for: a validated request, defaults filled in (docs/decisions.md section 9). */
+/** What identifies a request under an idempotency key, with defaults filled in (docs/decisions.md section 9). */
 export type RequestIdentity = {
   model: Pick<InstalledModel, "id">;
-  /** The request named the model; else it takes whichever is the default. */
+  /** True when the request named the model; false when it uses the default. */
   isModelNamed: boolean;
   request: TranscriptionRequest;
   /** The upload's id, or the SHA-256 of a synchronous request's file. */
@@ -65,8 +65,8 @@ export type RequestIdentity = {
 };
 
 /**
- * A request's identity as text: SHA-256 over its values, the model it came to, and whether it named that model.
- * Two texts are compared with `isSameRequest`.
+ * Renders a request's identity as text: SHA-256 over its values, its model, and whether it named that model.
+ * `isSameRequest` compares two such texts.
  */
 export function hashRequest({
   model,
@@ -81,7 +81,10 @@ export function hashRequest({
   return `${sha256Hex(JSON.stringify(values))} ${model.id} ${isModelNamed ? "named" : "default"}`;
 }
 
-/** Equal values, and one model: the same one, or for both the default, which an admin may have changed in between. */
+/**
+ * Tells whether two identities are of the same request: equal values, and the same model or for both the default, which
+ * an admin may have changed in between.
+ */
 export function isSameRequest(left: string, right: string): boolean {
   const [leftHash, leftModel, leftNaming] = left.split(" ");
   const [rightHash, rightModel, rightNaming] = right.split(" ");
@@ -90,9 +93,11 @@ export function isSameRequest(left: string, right: string): boolean {
 }
 
 /**
- * The checks from "announced capability" to "mode" of docs/decisions.md section 2.
+ * Checks a request from "announced capability" to "mode" in the order of docs/decisions.md section 2.
  *
- * @throws AppError capability_unavailable, invalid_request (`model`), unsupported_language, unsupported_mode
+ * @returns the request's model
+ * @throws AppError `capability_unavailable`, `invalid_request` (detail `model`), `capacity_unavailable` without a
+ *   default model, `unsupported_language`, `unsupported_mode`
  */
 export function checkRequest(
   models: ModelService,
@@ -116,7 +121,7 @@ export function checkRequest(
   return model;
 }
 
-/** Looks up what was accepted under a key; a different request under it is a conflict. */
+/** Finds what was accepted under a key. @throws AppError `idempotency_conflict` when it was another request */
 export function findReplay(
   deps: Pick<AcceptanceDeps, "clock">,
   store: Store,
@@ -134,8 +139,8 @@ export function findReplay(
 }
 
 /**
- * Accepts work in one transaction: idempotency key, reservation and record, or nothing. The order of checks
- * is that of docs/decisions.md section 2; the request's own values were checked before.
+ * Accepts work in one transaction: it writes idempotency key, reservation and record, or nothing. It checks in the order
+ * of docs/decisions.md section 2. The request's own values have been checked before.
  */
 export function acceptTranscription(
   deps: AcceptanceDeps,
@@ -173,7 +178,7 @@ function insertAccepted(
     }
   }
   const pricePaisePerAudioHour = deps.credit.priceOf(organization);
-  const billedMs = durationMs * billedChannels({ channelMode: input.request.channelMode, channels });
+  const billedMs = billedMsOf({ durationMs, channelMode: input.request.channelMode, channels });
   const reservedPaise = chargePaise(pricePaisePerAudioHour, billedMs);
   deps.credit.checkSpending(tx, organization, reservedPaise, nowMs);
   const id = newId("transcription", nowMs);
@@ -225,7 +230,11 @@ function requestColumns(request: TranscriptionRequest) {
   };
 }
 
-/** The limits that `GET /v1/models` publishes, on a recording whose facts are known. */
+/**
+ * Checks a recording against the limits that `GET /v1/models` publishes.
+ *
+ * @throws AppError (detail `file` or `audio.upload_id`) `audio_too_long`, `too_many_channels`
+ */
 export function checkLimits(
   config: Config,
   entrance: Entrance,

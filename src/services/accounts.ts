@@ -17,12 +17,40 @@ import { findProject, insertProject, listProjects, type ProjectRow } from "../st
 export type AccountServiceDeps = {
   database: Database;
   clock: Clock;
-  /** Called after an organization changed, for whoever keeps a copy in memory. */
+  /** Is called after an organization has changed, for code that keeps a copy in memory. */
   onChange?: () => void;
 };
-export type AccountService = ReturnType<typeof createAccountService>;
 
-/** Largest values an admin may set; a wrong unit is caught before it costs anything. */
+export type NewOrganization = { name: string } & Partial<OrganizationSettings>;
+export type NewProject = { organizationId: string; name: string };
+
+/**
+ * Organizations and their projects. Only admins use it. Methods with an `id` throw AppError `not_found` for an unknown
+ * one.
+ */
+export type AccountService = {
+  /** Creates an organization. @throws AppError `invalid_request` for a name or a setting out of bounds */
+  createOrganization(input: NewOrganization): OrganizationRow;
+  listOrganizations(): OrganizationRow[];
+  showOrganization(id: string): OrganizationRow;
+  /**
+   * Changes the given settings; null returns a setting to the config's value.
+   *
+   * @throws AppError `invalid_request` without any setting, or for one out of bounds
+   */
+  setOrganization(id: string, input: Partial<OrganizationSettings>): OrganizationRow;
+  /** Disables an organization: from now on its keys are refused. Disabling it again changes nothing. */
+  disableOrganization(id: string): OrganizationRow;
+  /** Enables a disabled organization. Enabling it again changes nothing. */
+  enableOrganization(id: string): OrganizationRow;
+  /** Creates a project. @throws AppError `not_found` for an unknown organization, `invalid_request` for the name */
+  createProject(input: NewProject): ProjectRow;
+  /** Lists all projects, or those of one organization. */
+  listProjects(organizationId?: string): ProjectRow[];
+  showProject(id: string): ProjectRow;
+};
+
+/** Bounds of the settings. They refuse a value in a wrong unit. */
 const BOUNDS = {
   pricePaisePerAudioHour: { min: 0, max: 1_000_000_000, detail: "price" },
   dailySpendLimitPaise: { min: 0, max: Number.MAX_SAFE_INTEGER, detail: "daily_spend_limit" },
@@ -31,13 +59,16 @@ const BOUNDS = {
   weight: { min: 1, max: 1000, detail: "weight" },
 } as const;
 
-/** Organizations and projects, for the admin. Unknown ones are AppError `not_found`. */
-export function createAccountService({ database, clock, onChange = () => {} }: AccountServiceDeps) {
+export function createAccountService({
+  database,
+  clock,
+  onChange = () => {},
+}: AccountServiceDeps): AccountService {
   const { store } = database;
 
   const showOrganization = (id: string) => requireOrganization(store, id);
 
-  /** Changes a row by a compare-and-set that does nothing when the wanted state is there already. */
+  /** Changes a row by a compare-and-set, which does nothing when the row has the wanted state already. */
   function change(id: string, write: (tx: typeof store) => OrganizationRow | undefined): OrganizationRow {
     const changed = transaction(store, write);
     if (changed) onChange();
@@ -45,8 +76,7 @@ export function createAccountService({ database, clock, onChange = () => {} }: A
   }
 
   return {
-    /** @throws AppError `invalid_request` for a name or setting out of bounds */
-    createOrganization(input: { name: string } & Partial<OrganizationSettings>): OrganizationRow {
+    createOrganization(input) {
       const settings = checkSettings(input);
       const nowMs = clock.now();
       const row = {
@@ -59,19 +89,16 @@ export function createAccountService({ database, clock, onChange = () => {} }: A
     },
     listOrganizations: () => listOrganizations(store),
     showOrganization,
-    /** Changes what is given; null goes back to the config's value. */
-    setOrganization(id: string, input: Partial<OrganizationSettings>): OrganizationRow {
+    setOrganization(id, input) {
       const settings = checkSettings(input);
       if (Object.keys(settings).length === 0) {
         throw new AppError("invalid_request", { message: "Give at least one value to set." });
       }
       return change(id, (tx) => updateOrganization(tx, id, settings));
     },
-    /** From now on its keys are refused; disabling twice changes nothing. */
-    disableOrganization: (id: string) => change(id, (tx) => markOrganizationDisabled(tx, id, clock.now())),
-    enableOrganization: (id: string) => change(id, (tx) => markOrganizationEnabled(tx, id)),
-
-    createProject(input: { organizationId: string; name: string }): ProjectRow {
+    disableOrganization: (id) => change(id, (tx) => markOrganizationDisabled(tx, id, clock.now())),
+    enableOrganization: (id) => change(id, (tx) => markOrganizationEnabled(tx, id)),
+    createProject(input) {
       const nowMs = clock.now();
       const organizationId = showOrganization(input.organizationId).id;
       const row = {
@@ -82,11 +109,11 @@ export function createAccountService({ database, clock, onChange = () => {} }: A
       };
       return transaction(store, (tx) => insertProject(tx, row));
     },
-    listProjects(organizationId?: string): ProjectRow[] {
+    listProjects(organizationId) {
       if (organizationId !== undefined) showOrganization(organizationId);
       return listProjects(store, organizationId);
     },
-    showProject(id: string): ProjectRow {
+    showProject(id) {
       const row = findProject(store, id);
       if (!row) throw new AppError("not_found", { message: `There is no project ${id}.` });
       return row;
@@ -95,7 +122,7 @@ export function createAccountService({ database, clock, onChange = () => {} }: A
 }
 
 /**
- * A name for people: 1 to 200 characters, no control characters, trimmed.
+ * Trims a name and checks it: 1 to 200 characters, no control characters.
  *
  * @throws AppError `invalid_request`
  */

@@ -6,27 +6,40 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
-import { databasePath, openDatabase } from "../store/database.ts";
+import { type Database, databasePath, openDatabase } from "../store/database.ts";
 import type { AuditReport } from "../store/ledger-audit.ts";
 import { checkRestored } from "../store/restore-check.ts";
-import { createAccountService } from "./accounts.ts";
-import { createApiKeyService } from "./api-keys.ts";
-import { createCreditService } from "./credit.ts";
-import { createWebhookService } from "./webhooks.ts";
+import { type AccountService, createAccountService } from "./accounts.ts";
+import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
+import { type CreditService, createCreditService } from "./credit.ts";
+import { createWebhookService, type WebhookService } from "./webhooks.ts";
 
 export type AdminDeps = { config: Config; clock: Clock; log: Log };
-export type Admin = ReturnType<typeof openAdmin>;
 
-/** The directory of the database and recordings, absolute; a relative one starts at the working directory. */
+/** What an admin's command uses: the database, and the services that need no engine. */
+export type Admin = AdminDeps & {
+  /** Absolute path of the data directory. */
+  dataDir: string;
+  database: Database;
+  apiKeys: ApiKeyService;
+  accounts: AccountService;
+  credit: CreditService;
+  webhooks: WebhookService;
+  /** Copies the database to a new file. Returns its size in bytes. @throws AppError `conflict` when the file exists */
+  backUp(file: string): number;
+  close(): void;
+};
+
+/** Returns the data directory, absolute. A relative one begins at the working directory. */
 export function dataDirOf(config: Config): string {
   return resolve(config.storage.data_dir);
 }
 
 /**
- * Path of the database. Nobody but `shruti init` makes one: a directory that was mistyped, or whose disk is not
- * mounted, must not become an empty service.
+ * Returns the path of an existing database. Only `shruti init` creates one: a mistyped directory, or one whose disk is
+ * not mounted, must not become an empty service.
  *
- * @throws AppError `not_found` when there is none; Error where this user may not look
+ * @throws AppError `not_found` when there is none; Error when this user may not read its directory
  */
 export function requireDatabase(config: Config): string {
   const path = databasePath(dataDirOf(config));
@@ -44,12 +57,11 @@ export function requireDatabase(config: Config): string {
 }
 
 /**
- * What an admin's command works with: the database, and the services that need no engine.
- * A server may be running on the same data directory.
+ * Opens the database for an admin's command. A server may be running on the same data directory.
  *
  * @throws AppError `not_found` when there is no database yet
  */
-export function openAdmin({ config, clock, log }: AdminDeps) {
+export function openAdmin({ config, clock, log }: AdminDeps): Admin {
   const dataDir = dataDirOf(config);
   const path = requireDatabase(config);
   const database = openDatabase(path);
@@ -64,9 +76,8 @@ export function openAdmin({ config, clock, log }: AdminDeps) {
     accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
     credit: createCreditService({ database, clock, config }),
     webhooks: createWebhookService({ database, clock, config }),
-    /** Copies the database to a new file; its size in bytes. AppError `conflict` when the file exists. */
-    backUp: (file: string): number => writeBackup(database, resolve(file)),
-    close(): void {
+    backUp: (file) => writeBackup(database, resolve(file)),
+    close() {
       apiKeys.close();
       database.close();
     },
@@ -76,10 +87,11 @@ export function openAdmin({ config, clock, log }: AdminDeps) {
 export type Restored = { databasePath: string; previousPath: string | undefined; ledger: AuditReport };
 
 /**
- * Puts a backup into the place of the database, which no other process may have open, once its schema, its
- * identifiers and its ledger have been found to be right. An older version's is brought up to date.
+ * Replaces the database by a backup, after it has checked the backup's schema, identifiers and ledger. It migrates a
+ * backup of an older version.
  *
- * @throws AppError `not_found`, `invalid_request`, `conflict`
+ * @throws AppError `not_found` without a data directory or such a file, `invalid_request` for a file that fails a
+ *   check, `conflict` while another process has the database open
  */
 export function restoreDatabase({ config, clock }: AdminDeps, file: string): Restored {
   const path = databasePath(dataDirOf(config));

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SCOPES } from "../domain/api-key.ts";
 import { AppError } from "../domain/errors.ts";
-import { manualClock } from "../lib/clock.ts";
 import { type Database, openDatabase } from "../store/database.ts";
+import { manualClock } from "../testing/manual-clock.ts";
 import { createAccountService } from "./accounts.ts";
 import { createApiKeyService, publicIdOf } from "./api-keys.ts";
 

@@ -13,17 +13,16 @@ import {
   markApiKeyUsed,
   prepareKeyHolder,
 } from "../store/api-keys.ts";
-import { type Database, transaction } from "../store/database.ts";
-import { findProject } from "../store/projects.ts";
+import { type Database, type Store, transaction } from "../store/database.ts";
+import { findProject, type ProjectRow } from "../store/projects.ts";
 import { checkName } from "./accounts.ts";
 
 export type ApiKeyServiceDeps = { database: Database; clock: Clock };
-export type ApiKeyService = ReturnType<typeof createApiKeyService>;
 
 /** A key as an admin sees it: no hash, no public ID. */
 export type ApiKey = Omit<ApiKeyRow, "hash" | "publicId"> & {
   organizationId: string;
-  /** Enough of the key to recognise it, none of its secret. */
+  /** The beginning of the key, by which its owner recognises it. It holds no part of the secret. */
   hint: string;
 };
 
@@ -35,114 +34,75 @@ const KEY = /^shr_([0-9A-Za-z]{24})_[0-9A-Za-z]{49}$/;
 const CHECKSUM_LENGTH = 6;
 
 const MAX_CACHED = 10_000;
-/** The longest that a change nobody announced stays unseen. */
+/** Longest time for which a change that another process made, and nothing announced, is not seen. */
 const CACHED_MS = 1000;
 const USED_EVERY_MS = 60_000;
-/** Uses are collected for so long before they are written together. */
+/** How long uses are collected before they are written together. */
 const FLUSH_AFTER_MS = 5000;
 
-/** Keys of projects: making, listing, revoking, and recognising their bearers (docs/decisions.md section 3). */
-export function createApiKeyService({ database, clock }: ApiKeyServiceDeps) {
+export type NewApiKey = {
+  projectId: string;
+  name: string;
+  /** Left out: all scopes. */
+  scopes?: readonly Scope[];
+  /** Epoch milliseconds; left out: the key does not expire. */
+  expiresAt?: number;
+};
+
+/**
+ * Keys of projects (docs/decisions.md section 3). Admins create, list and revoke them; the server authenticates the
+ * callers of requests with them. A change by another process is seen after a second, or after `forgetCached`.
+ */
+export type ApiKeyService = {
+  /**
+   * Creates a key. `key` of the answer is the only copy of its text.
+   *
+   * @throws AppError `not_found` for an unknown project, `invalid_request` (detail `name`, `scopes` or `expires`)
+   */
+  createKey(input: NewApiKey): ApiKey & { key: string };
+  /** Lists keys, oldest first, including revoked and expired ones. @throws AppError `not_found` for the project */
+  listKeys(filter?: { projectId?: string; organizationId?: string }): ApiKey[];
+  /** Revokes a key: from now on it is refused. Revoking it again changes nothing. @throws AppError `not_found` */
+  revokeKey(id: string): ApiKey;
+  /**
+   * Finds the caller that a request's `Authorization` field names, and notes the use of the key.
+   *
+   * @throws AppError `unauthorized` for a missing, unknown, revoked or expired key; `organization_disabled` for a
+   *   valid key of a disabled organization
+   */
+  authenticate(authorizationHeader: string | undefined | null): Caller;
+  /** Returns the organization's own limit of requests per second; null: the config's limit applies. */
+  requestsPerSecondOf(caller: Caller): number | null;
+  /** Reads every key again at its next use, because another process has written to the database. */
+  forgetCached(): void;
+  /** Writes the noted uses of keys to the database. */
+  flush(): void;
+  /** Writes the noted uses, drops those that the database does not take, and stops the timer. */
+  close(): void;
+};
+
+export function createApiKeyService({ database, clock }: ApiKeyServiceDeps): ApiKeyService {
   const { store } = database;
-  const findHolder = prepareKeyHolder(store);
-  type Cached = KeyHolder & { caller: Caller; readAtMs: number };
-  const cache = new Map<string, Cached>();
-  const rates = new WeakMap<Caller, number | null>();
+  const holders = openHolders(store);
   const uses = openUses(database);
-
-  function holderOf(publicId: string, nowMs: number): Cached | undefined {
-    const cached = cache.get(publicId);
-    if (cached && nowMs - cached.readAtMs < CACHED_MS && nowMs >= cached.readAtMs) return cached;
-    const holder = findHolder(publicId);
-    if (!holder) {
-      cache.delete(publicId);
-      return undefined;
-    }
-    if (cache.size >= MAX_CACHED) cache.clear();
-    const { keyId, projectId, organizationId, scopes } = holder;
-    const caller = { keyId, projectId, organizationId, scopes: new Set(scopes) };
-    rates.set(caller, holder.requestsPerSecond);
-    const fresh = { ...holder, caller, readAtMs: nowMs };
-    cache.set(publicId, fresh);
-    return fresh;
-  }
-
-  /** The valid key's row, organization switched off or not. */
-  function recognise(key: string, nowMs: number): Cached {
-    const publicId = publicIdOf(key);
-    const holder = publicId === undefined ? undefined : holderOf(publicId, nowMs);
-    if (!holder || !equalsConstantTime(holder.hash, sha256Hex(key))) throw new AppError("unauthorized");
-    if (holder.revokedAt !== null || (holder.expiresAt !== null && holder.expiresAt <= nowMs)) {
-      throw new AppError("unauthorized");
-    }
-    return holder;
-  }
-
   return {
-    /**
-     * A new key for a project; `key` is the only copy of it there will ever be.
-     *
-     * @param input `scopes` default to all; `expiresAt` epoch milliseconds
-     * @throws AppError `not_found` for an unknown project, `invalid_request`
-     */
-    createKey(input: {
-      projectId: string;
-      name: string;
-      scopes?: readonly Scope[];
-      expiresAt?: number;
-    }): ApiKey & { key: string } {
-      const nowMs = clock.now();
-      const project = findProject(store, input.projectId);
-      if (!project) throw new AppError("not_found", { message: `There is no project ${input.projectId}.` });
-      if (input.expiresAt !== undefined && input.expiresAt <= nowMs) {
-        throw new AppError("invalid_request", {
-          message: "The expiry must be in the future.",
-          detail: "expires",
-        });
-      }
-      const key = newKey();
-      const row = {
-        id: newId("apiKey", nowMs),
-        projectId: project.id,
-        name: checkName(input.name),
-        publicId: key.publicId,
-        hash: sha256Hex(key.text),
-        scopes: checkScopes(input.scopes ?? SCOPES),
-        createdAt: nowMs,
-        expiresAt: input.expiresAt ?? null,
-      };
-      const stored = transaction(store, (tx) => insertApiKey(tx, row));
-      return { ...toApiKey({ ...stored, organizationId: project.organizationId }), key: key.text };
-    },
-
-    /** Oldest first, revoked and expired ones included. */
-    listKeys(filter: { projectId?: string; organizationId?: string } = {}): ApiKey[] {
-      if (filter.projectId !== undefined && !findProject(store, filter.projectId)) {
-        throw new AppError("not_found", { message: `There is no project ${filter.projectId}.` });
-      }
+    createKey: (input) => createKey(store, input, clock.now()),
+    listKeys(filter = {}) {
+      if (filter.projectId !== undefined) requireProject(store, filter.projectId);
       return listApiKeys(store, filter).map(toApiKey);
     },
-
-    /** From now on the key is refused; revoking twice changes nothing. @throws AppError `not_found` */
-    revokeKey(id: string): ApiKey {
+    revokeKey(id) {
       const row = transaction(store, (tx) => markApiKeyRevoked(tx, id, clock.now())) ?? findApiKey(store, id);
       if (!row) throw new AppError("not_found", { message: `There is no key ${id}.` });
-      cache.delete(row.publicId);
+      holders.forget(row.publicId);
       const organizationId = findProject(store, row.projectId)?.organizationId ?? "";
       return toApiKey({ ...row, organizationId });
     },
-
-    /**
-     * Who sent a request.
-     *
-     * @param authorizationHeader the `Authorization` field, as received
-     * @throws AppError `unauthorized`; `organization_disabled` for a valid key
-     */
-    authenticate(authorizationHeader: string | undefined | null): Caller {
+    authenticate(authorizationHeader) {
       const nowMs = clock.now();
       const key = bearerOf(authorizationHeader);
       if (key === undefined) throw new AppError("unauthorized");
-      const holder = recognise(key, nowMs);
+      const holder = recognise(holders, key, nowMs);
       if (holder.organizationDisabledAt !== null) throw new AppError("organization_disabled");
       if (nowMs - (holder.lastUsedAt ?? 0) >= USED_EVERY_MS) {
         holder.lastUsedAt = nowMs;
@@ -150,22 +110,89 @@ export function createApiKeyService({ database, clock }: ApiKeyServiceDeps) {
       }
       return holder.caller;
     },
-
-    /** The request rate that a caller's organization was given of its own; null: the config's. */
-    requestsPerSecondOf: (caller: Caller): number | null => rates.get(caller) ?? null,
-
-    /** Reads everything anew, because somebody else wrote to the database. */
-    forgetCached(): void {
-      cache.clear();
-    },
-    /** Writes the uses noted so far. */
-    flush: () => uses.flush(),
-    /** Writes the uses noted so far, where the store takes them, and stops the timer. */
+    requestsPerSecondOf: holders.rateOf,
+    forgetCached: holders.forgetAll,
+    flush: uses.flush,
     close: uses.close,
   };
 }
 
-/** Times of last use, written in batches so that no request waits for the disk. */
+function createKey(store: Store, input: NewApiKey, nowMs: number): ApiKey & { key: string } {
+  const project = requireProject(store, input.projectId);
+  if (input.expiresAt !== undefined && input.expiresAt <= nowMs) {
+    throw new AppError("invalid_request", {
+      message: "The expiry must be in the future.",
+      detail: "expires",
+    });
+  }
+  const key = newKey();
+  const row = {
+    id: newId("apiKey", nowMs),
+    projectId: project.id,
+    name: checkName(input.name),
+    publicId: key.publicId,
+    hash: sha256Hex(key.text),
+    scopes: checkScopes(input.scopes ?? SCOPES),
+    createdAt: nowMs,
+    expiresAt: input.expiresAt ?? null,
+  };
+  const stored = transaction(store, (tx) => insertApiKey(tx, row));
+  return { ...toApiKey({ ...stored, organizationId: project.organizationId }), key: key.text };
+}
+
+function requireProject(store: Store, id: string): ProjectRow {
+  const project = findProject(store, id);
+  if (!project) throw new AppError("not_found", { message: `There is no project ${id}.` });
+  return project;
+}
+
+/** Finds the row of a valid key, whether its organization is disabled or not. @throws AppError `unauthorized` */
+function recognise(holders: Holders, key: string, nowMs: number): CachedHolder {
+  const publicId = publicIdOf(key);
+  const holder = publicId === undefined ? undefined : holders.find(publicId, nowMs);
+  if (!holder || !equalsConstantTime(holder.hash, sha256Hex(key))) throw new AppError("unauthorized");
+  if (holder.revokedAt !== null || (holder.expiresAt !== null && holder.expiresAt <= nowMs)) {
+    throw new AppError("unauthorized");
+  }
+  return holder;
+}
+
+type CachedHolder = KeyHolder & { caller: Caller; readAtMs: number };
+type Holders = ReturnType<typeof openHolders>;
+
+/** Rows of keys with their project and organization, kept in memory for `CACHED_MS`. */
+function openHolders(store: Store) {
+  const read = prepareKeyHolder(store);
+  const cache = new Map<string, CachedHolder>();
+  const rates = new WeakMap<Caller, number | null>();
+  return {
+    find(publicId: string, nowMs: number): CachedHolder | undefined {
+      const cached = cache.get(publicId);
+      if (cached && nowMs - cached.readAtMs < CACHED_MS && nowMs >= cached.readAtMs) return cached;
+      const holder = read(publicId);
+      if (!holder) {
+        cache.delete(publicId);
+        return undefined;
+      }
+      if (cache.size >= MAX_CACHED) cache.clear();
+      const { keyId, projectId, organizationId, scopes } = holder;
+      const caller = { keyId, projectId, organizationId, scopes: new Set(scopes) };
+      rates.set(caller, holder.requestsPerSecond);
+      const fresh = { ...holder, caller, readAtMs: nowMs };
+      cache.set(publicId, fresh);
+      return fresh;
+    },
+    rateOf: (caller: Caller): number | null => rates.get(caller) ?? null,
+    forget(publicId: string): void {
+      cache.delete(publicId);
+    },
+    forgetAll(): void {
+      cache.clear();
+    },
+  };
+}
+
+/** Collects times of last use and writes them in batches, so that no request waits for the disk. */
 function openUses(database: Database) {
   const noted = new Map<string, number>();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -180,7 +207,7 @@ function openUses(database: Database) {
     noted.clear();
   }
 
-  /** From the timer nobody could catch a busy database; the uses stay noted for the next round. */
+  /** Tries again later when the database is busy: no caller would catch an error of the timer. */
   function flushLater(): void {
     try {
       flush();
@@ -213,11 +240,12 @@ function openUses(database: Database) {
   };
 }
 
-function bearerOf(header: string | undefined | null): string | undefined {
+/** The token of `Authorization: Bearer <token>` (RFC 6750); undefined where there is none of that form. */
+export function bearerOf(header: string | undefined | null): string | undefined {
   return /^Bearer +(\S+)$/i.exec(header ?? "")?.[1];
 }
 
-/** The public ID of a text that has a key's form and checksum; undefined for anything else. */
+/** Returns the public ID of a text that has a key's form and checksum; undefined for any other text. */
 export function publicIdOf(key: string): string | undefined {
   const publicId = KEY.exec(key)?.[1];
   if (publicId === undefined) return undefined;
@@ -231,7 +259,7 @@ function newKey(): { publicId: string; text: string } {
   return { publicId, text: body + checksumOf(body) };
 }
 
-/** CRC-32 (IEEE 802.3) of everything before it, six base62 digits, most significant first. */
+/** Returns the CRC-32 (IEEE 802.3) of a key without its checksum: six base62 digits, most significant first. */
 function checksumOf(body: string): string {
   let rest = Bun.hash.crc32(body);
   let digits = "";
@@ -242,7 +270,7 @@ function checksumOf(body: string): string {
   return digits;
 }
 
-/** Random characters, each of the 62 equally likely: bytes from 248 up, which would favour some, are drawn again. */
+/** Draws random characters, each of the 62 equally likely: bytes of 248 and more would favour some, and are left out. */
 function randomBase62(length: number): string {
   let text = "";
   while (text.length < length) {

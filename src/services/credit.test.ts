@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { testConfig } from "../config/load.ts";
 import { AppError } from "../domain/errors.ts";
-import { manualClock } from "../lib/clock.ts";
+import { dayIn } from "../lib/time.ts";
 import { type Database, openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit, settleReservation } from "../store/ledger.ts";
 import { requireOrganization } from "../store/organizations.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { createAccountService } from "./accounts.ts";
 import { createCreditService } from "./credit.ts";
 
@@ -38,7 +39,7 @@ function setUp() {
     }
   }
   function settle(transcriptionId: string, chargePaise: number): void {
-    const day = credit.dayOf(clock.now());
+    const day = dayIn(config.billing.timezone, clock.now());
     transaction(database.store, (tx) =>
       settleReservation(tx, { organizationId, transcriptionId, chargePaise, nowMs: clock.now(), day }),
     );

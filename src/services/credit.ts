@@ -10,64 +10,79 @@ import type { OrganizationRow } from "../store/organizations.ts";
 import { exportUsageEvents, type UsageEventRow } from "../store/usage.ts";
 
 export type CreditServiceDeps = { database: Database; clock: Clock; config: Config };
-export type CreditService = ReturnType<typeof createCreditService>;
 
-/** An organization's money: credit, ledger, prices and the daily limit (docs/decisions.md section 7). */
-export function createCreditService({ database, clock, config }: CreditServiceDeps) {
+/** Entries, newest first. `next` is the `after` of the next page; null: this is the last one. */
+export type LedgerPage = { data: LedgerEntry[]; next: number | null };
+export type Grant = { organizationId: string; amountPaise: number; note?: string };
+
+/**
+ * Credit, ledger, prices and the daily limit of organizations (docs/decisions.md section 7). Admins grant credit and
+ * audit the ledger; accepting a transcription uses `priceOf` and `checkSpending`.
+ */
+export type CreditService = {
+  /**
+   * Grants credit, whole paise. A negative amount takes a mistaken grant back.
+   *
+   * @throws AppError `not_found`; `invalid_request` for an amount or a note that is not valid;
+   *   `insufficient_credits` when the available credit is less than a negative amount
+   */
+  grant(input: Grant): { entry: LedgerEntry; credit: Credit };
+  /** Returns an organization's credit. @throws AppError `not_found` */
+  show(organizationId: string): Credit;
+  /**
+   * Lists a page of an organization's ledger, newest first.
+   *
+   * @param page `after`: the sequence number of the last entry of the page before
+   * @throws AppError `not_found`
+   */
+  ledger(organizationId: string, page: { limit: number; after?: number }): LedgerPage;
+  /** Checks the whole ledger. `anchor` is an entry that was noted earlier; the ledger must still contain it. */
+  audit(anchor?: LedgerAnchor): AuditReport;
+  /**
+   * Iterates over an organization's usage events, oldest first.
+   *
+   * @param range epoch milliseconds; `toMs` is not included
+   * @throws AppError `not_found`
+   */
+  exportUsage(organizationId: string, range: { fromMs?: number; toMs?: number }): Iterable<UsageEventRow>;
+  /** Returns what an organization pays for work accepted now, paise per hour of audio. */
+  priceOf(organization: Pick<OrganizationRow, "pricePaisePerAudioHour">): number;
+  /**
+   * Refuses a reservation when the day's charges, the open reservations and it exceed the organization's limit.
+   * Free work always passes.
+   *
+   * @param organization the row as read in this transaction
+   * @param addedPaise the reservation that follows
+   * @throws AppError `spend_limit_reached`, with the time until the next midnight of `billing.timezone`
+   */
+  checkSpending(tx: Store, organization: OrganizationRow, addedPaise: number, nowMs: number): void;
+};
+
+export function createCreditService({ database, clock, config }: CreditServiceDeps): CreditService {
   const { store } = database;
   const { timezone } = config.billing;
 
   return {
-    /**
-     * Gives credit; a negative amount takes a mistaken grant back.
-     *
-     * @throws AppError `not_found`, `invalid_request`, `insufficient_credits`
-     */
-    grant(input: { organizationId: string; amountPaise: number; note?: string }): {
-      entry: LedgerEntry;
-      credit: Credit;
-    } {
+    grant(input) {
       checkNote(input.note);
       return transaction(store, (tx) => {
         const entry = appendGrant(tx, { ...input, nowMs: clock.now() });
         return { entry, credit: creditOf(tx, input.organizationId) };
       });
     },
-
-    /** @throws AppError `not_found` */
-    show: (organizationId: string): Credit => creditOf(store, organizationId),
-
-    /** A page of the ledger, newest first; `after` is a sequence number. @throws AppError `not_found` */
-    ledger(organizationId: string, page: { limit: number; after?: number }) {
+    show: (organizationId) => creditOf(store, organizationId),
+    ledger(organizationId, page) {
       creditOf(store, organizationId);
       return listLedger(store, organizationId, page);
     },
-
-    /** Proves the whole ledger; `anchor`: an entry noted earlier, which must still stand there. */
-    audit: (anchor?: LedgerAnchor): AuditReport => auditLedger(store, anchor),
-
-    /** Events of an organization, oldest first; epoch milliseconds, `toMs` not included. */
-    exportUsage(organizationId: string, range: { fromMs?: number; toMs?: number }): Iterable<UsageEventRow> {
+    audit: (anchor) => auditLedger(store, anchor),
+    exportUsage(organizationId, range) {
       creditOf(store, organizationId);
       return exportUsageEvents(store, organizationId, range);
     },
-
-    /** Paise per hour of audio that an organization pays for work accepted now. */
-    priceOf: (organization: Pick<OrganizationRow, "pricePaisePerAudioHour">): number =>
+    priceOf: (organization) =>
       organization.pricePaisePerAudioHour ?? config.billing.price_paise_per_audio_hour,
-
-    /** The calendar day that a charge made now belongs to, as `2026-11-21`. */
-    dayOf: (epochMs: number): string => dayIn(timezone, epochMs),
-
-    /**
-     * Refuses what would take the day's charges and the open reservations over the organization's limit.
-     * Free work always passes.
-     *
-     * @param organization the row as read in this transaction
-     * @param addedPaise the reservation that is about to be made
-     * @throws AppError `spend_limit_reached`, to be tried again at the midnight of `billing.timezone`
-     */
-    checkSpending(tx: Store, organization: OrganizationRow, addedPaise: number, nowMs: number): void {
+    checkSpending(tx, organization, addedPaise, nowMs) {
       const limitPaise = organization.dailySpendLimitPaise ?? config.billing.daily_spend_limit_paise;
       if (limitPaise === 0 || addedPaise === 0) return;
       const chargedPaise = chargedOnDay(tx, organization.id, dayIn(timezone, nowMs));

@@ -1,18 +1,18 @@
 import { availableParallelism } from "node:os";
 import { createShares } from "../lib/shares.ts";
 
-/** Work that runs a decoder, and for whom. */
+/** Work that runs a decoder, and the organization that it runs for. */
 export type DecoderWork = {
   organizationId: string;
-  /** Within an organization a synchronous request goes first, then what is to be transcribed, then new uploads. */
+  /** Order within an organization: synchronous requests, then recordings of transcriptions, then new uploads. */
   purpose: "synchronous" | "transcription" | "upload";
-  /** Takes much longer than usual, so that small work does not wait for it where there is another lane. */
+  /** True for work that takes much longer than usual. Such work never takes all lanes from small work. */
   isLarge: boolean;
 };
 
 export type DecoderLanes = {
   /**
-   * Does the work once a lane is free for its organization.
+   * Runs the work once a lane is free for its organization.
    *
    * @throws the signal's reason when it aborts before the work has begun; what the work throws
    */
@@ -24,29 +24,29 @@ type Waiting = { work: DecoderWork; begin: () => void };
 
 const PURPOSES = ["synchronous", "transcription", "upload"] as const;
 
-/** Lanes that one organization can have, by this machine's cores. */
+/** Returns how many lanes one organization can have on a machine with this many cores. */
 export function lanesOfOne(cores = availableParallelism()): number {
   return Math.max(2, Math.floor(cores / 2));
 }
 
 /**
- * Bounds how many decoders run at once, whatever they run for, and shares the lanes between organizations.
+ * Bounds how many decoders run at once, and shares the lanes between organizations.
  *
- * - An organization gets at most `own` lanes, and fewer while others decode; the lanes beyond those are for
- *   organizations that have none. Whatever files one of them sends, another finds a lane.
- * - The next lane goes to the organization that has the fewest, in turn.
- * - Large work gets half of an organization's lanes, and half of all.
+ * - An organization gets at most `own` lanes, and fewer while others decode. The other lanes are for organizations that
+ *   have none, so that each finds a lane whatever files the others send.
+ * - The next lane goes to the organization that has the fewest. Equals take turns.
+ * - Large work gets at most half of an organization's lanes, and half of all.
  *
- * A lane is held for one decoding and nothing else, so that no work waits in one lane for another.
+ * Work holds its lane for one decoding only. So no work that has a lane waits for another lane.
  */
 export function createDecoderLanes(own = lanesOfOne()): DecoderLanes {
   const spare = Math.max(2, Math.floor(own / 4));
   const lanes = own + spare;
   const shares = createShares(lanes, spare);
-  /** Large work that runs, by organization. */
+  /** Number of large runs by organization. */
   const large = new Map<string, number>();
   let runningLarge = 0;
-  /** What waits, by organization, in the order in which it is to be done. The organization served last comes last. */
+  /** Waiting work by organization, in order of rank. The organization that was served last is last. */
   const queues = new Map<string, Set<Waiting>[]>();
 
   const rankOf = ({ purpose, isLarge }: DecoderWork) =>
@@ -77,7 +77,7 @@ export function createDecoderLanes(own = lanesOfOne()): DecoderLanes {
     serve();
   }
 
-  /** The first of an organization's work that may begin now. */
+  /** Finds the first of an organization's work that may begin now. */
   function firstOf(ranks: readonly Set<Waiting>[]): Waiting | undefined {
     for (const rank of ranks) {
       const [first] = rank;
@@ -122,7 +122,7 @@ export function createDecoderLanes(own = lanesOfOne()): DecoderLanes {
     ranks[rankOf(waiting.work)]?.add(waiting);
   }
 
-  /** Resolves when the lane is this work's. */
+  /** Resolves once the work has a lane. */
   function begun(work: DecoderWork, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();

@@ -1,21 +1,20 @@
-import { randomBytes } from "node:crypto";
-import { open, readdir, rename, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import weightsFile from "../../models/demo.bin" with { type: "file" };
 import manifestFile from "../../models/demo.toml" with { type: "file" };
 import type { InstalledModel } from "../domain/model.ts";
-import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
+import { writeDurably } from "../lib/durable-files.ts";
+import { makeFolder } from "../lib/give-to-owner.ts";
 import { sha256Hex } from "../lib/sha256.ts";
-import { syncDirectory } from "../store/audio-files.ts";
 import { parseManifest } from "./model-manifest.ts";
 
 const WEIGHTS_FILE: string = weightsFile;
 const MANIFEST_FILE: string = manifestFile;
 
 /**
- * Makes the demonstration model that the executable carries available on disk, because whisper.cpp reads files only.
+ * Writes the demonstration model of the executable to the disk, because whisper.cpp reads only files.
  *
- * A compiled binary copies the weights once to `<dataDir>/embedded-models/<hash>.bin`, and removes those of other
+ * A compiled executable copies the weights once to `<dataDir>/embedded-models/<hash>.bin`, and removes those of other
  * versions; a run from source uses `models/demo.bin` as it is.
  *
  * @throws Error when the executable is damaged or the directory cannot be written
@@ -30,9 +29,9 @@ export async function extractEmbeddedModel(dataDir: string): Promise<InstalledMo
 }
 
 /**
- * Copies a carried file to `<dir>/<first 12 digits of its hash>.bin`, where nobody ever sees half of it.
+ * Copies an embedded file to `<dir>/<first 12 digits of its hash>.bin`. That name never shows half of the bytes.
  *
- * @param sha256 what the bytes must have, lower-case hex
+ * @param sha256 the hash that the bytes must have, lower-case hex
  * @returns the path of the copy
  */
 export async function copyOut(source: string, dir: string, sha256: string): Promise<string> {
@@ -45,22 +44,8 @@ export async function copyOut(source: string, dir: string, sha256: string): Prom
   if (sha256Hex(bytes) !== sha256)
     throw new Error("the executable is damaged: its demonstration model differs");
   makeFolder(dir, 0o700);
-  const unfinished = join(dir, `.${randomBytes(6).toString("hex")}.unfinished`);
-  try {
-    const file = await open(unfinished, "wx", 0o600);
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    giveToOwner(unfinished);
-    await rename(unfinished, target);
-    await syncDirectory(dir);
-  } finally {
-    await rm(unfinished, { force: true });
-  }
-  // A loaded model is in memory, so that the copies of other versions of the program are of no more use.
+  await writeDurably(target, bytes, 0o600);
+  // Copies of other versions are not needed: a program that runs with one has it in memory.
   for (const other of await readdir(dir)) {
     if (other !== name && /^[0-9a-f]{12}\.bin$/.test(other)) await rm(join(dir, other), { force: true });
   }

@@ -1,11 +1,17 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { constants, readdirSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstalledModel, ModelManifest } from "../domain/model.ts";
-import { giveToOwner, makeFolder } from "../lib/give-to-owner.ts";
+import {
+  createFile,
+  isUnfinishedName,
+  syncPath,
+  unfinishedPath,
+  writeDurably,
+} from "../lib/durable-files.ts";
+import { makeFolder } from "../lib/give-to-owner.ts";
 import { readRegularFile, statRegularFile } from "../lib/regular-file.ts";
-import { syncDirectory } from "../store/audio-files.ts";
 import {
   MAX_MANIFEST_BYTES,
   ManifestError,
@@ -14,14 +20,14 @@ import {
   renderManifest,
 } from "./model-manifest.ts";
 
-/** Installed models as they lie in their directory: `<id>.toml` beside `<id>.bin`. */
+/** Installed models as files of a directory: `<id>.toml` beside `<id>.bin`. */
 
-/** Large enough for few system calls, small enough that hashing one delays nothing else noticeably. */
+/** Bytes that are read, hashed and written at once: few system calls, and each hash blocks for about a millisecond. */
 const COPY_BYTES = 1024 * 1024;
-/** Weights are no secret, and `models.dir` may be a folder of root's; the data directory itself is closed to others. */
+/** Weights are not secret, and `models.dir` may belong to root. Others cannot enter the data directory itself. */
 const FILE_MODE = 0o644;
 const FOLDER_MODE = 0o755;
-/** Rests of a copy that was killed are removed after this time. */
+/** Files of a copy that was killed are removed after this time. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
 export function weightsPathOf(directory: string, id: string): string {
@@ -32,18 +38,18 @@ export function manifestPathOf(directory: string, id: string): string {
   return pathOfModel(directory, id, ".toml");
 }
 
-/** @throws Error for an id of another form, which could name a file elsewhere */
+/** @throws Error for a text that is not a valid id, because it could name a file elsewhere */
 function pathOfModel(directory: string, id: string, ending: ".bin" | ".toml"): string {
-  if (!MODEL_ID_PATTERN.test(id)) throw new Error(`${JSON.stringify(id)} is no model's id`);
+  if (!MODEL_ID_PATTERN.test(id)) throw new Error(`${JSON.stringify(id)} is not a valid model id`);
   return join(directory, id + ending);
 }
 
-/** What lies in the directory: models that can be used, and for each that cannot, why. */
+/** What the directory holds: models that can be used, and for each that cannot be used a sentence that says why. */
 export type ModelScan = { models: InstalledModel[]; problems: string[] };
 
 /**
- * Reads the directory anew only where something changed since the last call: a directory's time of change tells of
- * names, each file's time and size of its content. With nothing changed a call costs a few `stat`s.
+ * Creates a function that scans the directory. It reads the manifests again only when inode, time or size of a file has
+ * changed since the last call. Otherwise a call costs one listing and a `stat` for each file.
  */
 export function createModelScanner(directory: string): () => ModelScan {
   let last: { signature: string; scan: ModelScan } | undefined;
@@ -107,32 +113,24 @@ async function* slices(file: FileHandle): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** A new file that the server's user can read, whoever makes it and whatever the umask. */
-async function openNew(path: string): Promise<FileHandle> {
-  const file = await open(path, "wx", FILE_MODE);
-  await file.chmod(FILE_MODE);
-  giveToOwner(path);
-  return file;
-}
-
-/** A copy of weights under a temporary name in the models' directory. */
+/** A copy of weights under a temporary name in the directory of models. `sha256` is lower-case hex. */
 export type StagedWeights = { path: string; sha256: string; bytes: number };
 
 /**
- * Copies weights into the models' directory under a temporary name, hashed on the way and brought to the disk.
+ * Copies weights into the directory of models under a temporary name, hashes them, and brings them to the disk.
  *
- * @throws the file system's error; the copy is removed then
+ * @throws the file system's error; the copy is then removed
  */
 export async function stageWeights(source: string, directory: string): Promise<StagedWeights> {
   makeFolder(directory, FOLDER_MODE);
   await removeAbandoned(directory);
-  const path = join(directory, `.${randomBytes(6).toString("hex")}.unfinished`);
+  const path = unfinishedPath(directory);
   const hash = createHash("sha256");
   let bytes = 0;
   statRegularFile(source);
   const from = await open(source, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    const to = await openNew(path);
+    const to = await createFile(path, FILE_MODE);
     try {
       for await (const slice of slices(from)) {
         hash.update(slice);
@@ -152,49 +150,31 @@ export async function stageWeights(source: string, directory: string): Promise<S
   return { path, sha256: hash.digest("hex"), bytes };
 }
 
-/** Gives staged weights their name, and then writes the manifest: a model is there once its manifest is. */
+/** Gives staged weights their name and then writes the manifest. A model is installed once its manifest exists. */
 export async function placeModel(
   directory: string,
   staged: StagedWeights,
   manifest: ModelManifest,
 ): Promise<void> {
   await rename(staged.path, weightsPathOf(directory, manifest.id));
-  await writeManifest(directory, manifest);
+  await writeDurably(manifestPathOf(directory, manifest.id), renderManifest(manifest), FILE_MODE);
 }
 
-/** Removes staged weights that did not get their name. */
+/** Removes staged weights that have not been placed. */
 export async function discardStaged(staged: StagedWeights): Promise<void> {
   await rm(staged.path, { force: true });
 }
 
-/** Writes a manifest whole or not at all. */
-async function writeManifest(directory: string, manifest: ModelManifest): Promise<void> {
-  const unfinished = join(directory, `.${randomBytes(6).toString("hex")}.unfinished`);
-  try {
-    const file = await openNew(unfinished);
-    try {
-      await file.writeFile(renderManifest(manifest));
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(unfinished, manifestPathOf(directory, manifest.id));
-  } finally {
-    await rm(unfinished, { force: true });
-  }
-  await syncDirectory(directory);
-}
-
-/** Removes a model: the manifest first, so that nobody finds a manifest without weights. */
+/** Removes a model. The manifest goes first, so that a scan never finds a manifest without weights. */
 export async function deleteModel(directory: string, id: string): Promise<void> {
   await rm(manifestPathOf(directory, id), { force: true });
   await rm(weightsPathOf(directory, id), { force: true });
-  await syncDirectory(directory);
+  await syncPath(directory);
 }
 
 async function removeAbandoned(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (!/^\.[0-9a-f]{12}\.unfinished$/.test(name)) continue;
+    if (!isUnfinishedName(name)) continue;
     const path = join(directory, name);
     const found = await stat(path).catch(() => undefined);
     if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(path, { force: true });

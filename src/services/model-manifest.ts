@@ -11,16 +11,16 @@ import {
 import { MODES, type Mode } from "../domain/transcription.ts";
 import { readToml, TomlError } from "../lib/toml.ts";
 
-/** A manifest that cannot be used; the message names file, line and key. */
+/** A manifest that cannot be used. The message names file, line and key. */
 export class ManifestError extends Error {}
 
 /** Largest manifest that is read. */
 export const MAX_MANIFEST_BYTES = 64 * 1024;
 
-/** Ids name files and stand in requests. */
+/** The form of model ids. They name files and appear in requests. */
 export const MODEL_ID_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
 
-/** Says what is wrong with a value, in words that follow its key. */
+/** Says what is wrong with a value, as the end of a sentence that begins with its key; undefined: nothing. */
 type Check = (value: unknown) => string | undefined;
 
 const text: Check = (value) =>
@@ -75,7 +75,7 @@ const DECODING_KEYS: Record<string, Check> = {
 };
 const OPTIONAL = new Set(["notice", "family"]);
 
-/** Every key of a manifest; those of its tables begin with the table's name. */
+/** All keys of a manifest. The keys of tables begin with the table's name. */
 export const MANIFEST_KEYS: readonly string[] = [
   ...Object.keys(TOP_KEYS),
   ...Object.keys(LANGUAGE_KEYS).map((key) => `languages.${key}`),
@@ -83,10 +83,10 @@ export const MANIFEST_KEYS: readonly string[] = [
 ];
 
 /**
- * Reads a manifest, strictly: every key is known, has its type, and nothing is missing.
+ * Parses a manifest. Each key must be known and have a valid value, and no required key may be missing.
  *
  * @param source TOML
- * @param path for messages only
+ * @param path only for messages
  * @throws ManifestError
  */
 export function parseManifest(source: string, path: string): ModelManifest {
@@ -139,7 +139,7 @@ function asTable(value: unknown): Record<string, unknown> {
     : { "(value)": value };
 }
 
-/** What the program knows of a language need not stand in the manifest. */
+/** Reads the table of a language. The program fills in the name of a language that it knows. */
 function toLanguage(
   table: Record<string, unknown>,
   fail: (key: string, problem: string) => never,
@@ -198,7 +198,7 @@ function given<T extends object>(fields: { [Key in keyof T]: T[Key] | undefined 
 
 type Parsed = { values: Record<string, unknown>; lineOf: (key: string) => number };
 
-/** The values, and for dotted keys the lines they stand on; a key that is missing has the line of its table. */
+/** Parses TOML to values, and finds the lines of dotted keys. A missing key has the line of its table. */
 function parse(source: string, path: string): Parsed {
   try {
     const program = readToml(source);
@@ -233,7 +233,7 @@ function parse(source: string, path: string): Parsed {
   }
 }
 
-/** The manifest as TOML; `parseManifest` reads it back to the same. */
+/** Renders a manifest as TOML. `parseManifest` reads the same manifest from it. */
 export function renderManifest(manifest: ModelManifest): string {
   const lines: string[] = [];
   const add = (key: string, value: string | number | boolean | readonly string[] | undefined) => {

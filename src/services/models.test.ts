@@ -2,15 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { fileOf } from "../domain/model.ts";
 import { checkModelFile } from "../engine/whisper-model-file.ts";
-import { manualClock } from "../lib/clock.ts";
 import { silentLog } from "../lib/log.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { putSetting, SETTING_NAMES } from "../store/settings.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { copyOut, extractEmbeddedModel } from "./demo-model.ts";
 import { type AddModelOptions, createModelService } from "./models.ts";
 

@@ -1,13 +1,13 @@
 import { AppError } from "../domain/errors.ts";
 
-/** Whose resources a caller may touch. */
+/** The project whose resources a caller may touch, and its organization. */
 export type Scope = { organizationId: string; projectId: string };
 
 /**
- * The row itself when it belongs to the caller's project.
+ * Returns the row when it belongs to the caller's project.
  *
- * @throws AppError `not_found` when there is none or another organization owns it (its existence is not
- *   disclosed), `forbidden` when another project of the same organization does (docs/decisions.md section 2)
+ * @throws AppError `not_found` when there is no row, or another organization owns it (so that its existence is not
+ *   disclosed); `forbidden` when another project of the same organization does (docs/decisions.md section 2)
  */
 export function requireOwned<T extends Scope>(row: T | undefined, caller: Scope, detail?: string): T {
   if (!row || row.organizationId !== caller.organizationId) {

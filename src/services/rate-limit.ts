@@ -3,16 +3,15 @@ import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 
 export type RateLimiterDeps = { clock: Clock; config: Config; maxKeys?: number };
-export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
-/** A rate of 0: no limit. */
+/** Limits of a key; a rate of 0: no limit. */
 export type RateLimits = { requestsPerSecond: number; burst: number };
 
-/** How a key stands; undefined where no limit applies. */
+/** What is left of a key's limit. */
 export type RateStanding = {
   /** Requests that a full bucket holds. */
   limit: number;
-  /** Requests that can be sent at once now. */
+  /** Requests that the key can send at once now. */
   remaining: number;
   /** Whole seconds until the bucket is full again. */
   resetSeconds: number;
@@ -20,14 +19,36 @@ export type RateStanding = {
   windowSeconds: number;
 };
 
-/** A request in units of the bucket; a millisecond brings `requestsPerSecond` units, so that all sums are whole. */
+/** Request rates of keys, in memory: each key has a token bucket. */
+export type RateLimiter = {
+  /**
+   * Returns the limits of a key.
+   *
+   * @param ownRequestsPerSecond the rate that an admin has set for the organization; the burst changes in proportion.
+   *   Null: the config's rate
+   */
+  limitsFor(ownRequestsPerSecond: number | null): RateLimits;
+  /**
+   * Counts one request of a key.
+   *
+   * @returns what is left after it; undefined without a limit
+   * @throws AppError `rate_limited`; after exactly its `Retry-After` one request is allowed
+   */
+  take(keyId: string, limits: RateLimits): RateStanding | undefined;
+  /** Returns what is left for a key and counts nothing, for the header fields of a refusal. */
+  peek(keyId: string, limits: RateLimits): RateStanding | undefined;
+  /** Returns the number of buckets in memory. */
+  size(): number;
+};
+
+/** A request in units of the bucket; a millisecond adds `requestsPerSecond` units, so that all sums are whole. */
 const REQUEST = 1000;
 
 /**
- * A token bucket for each key: `burst` requests at once, `requestsPerSecond` in the long run.
- * It holds at most `maxKeys` buckets. Full ones need none, so that idle keys cost nothing.
+ * Creates a limiter: a key can send `burst` requests at once and `requestsPerSecond` in the long run. It keeps at most
+ * `maxKeys` buckets, and none for a key whose bucket is full.
  */
-export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimiterDeps) {
+export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimiterDeps): RateLimiter {
   type Bucket = { level: number; atMs: number; limits: RateLimits };
   /** Least recently used first. */
   const buckets = new Map<string, Bucket>();
@@ -35,7 +56,7 @@ export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimi
   function levelNow(bucket: Bucket | undefined, limits: RateLimits, nowMs: number): number {
     const full = limits.burst * REQUEST;
     if (!bucket) return full;
-    // A clock that was set back brings nothing, and takes nothing.
+    // A clock that was set back adds nothing and removes nothing.
     const elapsedMs = Math.max(0, nowMs - bucket.atMs);
     return Math.min(full, bucket.level + elapsedMs * limits.requestsPerSecond);
   }
@@ -50,8 +71,8 @@ export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimi
     };
   }
 
-  /** Makes room: the buckets that have filled up since, then the tenth unused for longest, so that it is rare. */
-  function makeRoom(nowMs: number): void {
+  /** Removes full buckets, then the least recently used until a tenth is free, so that it runs rarely. */
+  function removeSome(nowMs: number): void {
     for (const [key, bucket] of buckets) {
       if (levelNow(bucket, bucket.limits, nowMs) >= bucket.limits.burst * REQUEST) buckets.delete(key);
     }
@@ -62,12 +83,7 @@ export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimi
   }
 
   return {
-    /**
-     * The limits that hold for a key.
-     *
-     * @param ownRequestsPerSecond what its organization was given of its own; the burst grows and shrinks with it
-     */
-    limitsFor(ownRequestsPerSecond: number | null): RateLimits {
+    limitsFor(ownRequestsPerSecond) {
       const { requests_per_second, request_burst } = config.limits;
       const requestsPerSecond = ownRequestsPerSecond ?? requests_per_second;
       if (ownRequestsPerSecond === null || requests_per_second === 0) {
@@ -76,20 +92,13 @@ export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimi
       const burst = Math.max(1, Math.ceil((ownRequestsPerSecond * request_burst) / requests_per_second));
       return { requestsPerSecond, burst };
     },
-
-    /**
-     * Counts one request of a key.
-     *
-     * @returns how the key stands after it; undefined without a limit
-     * @throws AppError `rate_limited`; after exactly its `Retry-After` there is room for one
-     */
-    take(keyId: string, limits: RateLimits): RateStanding | undefined {
+    take(keyId, limits) {
       if (limits.requestsPerSecond === 0) return undefined;
       const nowMs = clock.now();
       const bucket = buckets.get(keyId);
       const level = levelNow(bucket, limits, nowMs);
       buckets.delete(keyId);
-      if (buckets.size >= maxKeys) makeRoom(nowMs);
+      if (buckets.size >= maxKeys) removeSome(nowMs);
       const left = level >= REQUEST ? level - REQUEST : level;
       buckets.set(keyId, { level: left, atMs: nowMs, limits });
       if (level < REQUEST) {
@@ -98,20 +107,16 @@ export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimi
       }
       return standing(left, limits);
     },
-
-    /** How a key stands, without counting anything: for the fields of a refusal. */
-    peek(keyId: string, limits: RateLimits): RateStanding | undefined {
+    peek(keyId, limits) {
       if (limits.requestsPerSecond === 0) return undefined;
       return standing(levelNow(buckets.get(keyId), limits, clock.now()), limits);
     },
-
-    /** Buckets held. */
     size: () => buckets.size,
   };
 }
 
 /**
- * The fields that tell a client how it stands: draft-ietf-httpapi-ratelimit-headers (q quota, w window,
+ * Renders the header fields that report the limit to a client: draft-ietf-httpapi-ratelimit-headers (q quota, w window,
  * r remaining, t seconds to the full quota).
  */
 export function rateLimitFields(standing: RateStanding): { "ratelimit-policy": string; ratelimit: string } {

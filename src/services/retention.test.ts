@@ -1,16 +1,16 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import { AppError } from "../domain/errors.ts";
 import type { TranscriptionState } from "../domain/transcription.ts";
-import { manualClock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { silentLog } from "../lib/log.ts";
 import { createSweeper } from "../scheduler/sweep.ts";
 import { transaction } from "../store/database.ts";
 import { idempotencyKeys, transcriptions } from "../store/schema.ts";
 import { markContentDeleted } from "../store/transcriptions.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
 import { createRetentionService } from "./retention.ts";
 

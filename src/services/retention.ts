@@ -20,7 +20,7 @@ export type RetentionDeps = {
   webhooks: Pick<WebhookService, "removeOld">;
 };
 
-/** What one round removed. */
+/** How many of each kind a run removed. */
 export type RetentionReport = {
   uploadsExpired: number;
   audioRemoved: number;
@@ -29,16 +29,21 @@ export type RetentionReport = {
   deliveriesRemoved: number;
 };
 
-export type RetentionService = ReturnType<typeof createRetentionService>;
+export type RetentionService = {
+  /**
+   * Removes everything whose time is over: expired uploads, and after `[retention]` and `webhooks.keep_days` audio,
+   * transcripts and deliveries (docs/decisions.md sections 5 and 9). It uses small transactions, so that requests do
+   * not wait for it.
+   */
+  run(): Promise<RetentionReport>;
+};
 
 const DAY_MS = 86_400_000;
 const BATCH = 200;
 
-/** What is kept for how long (`[retention]`, `webhooks.keep_days`, docs/decisions.md sections 5 and 9). */
-export function createRetentionService(deps: RetentionDeps) {
+export function createRetentionService(deps: RetentionDeps): RetentionService {
   return {
-    /** One round over everything whose time is over; in small transactions, so that nobody waits for it. */
-    async run(): Promise<RetentionReport> {
+    async run() {
       return {
         uploadsExpired: await deps.uploads.expire(),
         transcriptsRemoved: await removeTranscripts(deps),
@@ -50,7 +55,7 @@ export function createRetentionService(deps: RetentionDeps) {
   };
 }
 
-/** Audio of complete uploads, `retention.audio_days` after they were verified, unless work still needs it. */
+/** Removes the audio of uploads `retention.audio_days` after they were verified, unless work still needs it. */
 async function removeAudio({ database, clock, config, uploads }: RetentionDeps): Promise<number> {
   const days = config.retention.audio_days;
   if (days === 0) return 0;
@@ -59,7 +64,7 @@ async function removeAudio({ database, clock, config, uploads }: RetentionDeps):
   for (;;) {
     const batch = listUnusedAudio(store, clock.now() - days * DAY_MS, BATCH);
     for (const { id } of batch) {
-      // Asked again inside the transaction: a transcription may have been accepted in between.
+      // Checked again inside the transaction, because a transcription may have been accepted since the list was read.
       const isMarked = transaction(
         store,
         (tx) => !isUploadInUse(tx, id) && markAudioDeleted(tx, id, clock.now()),
@@ -72,7 +77,7 @@ async function removeAudio({ database, clock, config, uploads }: RetentionDeps):
   }
 }
 
-/** Transcripts, `retention.transcript_days` after their transcription finished. */
+/** Removes transcripts `retention.transcript_days` after their transcriptions finished. */
 async function removeTranscripts({
   database,
   clock,
@@ -91,12 +96,12 @@ async function removeTranscripts({
         await transcriptions.deleteById(id);
         removed += 1;
       } catch (error) {
-        // Another unfinished transcription reads the same audio; its turn comes in a later round.
+        // Another unfinished transcription reads the same audio. A later run removes this transcript.
         if (!(error instanceof AppError && error.code === "conflict")) throw error;
-        log.debug({ transcription: id }, "a transcript is kept while its audio is in use");
+        log.debug({ transcription_id: id }, "a transcript is kept while its audio is in use");
       }
     }
-    // What had to be kept stands before the next batch, and must not be met again in this round.
+    // The next batch begins after this one, so that this run does not see again the transcripts that it had to keep.
     last = batch.at(-1);
     if (batch.length < BATCH) return removed;
   }

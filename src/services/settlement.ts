@@ -11,7 +11,7 @@ import { moveTranscription, type TranscriptionRow } from "../store/transcription
 import { insertUsageEvent } from "../store/usage.ts";
 import { insertEvent } from "../store/webhooks.ts";
 
-/** How a transcription ends. */
+/** How a transcription ends. `billedMs` is what the customer pays for, milliseconds over all recognized channels. */
 export type Ending =
   | { kind: "result"; result: TranscriptionResult; billedMs: number }
   | { kind: "failed"; code: ErrorCode; message: string }
@@ -28,8 +28,8 @@ const TRIGGERS = {
  * Ends a transcription inside the caller's transaction: state, result, charge, usage event and webhook
  * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7).
  *
- * @param day time zone whose calendar day the charge counts for
- * @returns the final row, or undefined when something else ended it first
+ * @param timeZone IANA name of the zone whose calendar day the charge counts for
+ * @returns the final row; undefined when the transcription had ended already, and nothing is written
  */
 export function settleTranscription(
   tx: Store,
@@ -42,7 +42,7 @@ export function settleTranscription(
   const row = moveTranscription(tx, id, triggerFor(state), { finishedAt: nowMs, ...errorOf(ending) });
   if (!row) return undefined;
   const billedMs = ending.kind === "result" ? ending.billedMs : 0;
-  // The reservation covers the declared recording; rounding differently must never charge beyond it.
+  // The reservation covers the whole recording. A difference in rounding must not charge more than it.
   const amountPaise = Math.min(chargePaise(row.pricePaisePerAudioHour, billedMs), row.reservedPaise);
   if (ending.kind === "result") insertResult(tx, id, ending.result, nowMs);
   deleteChunks(tx, id);

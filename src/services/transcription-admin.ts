@@ -4,10 +4,10 @@ import { pathOfId } from "../lib/ids.ts";
 import { audioFilePath, removeFile } from "../store/audio-files.ts";
 import { markAudioDeleted } from "../store/uploads.ts";
 import type { Admin } from "./admin.ts";
-import { createTranscriptionEndings } from "./transcription-endings.ts";
+import { createTranscriptionEndings, type TranscriptionEndings } from "./transcription-endings.ts";
 
-/** Cancelling and deleting for an admin's command; a running server notices within a second. */
-export function openTranscriptionAdmin({ database, clock, config, dataDir }: Admin) {
+/** Opens cancelling and deleting for an admin's command. A running server notices the change within a second. */
+export function openTranscriptionAdmin({ database, clock, config, dataDir }: Admin): TranscriptionEndings {
   return createTranscriptionEndings({
     database,
     clock,

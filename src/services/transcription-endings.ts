@@ -21,26 +21,45 @@ export type EndingDeps = {
     markAudioDeleted(tx: Store, uploadId: string, nowMs: number): unknown;
     removeAudioFile(uploadId: string): Promise<void>;
   };
-  /** Removes decoded working files of a transcription; called after its transaction. */
+  /** Removes the decoded working files of a transcription. Is called after the transaction. */
   removeWorkingFiles: (transcriptionId: string) => void;
-  /** Called after the transaction. */
+  /** Is called after the transaction. */
   onFinished?: (row: TranscriptionRow) => void;
 };
 
-/** Why a transcription is cancelled by the program itself. */
+/** Why the program itself cancels a transcription. */
 export type CancelReason = { code: "timeout" | "capacity_unavailable"; message: string };
 
-/** Of synchronous work that a stop or crash interrupts: its caller is gone, and asks again under a new key. */
+/** The reason for synchronous work that a stop or crash interrupts. Its caller is gone. */
 export const STOPPED: CancelReason = {
   code: "capacity_unavailable",
   message: "The server was stopped before the transcription had finished.",
 };
 
 /**
- * How transcriptions end and lose their content: all that needs no engine, so that the command line can do it
- * beside a running server.
+ * Ends transcriptions and deletes their content. It needs no engine, so that the command line can use it beside a
+ * running server. Whether a caller may touch the transcription has been checked.
  */
-export function createTranscriptionEndings(deps: EndingDeps) {
+export type TranscriptionEndings = {
+  /** Finds a transcription. @throws AppError `not_found` */
+  requireRow(id: string): TranscriptionRow;
+  /** Ends a transcription and settles it. Undefined: it had ended already, and nothing has changed. */
+  finish(id: string, ending: Ending): TranscriptionRow | undefined;
+  /** Cancels unfinished work and settles it. Returns a finished row unchanged. */
+  cancel(row: TranscriptionRow, reason?: CancelReason): TranscriptionRow;
+  /** Does the same as `cancel`. @throws AppError `not_found` */
+  cancelById(id: string, reason?: CancelReason): TranscriptionRow;
+  /**
+   * Deletes audio and transcript. Resolves once no byte of them is left on the disk; the record stays.
+   *
+   * @throws AppError `conflict` while it, or another transcription of its upload, is unfinished
+   */
+  deleteContent(row: TranscriptionRow): Promise<TranscriptionRow>;
+  /** Does the same as `deleteContent`. @throws AppError `not_found`, `conflict` */
+  deleteById(id: string): Promise<TranscriptionRow>;
+};
+
+export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndings {
   const { database, clock, config } = deps;
   const { store } = database;
 
@@ -50,7 +69,6 @@ export function createTranscriptionEndings(deps: EndingDeps) {
     return row;
   }
 
-  /** Ends a transcription; undefined when something else ended it first. */
   function finish(id: string, ending: Ending): TranscriptionRow | undefined {
     const row = transaction(store, (tx) =>
       settleTranscription(tx, id, ending, clock.now(), config.billing.timezone),
@@ -61,16 +79,11 @@ export function createTranscriptionEndings(deps: EndingDeps) {
     return row;
   }
 
-  /** Cancels unfinished work and settles it; a finished row is returned unchanged. */
   function cancel(row: TranscriptionRow, reason?: CancelReason): TranscriptionRow {
     if (isFinal(row.state)) return row;
     return finish(row.id, { kind: "cancelled", ...reason }) ?? requireRow(row.id);
   }
 
-  /**
-   * Resolves once no byte of audio or transcript is left; the record stays.
-   * @throws AppError `conflict` while it, or another transcription of its upload, is unfinished
-   */
   async function deleteContent(row: TranscriptionRow): Promise<TranscriptionRow> {
     if (row.contentDeletedAt !== null) return row;
     if (!isFinal(row.state)) {
@@ -87,7 +100,7 @@ export function createTranscriptionEndings(deps: EndingDeps) {
     });
     deps.removeWorkingFiles(row.id);
     await deps.uploads.removeAudioFile(row.uploadId);
-    // What was deleted is overwritten in the file only once the write-ahead log has been folded in.
+    // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
     checkpoint(database);
     return deleted ?? requireRow(row.id);
   }
@@ -97,7 +110,7 @@ export function createTranscriptionEndings(deps: EndingDeps) {
     finish,
     cancel,
     deleteContent,
-    cancelById: (id: string, reason?: CancelReason) => cancel(requireRow(id), reason),
-    deleteById: async (id: string) => deleteContent(requireRow(id)),
+    cancelById: (id, reason) => cancel(requireRow(id), reason),
+    deleteById: async (id) => deleteContent(requireRow(id)),
   };
 }

@@ -15,29 +15,29 @@ export type UploadDeps = {
   /** Absolute path of the data directory. */
   dataDir: string;
   /**
-   * Probes and decodes a file to its end.
+   * Decodes a file to its end.
    *
-   * @throws AppError `audio_decode_failed` (or `audio_too_long`) for what the file is to blame for;
-   *   any other error is the machine's, and verification is tried again later
+   * @throws AppError `audio_decode_failed` (or `audio_too_long`) when the file is at fault; any other error means that
+   *   the machine is, and verification is tried again later
    */
   verifyAudio: (path: string, signal: AbortSignal) => Promise<VerifiedAudio>;
-  /** Verifications run in them. */
+  /** Lanes in which verifications run. */
   decoders: DecoderLanes;
   /** Free bytes on the disk of recordings. */
   freeBytes: () => Promise<number>;
 };
 
-/** What the parts of the upload service share. */
+/** Dependencies and state that the modules of the upload service share. */
 export type UploadContext = UploadDeps & {
-  /** When this process began: files older than that and unknown to the database are nobody's. */
+  /** When this process began, epoch milliseconds. Older files that the database does not know belong to no upload. */
   startedAtMs: number;
   locks: UploadLocks;
-  /** Uploads that may be written at once, shared between organizations. */
+  /** Places for uploads that are written at once, shared between organizations. */
   writers: Shares;
   background: Set<Promise<unknown>>;
 };
 
-/** Lets work go on after its request was answered; its failure is logged, and `close` waits for it. */
+/** Lets work continue after its request was answered. Its failure is logged, and `close` waits for it. */
 export function inBackground(context: UploadContext, what: string, work: Promise<unknown>): void {
   const watched: Promise<unknown> = work
     .catch((error: unknown) => context.log.error({ err: error, what }, "upload work failed"))

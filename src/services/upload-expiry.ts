@@ -5,10 +5,7 @@ import { inBackground, type UploadContext } from "./upload-context.ts";
 
 const BATCH = 200;
 
-/**
- * An upload as it is at this moment: one whose time to arrive ran out is rejected from that moment on, and its
- * bytes are removed behind it.
- */
+/** Returns an upload as it is now. Rejects one that has expired, and removes its bytes in the background. */
 export function expireUpload(context: UploadContext, upload: UploadRow): UploadRow {
   const nowMs = context.clock.now();
   if (upload.state !== "allocated" || upload.expiresAt > nowMs) return upload;
@@ -25,11 +22,7 @@ export function expireUpload(context: UploadContext, upload: UploadRow): UploadR
   return expired;
 }
 
-/**
- * Rejects every upload whose time to arrive ran out and removes what had arrived.
- *
- * @returns how many
- */
+/** Rejects each upload that has expired and removes its bytes. Returns how many. */
 export async function expireUploads(context: UploadContext): Promise<number> {
   let count = 0;
   for (;;) {
@@ -41,7 +34,7 @@ export async function expireUploads(context: UploadContext): Promise<number> {
   }
 }
 
-/** Removes an upload's file once nobody writes it any more. */
+/** Removes an upload's file. Ends a request that still writes it first. */
 export async function removeBytes(context: UploadContext, uploadId: string): Promise<void> {
   const release = await context.locks.acquire(uploadId, () => undefined);
   try {

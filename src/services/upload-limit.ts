@@ -3,15 +3,15 @@ import { AppError } from "../domain/errors.ts";
 import type { Store } from "../store/database.ts";
 import { openUploadsOf } from "../store/uploads.ts";
 
-/** A place becomes free when a client completes an upload, which nobody can foretell. */
+/** A place becomes free when a client completes an upload. That time cannot be predicted. */
 const RETRY_SECONDS = 60;
 
 /**
- * Refuses another upload to an organization that has as many open ones as `limits.max_open_uploads` allows; called in
- * the transaction that makes the upload. Its code is `rate_limited`: `too_many_queued` speaks of transcriptions, and
- * a client that waits for those would wait in vain.
+ * Checks that an organization has fewer open uploads than `limits.max_open_uploads`, in the transaction that makes
+ * another one. The code is not `too_many_queued`, because that one is about transcriptions: a client that waits for
+ * those to finish would get no place.
  *
- * @throws AppError `rate_limited` with the time until one should be free
+ * @throws AppError `rate_limited`, with the time until the next upload expires, at most a minute
  */
 export function requireOpenPlace(tx: Store, config: Config, organizationId: string, nowMs: number): void {
   const limit = config.limits.max_open_uploads;

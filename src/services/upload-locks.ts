@@ -1,26 +1,26 @@
-/** The right to write one upload's file; calling it twice does nothing. */
+/** Releases the lock of an upload's file. A second call does nothing. */
 export type ReleaseLock = () => void;
 
 export type UploadLocks = {
   /**
-   * Takes the right to write an upload. Whoever holds it is asked to let go: the newest request of a client
-   * is the one that it waits for, and an older one hangs on a connection that broke.
+   * Takes the lock of an upload. The present holder is asked to release it: a client waits for its newest request, and
+   * the older one is on a connection that broke.
    *
-   * @param letGo called at most once, when somebody else asks; the holder must then release soon
+   * @param letGo is called at most once, when another request wants the lock; this one must then release it soon
    */
   acquire(uploadId: string, letGo: () => void): Promise<ReleaseLock>;
-  /** Takes it only when nobody holds it. */
+  /** Takes the lock; undefined when another request holds it. */
   tryAcquire(uploadId: string, letGo: () => void): ReleaseLock | undefined;
   isHeld(uploadId: string): boolean;
-  /** How many uploads are being written. */
+  /** Returns how many uploads are locked. */
   held(): number;
-  /** Asks every holder to let go and waits until all have. */
+  /** Asks each holder to release its lock, and waits until all have. */
   close(): Promise<void>;
 };
 
 type Hold = { letGo: () => void; released: Promise<void> };
 
-/** One writer an upload, whichever protocol it speaks; in memory, because one process serves a data directory. */
+/** Creates the locks: each upload has one writer. They are in memory, because one process serves a data directory. */
 export function createUploadLocks(): UploadLocks {
   const holds = new Map<string, Hold>();
 

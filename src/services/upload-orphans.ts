@@ -15,13 +15,13 @@ import { reject } from "./upload-verification.ts";
 
 const PAGE = 500;
 
-/** What a sweep found and did. */
+/** How many files without a record were removed, and how many records without a file were marked. */
 export type SweepReport = { filesRemoved: number; recordsMarked: number };
 
 /**
- * Reconciles the directory of recordings with the records, at a start: a file that no record needs is removed
- * when it is older than this process, and a record whose file is gone says so. A directory that is missing or empty
- * as a whole is a disk that is not mounted, not the loss of every recording: then nothing is marked.
+ * Reconciles the directory of recordings with the records. It removes files that no record needs and that are older
+ * than this process, and marks records whose file is gone. When the whole directory is empty, its disk is probably not
+ * mounted: then it marks nothing.
  */
 export async function sweepAudioFiles(context: UploadContext): Promise<SweepReport> {
   const report: SweepReport = { filesRemoved: 0, recordsMarked: 0 };
@@ -78,7 +78,7 @@ async function markLostFiles(context: UploadContext): Promise<number> {
 }
 
 async function markLost(context: UploadContext, upload: UploadRow): Promise<void> {
-  context.log.error({ upload: upload.id, state: upload.state }, "the file of an upload is gone");
+  context.log.error({ upload_id: upload.id, state: upload.state }, "the file of an upload is gone");
   if (upload.state === "verifying") {
     await reject(context, upload, "upload_rejected", "The stored bytes were lost.");
     return;

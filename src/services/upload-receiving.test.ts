@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
-import { testConfig } from "../config/load.ts";
 import { AppError } from "../domain/errors.ts";
+import { testConfig } from "../testing/test-config.ts";
 import { CALLER, openUploadBench, STRANGER, type UploadBench } from "../testing/upload-bench.ts";
 
 let bench: UploadBench;

@@ -9,7 +9,7 @@ import { isOutOfRoom } from "../store/out-of-room.ts";
 import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 
-/** Runs that may fail through no fault of the file before the upload is rejected all the same. */
+/** Runs that may fail for a reason of the machine. After the last one the upload is rejected. */
 const MAX_ATTEMPTS = 6;
 const FIRST_RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 60_000;
@@ -18,20 +18,20 @@ export type Verifier = {
   /**
    * Verifies an upload in state `verifying`, or joins the run that is under way.
    *
-   * @returns the row afterwards: `complete`, `rejected`, or still `verifying` when the machine, not the file,
-   *   was at fault and a later run has to tell
+   * @returns the row afterwards: `complete`, `rejected`, or still `verifying` when the machine was at fault, so that
+   *   a later run must decide
    */
   verify(upload: UploadRow): Promise<UploadRow>;
-  /** Starts a run for every upload that waits for one and whose turn has come. */
+  /** Starts a run for each upload that waits for one and whose time to retry has come. */
   resume(): void;
-  /** Stops the runs; what they were at is verified after the next start. */
+  /** Stops the runs. Their uploads are verified after the next start. */
   close(): Promise<void>;
 };
 
-/** Runs in a row that failed, and how many of them not for want of room on the disk. */
+/** Failed runs in a row; `notForRoom` counts those that failed for another reason than a full disk. */
 type Failures = { count: number; notForRoom: number; retryAtMs: number };
 
-/** One run an upload, in one of the decoder lanes, which organizations share. */
+/** Creates the verifier. Each upload has one run at a time, in a decoder lane; organizations share the lanes. */
 export function createVerifier(context: UploadContext): Verifier {
   const running = new Map<string, Promise<UploadRow>>();
   const failures = new Map<string, Failures>();
@@ -50,15 +50,15 @@ export function createVerifier(context: UploadContext): Verifier {
   }
 
   /**
-   * What the machine is to blame for is tried again, for a bounded number of times; without room on the disk, always.
-   * Never rejects.
+   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full.
+   * The promise never rejects.
    */
   async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
     const earlier = failures.get(upload.id);
     const count = (earlier?.count ?? 0) + 1;
     const isForRoom = isOutOfRoom(error);
     const notForRoom = (earlier?.notForRoom ?? 0) + (isForRoom ? 0 : 1);
-    context.log.error({ err: error, upload: upload.id, attempt: count }, "verification could not be done");
+    context.log.error({ err: error, upload_id: upload.id, attempt: count }, "verification could not be done");
     const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
     failures.set(upload.id, { count, notForRoom, retryAtMs: context.clock.now() + retryMs });
     try {
@@ -69,8 +69,8 @@ export function createVerifier(context: UploadContext): Verifier {
       failures.delete(upload.id);
       return rejected;
     } catch (failure) {
-      // Nobody waits for a run that was resumed: its failure would end the program.
-      context.log.error({ err: failure, upload: upload.id }, "an upload could not be put off or rejected");
+      // No caller waits for a resumed run, so an error that leaves here would end the program.
+      context.log.error({ err: failure, upload_id: upload.id }, "an upload could not be put off or rejected");
       return upload;
     }
   }
@@ -82,7 +82,7 @@ export function createVerifier(context: UploadContext): Verifier {
     const work = { organizationId: upload.organizationId, purpose: "upload", isLarge } as const;
     const started = context.decoders
       .run(work, stop.signal, () => run(upload))
-      // Stopped while it waited: it is verified after the next start.
+      // The verifier was closed while the run waited for a lane. The upload is verified after the next start.
       .catch(() => upload)
       .finally(() => running.delete(upload.id));
     running.set(upload.id, started);
@@ -105,7 +105,7 @@ export function createVerifier(context: UploadContext): Verifier {
   };
 }
 
-/** Size, SHA-256 where given, probe and decode check (docs/decisions.md section 5). */
+/** Checks size and declared SHA-256, and decodes the file to its end (docs/decisions.md section 5). */
 async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
   const { store } = context.database;
   const upload = findUpload(store, id);
@@ -138,17 +138,17 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
   }
 }
 
-/** @throws AppError `audio_decode_failed` for a file that decodes to nothing */
+/** Checks that a file contains sound. @throws AppError `audio_decode_failed` when it decodes to nothing */
 export function requireSound({ durationMs, channels }: VerifiedAudio): void {
   if (Math.round(durationMs) > 0 && channels > 0) return;
-  throw new AppError("audio_decode_failed", { message: "There is no sound in the file." });
+  throw new AppError("audio_decode_failed", { message: "The file contains no sound." });
 }
 
 /**
- * Hashes and decodes a file side by side. A wrong hash ends the decoding and is what is told, whatever the decoder
- * found until then.
+ * Hashes and decodes a file at the same time. A wrong hash ends the decoding and decides the outcome, whatever the
+ * decoder has found.
  *
- * @throws AppError `upload_rejected` for another SHA-256 than the declared one; what `verifyAudio` throws
+ * @throws AppError `upload_rejected` when the SHA-256 is not the declared one; what `verifyAudio` throws
  */
 async function readAudio(
   context: UploadContext,
@@ -177,7 +177,7 @@ async function readAudio(
   return decoded;
 }
 
-/** Ends an upload for good and removes its bytes: nothing can be done with them any more. */
+/** Rejects an upload for good, and removes its bytes. */
 export async function reject(
   context: UploadContext,
   upload: UploadRow,

@@ -3,12 +3,12 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { open as openFile } from "node:fs/promises";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
-import { manualClock } from "../lib/clock.ts";
 import { openLog } from "../lib/log.ts";
 import { transaction } from "../store/database.ts";
 import { findUpload } from "../store/uploads.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { testConfig } from "../testing/test-config.ts";
 import {
   CALLER,
   openUploadBench,

@@ -1,70 +1,139 @@
-import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
-import type { VerifiedAudio } from "../domain/audio.ts";
-import { AppError } from "../domain/errors.ts";
-import { isId, newId } from "../lib/ids.ts";
-import { sha256Hex } from "../lib/sha256.ts";
 import { createShares, usualSpare } from "../lib/shares.ts";
-import { within } from "../lib/within.ts";
-import {
-  audioFilePath,
-  ensureAudioDirectory,
-  moveIntoPlace,
-  removeFile,
-  syncFile,
-} from "../store/audio-files.ts";
-import { type Store, transaction } from "../store/database.ts";
-import {
-  deleteUpload,
-  findUpload,
-  insertUpload,
-  markAudioDeleted,
-  moveUpload,
-  type UploadRow,
-} from "../store/uploads.ts";
+import { audioFilePath } from "../store/audio-files.ts";
+import type { Store } from "../store/database.ts";
+import { findUpload, markAudioDeleted, type UploadRow } from "../store/uploads.ts";
 import { requireOwned, type Scope } from "./ownership.ts";
-import type { UploadContext, UploadDeps } from "./upload-context.ts";
-import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
-import { requireOpenPlace } from "./upload-limit.ts";
-import { createUploadLocks } from "./upload-locks.ts";
-import { sweepAudioFiles } from "./upload-orphans.ts";
+import { type AdoptedFile, adoptFile, discardAdopted } from "./upload-adoption.ts";
+import { authorizeUpload } from "./upload-authorization.ts";
 import {
-  authorizeUpload,
-  checkDisk,
+  type CompletedUpload,
+  type Completions,
+  completeUpload,
+  requireComplete,
+} from "./upload-completion.ts";
+import type { UploadContext, UploadDeps } from "./upload-context.ts";
+import { type CreatedUpload, createUpload, type Uploader, type UploadRequest } from "./upload-creation.ts";
+import { checkDisk } from "./upload-disk.ts";
+import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
+import { createUploadLocks } from "./upload-locks.ts";
+import { type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
+import {
   discardBytes,
   MAX_RECEIVING,
   openUploadFile,
+  type Received,
   type Receiving,
   receiveBytes,
-  rejectionOf,
   requireReceiving,
   settleWriter,
   storedBytes,
 } from "./upload-receiving.ts";
-import { createVerifier, type Verifier } from "./upload-verification.ts";
+import { createVerifier } from "./upload-verification.ts";
 
+export type { AdoptedFile } from "./upload-adoption.ts";
 export type { UploadDeps } from "./upload-context.ts";
-export type { Received, Receiving } from "./upload-receiving.ts";
-export { rejectionOf } from "./upload-receiving.ts";
+export type { CreatedUpload } from "./upload-creation.ts";
 
-/** Whose upload it is, and the key it is made with. */
-export type Uploader = Scope & { keyId?: string };
-/** What a client declares about a file it is going to send. */
-export type UploadRequest = { bytes: number; sha256?: string };
-/** A new upload and its token, which is shown this once. */
-export type CreatedUpload = { upload: UploadRow; token: string };
-/** An upload after `complete`; unfinished: verification goes on in the background (202). */
-export type CompletedUpload = { upload: UploadRow; isFinished: boolean };
-/** A whole, verified file that lies on the disk of the data directory. */
-export type AdoptedFile = { path: string; bytes: number; sha256: string; verified: VerifiedAudio };
+/**
+ * Uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions.md section 5). Each part has its own users:
+ * clients with a key, clients with an upload token, transcriptions, and the server itself.
+ */
+export type UploadService = ClientUploads & StorageUploads & AudioOfUploads & UploadUpkeep;
 
-export type UploadService = ReturnType<typeof createUploadService>;
+/** For clients with a key. A caller may touch uploads of its project only. */
+export type ClientUploads = {
+  /**
+   * Allocates an upload in the caller's project.
+   *
+   * @throws AppError `audio_too_large` (detail `bytes`), `capacity_unavailable` without space on the disk,
+   *   `rate_limited` when the organization has `limits.max_open_uploads`
+   */
+  create(caller: Uploader, request: UploadRequest): Promise<CreatedUpload>;
+  /** Returns the upload as it is now. @throws AppError `not_found`, `forbidden` */
+  get(caller: Scope, id: string): UploadRow;
+  /**
+   * Ends the receiving of an upload and verifies its bytes. A large upload, or one whose verification takes long, is
+   * verified in the background. Calling it again reports the same outcome.
+   *
+   * @throws AppError `not_found`, `forbidden`, `upload_incomplete` while bytes are missing; `upload_rejected` or
+   *   `audio_decode_failed` when verification failed
+   */
+  complete(caller: Scope, id: string): Promise<CompletedUpload>;
+};
 
-/** How long `complete` waits for a verification before it answers 202. */
-const MAX_WAIT_MS = 25_000;
+/** For the storage addresses, whose clients have an upload's token. `authorize` comes first; the others trust it. */
+export type StorageUploads = {
+  /**
+   * Finds the upload that a token belongs to.
+   *
+   * @throws AppError `unauthorized` for an unknown upload, a wrong token, or when the key that made the upload is
+   *   not valid any more; `organization_disabled`
+   */
+  authorize(id: string, token: string | undefined): UploadRow;
+  /** Finds an upload that takes bytes. @throws AppError `not_found`, `conflict`, the rejection of a rejected one */
+  requireReceiving(id: string): UploadRow;
+  /**
+   * Writes the bytes of one request into the upload's file. It takes over from an older request of the same upload.
+   *
+   * @throws AppError `conflict` at a wrong position, when the upload takes no more bytes, or when a newer request
+   *   took over; `audio_too_large` for more bytes than declared; `capacity_unavailable` without space on the disk,
+   *   with too many uploads at once, or for a body that is too slow
+   */
+  receive(id: string, receiving: Receiving): Promise<Received>;
+  /** Creates the upload's file if there is none. @throws AppError as `requireReceiving`; `capacity_unavailable` */
+  openFile(id: string): Promise<void>;
+  /** Removes the bytes that have arrived. @throws AppError as `requireReceiving` */
+  discardBytes(id: string): Promise<void>;
+  /** Ends a request that still writes the upload, and waits until it has released the file. */
+  settleWriter(id: string): Promise<void>;
+  /** Returns the bytes in the upload's file; undefined when it has no file. */
+  storedBytes(id: string): Promise<number | undefined>;
+  /** Returns when the upload expires, epoch milliseconds; undefined once its bytes have arrived or it cannot expire. */
+  expiresAtMs(id: string): Promise<number | undefined>;
+};
 
-/** The rules of uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions.md section 5). */
-export function createUploadService(deps: UploadDeps) {
+/** The audio behind transcriptions and synchronous requests. */
+export type AudioOfUploads = {
+  /**
+   * Finds the upload that a transcription may start from, in the transaction that accepts it.
+   *
+   * @throws AppError (detail `audio.upload_id`) `not_found`, `forbidden`, `upload_incomplete`, `content_deleted`
+   */
+  requireComplete(tx: Store, caller: Scope, id: string): UploadRow;
+  /** Returns the path of an upload's file, for the decoder. @throws Error for a text that is not an identifier */
+  audioPath(id: string): string;
+  /**
+   * Checks that the disk has space.
+   *
+   * @param bytes size of a new file; 0: for the file that is being written
+   * @throws AppError `capacity_unavailable`
+   */
+  requireRoom(bytes: number): Promise<void>;
+  /** Makes the file of a synchronous request a complete upload: moves it into place and brings it to the disk. */
+  adoptFile(caller: Uploader, file: AdoptedFile): Promise<UploadRow>;
+  /** Undoes `adoptFile`, when the request is refused after all. */
+  discardAdopted(id: string): Promise<void>;
+  /** Marks an upload's audio as deleted, in the caller's transaction. False when it was marked already. */
+  markAudioDeleted(tx: Store, id: string, nowMs: number): boolean;
+  /** Removes the file of an upload that is marked. After a crash between the two, the sweep at the start does it. */
+  removeAudioFile(id: string): Promise<void>;
+};
+
+/** For the server itself. */
+export type UploadUpkeep = {
+  /** Returns how many uploads are being written at this moment. */
+  receiving(): number;
+  /** Continues the verifications that a stop, a crash or a failure of the machine left unfinished. */
+  resumeVerification(): void;
+  /** Rejects uploads that have expired. Returns how many. */
+  expire(): Promise<number>;
+  /** Removes files without a record, and marks records without a file. Called once, at the start. */
+  sweepOrphans(): Promise<SweepReport>;
+  /** Ends running requests and verifications, and waits for them. */
+  close(): Promise<void>;
+};
+
+export function createUploadService(deps: UploadDeps): UploadService {
   const context: UploadContext = {
     ...deps,
     startedAtMs: Date.now(),
@@ -72,202 +141,62 @@ export function createUploadService(deps: UploadDeps) {
     writers: createShares(MAX_RECEIVING, usualSpare(MAX_RECEIVING)),
     background: new Set(),
   };
-  const { store } = deps.database;
-  const verifier = createVerifier(context);
-  const completions = new Map<string, Promise<UploadRow>>();
-
+  const completions: Completions = { verifier: createVerifier(context), moves: new Map() };
   return {
-    /** Allocates an upload. AppError `audio_too_large`, `capacity_unavailable` (disk), `rate_limited` (open ones). */
-    create: (caller: Uploader, request: UploadRequest) => createUpload(context, caller, request),
+    ...clientUploads(context, completions),
+    ...storageUploads(context),
+    ...audioOfUploads(context),
+    ...uploadUpkeep(context, completions),
+  };
+}
 
-    /** The upload as it is now. AppError `not_found`, `forbidden`. */
-    get: (caller: Scope, id: string) => expireUpload(context, requireOwned(findUpload(store, id), caller)),
+function clientUploads(context: UploadContext, completions: Completions): ClientUploads {
+  const { store } = context.database;
+  return {
+    create: (caller, request) => createUpload(context, caller, request),
+    get: (caller, id) => expireUpload(context, requireOwned(findUpload(store, id), caller)),
+    complete: (caller, id) => completeUpload(context, completions, caller, id),
+  };
+}
 
-    /**
-     * Says that all bytes have been sent, and verifies them. AppError `upload_incomplete`, and for a failed
-     * verification its `upload_rejected` or `audio_decode_failed`, now and whenever it is asked again.
-     */
-    complete: (caller: Scope, id: string) => completeUpload(context, verifier, completions, caller, id),
-
-    /**
-     * The upload a transcription may start from. AppError `not_found`, `forbidden`, `upload_incomplete`,
-     * `content_deleted`; detail `audio.upload_id`.
-     */
-    requireComplete: (tx: Store, caller: Scope, id: string) => requireComplete(context, tx, caller, id),
-
-    /** Path of an upload's file, for the decoder. */
-    audioPath: (id: string) => audioFilePath(deps.dataDir, id),
-
-    /**
-     * Looks for room on the disk before so many bytes are stored, or with 0 while they are.
-     *
-     * @throws AppError `capacity_unavailable`
-     */
-    requireRoom: (bytes: number) => checkDisk(context, bytes),
-
-    /** Makes a synchronous request's file a complete upload, moved into place and brought to the disk. */
-    adoptFile: (caller: Uploader, file: AdoptedFile) => adoptFile(context, caller, file),
-
-    /** Undoes `adoptFile` when the request it was made for is refused after all. */
-    async discardAdopted(id: string): Promise<void> {
-      // The file first: on a full disk the record cannot be removed, and the file must not stay for it.
-      await removeFile(audioFilePath(deps.dataDir, id));
-      transaction(store, (tx) => deleteUpload(tx, id));
-    },
-
-    /** First half of a removal, in the caller's transaction. */
-    markAudioDeleted: (tx: Store, id: string, nowMs: number) => markAudioDeleted(tx, id, nowMs),
-    /** Second half, after it: a crash in between is made good by the sweep at the next start. */
-    removeAudioFile: (id: string): Promise<void> => removeBytes(context, id),
-
-    /** For the storage addresses, which have the upload's token instead of a caller. */
-    authorize: (id: string, token: string | undefined) => authorizeUpload(context, id, token),
-    receive: (id: string, receiving: Receiving) => receiveBytes(context, id, receiving),
-    requireReceiving: (id: string) => requireReceiving(context, id),
-    openFile: (id: string) => openUploadFile(context, id),
-    discardBytes: (id: string) => discardBytes(context, id),
-    settleWriter: (id: string) => settleWriter(context, id),
-    storedBytes: (id: string) => storedBytes(context, id),
-    /** Until when its bytes must arrive; undefined once they have or can no more. */
-    async expiresAtMs(id: string): Promise<number | undefined> {
-      const upload = findUpload(store, id);
+function storageUploads(context: UploadContext): StorageUploads {
+  return {
+    authorize: (id, token) => authorizeUpload(context, id, token),
+    requireReceiving: (id) => requireReceiving(context, id),
+    receive: (id, receiving) => receiveBytes(context, id, receiving),
+    openFile: (id) => openUploadFile(context, id),
+    discardBytes: (id) => discardBytes(context, id),
+    settleWriter: (id) => settleWriter(context, id),
+    storedBytes: (id) => storedBytes(context, id),
+    async expiresAtMs(id) {
+      const upload = findUpload(context.database.store, id);
       if (upload?.state !== "allocated") return undefined;
       return (await storedBytes(context, id)) === upload.bytes ? undefined : upload.expiresAt;
-    },
-    /** Uploads being written at this moment. */
-    receiving: () => context.locks.held(),
-
-    /** Goes on with the verifications that a stop, a crash or a failure of the machine left over. */
-    resumeVerification: () => verifier.resume(),
-    /** Rejects uploads whose time ran out; how many. */
-    expire: () => expireUploads(context),
-    /** Reconciles files and records. */
-    sweepOrphans: () => sweepAudioFiles(context),
-
-    /** Ends running requests and verifications and waits for them. */
-    async close(): Promise<void> {
-      await Promise.all([context.locks.close(), verifier.close()]);
-      await Promise.all(context.background);
     },
   };
 }
 
-async function createUpload(
-  context: UploadContext,
-  caller: Uploader,
-  request: UploadRequest,
-): Promise<CreatedUpload> {
-  const { limits } = context.config;
-  if (request.bytes > limits.max_upload_bytes) {
-    throw new AppError("audio_too_large", {
-      detail: "bytes",
-      message: `The upload has more than the ${limits.max_upload_bytes} bytes allowed.`,
-    });
-  }
-  await ensureAudioDirectory(context.dataDir);
-  await checkDisk(context, request.bytes);
-  const nowMs = context.clock.now();
-  const token = `upt_${randomBytes(32).toString("base64url")}`;
-  const upload = transaction(context.database.store, (tx) => {
-    requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
-    return insertUpload(tx, {
-      apiKeyId: caller.keyId ?? null,
-      id: newId("upload", nowMs),
-      organizationId: caller.organizationId,
-      projectId: caller.projectId,
-      state: "allocated",
-      bytes: request.bytes,
-      sha256: request.sha256 ?? null,
-      tokenHash: sha256Hex(token),
-      createdAt: nowMs,
-      expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
-    });
-  });
-  return { upload, token };
+function audioOfUploads(context: UploadContext): AudioOfUploads {
+  return {
+    requireComplete: (tx, caller, id) => requireComplete(context, tx, caller, id),
+    audioPath: (id) => audioFilePath(context.dataDir, id),
+    requireRoom: (bytes) => checkDisk(context, bytes),
+    adoptFile: (caller, file) => adoptFile(context, caller, file),
+    discardAdopted: (id) => discardAdopted(context, id),
+    markAudioDeleted,
+    removeAudioFile: (id) => removeBytes(context, id),
+  };
 }
 
-async function completeUpload(
-  context: UploadContext,
-  verifier: Verifier,
-  completions: Map<string, Promise<UploadRow>>,
-  caller: Scope,
-  id: string,
-): Promise<CompletedUpload> {
-  let upload = expireUpload(context, requireOwned(findUpload(context.database.store, id), caller));
-  if (upload.state === "allocated") {
-    let completion = completions.get(id);
-    if (!completion) {
-      completion = startVerification(context, upload).finally(() => completions.delete(id));
-      completions.set(id, completion);
-    }
-    upload = await completion;
-  }
-  if (upload.state === "verifying") {
-    const outcome = verifier.verify(upload);
-    const isSmall = upload.bytes <= context.config.limits.verify_in_request_bytes;
-    if (isSmall) upload = (await within(MAX_WAIT_MS, outcome)) ?? upload;
-  }
-  if (upload.state === "rejected") throw rejectionOf(upload);
-  return { upload, isFinished: upload.state === "complete" };
-}
-
-/** Moves an upload whose bytes are all there to `verifying`; from then on nothing writes its file. */
-async function startVerification(context: UploadContext, upload: UploadRow): Promise<UploadRow> {
-  const release = context.locks.tryAcquire(upload.id, () => undefined);
-  if (!release) throw new AppError("upload_incomplete", { message: "The upload is still being received." });
-  try {
-    const bytes = (await storedBytes(context, upload.id)) ?? 0;
-    if (bytes !== upload.bytes) {
-      throw new AppError("upload_incomplete", { message: `${bytes} of ${upload.bytes} bytes have arrived.` });
-    }
-    await syncFile(audioFilePath(context.dataDir, upload.id));
-    const { store } = context.database;
-    const moved = transaction(store, (tx) => moveUpload(tx, upload.id, "verify"));
-    return moved ?? findUpload(store, upload.id) ?? upload;
-  } finally {
-    release();
-  }
-}
-
-function requireComplete(context: UploadContext, tx: Store, caller: Scope, id: string): UploadRow {
-  const detail = "audio.upload_id";
-  const upload = requireOwned(isId("upload", id) ? findUpload(tx, id) : undefined, caller, detail);
-  if (upload.state !== "complete") throw new AppError("upload_incomplete", { detail });
-  if (upload.deletedAt !== null || !existsSync(audioFilePath(context.dataDir, id))) {
-    throw new AppError("content_deleted", { detail, message: "The audio of this upload is deleted." });
-  }
-  return upload;
-}
-
-async function adoptFile(context: UploadContext, caller: Uploader, file: AdoptedFile): Promise<UploadRow> {
-  await ensureAudioDirectory(context.dataDir);
-  const nowMs = context.clock.now();
-  const id = newId("upload", nowMs);
-  const path = audioFilePath(context.dataDir, id);
-  await moveIntoPlace(file.path, path);
-  const insert = (tx: Store) =>
-    insertUpload(tx, {
-      id,
-      apiKeyId: caller.keyId ?? null,
-      organizationId: caller.organizationId,
-      projectId: caller.projectId,
-      state: "complete",
-      bytes: file.bytes,
-      sha256: file.sha256,
-      // Nobody was given a token for it, and no token has this hash.
-      tokenHash: "",
-      createdAt: nowMs,
-      expiresAt: nowMs,
-      finishedAt: nowMs,
-      durationMs: Math.round(file.verified.durationMs),
-      channels: file.verified.channels,
-      sampleRateHz: file.verified.sampleRateHz,
-      truncated: file.verified.truncated,
-    });
-  try {
-    return transaction(context.database.store, insert);
-  } catch (error) {
-    await removeFile(path);
-    throw error;
-  }
+function uploadUpkeep(context: UploadContext, { verifier }: Completions): UploadUpkeep {
+  return {
+    receiving: () => context.locks.held(),
+    resumeVerification: () => verifier.resume(),
+    expire: () => expireUploads(context),
+    sweepOrphans: () => sweepAudioFiles(context),
+    async close() {
+      await Promise.all([context.locks.close(), verifier.close()]);
+      await Promise.all(context.background);
+    },
+  };
 }

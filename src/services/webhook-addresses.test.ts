@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { AppError } from "../domain/errors.ts";
+import { testConfig } from "../testing/test-config.ts";
 import {
   addressRules,
   checkEndpointUrl,

@@ -12,11 +12,11 @@ export type Network = readonly [Address, number];
 export type AddressRules = {
   allowHttp: boolean;
   allowPrivateNetworks: boolean;
-  /** Beats every refusal by address. */
+  /** Networks that may receive events although another rule refuses their addresses. */
   allowedNetworks: readonly Network[];
 };
 
-/** The rules as the config's `[webhooks]` section states them. */
+/** Reads the rules from the config's section `[webhooks]`. @throws ConfigError for a text that is not a network */
 export function addressRules(settings: {
   readonly allow_http: boolean;
   readonly allow_private_networks: boolean;
@@ -29,7 +29,7 @@ export function addressRules(settings: {
   };
 }
 
-/** @throws ConfigError for a text that is no network in CIDR form; a single address counts as a network of its own */
+/** Parses a network in CIDR form, or a single address as a network. @throws ConfigError for any other text */
 export function parseNetwork(text: string, setting = "webhooks.allowed_networks"): Network {
   try {
     if (!text.includes("/")) {
@@ -46,7 +46,7 @@ export function parseNetwork(text: string, setting = "webhooks.allowed_networks"
 
 const networks = (...texts: string[]) => texts.map((text) => parseNetwork(text));
 
-/** Never reached by a delivery, unless `allowed_networks` says so (IANA special-purpose registries). */
+/** Deliveries never go to these, unless `allowed_networks` contains them (IANA special-purpose registries). */
 const REFUSED: readonly { kind: string; networks: readonly Network[] }[] = [
   { kind: "an unspecified address", networks: networks("0.0.0.0/8", "::/128") },
   { kind: "a loopback address", networks: networks("127.0.0.0/8", "::1/128") },
@@ -70,7 +70,7 @@ const PRIVATE: readonly Network[] = networks(
   "fec0::/10",
 );
 
-/** Where an IPv6 address carries an IPv4 address that a translator or tunnel would go to: offset in bytes. */
+/** Where an IPv6 address contains the IPv4 address that a translator or tunnel would use: offset in bytes. */
 const EMBEDDINGS: readonly { network: Network; offset: number; inverted?: true }[] = [
   { network: parseNetwork("::/96"), offset: 12 },
   { network: parseNetwork("64:ff9b::/96"), offset: 12 },
@@ -98,13 +98,13 @@ function embeddedAddresses(address: ipaddr.IPv6): ipaddr.IPv4[] {
 }
 
 /**
- * Why a delivery must not go to this address, or undefined where it may.
- * IPv4 in IPv6 clothes (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) is judged by the IPv4 address too.
+ * Says why a delivery must not go to an address; undefined: it may. An IPv6 address that contains an IPv4 address
+ * (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) must pass with the IPv4 address too.
  *
  * @param text an address as a resolver or a parsed URL gives it, without brackets
  */
 export function refusalOf(text: string, rules: AddressRules): string | undefined {
-  // Only the plain forms: what the operating system would read differently from this check is refused.
+  // Only plain forms pass. The operating system could read another form differently from this check.
   if (isIP(text) === 0 || text.includes("%")) return `${text} is not a plain IP address`;
   const parsed = ipaddr.parse(text);
   const address =
@@ -127,14 +127,14 @@ export function refusalOf(text: string, rules: AddressRules): string | undefined
   return undefined;
 }
 
-/** The host of a parsed URL as a resolver takes it: without brackets and without the root's dot. */
+/** Returns the host of a URL as a resolver expects it: without brackets and without the dot of the root. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
 }
 
 /**
- * Checks the address of an endpoint as far as its text goes; names are resolved and checked at every attempt.
- * The URL parser (WHATWG) has turned decimal, hex, octal and full-width forms of IPv4 into the dotted one.
+ * Checks the text of an endpoint's address. Each attempt resolves a host name and checks its addresses.
+ * The URL parser (WHATWG) turns decimal, hex, octal and full-width forms of IPv4 into the dotted form.
  *
  * @throws AppError `invalid_request`, detail `url`, with a message that says what to change
  */
@@ -142,7 +142,7 @@ export function checkEndpointUrl(text: string, rules: AddressRules): URL {
   const refuse = (message: string) => new AppError("invalid_request", { detail: "url", message });
   if (text.length > MAX_URL_LENGTH) throw refuse(`The URL is longer than ${MAX_URL_LENGTH} characters.`);
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // The parser would drop or turn these silently; then the address called is not the one that was read.
+  // The parser silently drops or replaces these characters, so the address called would differ from the text.
   if (!url || /[\s\\\p{Cc}]/u.test(text)) throw refuse("The URL cannot be read.");
   if (url.protocol !== "https:" && !(rules.allowHttp && url.protocol === "http:")) {
     throw refuse("The URL must begin with https://.");

@@ -23,7 +23,7 @@ const WORDS: Record<string, string> = {
   InvalidHTTPResponse: "the answer is not HTTP",
 };
 
-/** Why a request to a receiver failed, in words an admin can act on, with the system's own code behind them. */
+/** Says why a request to a receiver failed, so that an admin can act on it, and names the system's code. */
 export function describeFailure(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (typeof code === "string") {
@@ -34,7 +34,7 @@ export function describeFailure(error: unknown): string {
   return `the request failed: ${String(message ?? error).slice(0, 200)}`;
 }
 
-/** Why a host name has no address, with the resolver's own code. */
+/** Says why a host name has no address, and names the resolver's code. */
 export function describeResolverFailure(error: unknown): string {
   const code = String((error as { code?: unknown }).code ?? error).replace(/^DNS_/, "");
   const isUnknown = ["ENOTFOUND", "ENODATA", "ENONAME"].includes(code);
@@ -44,7 +44,7 @@ export function describeResolverFailure(error: unknown): string {
   return `${words} (${code.slice(0, 60)})`;
 }
 
-/** Why an answer other than 2xx is a failure; undefined for 2xx. */
+/** Says why an answer is a failure; undefined for a status 2xx. */
 export function describeStatus(status: number): string | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (status === 410)
@@ -60,12 +60,12 @@ export function describeStatus(status: number): string | undefined {
   return `the receiver answered ${status}`;
 }
 
-/** Longest wait a receiver can ask for. */
+/** Longest wait that a receiver can ask for, milliseconds. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /**
- * The wait a `Retry-After` header asks for (RFC 9110 section 10.2.3: whole seconds or an HTTP date), at most
- * 24 h; 0 where there is none or it cannot be read.
+ * Reads the wait that a `Retry-After` header asks for (RFC 9110 section 10.2.3: whole seconds or an HTTP date),
+ * milliseconds, at most 24 h; 0 without a header, or when it cannot be read.
  */
 export function retryAfterMs(header: string | null, nowMs: number): number {
   const text = header?.trim() ?? "";

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
-import { manualClock } from "../lib/clock.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { testConfig } from "../testing/test-config.ts";
 import {
   type Answer,
   BENCH_WEBHOOKS,
@@ -318,7 +318,7 @@ test("no proxy of the environment is obeyed", async () => {
   const target = receiver();
   const script = `
     import { createWebhookSender } from ${JSON.stringify(join(import.meta.dir, "webhook-sender.ts"))};
-    import { testConfig } from ${JSON.stringify(join(import.meta.dir, "../config/load.ts"))};
+    import { testConfig } from ${JSON.stringify(join(import.meta.dir, "../testing/test-config.ts"))};
     const config = testConfig({ webhooks: ${JSON.stringify(BENCH_WEBHOOKS)} });
     const sender = createWebhookSender({ config, clock: { now: () => 0 } });
     const outcome = await sender.send({ eventId: "evt_1", url: ${JSON.stringify(target.url)}, secrets: ["whsec_AAAA"], body: "{}", attempts: 0 });

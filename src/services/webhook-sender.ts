@@ -6,6 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { type AddressRules, addressRules, checkEndpointUrl, hostOf, refusalOf } from "./webhook-addresses.ts";
 import {
   describeFailure,
@@ -15,57 +16,74 @@ import {
 } from "./webhook-failures.ts";
 import { signatureHeader } from "./webhook-signature.ts";
 
-/** Of an answer's body so much is read, and dropped; the connection is closed at the next byte. */
+/** Bytes of an answer's body that are read and dropped. The connection is closed at the next byte. */
 export const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** Every address of a host name, in the system's order of preference. */
+/** Finds the addresses of a host name, in the system's order of preference. */
 export type Resolve = (hostName: string) => Promise<string[]>;
 
 export type Message = {
   eventId: string;
   url: string;
-  /** The current secret first, a previous one that is still valid after it. */
+  /** The current secret, then a previous one that is still valid. */
   secrets: readonly string[];
   body: string;
-  /** Attempts already made: the next of several addresses gets its turn. */
+  /** Attempts made so far. They choose among several addresses of the host in turn. */
   attempts: number;
 };
 
-/** One sending and how it ended. */
+/** An attempt and how it ended. */
 export type AttemptOutcome = {
-  /** By the injected clock. */
+  /** Epoch milliseconds, by the injected clock. */
   startedAtMs: number;
   durationMs: number;
   /** HTTP status; null when no answer began. */
   status: number | null;
-  /** Null: the receiver has the event. */
+  /** Why the receiver does not have the event; null: it has it. */
   error: string | null;
   /** The receiver answered 410. */
   isGone: boolean;
-  /** Milliseconds the receiver asks to be left alone; 0: it does not. */
+  /** Milliseconds that the receiver asks to wait; 0: it does not ask. */
   retryAfterMs: number;
-  /** The address that was called, when one passed the check. */
+  /** The address that was called; null when none passed the check. */
   address: string | null;
 };
 
 export type WebhookSenderDeps = { config: Config; clock: Clock; resolve?: Resolve };
-export type WebhookSender = ReturnType<typeof createWebhookSender>;
 
 /**
- * Bun's own resolver reads /etc/hosts and asks the name servers without a thread. `node:dns` would wait in the
- * pool that file access needs, too: 64 names of a silent name server were seen to hold up a read for 9.7 s.
+ * Sends events (docs/decisions.md section 10). An attempt resolves the host name, checks each of its addresses, and
+ * connects to one of exactly these under the name's certificate. It uses no proxy, follows no redirect and shares no
+ * connection. The time limit covers all of it, to the last byte of the answer.
+ */
+export type WebhookSender = {
+  /** The rules by which addresses are refused. */
+  rules: AddressRules;
+  /**
+   * Makes one attempt. Each failure is an outcome, not an error.
+   *
+   * @returns undefined when `stop` ended the attempt: then nothing shows whether the receiver has the event
+   */
+  send(message: Message, stop?: AbortSignal): Promise<AttemptOutcome | undefined>;
+};
+
+/**
+ * Bun's own resolver reads /etc/hosts and asks the name servers without a thread. `node:dns` uses the thread pool that
+ * file access needs too: 64 names of a silent name server delayed a read by 9.7 s.
  */
 const resolveBySystem: Resolve = async (hostName) =>
   (await Bun.dns.lookup(hostName)).map(({ address }) => address);
 
 /**
- * Sends events (docs/decisions.md section 10). Each call is one attempt: the host name is resolved, every address
- * it has is checked, and the connection goes to one of exactly these, under the name's certificate. No proxy,
- * no redirect, no shared connection; the time limit covers all of it down to the last byte of the answer.
+ * Creates a sender.
  *
  * @throws ConfigError when `webhooks.ca_file` or `webhooks.allowed_networks` cannot be used
  */
-export function createWebhookSender({ config, clock, resolve = resolveBySystem }: WebhookSenderDeps) {
+export function createWebhookSender({
+  config,
+  clock,
+  resolve = resolveBySystem,
+}: WebhookSenderDeps): WebhookSender {
   const rules = addressRules(config.webhooks);
   const ownAuthorities = readAuthorities(config.webhooks.ca_file);
   const limitMs = config.webhooks.timeout_seconds * 1000;
@@ -90,7 +108,7 @@ export function createWebhookSender({ config, clock, resolve = resolveBySystem }
       tls: {
         rejectUnauthorized: true,
         ca: authorities,
-        // RFC 6066 section 3: an address is no server name; its certificate is checked against the address.
+        // RFC 6066 section 3: an address is not a server name. The certificate is checked against the address.
         ...(isIP(hostOf(url)) === 0 ? { serverName: hostOf(url) } : {}),
       },
     });
@@ -101,13 +119,7 @@ export function createWebhookSender({ config, clock, resolve = resolveBySystem }
 
   return {
     rules,
-
-    /**
-     * Makes one attempt; every failure is an outcome.
-     *
-     * @returns undefined when `stop` ended the attempt, whose outcome then nobody knows
-     */
-    async send(message: Message, stop?: AbortSignal): Promise<AttemptOutcome | undefined> {
+    async send(message, stop) {
       const attempt: AttemptOutcome = {
         startedAtMs: clock.now(),
         durationMs: 0,
@@ -133,7 +145,7 @@ export function createWebhookSender({ config, clock, resolve = resolveBySystem }
         stop?.removeEventListener("abort", end);
       }
       attempt.durationMs = Math.round(performance.now() - started);
-      // A refusal says more than that its answer broke off; an acknowledgement has to arrive whole.
+      // A status that refuses says more than a broken connection. An acknowledgement must arrive whole.
       if (attempt.status !== null) attempt.error = describeStatus(attempt.status) ?? attempt.error;
       attempt.isGone = attempt.status === 410;
       return attempt;
@@ -141,13 +153,13 @@ export function createWebhookSender({ config, clock, resolve = resolveBySystem }
   };
 }
 
-/** @throws ConfigError when a setting of `[webhooks]` cannot be used */
+/** Checks the settings of `[webhooks]`. @throws ConfigError when one cannot be used */
 export function checkWebhookSettings({ webhooks }: Config): void {
   addressRules(webhooks);
   readAuthorities(webhooks.ca_file);
 }
 
-/** The authorities of a whole system have some hundred kilobytes. */
+/** The authorities of a whole system take some hundred kilobytes. */
 const MAX_PEM_BYTES = 16 * 1024 * 1024;
 
 function readAuthorities(path: string): string[] {
@@ -166,7 +178,7 @@ function readAuthorities(path: string): string[] {
   }
 }
 
-/** The address this attempt goes to, after every address of the host has been checked. */
+/** Checks each address of the URL's host, and returns the one that this attempt calls. */
 async function pickAddress(
   url: URL,
   attempts: number,
@@ -210,16 +222,6 @@ function describeTimeout(attempt: AttemptOutcome, limitMs: number): string {
   if (attempt.address === null) return `the host name was not resolved ${limit}`;
   if (attempt.status === null) return `no answer ${limit}: answer first, then do the work`;
   return `the answer was not complete ${limit}: answer first, then do the work`;
-}
-
-/** A resolver cannot be called off; its late answer is dropped. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(new Error("aborted"));
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }
 
 function pinned(url: URL, address: string): string {

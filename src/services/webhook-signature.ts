@@ -3,13 +3,13 @@ import { createHmac, randomBytes } from "node:crypto";
 const PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
-/** A new signing secret: `whsec_` and the standard base64 of 32 random bytes (docs/decisions.md section 10). */
+/** Makes a signing secret: `whsec_` and the standard base64 of 32 random bytes (docs/decisions.md section 10). */
 export function newSigningSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 }
 
 /**
- * The value of `webhook-signature` (Standard Webhooks 1.0): one `v1,<base64 HMAC-SHA256>` for each secret,
+ * Computes the value of `webhook-signature` (Standard Webhooks 1.0): one `v1,<base64 HMAC-SHA256>` for each secret,
  * separated by spaces, over `<id>.<timestamp>.<body>`. The key is the decoded secret.
  *
  * @param timestampSeconds Unix time of the attempt, whole seconds

@@ -4,7 +4,7 @@ import { apiKeys, organizations, projects } from "./schema.ts";
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 
-/** All that authentication needs to know, of key and organization. */
+/** What authentication reads of a key and its organization. */
 export type KeyHolder = {
   keyId: string;
   hash: string;

@@ -1,33 +1,32 @@
 import type { FileHandle } from "node:fs/promises";
 import { giveBack } from "../lib/give-back.ts";
 
-/** Bytes that may wait in memory for the disk, for one upload. */
+/** Bytes of one upload that may wait in memory for the disk. */
 export const WRITE_AHEAD_BYTES = 2 * 1024 * 1024;
-/** A write is started for so many bytes, or for fewer once they have waited for so long. */
+/** A write begins with `GATHER_BYTES`, or with fewer once they have waited for `GATHER_MS`. */
 const GATHER_BYTES = 512 * 1024;
 const GATHER_MS = 5;
-/** Each time so many bytes of the file are full they are brought to the disk, while the next ones arrive. */
+/** After each `SYNC_BYTES` the file is brought to the disk, while the next bytes arrive. */
 export const SYNC_BYTES = 64 * 1024 * 1024;
 /** Buffers in one gathered write; the kernel takes 1024 at most (POSIX `IOV_MAX`). */
 const MAX_GATHERED = 256;
 
 export type AudioWriter = {
   /**
-   * Takes a chunk, for good: its memory is given back as soon as it is written. Resolves when the next one may
-   * come; undefined: at once, because the disk keeps up.
+   * Takes ownership of a chunk, and frees its memory once it is written. Resolves when the next chunk may come.
+   * Undefined: the next may come at once.
    */
   write(chunk: Uint8Array): Promise<void> | undefined;
-  /** Resolves when everything taken is in the file, and nothing works on the file any more; rejects with the first error of the disk. */
+  /** Resolves when all chunks are in the file and no write or sync is under way. Rejects with the first error of the disk. */
   flush(): Promise<void>;
-  /** Bytes that reached the file. */
+  /** Returns the bytes that are in the file. */
   written(): number;
 };
 
 /**
- * Writes a stream of chunks into a file from a position on, in order. Chunks are gathered into large writes while
- * they come fast, and each is in the file within milliseconds while they come slowly. Receiving, writing and bringing
- * to the disk go on side by side, and the event loop never waits for the disk. What is left for the caller to bring
- * to the disk at the end is little, however large the file.
+ * Writes a stream of chunks into a file, in order, from a position on. It gathers chunks that come fast into large
+ * writes, and writes slow ones within milliseconds. Receiving, writing and syncing run at the same time, and the event
+ * loop never waits for the disk. The caller syncs the last `SYNC_BYTES` at most.
  */
 export function openAudioWriter(file: FileHandle, position: number): AudioWriter {
   let waiting: Uint8Array[] = [];
@@ -60,12 +59,12 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
     }
   }
 
-  /** One at a time: where the disk is slower than the sender, the next one takes more bytes. */
+  /** Syncs once at a time. When the disk is slower than the sender, the next sync covers more bytes. */
   function syncAfter(from: number, to: number): void {
     if (syncing || Math.floor(from / SYNC_BYTES) === Math.floor(to / SYNC_BYTES)) return;
     syncing = file
       .datasync()
-      // The system tells of bytes that it could not write once only: it must not be lost.
+      // The system reports a failed write only once, so the error must be kept.
       .catch((error: unknown) => {
         failure ??= { error };
       })
@@ -107,7 +106,7 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
   };
 }
 
-/** One gathered write, repeated for what the kernel left over. */
+/** Writes chunks with one gathered write, and repeats it for the bytes that the kernel has left. */
 async function writeAll(file: FileHandle, chunks: Uint8Array[], position: number): Promise<void> {
   let rest = chunks;
   let at = position;

@@ -2,7 +2,6 @@ import { Database as SqliteDatabase } from "bun:sqlite";
 import {
   closeSync,
   existsSync,
-  fsyncSync,
   linkSync,
   openSync,
   readSync,
@@ -13,18 +12,19 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { AppError } from "../domain/errors.ts";
+import { syncPathNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
 import { backupDatabase, type Database, openDatabase } from "./database.ts";
 import { makePrivateFile } from "./private-file.ts";
 import { checkBackupFile } from "./restore-check.ts";
 
-/** How long a restore waits for somebody else's connection to go away, milliseconds. */
+/** How long a restore waits for another process to close the database, milliseconds. */
 const EXCLUSIVE_WAIT_MS = 500;
 const COPY_BYTES = 1024 * 1024;
 
 /**
- * Writes a consistent copy of the database to a new file, also while a server works on it.
+ * Writes a consistent copy of the database to a new file. A server may be using the database.
  *
  * @returns the copy's size in bytes
  * @throws AppError `conflict` when the file exists already
@@ -33,14 +33,14 @@ export function writeBackup(database: Database, path: string): number {
   const unfinished = `${path}.${process.pid}.partial`;
   refuseExisting(path);
   try {
-    // It holds the secrets that sign webhooks. SQLite writes into a file that is there, and makes its journal alike.
+    // The copy holds the secrets that sign webhooks. SQLite gives its journal the mode of the file that it finds.
     rmSync(unfinished, { force: true });
     makePrivateFile(unfinished);
     backupDatabase(database, unfinished);
-    syncFile(unfinished);
-    // A link, unlike a rename, never replaces what somebody put there meanwhile.
+    syncPathNow(unfinished);
+    // Unlike a rename, a link never replaces a file that another process has made meanwhile.
     link(unfinished, path);
-    syncFile(dirname(path));
+    syncPathNow(dirname(path));
     return statSync(path).size;
   } finally {
     rmSync(unfinished, { force: true });
@@ -55,20 +55,20 @@ function link(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch {
-    // Not every file system knows links.
+    // Some file systems have no links.
     refuseExisting(to);
     renameSync(from, to);
   }
 }
 
 /**
- * Puts a backup into a database's place. The backup itself is only read; what stood there before is kept
- * beside it under another name.
+ * Replaces a database by a copy of a backup. It only reads the backup, and keeps the previous database under another
+ * name.
  *
- * @param check is given the copy, brought up to date, before it takes the place; a throw leaves everything as it was
- * @param stamp makes the name of what stood there before
- * @returns where the database that stood there lies now; undefined when there was none
- * @throws AppError `not_found` without such a file, `invalid_request` for a file that is no backup,
+ * @param stamp becomes a part of the previous database's new name
+ * @param check is called with the migrated copy before it replaces the database; when it throws, nothing changes
+ * @returns the path of the previous database; undefined when there was none
+ * @throws AppError `not_found` when there is no such file, `invalid_request` when it is not a backup,
  *   `conflict` while another process has the database open
  */
 export function restoreBackup(
@@ -88,12 +88,12 @@ export function restoreBackup(
     const copy = openDatabase(copyPath);
     try {
       check(copy);
-      // Closing alone brings the log home only once every statement has been collected.
+      // Without this, closing checkpoints the log only once the garbage collector has freed each statement.
       copy.sqlite.run("PRAGMA journal_mode = DELETE");
     } finally {
       copy.close();
     }
-    syncFile(copyPath);
+    syncPathNow(copyPath);
     return exchange(copyPath, databaseFile, stamp);
   } finally {
     for (const suffix of ["", "-wal", "-shm"]) rmSync(copyPath + suffix, { force: true });
@@ -109,16 +109,16 @@ function exchange(copyPath: string, databaseFile: string, stamp: string): string
     renameSync(databaseFile, previous);
   }
   renameSync(copyPath, databaseFile);
-  syncFile(dirname(databaseFile));
+  syncPathNow(dirname(databaseFile));
   return previous;
 }
 
-/** Fails unless nobody else has the file open: every connection in WAL mode holds a shared lock while it lives. */
+/** Checks that no other process has the file open. Each connection in WAL mode holds a shared lock. */
 function requireUnused(path: string): void {
   withExclusive(path, () => {});
 }
 
-/** Brings the write-ahead log home, so that the database is one file again. */
+/** Checkpoints the write-ahead log into the database file, so that the database is one file. */
 function foldLog(path: string): void {
   withExclusive(path, (sqlite) => {
     sqlite.run("PRAGMA journal_mode = DELETE");
@@ -143,11 +143,11 @@ function withExclusive(path: string, work: (sqlite: SqliteDatabase) => void): vo
   }
 }
 
-/** Copies a file's bytes into a new one that nobody else may read, from its first byte on. */
+/** Copies a file into a new one that only its owner may read, from its first byte on. */
 function copyPrivately(from: string, to: string): void {
   const source = openRegularFile(from);
   try {
-    // Never through a link that somebody has laid there.
+    // A link at this path must not be followed.
     rmSync(to, { force: true });
     makePrivateFile(to);
     const target = openSync(to, "r+");
@@ -164,14 +164,5 @@ function copyPrivately(from: string, to: string): void {
     }
   } finally {
     closeSync(source);
-  }
-}
-
-function syncFile(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }

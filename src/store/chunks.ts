@@ -6,10 +6,10 @@ import { chunks } from "./schema.ts";
 
 export type ChunkRow = typeof chunks.$inferSelect;
 export type NewChunk = Pick<ChunkRow, "channel" | "startMs" | "endMs" | "speechMs" | "regions">;
-/** A chunk, and the attempt whose outcome is to count. */
+/** A chunk, and one attempt at it. */
 export type AttemptKey = Pick<ChunkRow, "transcriptionId" | "position" | "attempt">;
 
-/** Nobody else can have it: results come from other processes, and later from other machines. */
+/** A random token that no other attempt has. Outcomes come from other processes, and may come late or twice. */
 const NEW_TOKEN = sql<string>`lower(hex(randomblob(16)))`;
 
 /** Replaces the chunks of a transcription that has not begun to be transcribed. */
@@ -31,7 +31,7 @@ export function listChunks(store: Store, transcriptionId: string): ChunkRow[] {
     .all();
 }
 
-/** Gives every waiting chunk a new attempt: outcomes of attempts that an earlier run began count no more. */
+/** Gives each waiting chunk a new attempt, so that outcomes of attempts of an earlier run do not count. */
 export function renewAttempts(tx: Store, transcriptionId: string): void {
   tx.update(chunks)
     .set({ attempt: NEW_TOKEN })
@@ -52,7 +52,7 @@ export function completeChunk(
   return changeWaiting(tx, key, { state: "done", ...outcome }) !== undefined;
 }
 
-/** Ends a waiting chunk without text; false as for `completeChunk`. */
+/** Ends a waiting chunk without text. Returns false as `completeChunk` does. */
 export function giveUpChunk(tx: Store, key: AttemptKey, gapReason: GapReason): boolean {
   return changeWaiting(tx, key, { state: "failed", gapReason }) !== undefined;
 }
@@ -60,14 +60,14 @@ export function giveUpChunk(tx: Store, key: AttemptKey, gapReason: GapReason): b
 /**
  * Counts an attempt that failed, and begins another.
  *
- * @returns the chunk as it is then; undefined when it has ended, or the attempt is not the one that counts
+ * @returns the chunk after it; undefined when the chunk has ended, or the attempt is not the one that counts
  */
 export function countChunkFailure(tx: Store, key: AttemptKey, hasCrashed: boolean): ChunkRow | undefined {
   const crashes = hasCrashed ? { crashes: sql`crashes + 1` } : {};
   return changeWaiting(tx, key, { failures: sql`failures + 1`, ...crashes, attempt: NEW_TOKEN });
 }
 
-/** Begins another attempt without counting the last one; undefined as for `countChunkFailure`. */
+/** Begins another attempt without counting a failure. Returns undefined as `countChunkFailure` does. */
 export function renewAttempt(tx: Store, key: AttemptKey): ChunkRow | undefined {
   return changeWaiting(tx, key, { attempt: NEW_TOKEN });
 }

@@ -11,19 +11,19 @@ import { makePrivateFile } from "./private-file.ts";
 import * as schema from "./schema.ts";
 import { withPath } from "./with-path.ts";
 
-/** What store functions take: the database itself or the transaction its caller holds open. */
+/** What store functions work on: the database, or the transaction that their caller has opened. */
 export type Store = BaseSQLiteDatabase<"sync", void, typeof schema>;
 
 /** An open database file. */
 export type Database = {
   store: Store;
-  /** The handle under drizzle, for pragmas and statements it has no words for. */
+  /** The connection under drizzle, for pragmas and raw statements. */
   sqlite: SqliteDatabase;
   path: string;
   close(): void;
 };
 
-/** Where the database lies in a data directory. */
+/** Returns the path of the database in a data directory. */
 export function databasePath(dataDir: string): string {
   return join(dataDir, "shruti.db");
 }
@@ -34,12 +34,12 @@ export type OpenDatabaseOptions = {
 };
 
 /**
- * Opens (and creates, and brings up to date) the database file.
+ * Opens the database file. Creates it when there is none, and migrates it.
  *
- * WAL with `synchronous=FULL`: a committed transaction survives a power cut. `secure_delete`: what is
- * deleted is overwritten.
+ * WAL with `synchronous=FULL` lets a committed transaction survive a power cut. `secure_delete` overwrites deleted
+ * content.
  *
- * @throws Error when the file was written by a newer program, or a landed migration was changed
+ * @throws Error when a newer version of the program wrote the file, or one of its migrations differs from this program's
  */
 export function openDatabase(path: string, options: OpenDatabaseOptions = {}): Database {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -68,7 +68,7 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
   return { store: drizzle(sqlite, { schema }), sqlite, path, close: () => sqlite.close() };
 }
 
-/** Where a file cannot be made, SQLite says so with its own code a moment later. */
+/** Creates the file for its owner alone. When that fails, SQLite fails right afterwards with a code of its own. */
 function createPrivately(path: string): void {
   try {
     makePrivateFile(path);
@@ -77,8 +77,8 @@ function createPrivately(path: string): void {
 }
 
 /**
- * Runs a function inside one immediate transaction; a throw rolls everything back.
- * The function is synchronous: a promise would commit before its work is done, so one is refused.
+ * Runs a function inside one immediate transaction. An error rolls everything back. The function must be synchronous:
+ * the transaction would end before a promise does its work, so a promise is refused.
  */
 export function transaction<T>(store: Store, work: (tx: Store) => T): T {
   return store.transaction(
@@ -92,8 +92,10 @@ export function transaction<T>(store: Store, work: (tx: Store) => T): T {
 }
 
 /**
- * Applies the embedded migrations that the file lacks, each in its own transaction.
- * The names and hashes of those applied stand in `schema_migrations`.
+ * Applies the embedded migrations that the file lacks, all in one transaction. The table `schema_migrations` has the
+ * names and hashes of those that were applied.
+ *
+ * @throws Error when the file has a migration that this program does not have, or one with another hash
  */
 export function migrate(sqlite: SqliteDatabase, migrations = MIGRATIONS): void {
   sqlite.run(
@@ -125,13 +127,13 @@ export function migrate(sqlite: SqliteDatabase, migrations = MIGRATIONS): void {
 }
 
 /**
- * A counter that changes whenever another process has written to the file; cheap enough to ask often.
+ * Returns a counter that changes when another process has written to the file. It is cheap to read.
  */
 export function dataVersion(database: Database): number {
   return database.sqlite.query<{ data_version: number }, []>("PRAGMA data_version").get()?.data_version ?? 0;
 }
 
-/** Folds the write-ahead log into the file and empties it; readers of other processes may delay it to the next time. */
+/** Checkpoints the write-ahead log into the file and empties it. Readers of other processes may delay that to the next call. */
 export function checkpoint(database: Database): void {
   database.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
 }

@@ -1,15 +1,15 @@
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** The thread of `file-hash.ts`: hashes files block by block, several by turns, through one buffer. */
+/** The thread of `file-hash.ts`. It hashes files block by block through one buffer; several files take turns. */
 
-/** What the thread is asked: to hash a file, or to leave one off. */
+/** A request to hash a file, or to cancel that. */
 export type HashRequest = { id: number; path: string } | { id: number; cancel: true };
-/** What it answers, once for each file, which is closed then. */
+/** The answer, one for each file. The file is closed by then. */
 export type HashReply = { id: number; sha256: string } | { id: number; error: string };
 
 type Job = { descriptor: number; hasher: Bun.CryptoHasher };
 
-/** A small file waits for so much of each larger one. */
+/** Bytes that are hashed of each file in turn. A small file waits for this much of each larger one. */
 const BLOCK_BYTES = 1024 * 1024;
 
 declare const self: Worker;
@@ -19,7 +19,7 @@ const jobs = new Map<number, Job>();
 let isRunning = false;
 
 self.onmessage = ({ data }: MessageEvent<HashRequest>) => {
-  if ("cancel" in data) finish({ id: data.id, error: "left off" });
+  if ("cancel" in data) finish({ id: data.id, error: "cancelled" });
   else start(data.id, data.path);
 };
 
@@ -35,14 +35,14 @@ function start(id: number, path: string): void {
 async function run(): Promise<void> {
   isRunning = true;
   while (jobs.size > 0) {
-    for (const [id, job] of jobs) goOn(id, job);
-    // New requests are heard between two rounds.
+    for (const [id, job] of jobs) hashBlock(id, job);
+    // Messages are received between two rounds.
     await new Promise((resolve) => setImmediate(resolve));
   }
   isRunning = false;
 }
 
-function goOn(id: number, { descriptor, hasher }: Job): void {
+function hashBlock(id: number, { descriptor, hasher }: Job): void {
   try {
     const bytes = readSync(descriptor, block, 0, block.length, null);
     if (bytes > 0) hasher.update(block.subarray(0, bytes));

@@ -3,13 +3,13 @@ import type { HashReply, HashRequest } from "./file-hash-worker.ts";
 type Waiting = { resolve(sha256: string): void; reject(error: unknown): void };
 type HashThread = { worker: Worker; waiting: Map<number, Waiting> };
 
-/** There is one while something is hashed: it costs some 15 MiB. */
+/** The thread exists only while a file is hashed, because it takes about 15 MiB. */
 let current: HashThread | undefined;
 let lastId = 0;
 
 /**
- * SHA-256 of a file, lower-case hex. A thread reads and hashes, so that nothing else waits for it: 5 GiB take
- * seconds of a core. Files that are asked for at the same time take turns on that one thread.
+ * Computes the SHA-256 of a file, lower-case hex. A thread reads and hashes, because 5 GiB take seconds of a core.
+ * Files that are hashed at the same time take turns on that thread.
  *
  * @throws the reason of `signal`; Error when the file cannot be read
  */
@@ -20,7 +20,7 @@ export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<
   lastId += 1;
   const id = lastId;
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  // Its answer is waited for: a thread that is ended must not have a file open.
+  // The thread still answers, and then has closed the file: a thread that is terminated must have no file open.
   const cancel = () => ask(thread, { id, cancel: true });
   thread.waiting.set(id, { resolve, reject });
   signal?.addEventListener("abort", cancel, { once: true });
@@ -58,7 +58,7 @@ function endThread(thread: HashThread): void {
   thread.worker.terminate();
 }
 
-/** In the executable the thread's program lies where `scripts/build.ts` makes it an entry of its own. */
+/** Returns the URL of the thread's program. In the executable it is an entry of its own (`scripts/build.ts`). */
 function workerUrl(): string {
   const file = Bun.isStandaloneExecutable ? "./store/file-hash-worker.js" : "./file-hash-worker.ts";
   return new URL(file, import.meta.url).href;

@@ -6,7 +6,7 @@ import { idempotencyKeys } from "./schema.ts";
 export type IdempotencyRow = typeof idempotencyKeys.$inferSelect;
 export type IdempotencyScope = { projectId: string; entrance: Entrance; key: string };
 
-/** The accepted request under a key, unless its time is over. */
+/** Finds the accepted request of a key, unless the key has expired. */
 export function findIdempotencyKey(
   store: Store,
   scope: IdempotencyScope,
@@ -16,7 +16,7 @@ export function findIdempotencyKey(
   return row && row.expiresAt > nowMs ? row : undefined;
 }
 
-/** Remembers an accepted request; an expired one under the same key makes way. */
+/** Stores an accepted request under its key. Replaces an expired one. */
 export function insertIdempotencyKey(tx: Store, row: IdempotencyRow): void {
   tx.delete(idempotencyKeys)
     .where(and(matches(row), lte(idempotencyKeys.expiresAt, row.createdAt)))
@@ -24,7 +24,7 @@ export function insertIdempotencyKey(tx: Store, row: IdempotencyRow): void {
   tx.insert(idempotencyKeys).values(row).run();
 }
 
-/** Removes keys whose time is over, at most `limit`; returns how many. */
+/** Removes expired keys, at most `limit`. Returns how many. */
 export function deleteExpiredIdempotencyKeys(tx: Store, nowMs: number, limit: number): number {
   const due = tx
     .select({ id: idempotencyKeys.transcriptionId })

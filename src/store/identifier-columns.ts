@@ -1,7 +1,7 @@
 import type { Database as SqliteDatabase } from "bun:sqlite";
 import { ID_PREFIXES, type IdKind } from "../lib/ids.ts";
 
-/** Which identifiers a column holds, by the column's name; the kind of `id` follows from its table. */
+/** The kind of identifier that a column holds, by its name. The kind of `id` follows from its table. */
 const KIND_OF_COLUMN: Record<string, IdKind> = {
   transcription_id: "transcription",
   upload_id: "upload",
@@ -23,14 +23,13 @@ const KIND_OF_TABLE: Record<string, IdKind> = {
   webhook_endpoints: "webhookEndpoint",
 };
 
-/** A column and the SQL condition that the values of another form meet. */
+/** A column, and an SQL condition that is true for values of another form. */
 export type IdentifierColumn = { table: string; column: string; what: string; isOther: string };
 
 /**
- * All columns of texts that identify something, by their names: `id` and `…_id`. The public half of a key is no
- * identifier in this sense.
+ * Finds all text columns with identifiers, by their names `id` and `…_id`. The public half of a key is not one of them.
  *
- * @returns `unknown`: those whose form this module does not know, as `table.column`
+ * @returns `unknown`: columns whose form this module does not know, such as `table.column`
  */
 export function identifierColumns(sqlite: SqliteDatabase): {
   columns: IdentifierColumn[];
@@ -63,7 +62,7 @@ function textColumns(sqlite: SqliteDatabase): { table: string; column: string }[
     .all();
 }
 
-/** The form of `isId` as SQL: the prefix, a digit up to 7, and 25 of Crockford's base 32. Length counts NUL, too. */
+/** The form of `isId` as SQL: the prefix, a digit up to 7, and 25 of Crockford's base 32. The length counts NUL too. */
 function otherThanId(column: string, kind: IdKind): string {
   const prefix = `${ID_PREFIXES[kind]}_`;
   const pattern = `${prefix}[0-7]${"[0-9A-HJKMNP-TV-Z]".repeat(25)}`;

@@ -3,7 +3,7 @@ import { LEDGER_KINDS, type LedgerKind, ledgerEffect } from "../domain/credit.ts
 import type { Store } from "./database.ts";
 import { entryHash, GENESIS_HASH, type LedgerEntry } from "./ledger.ts";
 
-/** A point of the chain that somebody wrote down earlier. */
+/** An entry of the chain that was noted earlier, outside of the database. */
 export type LedgerAnchor = { sequence: number; hash: string };
 
 export type AuditProblem = { check: string; detail: string };
@@ -11,14 +11,14 @@ export type AuditProblem = { check: string; detail: string };
 export type AuditReport = {
   ok: boolean;
   entries: number;
-  /** The newest entry; noted elsewhere, it proves later that nothing up to it was rewritten. */
+  /** The newest entry. When it is noted elsewhere, a later audit proves that no entry up to it was rewritten. */
   head: LedgerAnchor;
   organizations: number;
   openReservations: number;
   grantedPaise: number;
   chargedPaise: number;
   reservedPaise: number;
-  /** The first of them; `problemCount` counts all that were found. */
+  /** The first problems; `problemCount` counts all. */
   problems: AuditProblem[];
   problemCount: number;
 };
@@ -30,12 +30,12 @@ type Totals = { balance: number; reserved: number; granted: number; charged: num
 type Report = (check: string, detail: string) => void;
 
 /**
- * Proves the ledger and everything that is derived from it, on one snapshot: the chain of hashes, the effect
- * of every entry, cached balances, pairs of reservation and release, charges against reservations, usage events
- * and the days' sums, and that each transcription is settled exactly when it is finished.
- * Time is linear in the entries, memory in the organizations.
+ * Checks the ledger and all that is derived from it, on one snapshot: the chain of hashes, the effect of each entry,
+ * cached balances, pairs of reservation and release, charges against reservations, usage events and daily sums, and
+ * that a transcription is settled exactly when it is finished. Time grows with the entries, memory with the
+ * organizations.
  *
- * @param anchor an entry noted earlier, which must still stand there
+ * @param anchor an entry that was noted earlier; the ledger must still contain it
  */
 export function auditLedger(store: Store, anchor?: LedgerAnchor): AuditReport {
   return store.transaction((tx) => audit(tx as unknown as Store, anchor), { behavior: "deferred" });
@@ -72,7 +72,7 @@ function audit(store: Store, anchor: LedgerAnchor | undefined): AuditReport {
   };
 }
 
-/** All entries in sequence: hashes, gaps, amounts, and the sums they lead to. */
+/** Checks all entries in sequence: hashes, missing numbers and amounts. Adds them up in `totals`. */
 function auditChain(
   store: Store,
   anchor: LedgerAnchor | undefined,
@@ -175,7 +175,7 @@ function auditEffect(
   }
 }
 
-/** What is kept beside the ledger for speed: balances on the organization and charges by day. */
+/** Checks what is cached beside the ledger: balances of organizations and charges by day. */
 function auditCaches(store: Store, totals: Map<string, Totals>, report: Report): void {
   const rows = store.values<[string, number, number, number]>(sql`
     SELECT o.id, o.balance_paise, o.reserved_paise,
@@ -203,7 +203,7 @@ function auditCaches(store: Store, totals: Map<string, Totals>, report: Report):
 
 const FINAL = "('completed', 'partial', 'failed', 'cancelled')";
 
-/** Each query yields what violates the rule, one sentence a row; every join goes through a unique index. */
+/** Each query selects what violates a rule, one sentence in each row. Each join uses a unique index. */
 const PAIR_CHECKS: readonly { check: string; query: string }[] = [
   {
     check: "release",

@@ -6,21 +6,21 @@ import type { Store } from "./database.ts";
 import { dailyCharges, ledger, organizations } from "./schema.ts";
 
 /**
- * The append-only ledger (docs/decisions.md section 7). Every function that writes is called inside
- * `transaction()`, so that entries, cached balances and the state change they belong to land together.
+ * An entry of the append-only ledger (docs/decisions.md section 7). Callers write inside `transaction()`, so that
+ * entries, cached balances and the change of state are committed together.
  *
- * Each accepted transcription writes one `reserve` and, with its final state, one `release` of the same
- * amount, followed by at most one `charge`. A price of nothing makes no exception: its reservation and
- * release stand there with 0 paise, so that one rule proves every transcription. A charge of 0 is not written.
+ * Each accepted transcription writes one `reserve` and, with its final state, one `release` of the same amount. At most
+ * one `charge` follows. A free transcription writes both with 0 paise, so that the same rule holds for each
+ * transcription. A charge of 0 is not written.
  */
 export type LedgerEntry = typeof ledger.$inferSelect;
 
-/** What the first entry names as the hash before it. */
+/** The previous hash of the first entry. */
 export const GENESIS_HASH = "0".repeat(64);
 
 /**
- * The hash of an entry: SHA-256 over the hash before it and every field, as a JSON list (a form in which no
- * two different entries look alike).
+ * Computes the hash of an entry: SHA-256 over the previous hash and all fields, as a JSON list. Two different entries
+ * never have the same list.
  */
 export function entryHash(entry: Omit<LedgerEntry, "hash">): string {
   return sha256Hex(
@@ -74,10 +74,10 @@ function requireAmount(name: string, paise: number): void {
 }
 
 /**
- * Gives an organization credit. A negative amount takes a mistaken grant back, as far as it is still available.
+ * Grants credit to an organization. A negative amount takes back a mistaken grant, up to the available credit.
  *
  * @param grant amount in whole paise, not 0
- * @throws AppError `not_found` for an unknown organization, `invalid_request` for an amount that is none,
+ * @throws AppError `not_found` for an unknown organization, `invalid_request` for an amount that is not valid,
  *   `insufficient_credits` when more is taken back than is available
  */
 export function appendGrant(
@@ -104,7 +104,7 @@ export function appendGrant(
 }
 
 /**
- * Sets credit aside for a transcription that is being accepted.
+ * Reserves credit for a transcription that is being accepted.
  *
  * @param reservation amount in whole paise, 0 included
  * @throws AppError `insufficient_credits` when the amount is more than what is available
@@ -131,10 +131,11 @@ export function reserveCredit(
 }
 
 /**
- * Ends a transcription's reservation, with its final state: one release, and one charge when it costs something.
+ * Ends the reservation of a transcription that reaches its final state: writes one release, and one charge unless it
+ * is free.
  *
- * @param settlement `chargePaise` 0 for what is free; `day` as `2026-11-21` in the billing time zone
- * @throws Error when there is no open reservation or the charge is larger than it: faults of the program
+ * @param settlement `chargePaise` 0 for free work; `day` such as `2026-11-21`, in the billing time zone
+ * @throws Error when there is no open reservation, or the charge is larger than it: both are faults of the program
  */
 export function settleReservation(
   tx: Store,
@@ -188,7 +189,7 @@ function findEntry(store: Store, transcriptionId: string, kind: LedgerKind) {
 }
 
 /**
- * An organization's money, whole paise.
+ * Returns an organization's credit, whole paise.
  *
  * @throws AppError `not_found`
  */
@@ -202,7 +203,7 @@ export function creditOf(store: Store, organizationId: string): Credit {
   return { ...row, availablePaise: row.balancePaise - row.reservedPaise };
 }
 
-/** Charges of one calendar day of the billing time zone, whole paise. */
+/** Returns the charges of one calendar day of the billing time zone, whole paise. */
 export function chargedOnDay(store: Store, organizationId: string, day: string): number {
   const row = store
     .select({ chargedPaise: dailyCharges.chargedPaise })
@@ -213,7 +214,7 @@ export function chargedOnDay(store: Store, organizationId: string, day: string):
 }
 
 /**
- * A page of an organization's entries, newest first.
+ * Lists a page of an organization's entries, newest first.
  *
  * @param page `after`: the sequence number of the last entry of the page before
  */

@@ -5,7 +5,7 @@ import { organizations } from "./schema.ts";
 
 export type OrganizationRow = typeof organizations.$inferSelect;
 
-/** What an admin may set; null goes back to the config's value. Money and switch have ways of their own. */
+/** What an admin may set; null returns a setting to the config's value. Credit, enabling and disabling have functions of their own. */
 export type OrganizationSettings = Pick<
   OrganizationRow,
   "name" | "pricePaisePerAudioHour" | "dailySpendLimitPaise" | "maxQueued" | "requestsPerSecond" | "weight"
@@ -29,12 +29,12 @@ export function requireOrganization(store: Store, id: string): OrganizationRow {
   return row;
 }
 
-/** All organizations, oldest first. */
+/** Lists all organizations, oldest first. */
 export function listOrganizations(store: Store): OrganizationRow[] {
   return store.select().from(organizations).orderBy(asc(organizations.id)).all();
 }
 
-/** The row after the change; undefined when there is none. At least one setting must be given. */
+/** Changes at least one setting. Returns the row after the change; undefined when there is none. */
 export function updateOrganization(
   tx: Store,
   id: string,
@@ -43,7 +43,7 @@ export function updateOrganization(
   return tx.update(organizations).set(settings).where(eq(organizations.id, id)).returning().get();
 }
 
-/** Disables an enabled organization; undefined when it was disabled already or there is none. */
+/** Disables an enabled organization; returns undefined when it was disabled already or does not exist. */
 export function markOrganizationDisabled(tx: Store, id: string, nowMs: number): OrganizationRow | undefined {
   return tx
     .update(organizations)
@@ -53,7 +53,7 @@ export function markOrganizationDisabled(tx: Store, id: string, nowMs: number): 
     .get();
 }
 
-/** Enables a disabled organization; undefined when it was enabled already or there is none. */
+/** Enables a disabled organization; returns undefined when it was enabled already or does not exist. */
 export function markOrganizationEnabled(tx: Store, id: string): OrganizationRow | undefined {
   return tx
     .update(organizations)

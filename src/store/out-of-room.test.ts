@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isOutOfFiles, isOutOfRoom } from "./out-of-room.ts";
+import { isOutOfFiles, isOutOfRoom, isRefusedWrite } from "./out-of-room.ts";
 
 function failureOf(work: () => unknown): unknown {
   try {
@@ -68,4 +68,20 @@ test("too many open files are no full disk, and a full disk is not too many open
   expect(isOutOfFiles(new Error("wrapped", { cause: tooMany }))).toBe(true);
   expect(isOutOfRoom(tooMany)).toBe(false);
   expect(isOutOfFiles(fullDatabase())).toBe(false);
+});
+
+test("a refused write is a full disk, a file that may not grow or a broken disk; other work waits for the first alone", () => {
+  const coded = (code: string) => Object.assign(new Error(code), { code });
+  const cases = ["ENOSPC", "EDQUOT", "EFBIG", "EIO", "SQLITE_FULL", "ENOENT"].map((code) => {
+    const error = coded(code);
+    return { code, isRefused: isRefusedWrite(error), isRoom: isOutOfRoom(error) };
+  });
+  expect(cases).toEqual([
+    { code: "ENOSPC", isRefused: true, isRoom: true },
+    { code: "EDQUOT", isRefused: true, isRoom: true },
+    { code: "EFBIG", isRefused: true, isRoom: false },
+    { code: "EIO", isRefused: true, isRoom: false },
+    { code: "SQLITE_FULL", isRefused: false, isRoom: true },
+    { code: "ENOENT", isRefused: false, isRoom: false },
+  ]);
 });

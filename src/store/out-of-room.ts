@@ -1,29 +1,44 @@
-/** A disk without room or a used-up quota, as SQLite and the operating system say it. */
-const CODES: ReadonlySet<unknown> = new Set([
+/** A full disk or a used-up quota, in the operating system's codes. */
+const FULL_DISK_CODES = ["ENOSPC", "EDQUOT"];
+
+/** The same in SQLite's codes. */
+const FULL_DATABASE_CODES = [
   "SQLITE_FULL",
   // The index of the write-ahead log could not be made larger.
   "SQLITE_IOERR_SHMSIZE",
-  // Every refused write but ENOSPC: a quota that is used up, or a broken disk, which waits for somebody just the same.
+  // SQLite's code for each refused write but ENOSPC: a used-up quota, or a broken disk, which an admin must repair too.
   "SQLITE_IOERR_WRITE",
-  "ENOSPC",
-  "EDQUOT",
-]);
-/** Errors wrap each other a few times; a chain that ends in itself must not be followed for ever. */
+];
+
+const OUT_OF_ROOM_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, ...FULL_DATABASE_CODES]);
+
+/**
+ * A write into a plain file that the disk refused. To the client of an upload, a file that may not grow (EFBIG) and a
+ * broken disk (EIO) are the same as a full one: it sends the bytes again later. Other work does not wait for those.
+ */
+const REFUSED_WRITE_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, "EFBIG", "EIO"]);
+
+/** Errors wrap each other a few times. The bound ends the search in a chain that leads back to itself. */
 const MAX_CAUSES = 8;
 
 /** The process or the machine has as many files and connections open as it may (`ulimit -n`). */
 const FILE_CODES: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"]);
 
 /**
- * Whether something failed because the disk has no room: no fault of a request or a recording, and over as soon as
- * somebody makes room.
+ * Tells whether work failed because the disk has no space. The request and the recording are not at fault, and the work
+ * succeeds once an admin has made space.
  */
 export function isOutOfRoom(error: unknown): boolean {
-  // A decoder that met the full disk says so in its own word.
-  return someCause(error, ({ code, reason }) => CODES.has(code) || reason === "no_room");
+  // `no_room` is the decoder's word for a full disk.
+  return someCause(error, ({ code, reason }) => OUT_OF_ROOM_CODES.has(code) || reason === "no_room");
 }
 
-/** Whether something failed because no further file can be opened: over as soon as some requests have ended. */
+/** Tells whether the disk refused to write an upload's bytes. Looks at the error itself, not at its causes. */
+export function isRefusedWrite(error: unknown): boolean {
+  return error instanceof Error && REFUSED_WRITE_CODES.has((error as Coded).code);
+}
+
+/** Tells whether work failed because no further file can be opened. It succeeds once other requests have ended. */
 export function isOutOfFiles(error: unknown): boolean {
   return someCause(error, ({ code }) => FILE_CODES.has(code));
 }

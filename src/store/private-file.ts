@@ -1,12 +1,12 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 
 /**
- * Makes a new, empty file that nobody but its owner may read or write, from its first byte on.
+ * Creates an empty file that only its owner may read or write.
  *
  * @throws the system's error when something is there already, a link included
  */
 export function makePrivateFile(path: string): void {
   closeSync(openSync(path, "wx", 0o600));
-  // A strict umask may have taken the owner's own rights.
+  // A strict umask may have removed rights of the owner.
   chmodSync(path, 0o600);
 }

@@ -1,12 +1,11 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { withPath } from "./with-path.ts";
 
-/** Held while a server works on a data directory; the operating system lets go of it when the process dies. */
+/** A lock that a server holds on its data directory. The operating system releases it when the process ends. */
 export type ProcessLock = { release(): void };
 
 /**
- * Takes the lock of a file, or learns that another process has it. SQLite's own file lock is used because it
- * works on every system the database works on.
+ * Takes the lock of a file. It uses SQLite's file lock, which works on each system that the database works on.
  *
  * @returns undefined when another process holds it
  * @throws Error when the file cannot be made or opened
@@ -15,7 +14,7 @@ export function takeProcessLock(path: string): ProcessLock | undefined {
   const file = withPath(path, () => new SqliteDatabase(path, { create: true }));
   try {
     file.run("PRAGMA busy_timeout = 0");
-    // Nothing is ever written: a journal on the disk would only need room there.
+    // Nothing is ever written, so a journal in a file is not needed.
     file.run("PRAGMA journal_mode = MEMORY");
     file.run("BEGIN EXCLUSIVE");
   } catch (error) {

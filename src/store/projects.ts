@@ -12,7 +12,7 @@ export function findProject(store: Store, id: string): ProjectRow | undefined {
   return store.select().from(projects).where(eq(projects.id, id)).get();
 }
 
-/** Projects, oldest first, of one organization or of all. */
+/** Lists the projects of one organization or of all, oldest first. */
 export function listProjects(store: Store, organizationId?: string): ProjectRow[] {
   return store
     .select()

@@ -6,17 +6,17 @@ import type { AuditReport } from "./ledger-audit.ts";
 import { auditLedger } from "./ledger-audit.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 
-/** What a file must be before it may take the database's place. It may come from anywhere, so nothing in it is believed. */
+/** Checks of a file before it may replace the database. It may come from anywhere, so nothing in it is trusted. */
 
 type SchemaRow = { type: string; name: string; sql: string | null };
 
-/** What `ANALYZE` leaves behind. */
+/** Tables that `ANALYZE` makes. */
 const STATISTICS = /^sqlite_stat[1-4]$/;
 const MAX_NAMED = 3;
 
 /**
- * Looks at a file that is going to be migrated: it has the tables, indexes and triggers that its own migrations make,
- * no more and no fewer. A trigger of somebody else's would run with the first statement.
+ * Checks a file before it is migrated: it must have exactly the tables, indexes and triggers that its own migrations
+ * make. Any other trigger would run with the first statement.
  *
  * @param path only read
  * @param name what messages call the file
@@ -37,9 +37,9 @@ export function checkBackupFile(path: string, name: string): void {
 }
 
 /**
- * Looks at the content of the file once it is up to date: schema again, references, identifiers, ledger.
+ * Checks the content of a migrated file: schema, references, identifiers and ledger.
  *
- * @returns the ledger's audit, which holds
+ * @returns the ledger's audit, without problems
  * @throws AppError `invalid_request` with what is wrong
  */
 export function checkRestored({ sqlite, store }: Database, name: string): AuditReport {
@@ -65,7 +65,7 @@ function openReadOnly(path: string, name: string): SqliteDatabase {
   });
 }
 
-/** Whatever SQLite says about a file that it cannot read, the file is no backup. */
+/** Turns each error of SQLite into `invalid_request`: a file that SQLite cannot read is not a backup. */
 function readable<T>(name: string, read: () => T): T {
   try {
     return read();
@@ -95,10 +95,10 @@ function schemaOf(sqlite: SqliteDatabase): Map<string, string> {
   );
 }
 
-/** What the schema has that the migrations do not make, and the other way round. */
+/** Lists what only the schema has, and what only the migrations make. */
 function problemsOfSchema(sqlite: SqliteDatabase): string[] {
   const found = schemaOf(sqlite);
-  // Before the list of migrations is read: it could be a view.
+  // This comes before the list of migrations is read, because the list could be a view.
   const list = schemaAfter([]).get(MIGRATIONS_TABLE);
   if (list === undefined || found.get(MIGRATIONS_TABLE) !== list)
     return ["it has no list of migrations as this program keeps it"];

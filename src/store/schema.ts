@@ -19,14 +19,14 @@ export const organizations = sqliteTable("organizations", {
   name: text("name").notNull(),
   createdAt: integer("created_at").notNull(),
   disabledAt: integer("disabled_at"),
-  /** Null: the config's price, limits. */
+  /** Null: the config's price and limits apply. */
   pricePaisePerAudioHour: integer("price_paise_per_audio_hour"),
   dailySpendLimitPaise: integer("daily_spend_limit_paise"),
   maxQueued: integer("max_queued"),
   requestsPerSecond: integer("requests_per_second"),
-  /** Turns in the fair order of work; 2 gets twice as many as 1. */
+  /** Share of turns: an organization with 2 gets twice as many as one with 1. */
   weight: integer("weight").notNull().default(1),
-  /** Sums over the ledger, kept in the transaction that appends to it. */
+  /** Sums over the ledger. The transaction that appends to the ledger changes them. */
   balancePaise: integer("balance_paise").notNull().default(0),
   reservedPaise: integer("reserved_paise").notNull().default(0),
 });
@@ -52,7 +52,7 @@ export const apiKeys = sqliteTable(
       .notNull()
       .references(() => projects.id),
     name: text("name").notNull(),
-    /** The 24 characters between `shr_` and the secret; finds the row. */
+    /** The 24 characters between `shr_` and the secret. A key is found by them. */
     publicId: text("public_id").notNull(),
     /** SHA-256 of the whole key, hex. */
     hash: text("hash").notNull(),
@@ -81,7 +81,7 @@ export const uploads = sqliteTable(
     /** SHA-256 of the upload token, hex. */
     tokenHash: text("token_hash").notNull(),
     createdAt: integer("created_at").notNull(),
-    /** Until then the bytes must be complete. */
+    /** When the upload is rejected unless all its bytes have arrived. */
     expiresAt: integer("expires_at").notNull(),
     finishedAt: integer("finished_at"),
     /** From decoded audio, not from headers. */
@@ -94,7 +94,7 @@ export const uploads = sqliteTable(
     errorMessage: text("error_message"),
     /** The audio's bytes were removed. */
     deletedAt: integer("deleted_at"),
-    /** The key that made it, with which its token ends; null: an older program's. */
+    /** The key that made the upload; the token ends with it. Null: made by an older version. */
     apiKeyId: text("api_key_id"),
   },
   (t) => [
@@ -137,10 +137,10 @@ export const transcriptions = sqliteTable(
     /** Of the recording. */
     durationMs: integer("duration_ms").notNull(),
     channels: integer("channels").notNull(),
-    /** Price and reservation as fixed at acceptance. */
+    /** Price and reservation, fixed when the transcription was accepted. */
     pricePaisePerAudioHour: integer("price_paise_per_audio_hour").notNull(),
     reservedPaise: integer("reserved_paise").notNull(),
-    /** Decoded audio of all channels that has its outcome; never goes back. */
+    /** Audio of all channels whose chunks have outcomes. It never decreases. */
     progressMs: integer("progress_ms").notNull().default(0),
     /** Warnings found while the audio was prepared. */
     audioWarnings: text("audio_warnings", { mode: "json" }).$type<Warning[]>(),
@@ -160,7 +160,7 @@ export const transcriptions = sqliteTable(
 export const CHUNK_STATES = ["waiting", "done", "failed"] as const;
 export type ChunkState = (typeof CHUNK_STATES)[number];
 
-/** The checkpoint: what is done stays done, whatever happens to the program. */
+/** The checkpoint: outcomes of chunks survive a stop or crash of the program. */
 export const chunks = sqliteTable(
   "chunks",
   {
@@ -175,11 +175,11 @@ export const chunks = sqliteTable(
     speechMs: integer("speech_ms").notNull(),
     regions: text("regions", { mode: "json" }).$type<ChunkRegion[]>().notNull(),
     state: text("state").$type<ChunkState>().notNull(),
-    /** Token of the one attempt whose outcome counts; another one for each attempt. */
+    /** Token of the attempt whose outcome counts. Each attempt has a new one. */
     attempt: text("attempt").notNull().default(""),
-    /** Runs that ended in an error or a dead worker. */
+    /** Attempts that ended in an error or the death of a worker process. */
     failures: integer("failures").notNull().default(0),
-    /** Of those, the ones that took their worker with them. */
+    /** Those of the failures that ended the worker process. */
     crashes: integer("crashes").notNull().default(0),
     segments: text("segments", { mode: "json" }).$type<Omit<Segment, "index">[]>(),
     warnings: text("warnings", { mode: "json" }).$type<Warning[]>(),
@@ -188,7 +188,7 @@ export const chunks = sqliteTable(
   (t) => [primaryKey({ columns: [t.transcriptionId, t.position] })],
 );
 
-/** Transcripts, apart from the records so that deleting one leaves the other. */
+/** Transcripts. They are apart from the records, so that a transcript can be deleted while the record stays. */
 export const results = sqliteTable("results", {
   transcriptionId: text("transcription_id")
     .primaryKey()
@@ -198,7 +198,7 @@ export const results = sqliteTable("results", {
 });
 export type { Gap };
 
-/** Append-only, chained by hash; triggers refuse UPDATE and DELETE. */
+/** The ledger: append-only, chained by hash. Triggers refuse UPDATE and DELETE. */
 export const ledger = sqliteTable(
   "ledger",
   {
@@ -220,7 +220,7 @@ export const ledger = sqliteTable(
   ],
 );
 
-/** One for each finished transcription, free ones included. */
+/** One event for each finished transcription, whether it was free or not. */
 export const usageEvents = sqliteTable(
   "usage_events",
   {
@@ -248,7 +248,7 @@ export const dailyCharges = sqliteTable(
   "daily_charges",
   {
     organizationId: text("organization_id").notNull(),
-    /** As `2026-11-21`. */
+    /** Such as `2026-11-21`. */
     day: text("day").notNull(),
     chargedPaise: integer("charged_paise").notNull(),
   },
@@ -264,7 +264,7 @@ export const webhookEndpoints = sqliteTable(
       .references(() => projects.id),
     organizationId: text("organization_id").notNull(),
     url: text("url").notNull(),
-    /** `whsec_…`: kept readable because every delivery is signed with it. */
+    /** `whsec_…`, in plain text, because it signs each delivery. */
     secret: text("secret").notNull(),
     /** Valid beside the new one during a rotation. */
     previousSecret: text("previous_secret"),
@@ -277,7 +277,7 @@ export const webhookEndpoints = sqliteTable(
   (t) => [index("webhook_endpoints_by_project").on(t.projectId, t.id)],
 );
 
-/** Written in the transaction of the final state; one to one with its delivery. */
+/** Events. The transaction of the final state writes each with its one delivery. */
 export const events = sqliteTable(
   "events",
   {
@@ -308,7 +308,7 @@ export const deliveries = sqliteTable(
     failedAt: integer("failed_at"),
   },
   (t) => [
-    /** By endpoint first: what is due at one is found without reading another's backlog. */
+    /** The endpoint comes first, so that due deliveries of one are found without reading another's backlog. */
     index("deliveries_due").on(t.endpointId, t.nextAttemptAt, t.eventId).where(sql`state = 'pending'`),
     index("deliveries_by_endpoint").on(t.endpointId, t.eventId),
   ],
@@ -323,15 +323,15 @@ export const deliveryAttempts = sqliteTable(
       .references(() => events.id, { onDelete: "cascade" }),
     startedAt: integer("started_at").notNull(),
     durationMs: integer("duration_ms").notNull(),
-    /** HTTP status, when there was an answer. */
+    /** HTTP status; null without an answer. */
     status: integer("status"),
-    /** Why it failed, in words an admin can act on. */
+    /** Why the attempt failed, so that an admin can act on it. */
     error: text("error"),
   },
   (t) => [index("delivery_attempts_by_event").on(t.eventId)],
 );
 
-/** The outcome of an accepted request under its key (docs/decisions.md section 9). */
+/** Transcriptions that were accepted under idempotency keys (docs/decisions.md section 9). */
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
@@ -350,7 +350,7 @@ export const idempotencyKeys = sqliteTable(
   ],
 );
 
-/** Choices an admin makes at run time, as the default model. */
+/** Choices that an admin makes at run time, such as the default model. */
 export const settings = sqliteTable("settings", {
   name: text("name").primaryKey(),
   value: text("value", { mode: "json" }).$type<unknown>().notNull(),

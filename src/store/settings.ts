@@ -2,16 +2,16 @@ import { eq } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { settings } from "./schema.ts";
 
-/** Choices an admin makes at run time. */
+/** Names of the choices that an admin makes at run time. */
 export const SETTING_NAMES = { defaultModel: "models.default" } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 
-/** The stored value, or undefined where none was chosen. */
+/** Returns a stored choice; undefined when there is none. */
 export function findSetting(store: Store, name: SettingName): unknown {
   return store.select({ value: settings.value }).from(settings).where(eq(settings.name, name)).get()?.value;
 }
 
-/** Stores a choice, or takes the stored one away (undefined). */
+/** Stores a choice; undefined removes the stored one. */
 export function putSetting(store: Store, name: SettingName, value: unknown, nowMs: number): void {
   if (value === undefined) {
     store.delete(settings).where(eq(settings.name, name)).run();

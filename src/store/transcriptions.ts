@@ -8,6 +8,7 @@ import {
   type TranscriptionTrigger,
   UNFINISHED_STATES,
 } from "../domain/transcription.ts";
+import { BILLED_MS } from "./billed-time.ts";
 import type { Store } from "./database.ts";
 import { transcriptions } from "./schema.ts";
 
@@ -22,7 +23,7 @@ export function findTranscription(store: Store, id: string): TranscriptionRow | 
   return store.select().from(transcriptions).where(eq(transcriptions.id, id)).get();
 }
 
-/** What a move may write beside the state. */
+/** Columns that a move may set beside the state. */
 export type TranscriptionChange = {
   startedAt?: number;
   finishedAt?: number;
@@ -32,7 +33,7 @@ export type TranscriptionChange = {
 };
 
 /**
- * The one way a state changes: compare-and-set.
+ * Moves a transcription to another state by compare-and-set. Nothing else changes a state.
  *
  * @returns the row after the move, or undefined when its state no longer allows the trigger
  */
@@ -56,7 +57,7 @@ export function moveTranscription(
   return undefined;
 }
 
-/** Audio with an outcome, milliseconds over all channels; never goes back. */
+/** Raises the audio whose chunks have outcomes, milliseconds over all channels. It never decreases. */
 export function raiseProgress(tx: Store, id: string, progressMs: number): void {
   tx.update(transcriptions)
     .set({ progressMs })
@@ -64,7 +65,7 @@ export function raiseProgress(tx: Store, id: string, progressMs: number): void {
     .run();
 }
 
-/** Marks the content as deleted once; the state stays. */
+/** Marks the content as deleted. Returns undefined when it was marked already. The state stays. */
 export function markContentDeleted(tx: Store, id: string, nowMs: number): TranscriptionRow | undefined {
   return tx
     .update(transcriptions)
@@ -82,8 +83,8 @@ type ListQuery = {
 };
 
 /**
- * A page of a project's transcriptions, newest first, older than `after`. Each state is looked up on its own
- * and the pages are merged, so that a rare state is not searched for among all the others.
+ * Lists a page of a project's transcriptions that are older than `after`, newest first. It reads each state on its own
+ * and merges the pages, so that it does not search all rows for a rare state.
  */
 export function listTranscriptions(store: Store, query: ListQuery): TranscriptionRow[] {
   if (query.states === undefined) return listInState(store, query, undefined);
@@ -113,7 +114,7 @@ function listInState(
     .all();
 }
 
-/** Transcriptions of all projects or of one, newest first, for an admin. */
+/** Lists transcriptions of all projects or of one, newest first, for an admin. */
 export function listAllTranscriptions(
   store: Store,
   query: { projectId?: string; states?: readonly TranscriptionState[]; limit: number },
@@ -129,7 +130,7 @@ export function listAllTranscriptions(
     .all();
 }
 
-/** Everything that is not finished, oldest first: what a start takes up again. */
+/** Lists all unfinished transcriptions, oldest first. The scheduler continues them at a start. */
 export function listUnfinished(store: Store): TranscriptionRow[] {
   return store
     .select()
@@ -139,7 +140,7 @@ export function listUnfinished(store: Store): TranscriptionRow[] {
     .all();
 }
 
-/** The oldest waiting transcription of each organization: the candidates for the next turn. */
+/** Finds the oldest queued transcription of each organization: the candidates for the next turn. */
 export function listQueueHeads(store: Store): { organizationId: string; id: string }[] {
   return store
     .select({ organizationId: transcriptions.organizationId, id: sql<string>`min(${transcriptions.id})` })
@@ -158,7 +159,7 @@ export function countQueued(store: Store, organizationId: string): number {
   return row?.waiting ?? 0;
 }
 
-/** How many of the same organization wait in front of this one; 0 is next. */
+/** Counts the queued transcriptions of the same organization before this one; 0: it is next. */
 export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
   const found = store
     .select({ waiting: count() })
@@ -174,7 +175,7 @@ export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
   return found?.waiting ?? 0;
 }
 
-/** Unfinished work in one state: recordings, and what is left to transcribe over all their channels, milliseconds. */
+/** Unfinished work in one state: recordings, their audio, and what is left over all channels, milliseconds. */
 export type UnfinishedWork = {
   state: TranscriptionState;
   count: number;
@@ -182,15 +183,24 @@ export type UnfinishedWork = {
   remainingMs: number;
 };
 
-/** Waiting and running work of the whole appliance, by state. */
+/** Counts the unfinished transcriptions that a model was accepted for. */
+export function countUnfinishedWithModel(store: Store, modelId: string): number {
+  const row = store
+    .select({ found: count() })
+    .from(transcriptions)
+    .where(and(eq(transcriptions.modelId, modelId), inArray(transcriptions.state, [...UNFINISHED_STATES])))
+    .get();
+  return row?.found ?? 0;
+}
+
+/** Counts the unfinished work of the whole server by state. */
 export function countUnfinishedByState(store: Store): UnfinishedWork[] {
   return store
     .select({
       state: transcriptions.state,
       count: count(),
       audioMs: sql<number>`coalesce(sum(${transcriptions.durationMs}), 0)`,
-      remainingMs: sql<number>`coalesce(sum(max(0, duration_ms
-        * CASE channel_mode WHEN 'separate' THEN channels ELSE 1 END - progress_ms)), 0)`,
+      remainingMs: sql<number>`coalesce(sum(max(0, ${BILLED_MS} - progress_ms)), 0)`,
     })
     .from(transcriptions)
     .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`)
@@ -198,7 +208,7 @@ export function countUnfinishedByState(store: Store): UnfinishedWork[] {
     .all();
 }
 
-/** Whether another unfinished transcription needs this upload's audio. */
+/** Tells whether an unfinished transcription, other than `exceptId`, needs this upload's audio. */
 export function isUploadInUse(store: Store, uploadId: string, exceptId?: string): boolean {
   const row = store
     .select({ id: transcriptions.id })
@@ -215,7 +225,7 @@ export function isUploadInUse(store: Store, uploadId: string, exceptId?: string)
   return row !== undefined;
 }
 
-/** Finished transcriptions whose transcript is older than the bound, oldest first; those that come after one of them. */
+/** Lists transcriptions with a transcript that finished before a time, oldest first, from the one after `after` on. */
 export function listFinishedBefore(
   store: Store,
   finishedBeforeMs: number,

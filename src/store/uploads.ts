@@ -6,7 +6,7 @@ import { apiKeys, organizations, transcriptions, uploads } from "./schema.ts";
 
 export type UploadRow = typeof uploads.$inferSelect;
 export type NewUploadRow = typeof uploads.$inferInsert;
-/** Columns that a change of state may set beside the state. */
+/** Columns that a move may set beside the state. */
 export type UploadChanges = Partial<
   Pick<
     UploadRow,
@@ -29,11 +29,11 @@ export function findUpload(store: Store, id: string): UploadRow | undefined {
   return store.select().from(uploads).where(eq(uploads.id, id)).get();
 }
 
-/** What an upload token's check needs: the upload, its organization, and the key that made it. */
+/** What the check of an upload token reads: the upload, its organization, and the key that made it. */
 export type UploadBearer = {
   upload: UploadRow;
   organizationDisabledAt: number | null;
-  /** Null where none is known, or it is there no more. */
+  /** Null when no key is known, or it does not exist any more. */
   key: { revokedAt: number | null; expiresAt: number | null } | null;
 };
 
@@ -51,7 +51,7 @@ export function findUploadBearer(store: Store, id: string): UploadBearer | undef
     .get();
 }
 
-/** How many uploads of an organization are open at a moment, and when the first of those that wait for bytes expires. */
+/** Counts the open uploads of an organization, and finds when the next that waits for bytes expires, epoch milliseconds. */
 export function openUploadsOf(
   store: Store,
   organizationId: string,
@@ -68,7 +68,7 @@ export function openUploadsOf(
     .where(
       and(
         eq(uploads.organizationId, organizationId),
-        // The index's own condition first; expired ones are open until the next sweep, and count no more.
+        // The first condition is that of the index. Expired uploads have this state until the next sweep, and do not count.
         sql`${uploads.state} IN ('allocated', 'verifying')`,
         or(eq(uploads.state, "verifying"), gt(uploads.expiresAt, nowMs)),
       ),
@@ -78,9 +78,9 @@ export function openUploadsOf(
 }
 
 /**
- * One move of an upload, as a compare-and-set.
+ * Moves an upload to another state by compare-and-set.
  *
- * @returns the row after the move, or undefined when its state did not allow it
+ * @returns the row after the move; undefined when its state does not allow the trigger
  */
 export function moveUpload(
   tx: Store,
@@ -102,7 +102,7 @@ export function moveUpload(
   return undefined;
 }
 
-/** Records that the audio's bytes are gone; false when that was known already. */
+/** Marks an upload's audio as deleted. Returns false when it was marked already. */
 export function markAudioDeleted(tx: Store, id: string, nowMs: number): boolean {
   return (
     tx
@@ -114,12 +114,12 @@ export function markAudioDeleted(tx: Store, id: string, nowMs: number): boolean 
   );
 }
 
-/** Removes the record itself; only for one that nothing refers to yet. */
+/** Removes a record. Only for a record that nothing refers to. */
 export function deleteUpload(tx: Store, id: string): void {
   tx.delete(uploads).where(eq(uploads.id, id)).run();
 }
 
-/** Uploads whose time to arrive has run out, earliest first. */
+/** Lists uploads that have expired and wait for bytes, earliest first. */
 export function listExpiredUploads(store: Store, nowMs: number, limit: number): UploadRow[] {
   return store
     .select()
@@ -130,7 +130,7 @@ export function listExpiredUploads(store: Store, nowMs: number, limit: number): 
     .all();
 }
 
-/** Identifiers of the uploads whose verification has no outcome yet. */
+/** Lists the identifiers of uploads that are being verified. */
 export function listVerifyingUploads(store: Store): string[] {
   return store
     .select({ id: uploads.id })
@@ -141,7 +141,7 @@ export function listVerifyingUploads(store: Store): string[] {
     .map(({ id }) => id);
 }
 
-/** A page of uploads whose bytes the record says are there, in the order of their identifiers. */
+/** Lists a page of uploads whose records say that they have audio, by identifier. */
 export function listUploadsWithAudio(store: Store, after: string, limit: number): UploadRow[] {
   return store
     .select()
@@ -166,7 +166,7 @@ const unfinishedWork = (store: Store) =>
       and(eq(transcriptions.uploadId, uploads.id), inArray(transcriptions.state, [...UNFINISHED_STATES])),
     );
 
-/** Complete uploads finished before a moment that no unfinished transcription needs. */
+/** Lists uploads that were complete before a time, have audio, and are not needed by unfinished transcriptions. */
 export function listUnusedAudio(store: Store, finishedBeforeMs: number, limit: number): UploadRow[] {
   return store
     .select()

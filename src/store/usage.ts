@@ -5,11 +5,11 @@ import { ID_PREFIXES, newId } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
 import { usageEvents } from "./schema.ts";
 
-/** One finished transcription on the bill, free ones included (docs/decisions.md section 7). */
+/** A finished transcription on the bill, whether it was free or not (docs/decisions.md section 7). */
 export type UsageEventRow = typeof usageEvents.$inferSelect;
 export type NewUsageEvent = Omit<UsageEventRow, "id" | "createdAt">;
 
-/** How many events an export holds in memory at once. */
+/** Events that an export holds in memory at once. */
 const EXPORT_PAGE = 1000;
 
 /**
@@ -27,10 +27,10 @@ export function insertUsageEvent(tx: Store, event: NewUsageEvent, nowMs: number)
 }
 
 /**
- * A page of a project's events, newest first.
+ * Lists a page of a project's events, newest first.
  *
  * @param page `after`: ID of the last event of the page before
- * @throws AppError `invalid_request` when `after` names no event of this project
+ * @throws AppError `invalid_request` (detail `after`) when `after` is not an event of this project
  */
 export function listUsageEvents(
   store: Store,
@@ -63,7 +63,7 @@ export function listUsageEvents(
 }
 
 /**
- * All events of an organization within a time, oldest first, read page by page.
+ * Iterates over the events of an organization within a time, oldest first. Reads them page by page.
  *
  * @param range epoch milliseconds, `fromMs` included, `toMs` not
  */
@@ -72,7 +72,7 @@ export function* exportUsageEvents(
   organizationId: string,
   range: { fromMs?: number; toMs?: number },
 ): Generator<UsageEventRow> {
-  // An identifier is never older than its event, so that the start can be looked up and the end has to be read.
+  // An identifier is never older than its event. So the start is found by identifier, and the end by reading.
   let after = `${ID_PREFIXES.usageEvent}_${encodeTime(Math.max(0, range.fromMs ?? 0), 10)}`;
   while (true) {
     const page = store

@@ -10,8 +10,8 @@ import type { WebhookEndpointRow } from "./webhooks.ts";
 export type WaitingEndpoint = { endpointId: string; organizationId: string; firstAttemptAt: number };
 
 /**
- * Endpoints with pending deliveries, each with the time of its next attempt. One step through the index
- * `deliveries_due` for each endpoint, however long its backlog (a "loose index scan").
+ * Finds enabled endpoints with pending deliveries, and the time of the next attempt at each. It makes one step through
+ * the index `deliveries_due` for each endpoint, however long its backlog is (a "loose index scan").
  */
 export function waitingEndpoints({ sqlite }: Database): WaitingEndpoint[] {
   return sqlite
@@ -30,10 +30,10 @@ export function waitingEndpoints({ sqlite }: Database): WaitingEndpoint[] {
     .all();
 }
 
-/** What an attempt needs of a delivery. */
+/** The part of a delivery that an attempt needs. */
 export type DueDelivery = { eventId: string; attempts: number; body: string };
 
-/** Deliveries of one endpoint whose time has come, the longest due first. */
+/** Lists the due deliveries of one endpoint, the longest due first. */
 export function dueDeliveries(
   { sqlite }: Database,
   due: { endpointId: string; nowMs: number; limit: number },
@@ -48,7 +48,7 @@ export function dueDeliveries(
     .all(due.endpointId, due.nowMs, due.limit);
 }
 
-/** One attempt and what follows from it. */
+/** An attempt, and the state of its delivery afterwards. */
 export type DeliveryOutcome = {
   eventId: string;
   endpointId: string;
@@ -59,13 +59,13 @@ export type DeliveryOutcome = {
   state: DeliveryState;
   /** Set while the state is `pending`. */
   nextAttemptAt: number | null;
-  /** Disable the endpoint with this reason. */
+  /** Why the endpoint is to be disabled; null: it is not. */
   disableReason: string | null;
 };
 
 /**
- * Records attempts, inside the caller's transaction. A delivery that somebody else has ended or removed
- * meanwhile keeps its state; only the attempt is noted. Raw statements: this is the hottest write of a drain.
+ * Records attempts in the caller's transaction. A delivery that was ended or removed meanwhile keeps its state; only
+ * the attempt is recorded. It uses raw statements, because it is the most frequent write while events are delivered.
  *
  * @returns ids of the endpoints that were disabled
  */
@@ -104,7 +104,7 @@ export type DeliveryRow = typeof deliveries.$inferSelect & {
   lastAttempt: typeof deliveryAttempts.$inferSelect | undefined;
 };
 
-/** Deliveries, newest event first, each with its event and last attempt. */
+/** Lists deliveries with event and last attempt, newest event first. */
 export function listDeliveries(
   store: Store,
   filter: { endpointId?: string; eventId?: string; state?: DeliveryState; limit: number; after?: string },
@@ -139,7 +139,7 @@ export function listDeliveries(
   }));
 }
 
-/** Every recorded attempt of an event, oldest first; at most a delivery's schedule times its redeliveries. */
+/** Lists the attempts of an event, oldest first, at most 1000. */
 export function listAttempts(store: Store, eventId: string): (typeof deliveryAttempts.$inferSelect)[] {
   return store
     .select()
@@ -150,7 +150,7 @@ export function listAttempts(store: Store, eventId: string): (typeof deliveryAtt
     .all();
 }
 
-/** Starts a delivery over, due at once and with the whole schedule before it. */
+/** Restarts a delivery: it is due at once, and has all its attempts again. */
 export function restartDelivery(tx: Store, eventId: string, nowMs: number): void {
   tx.update(deliveries)
     .set({ state: "pending", attempts: 0, nextAttemptAt: nowMs, deliveredAt: null, failedAt: null })
@@ -158,7 +158,7 @@ export function restartDelivery(tx: Store, eventId: string, nowMs: number): void
     .run();
 }
 
-/** Starts every failed delivery of an endpoint over. Returns how many. */
+/** Restarts each failed delivery of an endpoint. Returns how many. */
 export function restartFailedDeliveries(tx: Store, endpointId: string, nowMs: number): number {
   return tx
     .update(deliveries)
@@ -168,7 +168,7 @@ export function restartFailedDeliveries(tx: Store, endpointId: string, nowMs: nu
     .all().length;
 }
 
-/** Makes what waits at an endpoint due at once. */
+/** Makes the pending deliveries of an endpoint due at once. */
 export function hastenDeliveries(tx: Store, endpointId: string, nowMs: number): void {
   tx.update(deliveries)
     .set({ nextAttemptAt: nowMs })
@@ -176,7 +176,7 @@ export function hastenDeliveries(tx: Store, endpointId: string, nowMs: number): 
     .run();
 }
 
-/** Ends what waits at an endpoint that is being removed. */
+/** Fails the pending deliveries of an endpoint that is being removed. */
 export function failPendingDeliveries(tx: Store, endpointId: string, nowMs: number): void {
   tx.update(deliveries)
     .set({ state: "failed", nextAttemptAt: null, failedAt: nowMs })
@@ -187,13 +187,13 @@ export function failPendingDeliveries(tx: Store, endpointId: string, nowMs: numb
 export type DeliveryCounts = {
   /** Pending at endpoints that are not disabled. */
   pending: number;
-  /** Pending until somebody enables their endpoint. */
+  /** Pending until an admin enables their endpoint. */
   paused: number;
-  /** When the oldest of `pending` was made; null where there is none. */
+  /** When the oldest of `pending` was made, epoch milliseconds; null when there is none. */
   oldestPendingAt: number | null;
 };
 
-/** The state of the outbox; reads each pending delivery once, out of an index. */
+/** Counts pending deliveries. It reads each once, from an index. */
 export function countDeliveries({ sqlite }: Database): DeliveryCounts {
   const row = sqlite
     .query<{ pending: number; paused: number; oldest: string | null }, []>(
@@ -212,7 +212,7 @@ export function countDeliveries({ sqlite }: Database): DeliveryCounts {
   return { pending: row?.pending ?? 0, paused: row?.paused ?? 0, oldestPendingAt: oldest?.createdAt ?? null };
 }
 
-/** Pending and failed deliveries of one endpoint. */
+/** Counts the pending and failed deliveries of one endpoint. */
 export function countOfEndpoint(store: Store, endpointId: string): { pending: number; failed: number } {
   const rows = store
     .select({ state: deliveries.state, count: count() })
@@ -225,8 +225,8 @@ export function countOfEndpoint(store: Store, endpointId: string): { pending: nu
 }
 
 /**
- * Removes events, with deliveries and attempts, that were made and finished before a time, and those as old
- * that still wait for a disabled endpoint. One batch; call again while it returns `limit`.
+ * Removes events with their deliveries and attempts: those that were made and finished before a time, and as old ones
+ * that wait for a disabled endpoint. It removes one batch; call it again while it returns `limit`.
  *
  * @returns how many events were removed
  */

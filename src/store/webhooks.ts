@@ -8,25 +8,24 @@ import { deliveries, events, webhookEndpoints } from "./schema.ts";
 
 export type WebhookEndpointRow = typeof webhookEndpoints.$inferSelect;
 
-/** What an event tells: the transcription's final state and, where it failed, why. */
+/** What an event reports: the transcription's final state, and the error of a failed one. */
 export type FinishedTranscription = {
   id: string;
   state: FinalState;
   error?: { code: ErrorCode; message: string };
 };
 
-/** The exact text that is stored, signed and sent (docs/interface.md section 6). */
+/** Renders the text that is stored, signed and sent (docs/interface.md section 6). */
 export function eventBody({ id, state, error }: FinishedTranscription): string {
   const data = error ? { id, state, error: { code: error.code, message: error.message } } : { id, state };
   return JSON.stringify({ type: eventTypeOf(state), data });
 }
 
 /**
- * The outbox: event and delivery, due at once, in the caller's transaction, so that neither exists without
- * the final state it tells of. The event of a disabled endpoint waits until the endpoint is enabled; that of
- * a removed one has failed from the start.
+ * Writes an event and its delivery, due at once, in the transaction of the final state that the event reports. The
+ * delivery to a disabled endpoint waits until an admin enables the endpoint. To a removed endpoint it fails at once.
  *
- * @returns the event's id, which is the `webhook-id` of every attempt
+ * @returns the event's id, which is the `webhook-id` of each attempt
  */
 export function insertEvent(
   tx: Store,
@@ -65,7 +64,7 @@ export function findEndpoint(store: Store, id: string): WebhookEndpointRow | und
   return store.select().from(webhookEndpoints).where(eq(webhookEndpoints.id, id)).get();
 }
 
-/** Endpoints that are not removed, newest first. */
+/** Lists endpoints that are not removed, newest first. */
 export function listEndpoints(
   store: Store,
   filter: { projectId?: string; limit: number },
@@ -80,7 +79,7 @@ export function listEndpoints(
     .all();
 }
 
-/** How many endpoints of a project are not removed. */
+/** Counts the endpoints of a project that are not removed. */
 export function countEndpoints(store: Store, projectId: string): number {
   const row = store
     .select({ count: count() })
@@ -97,7 +96,7 @@ export type EndpointChanges = Partial<
   >
 >;
 
-/** Changes an endpoint that is not removed; undefined where there is none. */
+/** Changes an endpoint. Returns undefined when it does not exist or is removed. */
 export function updateEndpoint(
   tx: Store,
   id: string,
@@ -111,7 +110,7 @@ export function updateEndpoint(
     .get();
 }
 
-/** The secrets that sign at a time: the current one, then the previous one while a rotation lasts. */
+/** Returns the secrets that sign at a time: the current one, and the previous one until it expires. */
 export function validSecrets(
   endpoint: Pick<WebhookEndpointRow, "secret" | "previousSecret" | "previousSecretExpiresAt">,
   nowMs: number,

@@ -1,6 +1,6 @@
 const NOT_ALLOWED = /^SQLITE_(CANTOPEN|READONLY|PERM|AUTH)/;
 
-/** What SQLite says names neither the file nor what to do about it; its code stays. */
+/** Adds the path, and what to do about it, to errors of SQLite. Their code stays. */
 export function withPath<T>(path: string, work: () => T): T {
   try {
     return work();

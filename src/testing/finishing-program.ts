@@ -1,4 +1,3 @@
-import { testConfig } from "../config/load.ts";
 import type { TranscriptionResult } from "../domain/result.ts";
 import { systemClock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
@@ -9,6 +8,7 @@ import { type Ending, settleTranscription } from "../services/settlement.ts";
 import { openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit } from "../store/ledger.ts";
 import { insertTranscription, moveTranscription } from "../store/transcriptions.ts";
+import { testConfig } from "./test-config.ts";
 import { BENCH_WEBHOOKS } from "./webhook-kit.ts";
 
 /**

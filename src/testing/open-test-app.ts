@@ -3,19 +3,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Server } from "bun";
 import { type App, openApp } from "../app.ts";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { Scope } from "../domain/api-key.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import { localCapacity } from "../engine/local-executor.ts";
 import { measureMachine } from "../engine/machine.ts";
-import { type ManualClock, manualClock } from "../lib/clock.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import { createAccountService } from "../services/accounts.ts";
 import { extractEmbeddedModel } from "../services/demo-model.ts";
 import { createDescriptionCheck, type Described } from "./described.ts";
+import { type ManualClock, manualClock } from "./manual-clock.ts";
 import { createScriptedEngine, type ScriptedEngine } from "./scripted-engine.ts";
+import { testConfig } from "./test-config.ts";
 
 export type TestAppOptions = {
   config?: { [S in keyof Config]?: Partial<Config[S]> };

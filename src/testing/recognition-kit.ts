@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import type { TranscriptionRequest } from "../domain/transcription.ts";
-import { manualClock } from "../lib/clock.ts";
 import { silentLog } from "../lib/log.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 import { type Checkpoint, createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import type { RecognitionTools, Recording } from "../recognition/context.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
 import { createSlots } from "../scheduler/slots.ts";
+import { manualClock } from "./manual-clock.ts";
 import { CHUNK_MS } from "./open-test-app.ts";
 import { createScriptedEngine, type Script, scriptedAudio } from "./scripted-engine.ts";
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { floatingExpectations } from "./floating-expectations.ts";
 
-/** What a program can check about style is a test: who imports whom, dead files, forgotten markers, long functions. */
+/** Checks style where a program can: imports, dead files and exports, forgotten markers, long functions. */
 
 const ROOT = resolve(import.meta.dir, "../..");
 const SRC = join(ROOT, "src");
@@ -85,7 +86,7 @@ function isAllowed({ from, to }: Import): boolean {
 }
 
 describe("tidy", () => {
-  test("every import stands in the import table", () => {
+  test("every import is in the import table", () => {
     const refused = imports
       .filter(({ from }) => !isTest(from) && !inTesting(from))
       .filter((edge) => !isAllowed(edge))
@@ -168,26 +169,81 @@ describe("tidy", () => {
     expect(found.map((path) => relative(SRC, path))).toEqual([]);
   });
 
-  test("no function of the product is longer than 70 lines, service factories apart", () => {
+  test("no function of the product is longer than 70 lines, and no factory longer than 120", () => {
+    const isFactory = (name: string) => /^(create|open|define|start)[A-Z]/.test(name);
     const long = files
       .filter((path) => !isTest(path) && !inTesting(path))
-      .flatMap((path) => longFunctions(path))
-      .filter((name) => !/ (create|open|define|start)[A-Z]\w*: /.test(name));
-    expect(long).toEqual([]);
+      .flatMap(functionsOf)
+      .filter(({ name, lines }) => lines > (isFactory(name) ? MAX_FACTORY_LINES : MAX_LINES));
+    const excess = long.filter(({ name }) => !LONG_FACTORIES.includes(name));
+    expect(excess.map(({ path, name, lines }) => `${path} ${name}: ${lines} lines`)).toEqual([]);
+    expect(LONG_FACTORIES.length).toBeLessThanOrEqual(MOST_EXCEPTIONS);
+  });
+
+  test("every exported name is used by the product, its scripts or its own file", () => {
+    const product = files.filter((path) => !isTest(path) && !inTesting(path) && !path.endsWith(".d.ts"));
+    const users = [...product, ...sourceFiles(join(ROOT, "scripts"))];
+    const wordsOf = new Map(users.map((path) => [path, countWords(readFileSync(path, "utf8"))]));
+    const unused = product.flatMap((path) =>
+      exportedNames(readFileSync(path, "utf8"))
+        .filter((name) => wordsOf.get(path)?.get(name) === 1 && !UNUSED_EXPORTS.includes(name))
+        .filter((name) => !users.some((user) => user !== path && wordsOf.get(user)?.has(name)))
+        .map((name) => `${relative(SRC, path)} ${name}`),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  test("every assertion on a promise is awaited", () => {
+    const found = [...files, ...sourceFiles(join(ROOT, "scripts"))].flatMap((path) =>
+      floatingExpectations(readFileSync(path, "utf8")).map((line) => `${relative(ROOT, path)}:${line}`),
+    );
+    expect(found).toEqual([]);
   });
 });
 
 const MAX_LINES = 70;
+const MAX_FACTORY_LINES = 120;
+
+/** Factories that are still longer. Each is to be cut, and its line here removed; none is to be added. */
+const LONG_FACTORIES: readonly string[] = [
+  "createWorkerHost",
+  "createScheduler",
+  "createResidentModels",
+  "openApp",
+  "createDeliverer",
+];
+const MOST_EXCEPTIONS = 5;
+
+/** Exports that only tests need. */
+const UNUSED_EXPORTS: readonly string[] = [
+  // The documents are compared with it.
+  "MANIFEST_KEYS",
+  // The rest is to go.
+  ...["Router", "ReceivingPlaces", "ResultBody", "Sweeper"],
+  ...["laidOutSamples", "joinSpeakers"],
+];
+
+type FunctionLength = { path: string; name: string; lines: number };
 
 /** Top-level functions by their first and last line; the formatter puts both at the margin. */
-function longFunctions(path: string): string[] {
+function functionsOf(path: string): FunctionLength[] {
   const lines = readFileSync(path, "utf8").split("\n");
-  const found: string[] = [];
+  const found: FunctionLength[] = [];
   for (const [index, line] of lines.entries()) {
     const name = /^(?:export )?(?:async )?function\*? (\w+)/.exec(line)?.[1];
     if (name === undefined) continue;
-    const length = lines.slice(index).indexOf("}") + 1;
-    if (length > MAX_LINES) found.push(`${relative(SRC, path)} ${name}: ${length} lines`);
+    found.push({ path: relative(SRC, path), name, lines: lines.slice(index).indexOf("}") + 1 });
   }
   return found;
+}
+
+function exportedNames(source: string): string[] {
+  const found = source.matchAll(/^export (?:async )?(?:const|function\*?|type|class|let) (\w+)/gm);
+  return [...found].map(([, name = ""]) => name);
+}
+
+function countWords(source: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const [word] of source.matchAll(/\w+/g)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
 }

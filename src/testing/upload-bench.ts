@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { errorResponse, toAppError } from "../http/errors.ts";
 import { createStorageHandler } from "../http/storage.ts";
@@ -11,9 +11,9 @@ import { type Log, silentLog } from "../lib/log.ts";
 import { createDecoderLanes } from "../services/decoder-lanes.ts";
 import type { Scope } from "../services/ownership.ts";
 import { createUploadService, type UploadDeps, type UploadService } from "../services/uploads.ts";
-import { freeDiskBytes } from "../store/audio-files.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { organizations, projects } from "../store/schema.ts";
+import { testConfig } from "./test-config.ts";
 
 /** A project that owns the uploads of a test. */
 export const CALLER: Scope = { organizationId: "org_test", projectId: "prj_test" };
@@ -57,7 +57,7 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
     dataDir,
     verifyAudio: options.verifyAudio ?? acceptingVerifier,
     decoders: options.decoders ?? createDecoderLanes(),
-    freeBytes: options.freeBytes ?? (() => freeDiskBytes(dataDir)),
+    freeBytes: options.freeBytes ?? (() => freeBytesOf(dataDir)),
   });
   return {
     dataDir,
@@ -169,4 +169,9 @@ if (import.meta.main) {
   const bench = openUploadBench({ dataDir });
   bench.uploads.resumeVerification();
   process.stdout.write(`${serveUploads(bench).url}\n`);
+}
+
+async function freeBytesOf(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
 }

@@ -3,9 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
-import { testConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
-import { manualClock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import type { Scope } from "../services/ownership.ts";
 import { createWebhookService } from "../services/webhooks.ts";
@@ -13,6 +11,8 @@ import { openDatabase, transaction } from "../store/database.ts";
 import { insertOrganization } from "../store/organizations.ts";
 import { insertProject } from "../store/projects.ts";
 import { type FinishedTranscription, insertEvent } from "../store/webhooks.ts";
+import { manualClock } from "./manual-clock.ts";
+import { testConfig } from "./test-config.ts";
 
 /** A delivery as a receiver saw it. */
 export type Received = {

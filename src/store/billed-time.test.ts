@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+import { CHANNEL_MODES } from "../domain/transcription.ts";
+import { BILLED_MS, billedMsOf } from "./billed-time.ts";
+import { openDatabase } from "./database.ts";
+import { transcriptions } from "./schema.ts";
+
+test("the rule in code and the rule in SQL agree on every channel mode", () => {
+  const database = openDatabase(":memory:");
+  // The rule reads three columns; a row of its own needs none of the others.
+  database.sqlite.run("DROP TABLE transcriptions");
+  database.sqlite.run(
+    "CREATE TABLE transcriptions (duration_ms INTEGER, channel_mode TEXT, channels INTEGER)",
+  );
+  const insert = database.sqlite.query("INSERT INTO transcriptions VALUES (?, ?, ?)");
+  for (const channelMode of CHANNEL_MODES)
+    for (const channels of [1, 2, 8])
+      for (const durationMs of [0, 1, 3_600_001]) insert.run(durationMs, channelMode, channels);
+  const rows = database.store
+    .select({
+      durationMs: transcriptions.durationMs,
+      channelMode: transcriptions.channelMode,
+      channels: transcriptions.channels,
+      billedMs: BILLED_MS,
+    })
+    .from(transcriptions)
+    .all();
+  database.close();
+  expect(rows).toHaveLength(18);
+  expect(rows.map((row) => row.billedMs)).toEqual(rows.map(billedMsOf));
+  expect(
+    rows.find((row) => row.channelMode === "separate" && row.channels === 8 && row.durationMs === 1),
+  ).toEqual({
+    durationMs: 1,
+    channelMode: "separate",
+    channels: 8,
+    billedMs: 8,
+  });
+});
