@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { LabelledSpan } from "../../src/pipeline/der.ts";
+import type { LabelledSpan } from "../../src/testing/der.ts";
 
 /** Conversations made of single utterances, so that who speaks when is known exactly. */
 

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { diarizeAcoustically } from "../../src/engine/diarize.ts";
 import { extractNativeFiles } from "../../src/engine/native-files.ts";
 import { openVad } from "../../src/engine/vad.ts";
-import { type DerScore, parseRttm, scoreDiarization, sumScores } from "../../src/pipeline/der.ts";
+import { type DerScore, parseRttm, scoreDiarization, sumScores } from "../../src/testing/der.ts";
 import {
   type Conversation,
   converse,

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
-import { laidOutSamples, layoutChunk } from "./chunk-audio.ts";
+import { layoutChunk } from "./chunk-audio.ts";
 import { chunkLimits, packChunks } from "./chunks.ts";
 import { divideText } from "./divide-text.ts";
 import { assembleResult, type LooseSegment, stitchChunk } from "./stitch.ts";
@@ -103,7 +103,7 @@ describe("stitchChunk", () => {
           at = startSample + length;
           return { startSample, endSample: at };
         });
-        expect(laidOutSamples(speech)).toBeGreaterThan(0);
+        expect(layoutChunk(speech).totalSamples).toBeGreaterThan(0);
         const durationMs = Math.ceil((at * 1000) / SAMPLE_RATE_HZ);
         const segments = stitchChunk(
           list.map(({ startMs, length }) => decoded(startMs, startMs + length, "some words here")),
@@ -137,10 +137,10 @@ test("utterances keep their times over three hours with thousands of silences", 
     region((startMs + 46 - 300) / 1000, (endMs + 82 + 300) / 1000),
   );
   const found = packChunks(regions, chunkLimits(29_500)).flatMap((chunk) => {
-    const { pieces } = layoutChunk(chunk.regions);
+    const { slices } = layoutChunk(chunk.regions);
     const inChunk = (ms: number) => {
       const sample = (ms * SAMPLE_RATE_HZ) / 1000;
-      const piece = pieces.findLast(({ sourceStartSample }) => sourceStartSample <= sample);
+      const piece = slices.findLast(({ sourceStartSample }) => sourceStartSample <= sample);
       if (!piece) throw new Error("an utterance was left out");
       return ((piece.targetStartSample + sample - piece.sourceStartSample) * 1000) / SAMPLE_RATE_HZ;
     };

@@ -211,11 +211,6 @@ describe("applyWording", () => {
       }
     }
   }
-
-  test("the word for unknown speech is never shown", () => {
-    const options = { language: "en", mode: "verbatim", unknownToken: "…" } as const;
-    expect(applyWording("turn on … the fan …", options)).toBe("turn on the fan");
-  });
 });
 
 test("wording what was worded changes nothing", () => {

@@ -32,7 +32,7 @@ export const SCRIPTED_MODEL: InstalledModel = {
 export function openRecognitionKit({ workers = 2 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "shruti-recognition-"));
   const engine = createScriptedEngine();
-  const slots = createSlots({ workers, synchronousWorkers: 0 });
+  const slots = createSlots({ slots: workers, synchronousSlots: 0 });
   let count = 0;
 
   /** A recording on disk, checked as an upload is. */
@@ -54,7 +54,7 @@ export function openRecognitionKit({ workers = 2 } = {}) {
           slots.acquire(
             {
               ...{ isSynchronous: false, organizationId: "org", weight: 1, transcriptionId: "tr", position },
-              ...{ costMs: speechMs, hasSuccessors, model: { id: SCRIPTED_MODEL.id, places: workers } },
+              ...{ costMs: speechMs, hasSuccessors, model: { id: SCRIPTED_MODEL.id, slots: workers } },
             },
             signal,
           ),

@@ -116,6 +116,15 @@ describe("tidy", () => {
     ]);
   });
 
+  test("only services and the checkpoint move a transcription to another state", () => {
+    const moving = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .filter((path) => /\bmoveTranscription\(/.test(readFileSync(path, "utf8")))
+      .map((path) => relative(SRC, path))
+      .filter((path) => !path.startsWith("services/"));
+    expect(moving.sort()).toEqual(["scheduler/row-checkpoint.ts", "store/transcriptions.ts"]);
+  });
+
   test("no product file imports tests or their tools", () => {
     const refused = imports
       .filter(({ from }) => !isTest(from) && !inTesting(from))
