@@ -56,7 +56,7 @@ test("goes on where an earlier run stopped, and over stalled connections", async
   writeFileSync(`${path()}.part`, CONTENT.slice(0, 50_000));
   const url = serve((from, request) => {
     if (request > 1) return part(from, CONTENT.slice(from));
-    // Sends some and then nothing.
+    // Sends some bytes and then nothing.
     const stream = new ReadableStream({
       start: (controller) => controller.enqueue(CONTENT.slice(from, from + 30_000)),
     });

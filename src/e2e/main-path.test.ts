@@ -11,7 +11,7 @@ import { cpuMsOf, descendantsOf } from "./processes.ts";
 import { refusal } from "./refusal.ts";
 import { concatenated, pcmOf, saidIn, sampleBytes, samplePath, secondsOf, wordsIn } from "./samples.ts";
 
-/** The main path on the executable with the real engine: over HTTP and on the command line, with bad input. */
+/** Tests the main path on the executable with the real engine: over HTTP, on the command line, and with bad input. */
 
 let installation: Installation;
 let server: RunningServer;
@@ -43,7 +43,7 @@ async function transcribed(bytes: Uint8Array<ArrayBuffer>, wanted: Wanted): Prom
   return api.result(body.id);
 }
 
-/** A number that `GET /metrics` tells. */
+/** Reads a number from `GET /metrics`. */
 async function gauge(name: string): Promise<number> {
   const text = await (await fetch(`${server.baseUrl}/metrics`)).text();
   return Number(new RegExp(`^${name}(?:\\{\\})? (\\S+)$`, "m").exec(text)?.[1]);
@@ -184,7 +184,7 @@ describe("stopping work", () => {
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
     expect(await refusal(api.result(body.id))).toBe("409 result_not_ready");
     await until("the engine is at work", async () => (await gauge("shruti_engine_places_busy")) > 0);
-    // The first chunks are decoded while the rest is still searched for speech.
+    // The first chunks are recognized while the detector still reads the rest.
     expect(["preparing", "transcribing"]).toContain((await api.get(body.id)).state);
     expect(await refusal(api.remove(body.id))).toBe("409 conflict");
 
@@ -246,7 +246,7 @@ describe("side by side", () => {
 
 describe("deletion", () => {
   test("leaves no byte of audio or transcript in the data directory, its database or write-ahead log", async () => {
-    // No other test sends this one.
+    // No other test sends this sample.
     const name = "04-en";
     const uploadId = await uploaded(api, sampleBytes(name));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
@@ -274,7 +274,7 @@ describe("deletion", () => {
   }, 60_000);
 });
 
-/** Which files hold which of some byte sequences; those found nowhere are left out. */
+/** Finds the files that contain byte sequences. Sequences without a file are left out. */
 function filesWith(folder: string, sought: Record<string, Buffer>): Record<string, string[]> {
   const found: Record<string, string[]> = {};
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Installation, install, type Status, until } from "./kit.ts";
 import { descendantsOf } from "./processes.ts";
 
-/** `GET /readyz` tells the truth about weights that cannot be used, with the real engine. */
+/** `GET /readyz` reports weights that cannot be used, with the real engine. */
 
 const DEMO_WEIGHTS = join(import.meta.dirname, "../../models/demo.bin");
 

@@ -11,7 +11,7 @@ const seconds = (startS: number, endS: number): ChunkRegion => ({
   endSample: Math.round(endS * SAMPLE_RATE_HZ),
 });
 
-/** Regions in order from pairs of (silence before, length) in samples. */
+/** Makes regions in order from pairs of (silence before, length) in samples. */
 const regionsArbitrary = fc
   .array(fc.tuple(fc.integer({ min: 0, max: 200_000 }), fc.integer({ min: 1, max: 300_000 })), {
     maxLength: 40,

@@ -31,7 +31,7 @@ const segment = (text: string, more: Partial<RecognizedSegment> = {}): Recognize
   ...more,
 });
 
-/** Gives the answers one after the other, and notes what was asked. */
+/** Returns the texts one after the other, and records the calls. */
 function scripted(...answers: RecognizedSegment[][]) {
   const asked: { regions: readonly ChunkRegion[]; settings: WhisperSettings }[] = [];
   const decode: Recognize = async (regions, settings) => {
@@ -134,7 +134,7 @@ describe("guarded decoding", () => {
     const heard = async (first: typeof sure) => {
       const { decode, asked } = scripted([first]);
       const { segments } = await recognizeGuarded(task({ unknownBelow: 0.6 }), TEN_SECONDS, decode);
-      // Speech that the model does not know is not asked for again.
+      // Speech that the model does not know is not recognized again.
       expect(asked.length).toBe(1);
       return segments.length;
     };

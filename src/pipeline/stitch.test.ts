@@ -23,7 +23,7 @@ const times = (segments: LooseSegment[]) =>
   segments.map(({ startMs, endMs, text }) => [startMs, endMs, text] as const);
 
 describe("stitchChunk", () => {
-  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800; the detector heard speech 300 ms inside of each.
+  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800. The detected speech is 300 ms inside each region.
   const regions = [region(10, 12), region(60, 63), region(600, 601)];
   const options = { regions, durationMs: 700_000 };
 
@@ -125,7 +125,7 @@ describe("stitchChunk", () => {
 });
 
 test("utterances keep their times over three hours with thousands of silences", () => {
-  // Utterances of 1 to 4 s behind silences of 1 to 6 s; the detector pads what it hears 46 ms late.
+  // Utterances of 1 to 4 s after silences of 1 to 6 s. The detector pads speech that it finds 46 ms late.
   const utterances: { startMs: number; endMs: number }[] = [];
   for (let atMs = 1_500, i = 0; atMs < 3 * 3_600_000; i++) {
     const endMs = atMs + 1_000 + ((i * 7_919) % 3_000);
@@ -145,7 +145,7 @@ test("utterances keep their times over three hours with thousands of silences", 
       return ((piece.targetStartSample + sample - piece.sourceStartSample) * 1000) / SAMPLE_RATE_HZ;
     };
     const mine = utterances.filter(({ startMs }) => chunk.startMs <= startMs && startMs < chunk.endMs);
-    // Whisper counts in steps of 20 ms.
+    // Whisper's times have steps of 20 ms.
     const grid = (ms: number) => Math.round(ms / 20) * 20;
     const segments = mine.map(({ startMs, endMs }) =>
       decoded(grid(inChunk(startMs)), grid(inChunk(endMs)), "words"),

@@ -78,7 +78,7 @@ describe("runs begun ahead", () => {
   });
 });
 
-/** Tells of the first three chunks' speech, and then waits: the detector still reads. */
+/** Reports the speech of the first three chunks, and then waits as if the detector still read. */
 function detectorHeldBy(gate: Promise<void>) {
   return async (_job: unknown, signal: AbortSignal, onFound?: OnSpeechFound): Promise<void> => {
     const regions = FOUR_STARTS.slice(0, 3).map((startMs) => ({
@@ -103,7 +103,7 @@ describe("a recording whose speech is still looked for", () => {
       },
     });
     const id = await begin(testApp);
-    // Of three chunks the last may still take more.
+    // Of three chunks the last may still grow.
     await until("two chunks are decoded", () => chunks.runs.length === 2);
     expect((await clientOf(testApp).get(id)).state).toBe("preparing");
     gate.resolve();

@@ -22,7 +22,7 @@ import { testAppOpener } from "../testing/test-app-opener.ts";
 
 /** Cancelled work ends at once in every state, costs nothing and leaves nothing (docs/decisions.md section 4). */
 
-/** The engine stops that work within this time. */
+/** Time within which the engine stops such work. */
 const STOPS_WITHIN_MS = 2_000;
 const CREDIT_PAISE = 1_000_000;
 
@@ -35,7 +35,7 @@ const open = (options: TestAppOptions = {}): Promise<TestApp> =>
   });
 const stateOf = (testApp: TestApp, id: string) => findTranscription(testApp.app.database.store, id)?.state;
 
-/** What the engine is asked and never answers, and the state of the transcription that waits for it. */
+/** Work that the engine never finishes, and the state of the transcription that waits for it. */
 type Stuck = { title: string; state: string; at: keyof Interference };
 const STUCK: Stuck[] = [
   { title: "preparing, while the recording is decoded", state: "preparing", at: "decode" },
@@ -44,7 +44,7 @@ const STUCK: Stuck[] = [
   { title: "finalizing, while speakers are told apart", state: "finalizing", at: "speakers" },
 ];
 
-/** Lets the engine hang at one kind of work; counts how often it was asked, and how often told to stop. */
+/** Lets the engine hang at one kind of work. Counts how often that work began, and how often it was aborted. */
 function hang(testApp: TestApp, at: keyof Interference) {
   const calls = { asked: 0, aborted: 0 };
   const never = (_job: unknown, signal: AbortSignal): Promise<never> => {
@@ -55,7 +55,7 @@ function hang(testApp: TestApp, at: keyof Interference) {
   return calls;
 }
 
-/** Nothing runs, waits, is charged, reserved or left on the disk. */
+/** Expects that nothing runs, waits, is charged, is reserved or is left on the disk. */
 async function expectNothingLeft(testApp: TestApp): Promise<void> {
   const { scheduler } = testApp.app;
   await until("its run has ended", () => scheduler.status().running === 0, STOPS_WITHIN_MS);
@@ -152,7 +152,7 @@ describe("a cancelled transcription", () => {
 });
 
 describe("a synchronous request whose client has gone away", () => {
-  /** Sends one to a listening server; `leave` closes its connection. */
+  /** Sends a synchronous request to a listening server. `leave` closes its connection. */
   function ask(testApp: TestApp): { leave(): void } {
     const leaving = new AbortController();
     const answer = testApp.as(testApp.key)("/v1/audio/transcriptions", {
@@ -160,7 +160,7 @@ describe("a synchronous request whose client has gone away", () => {
       body: audioForm(scriptedAudio(FOUR_CHUNKS), { language: "hi", diarization: "true" }),
       signal: leaving.signal,
     });
-    // Nobody is left to read it.
+    // No client is left to read the result.
     answer.catch(() => undefined);
     return { leave: () => leaving.abort() };
   }

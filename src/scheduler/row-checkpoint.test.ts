@@ -5,7 +5,7 @@ import { begin, forever, until } from "../testing/scheduler-kit.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
-/** What every checkpoint promises, shown with rows and in memory. */
+/** Tests the contract of a checkpoint, with rows and in memory. */
 
 const open = testAppOpener();
 
@@ -21,7 +21,7 @@ const TEXT = {
   warnings: [],
 };
 
-/** A checkpoint with nothing in it, and one that continues it. */
+/** An empty checkpoint, and another one that continues it. */
 async function openRows() {
   const { app, engine, ...testApp } = await open();
   engine.interfere({ decode: (_job, signal) => forever(signal) });
@@ -100,7 +100,7 @@ describe.each([
     expectNoChange(checkpoint, 1, interrupted);
     expectNoChange(checkpoint, 2, "");
     expectNoChange(checkpoint, 2, interrupted);
-    // A run that continues begins again with what was under way.
+    // A later run begins again with the chunks that were under way.
     const again = reopen();
     again.savePreparation({ warnings: [], totalMs: 15_000 });
     expectNoChange(again, 2, running);

@@ -36,7 +36,7 @@ function newFolder(): string {
 }
 const stateOf = (testApp: TestApp, id: string) => findTranscription(testApp.app.database.store, id)?.state;
 
-/** A new organization with credit and a key. */
+/** Creates an organization with credit and a key. */
 function newOrganization(
   testApp: TestApp,
   name: string,
@@ -158,7 +158,7 @@ describe("a start", () => {
     const ids = [await begin(first), await begin(first), await begin(first)];
     await until("they run", () => first.app.scheduler.status().slots.waiting > 0);
     await first.app.scheduler.stop();
-    // As kill -9 leaves them: no state was handed back.
+    // After kill -9 the states are still those of the interrupted runs.
     const { store } = first.app.database;
     moveTranscription(store, ids[0] ?? "", "claim");
     moveTranscription(store, ids[1] ?? "", "claim");
@@ -214,7 +214,7 @@ describe("fair turns", () => {
     expect((await client.finished(id)).state).toBe("completed");
     const audio = scriptedAudio({ seconds: 2, text: "शुरू" });
     expect((await client.transcribe(audio, { language: "hi" })).text).toBe("शुरू");
-    // One that waits for a decoder is cancelled as fast as one that has it.
+    // A transcription that waits for a decoder is cancelled as fast as one that has a decoder.
     for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");
     await until("no decoder runs", () => hanging === 0);
     expect(most).toBeLessThanOrEqual(lanesOfOne());
@@ -319,7 +319,7 @@ describe("estimates", () => {
     });
     const id = await begin(testApp);
     await clientOf(testApp).finished(id);
-    // Before the first chunk it is a guess; then this machine's own speed.
+    // Before the first chunk the speed is assumed. Then it is measured.
     expect(seen[1]).toBeGreaterThan(seen[2] ?? 0);
     expect(seen[2]).toBeGreaterThan(seen[3] ?? 0);
     expect(testApp.app.scheduler.status().emptyInMs).toBe(0);

@@ -28,14 +28,14 @@ export const SCRIPTED_MODEL: InstalledModel = {
   embedded: false,
 };
 
-/** Recognition of scripted recordings in a folder of its own, without server and rows. */
+/** Opens recognition of scripted recordings in a new folder, without server and rows. */
 export function openRecognitionKit({ workers = 2 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "shruti-recognition-"));
   const engine = createScriptedEngine();
   const slots = createSlots({ slots: workers, synchronousSlots: 0 });
   let count = 0;
 
-  /** A recording on disk, checked as an upload is. */
+  /** Writes a recording with the values that verification of an upload would find. */
   function recordingOf(script: Script): Recording {
     const path = join(folder, `recording_${count++}`);
     mkdirSync(folder, { recursive: true });
