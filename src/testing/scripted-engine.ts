@@ -93,11 +93,8 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
   const problems = new Map<string, string>();
   const lost = new Map<string, number>();
 
-  async function readScript(path: string): Promise<Script> {
-    const text = await readFile(path, "utf8");
-    if (!text.startsWith(MARK)) throw new AppError("audio_decode_failed");
-    return JSON.parse(text.slice(MARK.length)) as Script;
-  }
+  /** Finds the script of a decoded recording by the path of one of its tracks. */
+  const scriptOf = (pcmPath: string) => scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
 
   async function recognize({ audio, ...job }: ChunkJob, signal: AbortSignal) {
     chunks++;
@@ -106,7 +103,7 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     signal.throwIfAborted();
     const startMs = (audio.slices[0]?.sourceStartSample ?? 0) / (SAMPLE_RATE_HZ / 1000);
     const heard = await interference.chunk?.({ ...job, audio, startMs }, signal);
-    const script = scripts.get(audio.pcmPath.slice(0, audio.pcmPath.lastIndexOf("/")));
+    const script = scriptOf(audio.pcmPath);
     if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
     const text = heard ?? script?.text ?? "";
     const endMs = Math.floor((audio.totalSamples / SAMPLE_RATE_HZ) * 1000);
@@ -133,24 +130,15 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
       await interference.decode?.(job, signal);
       const script = await readScript(job.path);
       if (script.trouble === "refuse") throw new AppError("audio_decode_failed");
-      const channels = script.channels ?? 1;
-      const names =
-        job.channels === "mix" ? ["mix.pcm"] : Array.from({ length: channels }, (_, n) => `channel_${n}.pcm`);
-      const seconds = script.decodedSeconds ?? script.seconds;
-      const samples = seconds * SAMPLE_RATE_HZ;
-      mkdirSync(job.directory, { recursive: true });
-      const files = names.map((name) => join(job.directory, name));
-      for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
+      const decoded = writeTracks(job, script);
       // The folder is renamed once it is complete: `<final>.<pid>.<time>`.
       scripts.set(job.directory.replace(/\.\d+\.\d+$/, ""), script);
-      const facts = { ...FACTS, identicalChannels: script.isDoubled ?? false };
-      return { durationMs: seconds * 1000, samples, channels, files, facts };
+      return decoded;
     },
 
     async detectSpeech(job, signal, onFound) {
       await interference.speech?.(job, signal, onFound);
-      const { pcmPath } = job;
-      const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
+      const script = scriptOf(job.pcmPath);
       if (!script?.text) return [];
       return [{ startSample: 0, endSample: script.seconds * SAMPLE_RATE_HZ }];
     },
@@ -176,16 +164,7 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
 
     async diarize(job, signal) {
       await interference.speakers?.(job, signal);
-      const turns = job.tracks.map(({ pcmPath }) => {
-        const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
-        const speakers = script?.speakers ?? [0];
-        const shareMs = ((script?.seconds ?? 0) * 1000) / speakers.length;
-        return speakers.map((speaker, index) => ({
-          startMs: Math.round(index * shareMs),
-          endMs: Math.round((index + 1) * shareMs),
-          speaker,
-        }));
-      });
+      const turns = job.tracks.map(({ pcmPath }) => turnsOf(scriptOf(pcmPath)));
       return { turns, isCountUncertain: false };
     },
 
@@ -227,6 +206,37 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     },
     chunks: () => chunks,
   };
+}
+
+async function readScript(path: string): Promise<Script> {
+  const text = await readFile(path, "utf8");
+  if (!text.startsWith(MARK)) throw new AppError("audio_decode_failed");
+  return JSON.parse(text.slice(MARK.length)) as Script;
+}
+
+/** Writes silent tracks of the scripted length, as decoding does. */
+function writeTracks(job: DecodeJob, script: Script) {
+  const channels = script.channels ?? 1;
+  const names =
+    job.channels === "mix" ? ["mix.pcm"] : Array.from({ length: channels }, (_, n) => `channel_${n}.pcm`);
+  const seconds = script.decodedSeconds ?? script.seconds;
+  const samples = seconds * SAMPLE_RATE_HZ;
+  mkdirSync(job.directory, { recursive: true });
+  const files = names.map((name) => join(job.directory, name));
+  for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
+  const facts = { ...FACTS, identicalChannels: script.isDoubled ?? false };
+  return { durationMs: seconds * 1000, samples, channels, files, facts };
+}
+
+/** Divides a recording between its speakers, in equal shares. */
+function turnsOf(script: Script | undefined) {
+  const speakers = script?.speakers ?? [0];
+  const shareMs = ((script?.seconds ?? 0) * 1000) / speakers.length;
+  return speakers.map((speaker, index) => ({
+    startMs: Math.round(index * shareMs),
+    endMs: Math.round((index + 1) * shareMs),
+    speaker,
+  }));
 }
 
 function statusOfLost([modelId, restarts]: [string, number]): ModelStatus {
