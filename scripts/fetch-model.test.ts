@@ -52,7 +52,7 @@ test("a whole file is checked and gets its name", async () => {
   expect(seen.at(-1)).toBe(MODEL.bytes);
 });
 
-test("goes on where an earlier run stopped, and over stalled connections", async () => {
+test("continues where an earlier run stopped, and after stalled connections", async () => {
   writeFileSync(`${path()}.part`, CONTENT.slice(0, 50_000));
   const url = serve((from, request) => {
     if (request > 1) return part(from, CONTENT.slice(from));

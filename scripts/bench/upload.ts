@@ -315,7 +315,7 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "shruti-bench-"));
   try {
     const { bavail, bsize } = statfsSync(folder);
-    if (bavail * bsize < bytes * 3) throw new Error("the disk has no room for three files of that size");
+    if (bavail * bsize < bytes * 3) throw new Error("the disk has no space for three files of that size");
     const file = join(folder, "source");
     const sha256 = await makeFile(file, bytes);
     const results = new Map<string, Measured[]>();

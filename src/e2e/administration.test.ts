@@ -70,7 +70,7 @@ describe("a named pipe where a file is expected is refused at once", () => {
 });
 
 describe("a backup", () => {
-  test("can be read by nobody else at any moment while it is written", async () => {
+  test("cannot be read by other users at any moment while it is written", async () => {
     const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
     // Large enough that its copying can be observed.
     sqlite

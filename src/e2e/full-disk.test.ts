@@ -38,7 +38,7 @@ const codeOf = (work: Promise<unknown>) =>
   );
 
 test.skipIf(!mayMountDisks())(
-  "a full disk is told, ends no accepted work and nobody's server",
+  "a full disk is reported, and ends neither accepted work nor the server",
   async () => {
     installation = await install({
       async place(path) {

@@ -135,7 +135,7 @@ describe.skipIf(LIBRARY === undefined)(
     );
 
     test(
-      "a library that is cut short: auto goes on with the processor, the device by name stops the start",
+      "a library that is cut short: `auto` continues with the processor, a device by name prevents the start",
       async () => {
         truncateSync(backend(), 1_000_000);
         const server = await started("auto");

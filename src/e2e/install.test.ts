@@ -37,7 +37,7 @@ test("files are staged with modes for everybody; an upgrade keeps the previous e
   expect(readFileSync(`${bin}.previous`, "utf8")).toContain("shruti 1");
 });
 
-test("the unit outlives a worker that runs out of memory, gives a stop its time, and starts nothing anew that cannot start", () => {
+test("the unit survives a worker process that runs out of memory, gives a stop enough time, and does not restart a server that cannot start", () => {
   run("unit", executable("one", "shruti 1"));
   const unit = readFileSync(join(folder, "unit/etc/systemd/system/shruti.service"), "utf8");
   expect(unit).toContain("\nOOMPolicy=continue\n");
@@ -60,7 +60,7 @@ test.each([
   expect(() => statSync(join(folder, "refused"))).toThrow();
 });
 
-test("help tells how it is called", () => {
+test("help shows the usage", () => {
   const { code, out } = run("help", "--help");
   expect(code).toBe(0);
   expect(out).toContain("./install.sh [EXECUTABLE]");

@@ -62,7 +62,7 @@ describe("recordings over HTTP", () => {
     expect(result.text).not.toMatch(/[a-z]/i);
   }, 60_000);
 
-  test("a telephone recording of 8 kHz is understood, and its narrow band is told", async () => {
+  test("a telephone recording of 8 kHz is recognized, with a warning about its bandwidth", async () => {
     const result = await transcribed(sampleBytes("08-en-phone"), { language: "en" });
     expect(result.warnings).toContain("narrowband_audio");
     const last = saidIn("08-en-phone").at(-1);
@@ -70,7 +70,7 @@ describe("recordings over HTTP", () => {
     expect(result.segments.at(-1)?.start).toBeCloseTo(last?.start ?? 0, 0);
   }, 60_000);
 
-  test("the channels of a stereo recording are told apart, and both are billed", async () => {
+  test("the channels of a stereo recording are transcribed separately, and both are billed", async () => {
     const before = await api.usage();
     const result = await transcribed(sampleBytes("10-en-stereo"), {
       language: "en",
@@ -145,7 +145,7 @@ describe("what is refused", () => {
     expect(await refusal(start)).toBe("409 upload_incomplete audio.upload_id");
   });
 
-  test("what the model cannot do, what is not there, what nobody knows", async () => {
+  test("modes that the model lacks, missing resources, unknown values", async () => {
     const audio = { upload_id: await uploaded(api, sampleBytes("01-en")) };
     const start = (more: object) => refusal(api.call("POST", "/v1/transcriptions", { audio, ...more }));
     expect(await start({ language: "fr" })).toBe("422 unsupported_language language");
@@ -165,7 +165,7 @@ describe("what is refused", () => {
     expect(await refusal(api.transcribe(long, { language: "en" }))).toBe("413 audio_too_long file");
   });
 
-  test("every answer has an x-request-id, and /v1/models tells languages, modes and limits", async () => {
+  test("every answer has an x-request-id, and /v1/models lists languages, modes and limits", async () => {
     const { headers, body } = await api.call<ModelList>("GET", "/v1/models");
     expect(headers.get("x-request-id")).toMatch(/^req_[0-9A-Z]{26}$/);
     expect((await fetch(`${server.baseUrl}/nowhere`)).headers.get("x-request-id")).toMatch(/^req_/);
@@ -308,7 +308,7 @@ describe("the command line", () => {
     expect(cuesOf("04-en").map(({ text }) => text)).toContain(saidIn("04-en")[1]?.text ?? "missing");
   }, 60_000);
 
-  test("goes on past a file that cannot be read, and says so at the end", async () => {
+  test("continues after a file that cannot be read, and reports it at the end", async () => {
     const broken = join(installation.folder, "broken.wav");
     writeFileSync(broken, "no sound at all");
     const files = [broken, join(installation.folder, "absent.wav"), samplePath("01-en")];
@@ -361,7 +361,7 @@ describe("the command line", () => {
   });
 });
 
-test("the log tells of requests, never of keys or words", () => {
+test("the log has requests, and never keys or words", () => {
   const log = server.log();
   expect(log).toContain('"path":"/v1/transcriptions"');
   const said = ["01-en", "04-en", "05-hi", "08-en-phone", "12-en-long"].flatMap((name) => saidIn(name));

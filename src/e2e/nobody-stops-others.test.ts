@@ -234,7 +234,7 @@ describe("an organization without credit sends, in a loop,", () => {
     60_000,
   );
 
-  test("and what is left of it after a restart stops nobody either", async () => {
+  test("and the rest of it after a restart does not stop others either", async () => {
     await server.kill();
     server = await (await installation.serve()).ready();
     const done = await victimsWork();

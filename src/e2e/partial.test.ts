@@ -77,7 +77,7 @@ async function makeGap(server: RunningServer, id: string): Promise<void> {
   });
 }
 
-test("partial, failed, cancelled and completed are told by webhook, charged and readable as they are", async () => {
+test("partial, failed, cancelled and completed transcriptions are reported by webhook, charged and readable as they are", async () => {
   const server = await (await installation.serve()).ready();
   const api = server.api();
   const endpoint = await api.call<{ id: string; secret: string }>("POST", "/v1/webhook_endpoints", {

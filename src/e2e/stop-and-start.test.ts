@@ -41,7 +41,7 @@ const noProcessLeft = () =>
   until("no process is left", () => processesFrom(installation.folder).length === 0, CHILDREN_GONE_MS);
 
 describe("one server for each data directory", () => {
-  test("a second one is refused with status 5, and the first goes on", async () => {
+  test("a second server is refused with status 5, and the first continues", async () => {
     const second = await installation.command("serve");
     expect(second.code).toBe(5);
     expect(second.err).toContain("Another server is using the data directory");
@@ -54,7 +54,7 @@ describe("one server for each data directory", () => {
 });
 
 describe("SIGTERM", () => {
-  test("takes readiness down first, finishes running chunks and ends with 0; the next start goes on", async () => {
+  test("takes readiness down first, finishes running chunks and ends with 0; the next start continues the work", async () => {
     const { id } = await startLongWork(3);
     const before = await server.api().get(id);
     server.process.kill("SIGTERM");
@@ -99,7 +99,7 @@ describe("SIGKILL", () => {
     await noProcessLeft();
   }, 60_000);
 
-  test("of the server while a recording is decoded: the next start decodes it anew, and nothing of the old try stays", async () => {
+  test("of the server while a recording is decoded: the next start decodes it again, and no file of the old run stays", async () => {
     const api = server.api();
     const uploadId = await uploaded(api, concatenated(["12-en-long"], 15));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });

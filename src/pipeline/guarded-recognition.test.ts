@@ -52,7 +52,7 @@ describe("guarded decoding", () => {
     expect(asked.length).toBe(1);
   });
 
-  test("a loop is decoded once more with other settings, and what is better stands", async () => {
+  test("a loop is recognized once more with other settings, and the better text is kept", async () => {
     const { decode, asked } = scripted([segment(LOOP)], [segment(HINDI)]);
     const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual([HINDI]);

@@ -26,8 +26,8 @@ const chunkAt = (position: number, length = 80) => ({
 });
 const rowAt = (position: number) => ({ ...chunkAt(position), position });
 
-describe("runs begun ahead", () => {
-  test("are as many at once as there is room for, in order, and each is taken once", async () => {
+describe("prefetched chunks", () => {
+  test("begin in order up to the limit, and each is taken once", async () => {
     const begun: number[] = [];
     const gates = [0, 1, 2, 3].map(() => Promise.withResolvers<string>());
     const prefetch = createPrefetch(

@@ -41,7 +41,7 @@ const STUCK: Stuck[] = [
   { title: "preparing, while the recording is decoded", state: "preparing", at: "decode" },
   { title: "preparing, in search of speech", state: "preparing", at: "speech" },
   { title: "transcribing", state: "transcribing", at: "chunk" },
-  { title: "finalizing, while speakers are told apart", state: "finalizing", at: "speakers" },
+  { title: "finalizing, while speakers are distinguished", state: "finalizing", at: "speakers" },
 ];
 
 /** Lets the engine hang at one kind of work. Counts how often that work began, and how often it was aborted. */
@@ -75,7 +75,7 @@ async function expectNothingLeft(testApp: TestApp): Promise<void> {
 
 describe("a cancelled transcription", () => {
   for (const { title, state, at } of STUCK) {
-    test(`that is ${title}: the engine is told at once, nothing is charged and nothing is left`, async () => {
+    test(`that is ${title}: the engine is aborted at once, nothing is charged and nothing is left`, async () => {
       const testApp = await open();
       const calls = hang(testApp, at);
       const id = await begin(testApp, FOUR_CHUNKS, { diarization: true });
@@ -86,7 +86,7 @@ describe("a cancelled transcription", () => {
       const answer = await clientOf(testApp).cancel(id);
       expect(answer).toMatchObject({ id, state: "cancelled" });
       expect(answer.finished_at).toBeString();
-      await until("the engine was told", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
+      await until("the engine was aborted", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
       expect(performance.now() - before).toBeLessThan(STOPS_WITHIN_MS);
       await expectNothingLeft(testApp);
       expect(await clientOf(testApp).cancel(id)).toEqual(answer);
@@ -122,12 +122,12 @@ describe("a cancelled transcription", () => {
     const testApp = await open();
     const calls = hang(testApp, "speakers");
     const id = await begin(testApp, FOUR_CHUNKS, { diarization: true });
-    await until("its speakers are told apart", () => calls.asked > 0);
+    await until("its speakers are distinguished", () => calls.asked > 0);
     const { clock, config } = testApp;
     const admin = openAdmin({ config, clock, log: silentLog });
     openTranscriptionAdmin(admin).cancelById(id);
     admin.close();
-    await until("the engine was told", () => calls.aborted === 1, STOPS_WITHIN_MS);
+    await until("the engine was aborted", () => calls.aborted === 1, STOPS_WITHIN_MS);
     await expectNothingLeft(testApp);
   });
 
@@ -176,7 +176,7 @@ describe("a synchronous request whose client has gone away", () => {
       const before = performance.now();
       request.leave();
       await until("it is cancelled", () => stateOf(testApp, row?.id ?? "") === "cancelled", STOPS_WITHIN_MS);
-      await until("the engine was told", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
+      await until("the engine was aborted", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
       expect(performance.now() - before).toBeLessThan(STOPS_WITHIN_MS);
       await until("its place is free", () => testApp.app.scheduler.status().synchronousPlacesTaken === 0);
       await expectNothingLeft(testApp);
@@ -189,7 +189,7 @@ describe("a synchronous request whose client has gone away", () => {
     const request = ask(testApp);
     await until("the engine is at it", () => calls.asked > 0);
     request.leave();
-    await until("the engine was told", () => calls.aborted === 1, STOPS_WITHIN_MS);
+    await until("the engine was aborted", () => calls.aborted === 1, STOPS_WITHIN_MS);
     const incoming = join(testApp.directory, "incoming");
     await until("its file is gone", () => readdirSync(incoming).length === 0);
     expect((await clientOf(testApp).list()).data).toEqual([]);

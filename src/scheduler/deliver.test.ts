@@ -294,7 +294,7 @@ describe("fair and bounded", () => {
     expect(dead.connections()).toBe(1);
   });
 
-  test("new events are picked up while others wait for their time, without being told", async () => {
+  test("new events are found while others wait for their time, without a call of `wake`", async () => {
     const realClock = { now: () => Date.now() };
     const bench = open({}, { clock: realClock });
     const offset = Date.now() - bench.clock.now();

@@ -67,12 +67,12 @@ describe("a recording that decodes to another length than was verified", () => {
 });
 
 describe("a stop", () => {
-  const told = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
+  const textOf = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
 
   test("and a start go on from the last chunk, to exactly the same transcript", async () => {
     const engine = createScriptedEngine();
     const undisturbed = await open({ engine });
-    watchChunks(engine, told);
+    watchChunks(engine, textOf);
     const whole = await begin(undisturbed, FOUR_CHUNKS);
     await clientOf(undisturbed).finished(whole);
     const expected = await clientOf(undisturbed).result(whole);
@@ -84,14 +84,14 @@ describe("a stop", () => {
     watchChunks(engine, async (chunk, signal) => {
       if (done.length === 2) await forever(signal);
       done.push(chunk.startMs);
-      return told(chunk);
+      return textOf(chunk);
     });
     const id = await begin(first);
     await until("two chunks are done", () => done.length === 2);
     await until("the third runs", () => first.app.scheduler.status().slots.running === 1);
     await first.close();
 
-    const again = watchChunks(engine, told);
+    const again = watchChunks(engine, textOf);
     const second = await openTestApp({ engine, directory });
     expect((await clientOf(second, first.key).finished(id)).state).toBe("completed");
     const result = await clientOf(second, first.key).result(id);
@@ -150,7 +150,7 @@ describe("a stop", () => {
 });
 
 describe("a start", () => {
-  test("takes up what a killed program left in any state, and removes what belongs to nobody", async () => {
+  test("continues the work that a killed program left in any state, and removes files without a transcription", async () => {
     const engine = createScriptedEngine();
     const directory = newFolder();
     const first = await openTestApp({ engine, directory, config: { server: { drain_seconds: 0 } } });
@@ -190,7 +190,7 @@ describe("fair turns", () => {
     expect(states.find(({ state }) => state === "queued")?.count).toBeGreaterThan(190);
   });
 
-  test("recordings whose decoding does not end hold back nobody else's, and are no more than their share", async () => {
+  test("recordings whose decoding does not end do not delay those of others, and use no more than their share", async () => {
     const testApp = await open();
     let hanging = 0;
     let most = 0;
@@ -260,7 +260,7 @@ describe("synchronous places", () => {
   });
 });
 
-describe("what is nobody's fault", () => {
+describe("failures without a fault of the recording", () => {
   test("a stopped decoder, a full disk and a broken speech finder are tried again", async () => {
     const testApp = await open();
     let decodes = 0;
@@ -294,7 +294,7 @@ describe("what is nobody's fault", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("a failure that nobody foresaw hands the work back, and the next run brings it to its end", async () => {
+  test("after an unexpected failure the work is requeued, and the next run finishes it", async () => {
     const testApp = await open();
     let runs = 0;
     testApp.engine.interfere({
@@ -325,7 +325,7 @@ describe("estimates", () => {
     expect(testApp.app.scheduler.status().emptyInMs).toBe(0);
   });
 
-  test("a full queue says when it has room", async () => {
+  test("the refusal of a full queue says when there is space", async () => {
     const testApp = await open({ config: { engine: { workers: 1 }, limits: { max_queued: 1 } } });
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     for (let i = 0; i < 3; i++) await begin(testApp);

@@ -42,7 +42,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
     without.includes(how) ? () => {} : test;
 
   describe(name, () => {
-    test("says what it can do at once", async () => {
+    test("reports its capacity", async () => {
       const { executor } = await openOne();
       for (const bytes of [0, 1e6, 1e15]) {
         const { chunks, power } = executor.capacity({ bytes });
@@ -54,7 +54,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       );
     });
 
-    test("recognizes a chunk, the same again, alone or beside others, and says what it cost", async () => {
+    test("recognizes a chunk, the same again, alone or beside others, and reports its work", async () => {
       const { executor, job } = await openOne();
       const [first, ...others] = await Promise.all([
         attempt(executor, job),
@@ -72,7 +72,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       expect(textOf(await attempt(executor, bytesJob))).toBe(textOf(await attempt(executor, job)));
     });
 
-    test("ends within two seconds of an abort, before and while it runs, and goes on with others", async () => {
+    test("ends within two seconds of an abort, before and while it runs, and continues with other chunks", async () => {
       const { executor, job, disturb } = await openOne();
       expect(await attempt(executor, job, AbortSignal.abort())).toBe("aborted");
       disturb("hang");
@@ -95,7 +95,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       expect(textOf(await untilDone(executor, job))).not.toBe("");
     });
 
-    unless("hang")("ends what takes too long, without blame for its neighbour", async () => {
+    unless("hang")("ends a chunk that takes too long, without a failure of its neighbour", async () => {
       const { executor, job, disturb } = await openOne();
       disturb("hang");
       expect(await attempt(executor, job)).toBe("hung");
@@ -121,13 +121,13 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       expect(textOf(next)).not.toBe("");
     });
 
-    unless("unusable")("says that no chunk of the model can be recognized", async () => {
+    unless("unusable")("reports that no chunk of the model can be recognized", async () => {
       const { executor, job, disturb } = await openOne();
       disturb("unusable");
       expect(await attempt(executor, job)).toBe("unusable_model");
     });
 
-    test("interrupts what runs when it is closed", async () => {
+    test("interrupts running chunks when it is closed", async () => {
       const { executor, job, disturb, close } = await openOne();
       disturb("hang");
       const interrupted = attempt(executor, job);

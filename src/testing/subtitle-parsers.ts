@@ -10,7 +10,7 @@ function requireOrder(cues: readonly ParsedCue[]): void {
   let previousMs = 0;
   for (const { startMs, endMs, lines } of cues) {
     if (endMs <= startMs) throw new Error(`a cue at ${startMs} ms ends at ${endMs} ms`);
-    if (startMs < previousMs) throw new Error(`a cue at ${startMs} ms stands behind one at ${previousMs} ms`);
+    if (startMs < previousMs) throw new Error(`a cue at ${startMs} ms follows one at ${previousMs} ms`);
     if (lines.length === 0 || lines.some((line) => line.trim() === ""))
       throw new Error("an empty line in a cue");
     previousMs = startMs;

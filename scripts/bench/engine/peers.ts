@@ -3,7 +3,7 @@ import { join } from "node:path";
 /** Where the peers are and how many threads they get. */
 export type PeerOptions = { folder: string; model: string; threads: number };
 
-/** Greedy, no second tries, no text carried on, as the benchmark's manifests tell Shruti. */
+/** Greedy, no second attempts, no text from earlier windows: the same settings as in the benchmark's manifests. */
 const DECODING = ["-l", "en", "-bs", "1", "-bo", "1", "-nf", "-mc", "0", "-sns"];
 
 export type CliRun = { wallMs: number; loadMs: number };

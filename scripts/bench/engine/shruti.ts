@@ -69,7 +69,7 @@ export async function startShruti(
   return client(baseUrl, made.key, child);
 }
 
-/** Greedy and without second tries, as the peers are told. */
+/** Greedy and without second attempts, the same settings as for the peers. */
 function sameDecoding(manifest: string): void {
   const text = readFileSync(manifest, "utf8").replace(/\n\[decoding\][\s\S]*$/, "\n");
   const decoding =
