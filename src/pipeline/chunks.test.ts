@@ -77,7 +77,7 @@ describe("packChunks", () => {
     );
   });
 
-  test("twelve hours of short turns take no time to speak of", () => {
+  test("twelve hours of short turns take little time", () => {
     const regions = Array.from({ length: 30_000 }, (_, i) => seconds(i * 1.4, i * 1.4 + 1));
     const startedMs = performance.now();
     const chunks = packChunks(regions, WINDOW);

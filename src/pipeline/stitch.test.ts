@@ -27,7 +27,7 @@ describe("stitchChunk", () => {
   const regions = [region(10, 12), region(60, 63), region(600, 601)];
   const options = { regions, durationMs: 700_000 };
 
-  test("times return to the recording's clock and stand where they lie in speech", () => {
+  test("times are restored, and kept where they are in speech", () => {
     const segments = stitchChunk(
       [decoded(700, 1_800, " one"), decoded(3_100, 5_000, " two"), decoded(6_100, 6_500, " three")],
       options,
@@ -40,7 +40,7 @@ describe("stitchChunk", () => {
     expect(segments[0]).not.toHaveProperty("channel");
   });
 
-  test("times in silence, in the slack before a pause and just behind a beginning go to the speech", () => {
+  test("times in silence, shortly before a pause and shortly after a beginning are moved to the speech", () => {
     const segments = stitchChunk(
       [decoded(0, 2_200, "one"), decoded(1_650, 5_700, "two"), decoded(6_200, 9_999, "three")],
       { ...options, channel: 1 },
@@ -81,7 +81,7 @@ describe("stitchChunk", () => {
     expect(times(segments)).toEqual([[0, 1_000, "one two"]]);
   });
 
-  test("whatever the decoder says, times rise, do not overlap and stay in the recording", () => {
+  test("whatever the times of the model, times rise, do not overlap and stay in the recording", () => {
     const anything = fc.array(
       fc.record({
         startMs: fc.integer({ min: 0, max: 31_000 }),
@@ -206,7 +206,7 @@ describe("assembleResult", () => {
     expect(result.segments[1]?.text).toBe("at 500 on 1 at 500 on 1");
   });
 
-  test("a gap makes it partial, warnings stand once in their order, empty text goes", () => {
+  test("a gap makes it partial, each warning occurs once in its order, empty text is dropped", () => {
     const result = assembleResult({
       ...base,
       segments: [loose(0, 0, 0.2), loose(600, 0, 0.5), { ...loose(3_000, 0), text: "" }],

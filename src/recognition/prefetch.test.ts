@@ -90,8 +90,8 @@ function detectorHeldBy(gate: Promise<void>) {
   };
 }
 
-describe("a recording whose speech is still looked for", () => {
-  test("is decoded already, and each chunk once", async () => {
+describe("a recording whose speech is still being detected", () => {
+  test("is recognized already, and each chunk once", async () => {
     const testApp = await open();
     const gate = Promise.withResolvers<void>();
     const chunks = watchChunks(testApp.engine);
@@ -115,7 +115,7 @@ describe("a recording whose speech is still looked for", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("a chunk that costs its worker then has one run left, alone, and no third", async () => {
+  test("a chunk that crashes its worker process then has one run left, alone, and no third", async () => {
     const testApp = await open();
     const gate = Promise.withResolvers<void>();
     const runs: { startMs: number; isAlone: boolean }[] = [];
@@ -134,7 +134,7 @@ describe("a recording whose speech is still looked for", () => {
     expect(runs.filter(({ startMs }) => startMs === 0).map(({ isAlone }) => isAlone)).toEqual([false, true]);
   });
 
-  test("is let go by the engine when it is cancelled", async () => {
+  test("is aborted in the engine when it is cancelled", async () => {
     const testApp = await open();
     let running = 0;
     testApp.engine.interfere({

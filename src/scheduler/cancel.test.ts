@@ -93,7 +93,7 @@ describe("a cancelled transcription", () => {
     });
   }
 
-  test("that is queued is never begun", async () => {
+  test("that is queued never starts", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     const ids = [];
@@ -118,7 +118,7 @@ describe("a cancelled transcription", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("by another process, as the command line, stops the engine as well", async () => {
+  test("by another process, such as the command line, stops the engine as well", async () => {
     const testApp = await open();
     const calls = hang(testApp, "speakers");
     const id = await begin(testApp, FOUR_CHUNKS, { diarization: true });
@@ -132,7 +132,7 @@ describe("a cancelled transcription", () => {
   });
 
   for (const at of ["chunk", "speakers"] as const) {
-    test(`is not brought back by an engine that finishes its ${at} all the same`, async () => {
+    test(`is not brought back by an engine that finishes its ${at} nevertheless`, async () => {
       const testApp = await open();
       const late = Promise.withResolvers<undefined>();
       let asked = 0;
@@ -183,7 +183,7 @@ describe("a synchronous request whose client has gone away", () => {
     });
   }
 
-  test("is forgotten while its file is looked at: nothing was accepted yet", async () => {
+  test("ends while its file is verified: nothing was accepted yet", async () => {
     const testApp = await open({ listens: true });
     const calls = hang(testApp, "verify");
     const request = ask(testApp);

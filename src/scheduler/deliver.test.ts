@@ -194,7 +194,7 @@ describe("one event", () => {
     expect(waitMs()).toBe(24 * HOUR_MS);
   });
 
-  test("is given up at 410, which disables the endpoint; what else waits there goes out once it is enabled", async () => {
+  test("fails at 410, which disables the endpoint; the other waiting events are sent once it is enabled", async () => {
     const bench = open({ max_in_flight_per_endpoint: 1 });
     let isGone = true;
     const { url, received } = receiver(() => new Response(null, { status: isGone ? 410 : 200 }));
@@ -218,7 +218,7 @@ describe("one event", () => {
     expect(waiting.filter((eventId) => bench.stateOf(eventId).state === "delivered")).toHaveLength(5 - sent);
   });
 
-  test("is not called off by the removal of its endpoint while it is on its way", async () => {
+  test("is not aborted by the removal of its endpoint while it is in flight", async () => {
     const bench = open();
     const { url } = receiver(async () => {
       bench.service.remove(id);
@@ -261,7 +261,7 @@ describe("fair and bounded", () => {
     expect(bench.deliverer.metrics()).toMatchObject({ attemptsSucceeded: 10_000, pending: 0, inFlight: 0 });
   }, 300_000);
 
-  test("dead endpoints with long backlogs do not delay a living one", async () => {
+  test("hanging endpoints with long backlogs do not delay a working one", async () => {
     const bench = open({ timeout_seconds: 10, max_in_flight: 16 });
     const alive = receiver();
     const living = bench.addEndpoint(alive.url).id;
@@ -283,7 +283,7 @@ describe("fair and bounded", () => {
     await until(() => bench.deliverer.metrics().inFlight === 8);
   });
 
-  test("an endpoint that is dead from the start takes one place of its own", async () => {
+  test("an endpoint that hangs from the start gets one attempt at a time", async () => {
     const bench = open({ timeout_seconds: 10 });
     const dead = await deadReceiver();
     const alive = receiver();
@@ -360,7 +360,7 @@ describe("crash and stop", () => {
     expect(received).toHaveLength(1);
   });
 
-  test("a stop lets attempts finish, and breaks off those that do not", async () => {
+  test("a stop lets attempts finish, and aborts those that do not", async () => {
     const bench = open({ timeout_seconds: 10 });
     const slow = receiver(async () => {
       await Bun.sleep(150);

@@ -78,7 +78,7 @@ describe.each([
     expect(again.finishChunks()).toBe(true);
   });
 
-  test("changes nothing of a chunk that has ended, although the attempt is the one that ended it", async () => {
+  test("does not change a chunk that has ended, not even for the attempt that ended it", async () => {
     const { checkpoint } = await openOne();
     expect(checkpoint.savePreparation({ warnings: [], totalMs: 15_000, chunks: CHUNKS })).toBe(true);
     const [first, second] = [attemptAt(checkpoint, 0), attemptAt(checkpoint, 1)];
@@ -88,7 +88,7 @@ describe.each([
     expectNoChange(checkpoint, 1, second);
   });
 
-  test("changes nothing for an attempt that another has followed, or that never was", async () => {
+  test("does not change a chunk for an attempt that was followed by another, or that never existed", async () => {
     const { checkpoint, reopen } = await openOne();
     expect(checkpoint.savePreparation({ warnings: [], totalMs: 15_000, chunks: CHUNKS })).toBe(true);
     const attempts = [attemptAt(checkpoint, 0), attemptAt(checkpoint, 1), attemptAt(checkpoint, 2)];

@@ -69,7 +69,7 @@ describe("a recording that decodes to another length than was verified", () => {
 describe("a stop", () => {
   const textOf = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
 
-  test("and a start go on from the last chunk, to exactly the same transcript", async () => {
+  test("and a start continue from the last chunk, to exactly the same transcript", async () => {
     const engine = createScriptedEngine();
     const undisturbed = await open({ engine });
     watchChunks(engine, textOf);
@@ -175,7 +175,7 @@ describe("a start", () => {
 });
 
 describe("fair turns", () => {
-  test("one recording beside a thousand waiting is begun at once", async () => {
+  test("one recording beside a thousand waiting ones starts at once", async () => {
     const testApp = await open({ config: { engine: { workers: 1 }, limits: { max_queued: 0 } } });
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     const upload = await clientOf(testApp).upload(
@@ -220,7 +220,7 @@ describe("fair turns", () => {
     expect(most).toBeLessThanOrEqual(lanesOfOne());
   });
 
-  test("weights share out the chunks", async () => {
+  test("chunks are divided by weight", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const three = newOrganization(testApp, "Three", 3);
     const release = testApp.engine.hold();
@@ -243,7 +243,7 @@ describe("fair turns", () => {
 });
 
 describe("synchronous places", () => {
-  test("start at once beside full workers", async () => {
+  test("start at once while all slots are taken", async () => {
     const testApp = await open({ config: { engine: { workers: 1, synchronous_workers: 1 } } });
     watchChunks(testApp.engine, async ({ audio }, signal) => {
       if (audio.pcmPath.includes(long)) await forever(signal);
@@ -261,7 +261,7 @@ describe("synchronous places", () => {
 });
 
 describe("failures without a fault of the recording", () => {
-  test("a stopped decoder, a full disk and a broken speech finder are tried again", async () => {
+  test("work is repeated after a stopped decoder, a full disk and a crashed speech detector", async () => {
     const testApp = await open();
     let decodes = 0;
     let searches = 0;
@@ -278,7 +278,7 @@ describe("failures without a fault of the recording", () => {
     expect([decodes, searches]).toEqual([2, 2]);
   });
 
-  test("a recording that breaks the speech finder each time fails after three tries", async () => {
+  test("a recording that crashes the speech detector each time fails after three attempts", async () => {
     const testApp = await open();
     let searches = 0;
     testApp.engine.interfere({
@@ -309,7 +309,7 @@ describe("failures without a fault of the recording", () => {
 });
 
 describe("estimates", () => {
-  test("of the queue's end shrink with what has been transcribed", async () => {
+  test("of the queue's end shrink with the progress of transcriptions", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const seen: number[] = [];
     watchChunks(testApp.engine, async () => {

@@ -208,6 +208,13 @@ describe("tidy", () => {
     );
     expect(found).toEqual([]);
   });
+
+  test("no factory of recognition and scheduling is longer than 120 lines", () => {
+    const long = files
+      .filter((path) => !isTest(path) && /^(pipeline|recognition|scheduler)\//.test(relative(SRC, path)))
+      .flatMap((path) => longFunctions(path, MAX_FACTORY_LINES));
+    expect(long).toEqual([]);
+  });
 });
 
 const MAX_LINES = 70;
