@@ -48,7 +48,10 @@ export async function decodeRecording(
 
 type DecodeInput = Pick<RecognitionJob, "recording"> & { channelMode: ChannelMode };
 
-/** Decodes into another folder and renames it, because a decoder that outlives a killed program still writes there. */
+/**
+ * Decodes into a new folder and renames it. A decoder that outlives a killed program may still write into the folder of its
+ * own run.
+ */
 async function decodeInto(
   directory: string,
   { recording: { path, verified }, channelMode }: DecodeInput,

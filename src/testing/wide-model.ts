@@ -153,7 +153,7 @@ function fromQ5(view: DataView): Float32Array<ArrayBuffer> {
   return values;
 }
 
-/** Tells which of a tensor's two dimensions run along states or values of that width, and the factor of its values. */
+/** Doubles the dimensions of a tensor that run along states or values of that width, and scales its values. */
 function widen(name: string, { shape, values }: Tensor): Tensor {
   if (name.endsWith("_embedding") || name === "decoder.token_embedding.weight")
     return doubled(shape, values, [0], 1);

@@ -29,7 +29,7 @@ export function repeated(speech: Int16Array, seconds: number): Int16Array {
   return pcm;
 }
 
-/** Replaces every second ten seconds of speech by silence. */
+/** Repeats speech up to a length, and silences ten seconds after every ten seconds of speech. */
 export function halfSilent(speech: Int16Array, seconds: number): Int16Array {
   const pcm = repeated(speech, seconds);
   for (let second = 10; second < seconds; second += 20)

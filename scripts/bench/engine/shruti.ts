@@ -12,8 +12,7 @@ export type ShrutiRun = {
   segments: number;
 };
 
-/** CPU seconds since the start, by role of the process. */
-/** CPU seconds of each worker process since its start. */
+/** CPU seconds since the start of each process: the server with its decoders, and the worker processes by process id. */
 export type CpuSeconds = { server: number; workers: Map<string, number> };
 
 export type Shruti = {
