@@ -3,17 +3,21 @@ import { EngineError } from "../engine/protocol.ts";
 /**
  * How often work is repeated after a failure. All limits of recognition and of the scheduler are in this file.
  *
- * | work                          | failure                                | repeated                                     | pause                 | then                                |
- * |-------------------------------|----------------------------------------|----------------------------------------------|-----------------------|-------------------------------------|
- * | a chunk                       | `crashed`, `hung`, `failed`            | up to `engine.chunk_attempts`                | none                  | the chunk is a gap                  |
- * |                               | `crashed`                              | once, alone in its worker process            | none                  | the chunk is a gap                  |
- * |                               | `interrupted`                          | `MAX_INTERRUPTIONS` times without being counted | none               | it counts as a failure              |
- * | decoding, speech, speakers    | `crashed`, `hung`, `failed`            | `MAX_RECORDING_ATTEMPTS` attempts in all     | 0.5 s, doubled, at most 30 s | the transcription fails      |
- * |                               | `interrupted`                          | `MAX_INTERRUPTIONS` times                    | the same              | the transcription fails             |
- * |                               | a full disk                            | without limit                                | the same              | –                                   |
- * | a run of a transcription      | the store, or a bug                    | `MAX_UNEXPECTED_ENDS` runs in all            | `STORE_PAUSE_MS`      | the transcription fails             |
- * |                               | a full disk                            | without limit                                | `STORE_PAUSE_MS`      | –                                   |
- * | a read or write of the store  | any                                    | without limit                                | `STORE_PAUSE_MS`      | –                                   |
+ * | work                       | failure                     | repeated                                   | then      |
+ * |----------------------------|-----------------------------|--------------------------------------------|-----------|
+ * | a chunk                    | `crashed`, `hung`, `failed` | `engine.chunk_attempts` attempts in all    | a gap     |
+ * |                            | `crashed`                   | alone in its worker process, `MAX_CRASHES` | a gap     |
+ * |                            | `interrupted`               | `MAX_INTERRUPTIONS` times                  | a failure |
+ * | decoding, speech, speakers | `crashed`, `hung`, `failed` | `MAX_RECORDING_ATTEMPTS` attempts in all   | the end   |
+ * |                            | `interrupted`               | `MAX_INTERRUPTIONS` times                  | the end   |
+ * |                            | a full disk                 | without limit                              |           |
+ * | a run of a transcription   | the store, or a bug         | `MAX_UNEXPECTED_ENDS` runs in all          | the end   |
+ * |                            | a full disk                 | without limit                              |           |
+ * | use of the store           | any                         | without limit                              |           |
+ *
+ * "A failure" means that the next interruption counts as a failure of the chunk. "The end" means that the transcription
+ * fails. A chunk is repeated at once. Work on a recording is repeated after 0.5 s, then after twice the last pause, at
+ * most 30 s. Runs and uses of the store are repeated after `STORE_PAUSE_MS`.
  *
  * `unusable_model` and the failures of a recording (AppError) end the transcription at once. Webhooks follow a schedule
  * of their own (`RETRY_DELAYS_SECONDS`), and so does the readiness of the default model (`readiness.ts`).
