@@ -1,10 +1,9 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { ChunkLimits } from "../domain/chunk.ts";
+import type { ChunkLimits, ChunkRegion } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Warning } from "../domain/result.ts";
 import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts";
-import type { SpeechRegion } from "../engine/protocol.ts";
 import { audioWarnings } from "../pipeline/audio-warnings.ts";
 import { packChunks } from "../pipeline/chunks.ts";
 import type { NewChunk } from "./checkpoint.ts";
@@ -129,10 +128,10 @@ export async function findChunks(
   const perChannel = await Promise.all(
     tracks.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
-      const pack = (regions: readonly SpeechRegion[]) =>
+      const pack = (regions: readonly ChunkRegion[]) =>
         packChunks(regions, limits).map((chunk) => ({ ...chunk, channel }));
-      const found: SpeechRegion[] = [];
-      const onFound = (regions: SpeechRegion[]) => {
+      const found: ChunkRegion[] = [];
+      const onFound = (regions: ChunkRegion[]) => {
         found.push(...regions);
         // The last chunk may still grow.
         onChunks(pack(found).slice(0, -1));
