@@ -10,7 +10,7 @@ const OUTPUT = join(ROOT, "dist/shruti");
  * Builds everything into one executable: the native parts (cached between builds), then the program with all of them
  * embedded.
  *
- * @param entry the module the program starts with
+ * @param entry module that the program starts with
  * @param output path of the executable
  */
 export async function buildExecutable(entry: string, output: string): Promise<void> {
@@ -23,7 +23,7 @@ export async function buildExecutable(entry: string, output: string): Promise<vo
     renameSync(unfinished, output);
   } finally {
     rmSync(unfinished, { force: true });
-    // The executable holds its maps itself.
+    // The source maps are inside the executable.
     const maps = [
       unfinished,
       ...THREADS.map((thread) => join(output, "..", `${basename(thread, ".ts")}.js`)),
@@ -32,17 +32,17 @@ export async function buildExecutable(entry: string, output: string): Promise<vo
   }
 }
 
-/** Programs of threads: a thread starts with a module of its own. */
+/** Entry modules of threads. */
 const THREADS = [join(ROOT, "src/store/file-hash-worker.ts")];
 
 const BUILD_FLAGS = [
   "--compile",
   "--minify",
   "--bytecode",
-  // Byte code of the older module format has no await at the top level.
+  // Byte code needs the older module format, which has no top-level await.
   "--format=esm",
   "--sourcemap",
-  // A program of its own must not take settings from the folder that it is started in.
+  // The executable must not read settings from the folder in which it is started.
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",
 ];

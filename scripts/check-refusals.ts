@@ -4,8 +4,8 @@
  *
  *   bun scripts/check-refusals.ts [TRIES] [BYTES,BYTES…] [direct,nginx,haproxy,caddy]
  *
- * Prints a line for each refusal and size: how often each client read the right answer, else what it met, and the most
- * memory of the server. Exit status 1 if any answer was lost or wrong.
+ * Prints a line for each refusal and size: how often each client read the right response, the other outcomes, and the peak
+ * memory of the server. The exit status is 1 if any response was lost or wrong.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ type Front = {
   file: string;
   config: (port: number, target: string, folder: string) => string;
 };
-/** The blocks of README.md, with what else a proxy needs to start. */
+/** The configurations of README.md, with the other lines that a proxy needs to start. */
 const FRONTS: Record<string, Front> = {
   nginx: {
     command: ["nginx", "-g", "daemon off;", "-c"],
@@ -168,7 +168,7 @@ async function front(place: string, target: string): Promise<string | undefined>
   throw new Error(`${place} does not answer`);
 }
 
-/** Most memory of a process since the last `forgetMostMemory`, in MiB. */
+/** Returns the peak memory of a process since the last `forgetMostMemory`, in MiB. */
 async function mostMemory(pid: number): Promise<number> {
   const kib = /VmHWM:\s+(\d+)/.exec(await Bun.file(`/proc/${pid}/status`).text())?.[1];
   return Math.round(Number(kib) / 1024);

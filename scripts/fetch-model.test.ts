@@ -52,11 +52,11 @@ test("a whole file is checked and gets its name", async () => {
   expect(seen.at(-1)).toBe(MODEL.bytes);
 });
 
-test("goes on where an earlier run stopped, and over stalled connections", async () => {
+test("continues where an earlier run stopped, and after stalled connections", async () => {
   writeFileSync(`${path()}.part`, CONTENT.slice(0, 50_000));
   const url = serve((from, request) => {
     if (request > 1) return part(from, CONTENT.slice(from));
-    // Sends some and then nothing.
+    // Sends some bytes and then nothing.
     const stream = new ReadableStream({
       start: (controller) => controller.enqueue(CONTENT.slice(from, from + 30_000)),
     });

@@ -2,16 +2,16 @@ import { createHash, type Hash } from "node:crypto";
 import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** A file of whisper weights as whisper.cpp's authors publish it. */
+/** A file of Whisper weights as the authors of whisper.cpp publish it. */
 export type PublishedModel = { bytes: number; sha256: string };
 
-/** One commit of the repository of weights, so that a name stays one file. */
+/** A fixed commit of the repository of weights, so that a name always means the same file. */
 const PUBLISHED_AT =
   "https://huggingface.co/ggerganov/whisper.cpp/resolve/5359861c739e955e79d9a303bcbc70fb988958b1";
 
 const published = (bytes: number, sha256: string): PublishedModel => ({ bytes, sha256 });
 
-/** Sizes and hashes as the repository lists them; names are those of whisper.cpp's own download script. */
+/** Sizes and hashes from the repository. The names are those of whisper.cpp's own download script. */
 export const PUBLISHED_MODELS: Readonly<Record<string, PublishedModel>> = {
   tiny: published(77_691_713, "be07e048e1e599ad46341c8d2a135645097a538221678b7acdd1b1919c6e1b21"),
   "tiny-q5_1": published(32_152_673, "818710568da3ca15689e31a743197b520007872ff9576237bda97bd1b469c3d7"),
@@ -61,24 +61,24 @@ export type FetchOptions = {
   /** Address of the file. */
   url: string;
   model: PublishedModel;
-  /** Where the file goes; it lies beside it as `….part` until it is whole and right. */
+  /** Path of the file. Until the file is complete and verified, its name ends in `.part`. */
   path: string;
   onProgress?: (bytes: number) => void;
-  /** A connection that brings nothing for so long is given up and resumed. */
+  /** A connection without data for this time is closed, and the download is resumed. */
   stallMs?: number;
-  /** Pause before the connection is made again, times the number of failures. */
+  /** Pause before the next connection, multiplied by the number of failures. */
   retryMs?: number;
 };
 
 const MAX_FRUITLESS_TRIES = 5;
 
-/** The server's answer will not get better by asking again. */
+/** A response of the server that another request would not change. */
 class FinalError extends Error {}
 
 /**
- * Downloads a file, going on where an earlier call or connection stopped, and checks its size and SHA-256.
+ * Downloads a file, continues where an earlier call or connection stopped, and checks its size and SHA-256.
  *
- * @throws Error after five connections in a row that brought nothing, or when what came is not the file; what came is
+ * @throws Error after five connections in a row without data, or when the received bytes are not the file; they are
  *   removed then
  */
 export async function fetchModel(options: FetchOptions): Promise<void> {
@@ -123,7 +123,7 @@ async function hashExisting(file: FileHandle, hash: Hash): Promise<number> {
   }
 }
 
-/** One connection; what it brings is in the file and the hash also when it breaks. */
+/** Makes one connection. Received bytes are in the file and in the hash even when the connection breaks. */
 async function fetchRest(options: FetchOptions, file: FileHandle, hash: Hash, from: number): Promise<number> {
   const { url, model, stallMs = 60_000 } = options;
   const stalled = new AbortController();

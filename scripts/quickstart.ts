@@ -4,7 +4,7 @@ import { basename, join, resolve } from "node:path";
 import { samplePath } from "../src/e2e/samples.ts";
 
 /**
- * The main job as a client does it: create an upload, PUT the file, complete it, start a transcription, poll, read
+ * Transcribes a recording as a client: create an upload, PUT the file, complete it, start a transcription, poll, read
  * the result. Usage: `bun scripts/quickstart.ts [AUDIO [LANGUAGE]]` after `bun run build`.
  */
 

@@ -27,7 +27,7 @@ async function check(command: string[]): Promise<Outcome> {
   return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
 }
 
-/** The suite's own counts; a runner that died without them is one failure. */
+/** Reads the counts of the suite. A runner that ended without them counts as one failure. */
 async function test(args: string[]): Promise<Outcome> {
   const { code, output } = await run([process.execPath, "test", "--timeout", "120000", ...args]);
   const count = (word: string) => Number(output.match(new RegExp(`^\\s*(\\d+) ${word}$`, "m"))?.[1] ?? 0);

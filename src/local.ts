@@ -139,7 +139,7 @@ const LOCAL = { organizationId: "local", transcriptionId: "local", weight: 1, is
 async function run({ config, clock, plan, file, directory, onProgress, ...parts }: Run) {
   const { request, model } = plan;
   const { chunks: workers } = parts.engine.capacity(model);
-  const slots = createSlots({ workers, synchronousWorkers: 0 });
+  const slots = createSlots({ slots: workers, synchronousSlots: 0 });
   const tools: RecognitionTools = {
     engine: parts.engine,
     checkpoint: createMemoryCheckpoint(onProgress),
@@ -151,7 +151,7 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
             ...LOCAL,
             position,
             costMs: speechMs,
-            model: { id: model.id, places: workers },
+            model: { id: model.id, slots: workers },
             hasSuccessors,
           },
           signal,

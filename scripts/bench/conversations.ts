@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { LabelledSpan } from "../../src/pipeline/der.ts";
+import type { LabelledSpan } from "../../src/testing/der.ts";
 
-/** Conversations made of single utterances, so that who speaks when is known exactly. */
+/** Makes conversations from single utterances, so that the speaker is known at each time. */
 
 const SAMPLE_RATE_HZ = 16_000;
 
-/** 16 kHz mono samples and who speaks in them. */
+/** 16 kHz mono samples and their speakers. */
 export type Conversation = { name: string; speakers: number; pcm: Int16Array; reference: LabelledSpan[] };
 
-/** A voice of espeak-ng: its name with a variant, pitch 0 to 99, words a minute. */
+/** A voice of espeak-ng: name with variant, pitch 0 to 99, words a minute. */
 export type SyntheticVoice = { voice: string; pitch: number; speed: number };
 
 export const SYNTHETIC_VOICES: readonly SyntheticVoice[] = [
@@ -46,7 +46,7 @@ const SENTENCES = [
   "No, that was all, thank you very much for your trouble.",
 ];
 
-/** A sequence of numbers within 0 and 1 that is the same in every run (Park and Miller 1988). */
+/** Returns a generator of numbers between 0 and 1, the same in every run (Park and Miller 1988). */
 export function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -61,7 +61,7 @@ export type Utterances = { speaker: string; utterances: Int16Array[] };
 /**
  * Lets the voices take turns: each says one to three utterances, pauses last 0.15 to 1.2 s.
  *
- * @param seconds how long it gets, at least
+ * @param seconds least length of the conversation
  */
 export function converse(
   name: string,
@@ -106,14 +106,14 @@ export function converse(
   return { name, speakers: voices.length, pcm, reference };
 }
 
-/** Not digital silence: a line always hisses a little. */
+/** Makes quiet noise instead of digital silence, as on a real line. */
 function silence(seconds: number, random: () => number): Int16Array {
   return Int16Array.from({ length: Math.round(seconds * SAMPLE_RATE_HZ) }, () =>
     Math.round((random() - 0.5) * 12),
   );
 }
 
-/** Each sentence said by the voice through espeak-ng; throws where that is not installed. */
+/** Synthesizes each sentence with a voice of espeak-ng. Throws where that is not installed. */
 export async function speak(
   voice: SyntheticVoice,
   ffmpeg: string,
@@ -131,7 +131,7 @@ export async function speak(
   return { speaker, utterances };
 }
 
-/** Any audio as 16 kHz mono samples, through the system's ffmpeg. */
+/** Decodes audio to 16 kHz mono samples with the system's ffmpeg. */
 export async function toPcm(ffmpeg: string, audio: Uint8Array): Promise<Int16Array> {
   const path = join(process.env.TMPDIR ?? "/tmp", `shruti-bench-${crypto.randomUUID()}.wav`);
   await Bun.write(path, audio);
@@ -151,7 +151,7 @@ export async function toPcm(ffmpeg: string, audio: Uint8Array): Promise<Int16Arr
   return new Int16Array(stdout.buffer.slice(stdout.byteOffset, stdout.byteOffset + (stdout.length & ~1)));
 }
 
-/** The utterances of models/samples that one voice says alone, by voice, from `transcripts.tsv`. */
+/** Returns the utterances of models/samples by voice, from `transcripts.tsv`. */
 export async function sampleVoices(directory: string, ffmpeg: string): Promise<Utterances[]> {
   const [, ...lines] = readFileSync(join(directory, "transcripts.tsv"), "utf8").trim().split("\n");
   const voices = new Map<string, Int16Array[]>();
@@ -169,7 +169,7 @@ export async function sampleVoices(directory: string, ffmpeg: string): Promise<U
   return [...voices].map(([speaker, utterances]) => ({ speaker, utterances }));
 }
 
-/** Without the quiet before and after. */
+/** Removes the silence at the start and end. */
 export function trim(pcm: Int16Array): Int16Array {
   const loud = (sample: number) => Math.abs(sample) > 200;
   const start = pcm.findIndex(loud);
@@ -177,7 +177,7 @@ export function trim(pcm: Int16Array): Int16Array {
   return start === -1 ? pcm.slice(0, 0) : pcm.slice(start, end + 1);
 }
 
-/** As loud as the others: a speaker must not be known by the level. */
+/** Sets a common level, so that the level does not reveal the speaker. */
 export function level(pcm: Int16Array, rms = 2_500): Int16Array {
   const energy = pcm.reduce((sum, sample) => sum + sample * sample, 0) / Math.max(1, pcm.length);
   const gain = rms / Math.max(1, Math.sqrt(energy));

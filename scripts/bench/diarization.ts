@@ -1,12 +1,12 @@
 /**
  * Diarization error rates of the built-in acoustic method (NIST's definition, collars of 0 and 0.25 s, overlapping
- * speech scored), with the number of speakers given and found, and what it costs.
+ * speech scored), with a given and with an estimated number of speakers, and its processor time.
  *
  *   bun scripts/bench/diarization.ts [--hour]
  *
  * Conversations are made of espeak-ng's voices and of the voices of models/samples; labelled recordings of people are
- * read from ../shared/data/diarization (pyannote's sample, meetings of the AMI corpus). What is not there is left out,
- * and said. --hour adds an hour of two voices.
+ * read from ../shared/data/diarization (pyannote's sample, meetings of the AMI corpus). Missing data is left out and
+ * reported. --hour adds an hour of two voices.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { diarizeAcoustically } from "../../src/engine/diarize.ts";
 import { extractNativeFiles } from "../../src/engine/native-files.ts";
 import { openVad } from "../../src/engine/vad.ts";
-import { type DerScore, parseRttm, scoreDiarization, sumScores } from "../../src/pipeline/der.ts";
+import { type DerScore, parseRttm, scoreDiarization, sumScores } from "../../src/testing/der.ts";
 import {
   type Conversation,
   converse,

@@ -1,5 +1,5 @@
 /**
- * Shruti beside whisper.cpp's own programs, in one run: same weights, same number of threads, same decoding (greedy,
+ * Compares Shruti with whisper.cpp's own programs in one run: same weights, same number of threads, same settings (greedy,
  * no second tries, no text carried on), same source of whisper.cpp.
  *
  *   bun scripts/bench/engine.ts [--executable dist/shruti] [--seconds 300] [--rounds 2] [--words 96]
@@ -13,7 +13,7 @@
  *   c  four recordings of a quarter of the length       against whisper-cli, one by one      goal ≤ 0.9
  *   d  eight synchronous requests of 10 s at once       against whisper-server, eight at once goal ≥ 1.2 × throughput
  *
- * Each round measures A then B for every case, so that a change of the machine's load meets both. whisper-cli's time
+ * Each round measures A then B for every case, so that a change of the machine's load affects both. whisper-cli's time
  * includes loading the model, which is printed as well; Shruti's server has it loaded and its files uploaded.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -79,7 +79,7 @@ function makeFiles(folder: string): Files {
   };
 }
 
-/** A case: what both sides did, round by round. */
+/** The measurements of a case on both sides, round by round. */
 type Pair = { ours: number; theirs: number };
 
 async function measure(name: string, goal: string, round: () => Promise<Pair>): Promise<void> {
@@ -91,7 +91,7 @@ async function measure(name: string, goal: string, round: () => Promise<Pair>): 
   console.log(`  ${name}: ratio ${ratio.toFixed(2)} (goal ${goal}); Shruti/peer s: ${each}; load ${load()}`);
 }
 
-/** One recording after the upload, and where the time went. */
+/** The time of one recording after its upload, by step. */
 async function longRecording({ shruti, peers, model }: Bench, wav: string): Promise<Pair> {
   const uploadId = await shruti.upload(wav);
   const before = shruti.cpuSeconds();
@@ -104,7 +104,7 @@ async function longRecording({ shruti, peers, model }: Bench, wav: string): Prom
   return { ours: run.wallMs, theirs: cli.wallMs };
 }
 
-/** How long requests take while a recording is transcribed; apart from what is compared, because they are work too. */
+/** Measures how long requests take during a transcription. It is separate from the comparison, because requests cost time. */
 async function reportLatency({ shruti, model }: Bench, wav: string): Promise<void> {
   const uploadId = await shruti.upload(wav);
   const latencies: number[] = [];
@@ -132,7 +132,7 @@ function report(run: ShrutiRun, before: CpuSeconds, after: CpuSeconds): void {
   );
 }
 
-/** Where the processors' time went: of the workers the busiest is the one that decodes. */
+/** Divides the processor time between processes. The busiest worker process is the one that recognizes. */
 function spentBy(before: CpuSeconds, after: CpuSeconds, wallMs: number): string {
   const workers = [...after.workers].map(([pid, seconds]) => seconds - (before.workers.get(pid) ?? 0));
   const decoder = Math.max(...workers);
@@ -213,7 +213,7 @@ try {
     models,
   );
   for (const { id, path } of models.filter(({ id }) => options.models.split(",").includes(id))) {
-    // Both sides load once before the clock runs; Shruti is warm for its default model only.
+    // Both sides load the model once before the measurement. Shruti loads only its default model in advance.
     await shruti.transcribeNow(files.short, id);
     const peers = { folder: peersFolder, model: path, threads };
     await benchModel(id, { shruti, peers, model: id, files });

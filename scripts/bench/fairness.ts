@@ -3,16 +3,16 @@ import { type Installation, install, type RunningServer, reached, uploaded } fro
 import { sampleBytes } from "../../src/e2e/samples.ts";
 
 /**
- * How long one organization waits behind another's 1,000 waiting transcriptions, on the executable with the
+ * Measures how long one organization waits behind another's 1,000 waiting transcriptions, on the executable with the
  * demonstration model. Usage: `bun scripts/bench/fairness.ts [WAITING]`.
  */
 
 const WAITING = Number(process.argv[2] ?? 1000);
-/** Of the other organization, one after the other, while the first one's queue is long. */
+/** Transcriptions of the other organization, one after the other, while the first one's queue is long. */
 const SINGLES = 5;
 const SAMPLE = "01-en";
 const STARTS_AT_ONCE = 8;
-/** What `transcriptions list` shows at most. */
+/** Largest page of `transcriptions list`. */
 const MOST_LISTED = 1000;
 
 type Organization = { name: string; projectId: string; key: string; uploadId: string };

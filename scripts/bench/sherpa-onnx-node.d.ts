@@ -1,4 +1,4 @@
-/** The part of the package, which has no declarations of its own, that the benchmark uses. */
+/** Declares the part of the package that the benchmark uses. The package has no declarations. */
 declare module "sherpa-onnx-node" {
   export class Vad {
     constructor(config: object, bufferSeconds: number);

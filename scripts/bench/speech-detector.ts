@@ -1,6 +1,6 @@
 /**
- * The speech detector beside the same net in sherpa-onnx (onnxruntime, one window a call), in one run: both on one
- * thread, over the same dense speech, in turns. CPU time, so that neighbours count little.
+ * Compares the speech detector with the same network in sherpa-onnx (onnxruntime, one window a call) in one run, both on one
+ * thread, over the same dense speech, in turns. It measures processor time, on which other programs have little effect.
  *
  *   bun scripts/bench/speech-detector.ts [--seconds 300] [--rounds 5]
  */

@@ -1,6 +1,6 @@
 /**
- * Latencies of the store as its tables grow: acceptance, settlement, look-ups, lists, usage, ledger, audit.
- * Nothing but the audit may grow with the table.
+ * Measures latencies of the store as its tables grow: acceptance, settlement, look-ups, lists, usage, ledger, audit.
+ * Only the audit may grow with the table.
  *
  *   bun scripts/bench/store.ts [rows …]  rows: finished transcriptions, default 1000 100000 1000000
  *
@@ -34,7 +34,7 @@ const RUNS = 300;
 const PRICE_PAISE = 3000;
 const TIME_ZONE = "Asia/Kolkata";
 const START_MS = Date.UTC(2025, 0, 1);
-/** Apart in time, so that a million spread over about a year. */
+/** Time between two transcriptions, so that a million of them spread over about a year. */
 const STEP_MS = 30_000;
 
 type Scope = { organizationId: string; projectId: string; uploadId: string };
@@ -44,7 +44,7 @@ const scopeOf = (n: number): Scope => ({
   projectId: `prj_${n}`,
   uploadId: `up_${n}`,
 });
-/** The busy one has every second transcription. */
+/** Returns the organization of the nth transcription. The busy one has every second. */
 const ownerOf = (row: number) => (row % 2 === 0 ? 0 : 1 + (((row - 1) / 2) % (ORGANIZATIONS - 1)));
 const ulidAt = (row: number) => encodeTime(START_MS + row * STEP_MS, 10) + String(row).padStart(16, "0");
 
@@ -56,7 +56,7 @@ type Append = (
   createdAt: number,
 ) => void;
 
-/** Ledger entries as fast as they can be written: the chain is kept here instead of being read back. */
+/** Writes ledger entries fast: the chain is kept in memory instead of being read back. */
 function ledgerWriter(database: Database): { append: Append; balances: Map<string, number> } {
   const insert = database.sqlite.prepare("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const balances = new Map<string, number>();
@@ -100,7 +100,7 @@ function insertOrganizations(database: Database, append: Append): void {
   }
 }
 
-/** Writes the nth finished transcription; one in twenty failed and was free. */
+/** Writes the nth finished transcription. One in twenty failed and was free. */
 function rowWriter({ sqlite }: Database, append: Append): (row: number) => void {
   const insertTranscription = sqlite.prepare(`INSERT INTO transcriptions
     (id, organization_id, project_id, upload_id, entrance, model_id, model_version, language, mode, timestamps, diarization, channel_mode,
@@ -174,7 +174,7 @@ function generate(database: Database, rows: number): void {
   sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-/** Sorted milliseconds of each run. */
+/** Runs work repeatedly and returns the sorted milliseconds of the runs. */
 function time(work: (run: number) => void, runs = RUNS): number[] {
   const times: number[] = [];
   for (let run = 0; run < runs; run++) {
@@ -197,7 +197,7 @@ const RESULT: TranscriptionResult = {
   gaps: [],
 };
 
-/** Acceptance and settlement by the program's own functions; only the upload is taken for granted. */
+/** Accepts and settles with the program's own functions. The upload is inserted directly. */
 function acceptance(database: Database) {
   const clock = systemClock;
   const config = testConfig({
@@ -231,12 +231,12 @@ function acceptance(database: Database) {
   };
 }
 
-/** Where settlement finds work that was transcribed. */
+/** Moves a transcription to the state from which it is settled. */
 function makeFinalizing(database: Database, id: string): void {
   database.sqlite.run("UPDATE transcriptions SET state = 'finalizing' WHERE id = ?", [id]);
 }
 
-/** What a commit cannot be faster than here: 8 KiB appended to a file and brought to the disk. */
+/** Measures the lower bound of a commit on this machine: 8 KiB appended to a file and synced. */
 function timeDisk(folder: string): number[] {
   const page = new Uint8Array(8192);
   const file = openSync(join(folder, "disk"), "a");
@@ -341,7 +341,7 @@ function run(rows: number): Map<string, number[]> {
     const database = openDatabase(path);
     const start = performance.now();
     generate(database, rows);
-    // What generation left in the system's buffers must not slow down what is measured.
+    // Data of the generation that is still in the system's buffers must not slow down the measurements.
     Bun.spawnSync(["sync"]);
     const seconds = ((performance.now() - start) / 1000).toFixed(1);
     const mebibytes = (statSync(path).size / 1024 ** 2).toFixed(0);

@@ -1,14 +1,14 @@
 /**
- * Throughput and memory of uploads, beside what the machine can do at all: `cp`, and a bare server that streams
- * the body into a file with `Bun.write`. All in one run, because only ratios of one run mean something.
+ * Measures throughput and memory of uploads, compared with the limits of the machine: `cp`, and a bare server that streams
+ * the body into a file with `Bun.write`. All are measured in one run, because only ratios of one run are meaningful.
  *
  *   bun scripts/bench/upload.ts [--mib 1024] [--rounds 3] [--slow 200]
  *
  * Every scenario gets a fresh server process; its peak resident memory is the kernel's `VmHWM`. While bytes flow,
- * `GET /alive` is asked 100 times a second; "held" is how late a 5 ms timer of the server came at the worst, which
- * counts what other programs on the machine took away as well. "complete" is the time from the answer to the last
- * byte until the upload is complete; nothing is decoded here, so that it is what the SHA-256 costs, where one is
- * declared. "all MiB/s" is the speed with that time in it.
+ * `GET /alive` is requested 100 times a second. "held" is the worst delay of a 5 ms timer of the server, which
+ * includes the time that other programs on the machine took. "complete" is the time from the response to the last
+ * byte until the upload is complete. Nothing is decoded here, so it is the cost of the SHA-256, where one is
+ * declared. "all MiB/s" is the speed with that time included.
  */
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
@@ -27,7 +27,7 @@ type Child = { process: Bun.Subprocess<"ignore", "pipe", "inherit">; url: string
 type Latency = { p50: number; p99: number; max: number };
 type Measured = {
   seconds: number;
-  /** From the last byte's answer until the upload is complete. */
+  /** Time from the response to the last byte until the upload is complete. */
   completeSeconds?: number;
   peakMib?: number;
   latency?: Latency;
@@ -52,7 +52,7 @@ function peakMib(pid: number): number {
   return Number(kilobytes) / 1024;
 }
 
-/** Asks for something small 100 times a second until told to stop. */
+/** Sends a small request 100 times a second until it is stopped. */
 function watchLatency(url: string): () => Promise<Latency> {
   const times: number[] = [];
   let isRunning = true;
@@ -83,7 +83,7 @@ async function expectStatus(response: Response, status: number): Promise<void> {
   await response.text();
 }
 
-/** Asks for completion and waits for it. */
+/** Completes the upload and waits until it is complete. */
 async function complete(url: string, id: string): Promise<void> {
   const asked = await fetch(`${url}/complete/${id}`, { method: "POST" });
   let { state } = (await asked.json()) as { state?: string };
@@ -110,7 +110,7 @@ async function sendByTus(created: UploadCreated, file: string, chunkBytes: numbe
   }
 }
 
-/** A server that does nothing but write bodies, with or without bringing them to the disk. */
+/** Starts a server that only writes bodies to files, with or without syncing them. */
 async function serveBare(folder: string, syncs: boolean): Promise<void> {
   const server = Bun.serve({
     port: 0,
@@ -226,7 +226,7 @@ async function makeFile(path: string, bytes: number): Promise<string> {
   return hasher.digest("hex");
 }
 
-/** Many clients at 1 kB/s: what they cost everybody else. */
+/** Measures how many clients at 1 kB/s slow down other requests. */
 async function benchSlowClients(folder: string, count: number): Promise<void> {
   const child = await startChild([process.execPath, SERVER, folder]);
   const sockets: Socket[] = [];
@@ -315,7 +315,7 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "shruti-bench-"));
   try {
     const { bavail, bsize } = statfsSync(folder);
-    if (bavail * bsize < bytes * 3) throw new Error("the disk has no room for three files of that size");
+    if (bavail * bsize < bytes * 3) throw new Error("the disk has no space for three files of that size");
     const file = join(folder, "source");
     const sha256 = await makeFile(file, bytes);
     const results = new Map<string, Measured[]>();

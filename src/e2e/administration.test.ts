@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Installation, install, until } from "./kit.ts";
 import { descendantsOf } from "./processes.ts";
 
-/** What an admin's commands do with files that are not what they should be, and what they leave for others to read. */
+/** Commands of an admin with unsuitable files, and the permissions of the files that they write. */
 
 let installation: Installation;
 let folder: string;
@@ -70,9 +70,9 @@ describe("a named pipe where a file is expected is refused at once", () => {
 });
 
 describe("a backup", () => {
-  test("can be read by nobody else at any moment while it is written", async () => {
+  test("cannot be read by other users at any moment while it is written", async () => {
     const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
-    // Enough that its copying can be watched.
+    // Large enough that its copying can be observed.
     sqlite
       .query(
         "INSERT INTO settings (name, value, updated_at) VALUES ('filling', json_quote(hex(randomblob(?))), 0)",

@@ -10,15 +10,15 @@ import { descendantsOf, mappedFiles, processesFrom } from "./processes.ts";
 import { saidIn, sampleBytes, samplePath, wordsIn } from "./samples.ts";
 
 /**
- * The executable alone: copied into an empty directory, without environment (no PATH, no HOME, no TMPDIR), started
- * in a directory that nobody can write, not even root.
+ * Tests the executable alone: copied into an empty directory, without environment (no PATH, HOME or TMPDIR), started
+ * in a directory that not even root can write.
  */
 
 const UNWRITABLE = "/proc";
-/** The parts of glibc; a program linked with it finds them on any Linux that has it. */
+/** The libraries of glibc. They exist on every Linux with glibc. */
 const GLIBC =
   /^(ld-linux[\w-]*|libc|libm|libdl|librt|libpthread)\.so\.\d$|^(libc|libm|libdl|librt|libpthread|ld)-2\.\d+\.so$/;
-/** Debian 12's; an older build root lowers it. */
+/** The version of Debian 12. An older build root lowers it. */
 const NEWEST_GLIBC_ALLOWED = "2.36";
 
 let installation: Installation;
@@ -41,10 +41,10 @@ afterAll(async () => {
   expect(existsSync(installation.folder)).toBe(false);
 });
 
-/** Names of the libraries that the server and its workers have loaded: the machine's, and those from the executable. */
+/** Names the libraries that the server and its worker processes have loaded: the machine's and the embedded ones. */
 function librariesOf({ folder }: Installation, { pid }: RunningServer) {
   const processes = [pid, ...descendantsOf(pid)];
-  // The server, the worker with the model, the worker that finds speech.
+  // The server, the worker process with the model, and the one that detects speech.
   expect(processes.length).toBe(3);
   const libraries = processes
     .flatMap(mappedFiles)

@@ -3,14 +3,14 @@ import { join, resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const BINARY = join(ROOT, "dist/shruti");
-/** What goes into the executable. */
+/** Files that the executable is built from. */
 const INPUTS = ["src", "models", "patches", "package.json"];
 
 let built: Promise<string> | undefined;
 
 /**
- * The path of the executable made from the sources as they are now; built when it is missing or older than they are,
- * at most once for each run of the tests. `SHRUTI_BINARY` names another one to test, as that of a release.
+ * Returns the path of the executable of the present sources. Builds it when it is missing or older than the sources,
+ * at most once for each run of the tests. `SHRUTI_BINARY` names another executable to test, such as that of a release.
  */
 export function upToDateBinary(): Promise<string> {
   built ??= (async () => {
@@ -21,13 +21,13 @@ export function upToDateBinary(): Promise<string> {
   return built;
 }
 
-/** Puts the executable at a path, so that a build by somebody else cannot replace it under a running test. */
+/** Links or copies the executable to a path, so that another build cannot replace it during a test. */
 export async function placeBinary(path: string): Promise<void> {
   const binary = await upToDateBinary();
   try {
     linkSync(binary, path);
   } catch {
-    // Another file system.
+    // The path is on another file system, so a link is not possible.
     copyFileSync(binary, path);
   }
 }

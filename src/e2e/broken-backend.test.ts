@@ -6,7 +6,7 @@ import { expectSaid } from "./expect-said.ts";
 import { type Installation, install, until } from "./kit.ts";
 import { saidIn, sampleBytes } from "./samples.ts";
 
-/** A GPU backend that ends every process which loads it, as broken drivers do: half of a library, with a whole one's mark. */
+/** A GPU backend that ends every process that loads it, as broken drivers do: half of a library with the mark of a whole one. */
 
 let installation: Installation;
 

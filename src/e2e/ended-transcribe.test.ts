@@ -5,7 +5,7 @@ import { type Installation, install, until } from "./kit.ts";
 import { descendantsOf, isAlive } from "./processes.ts";
 import { concatenated } from "./samples.ts";
 
-/** `shruti transcribe` that is ended in the middle of its work, on a terminal. */
+/** Ends `shruti transcribe` in the middle of its work, on a terminal. */
 
 let installation: Installation;
 let temporary: string;

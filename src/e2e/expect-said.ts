@@ -2,10 +2,10 @@ import { expect } from "bun:test";
 import type { TranscriptionResult } from "../http/schemas.ts";
 import type { Said } from "./samples.ts";
 
-/** Whisper's times come in steps of 20 ms, the detector's edges in steps of 32 ms. */
+/** Whisper's times have steps of 20 ms, the detector's edges steps of 32 ms. */
 const MAX_TIME_ERROR_SECONDS = 0.2;
 
-/** Every utterance is one segment: its words, its times, its channel when there are several. */
+/** Expects one segment for every utterance, with its words, its times, and its channel where there are several. */
 export function expectSaid(result: Pick<TranscriptionResult, "segments">, said: readonly Said[]): void {
   expect(result.segments.map(({ text }) => text)).toEqual(said.map(({ text }) => text));
   for (const [index, { start, end, channel }] of said.entries()) {

@@ -7,7 +7,7 @@ import { placeBinary } from "./binary.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 
-/** A data directory on a small disk of its own that is full, empty again, and full while the program starts. */
+/** A data directory on a small disk that is full, has space again, and is full while the program starts. */
 
 let installation: Installation | undefined;
 let disk: string | undefined;
@@ -16,7 +16,7 @@ afterAll(async () => {
   await installation?.remove();
 });
 
-/** Writes until nothing goes in any more, to the last byte. */
+/** Fills the disk to the last byte. */
 function fill(path: string): void {
   const file = openSync(path, "w");
   const zeros = Buffer.alloc(1024 * 1024);
@@ -38,7 +38,7 @@ const codeOf = (work: Promise<unknown>) =>
   );
 
 test.skipIf(!mayMountDisks())(
-  "a full disk is told, ends no accepted work and nobody's server",
+  "a full disk is reported, and ends neither accepted work nor the server",
   async () => {
     installation = await install({
       async place(path) {
@@ -56,7 +56,7 @@ test.skipIf(!mayMountDisks())(
     for (let count = 0; count < 4; count++) ids.push((await start()).body.id);
     await reached(api, ids[0] ?? "", ["transcribing"]);
     const fillers: string[] = [];
-    /** What becomes of work on the full disk; others' work that found no room gives back what it had written so far. */
+    /** Checks work on the full disk. Uploads that found no space remove the bytes that they had written. */
     const refusal = async (work: () => Promise<unknown>) => {
       let code = "accepted";
       while (code === "accepted") {
@@ -93,7 +93,7 @@ test.skipIf(!mayMountDisks())(
     server = await installation.serve();
     const restarted = server;
     await until("it listens", async () => (await fetch(`${restarted.baseUrl}/healthz`)).ok);
-    // Stopped while it cannot write: still in order, by its own will.
+    // A stop while the disk is full is still orderly.
     expect(await server.stop()).toBe(0);
     server = await installation.serve();
     for (const filler of fillers) rmSync(filler);

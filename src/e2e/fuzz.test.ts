@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { upToDateBinary } from "./binary.ts";
 
-/** The scripts that fuzz the executable, in their short form; src/README.md has the long one. */
+/** Runs the scripts that fuzz the executable, in their short form. src/README.md describes the long form. */
 
 const ROOT = resolve(import.meta.dir, "../..");
 let folder: string;
@@ -31,7 +31,7 @@ async function run(script: string, ...options: string[]): Promise<string> {
 test("1,500 fuzzed requests get documented answers, and leave nothing behind", async () => {
   const out = await run("fuzz-requests", "--count", "1500", "--seed", "41");
   expect(out).toContain("findings: 0");
-  // Some of each kind went through, so that the rest was not refused for one reason.
+  // Some of each kind were accepted, so the others were not all refused for one reason.
   for (const expected of [
     "createUpload 201",
     "createTranscription 202",

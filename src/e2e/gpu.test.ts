@@ -6,16 +6,16 @@ import { type Installation, install, type RunningServer, reached, until, uploade
 import { saidIn, sampleBytes } from "./samples.ts";
 
 /**
- * The executable on a GPU: `SHRUTI_TEST_BACKEND` names a library that `scripts/build-backend.sh` made. It must find a
- * device here; without a graphics card Mesa's software device serves:
+ * Tests the executable on a GPU. `SHRUTI_TEST_BACKEND` names a library that `scripts/build-backend.sh` made. It must find a
+ * device here. Without a graphics card, Mesa's software device can be used:
  * `VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/lvp_icd.x86_64.json GGML_VK_VISIBLE_DEVICES=0`.
  */
 
 const LIBRARY = process.env.SHRUTI_TEST_BACKEND;
 const DEVICE = /^libggml-(\w+)\.so$/.exec(basename(LIBRARY ?? ""))?.[1] ?? "";
-/** What tells drivers and ggml which devices there are. */
+/** Variables that drivers and ggml read to find devices. */
 const DRIVER_SETTINGS = /^(VK|GGML|CUDA|NVIDIA|MESA|LP)_|^LD_LIBRARY_PATH$/;
-/** A software device needs seconds for each chunk, and longer for the first. */
+/** A software device takes seconds for each chunk, and longer for the first. */
 const PATIENCE_MS = 300_000;
 const CHUNKS_AT_ONCE = 2;
 
@@ -41,7 +41,7 @@ async function modelStatus() {
   return server?.models[0];
 }
 
-/** The file in which `status` looks is written once in a while. */
+/** The server writes the file that `status` reads only now and then. */
 const isOnGpu = async () => {
   const model = await modelStatus();
   return model?.state === "ready" && model.device?.toLowerCase().startsWith(DEVICE) === true;
@@ -92,7 +92,7 @@ describe.skipIf(LIBRARY === undefined)(
       async () => {
         const server = await started("auto");
         const api = server.api();
-        // A GPU that ends its worker before it has done anything is given up under `auto`; this one has.
+        // Under `auto`, a GPU is avoided when its worker process ends before any work. This one has worked.
         await api.transcribe(sampleBytes("01-en"), { language: "en" });
         await until("the model is on the GPU", isOnGpu);
         const audio = { upload_id: await uploaded(api, sampleBytes("05-hi")) };
@@ -135,7 +135,7 @@ describe.skipIf(LIBRARY === undefined)(
     );
 
     test(
-      "a library that is cut short: auto goes on with the processor, the device by name stops the start",
+      "a library that is cut short: `auto` continues with the processor, a device by name prevents the start",
       async () => {
         truncateSync(backend(), 1_000_000);
         const server = await started("auto");

@@ -6,7 +6,7 @@ import { type Installation, install, type RunningServer, until } from "./kit.ts"
 import { descendantsOf } from "./processes.ts";
 import { samplePath, wordsIn } from "./samples.ts";
 
-/** Recordings that lie, change and pause, and decoders that are killed, on the compiled executable. */
+/** Tests recordings with false headers, recordings that change or pause, and killed decoders on the compiled executable. */
 
 const ffmpeg = Bun.which("ffmpeg") ?? "ffmpeg";
 let installation: Installation;
@@ -125,7 +125,7 @@ describe("a decoder that is killed from outside", () => {
   };
   const decoders = () => descendantsOf(server.pid).filter(isDecoder);
 
-  /** Kills the next decoders, and returns what the system said of the first one's limits. */
+  /** Kills the next decoders, and returns the limits of the first one from /proc. */
   async function killNext(count: number): Promise<string> {
     let limits = "";
     const killed = new Set<number>();

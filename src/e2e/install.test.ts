@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-/** `install.sh` as packagers call it: files under DESTDIR. What is asked for wrongly is refused and nothing made. */
+/** Runs `install.sh` as packagers do, with DESTDIR. Wrong arguments are refused, and nothing is written. */
 
 const SCRIPT = resolve(import.meta.dir, "../../install.sh");
 const folder = mkdtempSync(join(tmpdir(), "shruti-install-"));
@@ -15,7 +15,7 @@ function executable(name: string, says: string): string {
   return path;
 }
 
-/** Runs the script under the strictest umask that an admin's shell may have. */
+/** Runs the script with the strictest umask that an admin's shell may have. */
 function run(stage: string, ...args: string[]) {
   const child = Bun.spawnSync(["sh", "-c", 'umask 077; exec sh "$@"', "sh", SCRIPT, ...args], {
     env: { PATH: process.env.PATH ?? "", DESTDIR: join(folder, stage) },
@@ -37,7 +37,7 @@ test("files are staged with modes for everybody; an upgrade keeps the previous e
   expect(readFileSync(`${bin}.previous`, "utf8")).toContain("shruti 1");
 });
 
-test("the unit outlives a worker that runs out of memory, gives a stop its time, and starts nothing anew that cannot start", () => {
+test("the unit survives a worker process that runs out of memory, gives a stop enough time, and does not restart a server that cannot start", () => {
   run("unit", executable("one", "shruti 1"));
   const unit = readFileSync(join(folder, "unit/etc/systemd/system/shruti.service"), "utf8");
   expect(unit).toContain("\nOOMPolicy=continue\n");
@@ -53,14 +53,14 @@ test.each([
   ["an option that it does not have", ["--upgrade"], 2, "there is no option --upgrade"],
   ["two executables", ["a", "b"], 2, "one executable at most"],
 ])("%s is refused", (_what, args, code, message) => {
-  // One that would be found if the wrong name were passed over.
+  // An executable that would be found if the wrong name were ignored.
   mkdirSync(join(folder, "dist"), { recursive: true });
   executable("shruti", "shruti 0");
   expect(run("refused", ...args)).toMatchObject({ code, err: expect.stringContaining(message) });
   expect(() => statSync(join(folder, "refused"))).toThrow();
 });
 
-test("help tells how it is called", () => {
+test("help shows the usage", () => {
   const { code, out } = run("help", "--help");
   expect(code).toBe(0);
   expect(out).toContain("./install.sh [EXECUTABLE]");

@@ -6,9 +6,9 @@ import { type ApiClient, apiClient } from "../testing/api-client.ts";
 import { placeBinary } from "./binary.ts";
 import { isAlive, processesFrom } from "./processes.ts";
 
-/** What `shruti init --json` prints. */
+/** The output of `shruti init --json`. */
 type Initialised = { organization_id: string; project_id: string; key: string };
-/** What `shruti status --json` says of a running server, as far as tests ask. */
+/** The fields of `shruti status --json` that tests read. */
 export type Status = {
   running: boolean;
   transcriptions: Record<string, number>;
@@ -22,9 +22,9 @@ export type Status = {
 
 export type CommandOutcome = { code: number; out: string; err: string };
 
-/** An executable in a folder of its own, with what `shruti init` made. */
+/** An executable in its own folder, and the result of `shruti init`. */
 export type Installation = {
-  /** Everything the executable may write lies below it. */
+  /** The folder that holds all files that the executable may write. */
   folder: string;
   dataDir: string;
   configPath: string;
@@ -33,13 +33,13 @@ export type Installation = {
   key: string;
   /** Runs a command to its end. */
   command(...args: string[]): Promise<CommandOutcome>;
-  /** What a command printed on standard output; throws when it failed. */
+  /** Runs a command and returns its standard output. Throws when it fails. */
   output(...args: string[]): Promise<string>;
-  /** The same, read as JSON; `--json` is added. */
+  /** Runs a command with `--json` and returns its output. Throws when it fails. */
   json<T>(...args: string[]): Promise<T>;
-  /** Starts the server; it listens, but may not be ready yet. */
+  /** Starts the server and waits until it listens. It may not be ready yet. */
   serve(): Promise<RunningServer>;
-  /** Ends what still runs and removes the folder. */
+  /** Ends all processes and removes the folder. */
   remove(): Promise<void>;
 };
 
@@ -47,33 +47,33 @@ export type RunningServer = {
   process: Bun.Subprocess;
   pid: number;
   baseUrl: string;
-  /** A client with the installation's key, or another. */
+  /** Returns a client with the installation's key, or with another. */
   api(key?: string): ApiClient;
-  /** Waits for `GET /readyz` to say so. */
+  /** Waits until `GET /readyz` reports that the server is ready. */
   ready(): Promise<RunningServer>;
-  /** Everything the server has logged. */
+  /** Returns the log of the server. */
   log(): string;
-  /** SIGTERM; its exit status. */
+  /** Sends SIGTERM and returns the exit status. */
   stop(): Promise<number>;
-  /** SIGKILL; resolves when it is gone. */
+  /** Sends SIGKILL and waits until the process has ended. */
   kill(): Promise<void>;
 };
 
 export type InstallOptions = {
-  /** Environment of every process; settings go here as `SHRUTI_SECTION_NAME`. Nothing else is inherited. */
+  /** Environment of every process, with settings in the form `SHRUTI_SECTION_NAME`. Nothing else is inherited. */
   environment?: Record<string, string>;
   /** Working directory of every process. */
   cwd?: string;
   /** Paise granted to the organization; default 1,000,000. */
   creditPaise?: number;
-  /** Puts the executable in place; default: a link to the built one. */
+  /** Provides the executable at a path. Default: a link to the built one. */
   place?: (path: string) => Promise<void>;
 };
 
-/** Small pause between two looks at something that sends no event. */
+/** Pause between two checks of a state that sends no event. */
 const LOOK_EVERY_MS = 20;
 
-/** Waits until something is so. @throws Error with `what` when it is not within the time */
+/** Waits until a condition is true. @throws Error with `what` when it is still false after the time */
 export async function until(
   what: string,
   isSo: () => boolean | Promise<boolean>,
@@ -86,7 +86,7 @@ export async function until(
   }
 }
 
-/** Polls until a transcription has one of the states; default: a final one. */
+/** Polls until a transcription has one of the states. Default: a final state. */
 export async function reached(
   api: ApiClient,
   id: string,
@@ -105,7 +105,7 @@ export async function reached(
   return latest;
 }
 
-/** Sends a recording the recommended way: announce, PUT, complete, and wait when it is large. */
+/** Sends a recording in the recommended way: create the upload, PUT, complete, and wait when it is large. */
 export async function uploaded(api: ApiClient, bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const upload = await api.upload(bytes);
   await until("the upload is verified", async () => {
@@ -163,7 +163,7 @@ export async function install(options: InstallOptions = {}): Promise<Installatio
   async function remove(): Promise<void> {
     for (const child of running) child.kill("SIGKILL");
     await Promise.all([...running].map((child) => child.exited));
-    // Workers of a killed server end by themselves; whatever does not, is ended here.
+    // Worker processes of a killed server end by themselves. Those that do not are ended here.
     await until("all processes are gone", () => processesFrom(folder).length === 0, 5_000).catch(() => {
       for (const pid of processesFrom(folder)) process.kill(pid, "SIGKILL");
     });
@@ -205,7 +205,7 @@ async function openServer(
     const decoder = new TextDecoder();
     for await (const bytes of child.stderr) {
       log += decoder.decode(bytes, { stream: true });
-      // A long run logs hundreds of megabytes: they are looked through until the line is there.
+      // A long run logs hundreds of megabytes, so the log is read only until the line is found.
       if (isListening) continue;
       const line = log.split("\n").find((each) => each.includes('"msg":"listening"'));
       if (line === undefined) continue;

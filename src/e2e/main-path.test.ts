@@ -11,7 +11,7 @@ import { cpuMsOf, descendantsOf } from "./processes.ts";
 import { refusal } from "./refusal.ts";
 import { concatenated, pcmOf, saidIn, sampleBytes, samplePath, secondsOf, wordsIn } from "./samples.ts";
 
-/** The main path on the executable with the real engine: over HTTP and on the command line, with bad input. */
+/** Tests the main path on the executable with the real engine: over HTTP, on the command line, and with bad input. */
 
 let installation: Installation;
 let server: RunningServer;
@@ -43,7 +43,7 @@ async function transcribed(bytes: Uint8Array<ArrayBuffer>, wanted: Wanted): Prom
   return api.result(body.id);
 }
 
-/** A number that `GET /metrics` tells. */
+/** Reads a number from `GET /metrics`. */
 async function gauge(name: string): Promise<number> {
   const text = await (await fetch(`${server.baseUrl}/metrics`)).text();
   return Number(new RegExp(`^${name}(?:\\{\\})? (\\S+)$`, "m").exec(text)?.[1]);
@@ -62,7 +62,7 @@ describe("recordings over HTTP", () => {
     expect(result.text).not.toMatch(/[a-z]/i);
   }, 60_000);
 
-  test("a telephone recording of 8 kHz is understood, and its narrow band is told", async () => {
+  test("a telephone recording of 8 kHz is recognized, with a warning about its bandwidth", async () => {
     const result = await transcribed(sampleBytes("08-en-phone"), { language: "en" });
     expect(result.warnings).toContain("narrowband_audio");
     const last = saidIn("08-en-phone").at(-1);
@@ -70,7 +70,7 @@ describe("recordings over HTTP", () => {
     expect(result.segments.at(-1)?.start).toBeCloseTo(last?.start ?? 0, 0);
   }, 60_000);
 
-  test("the channels of a stereo recording are told apart, and both are billed", async () => {
+  test("the channels of a stereo recording are transcribed separately, and both are billed", async () => {
     const before = await api.usage();
     const result = await transcribed(sampleBytes("10-en-stereo"), {
       language: "en",
@@ -145,7 +145,7 @@ describe("what is refused", () => {
     expect(await refusal(start)).toBe("409 upload_incomplete audio.upload_id");
   });
 
-  test("what the model cannot do, what is not there, what nobody knows", async () => {
+  test("modes that the model lacks, missing resources, unknown values", async () => {
     const audio = { upload_id: await uploaded(api, sampleBytes("01-en")) };
     const start = (more: object) => refusal(api.call("POST", "/v1/transcriptions", { audio, ...more }));
     expect(await start({ language: "fr" })).toBe("422 unsupported_language language");
@@ -165,7 +165,7 @@ describe("what is refused", () => {
     expect(await refusal(api.transcribe(long, { language: "en" }))).toBe("413 audio_too_long file");
   });
 
-  test("every answer has an x-request-id, and /v1/models tells languages, modes and limits", async () => {
+  test("every answer has an x-request-id, and /v1/models lists languages, modes and limits", async () => {
     const { headers, body } = await api.call<ModelList>("GET", "/v1/models");
     expect(headers.get("x-request-id")).toMatch(/^req_[0-9A-Z]{26}$/);
     expect((await fetch(`${server.baseUrl}/nowhere`)).headers.get("x-request-id")).toMatch(/^req_/);
@@ -184,7 +184,7 @@ describe("stopping work", () => {
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
     expect(await refusal(api.result(body.id))).toBe("409 result_not_ready");
     await until("the engine is at work", async () => (await gauge("shruti_engine_places_busy")) > 0);
-    // The first chunks are decoded while the rest is still searched for speech.
+    // The first chunks are recognized while the detector still reads the rest.
     expect(["preparing", "transcribing"]).toContain((await api.get(body.id)).state);
     expect(await refusal(api.remove(body.id))).toBe("409 conflict");
 
@@ -246,7 +246,7 @@ describe("side by side", () => {
 
 describe("deletion", () => {
   test("leaves no byte of audio or transcript in the data directory, its database or write-ahead log", async () => {
-    // No other test sends this one.
+    // No other test sends this sample.
     const name = "04-en";
     const uploadId = await uploaded(api, sampleBytes(name));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
@@ -274,7 +274,7 @@ describe("deletion", () => {
   }, 60_000);
 });
 
-/** Which files hold which of some byte sequences; those found nowhere are left out. */
+/** Finds the files that contain byte sequences. Sequences without a file are left out. */
 function filesWith(folder: string, sought: Record<string, Buffer>): Record<string, string[]> {
   const found: Record<string, string[]> = {};
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -308,7 +308,7 @@ describe("the command line", () => {
     expect(cuesOf("04-en").map(({ text }) => text)).toContain(saidIn("04-en")[1]?.text ?? "missing");
   }, 60_000);
 
-  test("goes on past a file that cannot be read, and says so at the end", async () => {
+  test("continues after a file that cannot be read, and reports it at the end", async () => {
     const broken = join(installation.folder, "broken.wav");
     writeFileSync(broken, "no sound at all");
     const files = [broken, join(installation.folder, "absent.wav"), samplePath("01-en")];
@@ -361,7 +361,7 @@ describe("the command line", () => {
   });
 });
 
-test("the log tells of requests, never of keys or words", () => {
+test("the log has requests, and never keys or words", () => {
   const log = server.log();
   expect(log).toContain('"path":"/v1/transcriptions"');
   const said = ["01-en", "04-en", "05-hi", "08-en-phone", "12-en-long"].flatMap((name) => saidIn(name));

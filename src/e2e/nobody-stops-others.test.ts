@@ -7,19 +7,19 @@ import { argumentsOf, descendantsOf } from "./processes.ts";
 import { sampleBytes } from "./samples.ts";
 
 /**
- * An organization without credit sends what costs the most, in a loop and from many connections; another one's small
- * upload and synchronous request hardly notice.
+ * An organization without credit sends the most expensive requests, in a loop and from many connections. The small
+ * upload and the synchronous request of another organization take hardly longer.
  */
 
 const SLOW_SECONDS = 3;
 const TIMEOUT_SECONDS = 20;
-/** What one decoding may add: the one that has just begun on the same processor. */
+/** Time that one decoding may add: the one that has just begun on the same processor. */
 const DECODING_MS = 3_000;
-/** As many clients as there are places for receiving, and more. */
+/** More clients than there are receiving places. */
 const CLIENTS = 20;
-/** Lanes for decoders. */
+/** Decoder lanes. */
 let lanes = 0;
-/** Until an attack is under way. */
+/** Time until an attack has begun. */
 const LEAD_MS = 1_000;
 
 let installation: Installation;
@@ -73,7 +73,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - begunMs;
 }
 
-/** How long a small upload and a synchronous request of the other organization take. */
+/** Measures how long a small upload and a synchronous request of the other organization take. */
 async function victimsWork(): Promise<{ upload: number; synchronous: number }> {
   const api = server.api();
   const bytes = sampleBytes("02-hi");
@@ -82,7 +82,7 @@ async function victimsWork(): Promise<{ upload: number; synchronous: number }> {
   return { upload, synchronous };
 }
 
-/** One client of the attacker; it is called again and again until the signal aborts. */
+/** One client of the attacker, called repeatedly until the signal is aborted. */
 type Client = (api: ApiClient, signal: AbortSignal) => Promise<string>;
 
 const uploads =
@@ -102,7 +102,7 @@ const forms =
       })
       .then(({ status }) => String(status));
 
-/** Sends a request's head and then a byte a second, and no end. */
+/** Sends the head of a request and then one byte a second, without end. */
 const trickle =
   (head: (api: ApiClient) => Promise<string[]> | string[]): Client =>
   async (api, signal) => {
@@ -140,7 +140,7 @@ async function slowUpload(api: ApiClient): Promise<string[]> {
   ];
 }
 
-/** A whole form, of which the parser skips a large part. */
+/** Sends a complete form of which the parser skips a large part. */
 const skippedPart: Client = (api, signal) =>
   api
     .send("/v1/audio/transcriptions", {
@@ -151,7 +151,7 @@ const skippedPart: Client = (api, signal) =>
     })
     .then(({ status }) => String(status));
 
-/** Audio that is right, of an organization that cannot pay for it. */
+/** Sends valid audio of an organization without credit. */
 const unpaid = () => sampleBytes("02-hi");
 
 const ATTACKS: [title: string, client: Client][] = [
@@ -164,14 +164,14 @@ const ATTACKS: [title: string, client: Client][] = [
   ["forms that come at a byte a second", trickle(slowForm)],
   ["uploads that come at a byte a second", trickle(slowUpload)],
   ["whole forms with a large part that no form has", skippedPart],
-  // These stay behind and are verified during all that follows.
+  // These uploads are verified during the rest of the test.
   ["uploads of that MP3", uploads(changingMp3(1_000_000))],
   ["uploads of that FLAC", uploads(changingFlac(60_000))],
   ["uploads of that MP4", uploads(hugeIndexMp4(30_000_000))],
   ["uploads of the FLAC that decodes to much sound", uploads(denseFlac(20_000))],
 ];
 
-/** Runs an attack until the work is done. What became of its requests: their statuses, and other ends. */
+/** Runs an attack until the work is done. Returns the statuses of its requests, and how others ended. */
 async function underAttack<T>(
   client: Client,
   work: () => Promise<T>,
@@ -182,7 +182,7 @@ async function underAttack<T>(
   const loop = async () => {
     while (!stop.signal.aborted) {
       ends.add(await client(api, stop.signal).catch(endOf));
-      // A client that did not wait at all would use up its rate with refusals.
+      // Without a pause, a client would use up its rate with refusals.
       await Bun.sleep(20);
     }
   };
@@ -196,17 +196,17 @@ async function underAttack<T>(
   }
 }
 
-/** The server closes the connection of a body that it refuses, and the attack ends in the middle of a request. */
+/** Errors of requests whose connections end early: the server refuses the body, or the attack ends. */
 const endOf = (error: unknown) => (error instanceof ApiError ? String(error.status) : "broken off");
 
-/** The most decoders that ran at once while something else was done. */
+/** Returns the most decoders that ran at once during other work. */
 async function mostDecoders(work: Promise<unknown>): Promise<number> {
   let most = 0;
   let isDone = false;
   const done = work.finally(() => {
     isDone = true;
   });
-  // Its failure is this function's, once it has looked for the last time.
+  // A failure of the work is thrown after the last look.
   done.catch(() => {});
   while (!isDone) {
     const running = descendantsOf(server.pid).filter((pid) => !argumentsOf(pid).includes("engine-worker"));
@@ -225,7 +225,7 @@ describe("an organization without credit sends, in a loop,", () => {
         const work = victimsWork();
         return { most: await mostDecoders(work), ...(await work) };
       });
-      // It was let in: what stops it are its own files.
+      // It was accepted. Its own open files are the limit now.
       for (const status of ["401", "403", "404"]) expect(ends).not.toContain(status);
       expect(done.upload).toBeLessThanOrEqual(2 * alone.upload + DECODING_MS);
       expect(done.synchronous).toBeLessThanOrEqual(2 * alone.synchronous + DECODING_MS);
@@ -234,7 +234,7 @@ describe("an organization without credit sends, in a loop,", () => {
     60_000,
   );
 
-  test("and what is left of it after a restart stops nobody either", async () => {
+  test("and the rest of it after a restart does not stop others either", async () => {
     await server.kill();
     server = await (await installation.serve()).ready();
     const done = await victimsWork();

@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, writeFileSync } from "node:fs";
 import { placeBinary } from "./binary.ts";
 import { type Installation, install, type RunningServer, until } from "./kit.ts";
 
-/** A server that may open no further file says so, and goes on as soon as it may. */
+/** A server that cannot open another file reports it, and continues as soon as it can. */
 
 const MOST_FILES = 64;
 let installation: Installation;
@@ -20,7 +20,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => installation?.remove());
 
-/** A connection that takes one request after the other. */
+/** Opens a connection that sends one request after the other. */
 async function connect() {
   const { hostname, port } = new URL(server.baseUrl);
   let text = "";

@@ -11,7 +11,7 @@ import {
 } from "./kit.ts";
 import { concatenated, sampleBytes } from "./samples.ts";
 
-/** Workers that end under their chunks make gaps; the client learns of each ending by a signed event. */
+/** Chunks whose worker processes end become gaps. The client receives a signed event for each transcription. */
 
 type Event = { type: string; data: { id: string; state: string; error?: { code: string; message: string } } };
 
@@ -44,7 +44,7 @@ afterAll(async () => {
   await installation?.remove();
 });
 
-/** A chunk of the transcription has failed twice: it is set aside. */
+/** Reports whether a chunk of the transcription is a gap, after two crashes. */
 function hasGap(server: RunningServer, id: string): boolean {
   const failed = server
     .log()
@@ -54,7 +54,7 @@ function hasGap(server: RunningServer, id: string): boolean {
   return new Set(failed).size < failed.length;
 }
 
-/** Ends the worker under its chunks, again and again, until a chunk of the transcription is set aside. */
+/** Kills the worker process during its chunks until a chunk of the transcription is a gap. */
 async function makeGap(server: RunningServer, id: string): Promise<void> {
   const killed = new Set<number>();
   const newest = () => {
@@ -67,7 +67,7 @@ async function makeGap(server: RunningServer, id: string): Promise<void> {
   await until("a chunk is set aside", async () => {
     const pid = newest();
     if (killed.has(pid)) return hasGap(server, id);
-    // Stopped, so that it has not finished its chunk by the time it is seen to have one.
+    // The process is stopped first, so that it cannot finish its chunk before the check.
     process.kill(pid, "SIGSTOP");
     const { server: running } = await installation.json<Status>("status");
     if (!running?.models.some((model) => model.pid === pid && model.running > 0)) return false;
@@ -77,7 +77,7 @@ async function makeGap(server: RunningServer, id: string): Promise<void> {
   });
 }
 
-test("partial, failed, cancelled and completed are told by webhook, charged and readable as they are", async () => {
+test("partial, failed, cancelled and completed transcriptions are reported by webhook, charged and readable as they are", async () => {
   const server = await (await installation.serve()).ready();
   const api = server.api();
   const endpoint = await api.call<{ id: string; secret: string }>("POST", "/v1/webhook_endpoints", {

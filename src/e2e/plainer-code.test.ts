@@ -7,8 +7,8 @@ import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { saidIn, sampleBytes } from "./samples.ts";
 
 /**
- * Code for this processor that ends the worker at its first decode. In the carried library that is picked here, and in
- * the one that comes next, the function that computes begins with an instruction that does not exist, and with a read
+ * Code for this processor that ends the worker process at its first chunk. In the embedded library that is chosen here, and
+ * in the next one, the function that computes begins with an instruction that does not exist, and with a read
  * of address 0.
  */
 
@@ -18,7 +18,7 @@ const MISSING_INSTRUCTION = [0x0f, 0x0b];
 const READ_OF_NULL = [0x8b, 0x04, 0x25, 0, 0, 0, 0];
 
 let installation: Installation;
-/** Whose code is broken, and whose is used then. */
+/** The libraries with broken code, and the library that is used then. */
 let broken: string[] = [];
 let sound = "";
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
   installation = await install();
   const [first = "", second = "", third = ""] = usableCode();
   [broken, sound] = [[first, second], third];
-  // Puts the libraries in place.
+  // This command writes the libraries to disk.
   expect(await transcribed()).toBe(0);
   const native = join(installation.dataDir, "native");
   for (const [i, instruction] of [MISSING_INSTRUCTION, READ_OF_NULL].entries()) {
@@ -43,7 +43,7 @@ async function findings(): Promise<Finding[]> {
   return JSON.parse((await installation.command("doctor", "--json")).out);
 }
 
-/** The names of this processor's libraries, best first. */
+/** Returns the names of this processor's libraries, best first. */
 function usableCode(): string[] {
   const script = join(import.meta.dirname, "../testing/whisper-test-child.ts");
   const native = join(import.meta.dirname, "../../build/native");

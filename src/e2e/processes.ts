@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What Linux tells of its processes in /proc (proc(5)). */
+/** Reads information about processes from /proc (proc(5)). */
 
 type Stat = { pid: number; parent: number; state: string; cpuMs: number };
 
-/** USER_HZ of every Linux architecture that Bun runs on. */
+/** USER_HZ, the same on every Linux architecture that Bun supports. */
 const MS_PER_TICK = 10;
 
 function readStat(pid: number): Stat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the name in parentheses, which may hold anything.
+    // The second field is the name in parentheses, which may contain any character.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     const ticks = Number(fields[11]) + Number(fields[12]);
     return { pid, parent: Number(fields[1]), state: fields[0] ?? "", cpuMs: ticks * MS_PER_TICK };
@@ -25,7 +25,7 @@ function allProcesses(): Stat[] {
     .flatMap((name) => readStat(Number(name)) ?? []);
 }
 
-/** Living descendants of a process. */
+/** Lists the living descendants of a process. */
 export function descendantsOf(pid: number): number[] {
   const all = allProcesses().filter(({ state }) => state !== "Z");
   const found = [pid];
@@ -40,7 +40,7 @@ export function isAlive(pid: number): boolean {
   return stat !== undefined && stat.state !== "Z";
 }
 
-/** Living processes whose program lies in a folder. */
+/** Lists the living processes whose programs are in a folder. */
 export function processesFrom(folder: string): number[] {
   return allProcesses()
     .map(({ pid }) => pid)
@@ -51,7 +51,7 @@ function commandOf(pid: number): string {
   return argumentsOf(pid)[0] ?? "";
 }
 
-/** A process's command line, its program first; empty when it is gone. */
+/** Returns the command line of a process, with its program first. Empty when the process has ended. */
 export function argumentsOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
@@ -60,18 +60,18 @@ export function argumentsOf(pid: number): string[] {
   }
 }
 
-/** Files that a process has mapped: its program and all libraries, however they were loaded. */
+/** Lists the files that a process has mapped: its program and all loaded libraries. */
 export function mappedFiles(pid: number): string[] {
   const lines = readFileSync(`/proc/${pid}/maps`, "utf8").split("\n");
   return [...new Set(lines.flatMap((line) => /\s(\/.+)$/.exec(line)?.[1] ?? []))];
 }
 
-/** Processor time that processes have used so far. */
+/** Returns the processor time that processes have used so far. */
 export function cpuMsOf(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + (readStat(pid)?.cpuMs ?? 0), 0);
 }
 
-/** Memory in use, MiB, and open files of a process. */
+/** Returns the memory in use, MiB, and the number of open files of a process. */
 export function footprintOf(pid: number): { residentMiB: number; openFiles: number } {
   const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return { residentMiB: Number(kilobytes) / 1024, openFiles: readdirSync(`/proc/${pid}/fd`).length };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Installation, install, type Status, until } from "./kit.ts";
 import { descendantsOf } from "./processes.ts";
 
-/** `GET /readyz` tells the truth about weights that cannot be used, with the real engine. */
+/** `GET /readyz` reports weights that cannot be used, with the real engine. */
 
 const DEMO_WEIGHTS = join(import.meta.dirname, "../../models/demo.bin");
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => installation?.remove());
 
-test("a damaged default model is told at the start; with its weights back the server is ready by itself", async () => {
+test("a damaged default model is reported at the start; with its weights restored the server becomes ready by itself", async () => {
   await installation.output("models", "add", DEMO_WEIGHTS, "--id", "main");
   const { path } = await installation.json<{ path: string }>("models", "show", "main");
   truncateSync(path, 100_000);
@@ -36,7 +36,7 @@ test("a damaged default model is told at the start; with its weights back the se
   expect(await server.stop()).toBe(0);
 }, 120_000);
 
-test("what finds speech ends and cannot start again: that is told, and over with the file that was missing", async () => {
+test("the process of the speech detector ends and cannot start again: this is reported until the missing file is restored", async () => {
   const server = await (await installation.serve()).ready();
   const { server: running } = await installation.json<Status>("status");
   const models = new Set(running?.models.map(({ pid }) => pid));
@@ -46,7 +46,7 @@ test("what finds speech ends and cannot start again: that is told, and over with
   renameSync(detector, `${detector}.away`);
   process.kill(speech ?? 0, "SIGKILL");
   const probe = () => fetch(`${server.baseUrl}/readyz`);
-  await until("it is told", async () => (await probe()).status === 503);
+  await until("it is reported", async () => (await probe()).status === 503);
   expect(await (await probe()).json()).toMatchObject({
     reasons: [expect.stringMatching(/^the engine cannot start: .*silero\.so/)],
   });

@@ -7,7 +7,7 @@ import { ROOT, readDocument, sectionsOf } from "../testing/documents.ts";
 import { placeBinary } from "./binary.ts";
 import { processesFrom } from "./processes.ts";
 
-/** The commands of a section, as a reader pastes them: the indented lines. */
+/** Returns the commands of a section, which are its indented lines. */
 function commandsOf(title: string): string {
   const section = sectionsOf(readDocument("README.md")).find((one) => one.title === title);
   return (section?.text ?? "")
@@ -46,7 +46,7 @@ describe("README.md", () => {
       ["bash", "-e", "-c", `${commands.replaceAll("127.0.0.1:8080", `127.0.0.1:${port}`)}\nwait $SERVER\n`],
       {
         cwd: folder,
-        // A fresh machine: nothing but the system's programs, and nothing set. The port is the test's own.
+        // As on a new machine: only the system's programs, and no variables. The test chooses the port.
         env: {
           PATH: "/usr/local/bin:/usr/bin:/bin",
           HOME: folder,
@@ -62,7 +62,7 @@ describe("README.md", () => {
     );
     const [out, err, code] = await Promise.all([shell.stdout.text(), shell.stderr.text(), shell.exited]);
     expect({ code, err: code === 0 ? "" : err + out }).toEqual({ code: 0, err: "" });
-    // The synchronous result, the subtitles of `shruti transcribe`, and in between the long recording's two forms.
+    // The synchronous result, the two forms of the long recording, and the subtitles of `shruti transcribe`.
     const said = "अभी दस बजे और दस मिनट हैं";
     expect(out.split(said).length - 1).toBeGreaterThanOrEqual(2);
     expect(out).toContain("the delivery is on thursday at eleven pm");

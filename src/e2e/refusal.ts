@@ -1,6 +1,6 @@
 import { ApiError } from "../testing/api-client.ts";
 
-/** How a request was refused: status, code and detail; "accepted" when it was not. */
+/** Describes the refusal of a request: status, code and detail, or "accepted". */
 export async function refusal(request: Promise<unknown>): Promise<string> {
   try {
     await request;

@@ -10,7 +10,7 @@ import {
 } from "./refusal-clients/matrix.ts";
 
 /**
- * Clients of other people see why a large request was refused; `scripts/check-refusals.ts` asks more often, and
+ * Common HTTP clients see why a large request was refused. `scripts/check-refusals.ts` repeats this more often, and
  * through proxies as well.
  */
 
@@ -45,7 +45,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => installation?.remove());
 
-/** The SDK sends one form only, and knows its length. */
+/** The SDK sends only one form, of known length. */
 const SDK_NAMES = ["wrong key", "rate limit", "unknown path", "too large a form"];
 
 describe.each(NAMES)("%s", (name) => {
@@ -77,7 +77,7 @@ test("a body that is thrown away costs no memory", async () => {
     return Number(kib) / 1024;
   };
   const before = await memory("VmRSS");
-  // From here on the system counts the most memory from zero.
+  // From here on the kernel counts the peak memory from zero.
   await Bun.write(`/proc/${server.pid}/clear_refs`, "5");
   await client.send(server.baseUrl, refusal, 60_000_000, 10);
   expect((await memory("VmHWM")) - before).toBeLessThan(120);

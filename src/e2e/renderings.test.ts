@@ -8,7 +8,7 @@ import { runCaptured } from "../testing/run-cli.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { parseSrt, parseVtt } from "../testing/subtitle-parsers.ts";
 
-/** One result in each form, over HTTP and from the command line. */
+/** Compares one result in each format, over HTTP and from the command line. */
 
 let testApp: TestApp;
 let api: ApiClient;

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { concatenated } from "./samples.ts";
 
-/** Requests during a stop are answered, sent away with 503 or find no server; none is a fault of the program's. */
+/** Requests during a stop are answered, refused with 503, or find no server. None fails in another way. */
 
 let installation: Installation;
 beforeAll(async () => {
-  // However long the drain takes, no sender is told to slow down.
+  // During the whole drain, no sender is refused for its rate.
   installation = await install({ environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0" } });
 }, 300_000);
 afterAll(() => installation?.remove());
@@ -73,7 +73,7 @@ test("SIGTERM under a stream of requests: no request fails, and the next start h
   expect(await again.stop()).toBe(0);
 }, 120_000);
 
-/** A PUT of which only the first bytes are sent; the connection stays open. */
+/** Sends only the first bytes of a PUT and keeps the connection open. */
 async function hangingPut(server: RunningServer) {
   const { id, upload } = await server.api().createUpload(1_000_000);
   const { hostname, port, pathname } = new URL(upload.url);

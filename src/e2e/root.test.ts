@@ -15,8 +15,8 @@ import { type Installation, install, until } from "./kit.ts";
 import { samplePath } from "./samples.ts";
 
 /**
- * An admin's `sudo shruti …` on the data directory of a service that runs under its own user: whatever root's commands
- * make, the service can use afterwards, and nothing in that directory ever runs with root's rights.
+ * Tests `sudo shruti …` on the data directory of a service with its own user. The service can use everything that root's
+ * commands write, and no file of that directory ever runs with root's rights.
  */
 
 const USER = 65_534;
@@ -33,7 +33,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(async () => installation?.remove());
 
-/** What lies in the data directory and is somebody else's than its owner's. */
+/** Lists the files of the data directory that do not belong to its owner. */
 function strangers(): string[] {
   return readdirSync(installation.dataDir, { recursive: true, encoding: "utf8" }).filter(
     (name) => lstatSync(join(installation.dataDir, name)).uid !== USER,
@@ -47,7 +47,7 @@ test.skipIf(!isRoot)(
   "root's commands leave a data directory that its own user can serve",
   async () => {
     const { command, json, organizationId } = installation;
-    // The first command that needs the carried files copies them out.
+    // The first command that needs the embedded files copies them out.
     const made = { speaker: bandNormModel(), segmentation: emptyModel(SEGMENTATION_METADATA) };
     for (const [kind, bytes] of Object.entries(made)) {
       const file = join(installation.folder, `${kind}.onnx`);

@@ -8,7 +8,7 @@ import { type Installation, install, type RunningServer, reached, until, uploade
 import { refusal } from "./refusal.ts";
 import { saidIn, sampleBytes, secondsOf } from "./samples.ts";
 
-/** What an admin changes on the command line while the server runs; it is in force within a second. */
+/** Changes by an admin on the command line take effect in a running server within a second. */
 
 const DEMO_WEIGHTS = resolve(import.meta.dir, "../../models/demo.bin");
 const IN_FORCE_MS = 1_000;
@@ -100,7 +100,7 @@ describe("credit, keys, organizations", () => {
 describe("models", () => {
   const listed = async () => (await api.call<ModelList>("GET", "/v1/models")).body.data;
 
-  /** Transcribes with the model that answers, and says which one that was. */
+  /** Transcribes with the default model, and returns its id. */
   async function modelThatAnswers(model?: string): Promise<string> {
     const { body } = await start(api, model === undefined ? {} : { model });
     expect((await reached(api, body.id)).state).toBe("completed");
@@ -115,7 +115,7 @@ describe("models", () => {
     for (const id of ["second", "third"]) {
       await installation.output("models", "add", DEMO_WEIGHTS, "--id", id, ...languages);
     }
-    // The first one that is added takes the place of the demonstration.
+    // The first model that is added replaces the demonstration model as the default.
     await until(
       "both are listed",
       async () => (await listed()).map(({ id }) => id).join() === "second,third",
@@ -128,7 +128,7 @@ describe("models", () => {
     await until("the choice is in force", async () => (await listed())[0]?.id === "third", IN_FORCE_MS);
     expect(await modelThatAnswers()).toBe("third");
 
-    // Nor does a removal change it silently.
+    // A removal does not change the default silently either.
     expect((await installation.command("models", "remove", "third")).code).toBe(5);
     expect(await modelThatAnswers()).toBe("third");
     await installation.output("models", "default", "second");

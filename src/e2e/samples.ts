@@ -2,19 +2,19 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 /**
- * The recordings of `models/samples` and what is said in them, by the number and kind that their file names begin
- * with, as `01-en`. Everything that tests expect of a recording comes from its file and from `transcripts.tsv`, so that
+ * The recordings of `models/samples` and their transcripts, by the number and kind at the beginning of their file names,
+ * such as `01-en`. All that tests expect of a recording comes from its file and from `transcripts.tsv`, so that
  * both can be exchanged without an edit here.
  */
 
 const ROOT = resolve(import.meta.dir, "../..");
 const FOLDER = join(ROOT, "models/samples");
-/** The system's; `scripts/test.sh` installs it. */
+/** The system's ffmpeg, which `scripts/test.sh` installs. */
 const FFMPEG = Bun.which("ffmpeg") ?? "ffmpeg";
 
-/** Words that the demonstration model may get wrong in a recording when it hears the whole of it at once. */
+/** Number of words that the demonstration model may get wrong when it recognizes a whole recording at once. */
 const MOST_WORD_ERRORS: Readonly<Record<string, number>> = { "03-mixed": 2 };
-/** Left out in all modes but `verbatim`. */
+/** Removed in all modes except `verbatim`. */
 const HESITATIONS = new Set(["um", "uh", "hmm", "उम", "हम्म"]);
 
 type SampleMode = "native" | "codemix" | "verbatim";
@@ -55,7 +55,7 @@ export function sampleBytes(name: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(readFileSync(samplePath(name)));
 }
 
-/** What is said in a sample and how a mode writes it, in order of time. */
+/** Returns the utterances of a sample in the wording of a mode, in order of time. */
 export function saidIn(name: string, mode: SampleMode = "native"): Said[] {
   const written = ({ text, codemix }: Row) => {
     if (mode === "verbatim") return text;
@@ -67,7 +67,7 @@ export function saidIn(name: string, mode: SampleMode = "native"): Said[] {
     .sort((a, b) => a.start - b.start);
 }
 
-/** All words of a sample as a mode writes them. */
+/** Returns all words of a sample in the wording of a mode. */
 export const wordsIn = (name: string, mode?: SampleMode): string =>
   saidIn(name, mode)
     .map(({ text }) => text)
@@ -85,12 +85,12 @@ export function formatOf(name: string): Format {
   if (!samplePath(name).endsWith(".flac")) {
     return { rateHz: view.getUint32(24, true), channels: view.getUint16(22, true) };
   }
-  // STREAMINFO, RFC 9639 section 8.2: 20 bits of rate, 3 of channels less one.
+  // STREAMINFO, RFC 9639 section 8.2: 20 bits of rate, 3 of channels minus one.
   const packed = view.getUint32(18);
   return { rateHz: packed >>> 12, channels: ((packed >>> 9) & 7) + 1 };
 }
 
-/** The sound of a sample: 16-bit PCM, channels interleaved. */
+/** Returns the audio of a sample: 16-bit PCM, channels interleaved. */
 export function pcmOf(name: string): Uint8Array<ArrayBuffer> {
   const path = samplePath(name);
   if (path.endsWith(".flac")) {
@@ -109,7 +109,7 @@ export function secondsOf(name: string): number {
   return pcmOf(name).length / (2 * channels * rateHz);
 }
 
-/** A WAV file of 16-bit PCM, given in parts. */
+/** Makes a WAV file of 16-bit PCM from parts. */
 export function wavFile(parts: readonly Uint8Array[], { rateHz, channels }: Format): Uint8Array<ArrayBuffer> {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   const file = new Uint8Array(WAV_HEADER_BYTES + bytes);
@@ -135,7 +135,7 @@ export function wavFile(parts: readonly Uint8Array[], { rateHz, channels }: Form
   return file;
 }
 
-/** One WAV file of samples of one format, one after the other, the whole so many times. */
+/** Makes one WAV file of samples of the same format, one after the other, and repeats the whole. */
 export function concatenated(names: readonly string[], times: number): Uint8Array<ArrayBuffer> {
   const [first] = names;
   if (first === undefined) throw new Error("nothing to concatenate");

@@ -6,14 +6,14 @@ import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { descendantsOf, footprintOf } from "./processes.ts";
 import { sampleBytes } from "./samples.ts";
 
-/** Short transcriptions in a row; `SHRUTI_SOAK=2000` is the long mode. */
+/** Runs many short transcriptions. `SHRUTI_SOAK=2000` is the long mode. */
 
 const COUNT = Number(process.env.SHRUTI_SOAK ?? 40);
 const AT_ONCE = 3;
 const MEASURED_TIMES = 20;
-/** Garbage collectors keep some; what grows by more than this from the first half to the second is a leak. */
+/** Garbage collectors keep some memory. Growth beyond this from the first half to the second is a leak. */
 const MAX_GROWTH_MIB = 24;
-/** Before so many, buffers and caches of the programs are still filling. */
+/** Before this many transcriptions, buffers and caches of the programs still grow. */
 const COUNT_FOR_MEMORY = 300;
 
 type Measure = { done: number; serverMiB: number; workersMiB: number; openFiles: number; children: number };
@@ -21,12 +21,12 @@ type Measure = { done: number; serverMiB: number; workersMiB: number; openFiles:
 let installation: Installation | undefined;
 afterEach(() => installation?.remove());
 
-/** One transcription as clients make them: its own upload, deleted at the end; each fifth is synchronous. */
+/** Makes one transcription as clients do, with its own upload, and deletes it. Every fifth is synchronous. */
 async function transcribeOne(api: ApiClient, index: number): Promise<void> {
   const [name, language] = index % 2 === 0 ? ["01-en", "en"] : ["02-hi", "hi"];
   if (index % 5 === 0) {
     const outcome = await api.transcribe(sampleBytes(name), { language }).catch((error: Error) => error);
-    // The other clients may have its place.
+    // Other clients may hold the synchronous place.
     if (outcome instanceof Error) expect(outcome.message).toContain("capacity_unavailable");
     return;
   }
@@ -59,7 +59,7 @@ test(
     installation = await install({ environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0" } });
     const server = await (await installation.serve()).ready();
     const api = server.api();
-    // Everything that starts on demand has started.
+    // By now, all parts that start on demand have started.
     for (let index = 0; index < 4; index++) await transcribeOne(api, index);
     await until("only the workers run", () => descendantsOf(server.pid).length === 2);
     const measures = [measure(server.pid, 0)];
@@ -76,7 +76,7 @@ test(
     if (COUNT >= COUNT_FOR_MEMORY) console.table(measures);
     const [first, last] = [measures[0], measures.at(-1)];
     expect(last?.children).toBe(first?.children ?? 0);
-    // Kept-alive connections of this client come and go.
+    // The number of this client's idle connections varies.
     expect(last?.openFiles).toBeLessThanOrEqual((first?.openFiles ?? 0) + AT_ONCE);
     expect(readdirSync(join(installation.dataDir, "work"))).toEqual([]);
     if (COUNT >= COUNT_FOR_MEMORY) {

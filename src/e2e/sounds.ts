@@ -1,12 +1,12 @@
 import { seededRandom } from "../testing/audio-makers.ts";
 import { formatOf, pcmOf, wavFile } from "./samples.ts";
 
-/** Makers of recordings with one fault each, from clean speech and from nothing. Samples lie within −1 and 1. */
+/** Functions that make recordings with one fault each, from clean speech or synthesized. Samples are within −1 and 1. */
 export type Sound = { rateHz: number; channels: Float32Array[] };
 
 export const fromDb = (db: number): number => 10 ** (db / 20);
 
-/** One of `models/samples`. */
+/** Reads one of `models/samples`. */
 export function sampleSound(name: string): Sound {
   const { rateHz, channels: count } = formatOf(name);
   const bytes = pcmOf(name);
@@ -20,7 +20,7 @@ export function sampleSound(name: string): Sound {
   return { rateHz, channels };
 }
 
-/** A 16-bit PCM WAV file; what is louder than full scale is clipped. */
+/** Makes a 16-bit PCM WAV file. Samples beyond full scale are clipped. */
 export function wavOf({ rateHz, channels }: Sound): Uint8Array<ArrayBuffer> {
   const count = channels.length;
   const samples = channels[0]?.length ?? 0;
@@ -39,7 +39,7 @@ export function amplified({ rateHz, channels }: Sound, gainDb: number): Sound {
   return { rateHz, channels: channels.map((values) => values.map((value) => value * gain)) };
 }
 
-/** Several mono sounds as the channels of one; the shorter ones end in silence. */
+/** Joins mono sounds as channels. Shorter sounds end in silence. */
 export function asChannels(...sounds: Sound[]): Sound {
   const length = Math.max(...sounds.map(({ channels }) => channels[0]?.length ?? 0));
   return {
@@ -52,7 +52,7 @@ export function asChannels(...sounds: Sound[]): Sound {
   };
 }
 
-/** One after the other, mono. */
+/** Joins mono sounds one after the other. */
 export function joined(...sounds: Sound[]): Sound {
   const parts = sounds.map(({ channels }) => channels[0] ?? new Float32Array());
   const whole = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
@@ -68,14 +68,14 @@ export function silence(seconds: number): Sound {
   return generated(seconds, () => 0);
 }
 
-/** White noise of this level (RMS). */
+/** Makes white noise of this level (RMS). */
 export function whiteNoise(seconds: number, levelDb: number, seed = 1): Sound {
   const random = seededRandom(seed);
   const peak = fromDb(levelDb) * Math.sqrt(3);
   return generated(seconds, () => (random() * 2 - 1) * peak);
 }
 
-/** Noise as of a street or a fan: most of it below 500 Hz. */
+/** Makes noise like that of a street or a fan, mostly below 500 Hz. */
 export function rumble(seconds: number, levelDb: number, seed = 2): Sound {
   const random = seededRandom(seed);
   let state = 0;
@@ -91,7 +91,7 @@ export function tone(seconds: number, hertz: number, levelDb: number): Sound {
   return generated(seconds, (second) => peak * Math.sin(2 * Math.PI * hertz * second));
 }
 
-/** A plain tune: three plucked notes at once, four times a second. */
+/** Makes a simple tune: three plucked notes at once, four times a second. */
 export function music(seconds: number, levelDb: number): Sound {
   const steps = [0, 4, 7, 12, 7, 4, 5, 9];
   const peak = fromDb(levelDb) * 0.8;
@@ -109,7 +109,7 @@ export function music(seconds: number, levelDb: number): Sound {
   });
 }
 
-/** What a telephone leaves: 8 kHz samples of what lies below 3.4 kHz. */
+/** Reduces a sound to that of a telephone: below 3.4 kHz, sampled at 8 kHz. */
 export function telephoned(sound: Sound): Sound {
   const reach = 64;
   const cutoff = 3_400 / sound.rateHz;

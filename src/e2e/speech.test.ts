@@ -30,7 +30,7 @@ import {
   whiteNoise,
 } from "./sounds.ts";
 
-/** Recordings with one fault each, through the real decoder, speech detector and demonstration model. */
+/** Tests recordings with one fault each with the real decoder, speech detector and demonstration model. */
 
 let folder: string;
 let transcriber: Awaited<ReturnType<typeof openLocalTranscriber>>;
@@ -155,7 +155,7 @@ describe("nothing is heard", () => {
   );
 });
 
-/** What a decoder's answer comes to as a whole result. */
+/** Assembles recognized segments to a result. */
 async function resultOf(
   answer: Partial<RecognizedSegment> & { text: string },
   request: { language: string; mode: Mode } = { language: "hi", mode: "native" },
@@ -230,7 +230,7 @@ describe("channels", () => {
           .join(" ");
       expect(wordsOf(uneven, 0)).toBe(wordsOf(even, 0));
       const wrong = (result: ResultBody) => wordErrors(wordsIn("12-en-long"), wordsOf(result, 1))?.rate ?? 1;
-      // Sixteen bits hold fewer steps of so quiet a sound.
+      // With 16 bits, such a quiet sound has fewer steps.
       expect(wrong(uneven)).toBeLessThan(wrong(even) + 0.05);
       expect(uneven.warnings).toEqual(["low_volume"]);
       const starts = uneven.segments.map(({ start }) => start ?? 0);

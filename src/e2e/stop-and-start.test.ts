@@ -14,9 +14,9 @@ import {
 import { descendantsOf, isAlive, processesFrom } from "./processes.ts";
 import { concatenated, sampleBytes } from "./samples.ts";
 
-/** How the server ends, by itself or not, and what it leaves. */
+/** Tests how the server ends, orderly or killed, and the state that it leaves. */
 
-/** A worker ends with its parent; this is the time to notice. */
+/** Time in which a worker process notices the end of its parent. */
 const CHILDREN_GONE_MS = 2_000;
 
 let installation: Installation;
@@ -29,7 +29,7 @@ beforeEach(async () => {
 
 afterEach(() => installation?.remove());
 
-/** Minutes of speech, being transcribed. */
+/** Starts the transcription of minutes of speech. */
 async function startLongWork(minutes: number): Promise<Transcription> {
   const api = server.api();
   const uploadId = await uploaded(api, concatenated(["12-en-long"], minutes));
@@ -41,24 +41,24 @@ const noProcessLeft = () =>
   until("no process is left", () => processesFrom(installation.folder).length === 0, CHILDREN_GONE_MS);
 
 describe("one server for each data directory", () => {
-  test("a second one is refused with status 5, and the first goes on", async () => {
+  test("a second server is refused with status 5, and the first continues", async () => {
     const second = await installation.command("serve");
     expect(second.code).toBe(5);
     expect(second.err).toContain("Another server is using the data directory");
     expect((await fetch(`${server.baseUrl}/readyz`)).ok).toBe(true);
     expect(await server.stop()).toBe(0);
-    // What held the lock is gone with it.
+    // The lock ended with the process.
     server = await (await installation.serve()).ready();
     expect(await server.stop()).toBe(0);
   }, 60_000);
 });
 
 describe("SIGTERM", () => {
-  test("takes readiness down first, finishes running chunks and ends with 0; the next start goes on", async () => {
+  test("takes readiness down first, finishes running chunks and ends with 0; the next start continues the work", async () => {
     const { id } = await startLongWork(3);
     const before = await server.api().get(id);
     server.process.kill("SIGTERM");
-    // Who asks while chunks still run is told to go elsewhere; a refused connection would fail this test.
+    // Requests while chunks still run are refused with 503. A refused connection would fail this test.
     let reasons: unknown;
     await until("readiness is down", async () => {
       const answer = await fetch(`${server.baseUrl}/readyz`);
@@ -99,11 +99,11 @@ describe("SIGKILL", () => {
     await noProcessLeft();
   }, 60_000);
 
-  test("of the server while a recording is decoded: the next start decodes it anew, and nothing of the old try stays", async () => {
+  test("of the server while a recording is decoded: the next start decodes it again, and no file of the old run stays", async () => {
     const api = server.api();
     const uploadId = await uploaded(api, concatenated(["12-en-long"], 15));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
-    // Two workers are there anyway.
+    // There are always two worker processes.
     await until("the recording is being decoded", () => descendantsOf(server.pid).length === 3);
     expect((await api.get(body.id)).state).toBe("preparing");
     await server.kill();

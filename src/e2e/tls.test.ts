@@ -7,7 +7,7 @@ import { makeCertificates } from "../testing/webhook-kit.ts";
 import { type Installation, install, reached, until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 
-/** The executable with a certificate of its own: the whole way of a recording over TLS, and nothing without it. */
+/** Tests the executable with a certificate: the main path over TLS, and no plain HTTP. */
 
 let installation: Installation;
 let folder: string;

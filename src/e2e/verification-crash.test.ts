@@ -4,7 +4,7 @@ import type { ApiClient } from "../testing/api-client.ts";
 import { type Installation, install, reached, until } from "./kit.ts";
 import { sampleBytes, wavFile } from "./samples.ts";
 
-/** SIGKILL while a large upload is hashed and decoded: the next start verifies it anew, and says what it found. */
+/** SIGKILL while a large upload is hashed and decoded: the next start verifies it again and reports the result. */
 
 let installation: Installation;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(() => installation?.remove());
 
 type UploadState = { state: string; error?: { code: string } };
 
-/** Sends a file whose verification goes on in the background. */
+/** Sends a file whose verification continues in the background. */
 async function begin(api: ApiClient, bytes: Uint8Array<ArrayBuffer>, sha256: string): Promise<string> {
   const { id, upload } = await api.createUpload(bytes.length, sha256);
   expect(

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { scoreDiarization } from "../pipeline/der.ts";
+import { scoreDiarization } from "../testing/der.ts";
 import {
   HIGH_VOICE,
   LOW_VOICE,

@@ -8,20 +8,19 @@ import {
 } from "../domain/chunk.ts";
 import { CHUNK_GAP_SAMPLES } from "./chunk-audio.ts";
 
-/** How much a model is given at once: for the speech detector, which cuts long speech, and for packing. */
+/** Returns the limits of a chunk for the speech detector, which cuts long speech, and for packing. */
 export function chunkLimits(maxChunkMs: number): ChunkLimits {
   return { maxSamples: Math.floor((maxChunkMs * SAMPLE_RATE_HZ) / 1000), gapSamples: CHUNK_GAP_SAMPLES };
 }
 
 /**
- * Packs speech regions into chunks that fill the model's window (docs/engine.md section 3): each takes regions as
- * long as they fit, silences between them shortened. The order is kept and no region is divided without need, which
- * with greedy filling gives the fewest chunks. Regions longer than a chunk are cut first.
+ * Packs speech regions into chunks that fill the model's window (docs/engine.md section 3). Each chunk takes regions as
+ * long as they fit, with the silences between them shortened. The order is kept. Only regions longer than a chunk are
+ * divided. Such greedy filling gives the fewest chunks. Time and memory are linear in the number of regions.
  *
- * Time and memory are linear in the number of regions.
- *
- * @param regions samples, in order, not overlapping; empty ones are left out
+ * @param regions samples, in order, not overlapping; empty regions are left out
  * @returns chunks in order of time; none when there is no speech
+ * @throws RangeError when a chunk could hold nothing
  */
 export function packChunks(regions: readonly ChunkRegion[], limits: ChunkLimits): Chunk[] {
   if (limits.maxSamples < 1) throw new RangeError("a chunk must hold at least one sample");
@@ -49,8 +48,8 @@ export function packChunks(regions: readonly ChunkRegion[], limits: ChunkLimits)
 }
 
 /**
- * A region in equal parts of at most `maxSamples`, so that no short rest is left over that would be hard to
- * understand. The speech detector cuts at pauses; this is for regions of other origin.
+ * Cuts a region into equal parts of at most `maxSamples`, so that no short rest is left, which would be hard to
+ * recognize. The speech detector cuts at pauses. This function is for regions that it has not cut.
  */
 function cutRegion(region: ChunkRegion, maxSamples: number): ChunkRegion[] {
   const parts: ChunkRegion[] = [];

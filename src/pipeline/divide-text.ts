@@ -1,10 +1,10 @@
 const SENTENCE_END = /[.?!।॥۔…]["”’)]?$/;
-/** How much nearer a sentence's end seems than it is, as a share of the text. */
+/** A boundary after a sentence is preferred as if it were this much nearer, as a share of the text. */
 const SENTENCE_PULL = 0.15;
 
 /**
- * Divides a text at word boundaries so that the parts' letters are in proportion to their weights: the best guess
- * where words have no times of their own. A boundary behind a sentence is preferred to one that is a little nearer.
+ * Divides a text at word boundaries so that the lengths of the parts are in proportion to their weights. This is the best
+ * estimate where words have no times. A boundary after a sentence is preferred to one that is a little nearer.
  *
  * @param weights one for each part, above 0, such as milliseconds of speech
  * @returns as many texts as weights; the last ones are empty when there are fewer words than parts
@@ -32,7 +32,7 @@ export function divideText(text: string, weights: readonly number[]): string[] {
   return parts;
 }
 
-/** Number of words before the boundary, from `fewest` to `most`, that comes nearest to `target` letters. */
+/** Finds the boundary nearest to `target` letters. Returns the number of words before it, from `fewest` to `most`. */
 function nearestBoundary(
   words: readonly string[],
   ends: readonly number[],

@@ -31,7 +31,7 @@ const segment = (text: string, more: Partial<RecognizedSegment> = {}): Recognize
   ...more,
 });
 
-/** Gives the answers one after the other, and notes what was asked. */
+/** Returns the texts one after the other, and records the calls. */
 function scripted(...answers: RecognizedSegment[][]) {
   const asked: { regions: readonly ChunkRegion[]; settings: WhisperSettings }[] = [];
   const decode: Recognize = async (regions, settings) => {
@@ -43,8 +43,8 @@ function scripted(...answers: RecognizedSegment[][]) {
   return { decode, asked };
 }
 
-describe("guarded decoding", () => {
-  test("sound text is decoded once", async () => {
+describe("guarded recognition", () => {
+  test("text without faults is recognized once", async () => {
     const { decode, asked } = scripted([segment(HINDI)]);
     const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual([HINDI]);
@@ -52,7 +52,7 @@ describe("guarded decoding", () => {
     expect(asked.length).toBe(1);
   });
 
-  test("a loop is decoded once more with other settings, and what is better stands", async () => {
+  test("a loop is recognized once more with other settings, and the better text is kept", async () => {
     const { decode, asked } = scripted([segment(LOOP)], [segment(HINDI)]);
     const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual([HINDI]);
@@ -60,7 +60,7 @@ describe("guarded decoding", () => {
     expect(asked.map(({ settings }) => settings.temperature)).toEqual([0, 0.4]);
   });
 
-  test("a loop that stays is cut to one turn and marked", async () => {
+  test("a loop that occurs again is cut to one occurrence and marked", async () => {
     const { decode, asked } = scripted([segment(LOOP)], [segment(LOOP)]);
     const { segments, warnings } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual(["बहुत अच्छा"]);
@@ -68,13 +68,13 @@ describe("guarded decoding", () => {
     expect(asked.length).toBe(2);
   });
 
-  test("a second try without any text does not replace the first", async () => {
+  test("a second attempt without any text does not replace the first", async () => {
     const { decode } = scripted([segment(LATIN)], []);
     const { segments } = await recognizeGuarded(task(), TEN_SECONDS, decode);
     expect(segments.map(({ text }) => text)).toEqual([LATIN]);
   });
 
-  test("a wrong script is decoded once more, then marked", async () => {
+  test("text in a wrong script is recognized once more, then marked", async () => {
     const better = scripted([segment(LATIN)], [segment(HINDI)]);
     expect((await recognizeGuarded(task(), TEN_SECONDS, better.decode)).warnings).toEqual([]);
     const same = scripted([segment(LATIN)], [segment(LATIN)]);
@@ -83,7 +83,7 @@ describe("guarded decoding", () => {
     expect(same.asked.length).toBe(2);
   });
 
-  test("speech without text over it is decoded once more by itself, and lands where it was heard", async () => {
+  test("speech without text is recognized once more by itself, and its text has the right times", async () => {
     const first = [segment(HINDI, { endMs: 4_000 })];
     const second = [segment("और यह बाकी था", { startMs: 0, endMs: 5_900 })];
     const { decode, asked } = scripted(first, second);
@@ -99,20 +99,20 @@ describe("guarded decoding", () => {
     expect(segments[1]?.endMs).toBe(10_800);
   });
 
-  test("what stays uncovered is not decoded a third time", async () => {
+  test("speech that still has no text is not recognized a third time", async () => {
     const { decode, asked } = scripted([segment(HINDI, { endMs: 4_000 })], []);
     expect((await recognizeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
     expect(asked.length).toBe(2);
   });
 
-  test("a chunk without any text is decoded once more with other settings", async () => {
+  test("a chunk without any text is recognized once more with other settings", async () => {
     const { decode, asked } = scripted([], [segment(HINDI)]);
     expect((await recognizeGuarded(task(), TEN_SECONDS, decode)).segments.length).toBe(1);
     expect(asked[1]?.settings.temperature).toBe(0.4);
     expect(asked[1]?.regions).toEqual(TEN_SECONDS.regions);
   });
 
-  test("more words than anyone can say are marked, and stay", async () => {
+  test("more words than fit the time are marked, and kept", async () => {
     const { decode } = scripted(
       [segment(`${HINDI} ${HINDI.replaceAll(" ", "")}`.repeat(1), { endMs: 300 })],
       [],
@@ -122,19 +122,19 @@ describe("guarded decoding", () => {
     expect(segments.length).toBe(1);
   });
 
-  test("what a model writes for words it does not know is left out", async () => {
+  test("the token for unknown words is left out", async () => {
     const { decode } = scripted([segment(`${HINDI} <?> <?>`)]);
     const { segments } = await recognizeGuarded(task({ unknownToken: "<?>" }), TEN_SECONDS, decode);
     expect(segments[0]?.text).toBe(HINDI);
   });
 
-  test("of a model that says how sure it must be, text of less confidence is left out", async () => {
+  test("text below the least confidence of a manifest is left out", async () => {
     const unsure = { ...segment(HINDI), confidence: 0.59 };
     const sure = { ...segment(HINDI), confidence: 0.6 };
     const heard = async (first: typeof sure) => {
       const { decode, asked } = scripted([first]);
       const { segments } = await recognizeGuarded(task({ unknownBelow: 0.6 }), TEN_SECONDS, decode);
-      // Speech that the model does not know is not asked for again.
+      // Speech that the model does not know is not recognized again.
       expect(asked.length).toBe(1);
       return segments.length;
     };
@@ -142,7 +142,7 @@ describe("guarded decoding", () => {
     expect(await heard(sure)).toBe(1);
   });
 
-  test("a failing decoder is the caller's to handle", async () => {
+  test("a failure of the engine is passed on to the caller", async () => {
     const decode: Recognize = () => Promise.reject(new Error("crashed"));
     await expect(recognizeGuarded(task(), TEN_SECONDS, decode)).rejects.toThrow("crashed");
   });
@@ -168,7 +168,7 @@ describe("a deterministic family", () => {
     expect(asked.length).toBe(1);
   });
 
-  test("is not asked again for a chunk without text, but for a part that has none", async () => {
+  test("recognizes a chunk without text only once, and again only a part without text", async () => {
     const silent = scripted([]);
     expect((await guarded(silent.decode)).segments).toEqual([]);
     expect(silent.asked.length).toBe(1);
@@ -176,7 +176,7 @@ describe("a deterministic family", () => {
     expect((await guarded(partly.decode)).segments.length).toBe(2);
   });
 
-  test("that estimates no probability of silence loses no text for it", async () => {
+  test("without a probability of no speech loses no text", async () => {
     const { noSpeechProbability: _none, ...plain } = segment(HINDI, { confidence: 0.3 });
     const { decode } = scripted([plain]);
     const { segments } = await guarded(decode);

@@ -10,16 +10,16 @@ import { hasForeignScript } from "./wording.ts";
 
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
-/** What a chunk came to. */
+/** The text of a chunk, on the recording's clock, and the warnings about it. */
 export type ChunkText = { segments: LooseSegment[]; warnings: Warning[] };
 
-/** Recognizes some regions of the chunk's channel; times count from the first of their samples as laid out. */
+/** Recognizes regions of the chunk's channel. Times are milliseconds from the start of the audio as `layoutChunk` lays it out. */
 export type Recognize = (
   regions: readonly ChunkRegion[],
   settings: RecognizerSettings,
 ) => Promise<RecognizedSegment[]>;
 
-/** What all chunks of a recording share. */
+/** What the chunks of a recording share. */
 export type GuardTask = {
   model: Pick<ModelManifest, "languages" | "decoding">;
   family: ModelFamily;
@@ -29,10 +29,16 @@ export type GuardTask = {
 type GuardedChunk = Pick<Chunk, "regions"> & { channel: number };
 
 /**
- * Recognizes a chunk and examines what came out. A loop or text in a wrong script is recognized once more with other
- * settings, and cut or marked when it stays; speech over which no text lies is recognized once more by itself, or with
- * other settings when there was no text at all. Families that are deterministic get no other settings, so the same
- * audio is not given to them twice. What the model says it does not know is no lack of text.
+ * Recognizes a chunk and checks the text with guards.
+ *
+ * - A chunk with a loop or with text in a wrong script is recognized once more with other settings. If the fault is still
+ *   there, the loop is cut, and a wrong script leads to a warning.
+ * - Speech without text is recognized once more by itself. If the whole chunk has no text, it is recognized once more
+ *   with other settings.
+ * - Deterministic families have no other settings, so the same audio is not given to them twice.
+ * - Speech that the model marks as unknown does not count as speech without text.
+ *
+ * @throws errors of `recognize`
  */
 export async function recognizeGuarded(
   task: GuardTask,
@@ -42,47 +48,48 @@ export async function recognizeGuarded(
   const { family } = task;
   const settings = family.settingsFor(task.request, task.model);
   const warnings = new Set<Warning>();
-  const { known, unknown } = await recognizeSoundly(task, chunk.regions, settings, recognize, warnings);
+  const { known, unknown } = await recognizeChecked(task, chunk.regions, settings, recognize, warnings);
   const segments = stitch(task, chunk, chunk.regions, known);
   const { uncovered } = speechCoverage(chunk.regions, [
     ...segments,
     ...stitch(task, chunk, chunk.regions, unknown),
   ]);
-  // The same audio with the same settings would be the same silence; a part of it is other audio.
+  // The same audio with the same settings would give no text again. A part of it is other audio.
   const again = segments.length === 0 ? family.secondAttempt?.(settings) : settings;
   if (uncovered.length > 0 && again) {
-    const found = await recognizeSoundly(task, uncovered, again, recognize, warnings);
+    const found = await recognizeChecked(task, uncovered, again, recognize, warnings);
     segments.push(...stitch(task, chunk, uncovered, found.known));
     segments.sort((a, b) => a.startMs - b.startMs);
   }
   return { segments, warnings: [...warnings] };
 }
 
-/** What a model wrote, and what of it stands for speech that it does not know. */
-type Heard = { known: RecognizedSegment[]; unknown: RecognizedSegment[] };
+/** The segments of a model: those with words, and those that stand for speech that the model does not know. */
+type DividedSegments = { known: RecognizedSegment[]; unknown: RecognizedSegment[] };
 
-async function recognizeSoundly(
+/** Recognizes regions, repeats faulty text once, and drops or marks what the guards reject. Adds to `warnings`. */
+async function recognizeChecked(
   { request, model, family }: GuardTask,
   regions: readonly ChunkRegion[],
   settings: RecognizerSettings,
   recognize: Recognize,
   warnings: Set<Warning>,
-): Promise<Heard> {
-  let heard = divideKnown(await recognize(regions, settings), model);
+): Promise<DividedSegments> {
+  let divided = divideKnown(await recognize(regions, settings), model);
   const faultsOf = (segments: readonly RecognizedSegment[]) => {
     const text = segments.map((segment) => segment.text).join(" ");
     return { isLoop: isRepetitive(text), isForeign: hasForeignScript(text, request.language, request.mode) };
   };
-  const first = faultsOf(heard.known);
+  const first = faultsOf(divided.known);
   const otherSettings = first.isLoop || first.isForeign ? family.secondAttempt?.(settings) : undefined;
   if (otherSettings) {
     const again = divideKnown(await recognize(regions, otherSettings), model);
     const second = faultsOf(again.known);
     const isBetter =
       Number(second.isLoop) + Number(second.isForeign) < Number(first.isLoop) + Number(first.isForeign);
-    if (isBetter && again.known.length > 0) heard = again;
+    if (isBetter && again.known.length > 0) divided = again;
   }
-  const { segments, isCut } = removeLoops(heard.known);
+  const { segments, isCut } = removeLoops(divided.known);
   if (isCut) warnings.add("repetition_removed");
   if (faultsOf(segments).isForeign) warnings.add("script_mismatch");
   const speechMs = regions.reduce(
@@ -92,10 +99,10 @@ async function recognizeSoundly(
   const spoken = segments.filter((segment) => !isNoSpeech(segment));
   if (spoken.length < segments.length) warnings.add("suspected_hallucination");
   for (const segment of spoken) {
-    const heardMs = Math.min(speechMs, segment.endMs - segment.startMs);
-    if (isSuspectedHallucination({ ...segment, speechMs: heardMs })) warnings.add("suspected_hallucination");
+    const spokenMs = Math.min(speechMs, segment.endMs - segment.startMs);
+    if (isSuspectedHallucination({ ...segment, speechMs: spokenMs })) warnings.add("suspected_hallucination");
   }
-  return { known: spoken, unknown: heard.unknown };
+  return { known: spoken, unknown: divided.unknown };
 }
 
 function stitch(
@@ -111,8 +118,8 @@ function stitch(
   });
 }
 
-/** Sets apart what the model writes for speech it does not know, and what it is less sure of than of its own words. */
-function divideKnown(segments: readonly RecognizedSegment[], model: GuardTask["model"]): Heard {
+/** Separates the segments that stand for unknown speech: those without known words, and those below `unknownBelow`. */
+function divideKnown(segments: readonly RecognizedSegment[], model: GuardTask["model"]): DividedSegments {
   const { unknownToken, unknownBelow = 0 } = model.decoding;
   const known: RecognizedSegment[] = [];
   const unknown: RecognizedSegment[] = [];

@@ -35,7 +35,7 @@ describe("isRepetitive", () => {
     }
   });
 
-  test("digit strings compress like loops and are none", () => {
+  test("digit strings compress like loops and are not loops", () => {
     expect(compressionRatio(digitString(80))).toBeGreaterThan(2.4);
     expect(isRepetitive(digitString(80))).toBe(false);
   });
@@ -99,7 +99,7 @@ describe("isSuspectedHallucination", () => {
   });
 });
 
-test("only the decoder's own doubt of words and of speech together makes no speech of a segment", () => {
+test("a segment is no speech only when the model doubts both its words and the speech", () => {
   expect(isNoSpeech({ confidence: 0.3, noSpeechProbability: 0.8 })).toBe(true);
   expect(isNoSpeech({ confidence: 0.8, noSpeechProbability: 0.8 })).toBe(false);
   expect(isNoSpeech({ confidence: 0.3, noSpeechProbability: 0.3 })).toBe(false);

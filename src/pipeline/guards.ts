@@ -3,16 +3,16 @@ import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 
 /** Whisper's own bound: text that deflates better than this repeats itself (Radford et al. 2022, section 4.5). */
 export const MAX_COMPRESSION_RATIO = 2.4;
-/** Of the runs of four words, the share that occurs more than once, above which compressible text is a loop. */
+/** Compressible text is a loop when more than this share of its runs of four words occurs more than once. */
 const MAX_REPEATED_RUNS = 0.5;
 const RUN_WORDS = 4;
 
 /**
- * How much a text shrinks under deflate: bytes before divided by bytes after.
+ * Computes the compression ratio of a text: bytes before deflate divided by bytes after.
  *
- * Whisper's reference takes UTF-8 bytes. That measures the script, not the words: plain Hindi prose comes to 2.3,
- * for three bytes a letter of which two hardly change. Here a letter counts one byte, the low eight bits of its code
- * point, which tells the letters of one script apart; the same prose comes to 1.3, English to 1.5.
+ * Whisper's reference counts UTF-8 bytes, which measures the script and not the words. Plain Hindi prose has 2.3, because
+ * two of the three bytes of a letter hardly change. Here a letter counts as one byte, the low eight bits of its code
+ * point, which distinguishes the letters of one script. The same prose has 1.3, English 1.5.
  *
  * @returns 0 for an empty text
  */
@@ -22,14 +22,14 @@ export function compressionRatio(text: string): number {
 }
 
 /**
- * Whether a chunk's text looks like a decoder that has lost its way, and deserves another try: it compresses beyond
- * Whisper's bound and most of its four-word runs repeat. The second condition spares digit strings, which are made of
- * ten words, compress like loops (sixty random digits: 2.7), and hardly ever repeat a run.
+ * Reports whether a chunk's text is a loop of the model and should be recognized again. The text compresses beyond
+ * Whisper's bound, and most of its four-word runs occur more than once. The second condition spares spoken digits: they
+ * use ten words and compress like loops (sixty random digits: 2.7), but hardly ever repeat a run.
  */
 export function isRepetitive(text: string): boolean {
   if (compressionRatio(text) <= MAX_COMPRESSION_RATIO) return false;
   const words = text.split(/\s+/u).filter((word) => word !== "");
-  // Few words that compress so well are loops of letters, not of words.
+  // A few words that compress this well are loops of letters.
   if (words.length < 2 * RUN_WORDS) return true;
   const counts = new Map<string, number>();
   for (let at = 0; at + RUN_WORDS <= words.length; at++) {
@@ -41,19 +41,19 @@ export function isRepetitive(text: string): boolean {
   return repeated / (words.length - RUN_WORDS + 1) > MAX_REPEATED_RUNS;
 }
 
-/** Longest phrase that is looked for, words. */
+/** Longest repeated phrase that is searched for, in words. */
 const MAX_PHRASE_WORDS = 24;
-/** People say "no no no no", and dictate "zero zero zero zero": only this many words in a row are a loop. */
+/** A loop has at least this many words, because people say "no no no no" and dictate "zero zero zero zero". */
 const MIN_LOOP_WORDS = 12;
-/** A long sentence said twice is emphasis, three times over is a loop; a short phrase needs more. */
+/** A sentence said twice is emphasis. Said three times it is a loop, if it is long enough. */
 const MIN_REPEATS = 3;
-/** Graphemes of one word that repeat a unit of up to eight, before it is a loop and not a drawn-out "aaaah". */
+/** Letters of a word that repeat a unit of up to eight letters. Fewer are a drawn-out "aaaah" and no loop. */
 const MIN_LOOP_LETTERS = 24;
 
 /**
- * Cuts loops of the decoder to one occurrence: a phrase of 1 to 24 words that stands at least three times in a row
- * and fills at least twelve words, or a unit of letters that fills 24 letters of a word. Phrases may run across the
- * segments of a chunk; a segment that is left without words is removed.
+ * Cuts loops to one occurrence. A loop is a phrase of 1 to 24 words that occurs at least three times in a row and fills at
+ * least twelve words, or a unit of letters that fills 24 letters of a word. Loops may run across the segments of a chunk.
+ * Segments that are left without words are removed.
  *
  * @returns new segments, and whether anything was cut
  */
@@ -94,7 +94,7 @@ function comparable(word: string): string {
   return word.toLowerCase().replace(/[^\p{L}\p{M}\p{N}]/gu, "") || word;
 }
 
-/** The loop that begins at a word: the shortest phrase that repeats often enough. */
+/** Finds the loop that begins at a word: the shortest phrase that repeats often enough. */
 function loopAt(keys: readonly string[], at: number): { phraseWords: number; loopWords: number } | undefined {
   const longest = Math.min(MAX_PHRASE_WORDS, Math.floor((keys.length - at) / MIN_REPEATS));
   for (let phraseWords = 1; phraseWords <= longest; phraseWords++) {
@@ -102,7 +102,7 @@ function loopAt(keys: readonly string[], at: number): { phraseWords: number; loo
     while (end < keys.length && keys[end] === keys[end - phraseWords]) end++;
     const repeats = Math.floor((end - at) / phraseWords);
     if (repeats >= MIN_REPEATS && repeats * phraseWords >= MIN_LOOP_WORDS) {
-      // A loop is cut off by the window's end: its unfinished last turn belongs to it.
+      // The end of the window cuts a loop off. Its unfinished last repetition belongs to it.
       const loopWords = end === keys.length ? end - at : repeats * phraseWords;
       return { phraseWords, loopWords };
     }
@@ -119,27 +119,28 @@ function cutLetterLoop(word: string): string {
   );
 }
 
-export type HallucinationFacts = {
+/** The parts of a segment from which the guards judge it. */
+export type SegmentInfo = {
   text: string;
   /** Mean token probability, 0 to 1. */
   confidence: number;
-  /** The decoder's own estimate for the window, 0 to 1. */
+  /** The model's own estimate for the window, 0 to 1. */
   noSpeechProbability?: number | undefined;
-  /** Speech that the detector found under the segment. */
+  /** Speech that the detector found within the segment, milliseconds. */
   speechMs: number;
 };
 
-/** Whisper's reference calls a window silent above this, when its words are improbable too. */
+/** Whisper's reference treats a window as silent above this probability, when its words are improbable too. */
 const NO_SPEECH = 0.6;
 /** e to the power of −1, Whisper's bound for the mean log probability. */
 const IMPROBABLE = 0.37;
-/** Nobody speaks faster: 30 letters a second is twice the speed of fast speech. */
+/** Twice the speed of fast speech. */
 const MAX_LETTERS_PER_SECOND = 30;
 const MIN_LETTERS_TO_JUDGE = 20;
 
 /**
- * What subtitles end with and Whisper therefore writes over silence and music (whisper.cpp issues 1724 and 2755;
- * "Careless Whisper", Koenecke et al. 2024). Lower case, without punctuation.
+ * Phrases that subtitles end with. Whisper has learned them from subtitles and writes them over silence and music
+ * (whisper.cpp issues 1724 and 2755; "Careless Whisper", Koenecke et al. 2024). Lower case, without punctuation.
  */
 const SUBTITLE_PHRASES = new Set([
   "thank you",
@@ -164,51 +165,53 @@ const SUBTITLE_PHRASES = new Set([
 const SURE = 0.6;
 
 /**
- * Whether the decoder itself takes the audio under a segment for something else than speech: it says so, and is unsure
- * of each word it wrote all the same. Whisper's reference leaves such windows out (`no_speech_threshold` with
- * `logprob_threshold`), and so do we: the segment is dropped, and the result is marked `suspected_hallucination`.
+ * Reports whether the model itself does not take the audio of a segment for speech: its probability of no speech is high,
+ * and its confidence is low. Whisper's reference leaves such windows out (`no_speech_threshold` with
+ * `logprob_threshold`). Callers drop the segment and add the warning `suspected_hallucination`.
  */
-export function isNoSpeech(facts: Pick<HallucinationFacts, "confidence" | "noSpeechProbability">): boolean {
-  return (facts.noSpeechProbability ?? 0) > NO_SPEECH && facts.confidence < IMPROBABLE;
+export function isNoSpeech(segment: Pick<SegmentInfo, "confidence" | "noSpeechProbability">): boolean {
+  return (segment.noSpeechProbability ?? 0) > NO_SPEECH && segment.confidence < IMPROBABLE;
 }
 
 /**
- * Whether a segment is likely made up: more letters than anyone can say in the speech found there, or a subtitle's
- * closing phrase that the decoder was not sure of. There was speech, and it may be right: the text stays, and the
- * result is marked `suspected_hallucination`.
+ * Reports whether a segment is likely invented: it has more letters than fit its speech, or it is a closing phrase of
+ * subtitles with low confidence. The text may still be right, because there was speech. Callers keep it and add the
+ * warning `suspected_hallucination`.
  */
-export function isSuspectedHallucination(facts: HallucinationFacts): boolean {
-  if (facts.text.trim() === "") return false;
-  const letters = facts.text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+export function isSuspectedHallucination(segment: SegmentInfo): boolean {
+  if (segment.text.trim() === "") return false;
+  const letters = segment.text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
   if (
     letters >= MIN_LETTERS_TO_JUDGE &&
-    (letters * 1000) / Math.max(facts.speechMs, 1) > MAX_LETTERS_PER_SECOND
+    (letters * 1000) / Math.max(segment.speechMs, 1) > MAX_LETTERS_PER_SECOND
   ) {
     return true;
   }
-  const phrase = facts.text
+  const phrase = segment.text
     .toLowerCase()
     .replace(/[^\p{L}\p{M}\p{N}\s]/gu, "")
     .replace(/\s+/gu, " ")
     .trim();
-  const isDoubtful = facts.confidence < SURE || (facts.noSpeechProbability ?? 0) > NO_SPEECH;
+  const isDoubtful = segment.confidence < SURE || (segment.noSpeechProbability ?? 0) > NO_SPEECH;
   return SUBTITLE_PHRASES.has(phrase) && isDoubtful;
 }
 
+/** A stretch of time, milliseconds of the recording. */
 export type SpanMs = { startMs: number; endMs: number };
+
 export type Coverage = {
   speechMs: number;
   coveredMs: number;
-  /** Stretches of speech at least `minUncoveredMs` long over which no segment lies; cut where a segment ends or begins. */
+  /** Speech without a segment, at least `minUncoveredMs` long. An edge at a segment counts as cut. */
   uncovered: ChunkRegion[];
 };
 
 /**
- * How much of the speech that was found lies under segments. What does not was heard and not written: the usual
- * complaint about dropped sentences. A second's hesitation is none.
+ * Measures how much of the detected speech has segments, and finds the speech without one, such as dropped sentences.
  *
- * @param regions of one chunk, in order
- * @param segments of the same chunk on the recording's clock, in any order
+ * @param regions regions of one chunk, in order
+ * @param segments segments of the same chunk on the recording's clock, in any order
+ * @param minUncoveredMs shorter speech without a segment is ignored; the default ignores a second's hesitation
  */
 export function speechCoverage(
   regions: readonly ChunkRegion[],

@@ -112,7 +112,7 @@ test("any result is a valid file in both formats, and says the same", () => {
     fc.property(fc.array(said, { maxLength: 6 }), (list) => {
       let atMs = 0;
       const segments = list.flatMap(({ silenceMs, lastsMs, words, speaker, channel }, index) => {
-        // What the wording stage leaves: one line, in NFC, without control characters.
+        // Text after the wording stage: one line, in NFC, without control characters.
         const text = normalizeText(words.join(" "), "hi");
         if (text === "") return [];
         const startMs = atMs + silenceMs;

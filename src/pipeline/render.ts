@@ -6,8 +6,8 @@ import { toCues } from "./subtitles.ts";
 export const FORMATS = ["txt", "srt", "vtt", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** What a result says about itself beyond its text. */
-export type ResultFacts = {
+/** Values of a transcription that its result repeats. */
+export type ResultInfo = {
   id: string;
   model: string;
   version: string;
@@ -16,17 +16,17 @@ export type ResultFacts = {
 };
 
 /**
- * A result as a file.
+ * Renders a result as the content of a file.
  *
- * - `txt`: the transcript; with speakers a line for each turn, `speaker_1: …`; with channels a line for each segment,
- *   `[channel 0] …`; both where there are both.
- * - `srt`, `vtt`: subtitles, see `toCues`. Speakers and channels stand before the text in SRT; in VTT the speaker is a
- *   voice span.
- * - `json`: with facts the body that HTTP sends; without, the same without the fields they fill.
+ * - `txt`: the transcript. With speakers it has a line for each turn, `speaker_1: …`. With channels it has a line for
+ *   each segment, `[channel 0] …`. With both it has both labels.
+ * - `srt`, `vtt`: subtitles, see `toCues`. In SRT, speakers and channels are written before the text. In VTT, the speaker
+ *   is a voice span.
+ * - `json`: with `info` the body that HTTP sends; without it, the same body without the fields that `info` fills.
  *
- * All end with a newline, but a `txt` without text is empty.
+ * The content ends with a newline. A `txt` without text is empty.
  */
-export function renderResult(result: TranscriptionResult, format: Format, facts?: ResultFacts): string {
+export function renderResult(result: TranscriptionResult, format: Format, info?: ResultInfo): string {
   switch (format) {
     case "txt":
       return toText(result);
@@ -35,23 +35,23 @@ export function renderResult(result: TranscriptionResult, format: Format, facts?
     case "vtt":
       return toVtt(result.segments);
     case "json":
-      return `${JSON.stringify(facts ? resultBody(facts, result) : contentOf(result, true), null, 2)}\n`;
+      return `${JSON.stringify(info ? resultBody(info, result) : contentOf(result, true), null, 2)}\n`;
   }
 }
 
 /**
- * A result on the wire: docs/interface.md section 2.3, docs/decisions.md section 4. Times are seconds with at most
- * three decimals.
+ * Makes the body of a result on the wire (docs/interface.md section 2.3, docs/decisions.md section 4). Times are seconds
+ * with at most three decimals.
  */
-export function resultBody(facts: ResultFacts, result: TranscriptionResult) {
-  const { status, ...content } = contentOf(result, facts.timestamps !== "none");
+export function resultBody(info: ResultInfo, result: TranscriptionResult) {
+  const { status, ...content } = contentOf(result, info.timestamps !== "none");
   return {
-    id: facts.id,
+    id: info.id,
     object: "transcription.result" as const,
-    model: facts.model,
-    version: facts.version,
+    model: info.model,
+    version: info.version,
     status,
-    mode: facts.mode,
+    mode: info.mode,
     ...content,
   };
 }
@@ -106,7 +106,7 @@ function toText(result: TranscriptionResult): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** `[channel 0] speaker_1: `, or what of it there is. */
+/** Makes the label of a segment: `[channel 0] speaker_1: `, without the parts that it does not have. */
 function labelOf({ speaker, channel }: Pick<Segment, "speaker" | "channel">): string {
   return channelLabel(channel) + (speaker === undefined ? "" : `${speaker}: `);
 }
@@ -115,7 +115,7 @@ function channelLabel(channel: number | undefined): string {
   return channel === undefined ? "" : `[channel ${channel}] `;
 }
 
-/** SubRip: number, times with a comma before the milliseconds, lines, empty line. */
+/** Writes SubRip: number, times with a comma before the milliseconds, lines, empty line. */
 function toSrt(segments: readonly Segment[]): string {
   const cues = toCues(segments, labelOf);
   return cues
@@ -125,7 +125,7 @@ function toSrt(segments: readonly Segment[]): string {
     .join("\n");
 }
 
-/** WebVTT (W3C Candidate Recommendation, 4 April 2019): header, cues, voice spans; text is escaped. */
+/** Writes WebVTT (W3C Candidate Recommendation, 4 April 2019): header, cues, voice spans. Text is escaped. */
 function toVtt(segments: readonly Segment[]): string {
   const cues = toCues(segments, ({ channel }) => channelLabel(channel));
   const blocks = cues.map(({ startMs, endMs, lines, speaker }) => {
@@ -136,12 +136,12 @@ function toVtt(segments: readonly Segment[]): string {
   return `WEBVTT\n${blocks.map((block) => `\n${block}`).join("")}`;
 }
 
-/** Section 4.2.2 of WebVTT; with `>` escaped no text can hold an arrow. */
+/** Escapes text (WebVTT section 4.2.2). With `>` escaped, no text can contain an arrow. */
 function escapeVtt(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** `01:02:03,004`; hours have as many digits as they need, and at least two. */
+/** Formats a time as `01:02:03,004`. Hours have at least two digits. */
 function clock(ms: number, mark: "," | "."): string {
   const pad = (value: number, digits = 2) => String(value).padStart(digits, "0");
   const whole = Math.max(0, Math.round(ms));

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { joinSpeakers, type Turn } from "./speakers.ts";
+import { joinSpeakers as joinByChannel, type Turn } from "./speakers.ts";
 import type { LooseSegment } from "./stitch.ts";
 
 const segment = (startMs: number, endMs: number, text = "a b c d"): LooseSegment => ({
@@ -10,10 +10,11 @@ const segment = (startMs: number, endMs: number, text = "a b c d"): LooseSegment
   confidence: 0.9,
 });
 const turn = (startMs: number, endMs: number, speaker: number): Turn => ({ startMs, endMs, speaker });
+const joinSpeakers = (segments: LooseSegment[], turns: Turn[]) => joinByChannel(segments, [turns]);
 const lines = (segments: LooseSegment[]) =>
   segments.map(({ startMs, endMs, text, speaker }) => [startMs, endMs, speaker, text]);
 
-test("speakers are counted as they appear, whatever the diarizer calls them", () => {
+test("speakers are counted in the order in which they appear, whatever the numbers of the diarizer", () => {
   const joined = joinSpeakers(
     [segment(0, 1_000), segment(1_200, 2_000), segment(2_500, 3_000)],
     [turn(0, 1_100, 7), turn(1_150, 2_100, 2), turn(2_400, 3_000, 7)],
@@ -42,7 +43,7 @@ test("slivers and interjections do not divide, one word cannot be divided", () =
   expect(joinSpeakers([segment(0, 2_000, "hello")], [...halves, turn(5_000, 6_000, 0)])).toHaveLength(1);
 });
 
-test("where nobody's turn touches a segment the nearest one has it", () => {
+test("a segment that no turn touches belongs to the nearest turn", () => {
   const joined = joinSpeakers(
     [segment(0, 500), segment(5_000, 5_500)],
     [turn(600, 1_000, 3), turn(4_000, 4_900, 4)],

@@ -1,17 +1,17 @@
 import { divideText } from "./divide-text.ts";
 import type { LooseSegment } from "./stitch.ts";
 
-/** A stretch in which one speaker talks; turns of different speakers may overlap. */
+/** A stretch with one speaker, milliseconds of the recording. Turns of different speakers may overlap. */
 export type Turn = {
   startMs: number;
   endMs: number;
-  /** Number of the speaker as the diarizer counts, from 0. */
+  /** Number of the speaker, from 0, as the diarizer counts. */
   speaker: number;
 };
 
-/** A turn that takes less of a segment than this is slack of the diarizer's times, not a speaker in it. */
+/** A turn that takes less of a segment than this is an inaccuracy of the diarizer's times. */
 const MIN_TURN_MS = 300;
-/** Nor is one that takes less than this share. */
+/** So is a turn that takes less than this share of a segment. */
 const MIN_TURN_SHARE = 0.1;
 
 type Share = { startMs: number; endMs: number; speaker: number };
@@ -19,26 +19,17 @@ type Share = { startMs: number; endMs: number; speaker: number };
 /**
  * Labels segments with speakers.
  *
- * A segment belongs to the speaker whose turns overlap it most. Where others hold a real part of it (0.3 s and a
- * tenth), it is divided at the turns and its words are shared out in proportion to time. Where nobody's turn touches
- * it, it belongs to the nearest turn. Where two talk at once, the time belongs to the one who began it and did not
- * finish, so that an interjection does not break a sentence.
+ * A segment belongs to the speaker whose turns overlap it most. Where another speaker has a real part of it (0.3 s and a
+ * tenth), the segment is divided at the turns, and its words are divided in proportion to time. A segment that no turn
+ * touches belongs to the nearest turn. Where two speakers talk at once, the time belongs to the turn that began first,
+ * so that an interjection does not break a sentence.
  *
- * @param segments of one channel, in order, on the recording's clock
- * @param turns in any order
- * @returns segments in order; `speaker` is `speaker_1`, … in order of first appearance; unlabelled without turns
+ * @param segments on the recording's clock; those of one channel are in order
+ * @param turns by channel, in order of time; the numbers of speakers are counted over all channels
+ * @returns segments by start, then channel; `speaker` is `speaker_1`, … in order of first appearance, and absent where
+ *   the channel has no turns
  */
-export function joinSpeakers(segments: readonly LooseSegment[], turns: readonly Turn[]): LooseSegment[] {
-  return label(divideAtTurns(segments, turns));
-}
-
-/**
- * The same for a recording whose channels were transcribed on their own, or for its mix.
- *
- * @param turns by channel; the speakers are counted over all of them, and so are the labels
- * @returns segments by start, then channel
- */
-export function joinChannelSpeakers(
+export function joinSpeakers(
   segments: readonly LooseSegment[],
   turns: readonly (readonly Turn[])[],
 ): LooseSegment[] {
@@ -53,7 +44,7 @@ export function joinChannelSpeakers(
   return label(parts);
 }
 
-/** What the diarizer is asked about: each channel's sound, and the speech that was found in it. */
+/** Returns the tracks for the diarizer: the audio of each channel, and the speech that was found in it. */
 export function speechByChannel<Region>(
   pcmPaths: readonly string[],
   chunks: readonly { channel: number; regions: readonly Region[] }[],
@@ -64,7 +55,7 @@ export function speechByChannel<Region>(
   }));
 }
 
-/** A segment or a part of one, and who says it; nobody knows without turns. */
+/** A segment or a part of one, and its speaker, which is undefined without turns. */
 type Part = { segment: LooseSegment; speaker: number | undefined };
 
 function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]): Part[] {
@@ -99,7 +90,7 @@ function label(parts: readonly Part[]): LooseSegment[] {
   });
 }
 
-/** The segment's time as a sequence of speakers, without slivers; it fills the segment exactly. */
+/** Divides a segment's time between speakers, without turns that are too short. The shares fill the segment exactly. */
 function sharesOf(segment: LooseSegment, turns: readonly Turn[]): Share[] {
   const runs = talkingIn(segment, turns);
   if (runs.length === 0) {
@@ -117,7 +108,7 @@ function sharesOf(segment: LooseSegment, turns: readonly Turn[]): Share[] {
       previous.endMs = run.endMs;
       continue;
     }
-    // The silence or sliver between two speakers is divided between them.
+    // The time between two speakers is divided between them.
     const boundary = previous ? Math.round((previous.endMs + run.startMs) / 2) : segment.startMs;
     if (previous) previous.endMs = boundary;
     shares.push({ startMs: boundary, endMs: run.endMs, speaker: run.speaker });
@@ -127,7 +118,7 @@ function sharesOf(segment: LooseSegment, turns: readonly Turn[]): Share[] {
   return shares;
 }
 
-/** Who holds which part of the segment, one at a time: whoever talks goes on until the turn ends. */
+/** Returns the turns within a segment, one speaker at a time. A speaker keeps the time until the turn ends. */
 function talkingIn(segment: LooseSegment, turns: readonly Turn[]): Share[] {
   const runs: Share[] = [];
   let atMs = segment.startMs;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import type { RecognizedSegment } from "../domain/recognition.ts";
-import { laidOutSamples, layoutChunk } from "./chunk-audio.ts";
+import { layoutChunk } from "./chunk-audio.ts";
 import { chunkLimits, packChunks } from "./chunks.ts";
 import { divideText } from "./divide-text.ts";
 import { assembleResult, type LooseSegment, stitchChunk } from "./stitch.ts";
@@ -23,11 +23,11 @@ const times = (segments: LooseSegment[]) =>
   segments.map(({ startMs, endMs, text }) => [startMs, endMs, text] as const);
 
 describe("stitchChunk", () => {
-  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800; the detector heard speech 300 ms inside of each.
+  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800. The detected speech is 300 ms inside each region.
   const regions = [region(10, 12), region(60, 63), region(600, 601)];
   const options = { regions, durationMs: 700_000 };
 
-  test("times return to the recording's clock and stand where they lie in speech", () => {
+  test("times are restored, and kept where they are in speech", () => {
     const segments = stitchChunk(
       [decoded(700, 1_800, " one"), decoded(3_100, 5_000, " two"), decoded(6_100, 6_500, " three")],
       options,
@@ -40,7 +40,7 @@ describe("stitchChunk", () => {
     expect(segments[0]).not.toHaveProperty("channel");
   });
 
-  test("times in silence, in the slack before a pause and just behind a beginning go to the speech", () => {
+  test("times in silence, shortly before a pause and shortly after a beginning are moved to the speech", () => {
     const segments = stitchChunk(
       [decoded(0, 2_200, "one"), decoded(1_650, 5_700, "two"), decoded(6_200, 9_999, "three")],
       { ...options, channel: 1 },
@@ -81,7 +81,7 @@ describe("stitchChunk", () => {
     expect(times(segments)).toEqual([[0, 1_000, "one two"]]);
   });
 
-  test("whatever the decoder says, times rise, do not overlap and stay in the recording", () => {
+  test("whatever the times of the model, times rise, do not overlap and stay in the recording", () => {
     const anything = fc.array(
       fc.record({
         startMs: fc.integer({ min: 0, max: 31_000 }),
@@ -103,7 +103,7 @@ describe("stitchChunk", () => {
           at = startSample + length;
           return { startSample, endSample: at };
         });
-        expect(laidOutSamples(speech)).toBeGreaterThan(0);
+        expect(layoutChunk(speech).totalSamples).toBeGreaterThan(0);
         const durationMs = Math.ceil((at * 1000) / SAMPLE_RATE_HZ);
         const segments = stitchChunk(
           list.map(({ startMs, length }) => decoded(startMs, startMs + length, "some words here")),
@@ -125,7 +125,7 @@ describe("stitchChunk", () => {
 });
 
 test("utterances keep their times over three hours with thousands of silences", () => {
-  // Utterances of 1 to 4 s behind silences of 1 to 6 s; the detector pads what it hears 46 ms late.
+  // Utterances of 1 to 4 s after silences of 1 to 6 s. The detector pads speech that it finds 46 ms late.
   const utterances: { startMs: number; endMs: number }[] = [];
   for (let atMs = 1_500, i = 0; atMs < 3 * 3_600_000; i++) {
     const endMs = atMs + 1_000 + ((i * 7_919) % 3_000);
@@ -137,15 +137,15 @@ test("utterances keep their times over three hours with thousands of silences", 
     region((startMs + 46 - 300) / 1000, (endMs + 82 + 300) / 1000),
   );
   const found = packChunks(regions, chunkLimits(29_500)).flatMap((chunk) => {
-    const { pieces } = layoutChunk(chunk.regions);
+    const { slices } = layoutChunk(chunk.regions);
     const inChunk = (ms: number) => {
       const sample = (ms * SAMPLE_RATE_HZ) / 1000;
-      const piece = pieces.findLast(({ sourceStartSample }) => sourceStartSample <= sample);
+      const piece = slices.findLast(({ sourceStartSample }) => sourceStartSample <= sample);
       if (!piece) throw new Error("an utterance was left out");
       return ((piece.targetStartSample + sample - piece.sourceStartSample) * 1000) / SAMPLE_RATE_HZ;
     };
     const mine = utterances.filter(({ startMs }) => chunk.startMs <= startMs && startMs < chunk.endMs);
-    // Whisper counts in steps of 20 ms.
+    // Whisper's times have steps of 20 ms.
     const grid = (ms: number) => Math.round(ms / 20) * 20;
     const segments = mine.map(({ startMs, endMs }) =>
       decoded(grid(inChunk(startMs)), grid(inChunk(endMs)), "words"),
@@ -206,7 +206,7 @@ describe("assembleResult", () => {
     expect(result.segments[1]?.text).toBe("at 500 on 1 at 500 on 1");
   });
 
-  test("a gap makes it partial, warnings stand once in their order, empty text goes", () => {
+  test("a gap makes it partial, each warning occurs once in its order, empty text is dropped", () => {
     const result = assembleResult({
       ...base,
       segments: [loose(0, 0, 0.2), loose(600, 0, 0.5), { ...loose(3_000, 0), text: "" }],

@@ -10,60 +10,62 @@ import {
 import type { TranscriptionRequest } from "../domain/transcription.ts";
 import { CHUNK_GAP_SAMPLES, layoutChunk, restoreTime } from "./chunk-audio.ts";
 import { divideText } from "./divide-text.ts";
+import type { SpanMs } from "./guards.ts";
 
-/** A segment before the whole transcript is known, and with it its position. */
+/** A segment without its number, which is known only when all segments are. */
 export type LooseSegment = Omit<Segment, "index">;
 
 export type StitchOptions = {
   regions: readonly ChunkRegion[];
   /** As given to `layoutChunk`. */
   gapSamples?: number;
-  /** What the detector added on both sides of speech; the default is that of the program's own. */
+  /** Milliseconds that the detector added on both sides of speech. The default is that of the built-in detector. */
   paddingMs?: number;
-  /** Of the recording, milliseconds. */
+  /** Length of the recording. */
   durationMs: number;
-  /** Only with channel mode `separate`. */
+  /** Set only with channel mode `separate`. */
   channel?: number;
 };
 
-/** A decoder's start this close behind the detector's means that one. */
+/** A model's start that is at most this much later than the detector's is replaced by it. */
 const SNAP_MS = 300;
 /**
- * Where speech is likely to begin and end, seen from the detector's own times, as shares of its padding. Measured on
- * 50 labelled utterances: it sees a start 46 ms late (median; 95 %: 260 ms), never early, and an end 82 ms late. So a
- * decoder that says "at once" is taken to mean half the padding before the detector's start, and where there is only
- * the detector, a quarter is the best guess.
+ * Likely starts and ends of speech relative to the detector's own times, as shares of its padding. Measured on 50 labelled
+ * utterances: the detector finds a start 46 ms late (median; 95 %: 260 ms), never early, and an end 82 ms late. A model's
+ * start may therefore be at most half the padding before the detector's start. Where only the detector's start is known,
+ * a quarter of the padding before it is the best estimate.
  */
 const EARLIEST_START = 1 / 2;
 const LIKELY_START = 1 / 4;
 const LATEST_END = 1 / 3;
-/** Less speech than this at the edge of a segment is slack of the decoder's times, not speech of that segment. */
+/** Less speech than this at the edge of a segment is an inaccuracy of the model's times. */
 const SLACK_MS = 150;
-/** A segment that bridges a pause of at least this length is two segments. */
+/** A segment over a pause of at least this length is divided. */
 const SPLIT_PAUSE_MS = 1_500;
-/** What a segment lasts whose times have collapsed. */
+/** Length of a segment whose end is not after its start. */
 const SHORTEST_MS = 20;
 
-type Span = { startMs: number; endMs: number };
-
 /**
- * Puts a chunk's segments on the recording's clock.
+ * Converts a chunk's segments to times of the recording.
  *
- * - Times are restored through the chunk's layout, then moved to the speech they belong to: a start that lies in
- *   silence, in the last instants of speech before a pause, or just behind the beginning of speech becomes that
- *   beginning; an end in silence becomes the end of the speech before it. Within speech the decoder's own times stand.
- * - A segment over a pause of 1.5 s or more is divided there. Its words are shared out in proportion to the speech on
- *   both sides, at the nearest word boundary, a sentence's end preferred; with a single word it stays whole.
+ * - Times are restored through the chunk's layout, then moved to speech. A start in silence, in the last instants of
+ *   speech before a pause, or shortly after the beginning of speech is moved to that beginning. An end in silence is
+ *   moved to the end of the speech before it. Times within speech are kept.
+ * - A segment over a pause of 1.5 s or more is divided there. Its words are divided in proportion to the speech on both
+ *   sides, at the nearest word boundary, preferably after a sentence. A segment with a single word is not divided.
  * - Times are whole milliseconds, rise, do not overlap, and `start < end ≤ durationMs`.
  *
  * Segments without text are left out.
  */
-export function stitchChunk(decoded: readonly RecognizedSegment[], options: StitchOptions): LooseSegment[] {
+export function stitchChunk(
+  recognized: readonly RecognizedSegment[],
+  options: StitchOptions,
+): LooseSegment[] {
   const layout = layoutChunk(options.regions, options.gapSamples ?? CHUNK_GAP_SAMPLES);
   const speech = withoutPadding(options);
   const segments: LooseSegment[] = [];
   let previousEndMs = 0;
-  for (const segment of decoded) {
+  for (const segment of recognized) {
     const text = segment.text.trim();
     if (text === "") continue;
     const restored = {
@@ -86,10 +88,10 @@ export function stitchChunk(decoded: readonly RecognizedSegment[], options: Stit
   return straighten(segments, options.durationMs);
 }
 
-/** Speech as the detector saw it, and how far around it speech may really reach. */
-type Speech = Span & { paddingMs: { start: number; end: number } };
+/** Speech between the detector's own times, and the padding in which speech may also be. */
+type Speech = SpanMs & { paddingMs: { start: number; end: number } };
 
-/** The padding is less where two regions met, at cuts and at the recording's ends; there the region is taken as it is. */
+/** Removes the padding of regions. Edges where two regions met or speech was cut, and the recording's ends, have none. */
 function withoutPadding({ regions, paddingMs = SPEECH_PADDING_MS, durationMs }: StitchOptions): Speech[] {
   return regions.map(({ startSample, endSample, isCutAtStart, isCutAtEnd }, index) => {
     const startMs = (startSample * 1000) / SAMPLE_RATE_HZ;
@@ -97,7 +99,7 @@ function withoutPadding({ regions, paddingMs = SPEECH_PADDING_MS, durationMs }: 
     const most = Math.min(paddingMs, (endMs - startMs) / 3);
     const before = startSample - (regions[index - 1]?.endSample ?? 0);
     const after = (regions[index + 1]?.startSample ?? Number.POSITIVE_INFINITY) - endSample;
-    // Half of the silence to each is rounded down, which leaves a sample between them.
+    // Two regions that share a silence each get half of it, rounded down, so one sample may be between them.
     const isOpenBefore = before > 1 && !isCutAtStart;
     const isOpenAfter = after > 1 && endMs < durationMs && !isCutAtEnd;
     const padding = { start: isOpenBefore ? most : 0, end: isOpenAfter ? most : 0 };
@@ -109,8 +111,8 @@ function likelyStart({ startMs, paddingMs }: Speech): number {
   return startMs - LIKELY_START * paddingMs.start;
 }
 
-/** The span moved to the speech that it overlaps; unchanged where it overlaps none. */
-function snapToSpeech(span: Span, speech: readonly Speech[], previousEndMs: number): Span {
+/** Moves a span to the speech that it overlaps. A span that overlaps none is unchanged. */
+function snapToSpeech(span: SpanMs, speech: readonly Speech[], previousEndMs: number): SpanMs {
   const covers = speech.filter((s) => overlapMs(s, span) > 0);
   const isMore = (s: Speech) => overlapMs(s, span) >= SLACK_MS;
   const first = covers.find(isMore) ?? covers[0];
@@ -119,7 +121,7 @@ function snapToSpeech(span: Span, speech: readonly Speech[], previousEndMs: numb
   const earliestMs = first.startMs - EARLIEST_START * first.paddingMs.start;
   const latestMs = last.endMs + LATEST_END * last.paddingMs.end;
   const lateMs = span.startMs - first.startMs;
-  // Where two regions met, nobody knows how much of the first one's beginning is silence.
+  // Without padding it is unknown how much silence the beginning of the region contains.
   const isKnown = first.paddingMs.start > 0;
   const isLate = isKnown && lateMs > 0 && lateMs <= SNAP_MS && previousEndMs <= first.startMs;
   return {
@@ -128,25 +130,27 @@ function snapToSpeech(span: Span, speech: readonly Speech[], previousEndMs: numb
   };
 }
 
-function overlapMs(a: Span, b: Span): number {
+function overlapMs(a: SpanMs, b: SpanMs): number {
   return Math.max(0, Math.min(a.endMs, b.endMs) - Math.max(a.startMs, b.startMs));
 }
 
-type TimedText = Span & { text: string };
+/** A segment's time and text. */
+type TimedText = SpanMs & { text: string };
 
+/** Divides a segment at long pauses. Returns it unchanged where a part would have no words. */
 function splitAtPauses(segment: TimedText, speech: readonly Speech[]): TimedText[] {
-  const runs: (Span & { speechMs: number })[] = [];
+  const runs: (SpanMs & { speechMs: number })[] = [];
   for (const region of speech) {
-    const heardMs = overlapMs(region, segment);
-    if (heardMs === 0) continue;
+    const speechMs = overlapMs(region, segment);
+    if (speechMs === 0) continue;
     const startMs = runs.length === 0 ? segment.startMs : likelyStart(region);
     const endMs = Math.min(region.endMs, segment.endMs);
     const run = runs.at(-1);
     if (run && startMs - run.endMs < SPLIT_PAUSE_MS) {
       run.endMs = endMs;
-      run.speechMs += heardMs;
+      run.speechMs += speechMs;
     } else {
-      runs.push({ startMs, endMs, speechMs: heardMs });
+      runs.push({ startMs, endMs, speechMs });
     }
   }
   const lastRun = runs.at(-1);
@@ -160,7 +164,7 @@ function splitAtPauses(segment: TimedText, speech: readonly Speech[]): TimedText
   return parts.some(({ text }) => text === "") ? [segment] : parts;
 }
 
-/** Whole milliseconds, rising, without overlap, within the recording. */
+/** Rounds times to whole milliseconds that rise, do not overlap and are within the recording. */
 function straighten(segments: LooseSegment[], durationMs: number): LooseSegment[] {
   const limitMs = Math.floor(durationMs);
   const straight: LooseSegment[] = [];
@@ -182,10 +186,10 @@ function straighten(segments: LooseSegment[], durationMs: number): LooseSegment[
 }
 
 export type AssembleInput = {
-  /** Of all chunks and channels, in any order, wording applied, speakers joined. */
+  /** Segments of all chunks and channels, in any order, with wording and speakers applied. */
   segments: readonly LooseSegment[];
   gaps: readonly Gap[];
-  /** From preparation and from chunks, in any order, also repeated. */
+  /** Warnings of the recording and of its chunks, in any order, with repetitions. */
   warnings: readonly Warning[];
   durationMs: number;
   /** Channels of the recording. */
@@ -194,16 +198,15 @@ export type AssembleInput = {
 };
 
 /**
- * Below this mean of the segments' confidences the whole result is marked `low_confidence` (docs/decisions.md
- * section 4).
+ * A result whose segments have a lower mean confidence gets the warning `low_confidence` (docs/decisions.md section 4).
  */
 export const LOW_CONFIDENCE = 0.4;
 
 /**
- * The result of a transcription from all that its chunks came to (docs/decisions.md section 4, "Result").
+ * Assembles the result of a transcription (docs/decisions.md section 4, "Result").
  *
- * `no_speech` is added when there is neither a segment nor a gap, `low_confidence` when the plain mean of the
- * segments' confidences is below 0.4. Segments whose text the wording left empty are dropped. Warnings stand once each, in the order of `WARNINGS`.
+ * Adds `no_speech` when there is neither a segment nor a gap, and `low_confidence` when the mean of the segments'
+ * confidences is below 0.4. Drops segments with an empty text. Each warning occurs once, in the order of `WARNINGS`.
  */
 export function assembleResult(input: AssembleInput): TranscriptionResult {
   const { durationMs, channels, request } = input;
@@ -229,8 +232,8 @@ export function assembleResult(input: AssembleInput): TranscriptionResult {
 }
 
 /**
- * The transcript in one text: the segments joined by a space; with channels apart, one line a segment, which begins
- * with `[channel 0] `, counted like the segments' `channel`.
+ * Joins the segments to one text, with spaces between them. With channel mode `separate` each segment is a line that begins
+ * with its channel, such as `[channel 0] `.
  */
 function joinText(segments: readonly Segment[], isSeparate: boolean): string {
   if (!isSeparate) return segments.map(({ text }) => text).join(" ");
@@ -242,8 +245,8 @@ function byTime(a: { startMs: number; channel?: number }, b: { startMs: number; 
 }
 
 /**
- * Chunks of a channel are stitched one by one, and a short segment at the end of one may reach some milliseconds into
- * the next: it ends where that begins.
+ * Removes overlaps between the segments of a channel. A short segment at the end of a chunk may reach some milliseconds
+ * into the next chunk. It then ends where the next segment begins.
  */
 function keepApart(sorted: readonly LooseSegment[]): LooseSegment[] {
   const lastOfChannel = new Map<number, LooseSegment>();

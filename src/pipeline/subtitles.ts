@@ -4,12 +4,12 @@ import type { Segment } from "../domain/result.ts";
 export const MAX_LINE_GRAPHEMES = 42;
 export const MAX_LINES = 2;
 
-/** What stands on the screen at once. */
+/** Text that is on the screen at one time. */
 export type Cue = { startMs: number; endMs: number; lines: string[]; speaker?: string };
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** Characters as readers count them: "क्षि" is one. */
+/** Counts characters as readers do: "क्षि" is one. */
 export function countGraphemes(text: string): number {
   let count = 0;
   for (const _ of graphemes.segment(text)) count++;
@@ -17,10 +17,10 @@ export function countGraphemes(text: string): number {
 }
 
 /**
- * Segments as cues of at most two lines of 42 characters. A longer segment becomes several cues, which share its time
- * in proportion to their characters. Lines break between words; a word that is longer than a line is cut.
+ * Makes cues of at most two lines of 42 characters. A longer segment becomes several cues, which share its time in
+ * proportion to their characters. Lines break between words. A word that is longer than a line is cut.
  *
- * @param labelOf put before the first line of each segment, counted as part of it
+ * @param labelOf returns the label before the first line of a segment, which counts as part of the line
  */
 export function toCues(segments: readonly Segment[], labelOf: (segment: Segment) => string): Cue[] {
   return segments.flatMap((segment) => {
@@ -28,7 +28,7 @@ export function toCues(segments: readonly Segment[], labelOf: (segment: Segment)
     const durationMs = segment.endMs - segment.startMs;
     const screens: string[][] = [];
     for (let at = 0; at < lines.length; at += MAX_LINES) screens.push(lines.slice(at, at + MAX_LINES));
-    // Each must last: a text that has no time for its screens stands on one.
+    // Each screen lasts at least 1 ms. A segment too short for that gets one screen.
     if (screens.length > durationMs) screens.splice(0, screens.length, lines);
     const lengths = screens.map((screen) => countGraphemes(screen.join("")));
     const whole = lengths.reduce((sum, length) => sum + length, 0);
@@ -46,7 +46,7 @@ export function toCues(segments: readonly Segment[], labelOf: (segment: Segment)
   });
 }
 
-/** The text in lines of at most 42 characters, filled from the first. */
+/** Breaks a text into lines of at most 42 characters, each as full as possible. */
 function breakLines(text: string): string[] {
   const lines: string[] = [];
   let line = "";
@@ -68,7 +68,7 @@ function breakLines(text: string): string[] {
 }
 
 function cutWord(word: string): string[] {
-  // No grapheme is shorter than one unit: short words need no counting.
+  // A grapheme has at least one code unit, so short words need no counting.
   if (word.length <= MAX_LINE_GRAPHEMES) return word === "" ? [] : [word];
   const characters = Array.from(graphemes.segment(word), ({ segment }) => segment);
   const parts: string[] = [];

@@ -1,18 +1,18 @@
 import type { Warning } from "../domain/result.ts";
 
 /**
- * Channels of a `separate` request that carry the same sound are transcribed once and written twice: the request, its
- * answer and its price stay what they are, the work is halved.
+ * Reports whether the two channels of a `separate` request are identical, and only the first was recognized. Its text is
+ * then used for both. The response and the price do not change.
  */
 export function hasTwinChannel(
   warnings: readonly Warning[],
   chunks: readonly { channel: number }[],
 ): boolean {
-  // Chunks of an earlier version's checkpoint may hold both.
+  // The checkpoint of an earlier version may have chunks of both channels.
   return warnings.includes("identical_channels") && chunks.every(({ channel }) => channel === 0);
 }
 
-/** The first channel's chunks, and the same for the second, in order. */
+/** Returns the chunks of the first channel, each followed by its copy for the second channel. */
 export function withTwins<
   S extends { channel?: number },
   C extends { channel: number; segments?: S[] | null },

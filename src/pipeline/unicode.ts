@@ -1,7 +1,7 @@
 /**
- * The Unicode form of all text that leaves the program. It changes how a text is encoded, never what it says:
- * Unicode NFC, and what NFC does not do for the scripts of India (The Unicode Standard 16.0, chapter 12, and its
- * "Do Not Emit" data file).
+ * The Unicode form of all text that leaves the program: NFC, and the corrections for the scripts of India that NFC does
+ * not make (The Unicode Standard 16.0, chapter 12, and its "Do Not Emit" data file). The encoding of a text changes, and
+ * its meaning never does.
  */
 
 /** Byte order marks, zero-width spaces, directions, soft hyphens, replacement and control characters. */
@@ -19,16 +19,16 @@ const VIRAMAS = "\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D4D";
 
 const NUKTA_BEHIND_VOWEL = new RegExp(`([${VOWEL_SIGNS}]+)([${NUKTAS}])`, "gu");
 const DOUBLED_MARK = new RegExp(`([${VOWEL_SIGNS}${NUKTAS}${VIRAMAS}])\\1+`, "gu");
-/** Joiners mean something after a virama, and the non-joiner between Arabic letters; elsewhere they are rests. */
+/** Joiners have a meaning after a virama, and the non-joiner also between Arabic letters. All others are removed. */
 const IDLE_JOINER = new RegExp(
   `(?<![${VIRAMAS}])\\u200D(?!\\u09CD)|\\u200D(?![\\p{L}\\u09CD])|` +
     `(?<![${VIRAMAS}]|\\p{Script=Arabic})\\u200C|\\u200C(?!\\p{L})`,
   "gu",
 );
 
-/** Spellings that look like another and are not canonically equal to it: what is found → what is meant. */
+/** Spellings that look like a letter and are not canonically equal to it, with that letter. */
 const LOOKALIKES: readonly (readonly [string, string])[] = [
-  // Independent vowels put together from parts.
+  // Independent vowels that were typed as several characters.
   ["\u0905\u200D\u0945", "\u0972"],
   ["\u0905\u0945", "\u0972"],
   ["\u0905\u093E", "\u0906"],
@@ -50,7 +50,7 @@ const LOOKALIKES: readonly (readonly [string, string])[] = [
   ["\u0A85\u0ACB", "\u0A93"],
   ["\u0A85\u0ACC", "\u0A94"],
   ["\u0B05\u0B3E", "\u0B06"],
-  // Letters that once were spelled with a joiner: Bengali khanda ta and the Malayalam chillus.
+  // Letters that older text spells with a joiner: Bengali khanda ta and the Malayalam chillus.
   ["\u09A4\u09CD\u200D", "\u09CE"],
   ["\u0D23\u0D4D\u200D", "\u0D7A"],
   ["\u0D28\u0D4D\u200D", "\u0D7B"],
@@ -67,7 +67,7 @@ const LOOKALIKE = new RegExp(
 );
 const MEANT = new Map(LOOKALIKES);
 
-/** Arabic letters where Urdu and Kashmiri have their own that look the same. */
+/** Arabic letters, and the letters of Urdu and Kashmiri that look the same. */
 const URDU_LETTERS = new Map([
   ["\u0643", "\u06A9"],
   ["\u0647", "\u06C1"],
@@ -77,9 +77,10 @@ const URDU_LETTERS = new Map([
 const URDU_LIKE = new Set(["ur", "ks"]);
 
 /**
- * @param text any text
- * @param language ISO code; matters for languages in Arabic script, whose letters differ by language
- * @returns the text in NFC, without invisible rests, white space collapsed to single blanks and trimmed
+ * Normalizes text.
+ *
+ * @param language ISO code; it matters for languages in Arabic script, whose letters differ
+ * @returns the text in NFC, without invisible characters, with single spaces, trimmed
  */
 export function normalizeText(text: string, language: string): string {
   let clean = text

@@ -1,17 +1,17 @@
 import { normalizeText } from "./unicode.ts";
 
-/** What was done to a reference to get the hypothesis, with as few edits as possible. */
+/** The fewest edits that turn a reference into the hypothesis. */
 export type EditCounts = { substitutions: number; deletions: number; insertions: number };
 
-/** Edits over the tokens of the reference. */
+/** Edits in relation to the tokens of the reference. */
 export type ErrorRate = EditCounts & {
-  /** Tokens of the reference. */
+  /** Number of tokens in the reference. */
   total: number;
-  /** Edits / total; above 1 where more was invented than said; undefined where nothing was said. */
+  /** Edits / total. It can be above 1, because of insertions. Undefined for an empty reference. */
   rate: number | undefined;
 };
 
-/** Comparing takes the product of both lengths; beyond this it would take minutes, and nothing is said. */
+/** The comparison costs the product of both lengths. Beyond this limit it would take minutes, and is not made. */
 const MAX_COMPARISONS = 2e10;
 
 const APOSTROPHE = /(?<=\p{L}|\p{M})['\u2019\u02BC](?=\p{L})/gu;
@@ -19,9 +19,9 @@ const PUNCTUATION = /[\p{P}\p{S}]+/gu;
 const JOINERS = /[\u200C\u200D]/gu;
 
 /**
- * A transcript as it is compared: the Unicode form of `normalizeText` (NFC and the Indic normalisations), small
- * letters, no joiners, apostrophes within words taken out, all other punctuation and symbols for blanks, white space
- * single. Digits stay what they are: "5" is not "five", nor is it "५".
+ * Normalizes a transcript for comparison: the Unicode form of `normalizeText`, lower case, without joiners and without
+ * apostrophes within words. Other punctuation and symbols become spaces. Digits do not change: "5" differs from "five"
+ * and from "५".
  *
  * @param language ISO code, as for `normalizeText`
  */
@@ -36,17 +36,17 @@ export function normalizeForScoring(text: string, language: string): string {
     .normalize("NFC");
 }
 
-/** Word error rate of normalised texts; undefined where they are too long to be compared. */
+/** Computes the word error rate of normalized texts. Returns undefined where they are too long to compare. */
 export function wordErrors(reference: string, hypothesis: string): ErrorRate | undefined {
   return errorsOf(wordsOf(reference), wordsOf(hypothesis));
 }
 
-/** Character error rate of normalised texts, by code points, the blanks between words included. */
+/** Computes the character error rate of normalized texts by code points, spaces included. Undefined as for `wordErrors`. */
 export function characterErrors(reference: string, hypothesis: string): ErrorRate | undefined {
   return errorsOf([...reference], [...hypothesis]);
 }
 
-/** Over several texts: edits and tokens add up. */
+/** Adds the edits and tokens of several texts. */
 export function sumErrors(rates: readonly ErrorRate[]): ErrorRate {
   const sum = { total: 0, substitutions: 0, deletions: 0, insertions: 0 };
   for (const rate of rates) {
@@ -72,7 +72,7 @@ function withRate(counts: EditCounts & { total: number }): ErrorRate {
   return { ...counts, rate: counts.total === 0 ? undefined : edits / counts.total };
 }
 
-/** Levenshtein 1966, row by row (Wagner and Fischer 1974); among equally short ways substitutions are preferred. */
+/** Counts edits (Levenshtein 1966) row by row (Wagner and Fischer 1974). Prefers substitutions among equal counts. */
 function countEdits(reference: readonly string[], hypothesis: readonly string[]): EditCounts {
   const ids = new Map<string, number>();
   const idOf = (token: string) => {
@@ -109,7 +109,7 @@ function countEdits(reference: readonly string[], hypothesis: readonly string[])
   }
   const substituted = substitutions[heard.length] ?? 0;
   const others = (costs[heard.length] ?? 0) - substituted;
-  // Insertions − deletions is the difference of the lengths.
+  // Insertions minus deletions is the difference of the lengths.
   const insertions = (others + heard.length - said.length) / 2;
   return { substitutions: substituted, deletions: others - insertions, insertions };
 }

@@ -1,19 +1,19 @@
 import type { Script } from "../domain/languages.ts";
 
-/** What the wording stage knows about one language. */
+/** The tables of the wording stage for one language. */
 export type LanguageWording = {
-  /** Sounds of hesitation that are no words of the language, as a pattern over a whole word, lower case. */
+  /** Pattern of a whole word, lower case, that matches hesitations. Words of the language must not match. */
   fillers: string;
-  /** Function words that are never said twice on purpose; a second one is a stutter. */
+  /** Function words that are never said twice on purpose: the second is a stutter. */
   neverDoubled?: readonly string[];
-  /** English words as the language spells them in its own script. Homographs of native words do not belong here. */
+  /** English words by their spelling in the native script. Spellings of native words must not be listed. */
   loanWords?: Readonly<Record<string, string>>;
-  /** A code-mixed sentence: shows the decoder that English words keep their letters. */
+  /** A code-mixed sentence for the prompt, in which English words have Latin letters. */
   codemixPrompt?: string;
 };
 
 /**
- * Hesitations by script. Only drawn-out forms and ones without another meaning: Hindi "हम" (we), Telugu "అమ్మ"
+ * Hesitations by script. The patterns match only drawn-out forms and forms without another meaning: Hindi "हम" (we), Telugu "అమ్మ"
  * (mother), Malayalam "ഉം" (yes) and Bengali "হুম" (yes) are words and stay.
  */
 const FILLERS: Record<Script, string> = {
@@ -93,7 +93,7 @@ const HINDI_LOANS = {
   हॉस्पिटल: "hospital",
 } as const;
 
-/** By ISO code. A language that is missing here gets its script's hesitations and nothing else. */
+/** Tables by ISO code. A language that is missing here gets only the hesitations of its script. */
 const LANGUAGE_WORDING: Readonly<Record<string, Omit<LanguageWording, "fillers">>> = {
   en: {
     neverDoubled: ["the", "a", "an", "of", "and", "i", "my", "we", "he", "she", "they", "for", "with", "but"],
@@ -427,7 +427,7 @@ const LANGUAGE_WORDING: Readonly<Record<string, Omit<LanguageWording, "fillers">
   },
 };
 
-/** What is known about a language's wording; for any language at least the hesitations of its scripts and of English. */
+/** Returns the tables of a language. Every language has at least the hesitations of its scripts and of English. */
 export function wordingOf(code: string, scripts: readonly Script[]): LanguageWording {
   const own = LANGUAGE_WORDING[code] ?? {};
   const fillers = new Set(["Latin" as const, ...scripts].map((script) => FILLERS[script]));

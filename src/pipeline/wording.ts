@@ -4,8 +4,8 @@ import { normalizeText } from "./unicode.ts";
 import { type LanguageWording, wordingOf } from "./wording-tables.ts";
 
 /**
- * The stage that makes a mode of a decoder's text. What a mode means is realised twice: in decoding, by the letters
- * that are suppressed and the prompt, and here, on the text.
+ * The wording stage, which applies a mode to recognized text. A mode also acts before: `suppressPattern` and `promptFor`
+ * limit what the model writes.
  *
  * | mode     | letters                          | text                                                              |
  * |----------|----------------------------------|-------------------------------------------------------------------|
@@ -14,29 +14,26 @@ import { type LanguageWording, wordingOf } from "./wording-tables.ts";
  * | verbatim | own scripts and Latin, no digits | as it was said: Unicode form and white space only                 |
  */
 export type WordingOptions = {
+  /** ISO code. */
   language: string;
   mode: Mode;
-  /** The model's word for speech it does not know; never shown. */
-  unknownToken?: string;
 };
 
 /**
- * One segment's text in the wording of a mode. Idempotent. The text may come out empty, when it was nothing but a
- * hesitation.
+ * Applies the wording of a mode to the text of one segment. A second application changes nothing. The result is empty
+ * where the text was only a hesitation.
  *
- * Digits policy: in native and codemix, digits of Indian scripts become 0 to 9, the international form of Indian
- * numerals that article 343 of the Constitution prescribes; whether a number is written in digits or words is left as
- * it was decoded. In verbatim, digits are kept from being decoded at all, so that numbers come as the words spoken.
- * Digits that come all the same (spelled byte by byte) stay: nobody knows from "25" whether "twenty-five", "two five" or
- * "पच्चीस" was said, and a converter would put words into the speaker's mouth.
+ * Digits: in native and codemix, digits of Indian scripts become 0 to 9, the international form of Indian numerals that
+ * article 343 of the Constitution prescribes. Numbers stay in digits or words as the model wrote them. In verbatim the
+ * model cannot write digits, so numbers are the words that were spoken. If it writes digits nevertheless (byte by byte),
+ * they stay: "25" does not show whether "twenty-five", "two five" or "पच्चीस" was said.
  *
- * Annotations: what the decoder writes about sounds in brackets goes in native and codemix, and stays in verbatim; its
- * control tokens (`<unk>`, `<|nospeech|>`) are never text.
+ * Annotations of sounds in brackets are removed in native and codemix, and stay in verbatim. Control tokens (`<unk>`,
+ * `<|nospeech|>`) are always removed.
  */
 export function applyWording(text: string, options: WordingOptions): string {
-  const { language, mode, unknownToken } = options;
-  const known = (unknownToken ? text.replaceAll(unknownToken, " ") : text).replace(CONTROL_TOKEN, " ");
-  const unicode = normalizeText(known, language);
+  const { language, mode } = options;
+  const unicode = normalizeText(text.replace(CONTROL_TOKEN, " "), language);
   if (mode === "verbatim") return unicode;
   const table = tableOf(language);
   let worded = unicode;
@@ -48,7 +45,7 @@ export function applyWording(text: string, options: WordingOptions): string {
   return worded;
 }
 
-/** What one step takes away can bring together what the next would have taken: two or three passes are usual. */
+/** A removal can create text that another step removes, so the steps are repeated. Two or three passes are usual. */
 const MAX_PASSES = 10;
 
 function clean(text: string, table: Table, mode: Mode, language: string): string {
@@ -60,7 +57,7 @@ function clean(text: string, table: Table, mode: Mode, language: string): string
   return normalizeText(cleaned, language);
 }
 
-/** What decoders write about sounds: [Music], (laughs), *coughs*, ♪. Nobody says brackets. */
+/** Annotations of sounds that models write: [Music], (laughs), *coughs*, ♪. */
 const ANNOTATION = /\[[^[\]]{0,60}\]|\([^()]{0,60}\)|\*[^*]{1,60}\*|[♪♫♬♩]+/gu;
 const CONTROL_TOKEN = /<\|[^<>|]{0,40}\|>|<(?:unk|pad|s|\/s)>/gu;
 const WORD_EDGES = /^([^\p{L}\p{M}\p{N}]*)(.*?)([^\p{L}\p{M}\p{N}\u200C\u200D]*)$/su;
@@ -79,7 +76,7 @@ function tableOf(code: string): Table {
   if (!table) {
     const scripts = scriptsOf(code);
     table = compile(wordingOf(code, scripts), code, scripts);
-    // Codes come from manifests, which an admin writes: there are few.
+    // Codes come from manifests, which an admin writes, so there are few.
     tables.set(code, table);
   }
   return table;
@@ -103,7 +100,7 @@ function scriptsOf(code: string): Language["scripts"] {
   return languageOf(code)?.scripts ?? ["Latin"];
 }
 
-/** Words with their punctuation, apart from it. */
+/** Separates a word from the punctuation around it. */
 function splitWord(word: string): { before: string; core: string; after: string } {
   const [, before = "", core = "", after = ""] = WORD_EDGES.exec(word) ?? [];
   return { before, core, after };
@@ -112,8 +109,8 @@ function splitWord(word: string): { before: string; core: string; after: string 
 const SENTENCE_END = /[.?!।॥۔]/u;
 
 /**
- * Takes hesitations out. The end of a sentence that hung on one goes to the word before it, and a first word takes
- * over the capital letter. "ER" in capitals is a word.
+ * Removes hesitations. The punctuation of a removed last word moves to the word before it. The capital letter of a removed
+ * first word moves to the next word. "ER" in capitals is not a hesitation.
  */
 function dropFillers(text: string, filler: RegExp): string {
   const kept: string[] = [];
@@ -142,14 +139,14 @@ function capitalize(word: string): string {
   return word.replace(/\p{Ll}/u, (letter) => letter.toUpperCase());
 }
 
-/** "w-what", "कु-कुछ", "wh- what": one or more beginnings of the word that follows, cut off by a hyphen. */
+/** Matches "w-what", "कु-कुछ" and "wh- what": beginnings of the word that follows, with hyphens. */
 const FALSE_START = /(?<![\p{L}\p{M}\p{N}])((?:[\p{L}][\p{L}\p{M}]{0,5}[-–—]+ ?)+)(?=([\p{L}\p{M}]+))/gu;
-/** Prefixes of one letter that make words. */
+/** Words with a prefix of one letter. */
 const HYPHENATED = /^(?:e-|t-tests?$|x-)/iu;
 
 /**
- * Takes stutters out: beginnings of a word before the word itself, and doubled function words. Whole words said twice
- * stay, for many languages of India double words on purpose ("धीरे-धीरे", "बार बार"), and so do compounds as "re-read".
+ * Removes stutters: beginnings of a word before the word itself, and doubled function words. Other doubled words stay,
+ * because many languages of India double words on purpose ("धीरे-धीरे", "बार बार"). Compounds such as "re-read" stay.
  */
 function dropStutters(text: string, neverDoubled: ReadonlySet<string>): string {
   const started = text.replace(FALSE_START, (starts: string, _: string, word: string) => {
@@ -176,7 +173,7 @@ function dropStutters(text: string, neverDoubled: ReadonlySet<string>): string {
   return kept.join(" ");
 }
 
-/** Blanks around punctuation, rests of removed words, and dandas that were typed as bars. */
+/** Corrects spaces around punctuation, punctuation of removed words, and dandas that were written as bars. */
 function cleanPunctuation(text: string, hasDanda: boolean): string {
   const withDandas = hasDanda
     ? text.replace(/\s*(?:\|\||।\s*।)/gu, "॥").replace(/\s*\|(?=\s|$)/gu, "।")
@@ -192,7 +189,7 @@ function cleanPunctuation(text: string, hasDanda: boolean): string {
     .trim();
 }
 
-/** Decimal digits of the scripts of India, each block in order from its zero. */
+/** Code points of zero in the scripts of India. The other digits follow in order. */
 const DIGIT_ZEROS = [
   0x0660, 0x06f0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x1c50, 0xabf0,
 ];
@@ -216,7 +213,7 @@ function restoreLoanWords(text: string, loanWords: ReadonlyMap<string, string>):
     .join(" ");
 }
 
-/** Scripts whose letters a mode may contain. */
+/** Returns the scripts whose letters a mode may contain. */
 function allowedScripts(language: string, mode: Mode): readonly Script[] {
   const own = scriptsOf(language);
   return mode === "native" || own.includes("Latin") ? own : [...own, "Latin"];
@@ -228,12 +225,12 @@ function foreignLetter(language: string, mode: Mode): string {
 }
 
 /**
- * The tokens that decoding must not choose, as a JavaScript pattern (flag u) that matches a token's whole text: all
- * with a letter of a script that the mode excludes; for verbatim also those with digits, percent and currency signs,
- * so that numbers come as words. Tokens that hold only part of a character cannot be judged and stay; a script that
- * slips through so is seen by `hasForeignScript`.
+ * Returns the tokens that the model must not write, as a JavaScript pattern (flag u) that matches a token's whole text. It
+ * matches tokens with a letter of a script that the mode excludes. For verbatim it also matches digits, percent and
+ * currency signs, so that numbers are written as words. It cannot match tokens that hold only a part of a character.
+ * `hasForeignScript` finds letters that such tokens spell.
  *
- * @returns undefined where nothing is known about the language
+ * @returns undefined for an unknown language
  */
 export function suppressPattern(language: string, mode: Mode): string | undefined {
   if (!languageOf(language)) return undefined;
@@ -242,15 +239,15 @@ export function suppressPattern(language: string, mode: Mode): string | undefine
 }
 
 /**
- * What the decoder is told before the audio: for codemix a sentence that keeps English words in Latin letters, else
- * nothing. A model whose manifest says `accepts_prompt = false` must not be given it.
+ * Returns the prompt for the model: for codemix a sentence that keeps English words in Latin letters, else undefined. A
+ * model with `accepts_prompt = false` in its manifest must not receive it.
  */
 export function promptFor(language: string, mode: Mode): string | undefined {
   if (mode !== "codemix") return undefined;
   return wordingOf(language, scriptsOf(language)).codemixPrompt;
 }
 
-/** Letters of another script than the mode allows; few of them are a slip of one word, yet the mode was promised. */
+/** Reports whether a text has a letter of a script that the mode excludes. */
 export function hasForeignScript(text: string, language: string, mode: Mode): boolean {
   if (!languageOf(language)) return false;
   return new RegExp(foreignLetter(language, mode), "u").test(text);

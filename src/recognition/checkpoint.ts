@@ -3,12 +3,12 @@ import type { GapReason, Warning } from "../domain/result.ts";
 import type { ChunkText } from "../pipeline/guarded-recognition.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
 
-/** A chunk before it has a record. */
+/** A chunk that is not recorded yet. */
 export type NewChunk = Chunk & { channel: number };
 
-/** A chunk and what became of it so far. */
+/** A recorded chunk and its outcome so far. */
 export type ChunkRecord = NewChunk & {
-  /** Place among the chunks of the recording, from 0. */
+  /** Number among the chunks of the recording, from 0. */
   position: number;
   state: "waiting" | "done" | "failed";
   /** Token of the attempt whose outcome counts. */
@@ -17,67 +17,73 @@ export type ChunkRecord = NewChunk & {
   failures: number;
   /** The attempts among them that ended their worker process. */
   crashes: number;
-  /** With state `done`. */
+  /** Text of a chunk in state `done`, else null. */
   segments: LooseSegment[] | null;
-  /** With state `done`. */
+  /** Warnings of a chunk in state `done`, else null. */
   warnings: Warning[] | null;
-  /** With state `failed`. */
+  /** Reason of a chunk in state `failed`, else null. */
   gapReason: GapReason | null;
 };
 
-/** What preparation found out about a recording. */
+/** What decoding and speech detection found in a recording. */
 export type Preparation = {
   warnings: Warning[];
-  /** Absent: the chunks are recorded already. */
+  /** Absent where the chunks are recorded already. */
   chunks?: NewChunk[];
   /** Audio to recognize, milliseconds over the channels that are recognized. */
   totalMs: number;
 };
 
-/** What is known of a chunk when an attempt at it begins. */
+/** The counts of a chunk when an attempt at it begins. */
 export type AttemptCounts = Pick<ChunkRecord, "attempt" | "failures" | "crashes">;
 
 /**
- * What recognition remembers of its progress. On the server these are rows, so that work continues after a restart
- * from the last finished chunk; for a command they are kept in memory.
+ * Records the progress of one recognition. The server keeps it in rows, so that work continues after a restart from the
+ * last finished chunk. A command keeps it in memory.
  *
- * All functions are synchronous. Those that write may throw what the store throws; recognition passes that on.
+ * All functions are synchronous. They may throw errors of the store, which recognition passes on.
  */
 export type Checkpoint = {
-  /** Warnings of an earlier preparation, whose chunks are recorded; undefined when there was none. */
+  /** Returns the warnings of an earlier preparation, whose chunks are recorded, or undefined when there was none. */
   preparedWarnings(): Warning[] | undefined;
-  /** Records the preparation, and begins another attempt at every waiting chunk. False when the transcription has ended meanwhile. */
+  /**
+   * Records the preparation, and begins another attempt at every waiting chunk. Returns false when the transcription has
+   * ended meanwhile.
+   */
   savePreparation(preparation: Preparation): boolean;
-  /** All chunks in order of position. */
+  /** Returns all chunks in order of position. */
   chunks(): ChunkRecord[];
   /**
    * Ends a waiting chunk with its text. Changes nothing, and returns false, when the chunk has ended already or
-   * another attempt has begun: outcomes may come late or twice.
+   * another attempt has begun. Outcomes may come late or twice.
    *
-   * @param doneMs audio that has its outcome with this chunk, milliseconds over the channels
+   * @param doneMs audio with an outcome, this chunk included, milliseconds over the channels
    */
   completeChunk(position: number, attempt: string, text: ChunkText, doneMs: number): boolean;
-  /** Ends a waiting chunk without text. False as for `completeChunk`. */
+  /** Ends a waiting chunk as a gap. Returns false where `completeChunk` would. */
   giveUpChunk(position: number, attempt: string, reason: GapReason, doneMs: number): boolean;
-  /** Counts a failed attempt and begins another. Undefined where `completeChunk` would return false. */
+  /** Counts a failed attempt and begins another. Returns undefined where `completeChunk` would return false. */
   countFailure(position: number, attempt: string, hasCrashed: boolean): AttemptCounts | undefined;
-  /** Begins another attempt without counting the last one, and returns its token. Undefined as for `countFailure`. */
+  /**
+   * Begins another attempt without counting the last one, and returns its token. Returns undefined where `completeChunk`
+   * would return false.
+   */
   renewAttempt(position: number, attempt: string): string | undefined;
-  /** Records that every chunk has its outcome. False when the transcription has ended meanwhile. */
+  /** Records that every chunk has an outcome. Returns false when the transcription has ended meanwhile. */
   finishChunks(): boolean;
 };
 
 /**
- * Keeps progress in memory, for work that nobody continues after the program has ended.
+ * Keeps progress in memory, for work that is not continued after the program has ended.
  *
- * @param onProgress called after each chunk with the share of the recording that has its outcome, 0 to 1
+ * @param onProgress called after each chunk with the share of the recording that has an outcome, 0 to 1
  */
 export function createMemoryCheckpoint(onProgress: (share: number) => void = () => {}): Checkpoint {
   let warnings: Warning[] | undefined;
   let totalMs = 0;
   let records: ChunkRecord[] = [];
 
-  /** The record of a waiting chunk, where the attempt is the one that counts. */
+  /** Finds a waiting chunk whose latest attempt is this one. */
   function find(position: number, attempt: string): ChunkRecord | undefined {
     const record = records[position];
     return record?.state === "waiting" && record.attempt === attempt ? record : undefined;

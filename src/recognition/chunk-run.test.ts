@@ -36,7 +36,7 @@ describe("a chunk", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("that fails as often as it may becomes a gap, and is not charged", async () => {
+  test("that fails in all its attempts becomes a gap, and is not charged", async () => {
     const testApp = await open();
     const chunks = watchChunks(testApp.engine, failing("failed", CHUNK_MS, 99));
     const id = await begin(testApp);
@@ -65,7 +65,7 @@ describe("a chunk", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("that costs a worker twice is set aside; its second run is alone, and there is no third", async () => {
+  test("that crashes its worker process twice becomes a gap; its second run is alone, and there is no third", async () => {
     const testApp = await open({ config: { engine: { chunk_attempts: 10 } } });
     const chunks = watchChunks(testApp.engine, failing("crashed", CHUNK_MS, 99));
     const id = await begin(testApp);
@@ -75,7 +75,7 @@ describe("a chunk", () => {
     expect(others.every(({ isAlone }) => !isAlone)).toBe(true);
   });
 
-  test("that dies with a neighbour's worker once is decoded alone and comes out", async () => {
+  test("that crashes once with a neighbour's worker process is recognized alone", async () => {
     const testApp = await open();
     const chunks = watchChunks(testApp.engine, failing("crashed", CHUNK_MS, 1));
     const id = await begin(testApp);
@@ -93,7 +93,7 @@ describe("a chunk", () => {
     expect(chunks.of(CHUNK_MS).length).toBe(3);
   });
 
-  test("that was interrupted goes again without blame, however often others are to blame", async () => {
+  test("that was interrupted is repeated, and the interruptions are not counted as failures", async () => {
     const testApp = await open();
     const chunks = watchChunks(testApp.engine, failing("interrupted", CHUNK_MS, 15));
     const id = await begin(testApp);
@@ -121,7 +121,7 @@ describe("a chunk", () => {
 });
 
 describe("weights that cannot be loaded", () => {
-  test("end the transcription with the client's code, uncharged, after one try", async () => {
+  test("end the transcription with the client's code, uncharged, after one attempt", async () => {
     const testApp = await open();
     const chunks = watchChunks(testApp.engine, async () => {
       throw new EngineError("unusable_model", "no tensors");

@@ -4,35 +4,34 @@ import { EngineError } from "../engine/protocol.ts";
 import { layoutChunk } from "../pipeline/chunk-audio.ts";
 import { type ChunkText, recognizeGuarded } from "../pipeline/guarded-recognition.ts";
 import type { ChunkRecord, NewChunk } from "./checkpoint.ts";
-import { MAX_INTERRUPTIONS, type RecognitionTools } from "./context.ts";
+import type { RecognitionTools } from "./context.ts";
 import type { Progress } from "./progress.ts";
+import { MAX_CRASHES, MAX_INTERRUPTIONS, requireRepeatable } from "./retry-policy.ts";
 
-/** Where chunks come from, and what they are recognized with. */
+/** The recording that chunks come from, and the request and model that they are recognized with. */
 export type ChunkSource = {
+  /** Paths of the decoded PCM files, by channel. */
   tracks: readonly string[];
   durationMs: number;
   request: TranscriptionRequest;
   model: InstalledModel;
 };
 
-/** What all chunks of a recording share. */
+/** What the runs of all chunks of a recording share. */
 export type ChunkTask = ChunkSource & {
   progress: Progress;
-  /** The first attempt at a chunk where one began before the chunk was recorded. */
+  /** Returns the first attempt at a chunk where it began before the chunk was recorded. */
   takeBegun: (chunk: ChunkRecord) => Promise<RecognizedChunk> | undefined;
 };
 
-/** What one attempt at a chunk came to, and what it cost. */
+/** The outcome of one attempt at a chunk, and its work in the executor's unit. */
 export type RecognizedChunk = { text: ChunkText; workMs: number };
 
-/** After this many crashes of its worker process a chunk becomes a gap. */
-const MAX_CRASHES = 2;
-
 /**
- * Brings one chunk to its outcome, text or gap, through as many attempts as it may have. After a crash the chunk
- * runs alone in its worker process.
+ * Attempts a chunk until it has text, or until it becomes a gap, as `retry-policy.ts` says. After a crash the chunk runs
+ * alone in its worker process. Ends without an outcome when another run has begun an attempt at the chunk.
  *
- * @throws the signal's reason when it is aborted, EngineError `unusable_model`, what the checkpoint throws
+ * @throws the signal's reason when it is aborted; EngineError `unusable_model`; errors of the checkpoint
  */
 export async function runChunk(
   tools: RecognitionTools,
@@ -56,20 +55,19 @@ export async function runChunk(
       return;
     } catch (error) {
       begun = undefined;
-      if (signal.aborted) throw error;
-      if (!(error instanceof EngineError) || error.kind === "unusable_model") throw error;
-      if (error.kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) {
+      const { kind, message } = requireRepeatable(error, signal);
+      if (kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) {
         const renewed = checkpoint.renewAttempt(position, attempt);
         if (renewed === undefined) return;
         attempt = renewed;
         continue;
       }
-      log.warn({ chunk: position, kind: error.kind, reason: error.message }, "a chunk failed");
-      const counted = checkpoint.countFailure(position, attempt, error.kind === "crashed");
+      log.warn({ chunk: position, kind, reason: message }, "a chunk failed");
+      const counted = checkpoint.countFailure(position, attempt, kind === "crashed");
       if (!counted) return;
       ({ attempt, failures, crashes } = counted);
       if (failures < tools.chunkAttempts && crashes < MAX_CRASHES) continue;
-      const reason = error.kind === "hung" ? "time_limit" : "engine_error";
+      const reason = kind === "hung" ? "time_limit" : "engine_error";
       checkpoint.giveUpChunk(position, attempt, reason, progress.finish(position));
       return;
     }
@@ -79,7 +77,7 @@ export async function runChunk(
 /**
  * Waits for a slot and makes one attempt at a chunk.
  *
- * @throws EngineError, or the signal's reason when it is aborted
+ * @throws EngineError; the signal's reason when it is aborted while the chunk waits
  */
 export async function recognizeOnce(
   tools: RecognitionTools,
@@ -98,15 +96,15 @@ export async function recognizeOnce(
   try {
     const guarded = { model, family, request, durationMs };
     const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
-      const { pieces, totalSamples } = layoutChunk(regions);
-      const audio = { pcmPath, slices: pieces, totalSamples };
+      const { slices, totalSamples } = layoutChunk(regions);
+      const audio = { pcmPath, slices, totalSamples };
       const { windowMs } = family;
       const outcome = await tools.engine.recognize(
         { model, windowMs, audio, settings, sharers, isAlone },
         signal,
       );
       workMs += outcome.workMs;
-      // The request's code: the model may know the language by another.
+      // The result has the request's code of the language. The model may use another code.
       return outcome.segments.map((segment) => ({ ...segment, language: request.language }));
     });
     return { text, workMs };

@@ -6,62 +6,60 @@ import type { Log } from "../lib/log.ts";
 import type { ModelFamily } from "../pipeline/families/family.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 
-/** A recording, and where its decoded audio goes. */
+/** A recording, and the folder of its decoded audio. */
 export type Recording = {
-  /** The recording as it was received. */
+  /** Path of the recording as it was received. */
   path: string;
-  /** Folder of the decoded tracks. Recognition creates it, and replaces it as a whole; the caller removes it. */
+  /** Folder of the decoded tracks. Recognition creates and replaces it. The caller removes it. */
   directory: string;
-  /** What an earlier check of the file found. Absent: decoding finds it. */
+  /** Values that verification of the file found. Where they are absent, decoding finds them. */
   verified?: { durationMs: number; channels: number };
 };
 
 export type RecognitionJob = { recording: Recording; request: TranscriptionRequest; model: InstalledModel };
 
-/** A chunk that waits for a slot. */
+/** A chunk that asks for a slot. */
 export type SlotWish = {
   position: number;
+  /** Speech in the chunk, milliseconds. */
   speechMs: number;
   /** More chunks of the recording are about to ask for slots, so this one must not take the whole machine. */
   hasSuccessors: boolean;
 };
 
-/** The right to recognize one chunk, held until it is released. */
+/** The right to recognize one chunk now. The caller releases it. */
 export type ChunkSlot = {
   /** Chunks that are likely to run side by side, this one included. */
   sharers: number;
   release(): void;
 };
 
-/** Admits chunks to the engine: how many run side by side, and whose turn it is. */
+/** Decides how many chunks run side by side, and which is next. */
 export type ChunkSlots = {
-  /** Chunks that can run side by side. */
+  /** Returns the number of chunks that can run side by side. */
   count(): number;
   /** Waits for a slot. Rejects with the signal's reason when that aborts first. */
   acquire(wish: SlotWish, signal: AbortSignal): Promise<ChunkSlot>;
 };
 
-/** What recognition works with. */
+/** The parts that recognition works with. */
 export type RecognitionTools = {
   engine: Engine;
   checkpoint: Checkpoint;
   slots: ChunkSlots;
-  /** Called with each finished chunk: the recording it stands for, and its work as the executor counts it. */
+  /** Called after each chunk with the milliseconds of recording it accounts for, and its work in the executor's unit. */
   onRecognized?: (recordingMs: number, workMs: number) => void;
   clock: Clock;
-  /** Carries the fields that name the recording. */
+  /** Adds the fields that name the recording to each line. */
   log: Log;
-  /** The family of a model, by its name. */
+  /** Returns the family of a model by the family's name. */
   familyOf: (name: ModelFamilyName) => ModelFamily;
-  /** Weights for telling speakers apart; undefined: the built-in method. */
+  /** Returns the weights that distinguish speakers. With undefined the built-in method is used. */
   speakerWeights: () => SpeakerWeights | undefined;
-  /** Longest recording that is decoded, unless its verified length is more. */
+  /** Longest recording that is decoded. A verified recording may be longer. */
   maxDurationMs: number;
   /** Failed attempts after which a chunk becomes a gap. */
   chunkAttempts: number;
-  /** Whether to wait for the end of a failure's cause for as long as it takes, such as a full disk. */
+  /** Reports whether the work waits without limit for the end of a failure's cause, such as a full disk. */
   isWaitedOut: (error: unknown) => boolean;
 };
-
-/** Attempts that ended for a reason elsewhere, such as the crash of a neighbour, before they count as failures. */
-export const MAX_INTERRUPTIONS = 20;

@@ -5,19 +5,19 @@ import type { EngineError } from "../engine/protocol.ts";
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
 
-/** How the recognition of a recording ends. */
+/** The end of the recognition of a recording. */
 export type Ending =
   | {
       kind: "result";
       result: TranscriptionResult;
-      /** Audio without its gaps, milliseconds over the channels that were recognized. */
+      /** Audio without gaps, milliseconds over the channels that were recognized. */
       recognizedMs: number;
     }
   | {
       kind: "failed";
       code: ErrorCode;
       message: string;
-      /** What went wrong, where it was an error. */
+      /** The error that led to the failure, where there was one. */
       cause?: AppError | EngineError;
     };
 
@@ -26,15 +26,15 @@ export type EndingInput = {
   durationMs: number;
   /** Channels of the recording. */
   channels: number;
-  /** All of them ended. */
+  /** All chunks. Each has ended. */
   chunks: readonly ChunkRecord[];
-  /** Of all chunks, wording applied, speakers labelled. */
+  /** Segments of all chunks, with wording and speakers applied. */
   segments: readonly LooseSegment[];
-  /** About the recording as a whole. */
+  /** Warnings about the recording as a whole. */
   warnings: readonly Warning[];
 };
 
-/** Result, partial result or failure from the outcomes of the chunks (docs/decisions.md section 4). */
+/** Makes a result, a partial result or a failure from the outcomes of the chunks (docs/decisions.md section 4). */
 export function endingOf({ request, chunks, durationMs, channels, ...input }: EndingInput): Ending {
   const isSeparate = request.channelMode === "separate";
   const failed = chunks.filter(({ state }) => state === "failed");
@@ -61,7 +61,7 @@ export function endingOf({ request, chunks, durationMs, channels, ...input }: En
   return { kind: "result", result, recognizedMs: Math.max(0, totalMs - gapMs) };
 }
 
-/** The ending that an error of the recording or the engine leads to. */
+/** Makes the ending of a recognition that failed because of the recording or the engine. */
 export function failureOf(cause: AppError | EngineError): Ending {
   if (cause instanceof AppError) return { kind: "failed", code: cause.code, message: cause.message, cause };
   if (cause.kind === "unusable_model") {

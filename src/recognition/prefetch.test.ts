@@ -26,8 +26,8 @@ const chunkAt = (position: number, length = 80) => ({
 });
 const rowAt = (position: number) => ({ ...chunkAt(position), position });
 
-describe("runs begun ahead", () => {
-  test("are as many at once as there is room for, in order, and each is taken once", async () => {
+describe("prefetched chunks", () => {
+  test("begin in order up to the limit, and each is taken once", async () => {
     const begun: number[] = [];
     const gates = [0, 1, 2, 3].map(() => Promise.withResolvers<string>());
     const prefetch = createPrefetch(
@@ -78,7 +78,7 @@ describe("runs begun ahead", () => {
   });
 });
 
-/** Tells of the first three chunks' speech, and then waits: the detector still reads. */
+/** Reports the speech of the first three chunks, and then waits as if the detector still read. */
 function detectorHeldBy(gate: Promise<void>) {
   return async (_job: unknown, signal: AbortSignal, onFound?: OnSpeechFound): Promise<void> => {
     const regions = FOUR_STARTS.slice(0, 3).map((startMs) => ({
@@ -90,8 +90,8 @@ function detectorHeldBy(gate: Promise<void>) {
   };
 }
 
-describe("a recording whose speech is still looked for", () => {
-  test("is decoded already, and each chunk once", async () => {
+describe("a recording whose speech is still being detected", () => {
+  test("is recognized already, and each chunk once", async () => {
     const testApp = await open();
     const gate = Promise.withResolvers<void>();
     const chunks = watchChunks(testApp.engine);
@@ -103,7 +103,7 @@ describe("a recording whose speech is still looked for", () => {
       },
     });
     const id = await begin(testApp);
-    // Of three chunks the last may still take more.
+    // Of three chunks the last may still grow.
     await until("two chunks are decoded", () => chunks.runs.length === 2);
     expect((await clientOf(testApp).get(id)).state).toBe("preparing");
     gate.resolve();
@@ -115,7 +115,7 @@ describe("a recording whose speech is still looked for", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("a chunk that costs its worker then has one run left, alone, and no third", async () => {
+  test("a chunk that crashes its worker process then has one run left, alone, and no third", async () => {
     const testApp = await open();
     const gate = Promise.withResolvers<void>();
     const runs: { startMs: number; isAlone: boolean }[] = [];
@@ -134,7 +134,7 @@ describe("a recording whose speech is still looked for", () => {
     expect(runs.filter(({ startMs }) => startMs === 0).map(({ isAlone }) => isAlone)).toEqual([false, true]);
   });
 
-  test("is let go by the engine when it is cancelled", async () => {
+  test("is aborted in the engine when it is cancelled", async () => {
     const testApp = await open();
     let running = 0;
     testApp.engine.interfere({

@@ -1,30 +1,29 @@
 import { isDeepStrictEqual } from "node:util";
 import type { NewChunk } from "./checkpoint.ts";
 
-/** A chunk whose position is known, and which has no record yet. */
+/** A chunk that has a position and is not recorded yet. */
 export type PositionedChunk = NewChunk & { position: number };
 
-/** Chunks that are recognized while the rest of their recording is still searched for speech. */
+/** Recognizes the first chunks of a recording while the speech detector still reads the rest. */
 export type Prefetch<Outcome> = {
-  /** Receives all chunks so far that nothing will change any more, by position; each call repeats the earlier ones. */
+  /** Receives all final chunks so far, in order of position. Each call repeats the earlier chunks. */
   offer(chunks: readonly NewChunk[]): void;
-  /** Hands over the attempt at this very chunk where one began. The caller then handles its failure. */
+  /** Returns the attempt at exactly this chunk where one began. The caller then handles its failure. */
   take(chunk: PositionedChunk): Promise<Outcome> | undefined;
-  /** Aborts what nobody took, and waits until it no longer uses the engine. */
+  /** Aborts all attempts, and waits until none uses the engine any more. */
   stop(): Promise<void>;
 };
 
 type Run<Outcome> = { chunk: NewChunk; outcome: Promise<Outcome> };
 
 /**
- * Begins with a recording's first chunks before its last are known. Nothing of it is stored: outcomes wait in memory
- * until their chunks are recorded, and a restart begins again.
+ * Keeps the outcomes in memory until their chunks are recorded. After a restart the work begins again.
  *
- * @param side most chunks to run at once
+ * @param limit most chunks to run at once
  * @param recognize makes one attempt at a chunk, and ends when the signal is aborted
  */
 export function createPrefetch<Outcome>(
-  side: number,
+  limit: number,
   recognize: (chunk: PositionedChunk, signal: AbortSignal) => Promise<Outcome>,
   signal: AbortSignal,
 ): Prefetch<Outcome> {
@@ -36,9 +35,9 @@ export function createPrefetch<Outcome>(
   let running = 0;
   let hasFailed = false;
 
-  /** After a failure nothing more begins: who takes the chunk receives the failure and decides. */
+  /** Begins more attempts. After a failure nothing more begins: the caller that takes the chunk handles the failure. */
   function pump(): void {
-    while (running < side && !hasFailed && !either.aborted && runs.length < offered.length) {
+    while (running < limit && !hasFailed && !either.aborted && runs.length < offered.length) {
       const position = runs.length;
       const chunk = offered[position];
       if (!chunk) return;

@@ -1,34 +1,33 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { ChunkLimits } from "../domain/chunk.ts";
+import type { ChunkLimits, ChunkRegion } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Warning } from "../domain/result.ts";
 import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts";
-import type { SpeechRegion } from "../engine/protocol.ts";
-import { audioWarnings } from "../pipeline/audio-facts.ts";
+import { audioWarnings } from "../pipeline/audio-warnings.ts";
 import { packChunks } from "../pipeline/chunks.ts";
 import type { NewChunk } from "./checkpoint.ts";
 import type { RecognitionJob, RecognitionTools, Recording } from "./context.ts";
 import { withRetries } from "./retry.ts";
 
-/** A recording as 16 kHz mono files on disk. */
+/** A recording, decoded to 16 kHz mono files. */
 export type DecodedRecording = {
-  /** One PCM file, or one for each channel with channel mode `separate`. */
+  /** Paths: one PCM file, or one for each channel with channel mode `separate`. */
   tracks: string[];
   durationMs: number;
   /** Channels of the recording. */
   channels: number;
-  /** What the sound itself gives reason to warn about. */
+  /** Warnings about the sound. */
   warnings: Warning[];
 };
 
-/** Verification and decoding count the same samples; only recordings verified by an older version differ a little. */
+/** Verification and decoding count the same samples. Only recordings that an older version verified differ a little. */
 const VERIFIED_WITHIN_MS = 100;
 
 /**
- * Decodes the recording, unless an earlier run did and its files are still there.
+ * Decodes the recording. Uses the files of an earlier run where they still exist.
  *
- * @throws AppError when the audio cannot be decoded, EngineError
+ * @throws AppError when the audio cannot be decoded, is too long or is not what was verified; EngineError
  */
 export async function decodeRecording(
   { recording, request }: RecognitionJob,
@@ -48,7 +47,10 @@ export async function decodeRecording(
 
 type DecodeInput = Pick<RecognitionJob, "recording"> & { channelMode: ChannelMode };
 
-/** Decodes beside the final folder and renames it: a decoder that outlives a killed program writes elsewhere. */
+/**
+ * Decodes into a new folder and renames it. A decoder that outlives a killed program may still write into the folder of its
+ * own run.
+ */
 async function decodeInto(
   directory: string,
   { recording: { path, verified }, channelMode }: DecodeInput,
@@ -82,7 +84,7 @@ async function decodeInto(
 }
 
 /**
- * Refuses other sound than was verified: what is charged is what was verified.
+ * Refuses audio that differs from the verified audio, because the verified audio is charged.
  *
  * @throws AppError `transcription_failed` when the recording has another length, or another number of tracks
  */
@@ -100,19 +102,19 @@ function requireVerifiedSound(
   });
 }
 
-/** Where the decoder writes the tracks of a recording. */
+/** Returns the paths of the tracks that the decoder writes. */
 function trackPaths(directory: string, channelMode: ChannelMode, channels: number): string[] {
   if (channelMode === "mix") return [join(directory, "mix.pcm")];
   return Array.from({ length: channels }, (_, channel) => join(directory, `channel_${channel}.pcm`));
 }
 
-/** Called with all chunks so far that nothing will change any more, while the detector still reads the rest. */
+/** Called with all final chunks so far, while the detector still reads the rest. */
 export type OnChunksFound = (chunks: readonly NewChunk[]) => void;
 
 /**
  * Finds the speech of all tracks and packs it into chunks, in order of time.
  *
- * @param onChunks called only for a single track: with several, the order is not known before all have been read
+ * @param onChunks called only for a single track; with several tracks the order is not known before all are read
  * @throws EngineError
  */
 export async function findChunks(
@@ -126,12 +128,12 @@ export async function findChunks(
   const perChannel = await Promise.all(
     tracks.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
-      const pack = (regions: readonly SpeechRegion[]) =>
+      const pack = (regions: readonly ChunkRegion[]) =>
         packChunks(regions, limits).map((chunk) => ({ ...chunk, channel }));
-      const found: SpeechRegion[] = [];
-      const onFound = (regions: SpeechRegion[]) => {
+      const found: ChunkRegion[] = [];
+      const onFound = (regions: ChunkRegion[]) => {
         found.push(...regions);
-        // The last chunk may take more.
+        // The last chunk may still grow.
         onChunks(pack(found).slice(0, -1));
       };
       const job = { pcmPath, limits };

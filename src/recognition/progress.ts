@@ -1,23 +1,23 @@
 import type { ChunkRecord } from "./checkpoint.ts";
 
-/** Counts the audio that has its outcome, milliseconds over all channels. */
+/** Counts the audio that has an outcome, milliseconds over all channels. */
 export type Progress = {
-  /** The part of the recording that a chunk accounts for. */
+  /** Returns the milliseconds of recording that a chunk accounts for. */
   shareOf(position: number): number;
-  /** Counts a chunk, once; returns the sum so far. */
+  /** Counts a chunk as finished, and returns the sum so far. A second call for a chunk changes nothing. */
   finish(position: number): number;
 };
 
 type ProgressInput = {
   durationMs: number;
   chunks: readonly ChunkRecord[];
-  /** Channels that each chunk stands for: 2 where one channel is recognized for its twin too. */
+  /** Channels that each chunk accounts for: 2 where one channel is recognized for two identical ones. */
   channelsEach: number;
 };
 
 /**
- * Starts from what is done already. A chunk accounts for the audio from the end of the one before it in its channel,
- * the last for the rest.
+ * Starts from the chunks that have ended already. A chunk accounts for the audio from the end of the previous chunk of
+ * its channel to its own end. The last chunk of a channel also accounts for the rest of the recording.
  */
 export function createProgress({ durationMs, chunks, channelsEach }: ProgressInput): Progress {
   const shares = new Map<number, number>();

@@ -121,7 +121,7 @@ describe("a recording without a server", () => {
     const ending = await kit.recognize(recording, { checkpoint });
     expect(ending).toMatchObject({ kind: "result", result: { status: "completed" } });
     expect(after.runs.map(({ startMs }) => startMs).sort()).toEqual([2 * CHUNK_MS, 3 * CHUNK_MS]);
-    // Without its files the recording is decoded again, and its text is still there.
+    // Without its files the recording is decoded again. Its recognized text is kept.
     rmSync(recording.directory, { recursive: true });
     const again = watchChunks(kit.engine);
     expect(await kit.recognize(recording, { checkpoint })).toEqual(ending);

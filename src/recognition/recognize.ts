@@ -20,16 +20,16 @@ import { createProgress } from "./progress.ts";
 import { withRetries } from "./retry.ts";
 import { labelSpeakers } from "./speakers.ts";
 
-/** More requests for slots than there are slots would only make the queue longer. */
+/** Chunks that wait for slots while all slots are taken. More of them would only make the queue longer. */
 const WAITING_BESIDE_SLOTS = 1;
 
 /**
- * Recognizes a recording: decodes it, finds its speech, recognizes chunk after chunk, applies the wording, labels
- * speakers and assembles the result. Continues from the checkpoint where there is one.
+ * Recognizes a recording: decodes it, finds its speech, recognizes its chunks, applies the wording, labels speakers and
+ * assembles the result. Continues from the checkpoint where it holds earlier progress.
  *
  * @returns undefined when the checkpoint reports that the transcription has ended meanwhile
- * @throws the signal's reason, or an error that it caused, when it is aborted; what is a failure neither of the
- *   recording nor of the engine, such as a checkpoint that cannot be written
+ * @throws the signal's reason, or an error that it caused, when it is aborted; errors that neither the recording nor the
+ *   engine caused, such as that the checkpoint cannot be written
  */
 export async function recognizeRecording(
   job: RecognitionJob,
@@ -48,8 +48,8 @@ export async function recognizeRecording(
 }
 
 /**
- * Brings all chunks of a decoded recording to their outcomes. The first chunks are recognized while the detector
- * still reads: it takes a hundredth of a recording's length, and the recognizer would be idle for that time.
+ * Recognizes all chunks of a decoded recording. The first chunks are recognized while the detector still reads the rest:
+ * detection takes a hundredth of the recording's length, and the recognizer would be idle for that time.
  *
  * @returns false when the transcription has ended meanwhile
  */
@@ -66,7 +66,7 @@ async function recognizeChunks(
   const prefetch = createPrefetch(
     tools.slots.count() + WAITING_BESIDE_SLOTS,
     (chunk, either) => {
-      // More is left than one chunk holds, unless it is silent.
+      // More audio is left than one chunk holds. It may be silent.
       const hasSuccessors = durationMs - chunk.endMs > maxChunkMs;
       return recognizeOnce(tools, source, chunk, { isAlone: false, hasSuccessors }, either);
     },
@@ -79,7 +79,7 @@ async function recognizeChunks(
     const progress = createProgress({ durationMs, chunks, channelsEach });
     const task: ChunkTask = { ...source, progress, takeBegun: prefetch.take };
     await runChunks(tools, task, chunks, prefetch, signal);
-    // Another run took a chunk over, and nothing it does may be lost: this one must not end without it.
+    // Another run has begun an attempt at a chunk. This run must not end without that outcome.
     if (tools.checkpoint.chunks().some(({ state }) => state === "waiting"))
       throw new Error("another run has taken over a chunk");
     return true;
@@ -88,7 +88,9 @@ async function recognizeChunks(
   }
 }
 
-/** Finds the chunks unless they are recorded already, and records them. False when the transcription has ended. */
+/**
+ * Finds the chunks and records them, unless an earlier run did. Returns false when the transcription has ended meanwhile.
+ */
 async function prepareChunks(
   job: RecognitionJob,
   { tracks, warnings, durationMs, channels }: DecodedRecording,
@@ -98,7 +100,7 @@ async function prepareChunks(
 ): Promise<boolean> {
   const totalMs = durationMs * recognizedChannels({ channelMode: job.request.channelMode, channels });
   if (tools.checkpoint.preparedWarnings()) return tools.checkpoint.savePreparation({ warnings, totalMs });
-  // Of two channels with the same sound one is recognized.
+  // Of two identical channels only the first is recognized.
   const own = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;
   const limits = chunkLimits(maxChunkMsOf(job, tools));
   const chunks = await withRetries(tools, signal, () =>
@@ -107,12 +109,12 @@ async function prepareChunks(
   return tools.checkpoint.savePreparation({ warnings, totalMs, chunks });
 }
 
-/** The longest chunk that a model is given. */
+/** Returns the length of the longest chunk for this model, milliseconds. */
 function maxChunkMsOf({ model }: RecognitionJob, { familyOf }: RecognitionTools): number {
   return model.decoding.maxChunkMs ?? familyOf(model.family).maxChunkMs;
 }
 
-/** Runs all waiting chunks. The first error that ends the recording stops the others, and is thrown. */
+/** Runs all waiting chunks. The first error that ends the recording stops the other chunks, and is thrown. */
 async function runChunks(
   tools: RecognitionTools,
   task: ChunkTask,
@@ -136,11 +138,11 @@ async function runChunks(
       }),
     ),
   );
-  // The first error is the cause; the others were stopped because of it. None of them uses the engine any more.
+  // The first error stopped the other runners, which no longer use the engine.
   stop.signal.throwIfAborted();
 }
 
-/** Puts the outcomes of all chunks together. */
+/** Assembles the result from the outcomes of all chunks. */
 async function assemble(
   { request }: RecognitionJob,
   { tracks, warnings, durationMs, channels }: DecodedRecording,

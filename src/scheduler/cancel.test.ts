@@ -22,7 +22,7 @@ import { testAppOpener } from "../testing/test-app-opener.ts";
 
 /** Cancelled work ends at once in every state, costs nothing and leaves nothing (docs/decisions.md section 4). */
 
-/** The engine stops that work within this time. */
+/** Time within which the engine stops such work. */
 const STOPS_WITHIN_MS = 2_000;
 const CREDIT_PAISE = 1_000_000;
 
@@ -35,16 +35,16 @@ const open = (options: TestAppOptions = {}): Promise<TestApp> =>
   });
 const stateOf = (testApp: TestApp, id: string) => findTranscription(testApp.app.database.store, id)?.state;
 
-/** What the engine is asked and never answers, and the state of the transcription that waits for it. */
+/** Work that the engine never finishes, and the state of the transcription that waits for it. */
 type Stuck = { title: string; state: string; at: keyof Interference };
 const STUCK: Stuck[] = [
   { title: "preparing, while the recording is decoded", state: "preparing", at: "decode" },
   { title: "preparing, in search of speech", state: "preparing", at: "speech" },
   { title: "transcribing", state: "transcribing", at: "chunk" },
-  { title: "finalizing, while speakers are told apart", state: "finalizing", at: "speakers" },
+  { title: "finalizing, while speakers are distinguished", state: "finalizing", at: "speakers" },
 ];
 
-/** Lets the engine hang at one kind of work; counts how often it was asked, and how often told to stop. */
+/** Lets the engine hang at one kind of work. Counts how often that work began, and how often it was aborted. */
 function hang(testApp: TestApp, at: keyof Interference) {
   const calls = { asked: 0, aborted: 0 };
   const never = (_job: unknown, signal: AbortSignal): Promise<never> => {
@@ -55,7 +55,7 @@ function hang(testApp: TestApp, at: keyof Interference) {
   return calls;
 }
 
-/** Nothing runs, waits, is charged, reserved or left on the disk. */
+/** Expects that nothing runs, waits, is charged, is reserved or is left on the disk. */
 async function expectNothingLeft(testApp: TestApp): Promise<void> {
   const { scheduler } = testApp.app;
   await until("its run has ended", () => scheduler.status().running === 0, STOPS_WITHIN_MS);
@@ -75,7 +75,7 @@ async function expectNothingLeft(testApp: TestApp): Promise<void> {
 
 describe("a cancelled transcription", () => {
   for (const { title, state, at } of STUCK) {
-    test(`that is ${title}: the engine is told at once, nothing is charged and nothing is left`, async () => {
+    test(`that is ${title}: the engine is aborted at once, nothing is charged and nothing is left`, async () => {
       const testApp = await open();
       const calls = hang(testApp, at);
       const id = await begin(testApp, FOUR_CHUNKS, { diarization: true });
@@ -86,14 +86,14 @@ describe("a cancelled transcription", () => {
       const answer = await clientOf(testApp).cancel(id);
       expect(answer).toMatchObject({ id, state: "cancelled" });
       expect(answer.finished_at).toBeString();
-      await until("the engine was told", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
+      await until("the engine was aborted", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
       expect(performance.now() - before).toBeLessThan(STOPS_WITHIN_MS);
       await expectNothingLeft(testApp);
       expect(await clientOf(testApp).cancel(id)).toEqual(answer);
     });
   }
 
-  test("that is queued is never begun", async () => {
+  test("that is queued never starts", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     const ids = [];
@@ -118,21 +118,21 @@ describe("a cancelled transcription", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("by another process, as the command line, stops the engine as well", async () => {
+  test("by another process, such as the command line, stops the engine as well", async () => {
     const testApp = await open();
     const calls = hang(testApp, "speakers");
     const id = await begin(testApp, FOUR_CHUNKS, { diarization: true });
-    await until("its speakers are told apart", () => calls.asked > 0);
+    await until("its speakers are distinguished", () => calls.asked > 0);
     const { clock, config } = testApp;
     const admin = openAdmin({ config, clock, log: silentLog });
     openTranscriptionAdmin(admin).cancelById(id);
     admin.close();
-    await until("the engine was told", () => calls.aborted === 1, STOPS_WITHIN_MS);
+    await until("the engine was aborted", () => calls.aborted === 1, STOPS_WITHIN_MS);
     await expectNothingLeft(testApp);
   });
 
   for (const at of ["chunk", "speakers"] as const) {
-    test(`is not brought back by an engine that finishes its ${at} all the same`, async () => {
+    test(`is not brought back by an engine that finishes its ${at} nevertheless`, async () => {
       const testApp = await open();
       const late = Promise.withResolvers<undefined>();
       let asked = 0;
@@ -152,7 +152,7 @@ describe("a cancelled transcription", () => {
 });
 
 describe("a synchronous request whose client has gone away", () => {
-  /** Sends one to a listening server; `leave` closes its connection. */
+  /** Sends a synchronous request to a listening server. `leave` closes its connection. */
   function ask(testApp: TestApp): { leave(): void } {
     const leaving = new AbortController();
     const answer = testApp.as(testApp.key)("/v1/audio/transcriptions", {
@@ -160,7 +160,7 @@ describe("a synchronous request whose client has gone away", () => {
       body: audioForm(scriptedAudio(FOUR_CHUNKS), { language: "hi", diarization: "true" }),
       signal: leaving.signal,
     });
-    // Nobody is left to read it.
+    // No client is left to read the result.
     answer.catch(() => undefined);
     return { leave: () => leaving.abort() };
   }
@@ -176,20 +176,20 @@ describe("a synchronous request whose client has gone away", () => {
       const before = performance.now();
       request.leave();
       await until("it is cancelled", () => stateOf(testApp, row?.id ?? "") === "cancelled", STOPS_WITHIN_MS);
-      await until("the engine was told", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
+      await until("the engine was aborted", () => calls.aborted === calls.asked, STOPS_WITHIN_MS);
       expect(performance.now() - before).toBeLessThan(STOPS_WITHIN_MS);
       await until("its place is free", () => testApp.app.scheduler.status().synchronousPlacesTaken === 0);
       await expectNothingLeft(testApp);
     });
   }
 
-  test("is forgotten while its file is looked at: nothing was accepted yet", async () => {
+  test("ends while its file is verified: nothing was accepted yet", async () => {
     const testApp = await open({ listens: true });
     const calls = hang(testApp, "verify");
     const request = ask(testApp);
     await until("the engine is at it", () => calls.asked > 0);
     request.leave();
-    await until("the engine was told", () => calls.aborted === 1, STOPS_WITHIN_MS);
+    await until("the engine was aborted", () => calls.aborted === 1, STOPS_WITHIN_MS);
     const incoming = join(testApp.directory, "incoming");
     await until("its file is gone", () => readdirSync(incoming).length === 0);
     expect((await clientOf(testApp).list()).data).toEqual([]);

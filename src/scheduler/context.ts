@@ -7,28 +7,40 @@ import type { RecognitionTools } from "../recognition/context.ts";
 import type { DecoderLanes } from "../services/decoder-lanes.ts";
 import type { TranscriptionService } from "../services/transcriptions.ts";
 import type { Database } from "../store/database.ts";
+import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { Slots } from "./slots.ts";
 import type { Throughput } from "./throughput.ts";
 
-/** What running a transcription needs. */
-export type RunContext = {
+/** The parts of the server that the scheduler uses and does not create. */
+export type ServerParts = {
   database: Database;
   clock: Clock;
   config: Config;
   log: Log;
   engine: Engine;
   decoders: DecoderLanes;
+  transcriptions: TranscriptionService;
+  /** Returns the weights and settings of a model, or undefined when the model has been removed. */
+  findModel: (id: string) => InstalledModel | undefined;
+  /** Returns the family of a model by the family's name. */
+  familyOf: RecognitionTools["familyOf"];
+  /** Returns the weights that distinguish speakers. With undefined the built-in method is used. */
+  speakerWeights: () => SpeakerWeights | undefined;
+  /** Returns the path of an upload's recording. */
+  audioPath: (uploadId: string) => string;
+};
+
+/** What one run of a transcription needs: the server's parts, and those that the scheduler shares between runs. */
+export type RunContext = ServerParts & {
   slots: Slots;
   throughput: Throughput;
-  transcriptions: TranscriptionService;
-  /** The weights and settings of a model; undefined when it has been removed. */
-  findModel: (id: string) => InstalledModel | undefined;
-  /** The family of a model, by its name. */
-  familyOf: RecognitionTools["familyOf"];
-  /** Weights for telling speakers apart; undefined: the built-in method. */
-  speakerWeights: () => SpeakerWeights | undefined;
-  audioPath: (uploadId: string) => string;
-  /** Folder of a transcription's decoded audio. */
+  /** Returns the folder of a transcription's decoded audio. */
   workingDir: (transcriptionId: string) => string;
+  /** Returns an organization's share of turns. */
   weightOf: (organizationId: string) => number;
 };
+
+/** Reports whether a client waits for this transcription with an open connection. */
+export function isSynchronous({ entrance: submission }: Pick<TranscriptionRow, "entrance">): boolean {
+  return submission === "synchronous";
+}

@@ -12,7 +12,7 @@ import { openWebhookKit, startReceiver } from "../testing/webhook-kit.ts";
 
 /** `SHRUTI_CRASH_ROUNDS=100` is the long mode. */
 const ROUNDS = Number(process.env.SHRUTI_CRASH_ROUNDS ?? 5);
-/** Transcriptions of the last run, which nobody kills. */
+/** Transcriptions of the last run, which is not killed. */
 const LAST = 20;
 const PROGRAM = join(import.meta.dir, "../testing/finishing-program.ts");
 

@@ -1,25 +1,39 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
 import { type Database, transaction } from "../store/database.ts";
 import { type DeliveryOutcome, recordOutcomes } from "../store/webhook-deliveries.ts";
 
 /** Outcomes are recorded together: one fsync for a batch instead of one for each. */
 const RECORD_AFTER_MS = 20;
 const RECORD_AT_MOST = 256;
-/** With so many outcomes unrecorded the database is out of order, and nothing more should be sent. */
+/** With this many unrecorded outcomes the database cannot be written, and nothing more should be sent. */
 const MAX_UNRECORDED = 1024;
-const RETRY_MS = 1000;
 
 export type RecorderDeps = {
   database: Database;
   clock: Clock;
   log: Log;
-  /** Called after each commit with what it holds. */
+  /** Called after each commit with the recorded outcomes and the endpoints that they disabled. */
   onRecorded: (batch: readonly DeliveryOutcome[], disabledEndpoints: readonly string[]) => void;
 };
 
-/** Writes outcomes of attempts in batches; a batch that the database refuses is written again later. */
-export function createOutcomeRecorder({ database, clock, log, onRecorded }: RecorderDeps) {
+/** Writes outcomes of attempts in batches. A batch that the database refuses is written again later. */
+export type OutcomeRecorder = {
+  /** Returns the number of outcomes that are not recorded yet. */
+  count(): number;
+  /** Reports whether so many outcomes wait that nothing more should be sent. */
+  isFull(): boolean;
+  /** Records an outcome soon. One that disables its endpoint is recorded at once. */
+  add(outcome: DeliveryOutcome): void;
+  /**
+   * Records all waiting outcomes that the database accepts. The attempts of the others are made again after the next
+   * start.
+   */
+  close(): void;
+};
+
+export function createOutcomeRecorder({ database, clock, log, onRecorded }: RecorderDeps): OutcomeRecorder {
   const unrecorded: DeliveryOutcome[] = [];
   let timer: Timer | undefined;
   let isRefused = false;
@@ -36,7 +50,7 @@ export function createOutcomeRecorder({ database, clock, log, onRecorded }: Reco
       log.error({ err: error }, "webhook attempts cannot be recorded");
       isRefused = true;
       unrecorded.unshift(...batch);
-      timer = setTimeout(record, RETRY_MS);
+      timer = setTimeout(record, STORE_PAUSE_MS);
       return;
     }
     isRefused = false;
@@ -48,16 +62,15 @@ export function createOutcomeRecorder({ database, clock, log, onRecorded }: Reco
     count: () => unrecorded.length,
     isFull: () => unrecorded.length >= MAX_UNRECORDED,
 
-    add(outcome: DeliveryOutcome): void {
+    add(outcome) {
       unrecorded.push(outcome);
-      // An endpoint that is gone is disabled before the next event would go there.
+      // An endpoint that is gone must be disabled before the next event is sent there.
       const isUrgent = outcome.disableReason !== null || unrecorded.length >= RECORD_AT_MOST;
       if (isUrgent && !isRefused) record();
       else timer ??= setTimeout(record, RECORD_AFTER_MS);
     },
 
-    /** Writes what is left, as far as the database takes it; what it refuses is sent again after the next start. */
-    close(): void {
+    close() {
       let left = unrecorded.length + 1;
       while (unrecorded.length > 0 && unrecorded.length < left) {
         left = unrecorded.length;

@@ -2,16 +2,17 @@ import { RETRY_DELAYS_SECONDS } from "../domain/webhook.ts";
 import type { AttemptOutcome } from "../services/webhook-sender.ts";
 import type { DeliveryOutcome } from "../store/webhook-deliveries.ts";
 
-/** The schedule's waits vary by this share, so that receivers do not meet their whole backlog at one instant. */
+/** Waits vary by up to this share, so that a receiver does not get its whole backlog at one instant. */
 const JITTER = 0.1;
 
 /**
- * What follows from an attempt (docs/decisions.md section 10): delivered; gone (410), which fails the event and
- * disables the endpoint; another attempt after the schedule's wait, or the longer one the receiver asked for;
- * failed when the schedule is used up.
+ * Decides what follows from an attempt (docs/decisions.md section 10). A success delivers the event. An answer 410
+ * fails the event and disables the endpoint. After any other failure the event is tried again after the schedule's
+ * wait, or after the receiver's `Retry-After` where that is longer. When the schedule is used up, the event fails.
  *
- * @param delivery `attempts`: how many were made before this one
- * @param random a number in [0, 1)
+ * @param delivery `attempts` is the number of attempts before this one
+ * @param nowMs milliseconds since 1970
+ * @param random a number in [0, 1), which varies the wait
  */
 export function outcomeOf(
   delivery: { eventId: string; endpointId: string; attempts: number },

@@ -34,7 +34,7 @@ async function deadReceiver() {
   return { ...started, connections: () => connections };
 }
 
-/** A receiver in a process of its own, so that its work does not show in this one's event loop. */
+/** Starts a receiver in another process, so that its work does not delay this event loop. */
 async function countingReceiver() {
   const script = `
     const ids = new Set(); const busy = new Map(); let posts = 0, now = 0, most = 0, mostOfOne = 0;
@@ -59,7 +59,7 @@ async function countingReceiver() {
   return { url, counts: async () => (await (await fetch(url)).json()) as Counts };
 }
 
-/** A kit with a running deliverer; everything ends with the test. */
+/** Opens a kit with a running deliverer. Both are closed at the end of the test. */
 function open(webhooks: Partial<Config["webhooks"]> = {}, deps: Partial<DelivererDeps> = {}) {
   const kit = openWebhookKit(webhooks);
   const { database, clock, config } = kit;
@@ -71,7 +71,7 @@ function open(webhooks: Partial<Config["webhooks"]> = {}, deps: Partial<Delivere
     ...kit,
     deliverer,
     addEndpoint,
-    /** Lets time pass, and waits until everything due then has been tried. */
+    /** Advances the clock, and waits until all events that are due then have been tried. */
     async pass(milliseconds: number) {
       clock.advance(milliseconds);
       deliverer.wake();
@@ -81,7 +81,7 @@ function open(webhooks: Partial<Config["webhooks"]> = {}, deps: Partial<Delivere
   };
 }
 
-/** Processor time of this process so far, milliseconds. */
+/** Returns the processor time of this process so far, milliseconds. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -194,7 +194,7 @@ describe("one event", () => {
     expect(waitMs()).toBe(24 * HOUR_MS);
   });
 
-  test("is given up at 410, which disables the endpoint; what else waits there goes out once it is enabled", async () => {
+  test("fails at 410, which disables the endpoint; the other waiting events are sent once it is enabled", async () => {
     const bench = open({ max_in_flight_per_endpoint: 1 });
     let isGone = true;
     const { url, received } = receiver(() => new Response(null, { status: isGone ? 410 : 200 }));
@@ -218,7 +218,7 @@ describe("one event", () => {
     expect(waiting.filter((eventId) => bench.stateOf(eventId).state === "delivered")).toHaveLength(5 - sent);
   });
 
-  test("is not called off by the removal of its endpoint while it is on its way", async () => {
+  test("is not aborted by the removal of its endpoint while it is in flight", async () => {
     const bench = open();
     const { url } = receiver(async () => {
       bench.service.remove(id);
@@ -237,7 +237,7 @@ describe("fair and bounded", () => {
     const counting = await countingReceiver();
     for (let index = 0; index < 25; index++)
       bench.finish(bench.addEndpoint(`${counting.url}/${index}`).id, 400);
-    // In processor time of this process: what other programs take away does not count, and a slow machine is slow
+    // Processor time of this process is compared: other programs do not affect it, and a slow machine is slow
     // in both figures.
     const startedAt = cpuMs();
     let worstTurnMs = 0;
@@ -261,7 +261,7 @@ describe("fair and bounded", () => {
     expect(bench.deliverer.metrics()).toMatchObject({ attemptsSucceeded: 10_000, pending: 0, inFlight: 0 });
   }, 300_000);
 
-  test("dead endpoints with long backlogs do not delay a living one", async () => {
+  test("hanging endpoints with long backlogs do not delay a working one", async () => {
     const bench = open({ timeout_seconds: 10, max_in_flight: 16 });
     const alive = receiver();
     const living = bench.addEndpoint(alive.url).id;
@@ -271,7 +271,7 @@ describe("fair and bounded", () => {
     for (let index = 0; index < 40; index++) {
       const { id } = bench.addEndpoint(`${dead.url}/${index}`);
       bench.finish(id, 50);
-      // They were tried before: the database knows, whatever this program has seen.
+      // They were tried before, as the database shows, although not by this process.
       bench.database.sqlite.run("UPDATE deliveries SET attempts = 1 WHERE endpoint_id = ?", [id]);
     }
     bench.deliverer.wake();
@@ -283,7 +283,7 @@ describe("fair and bounded", () => {
     await until(() => bench.deliverer.metrics().inFlight === 8);
   });
 
-  test("an endpoint that is dead from the start takes one place of its own", async () => {
+  test("an endpoint that hangs from the start gets one attempt at a time", async () => {
     const bench = open({ timeout_seconds: 10 });
     const dead = await deadReceiver();
     const alive = receiver();
@@ -294,7 +294,7 @@ describe("fair and bounded", () => {
     expect(dead.connections()).toBe(1);
   });
 
-  test("new events are picked up while others wait for their time, without being told", async () => {
+  test("new events are found while others wait for their time, without a call of `wake`", async () => {
     const realClock = { now: () => Date.now() };
     const bench = open({}, { clock: realClock });
     const offset = Date.now() - bench.clock.now();
@@ -318,7 +318,7 @@ describe("crash and stop", () => {
     const kit = openWebhookKit({}, path);
     const { clock, config } = kit;
     const { url, received } = receiver(() => {
-      // The program dies here: the receiver has the event, and the database never hears of it.
+      // The program ends here: the receiver has the event, and the outcome is never recorded.
       if (received.length === 1) kit.database.close();
       return new Response(null);
     });
@@ -360,7 +360,7 @@ describe("crash and stop", () => {
     expect(received).toHaveLength(1);
   });
 
-  test("a stop lets attempts finish, and breaks off those that do not", async () => {
+  test("a stop lets attempts finish, and aborts those that do not", async () => {
     const bench = open({ timeout_seconds: 10 });
     const slow = receiver(async () => {
       await Bun.sleep(150);
@@ -373,7 +373,7 @@ describe("crash and stop", () => {
     await until(() => slow.received.length === 1 && dead.connections() === 1);
     const started = performance.now();
     await bench.deliverer.stop(2_000);
-    // The dead one would take its ten seconds.
+    // The hanging receiver would take its ten seconds.
     expect(performance.now() - started).toBeLessThan(8_000);
     expect(bench.stateOf(finished ?? "").state).toBe("delivered");
     expect(bench.stateOf(hanging ?? "")).toMatchObject({ state: "pending", attempts: 0, history: [] });

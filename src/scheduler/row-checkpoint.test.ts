@@ -5,7 +5,7 @@ import { begin, forever, until } from "../testing/scheduler-kit.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
-/** What every checkpoint promises, shown with rows and in memory. */
+/** Tests the contract of a checkpoint, with rows and in memory. */
 
 const open = testAppOpener();
 
@@ -21,7 +21,7 @@ const TEXT = {
   warnings: [],
 };
 
-/** A checkpoint with nothing in it, and one that continues it. */
+/** An empty checkpoint, and another one that continues it. */
 async function openRows() {
   const { app, engine, ...testApp } = await open();
   engine.interfere({ decode: (_job, signal) => forever(signal) });
@@ -78,7 +78,7 @@ describe.each([
     expect(again.finishChunks()).toBe(true);
   });
 
-  test("changes nothing of a chunk that has ended, although the attempt is the one that ended it", async () => {
+  test("does not change a chunk that has ended, not even for the attempt that ended it", async () => {
     const { checkpoint } = await openOne();
     expect(checkpoint.savePreparation({ warnings: [], totalMs: 15_000, chunks: CHUNKS })).toBe(true);
     const [first, second] = [attemptAt(checkpoint, 0), attemptAt(checkpoint, 1)];
@@ -88,7 +88,7 @@ describe.each([
     expectNoChange(checkpoint, 1, second);
   });
 
-  test("changes nothing for an attempt that another has followed, or that never was", async () => {
+  test("does not change a chunk for an attempt that was followed by another, or that never existed", async () => {
     const { checkpoint, reopen } = await openOne();
     expect(checkpoint.savePreparation({ warnings: [], totalMs: 15_000, chunks: CHUNKS })).toBe(true);
     const attempts = [attemptAt(checkpoint, 0), attemptAt(checkpoint, 1), attemptAt(checkpoint, 2)];
@@ -100,7 +100,7 @@ describe.each([
     expectNoChange(checkpoint, 1, interrupted);
     expectNoChange(checkpoint, 2, "");
     expectNoChange(checkpoint, 2, interrupted);
-    // A run that continues begins again with what was under way.
+    // A later run begins again with the chunks that were under way.
     const again = reopen();
     again.savePreparation({ warnings: [], totalMs: 15_000 });
     expectNoChange(again, 2, running);

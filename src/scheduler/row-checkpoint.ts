@@ -12,8 +12,11 @@ import { type Database, type Store, transaction } from "../store/database.ts";
 import { moveTranscription, raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
 
 /**
- * Keeps the progress of a transcription in its rows. Each finished chunk and the progress that it means are written in
- * one transaction, so that a restart continues from there.
+ * Keeps the progress of a transcription in its rows, so that a restart continues from the last finished chunk. A
+ * finished chunk and the transcription's progress are written in one transaction.
+ *
+ * The checkpoint makes the moves `prepared` and `transcribed`, because they belong to the rows that it writes. All other
+ * moves of a transcription are made by `services/`. `prepared` is in one transaction with the chunks.
  */
 export function createRowCheckpoint(
   { store }: Database,

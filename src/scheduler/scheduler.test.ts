@@ -36,7 +36,7 @@ function newFolder(): string {
 }
 const stateOf = (testApp: TestApp, id: string) => findTranscription(testApp.app.database.store, id)?.state;
 
-/** A new organization with credit and a key. */
+/** Creates an organization with credit and a key. */
 function newOrganization(
   testApp: TestApp,
   name: string,
@@ -67,12 +67,12 @@ describe("a recording that decodes to another length than was verified", () => {
 });
 
 describe("a stop", () => {
-  const told = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
+  const textOf = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
 
-  test("and a start go on from the last chunk, to exactly the same transcript", async () => {
+  test("and a start continue from the last chunk, to exactly the same transcript", async () => {
     const engine = createScriptedEngine();
     const undisturbed = await open({ engine });
-    watchChunks(engine, told);
+    watchChunks(engine, textOf);
     const whole = await begin(undisturbed, FOUR_CHUNKS);
     await clientOf(undisturbed).finished(whole);
     const expected = await clientOf(undisturbed).result(whole);
@@ -84,14 +84,14 @@ describe("a stop", () => {
     watchChunks(engine, async (chunk, signal) => {
       if (done.length === 2) await forever(signal);
       done.push(chunk.startMs);
-      return told(chunk);
+      return textOf(chunk);
     });
     const id = await begin(first);
     await until("two chunks are done", () => done.length === 2);
     await until("the third runs", () => first.app.scheduler.status().slots.running === 1);
     await first.close();
 
-    const again = watchChunks(engine, told);
+    const again = watchChunks(engine, textOf);
     const second = await openTestApp({ engine, directory });
     expect((await clientOf(second, first.key).finished(id)).state).toBe("completed");
     const result = await clientOf(second, first.key).result(id);
@@ -150,7 +150,7 @@ describe("a stop", () => {
 });
 
 describe("a start", () => {
-  test("takes up what a killed program left in any state, and removes what belongs to nobody", async () => {
+  test("continues the work that a killed program left in any state, and removes files without a transcription", async () => {
     const engine = createScriptedEngine();
     const directory = newFolder();
     const first = await openTestApp({ engine, directory, config: { server: { drain_seconds: 0 } } });
@@ -158,7 +158,7 @@ describe("a start", () => {
     const ids = [await begin(first), await begin(first), await begin(first)];
     await until("they run", () => first.app.scheduler.status().slots.waiting > 0);
     await first.app.scheduler.stop();
-    // As kill -9 leaves them: no state was handed back.
+    // After kill -9 the states are still those of the interrupted runs.
     const { store } = first.app.database;
     moveTranscription(store, ids[0] ?? "", "claim");
     moveTranscription(store, ids[1] ?? "", "claim");
@@ -175,7 +175,7 @@ describe("a start", () => {
 });
 
 describe("fair turns", () => {
-  test("one recording beside a thousand waiting is begun at once", async () => {
+  test("one recording beside a thousand waiting ones starts at once", async () => {
     const testApp = await open({ config: { engine: { workers: 1 }, limits: { max_queued: 0 } } });
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     const upload = await clientOf(testApp).upload(
@@ -190,7 +190,7 @@ describe("fair turns", () => {
     expect(states.find(({ state }) => state === "queued")?.count).toBeGreaterThan(190);
   });
 
-  test("recordings whose decoding does not end hold back nobody else's, and are no more than their share", async () => {
+  test("recordings whose decoding does not end do not delay those of others, and use no more than their share", async () => {
     const testApp = await open();
     let hanging = 0;
     let most = 0;
@@ -214,13 +214,13 @@ describe("fair turns", () => {
     expect((await client.finished(id)).state).toBe("completed");
     const audio = scriptedAudio({ seconds: 2, text: "शुरू" });
     expect((await client.transcribe(audio, { language: "hi" })).text).toBe("शुरू");
-    // One that waits for a decoder is cancelled as fast as one that has it.
+    // A transcription that waits for a decoder is cancelled as fast as one that has a decoder.
     for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");
     await until("no decoder runs", () => hanging === 0);
     expect(most).toBeLessThanOrEqual(lanesOfOne());
   });
 
-  test("weights share out the chunks", async () => {
+  test("chunks are divided by weight", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const three = newOrganization(testApp, "Three", 3);
     const release = testApp.engine.hold();
@@ -243,7 +243,7 @@ describe("fair turns", () => {
 });
 
 describe("synchronous places", () => {
-  test("start at once beside full workers", async () => {
+  test("start at once while all slots are taken", async () => {
     const testApp = await open({ config: { engine: { workers: 1, synchronous_workers: 1 } } });
     watchChunks(testApp.engine, async ({ audio }, signal) => {
       if (audio.pcmPath.includes(long)) await forever(signal);
@@ -260,8 +260,8 @@ describe("synchronous places", () => {
   });
 });
 
-describe("what is nobody's fault", () => {
-  test("a stopped decoder, a full disk and a broken speech finder are tried again", async () => {
+describe("failures without a fault of the recording", () => {
+  test("work is repeated after a stopped decoder, a full disk and a crashed speech detector", async () => {
     const testApp = await open();
     let decodes = 0;
     let searches = 0;
@@ -278,7 +278,7 @@ describe("what is nobody's fault", () => {
     expect([decodes, searches]).toEqual([2, 2]);
   });
 
-  test("a recording that breaks the speech finder each time fails after three tries", async () => {
+  test("a recording that crashes the speech detector each time fails after three attempts", async () => {
     const testApp = await open();
     let searches = 0;
     testApp.engine.interfere({
@@ -294,7 +294,7 @@ describe("what is nobody's fault", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("a failure that nobody foresaw hands the work back, and the next run brings it to its end", async () => {
+  test("after an unexpected failure the work is requeued, and the next run finishes it", async () => {
     const testApp = await open();
     let runs = 0;
     testApp.engine.interfere({
@@ -309,7 +309,7 @@ describe("what is nobody's fault", () => {
 });
 
 describe("estimates", () => {
-  test("of the queue's end shrink with what has been transcribed", async () => {
+  test("of the queue's end shrink with the progress of transcriptions", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const seen: number[] = [];
     watchChunks(testApp.engine, async () => {
@@ -319,13 +319,13 @@ describe("estimates", () => {
     });
     const id = await begin(testApp);
     await clientOf(testApp).finished(id);
-    // Before the first chunk it is a guess; then this machine's own speed.
+    // Before the first chunk the speed is assumed. Then it is measured.
     expect(seen[1]).toBeGreaterThan(seen[2] ?? 0);
     expect(seen[2]).toBeGreaterThan(seen[3] ?? 0);
     expect(testApp.app.scheduler.status().emptyInMs).toBe(0);
   });
 
-  test("a full queue says when it has room", async () => {
+  test("the refusal of a full queue says when there is space", async () => {
     const testApp = await open({ config: { engine: { workers: 1 }, limits: { max_queued: 1 } } });
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     for (let i = 0; i < 3; i++) await begin(testApp);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createSlots, type Slot, type SlotRequest } from "./slots.ts";
+import { createSlots, type Slot, type SlotRequest, type Slots } from "./slots.ts";
 import { createTurns } from "./turns.ts";
 
 const never = new AbortController().signal;
@@ -14,13 +14,13 @@ const request = (
   transcriptionId,
   position: 0,
   costMs: 30_000,
-  model: { id: "model", places: 100 },
+  model: { id: "model", slots: 100 },
   ...values,
 });
-const open = (workers: number, synchronousWorkers = 0) => createSlots({ workers, synchronousWorkers });
+const open = (slots: number, synchronousSlots = 0) => createSlots({ slots, synchronousSlots });
 
-/** Asks for many places at once and tells in which order they were given, each released at once. */
-async function orderOf(slots: ReturnType<typeof open>, requests: SlotRequest[]): Promise<string[]> {
+/** Asks for many slots at once, releases each as it is given, and returns the order in which they were given. */
+async function orderOf(slots: Slots, requests: SlotRequest[]): Promise<string[]> {
   const order: string[] = [];
   const blocker = await slots.acquire(request("first", "t0"), never);
   const all = requests.map(async (wanted) => {
@@ -44,7 +44,7 @@ describe("slots", () => {
     expect(order).toEqual(["a1.0", "b3.0", "a1.1", "a2.0"]);
   });
 
-  test("a new number counts from now on: what runs, runs on; more is begun at once", async () => {
+  test("after a change of the number, running chunks continue and more start at once", async () => {
     const slots = open(3);
     const held: Slot[] = [];
     for (let i = 0; i < 5; i++) {
@@ -63,9 +63,9 @@ describe("slots", () => {
     expect(slots.status()).toMatchObject({ running: 2, waiting: 1 });
   });
 
-  test("a large model gets no more places than the machine has room for, and keeps nobody from theirs", async () => {
+  test("a large model gets no more slots than fit into memory, and keeps no slot from other models", async () => {
     const slots = open(3, 1);
-    const large = { model: { id: "large", places: 1 } };
+    const large = { model: { id: "large", slots: 1 } };
     const given = new Map<string, Slot>();
     const ask = (id: string, values: Partial<SlotRequest> = {}) =>
       void slots.acquire(request("a", id, values), never).then((slot) => given.set(id, slot));
@@ -86,13 +86,13 @@ describe("slots", () => {
     expect(given.has("2")).toBe(true);
     expect(given.has("3")).toBe(false);
     given.get("4")?.release();
-    // Nothing else can start beside it but what waits for the same place.
+    // Only chunks that wait for the same slot could start beside it.
     given.get("2")?.release();
     await Bun.sleep(0);
     expect(given.get("3")?.sharers).toBe(1);
   });
 
-  test("one waiting beside a thousand is next", async () => {
+  test("an organization with one chunk is served next beside one with a thousand", async () => {
     const many = Array.from({ length: 1000 }, (_, i) => request("a", String(i).padStart(4, "0")));
     const order = await orderOf(open(1), [...many, request("b", "9999")]);
     expect(order.indexOf("b9999.0")).toBeLessThanOrEqual(1);
@@ -107,7 +107,7 @@ describe("slots", () => {
     expect(order.filter((name) => name.startsWith("a")).length).toBeWithin(29, 32);
   });
 
-  test("synchronous work goes first and has places that nobody else takes", async () => {
+  test("synchronous work goes first and has slots of its own", async () => {
     const slots = open(1, 1);
     const held = await slots.acquire(request("a", "1"), never);
     let isSecondIn = false;

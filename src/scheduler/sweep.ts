@@ -6,13 +6,22 @@ const EVERY_MS = 60_000;
 export type SweeperDeps = Omit<RetentionDeps, "uploads"> & {
   uploads: Pick<UploadService, "expire" | "removeAudioFile" | "sweepOrphans">;
 };
-export type Sweeper = ReturnType<typeof createSweeper>;
 
-/** Reconciles files with records once at the start, then removes each minute what has been kept long enough. */
-export function createSweeper(deps: SweeperDeps, everyMs = EVERY_MS) {
+/**
+ * Compares the recordings on disk with the records once at the start. Then removes, each minute, all data whose
+ * retention time has passed. Failures are logged, and the work is tried again in the next minute.
+ */
+export type Sweeper = {
+  start(): void;
+  /** Stops, and waits until the round under way has ended. */
+  stop(): Promise<void>;
+};
+
+/** @param everyMs pause between two rounds */
+export function createSweeper(deps: SweeperDeps, everyMs = EVERY_MS): Sweeper {
   const retention = createRetentionService(deps);
   const stopping = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let timer: Timer | undefined;
   let running: Promise<void> = Promise.resolve();
 
   async function guarded(what: string, work: () => Promise<unknown>): Promise<void> {
@@ -36,11 +45,10 @@ export function createSweeper(deps: SweeperDeps, everyMs = EVERY_MS) {
   }
 
   return {
-    start(): void {
+    start() {
       running = guarded("the sweep of recordings", deps.uploads.sweepOrphans).then(round);
     },
-    /** Resolves when the round under way has ended. */
-    async stop(): Promise<void> {
+    async stop() {
       stopping.abort();
       clearTimeout(timer);
       await running;

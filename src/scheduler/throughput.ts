@@ -1,24 +1,24 @@
 import { createRatio } from "../lib/ratio.ts";
 
-/** How fast recordings are recognized; estimates follow from it. */
+/** Measures how fast recordings are recognized, and estimates from it. */
 export type Throughput = {
   /**
-   * Counts a finished chunk.
+   * Adds a finished chunk to the measurement.
    *
-   * @param recordingMs the part of the recording that it stands for, silence included
-   * @param workMs as the executor reports it
+   * @param recordingMs the part of the recording that the chunk accounts for, silence included
+   * @param workMs work as the executor reports it
    */
   observe(recordingMs: number, workMs: number): void;
-  /** Recording per time when all slots are taken, as a ratio; undefined before the first chunk. */
+  /** Returns recording per time when all slots are taken, as a ratio, or undefined before the first chunk. */
   realTimeFactor(): number | undefined;
-  /** Time until so much recording is recognized when nothing else is. */
+  /** Estimates the milliseconds in which this much recording is recognized when nothing else runs. */
   estimateMs(recordingMs: number): number;
 };
 
-/** Before anything is known: one thread of a small processor with a large model. */
+/** The ratio assumed before the first chunk: one thread of a small processor with a large model. */
 const FIRST_GUESS = 0.5;
 
-/** @param power work that the executor does per millisecond when all slots are taken, at the moment */
+/** @param power returns the work that the executor does per millisecond when all slots are taken */
 export function createThroughput(power: () => number): Throughput {
   const recordings = createRatio();
   return {

@@ -6,13 +6,14 @@ import type { Ending } from "../recognition/ending.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
 import { isOutOfRoom } from "../store/out-of-room.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import type { RunContext } from "./context.ts";
+import { isSynchronous, type RunContext } from "./context.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
 /**
- * Takes one transcription from `queued` to its end, or leaves it where it is when `signal` is aborted.
+ * Carries one transcription from `queued` to its end. Leaves it in its present state when `signal` is aborted, and does
+ * nothing when it is not `queued`.
  *
- * @throws what is a failure neither of the recording nor of the engine, such as a store that cannot be written
+ * @throws errors that neither the recording nor the engine caused, such as that the store cannot be written
  */
 export async function runTranscription(context: RunContext, id: string, signal: AbortSignal): Promise<void> {
   const row = context.transcriptions.move(id, "claim", { startedAt: context.clock.now() });
@@ -33,6 +34,7 @@ export async function runTranscription(context: RunContext, id: string, signal: 
   }
 }
 
+/** Recognizes the recording with the version of the model that the transcription was accepted for. */
 async function recognize(
   context: RunContext,
   row: TranscriptionRow,
@@ -63,44 +65,46 @@ async function recognize(
     speakerWeights: context.speakerWeights,
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
     chunkAttempts: context.config.engine.chunk_attempts,
-    // Accepted work waits until somebody has made space.
+    // Accepted work waits until an admin has freed disk space.
     isWaitedOut: isOutOfRoom,
   };
   return recognizeRecording({ recording, request: requestOf(row), model }, tools, signal);
 }
 
-/** Decoding a longer one takes so much time that small work should find another lane. */
+/** A longer recording takes so long to decode that small work must find another lane. */
 const LONG_RECORDING_MS = 600_000;
 
-/** Decodes in a lane that is shared between organizations. A synchronous request has a deadline, and goes first. */
-function decodeInLane(
-  { engine, decoders }: RunContext,
-  { organizationId, entrance, durationMs }: TranscriptionRow,
-): Engine["decode"] {
-  const purpose = entrance === "synchronous" ? "synchronous" : "transcription";
-  const isLarge = durationMs > LONG_RECORDING_MS;
+/**
+ * Returns a decoding function that waits for a decoder lane, which organizations share. Synchronous work has a deadline
+ * and goes first.
+ */
+function decodeInLane({ engine, decoders }: RunContext, row: TranscriptionRow): Engine["decode"] {
+  const { organizationId } = row;
+  const purpose = isSynchronous(row) ? "synchronous" : "transcription";
+  const isLarge = row.durationMs > LONG_RECORDING_MS;
   return (job, signal) =>
     decoders.run({ organizationId, purpose, isLarge }, signal, () => engine.decode(job, signal));
 }
 
-/** The slots of the machine, as chunks of this transcription ask for them. */
+/** Returns the machine's slots in the form in which one transcription asks for them. */
 function slotsFor(
   { slots, engine, weightOf }: RunContext,
-  { id, entrance, organizationId }: TranscriptionRow,
+  row: TranscriptionRow,
   model: InstalledModel,
 ): ChunkSlots {
+  const { organizationId } = row;
   return {
     count: () => slots.status().workers,
     acquire: ({ position, speechMs, hasSuccessors }, signal) =>
       slots.acquire(
         {
-          isSynchronous: entrance === "synchronous",
+          isSynchronous: isSynchronous(row),
           organizationId,
           weight: weightOf(organizationId),
-          transcriptionId: id,
+          transcriptionId: row.id,
           position,
           costMs: speechMs,
-          model: { id: model.id, places: engine.capacity(model).chunks },
+          model: { id: model.id, slots: engine.capacity(model).chunks },
           hasSuccessors,
         },
         signal,

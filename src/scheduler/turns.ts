@@ -1,22 +1,22 @@
 /**
- * Fair turns between organizations: stride scheduling (Waldspurger and Weihl 1995). Each organization has a clock
- * of served work divided by its weight; the one whose clock is behind is next.
+ * Gives organizations fair turns by stride scheduling (Waldspurger and Weihl 1995). Each organization has a clock of its
+ * served work divided by its weight. The organization whose clock is furthest behind is next.
  */
 export type Turns = {
-  /** Whose turn it is among those that have something to do. */
+  /** Returns the organization whose turn it is, or undefined without candidates. */
   next(candidates: Iterable<{ organizationId: string; weight: number }>): string | undefined;
-  /** Counts served work, in any unit that is the same for all. */
+  /** Counts served work of an organization, in any unit that is the same for all. */
   account(organizationId: string, weight: number, cost: number): void;
 };
 
-/** Clocks of organizations that have been idle are forgotten beyond this number. */
+/** Beyond this number the clock that was changed longest ago is forgotten. */
 const MAX_REMEMBERED = 10_000;
 
 export function createTurns(): Turns {
   const clocks = new Map<string, number>();
   let virtualTime = 0;
 
-  /** Time spent idle earns nothing: who comes back starts at the present. */
+  /** Returns an organization's clock. Idle time earns no advantage: an idle clock is set to the present. */
   const clockOf = (organizationId: string) => Math.max(clocks.get(organizationId) ?? 0, virtualTime);
 
   return {

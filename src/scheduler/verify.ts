@@ -3,14 +3,24 @@ import type { UploadService } from "../services/uploads.ts";
 
 const EVERY_MS = 2_000;
 
-export type Verification = ReturnType<typeof createVerification>;
-
 /**
- * Keeps the verification of uploads going: what a stop or a crash left in state `verifying` is taken up at the
- * start, and what failed through no fault of the file is tried again. The runs themselves are the service's.
+ * Resumes the verification of uploads in state `verifying`: at the start those that a stop or crash interrupted, later
+ * those whose verification failed for a reason other than the file. The upload service runs the verifications.
  */
-export function createVerification({ uploads, log }: { uploads: UploadService; log: Log }) {
-  let timer: ReturnType<typeof setInterval> | undefined;
+export type Verification = {
+  start(): void;
+  /** Resumes nothing more. Verifications under way end when the upload service is closed. */
+  stop(): Promise<void>;
+};
+
+export function createVerification({
+  uploads,
+  log,
+}: {
+  uploads: Pick<UploadService, "resumeVerification">;
+  log: Log;
+}): Verification {
+  let timer: Timer | undefined;
 
   function resume(): void {
     try {
@@ -21,12 +31,11 @@ export function createVerification({ uploads, log }: { uploads: UploadService; l
   }
 
   return {
-    start(): void {
+    start() {
       resume();
       timer = setInterval(resume, EVERY_MS);
     },
-    /** No run is started any more; those under way end when the service is closed. */
-    stop(): Promise<void> {
+    stop() {
       clearInterval(timer);
       return Promise.resolve();
     },

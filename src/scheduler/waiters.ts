@@ -1,8 +1,9 @@
-/** Promises of what will happen to an identifier, kept until it does. */
+/** Lets callers wait for a value of an identifier that comes later. */
 export type Waiters<T> = {
-  /** Settles with what `tell` says of this identifier; rejects with the signal's reason. */
+  /** Waits for the next value of this identifier. Rejects with the signal's reason when it is aborted first. */
   wait(id: string, signal: AbortSignal): Promise<T>;
-  tell(id: string, value: T): void;
+  /** Gives the value to all callers that wait for this identifier now. */
+  settle(id: string, value: T): void;
 };
 
 export function createWaiters<T>(): Waiters<T> {
@@ -30,7 +31,7 @@ export function createWaiters<T>(): Waiters<T> {
         signal.addEventListener("abort", onAbort, { once: true });
       });
     },
-    tell(id, value) {
+    settle(id, value) {
       for (const settle of [...(waiting.get(id) ?? [])]) settle(value);
     },
   };

@@ -10,7 +10,7 @@ import type {
 } from "../http/schemas.ts";
 import type { TestClient } from "./open-test-app.ts";
 
-/** An error body that came over the wire. */
+/** The error body of a response. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -24,12 +24,12 @@ export class ApiError extends Error {
   }
 }
 
-/** Fields of the synchronous endpoint's form beside the file. */
+/** Fields of the synchronous endpoint's form, without the file. */
 export type FormFields = Record<string, string>;
 
 const FINAL = new Set(["completed", "partial", "failed", "cancelled"]);
 
-/** A typed client of the interface, for tests only. */
+/** Makes a typed client of the HTTP interface. */
 export function apiClient(send: TestClient) {
   async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
     const json = body === undefined ? {} : { body: JSON.stringify(body) };
@@ -45,7 +45,7 @@ export function apiClient(send: TestClient) {
     createUpload: async (bytes: number, sha256?: string): Promise<UploadCreated> =>
       (await call<UploadCreated>("POST", "/v1/uploads", { bytes, ...(sha256 ? { sha256 } : {}) })).body,
 
-    /** Announces, sends and completes a file. */
+    /** Creates an upload, sends the file and completes the upload. */
     async upload(bytes: Uint8Array<ArrayBuffer>): Promise<Upload> {
       const created = await client.createUpload(bytes.byteLength);
       const { method, url, headers } = created.upload;
@@ -70,7 +70,7 @@ export function apiClient(send: TestClient) {
     remove: async (id: string) => (await call<Transcription>("DELETE", `/v1/transcriptions/${id}`)).body,
     usage: async (query = "") => (await call<Usage>("GET", `/v1/usage${query}`)).body,
 
-    /** The synchronous endpoint. */
+    /** Calls the synchronous endpoint. */
     async transcribe(
       file: Uint8Array<ArrayBuffer>,
       fields: FormFields,

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Makers of small recordings. WAV is made here; the rest needs the system's ffmpeg, which tests may lack. */
+/** Functions that make small recordings. WAV is made here. Other formats need the system's ffmpeg, which may be missing. */
 
-/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
+/** Returns a generator of numbers in [0, 1), the same for the same seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -18,11 +18,11 @@ export type WavOptions = {
   seconds: number;
   rateHz?: number;
   channels?: number;
-  /** What the header claims, where it is not the truth. */
+  /** Values of the header that differ from the audio. */
   claims?: { rateHz?: number; dataBytes?: number };
 };
 
-/** A PCM WAV of 16 bit: another tone in each channel, loud and soft in turns. */
+/** Makes a WAV of 16-bit PCM with a different tone in each channel, loud and soft in turns. */
 export function makeWav({
   seconds,
   rateHz = 16_000,
@@ -60,13 +60,13 @@ export function makeWav({
 }
 
 export type EncodedFormat = {
-  /** File name; its ending chooses the container. */
+  /** File name. Its extension chooses the container. */
   name: string;
-  /** ffmpeg's name of the encoder it needs. */
+  /** Name of the encoder in ffmpeg. */
   encoder: string;
   options: readonly string[];
   channels: number;
-  /** How far the decoded duration may be off: frame sizes and delays of the codec. */
+  /** Tolerance of the decoded duration, because of the codec's frame sizes and delays. */
   toleranceMs: number;
 };
 
@@ -123,7 +123,7 @@ export const ENCODED_FORMATS: readonly EncodedFormat[] = [
   format("a.ts", "aac", ["-f", "mpegts"]),
 ];
 
-/** What the system's ffmpeg can encode; empty without it. */
+/** Returns the formats that the system's ffmpeg can encode. Without ffmpeg there are none. */
 export function systemEncoders(): ReadonlySet<string> {
   const ffmpeg = Bun.which("ffmpeg");
   if (ffmpeg === null) return new Set();

@@ -2,19 +2,19 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What a page does a moment after it is complete, as reporting its use, is watched as well. */
+/** The page is observed for this time after it is complete, because it may then report its use, for example. */
 const LINGER_MS = 1000;
 
-/** The browser, when this machine has one. */
+/** Finds the browser of this machine. Returns undefined without one. */
 export function findChromium(): string | undefined {
   return Bun.which("chromium") ?? Bun.which("chromium-browser") ?? Bun.which("google-chrome") ?? undefined;
 }
 
-/** What a page did and showed. */
+/** The requests, text and errors of a page. */
 export type Visit = {
-  /** Every address that the page asked for, also those that were refused. */
+  /** Every address that the page requested, refused requests included. */
   requests: string[];
-  /** Text that a reader sees. */
+  /** The visible text. */
   text: string;
   /** Errors on the console, uncaught exceptions, and violations of the page's policy. */
   errors: string[];
@@ -75,7 +75,7 @@ type Page = {
   close(): void;
 };
 
-/** The Chrome DevTools Protocol to the browser's first page. */
+/** Connects to the browser's first page by the Chrome DevTools Protocol. */
 async function openPage(port: number): Promise<Page> {
   const targets = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
     type: string;

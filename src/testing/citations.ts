@@ -4,20 +4,20 @@ import { ROOT, readDocument, sectionsOf } from "./documents.ts";
 
 const NUMBER = String.raw`\d+(?:\.\d+)*`;
 const LIST = `${NUMBER}(?:(?:, | and | to )${NUMBER})*`;
-/** `docs/decisions.md section 5`, or several: `docs/interface.md sections 2.1 to 2.3 and 4.1`. */
+/** Matches `docs/decisions.md section 5`, and several sections: `docs/interface.md sections 2.1 to 2.3 and 4.1`. */
 const CITATION = new RegExp(String.raw`\bdocs/(\w+)\.md(?: sections? (${LIST})(?:, "([^"]+)")?)?`, "g");
 const OWN_CITATION = new RegExp(String.raw`(?<!\.md |RFC \d+ )\bsections? (${LIST})`, "g");
 const MARKDOWN_FILE = /(?<![\w/.-])((?:\.{1,2}\/)*[\w-]+(?:\/[\w-]+)*\.md)\b/g;
 const LINK = /\]\(([^)\s]+)\)/g;
-/** A file or folder that a document names from the repository's folder. */
+/** Matches a file or folder that a document names by its path from the repository's folder. */
 const NAMED_PATH = /`((?:src|scripts|models|patches)\/[\w./-]*)`/g;
 /** Notes that were never part of the repository. */
 const FOREIGN_NOTES = /\b\w+-notes\b/g;
 
 /**
- * Checks what a file cites: documents exist and have the sections named; Markdown links lead somewhere.
+ * Checks the citations of a file: cited documents and sections exist, and so do the targets of Markdown links.
  *
- * @param path of the file, from the repository's folder
+ * @param path path of the file from the repository's folder
  * @returns one line for each problem
  */
 export function citationProblems(path: string, text: string): string[] {
@@ -43,12 +43,12 @@ export function citationProblems(path: string, text: string): string[] {
   ].map((problem) => `${path}: ${problem}`);
 }
 
-/** The text with comments that run over several lines as one line. */
+/** Joins each comment of several lines to one line. */
 function joined(text: string): string {
   return text.replaceAll(/\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g, " ");
 }
 
-/** `2.1 to 2.3 and 4` names 2.1, 2.3 and 4: both ends of a range must exist. */
+/** Lists the cited sections: `2.1 to 2.3 and 4` gives 2.1, 2.3 and 4, because both ends of a range must exist. */
 function numbersIn(list: string): string[] {
   return list.split(/, | and | to /);
 }
@@ -73,7 +73,7 @@ function problemsOfCitation(
   ];
 }
 
-/** Sections that a document names as its own. */
+/** Returns the numbers of a document's sections. */
 function problemsOfOwn(path: string, plain: string): string[] {
   const numbers = new Set(sectionsOf(readDocument(path)).map(({ number }) => number));
   return [...plain.matchAll(OWN_CITATION)]

@@ -11,14 +11,14 @@ export type Described = {
   components: Json;
 };
 
-/** One answer, as the document is asked about it. */
+/** A response to compare with the document. */
 export type Seen = { method: string; path: string; status: number; headers: Headers; text: string };
 
 /**
- * Compares answers with the OpenAPI document: an answer's status, media type, required header fields and body must
+ * Compares responses with the OpenAPI document: status, media type, required header fields and body of a response must
  * be among those that its operation describes.
  *
- * @returns what is wrong with an answer; undefined: nothing, or the document says nothing of its path
+ * @returns the fault of a response, or undefined where there is none or the document does not describe the path
  */
 export function createDescriptionCheck(document: Described): (seen: Seen) => string | undefined {
   const ajv = new Ajv2020({ strict: false, allErrors: true });

@@ -32,18 +32,18 @@ import {
 import { generatedTables, rowsBelow } from "./generated-tables.ts";
 import { openTestApp, type TestApp } from "./open-test-app.ts";
 
-/** The tables of docs/ say what the code does. A difference is mended in whichever of the two is wrong. */
+/** Compares the tables of docs/ with the code. Where they differ, either of them may be wrong. */
 
 const INTERFACE = "docs/interface.md";
 const DECISIONS = "docs/decisions.md";
 
-/** The rows of a table with the code marks taken off. */
+/** Returns the rows of a table without code marks. */
 function rowsOf(path: string, section: string, ...header: string[]): string[][] {
   const { rows } = tableOf(sectionOf(path, section), ...header);
   return rows.map((cells) => cells.slice(0, header.length).map((cell) => cell.replaceAll("`", "")));
 }
 
-/** One line a row: what differs is then easy to see, and to copy. */
+/** Writes each row on a line, so that a difference is easy to see and to copy. */
 const asLines = (rows: readonly (readonly (string | undefined)[])[]) => rows.map((row) => row.join(" | "));
 
 let testApp: TestApp;
@@ -58,7 +58,7 @@ beforeAll(async () => {
 });
 afterAll(() => testApp.close());
 
-/** Where the fields of each resource and request are. */
+/** Sections with the fields of each resource and request. */
 const RESOURCES: [path: string, section: string, nth: number, schema: TObject][] = [
   [INTERFACE, "2.1", 0, schemas.Transcription],
   [INTERFACE, "2.2", 0, schemas.TranscriptionList],
@@ -80,7 +80,7 @@ const RESOURCES: [path: string, section: string, nth: number, schema: TObject][]
   [DECISIONS, "7", 0, schemas.UsageEvent],
 ] as unknown as [string, string, number, TObject][];
 
-/** Long lists of words are written once, and named elsewhere. */
+/** Long lists of values are written in one place, and other places name them. */
 const WRITTEN_ELSEWHERE: [words: readonly string[], citation: RegExp][] = [
   [ERROR_CODES, /of section 7|of this section/],
   [TRANSCRIPTION_STATES, /section 3\.1/],
@@ -177,7 +177,7 @@ describe("docs/interface.md", () => {
   });
 });
 
-/** A section that has a title and no number. */
+/** Finds a section that has a title and no number. */
 function namedSection(wanted: string): Section {
   const found = sectionsOf(readDocument(DECISIONS)).find(({ title }) => title === wanted);
   if (!found) throw new Error(`${DECISIONS} has no section ${wanted}`);
@@ -218,7 +218,7 @@ describe("docs/decisions.md", () => {
     for (const [key = "", required] of rows) {
       const [table, name = ""] = key.includes(".") ? key.split(".") : ["", key];
       const heads: Record<string, string> = { languages: "[[languages]]\n", decoding: "[decoding]\n" };
-      // Nothing has the value of a date, so that a known key is named with what it must be.
+      // No setting has a date as its value, so the message names a known key and its type.
       const source = `${(heads[table ?? ""] ?? "") + name} = 2026-11-22\n`;
       const rest = table === "" ? "" : `${MANIFEST_TOP}${table === "decoding" ? MANIFEST_LANGUAGE : ""}`;
       expect(problem(rest + source)).toMatch(new RegExp(`${name} must be`));
@@ -269,9 +269,9 @@ const PROSE = [
   "docs/engine.md",
   "docs/glossary.md",
 ];
-/** Objects of `GET /v1/models` that have the name of a section of the config. */
+/** Objects of `GET /v1/models` whose names are also names of config sections. */
 const NO_SETTINGS = ["limits.synchronous", "limits.asynchronous"];
-/** Variables that are no settings. */
+/** Variables that are not settings. */
 const VARIABLES = [
   "SHRUTI_CONFIG",
   "SHRUTI_ALL_WEIGHTS",
@@ -305,7 +305,7 @@ describe.each(PROSE)("%s", (path) => {
   });
 
   test("is in plain English", () => {
-    // The glossary lists the words that are not used.
+    // The glossary itself lists the words to avoid.
     expect(riddlesIn(path === "docs/glossary.md" ? text.slice(0, text.indexOf("## English")) : text)).toEqual(
       [],
     );

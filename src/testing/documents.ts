@@ -5,7 +5,7 @@ import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
 /** The repository's folder. */
 export const ROOT = resolve(import.meta.dir, "../..");
 
-/** One numbered section of a document, without its subsections. */
+/** A numbered section of a document, without its subsections. */
 export type Section = { number: string; title: string; text: string };
 
 /** A table: its header cells, and the cells of each row. */
@@ -18,7 +18,7 @@ export function readDocument(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");
 }
 
-/** Every heading of a Markdown text with the text below it; `number` is empty where a heading has none. */
+/** Returns every heading of a Markdown text with the text below it. `number` is empty where a heading has none. */
 export function sectionsOf(text: string): Section[] {
   const sections: Section[] = [];
   let isCode = false;
@@ -38,7 +38,7 @@ export function sectionOf(path: string, number: string): Section {
   return found;
 }
 
-/** The tables of a Markdown text, in order. */
+/** Returns the tables of a Markdown text in order. */
 export function tablesOf(text: string): Table[] {
   const tables: Table[] = [];
   let rows: string[][] = [];
@@ -68,15 +68,15 @@ export function tableOf({ number, title, text }: Section, ...header: string[]): 
   return found;
 }
 
-/** Every `code` in a text. */
+/** Returns every `code` in a text. */
 export function codesIn(text: string): string[] {
   return [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 }
 
-/** A field of a schema: its dotted name, its type in words, and the words it may be. */
+/** A field of a schema: its dotted name, its type in words, and its allowed values. */
 export type Field = { name: string; type: string; required: string; values: string[] };
 
-/** The fields of an object, those of unnamed objects inside it with dotted names. */
+/** Returns the fields of an object. Fields of unnamed objects inside it have dotted names. */
 export function fieldsOf(schema: TObject, prefix = ""): Field[] {
   return Object.entries(schema.properties).flatMap(([key, property]) => {
     const name = prefix + key;
@@ -86,7 +86,7 @@ export function fieldsOf(schema: TObject, prefix = ""): Field[] {
   });
 }
 
-/** An object without a name of its own. One whose keys have dots is a table of capabilities, not of fields. */
+/** Reports whether a schema is an object without a name. Keys with dots belong to a table of capabilities, not of fields. */
 function isNested(schema: TSchema): schema is TObject {
   if (schema[Kind] !== "Object" || schema.title !== undefined || !schema.properties) return false;
   return !Object.keys(schema.properties).some((key) => key.includes("."));
@@ -101,7 +101,7 @@ function literalsOf(schema: TSchema): string[] {
   return branchesOf(inner).flatMap((branch) => (branch.const === undefined ? [] : [String(branch.const)]));
 }
 
-/** As docs/interface.md writes it: `string`, `string or null`, `enum`, `array of Segment`, … */
+/** Names a type in the words of docs/interface.md: `string`, `string or null`, `enum`, `array of Segment`, … */
 function typeOf(schema: TSchema): string {
   const branches = branchesOf(schema);
   if (branches.length > 1 && branches.every((branch) => branch.const !== undefined)) return "enum";

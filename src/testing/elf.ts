@@ -1,6 +1,6 @@
 import { spawnSync } from "bun";
 
-/** Looks into libraries with binutils, which the build needs anyway. */
+/** Reads libraries with binutils, which the build needs as well. */
 function output(...command: string[]): string {
   const { exitCode, stdout, stderr } = spawnSync(command, { stdout: "pipe", stderr: "pipe" });
   if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr}`);
@@ -8,9 +8,9 @@ function output(...command: string[]): string {
 }
 
 /**
- * Where an address of a library lies in its file.
+ * Converts an address of a library to an offset in its file.
  *
- * @throws Error for an address that nothing is loaded to
+ * @throws Error for an address outside all loaded segments
  */
 export function fileOffset(library: string, address: number): number {
   for (const line of output("readelf", "-lW", library).split("\n")) {
@@ -21,7 +21,7 @@ export function fileOffset(library: string, address: number): number {
   throw new Error(`${library} has no address 0x${address.toString(16)}`);
 }
 
-/** Where the code of an exported function begins in a library's file. */
+/** Returns the offset at which the code of an exported function begins in a library's file. */
 export function functionOffset(library: string, name: string): number {
   const symbol = output("objdump", "-T", library)
     .split("\n")
@@ -30,7 +30,7 @@ export function functionOffset(library: string, name: string): number {
   return fileOffset(library, Number.parseInt(symbol, 16));
 }
 
-/** The instructions of a library, one a line. */
+/** Disassembles a library, one instruction in each line. */
 export function disassemble(library: string): string[] {
   return output("objdump", "-d", "--no-show-raw-insn", library).split("\n");
 }

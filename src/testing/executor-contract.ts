@@ -2,18 +2,18 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type ChunkJob, type ChunkOutcome, EngineError, type EngineErrorKind } from "../engine/protocol.ts";
 
-/** What may happen to a chunk on its way. */
+/** Disturbances of a chunk. */
 export const DISTURBANCES = ["crash", "hang", "fail", "twice", "unusable"] as const;
 export type Disturbance = (typeof DISTURBANCES)[number];
 
 /** An executor under test. */
 export type ExecutorHarness = {
   executor: ChunkExecutor;
-  /** A chunk in which something is heard. */
+  /** A chunk with text. */
   job: ChunkJob;
-  /** The same with its audio in the message; absent where the executor reads files only. */
+  /** The same chunk with its audio in the message. Absent where the executor reads only files. */
   bytesJob?: ChunkJob;
-  /** What happens to chunks from now on; undefined: nothing. */
+  /** Sets the disturbance of all chunks from now on. With undefined there is none. */
   disturb(how: Disturbance | undefined): void;
   close(): Promise<void>;
 };
@@ -21,13 +21,13 @@ export type ExecutorHarness = {
 export type ExecutorCase = {
   name: string;
   open: () => Promise<ExecutorHarness>;
-  /** What does not apply to this executor, or cannot be brought about: `bytes` where it reads files only. */
+  /** Tests that do not apply to this executor: `bytes` where it reads only files. */
   without?: readonly (Disturbance | "bytes")[];
 };
 
 const MAX_ABORT_MS = 2_000;
 
-/** Shows what every executor promises (`ChunkExecutor`). Local processes, scripts and other machines differ in nothing. */
+/** Tests the contract of `ChunkExecutor`, which is the same for local processes, scripts and other machines. */
 export function describeExecutor({ name, open, without = [] }: ExecutorCase): void {
   const opened: ExecutorHarness[] = [];
   const openOne = async () => {
@@ -42,7 +42,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
     without.includes(how) ? () => {} : test;
 
   describe(name, () => {
-    test("says what it can do at once", async () => {
+    test("reports its capacity", async () => {
       const { executor } = await openOne();
       for (const bytes of [0, 1e6, 1e15]) {
         const { chunks, power } = executor.capacity({ bytes });
@@ -54,7 +54,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       );
     });
 
-    test("recognizes a chunk, the same again, alone or beside others, and says what it cost", async () => {
+    test("recognizes a chunk, the same again, alone or beside others, and reports its work", async () => {
       const { executor, job } = await openOne();
       const [first, ...others] = await Promise.all([
         attempt(executor, job),
@@ -72,7 +72,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       expect(textOf(await attempt(executor, bytesJob))).toBe(textOf(await attempt(executor, job)));
     });
 
-    test("ends within two seconds of an abort, before and while it runs, and goes on with others", async () => {
+    test("ends within two seconds of an abort, before and while it runs, and continues with other chunks", async () => {
       const { executor, job, disturb } = await openOne();
       expect(await attempt(executor, job, AbortSignal.abort())).toBe("aborted");
       disturb("hang");
@@ -95,7 +95,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       expect(textOf(await untilDone(executor, job))).not.toBe("");
     });
 
-    unless("hang")("ends what takes too long, without blame for its neighbour", async () => {
+    unless("hang")("ends a chunk that takes too long, without a failure of its neighbour", async () => {
       const { executor, job, disturb } = await openOne();
       disturb("hang");
       expect(await attempt(executor, job)).toBe("hung");
@@ -121,13 +121,13 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
       expect(textOf(next)).not.toBe("");
     });
 
-    unless("unusable")("says that no chunk of the model can be recognized", async () => {
+    unless("unusable")("reports that no chunk of the model can be recognized", async () => {
       const { executor, job, disturb } = await openOne();
       disturb("unusable");
       expect(await attempt(executor, job)).toBe("unusable_model");
     });
 
-    test("interrupts what runs when it is closed", async () => {
+    test("interrupts running chunks when it is closed", async () => {
       const { executor, job, disturb, close } = await openOne();
       disturb("hang");
       const interrupted = attempt(executor, job);
@@ -138,7 +138,7 @@ export function describeExecutor({ name, open, without = [] }: ExecutorCase): vo
   });
 }
 
-/** One attempt: its outcome, or the kind of its failure. */
+/** Makes one attempt, and returns its outcome or the kind of its failure. */
 async function attempt(
   executor: ChunkExecutor,
   job: ChunkJob,
@@ -154,7 +154,7 @@ async function attempt(
 
 const MAX_ATTEMPTS = 10;
 
-/** Attempts until none is interrupted: what an executor starts again may take some. */
+/** Makes attempts until one is not interrupted, because an executor may need time to start again. */
 async function untilDone(executor: ChunkExecutor, job: ChunkJob): Promise<ChunkOutcome | EngineErrorKind> {
   for (let n = 1; ; n++) {
     const outcome = await attempt(executor, job);

@@ -19,7 +19,7 @@ export type FinishingOptions = Scope & {
   databasePath: string;
   uploadId: string;
   endpointId: string;
-  /** How many transcriptions to finish, at least 1; then what is left is delivered, and the program ends. */
+  /** Number of transcriptions to finish, at least 1. After them the program delivers the waiting events and ends. */
   count: number;
 };
 
@@ -33,7 +33,7 @@ process.stdin.on("end", () => process.exit(3)).resume();
 for (let index = 0; index < options.count; index++) {
   finishOne(index);
   deliverer.wake();
-  // Whoever kills this program waits for a first one, so that each round has something to lose.
+  // The test that kills this program waits for the first one, so that each round has something to lose.
   if (index === 0) process.stdout.write("working\n");
   await Bun.sleep(Math.random() * 3);
 }

@@ -3,16 +3,16 @@ import { buildProgram } from "../cli/program.ts";
 import { CONFIG_SCHEMA, type Setting } from "../config/schema.ts";
 import { ERROR_TABLE } from "../domain/errors.ts";
 
-/** A table of docs/ whose rows come from the code; `bun scripts/docs-tables.ts` writes them. */
+/** A table of docs/ whose rows come from the code. `bun scripts/docs-tables.ts` writes them. */
 export type GeneratedTable = {
   name: string;
   path: string;
-  /** Its line of header cells, of which the document has one. */
+  /** The header line of the table. It occurs once in the document. */
   header: string;
   rows: string[];
 };
 
-/** @param metricsText what `GET /metrics` answers */
+/** @param metricsText body of `GET /metrics` */
 export function generatedTables(metricsText: string): GeneratedTable[] {
   const decisions = { path: "docs/decisions.md" };
   return [
@@ -45,7 +45,7 @@ export function generatedTables(metricsText: string): GeneratedTable[] {
   ];
 }
 
-/** The rows that a document has below a table's header. @throws Error when it has no such table, or several */
+/** Returns the rows below a table's header. @throws Error when the document has no such table, or several */
 export function rowsBelow(text: string, header: string): string[] {
   const lines = text.split("\n");
   const at = lines.indexOf(header);
@@ -55,7 +55,7 @@ export function rowsBelow(text: string, header: string): string[] {
   return end < 0 ? rows : rows.slice(0, end);
 }
 
-/** The document with other rows below a table's header. */
+/** Returns the document with other rows below a table's header. */
 export function withRows(text: string, { header, rows }: Pick<GeneratedTable, "header" | "rows">): string {
   const lines = text.split("\n");
   const first = lines.indexOf(header) + 2;
@@ -96,7 +96,7 @@ function allowedBy(one: Setting): string {
   }
 }
 
-/** Every command with its arguments, and its long options. */
+/** Lists every command with its arguments and long options. */
 function commandRows(): string[] {
   const { program, context } = buildProgram({ out: () => {}, err: () => {}, environment: {} });
   context.close();

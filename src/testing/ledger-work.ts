@@ -4,7 +4,7 @@ import { reserveCredit, settleReservation } from "../store/ledger.ts";
 import { transcriptions, uploads } from "../store/schema.ts";
 import { insertUsageEvent } from "../store/usage.ts";
 
-/** Organization `org_<n>` with a project `prj_<n>` and an upload `up_<n>`, for work on the ledger. */
+/** Inserts organization `org_<n>` with a project `prj_<n>` and an upload `up_<n>`, for work on the ledger. */
 export function insertLedgerOwner({ sqlite, store }: Database, n: number): void {
   sqlite.run(`INSERT INTO organizations (id, name, created_at) VALUES ('org_${n}', 'o', 0)`);
   sqlite.run(
@@ -25,7 +25,7 @@ export function insertLedgerOwner({ sqlite, store }: Database, n: number): void 
     .run();
 }
 
-/** Acceptance as the program does it: the record and its reservation. */
+/** Accepts work as the program does: the record and its reservation. */
 export function accept(tx: Store, n: number, transcriptionId: string, amountPaise: number): void {
   tx.insert(transcriptions)
     .values({
@@ -52,7 +52,7 @@ export function accept(tx: Store, n: number, transcriptionId: string, amountPais
   reserveCredit(tx, { organizationId: `org_${n}`, transcriptionId, amountPaise, nowMs: 1 });
 }
 
-/** The end of a transcription as the program does it: final state, settlement and usage event. */
+/** Ends a transcription as the program does: final state, settlement and usage event. */
 export function finish(
   tx: Store,
   n: number,

@@ -3,8 +3,8 @@ import { openDatabase, transaction } from "../store/database.ts";
 import { accept, finish } from "./ledger-work.ts";
 
 /**
- * A process of its own for tests: accepts and finishes random work of `org_0` until it is killed.
- * Arguments: database file, a name that no other worker has. Says `working` once it does.
+ * A separate process for tests. It accepts and finishes random work of `org_0` until it is killed.
+ * Arguments: database file, a name that no other such process has. It prints `working` once it works.
  */
 const [path = "", name = ""] = process.argv.slice(2);
 const database = openDatabase(path);

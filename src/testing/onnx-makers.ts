@@ -1,4 +1,4 @@
-/** ONNX files made by hand (onnx.proto of ONNX 1.17), small enough to be read in a test. */
+/** Functions that make ONNX files (onnx.proto of ONNX 1.17), small enough for tests. */
 
 function varint(value: number): number[] {
   const bytes: number[] = [];
@@ -35,8 +35,8 @@ function model(graph: readonly number[], metadata: Readonly<Record<string, strin
 }
 
 /**
- * A speaker-embedding model without weights, as sherpa-onnx takes them: of 80 mel bands over time it gives each band's
- * norm. It tells apart only voices of very different colour.
+ * Makes a speaker-embedding model for sherpa-onnx without weights: from 80 mel bands over time it computes each band's
+ * norm. It distinguishes only voices of very different spectra.
  */
 export function bandNormModel(metadata: Readonly<Record<string, string>> = BAND_NORM_METADATA): Uint8Array {
   const axes = message(5, [...text(1, "axes"), ...number(20, INTS), ...number(8, 1)]);
@@ -61,12 +61,12 @@ export const BAND_NORM_METADATA = {
   normalize_samples: "1",
 };
 
-/** Says of itself that it is a model for telling speakers apart, and has no network. */
+/** Makes a model whose metadata says that it distinguishes speakers, and which has no network. */
 export function emptyModel(metadata: Readonly<Record<string, string>>): Uint8Array {
   return model(text(2, "empty"), metadata);
 }
 
-/** What sherpa-onnx asks of a segmentation model. */
+/** The metadata that sherpa-onnx needs in a segmentation model. */
 export const SEGMENTATION_METADATA = {
   num_speakers: "3",
   powerset_max_classes: "2",

@@ -21,34 +21,34 @@ export type TestAppOptions = {
   config?: { [S in keyof Config]?: Partial<Config[S]> };
   clock?: ManualClock;
   log?: Log;
-  /** Answers on a real port as well; `baseUrl` is its address. */
+  /** Listens on a real port as well. `baseUrl` is its address. */
   listens?: boolean;
-  /** An existing data directory, which is left as it is at the end; default is a new one. */
+  /** An existing data directory, which is kept at the end. Default: a new one, which is removed. */
   directory?: string;
-  /** Takes the place of a new scripted engine, as that of a program that was stopped. */
+  /** The engine to use instead of a new scripted one, such as the engine of a program that was stopped. */
   engine?: ScriptedEngine;
   /** Paise granted to the first organization; default 1,000,000. */
   creditPaise?: number;
 };
 
-/** Milliseconds of speech in a chunk, whatever the carried model asks for. */
+/** Milliseconds of speech in a chunk. The manifest of the embedded model is overridden. */
 export const CHUNK_MS = 5_000;
 
-/** A client that sends a key. */
+/** Sends requests with a key. */
 export type TestClient = (path: string, init?: RequestInit) => Promise<Response>;
 
 export type TestApp = Awaited<ReturnType<typeof openTestApp>>;
 
-/** Clients of a test that never end are cut. */
+/** Connections that a test leaves open are closed after this time. */
 const ANSWERS_LEAVE_WITHIN_MS = 500;
 const IN_PROCESS_URL = "http://shruti.test";
 
-/** Made once for a process: it costs much, and the document hardly depends on the config. */
+/** Made once for a process, because it takes long and the document hardly depends on the config. */
 let description: Promise<ReturnType<typeof createDescriptionCheck>> | undefined;
 
 /**
- * The whole program on a new data directory, with a clock that stands still and an engine that reads its
- * recordings' words from a script. One organization with a project and a key is there.
+ * Opens the whole program on a new data directory, with a clock that a test advances and an engine that reads its
+ * recordings' words from a script. There is one organization with a project and a key.
  */
 export async function openTestApp(options: TestAppOptions = {}) {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), "shruti-test-"));
@@ -96,7 +96,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   description ??= describedBy(app.handle);
   const faultOf = await description;
 
-  /** A request without any key; its answer must be one that the OpenAPI document describes. */
+  /** Sends a request without a key. Fails when the OpenAPI document does not describe the response. */
   const fetchPlain: TestClient = async (path, init = {}) => {
     const request = new Request(`${baseUrl()}${path}`, init);
     const { method } = request;
@@ -128,7 +128,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
     makeKey,
     baseUrl,
     fetch: fetchPlain,
-    /** The same with a key. */
+    /** Sends such requests with a key. */
     as,
     async close(): Promise<void> {
       await app.drain();

@@ -28,14 +28,14 @@ export const SCRIPTED_MODEL: InstalledModel = {
   embedded: false,
 };
 
-/** Recognition of scripted recordings in a folder of its own, without server and rows. */
+/** Opens recognition of scripted recordings in a new folder, without server and rows. */
 export function openRecognitionKit({ workers = 2 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "shruti-recognition-"));
   const engine = createScriptedEngine();
-  const slots = createSlots({ workers, synchronousWorkers: 0 });
+  const slots = createSlots({ slots: workers, synchronousSlots: 0 });
   let count = 0;
 
-  /** A recording on disk, checked as an upload is. */
+  /** Writes a recording with the values that verification of an upload would find. */
   function recordingOf(script: Script): Recording {
     const path = join(folder, `recording_${count++}`);
     mkdirSync(folder, { recursive: true });
@@ -54,7 +54,7 @@ export function openRecognitionKit({ workers = 2 } = {}) {
           slots.acquire(
             {
               ...{ isSynchronous: false, organizationId: "org", weight: 1, transcriptionId: "tr", position },
-              ...{ costMs: speechMs, hasSuccessors, model: { id: SCRIPTED_MODEL.id, places: workers } },
+              ...{ costMs: speechMs, hasSuccessors, model: { id: SCRIPTED_MODEL.id, slots: workers } },
             },
             signal,
           ),

@@ -1,10 +1,10 @@
 import { runCli } from "../cli/program.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** What a command of the command line printed, and its exit status. */
+/** The output of a command, and its exit status. */
 export type CliOutcome = { status: number; out: string; err: string };
 
-/** Runs a command in this process, with nothing in its environment but what it is given. */
+/** Runs a command in this process. Its environment has only the given variables. */
 export async function runCaptured(
   argv: readonly string[],
   environment: Record<string, string | undefined>,

@@ -4,19 +4,19 @@ import { ERROR_TABLE, type ErrorCode } from "../domain/errors.ts";
 import * as schema from "../store/schema.ts";
 import type { TestApp } from "./open-test-app.ts";
 
-/** A refusal that a request must meet. */
+/** The expected refusal of a request. */
 export type Refusal = {
   code: ErrorCode;
-  /** Exactly this; undefined: there must be none. */
+  /** The exact `detail`. With undefined there must be none. */
   detail?: string;
 };
 
-/** Columns that tell when something was used, and change with every request. */
+/** Columns with times of use, which change with every request. */
 const IGNORED_COLUMNS = new Set(["last_used_at"]);
 
 /**
  * Checks a response against docs/interface.md section 7: status, body shape, `detail`, `Retry-After` where 7.2 asks for
- * it, `x-request-id`, and that nothing of the inside shows.
+ * it, `x-request-id`, and that the body reveals no internals.
  */
 export async function expectRefusal(response: Response, { code, detail }: Refusal): Promise<void> {
   const text = await response.text();
@@ -37,7 +37,7 @@ export async function expectRefusal(response: Response, { code, detail }: Refusa
   expect(text).not.toMatch(/\bat \/|node_modules|SELECT |INSERT |\/tmp\/|shr_[0-9A-Za-z]{24}/);
 }
 
-/** How many rows each table has and a sum over their contents: what "nothing stored" is compared by. */
+/** Returns the number of rows and a checksum of each table, to compare that nothing was stored. */
 export function fingerprint({ app }: TestApp): Record<string, string> {
   const prints: Record<string, string> = {};
   for (const table of Object.values(schema)) {

@@ -13,7 +13,7 @@ export const FOUR_STARTS = [0, 1, 2, 3].map((n) => n * CHUNK_MS);
 
 export { CHUNK_MS };
 
-/** Uploads a recording and starts its transcription. */
+/** Uploads a recording and starts its transcription. Returns its id. */
 export async function begin(
   testApp: TestApp,
   script: Script = FOUR_CHUNKS,
@@ -28,7 +28,7 @@ export async function begin(
 
 export const clientOf = (testApp: TestApp, key = testApp.key) => apiClient(testApp.as(key));
 
-/** Notes each run of a chunk, by its start in milliseconds, and lets `what` step in. */
+/** Records each run of a chunk, by its start in milliseconds, and calls `what` before it. */
 export function watchChunks(engine: ScriptedEngine, what: Interference["chunk"] = () => undefined) {
   const runs: { startMs: number; isAlone: boolean }[] = [];
   engine.interfere({
@@ -41,7 +41,7 @@ export function watchChunks(engine: ScriptedEngine, what: Interference["chunk"] 
   return { runs, of: (startMs: number) => runs.filter((run) => run.startMs === startMs) };
 }
 
-/** What lies in the folder of decoded recordings. */
+/** Lists the folder of decoded recordings. */
 export function workFiles({ directory }: Pick<TestApp, "directory">): string[] {
   const work = join(directory, "work");
   return existsSync(work) ? readdirSync(work) : [];
@@ -55,7 +55,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   }
 }
 
-/** Never settles but by its signal. */
+/** Returns a promise that rejects when the signal is aborted, and never resolves. */
 export function forever(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);

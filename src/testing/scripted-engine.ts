@@ -18,57 +18,57 @@ import type { ModelStatus } from "../engine/resident-models.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const MARK = "SCRIPTED-AUDIO ";
-/** Timers of more milliseconds fire at once. */
+/** Longest timer: timers of more milliseconds fire at once. */
 const NEVER_MS = 2 ** 31 - 1;
 
-/** What a scripted recording holds. */
+/** The content of a scripted recording. */
 export type Script = {
   seconds: number;
   channels?: number;
-  /** What the decoder hears; empty: the recording is silent. */
+  /** The recognized text of each chunk. Empty or absent: the recording is silent. */
   text?: string;
-  /** `refuse`: fails when it is decoded for transcription; `crash`: no chunk of it can be decoded. */
+  /** `refuse`: decoding for transcription fails. `crash`: the recognition of each chunk fails. */
   trouble?: "refuse" | "crash";
-  /** How long it is when it is decoded for transcription, where that is not what verification found. */
+  /** Length when it is decoded for transcription, where it differs from the verified length. */
   decodedSeconds?: number;
-  /** Both channels carry the same sound. */
+  /** Both channels are identical. */
   isDoubled?: boolean;
-  /** Who speaks, one after the other, for equal shares of the recording. */
+  /** Numbers of the speakers, one after the other, with equal shares of the recording. */
   speakers?: number[];
 };
 
-/** A recording that the scripted engine understands, and no other. */
+/** Makes a recording. The scripted engine accepts no others. */
 export function scriptedAudio(script: Script): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(MARK + JSON.stringify(script));
 }
 
-/** A chunk of a scripted recording, and where it begins in it. */
+/** A chunk of a scripted recording, and its start in milliseconds. */
 export type ScriptedChunk = ChunkJob & { audio: FileAudio; startMs: number };
 
-/** Steps in before the engine does what it would do; a throw is the engine's failure. */
+/** Functions that are called before the engine works. An error that they throw is the engine's failure. */
 export type Interference = {
-  /** Before a chunk; may say what is heard in it. */
+  /** Called before a chunk. It may return the text of the chunk. */
   chunk?: (chunk: ScriptedChunk, signal: AbortSignal) => Promise<string | undefined> | undefined;
   decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
   speech?: (job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound) => Promise<void>;
   verify?: (path: string, signal: AbortSignal) => Promise<void>;
-  /** Before a model is loaded; a throw stands in the engine's status until a later try succeeds. */
+  /** Called before a model is loaded. An error is in the engine's status until a later attempt succeeds. */
   warm?: (model: EngineModel) => Promise<void>;
-  /** Before the process that finds speech is started. */
+  /** Called before the process of the speech detector is started. */
   warmSpeech?: () => Promise<void>;
   speakers?: (job: DiarizeJob, signal: AbortSignal) => Promise<void>;
 };
 
 export type ScriptedEngine = Engine & {
-  /** From now on this steps in. */
+  /** Sets the functions that are called from now on. */
   interfere(how: Interference): void;
-  /** A model's worker ends while nobody asks for it. */
+  /** Ends a model's worker process while it is idle. */
   lose(modelId: string): void;
   /** Lets no chunk finish until the returned function is called. */
   hold(): () => void;
-  /** Says what it can do at once from now on. */
+  /** Sets the capacity from now on. */
   setCapacity(capacityOf: (weightsBytes: number) => Capacity): void;
-  /** Chunks that were asked for. */
+  /** Returns the number of chunks that were requested. */
   chunks(): number;
 };
 
@@ -82,7 +82,7 @@ const FACTS: AudioFacts = {
   tracks: [{ peakDb: -6 }],
 };
 
-/** The engine's contract without its weights: recordings say themselves what is heard in them. */
+/** Makes an engine that keeps the engine's contract without weights: the recordings contain their text. */
 export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedEngine {
   const scripts = new Map<string, Script>();
   let chunks = 0;
@@ -93,11 +93,8 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
   const problems = new Map<string, string>();
   const lost = new Map<string, number>();
 
-  async function readScript(path: string): Promise<Script> {
-    const text = await readFile(path, "utf8");
-    if (!text.startsWith(MARK)) throw new AppError("audio_decode_failed");
-    return JSON.parse(text.slice(MARK.length)) as Script;
-  }
+  /** Finds the script of a decoded recording by the path of one of its tracks. */
+  const scriptOf = (pcmPath: string) => scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
 
   async function recognize({ audio, ...job }: ChunkJob, signal: AbortSignal) {
     chunks++;
@@ -106,7 +103,7 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     signal.throwIfAborted();
     const startMs = (audio.slices[0]?.sourceStartSample ?? 0) / (SAMPLE_RATE_HZ / 1000);
     const heard = await interference.chunk?.({ ...job, audio, startMs }, signal);
-    const script = scripts.get(audio.pcmPath.slice(0, audio.pcmPath.lastIndexOf("/")));
+    const script = scriptOf(audio.pcmPath);
     if (script?.trouble === "crash") throw new EngineError("failed", "as scripted");
     const text = heard ?? script?.text ?? "";
     const endMs = Math.floor((audio.totalSamples / SAMPLE_RATE_HZ) * 1000);
@@ -133,31 +130,22 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
       await interference.decode?.(job, signal);
       const script = await readScript(job.path);
       if (script.trouble === "refuse") throw new AppError("audio_decode_failed");
-      const channels = script.channels ?? 1;
-      const names =
-        job.channels === "mix" ? ["mix.pcm"] : Array.from({ length: channels }, (_, n) => `channel_${n}.pcm`);
-      const seconds = script.decodedSeconds ?? script.seconds;
-      const samples = seconds * SAMPLE_RATE_HZ;
-      mkdirSync(job.directory, { recursive: true });
-      const files = names.map((name) => join(job.directory, name));
-      for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
+      const decoded = writeTracks(job, script);
       // The folder is renamed once it is complete: `<final>.<pid>.<time>`.
       scripts.set(job.directory.replace(/\.\d+\.\d+$/, ""), script);
-      const facts = { ...FACTS, identicalChannels: script.isDoubled ?? false };
-      return { durationMs: seconds * 1000, samples, channels, files, facts };
+      return decoded;
     },
 
     async detectSpeech(job, signal, onFound) {
       await interference.speech?.(job, signal, onFound);
-      const { pcmPath } = job;
-      const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
+      const script = scriptOf(job.pcmPath);
       if (!script?.text) return [];
       return [{ startSample: 0, endSample: script.seconds * SAMPLE_RATE_HZ }];
     },
 
     capacity: ({ bytes }) => capacityOf(bytes),
 
-    /** What does not settle in time counts as hung, and what runs at the end as interrupted. */
+    /** A chunk that does not settle in time is `hung`. A chunk that runs at the end is `interrupted`. */
     async recognize(job, signal) {
       const stop = new AbortController();
       running.add(stop);
@@ -176,16 +164,7 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
 
     async diarize(job, signal) {
       await interference.speakers?.(job, signal);
-      const turns = job.tracks.map(({ pcmPath }) => {
-        const script = scripts.get(pcmPath.slice(0, pcmPath.lastIndexOf("/")));
-        const speakers = script?.speakers ?? [0];
-        const shareMs = ((script?.seconds ?? 0) * 1000) / speakers.length;
-        return speakers.map((speaker, index) => ({
-          startMs: Math.round(index * shareMs),
-          endMs: Math.round((index + 1) * shareMs),
-          speaker,
-        }));
-      });
+      const turns = job.tracks.map(({ pcmPath }) => turnsOf(scriptOf(pcmPath)));
       return { turns, isCountUncertain: false };
     },
 
@@ -227,6 +206,37 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     },
     chunks: () => chunks,
   };
+}
+
+async function readScript(path: string): Promise<Script> {
+  const text = await readFile(path, "utf8");
+  if (!text.startsWith(MARK)) throw new AppError("audio_decode_failed");
+  return JSON.parse(text.slice(MARK.length)) as Script;
+}
+
+/** Writes silent tracks of the scripted length, as decoding does. */
+function writeTracks(job: DecodeJob, script: Script) {
+  const channels = script.channels ?? 1;
+  const names =
+    job.channels === "mix" ? ["mix.pcm"] : Array.from({ length: channels }, (_, n) => `channel_${n}.pcm`);
+  const seconds = script.decodedSeconds ?? script.seconds;
+  const samples = seconds * SAMPLE_RATE_HZ;
+  mkdirSync(job.directory, { recursive: true });
+  const files = names.map((name) => join(job.directory, name));
+  for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
+  const facts = { ...FACTS, identicalChannels: script.isDoubled ?? false };
+  return { durationMs: seconds * 1000, samples, channels, files, facts };
+}
+
+/** Divides a recording between its speakers, in equal shares. */
+function turnsOf(script: Script | undefined) {
+  const speakers = script?.speakers ?? [0];
+  const shareMs = ((script?.seconds ?? 0) * 1000) / speakers.length;
+  return speakers.map((speaker, index) => ({
+    startMs: Math.round(index * shareMs),
+    endMs: Math.round((index + 1) * shareMs),
+    speaker,
+  }));
 }
 
 function statusOfLost([modelId, restarts]: [string, number]): ModelStatus {

@@ -8,8 +8,8 @@ import type { WorkerExit, WorkerProcess } from "../engine/worker-process.ts";
 import type { ModelFamily } from "../pipeline/families/family.ts";
 
 /**
- * A second family, to show that the seam fits more than whisper: several files in roles, settings of its own, windows
- * of its own, a deterministic recognizer that estimates no probability of silence. Its words come from a file.
+ * A second model family, which shows that the interface fits more than Whisper: several files in roles, its own settings
+ * and windows, and a deterministic recognizer without a probability of no speech. Its words come from a file.
  */
 export const SCRIPTED_FAMILY = "scripted" as ModelFamilyName;
 
@@ -22,14 +22,14 @@ export const scriptedFamily: ModelFamily = {
   singlePass: (settings) => settings,
 };
 
-/** Files of a scripted model: a list of tokens, and the text that it hears in anything loud. */
+/** Returns the files of a scripted model: a list of tokens, and the text that it recognizes in all loud audio. */
 export const scriptedFiles = (folder: string): ModelFiles => ({
   model: `${folder}/model.txt`,
   tokens: `${folder}/tokens.txt`,
 });
 
 const LOUD = 0.001;
-/** Real time divided by this is the time that a second of audio takes. */
+/** Recognition is this many times faster than real time. */
 const SPEED = 100;
 
 export const openScripted: OpenRecognizer = async (family) => {
@@ -66,7 +66,7 @@ export const openScripted: OpenRecognizer = async (family) => {
   };
 };
 
-/** A worker process made of closures, whose recognizers are scripted. */
+/** Makes a worker process in this process, with scripted recognizers. */
 export function spawnScripted(onReply: (reply: WorkerReply) => void): WorkerProcess {
   const exited = Promise.withResolvers<WorkerExit>();
   let isGone = false;

@@ -1,16 +1,16 @@
-/** Readers of subtitle files that take nothing but what the formats allow. */
+/** Strict parsers of subtitle files. */
 export type ParsedCue = { startMs: number; endMs: number; lines: string[]; speaker?: string };
 
 function milliseconds(hours = "", minutes = "", seconds = "", thousandths = ""): number {
   return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000 + Number(thousandths);
 }
 
-/** Times that a player can show: each cue lasts, and starts not before the one before it. */
+/** Checks that a player can show the cues: each has a duration, and none starts before the previous one. */
 function requireOrder(cues: readonly ParsedCue[]): void {
   let previousMs = 0;
   for (const { startMs, endMs, lines } of cues) {
     if (endMs <= startMs) throw new Error(`a cue at ${startMs} ms ends at ${endMs} ms`);
-    if (startMs < previousMs) throw new Error(`a cue at ${startMs} ms stands behind one at ${previousMs} ms`);
+    if (startMs < previousMs) throw new Error(`a cue at ${startMs} ms follows one at ${previousMs} ms`);
     if (lines.length === 0 || lines.some((line) => line.trim() === ""))
       throw new Error("an empty line in a cue");
     previousMs = startMs;
@@ -19,7 +19,7 @@ function requireOrder(cues: readonly ParsedCue[]): void {
 
 const SRT_TIMES = /^(\d{2,}):([0-5]\d):([0-5]\d),(\d{3}) --> (\d{2,}):([0-5]\d):([0-5]\d),(\d{3})$/;
 
-/** SubRip as its players read it: blocks of number, times and lines, parted by one empty line. */
+/** Parses SubRip: blocks of number, times and lines, separated by one empty line. */
 export function parseSrt(text: string): ParsedCue[] {
   if (text === "") return [];
   if (!text.endsWith("\n") || text.endsWith("\n\n") || text.includes("\r"))
@@ -46,7 +46,7 @@ const VTT_TIMES =
   /^(?:(\d{2,}):)?([0-5]\d):([0-5]\d)\.(\d{3}) --> (?:(\d{2,}):)?([0-5]\d):([0-5]\d)\.(\d{3})$/;
 const ESCAPES: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", "&gt;": ">" };
 
-/** WebVTT, sections 4.1 and 4.2.2, as far as we use it: cues without settings, with at most one voice span. */
+/** Parses the part of WebVTT (sections 4.1 and 4.2.2) that the program writes: cues without settings, at most one voice span. */
 export function parseVtt(text: string): ParsedCue[] {
   const [header, ...blocks] = text.replace(/\n$/, "").split("\n\n");
   if (header !== "WEBVTT") throw new Error(`no header: ${header}`);

@@ -1,7 +1,7 @@
 import { afterEach } from "bun:test";
 import { openTestApp, type TestApp, type TestAppOptions } from "./open-test-app.ts";
 
-/** `openTestApp` for a file of tests: what a test opens is closed after it. */
+/** Returns `openTestApp` for a file of tests. After each test, everything that it opened is closed. */
 export function testAppOpener(): (options?: TestAppOptions) => Promise<TestApp> {
   const apps: TestApp[] = [];
   afterEach(async () => {

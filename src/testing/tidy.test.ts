@@ -37,7 +37,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
 };
 
-/** Started by path as programs of their own, or by their tests. */
+/** Files that are started by their paths, as programs. */
 const ENTRIES = ["main.ts"];
 
 function sourceFiles(folder: string): string[] {
@@ -52,14 +52,14 @@ const inTesting = (path: string) =>
 
 type Import = { from: string; to: string };
 
-/** Relative imports, `import type` and dynamic ones included. */
+/** Lists the relative imports of a file, `import type` and dynamic imports included. */
 function importsOf(path: string): Import[] {
   const source = readFileSync(path, "utf8");
   const found = source.matchAll(/(?:from\s+|import\s*\(\s*|import\s+)"(\.{1,2}\/[^"]+)"/g);
   return [...found].map(([, target]) => ({ from: path, to: resolve(dirname(path), target ?? "") }));
 }
 
-/** Files that a file loads with itself, directly or not; types and dynamic imports load nothing. */
+/** Lists all files that are loaded together with a file. Type imports and dynamic imports load nothing. */
 function loadedBy(entry: string): string[] {
   const loaded = new Set([join(SRC, entry)]);
   for (const path of loaded) {
@@ -99,7 +99,7 @@ describe("tidy", () => {
     expect(loaded).toContain("recognition/recognize.ts");
     expect(loaded.filter((path) => /^(http\/|app\.ts)/.test(path))).toEqual([]);
     expect(loadedBy("app.ts")).toContain("http/server.ts");
-    // The command line itself loads little; each command imports what it needs when it runs.
+    // The command line itself loads little: each command imports its modules when it runs.
     expect(loadedBy("cli/program.ts").filter((path) => /^(http|scheduler|recognition)\//.test(path))).toEqual(
       [],
     );
@@ -114,6 +114,15 @@ describe("tidy", () => {
       "engine/whisper-recognizer.ts",
       "pipeline/families/whisper.ts",
     ]);
+  });
+
+  test("only services and the checkpoint move a transcription to another state", () => {
+    const moving = files
+      .filter((path) => !isTest(path) && !inTesting(path))
+      .filter((path) => /\bmoveTranscription\(/.test(readFileSync(path, "utf8")))
+      .map((path) => relative(SRC, path))
+      .filter((path) => !path.startsWith("services/"));
+    expect(moving.sort()).toEqual(["scheduler/row-checkpoint.ts", "store/transcriptions.ts"]);
   });
 
   test("no product file imports tests or their tools", () => {
@@ -142,7 +151,7 @@ describe("tidy", () => {
       .filter((path) => !isTest(path) && !path.endsWith(".d.ts") && !used.has(path))
       .map((path) => relative(SRC, path))
       .filter((path) => !ENTRIES.includes(path))
-      // A program that tests start is named by them.
+      // Tests name the programs that they start.
       .filter((path) => !everything.includes(`/${path.split("/").at(-1)}`));
     expect(dead).toEqual([]);
   });
@@ -198,6 +207,13 @@ describe("tidy", () => {
       floatingExpectations(readFileSync(path, "utf8")).map((line) => `${relative(ROOT, path)}:${line}`),
     );
     expect(found).toEqual([]);
+  });
+
+  test("no factory of recognition and scheduling is longer than 120 lines", () => {
+    const long = files
+      .filter((path) => !isTest(path) && /^(pipeline|recognition|scheduler)\//.test(relative(SRC, path)))
+      .flatMap((path) => longFunctions(path, MAX_FACTORY_LINES));
+    expect(long).toEqual([]);
   });
 });
 

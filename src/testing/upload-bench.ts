@@ -15,7 +15,7 @@ import { type Database, openDatabase } from "../store/database.ts";
 import { organizations, projects } from "../store/schema.ts";
 import { testConfig } from "./test-config.ts";
 
-/** A project that owns the uploads of a test. */
+/** The project that owns the uploads of a test. */
 export const CALLER: Scope = { organizationId: "org_test", projectId: "prj_test" };
 /** Another project of the same organization, and one of another. */
 export const SIBLING: Scope = { organizationId: "org_test", projectId: "prj_sibling" };
@@ -39,11 +39,11 @@ export type UploadBench = {
   close(): Promise<void>;
 };
 
-/** One second of mono audio in whatever file it is asked about. */
+/** Reports one second of mono audio for every file. */
 export const acceptingVerifier: UploadDeps["verifyAudio"] = () =>
   Promise.resolve({ durationMs: 1000, channels: 1, sampleRateHz: 8000, truncated: false });
 
-/** The upload service on a database file and a directory of its own, which `close` removes. */
+/** Opens the upload service on a new database file and a new directory, which `close` removes. */
 export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "shruti-uploads-"));
   const database = openDatabase(join(dataDir, "shruti.db"));
@@ -91,7 +91,7 @@ function insertOwners({ store }: Database): void {
 export type UploadServer = { url: string; stop(): Promise<void> };
 
 /**
- * A server with the storage addresses and, in place of the authenticated routes, `POST /create` (the body is
+ * Starts a server with the storage addresses and, instead of the authenticated routes, `POST /create` (the body is
  * the request of docs/interface.md section 4.8), `POST /complete/{id}`, `GET /upload/{id}`, `GET /alive` and `GET /held`
  * (longest time the event loop was held since the start, milliseconds).
  */
@@ -125,7 +125,7 @@ export function serveUploads(
 
 const TICK_MS = 5;
 
-/** How late a short timer came at the worst: for so long nothing else could run. */
+/** Measures how late a short timer fires at worst: nothing else could run for that time. */
 function watchEventLoop(): { heldMs(): number; stop(): void } {
   let longestMs = 0;
   let lastMs = performance.now();
@@ -162,7 +162,7 @@ async function respond(
   return Response.json(toUploadResponse(upload), { status: isFinished ? 200 : 202 });
 }
 
-// Run as a program it serves one data directory until it is killed: `bun upload-bench.ts DIRECTORY`.
+// As a program, it serves one data directory until it is killed: `bun upload-bench.ts DIRECTORY`.
 if (import.meta.main) {
   const dataDir = process.argv[2];
   if (dataDir === undefined) throw new Error("which data directory?");

@@ -1,12 +1,12 @@
-/** Voices made of nothing: pulses and noise through resonators (Fant 1960, "Acoustic theory of speech production"). */
+/** Synthesizes voices: pulses and noise through resonators (Fant 1960, "Acoustic theory of speech production"). */
 
 const SAMPLE_RATE_HZ = 16_000;
 
 export type MadeVoice = {
   pitchHz: number;
-  /** Length of the vocal tract against a man's, the smaller the higher are the formants. */
+  /** Length of the vocal tract relative to a man's. A shorter tract has higher formants. */
   tract: number;
-  /** Share of noise in the sound. */
+  /** Share of noise in the signal, 0 to 1. */
   breath: number;
 };
 
@@ -27,7 +27,7 @@ const VOWELS = [
 ] as const;
 const BANDWIDTHS_HZ = [70, 110, 170];
 
-/** Numbers within 0 and 1, the same in every run (Park and Miller 1988). */
+/** Returns a generator of numbers between 0 and 1, the same in every run (Park and Miller 1988). */
 export function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -36,7 +36,7 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-/** Says nonsense for so long: vowels of 80 to 250 ms, some hiss between them. */
+/** Synthesizes nonsense of this length: vowels of 80 to 250 ms with some hiss between them. */
 export function talk(voice: MadeVoice, seconds: number, random: () => number): Int16Array {
   const samples = new Float64Array(Math.round(seconds * SAMPLE_RATE_HZ));
   let phase = 0;
@@ -68,7 +68,7 @@ export function talk(voice: MadeVoice, seconds: number, random: () => number): I
   );
 }
 
-/** A resonator of two poles, in place. */
+/** Applies a resonator of two poles in place. */
 function resonate(samples: Float64Array, hz: number, bandwidthHz: number): void {
   const radius = Math.exp((-Math.PI * bandwidthHz) / SAMPLE_RATE_HZ);
   const a = 2 * radius * Math.cos((2 * Math.PI * Math.min(hz, 7_500)) / SAMPLE_RATE_HZ);
@@ -89,7 +89,7 @@ export type MadeConversation = {
   regions: { startSample: number; endSample: number }[];
 };
 
-/** The voices in turn, each for 2 to 6 s, with pauses of 0.3 to 1 s; regions are padded as the detector pads them. */
+/** Lets the voices speak in turn, each for 2 to 6 s, with pauses of 0.3 to 1 s. Regions have the detector's padding. */
 export function makeConversation(
   voices: readonly MadeVoice[],
   seconds: number,

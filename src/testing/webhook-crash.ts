@@ -1,12 +1,12 @@
 import { isAuthentic, type Received } from "./webhook-kit.ts";
 
-/** What a receiver got, held against what the database says; each list is empty when all is well. */
+/** Compares the deliveries of a receiver with the database. Each list is empty where there is no fault. */
 export type DeliveryAudit = {
-  /** Finished transcriptions of which no event arrived. */
+  /** Finished transcriptions without an event. */
   missing: string[];
-  /** Events that tell another state than the final one, or of a transcription that has not finished. */
+  /** Events with another state than the final one, or about a transcription that has not finished. */
   untrue: string[];
-  /** Transcriptions whose events came under more than one `webhook-id`, or with differing bodies. */
+  /** Transcriptions whose events had more than one `webhook-id`, or different bodies. */
   inconsistent: string[];
   /** Deliveries whose signature does not verify. */
   forged: string[];
@@ -15,9 +15,9 @@ export type DeliveryAudit = {
 };
 
 /**
- * Holds "at least once, with its final state, under one id" against what happened.
+ * Checks that each event was delivered at least once, with the final state and under one id.
  *
- * @param finished every transcription with an endpoint that has a final state, read after the last delivery
+ * @param finished all transcriptions in a final state that have an endpoint, read after the last delivery
  */
 export function auditDeliveries(
   finished: readonly { id: string; state: string }[],
@@ -44,7 +44,7 @@ export function auditDeliveries(
 /**
  * Starts a program and kills it (SIGKILL) at a random moment, again and again.
  *
- * @param start starts it; resolves once it works
+ * @param start starts the program; resolves once it works
  */
 export async function killAtRandom(options: {
   start: () => Promise<Bun.Subprocess>;

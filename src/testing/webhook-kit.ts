@@ -14,7 +14,7 @@ import { type FinishedTranscription, insertEvent } from "../store/webhooks.ts";
 import { manualClock } from "./manual-clock.ts";
 import { testConfig } from "./test-config.ts";
 
-/** A delivery as a receiver saw it. */
+/** A delivery as its receiver got it. */
 export type Received = {
   id: string;
   timestamp: number;
@@ -26,7 +26,7 @@ export type Received = {
 export type Answer = (received: Received, request: Request) => Response | Promise<Response>;
 export type Receiver = { url: string; port: number; received: Received[]; stop(): Promise<void> };
 
-/** A real receiver on a free port of 127.0.0.1, over TLS where a certificate is given. */
+/** Starts a receiver on a free port of 127.0.0.1, with TLS where a certificate is given. */
 export function startReceiver(
   answer: Answer = () => new Response(null, { status: 204 }),
   tls?: { cert: string; key: string },
@@ -55,7 +55,7 @@ export function startReceiver(
   return { url: `${scheme}://127.0.0.1:${port}/hook`, port, received, stop: () => server.stop(true) };
 }
 
-/** A receiver that speaks for itself, byte by byte. */
+/** Starts a receiver that writes its responses byte by byte. */
 export async function startRawReceiver(onConnection: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -73,14 +73,14 @@ export async function startRawReceiver(onConnection: (socket: Socket) => void) {
   return { url: `http://127.0.0.1:${port}/hook`, port, stop };
 }
 
-/** Whether any Standard Webhooks library would accept the delivery at the time of the attempt. */
+/** Reports whether a Standard Webhooks library would accept the delivery at the time of the attempt. */
 export function isAuthentic(received: Received, secret: string): boolean {
   const headers = {
     "webhook-id": received.id,
     "webhook-timestamp": String(received.timestamp),
     "webhook-signature": received.signature,
   };
-  // The library compares with the machine's clock, the attempt was stamped by the test's.
+  // The library compares with the machine's clock. The time of the attempt is that of the test's clock.
   const realNow = Date.now;
   Date.now = () => received.timestamp * 1000;
   try {
@@ -93,7 +93,7 @@ export function isAuthentic(received: Received, secret: string): boolean {
   }
 }
 
-/** A certificate authority and two certificates, in a folder of their own. */
+/** Makes a certificate authority and two certificates in a new folder. */
 export function makeCertificates() {
   const folder = mkdtempSync(join(tmpdir(), "shruti-tls-"));
   const path = (name: string) => join(folder, name);
@@ -150,14 +150,14 @@ export function makeCertificates() {
   };
 }
 
-/** Settings under which receivers of this machine can be reached. */
+/** Settings that allow receivers on this machine. */
 export const BENCH_WEBHOOKS = {
   allow_http: true,
   allowed_networks: ["127.0.0.0/8"],
   timeout_seconds: 1,
 } as const;
 
-/** A database with one project, a clock that stands still, and the services of webhooks over it. */
+/** Opens a database with one project, a clock that a test advances, and the services of webhooks. */
 export function openWebhookKit(webhooks: Partial<Config["webhooks"]> = {}, path = ":memory:") {
   const database = openDatabase(path);
   const clock = manualClock();
@@ -177,7 +177,7 @@ export function openWebhookKit(webhooks: Partial<Config["webhooks"]> = {}, path 
     config,
     caller,
     service,
-    /** Stores the events of transcriptions that finish now, in one transaction. Returns their ids. */
+    /** Finishes transcriptions and stores their events in one transaction. Returns the ids. */
     finish(endpointId: string, count = 1, facts: Partial<FinishedTranscription> = {}): string[] {
       const nowMs = clock.now();
       return transaction(database.store, (tx) =>

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expectedTensors, FILE_TYPES } from "../engine/whisper-model-file.ts";
 
-/** A tensor with its values as numbers; shapes as in the file, the row's length first. */
+/** A tensor with its values as numbers. The shape is that of the file, with the row's length first. */
 type Tensor = { shape: number[]; values: Float32Array<ArrayBuffer> };
 type Model = { head: Int32Array; betweenHeadAndTensors: Uint8Array; tensors: Map<string, Tensor> };
 
@@ -18,9 +18,9 @@ const FILE_TYPE = 11;
 const Q5_1 = 7;
 
 /**
- * Writes models twice as wide as the demonstration model that hear the same: every entry of a state stands in it
- * twice, and what reads both takes half of each. So there is a model that really transcribes for those types of
- * weights, too, whose blocks of 256 values do not fit into the demonstration model's width of 128.
+ * Writes models that are twice as wide as the demonstration model and recognize the same: every entry of a state occurs
+ * twice, and each reader of both takes half of each. This gives a model with real text for those types of
+ * weights whose blocks of 256 values do not fit into the demonstration model's width of 128.
  *
  * @param nativeDir folder of libggml-base.so, which rounds the weights
  * @returns writes a file whose weights are of a type of `FILE_TYPES`, such as `q4_k`
@@ -71,7 +71,7 @@ export function openWideModel(demoPath: string, nativeDir: string): (path: strin
   };
 }
 
-/** Rounds a matrix row by row; most of the rows of the tokens' embedding belong to no word, and are the same. */
+/** Rounds a matrix row by row. Most rows of the tokens' embedding belong to no word and are equal. */
 function rounded(
   values: Float32Array<ArrayBuffer>,
   rowLength: number,
@@ -133,7 +133,7 @@ function toNumbers(type: number, raw: ArrayBuffer): Float32Array<ArrayBuffer> {
   return type === 0 ? new Float32Array(raw) : Float32Array.from(new Float16Array(raw));
 }
 
-/** Blocks of 32: scale and least value as f16, the fifth bits, two values' lower bits in each byte. */
+/** Reads blocks of 32 values: scale and least value as f16, the fifth bits, the lower bits of two values in each byte. */
 function fromQ5(view: DataView): Float32Array<ArrayBuffer> {
   const blocks = view.byteLength / 24;
   const values = new Float32Array(32 * blocks);
@@ -153,11 +153,11 @@ function fromQ5(view: DataView): Float32Array<ArrayBuffer> {
   return values;
 }
 
-/** Which of a tensor's two directions run along states (or what is made of them), and what its values are multiplied with. */
+/** Doubles the dimensions of a tensor that run along states or values of that width, and scales its values. */
 function widen(name: string, { shape, values }: Tensor): Tensor {
   if (name.endsWith("_embedding") || name === "decoder.token_embedding.weight")
     return doubled(shape, values, [0], 1);
-  // The tokens' embedding gives the probabilities, too: it reads both halves.
+  // The tokens' embedding also gives the probabilities, so it reads both halves.
   if (name.startsWith("decoder.ln.")) return doubled(shape, values, [0], 0.5);
   if (name === "encoder.conv1.weight") return doubled(shape, values, [2], 1);
   if (name === "encoder.conv2.weight") return doubled(shape, values, [1, 2], 0.5);

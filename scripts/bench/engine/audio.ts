@@ -3,11 +3,11 @@ import { wavFile } from "../../../src/e2e/samples.ts";
 
 const RATE = 16_000;
 const FRAME = RATE / 50;
-/** Frames of less than this share of full scale are pause; of those at most `KEPT_PAUSE_FRAMES` in a row stay. */
+/** Frames below this share of full scale are pauses. At most `KEPT_PAUSE_FRAMES` of them in a row are kept. */
 const PAUSE_LEVEL = 0.01;
 const KEPT_PAUSE_FRAMES = 10;
 
-/** The speech of 16 kHz recordings with its pauses shortened to a fifth of a second. */
+/** Returns the speech of 16 kHz recordings with pauses shortened to a fifth of a second. */
 export function denseSpeech(recordings: readonly Int16Array[]): Int16Array {
   const kept: Int16Array[] = [];
   let pause = 0;
@@ -21,7 +21,7 @@ export function denseSpeech(recordings: readonly Int16Array[]): Int16Array {
   return concatenate(kept);
 }
 
-/** Speech over and over, up to a length. */
+/** Repeats speech up to a length. */
 export function repeated(speech: Int16Array, seconds: number): Int16Array {
   const pcm = new Int16Array(seconds * RATE);
   for (let at = 0; at < pcm.length; at += speech.length)
@@ -29,7 +29,7 @@ export function repeated(speech: Int16Array, seconds: number): Int16Array {
   return pcm;
 }
 
-/** The same length, but ten seconds of silence after every ten of speech. */
+/** Repeats speech up to a length, and silences ten seconds after every ten seconds of speech. */
 export function halfSilent(speech: Int16Array, seconds: number): Int16Array {
   const pcm = repeated(speech, seconds);
   for (let second = 10; second < seconds; second += 20)
@@ -37,7 +37,7 @@ export function halfSilent(speech: Int16Array, seconds: number): Int16Array {
   return pcm;
 }
 
-/** A mono file of 16 kHz. */
+/** Makes a mono WAV of 16 kHz. */
 export function writeWav(path: string, pcm: Int16Array): void {
   const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
   writeFileSync(path, wavFile([bytes], { rateHz: RATE, channels: 1 }));

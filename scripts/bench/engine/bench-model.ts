@@ -9,7 +9,7 @@ const TEXT_CONTEXT = 448;
 const FILTER_BINS = 201;
 const END_OF_TEXT = 50257;
 const FIRST_TIMESTAMP = 50364;
-/** `<|30.00|>`: a whole window was heard, the next begins behind it. */
+/** `<|30.00|>`: the whole window was recognized, and the next begins after it. */
 const LAST_TIMESTAMP = FIRST_TIMESTAMP + 1500;
 /** Start of transcript, language, task. */
 const PROMPT_TOKENS = 3;
@@ -17,8 +17,8 @@ const PROMPT_TOKENS = 3;
 const POSITION_STRENGTH = 200;
 
 /**
- * Writes a model of whisper's `base` shape whose weights are random, but for this: whatever it hears, each window of
- * 30 s is `words` different words from 0 to 30 s. So every program that runs it does the same arithmetic.
+ * Writes a model of the shape of Whisper's `base`. Its weights are random, except that for all audio it writes `words`
+ * different words from 0 to 30 s in each window of 30 s. So every program that runs it does the same arithmetic.
  *
  * The decoder's position picks the token: position p stands out in dimension p, and so does the token that is to
  * follow in the (tied) embedding.
@@ -53,7 +53,7 @@ export function writeBenchModel(path: string, words: number): void {
   closeSync(file);
 }
 
-/** Which token follows position p, counted from the last token of the prompt. */
+/** Returns the token that follows position p, counted from the last token of the prompt. */
 function followers(words: number): Map<number, number> {
   const last = PROMPT_TOKENS - 1;
   const follows = new Map([[last, FIRST_TIMESTAMP]]);
@@ -86,7 +86,7 @@ function tensorValues(
 
 const END_DIMENSION = 500;
 
-/** Pronounceable, all different, so that no guard takes them for a loop. */
+/** Makes pronounceable words that all differ, so that no guard takes them for a loop. */
 function benchWords(count: number): string[] {
   const starts = ["ba", "de", "ki", "lo", "mu", "na", "pe", "ri", "so", "tu"];
   const ends = ["lan", "mer", "nik", "pol", "rus", "sat", "ten", "vim", "wod", "zul"];
@@ -96,7 +96,7 @@ function benchWords(count: number): string[] {
   });
 }
 
-/** Numbers between −1 and 1, the same in every run (a linear congruential generator). */
+/** Returns a generator of numbers between −1 and 1, the same in every run (linear congruential). */
 function uniform(seed: number): () => number {
   let state = seed;
   return () => {
@@ -105,7 +105,7 @@ function uniform(seed: number): () => number {
   };
 }
 
-/** Triangles between equally spaced points of the mel scale, as librosa makes them. */
+/** Makes triangular filters between equally spaced points of the mel scale, as librosa does. */
 function melFilters(mels: number): Float32Array<ArrayBuffer> {
   const toMel = (hertz: number) => 2595 * Math.log10(1 + hertz / 700);
   const toHertz = (mel: number) => 700 * (10 ** (mel / 2595) - 1);

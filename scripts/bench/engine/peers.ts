@@ -1,14 +1,14 @@
 import { join } from "node:path";
 
-/** Where the peers are and how many threads they get. */
+/** Paths of the programs to compare with, and their number of threads. */
 export type PeerOptions = { folder: string; model: string; threads: number };
 
-/** Greedy, no second tries, no text carried on, as the benchmark's manifests tell Shruti. */
+/** Greedy, no second attempts, no text from earlier windows: the same settings as in the benchmark's manifests. */
 const DECODING = ["-l", "en", "-bs", "1", "-bo", "1", "-nf", "-mc", "0", "-sns"];
 
 export type CliRun = { wallMs: number; loadMs: number };
 
-/** Runs whisper-cli over one file. */
+/** Runs whisper-cli on one file. */
 export async function runWhisperCli({ folder, model, threads }: PeerOptions, wav: string): Promise<CliRun> {
   const startedMs = performance.now();
   const child = Bun.spawn(
@@ -29,7 +29,7 @@ export type WhisperServer = {
   stop(): Promise<void>;
 };
 
-/** Starts whisper-server and waits until it answers. */
+/** Starts whisper-server and waits until it responds. */
 export async function startWhisperServer(options: PeerOptions, port: number): Promise<WhisperServer> {
   const { folder, model, threads } = options;
   const command = [join(folder, "whisper-server"), "-m", model, "-t", String(threads), ...DECODING];

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 
 export type ShrutiOptions = { executable: string; folder: string; port: number; synchronousWorkers: number };
 
-/** How long a transcription took, and where the time went. */
+/** The time of a transcription, by step. */
 export type ShrutiRun = {
   wallMs: number;
   preparingMs: number;
@@ -12,16 +12,15 @@ export type ShrutiRun = {
   segments: number;
 };
 
-/** CPU seconds since the start, by role of the process. */
-/** Since their start; workers by process. */
+/** CPU seconds since the start of each process: the server with its decoders, and the worker processes by process id. */
 export type CpuSeconds = { server: number; workers: Map<string, number> };
 
 export type Shruti = {
-  /** Sends a file; not part of what is compared, because whisper-cli reads it from the disk. */
+  /** Uploads a file. This is not part of the comparison, because whisper-cli reads the file from the disk. */
   upload(wav: string): Promise<string>;
   transcribe(uploadId: string, model: string): Promise<ShrutiRun>;
   transcribeNow(wav: string, model: string): Promise<string>;
-  /** One request for a transcription's state, milliseconds. */
+  /** Measures one request for a transcription's state, milliseconds. */
   timeGet(id: string): Promise<number>;
   lastId(): string;
   cpuSeconds(): CpuSeconds;
@@ -30,7 +29,7 @@ export type Shruti = {
 
 type Transcription = { id: string; state: string; finished_at: string | null; error?: { message: string } };
 
-/** Starts the compiled program in a folder of its own, with models added to it. */
+/** Starts the compiled program in a new folder, with added models. */
 export async function startShruti(
   options: ShrutiOptions,
   models: readonly { id: string; path: string }[],
@@ -69,7 +68,7 @@ export async function startShruti(
   return client(baseUrl, made.key, child);
 }
 
-/** Greedy and without second tries, as the peers are told. */
+/** Greedy and without second attempts, the same settings as for the peers. */
 function sameDecoding(manifest: string): void {
   const text = readFileSync(manifest, "utf8").replace(/\n\[decoding\][\s\S]*$/, "\n");
   const decoding =
@@ -139,7 +138,7 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
         seenMs = at;
       }
       if (now.state !== "completed") throw new Error(`${now.state}: ${now.error?.message}`);
-      // The server's own word for the end is exact, however seldom it was asked.
+      // The server's own time of the end is exact, although it is polled seldom.
       const wallMs = Date.parse(now.finished_at ?? "") - startedMs;
       const result = await call<{ segments: unknown[] }>("GET", `/v1/transcriptions/${now.id}/result`);
       return {
@@ -182,10 +181,10 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
 }
 
 const TICKS_PER_SECOND = 100;
-/** As a client would ask: every request is work of the server's that has nothing to do with the recording. */
+/** Polls like a client. Every request is work of the server besides the recording. */
 const POLL_MS = 250;
 
-/** From /proc: the server with the children it has waited for (decoders), and its living children. */
+/** Reads from /proc the server with its ended children (decoders), and its living children. */
 function cpuOf(pid: number): CpuSeconds {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
   const server = ticksOf(pid);

@@ -4,5 +4,5 @@ import { whisperFamily } from "./whisper.ts";
 
 const FAMILIES: Record<ModelFamilyName, ModelFamily> = { whisper: whisperFamily };
 
-/** What is common to the models of a family. */
+/** Returns what the models of a family have in common. */
 export const familyOf = (name: ModelFamilyName): ModelFamily => FAMILIES[name];

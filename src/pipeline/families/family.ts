@@ -3,25 +3,28 @@ import type { RecognizerSettings } from "../../domain/recognition.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 
 /**
- * What the models of a family have in common, as far as it needs no native code. The other half, which loads models
- * and recognizes chunks in a worker process, is a `Recognizer` of `engine/recognizer.ts`; only the two halves of a
- * family know the content of its settings.
+ * The half of a model family that needs no native code. The other half is a `Recognizer` (`engine/recognizer.ts`): it
+ * loads models and recognizes chunks in a worker process. Only these two halves know the content of the family's
+ * settings.
  */
 export type ModelFamily = {
-  /** Audio that the network takes in at once: a chunk costs whole windows. Else the length to which cost is linear. */
+  /**
+   * Audio that the model encodes at once, milliseconds: a chunk costs whole windows. For a family without windows, the
+   * length up to which the cost is linear.
+   */
   windowMs: number;
-  /** Longest chunk of a model whose manifest names no other. */
+  /** Longest chunk, milliseconds, where the manifest of a model sets none. */
   maxChunkMs: number;
-  /** The settings for a request's chunks. */
+  /** Returns the settings for the chunks of a request. */
   settingsFor(
     request: Pick<TranscriptionRequest, "language" | "mode">,
     model: Pick<ModelManifest, "languages" | "decoding">,
   ): RecognizerSettings;
   /**
-   * Settings for another attempt at audio whose text is faulty or missing. Absent: the family is deterministic and
-   * would give the same again.
+   * Returns the settings for another attempt at audio whose text is faulty or missing. Absent for a deterministic
+   * family, which would give the same text again.
    */
   secondAttempt?(settings: RecognizerSettings): RecognizerSettings;
-  /** The same settings with one pass over the audio whatever comes out, to measure speed with. */
+  /** Returns the same settings with a single pass over the audio, for measurements of speed. */
   singlePass(settings: RecognizerSettings): RecognizerSettings;
 };

@@ -6,10 +6,10 @@ import { promptFor, suppressPattern } from "../wording.ts";
 import type { ModelFamily } from "./family.ts";
 
 const WINDOW_MS = 30_000;
-/** Below the window, so that rounding of times never opens a second one. */
+/** A chunk is this much shorter than the window, so that rounding of times never needs a second window. */
 const WINDOW_MARGIN_MS = 500;
 
-/** Sampled instead of greedy: what led the model into a loop or a wrong script rarely does so twice. */
+/** Samples instead of greedy choice. Samples rarely lead into the same loop or wrong script again. */
 const SECOND_ATTEMPT = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } } as const;
 
 /** Models of the Whisper architecture, as whisper.cpp runs them. */
@@ -21,7 +21,7 @@ export const whisperFamily: ModelFamily = {
   singlePass: (settings): RecognizerSettings => ({ ...settings, ...{ temperatureIncrement: 0 } }),
 };
 
-/** Whisper's reference settings where the model's manifest says nothing else. */
+/** Returns Whisper's reference settings, changed by the model's manifest. */
 export function whisperSettings(
   { language, mode }: Pick<TranscriptionRequest, "language" | "mode">,
   model: Pick<ModelManifest, "languages" | "decoding">,

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { AudioFacts } from "../domain/audio.ts";
-import { audioWarnings } from "./audio-facts.ts";
+import { audioWarnings } from "./audio-warnings.ts";
 
 const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
   truncated: false,

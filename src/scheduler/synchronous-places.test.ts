@@ -5,15 +5,15 @@ import { manualClock } from "../testing/manual-clock.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { clientOf, until } from "../testing/scheduler-kit.ts";
 import { type Script, scriptedAudio } from "../testing/scripted-engine.ts";
-import { createPlaces, type PlacesOptions } from "./places.ts";
+import { createSynchronousPlaces, type SynchronousPlacesOptions } from "./synchronous-places.ts";
 import { createThroughput } from "./throughput.ts";
 
-function open(options: Partial<PlacesOptions> = {}) {
+function open(options: Partial<SynchronousPlacesOptions> = {}) {
   const clock = manualClock();
   const speed = createThroughput(() => 1);
   // A recording of 30 s takes 15 s.
   speed.observe(60_000, 30_000);
-  const places = createPlaces({
+  const places = createSynchronousPlaces({
     clock,
     count: 1,
     timeoutMs: 120_000,
@@ -21,7 +21,7 @@ function open(options: Partial<PlacesOptions> = {}) {
     windowMs: () => 30_000,
     ...options,
   });
-  /** Seconds that a refused request is told to wait; undefined: it got a place. */
+  /** Reserves a place. Returns the `Retry-After` seconds of a refusal, or undefined when there was a place. */
   const refused = (): number | undefined => {
     try {
       places.reserve(1_000).release();
@@ -36,7 +36,7 @@ function open(options: Partial<PlacesOptions> = {}) {
 }
 
 describe("the time until a place is free", () => {
-  test("is what the recording in it still needs: who waits so long finds it free", () => {
+  test("is the time that its recording still needs; a request after that time finds it free", () => {
     const { clock, places, refused } = open();
     const place = places.reserve(60_000);
     expect(refused()).toBe(30);
@@ -69,14 +69,14 @@ describe("the time until a place is free", () => {
   test("grows with the lateness of a request that takes longer than expected, and ends with its deadline", () => {
     const { clock, places, refused } = open();
     places.reserve(60_000);
-    const told = [35, 40, 60, 100, 119].map((second, index, all) => {
+    const seconds = [35, 40, 60, 100, 119].map((second, index, all) => {
       clock.advance((second - (all[index - 1] ?? 0)) * 1000);
       return refused();
     });
-    expect(told).toEqual([5, 10, 30, 20, 1]);
+    expect(seconds).toEqual([5, 10, 30, 20, 1]);
   });
 
-  test("follows what is learnt of the machine's speed meanwhile", () => {
+  test("follows the measured speed of the machine", () => {
     const { places, refused, speed } = open();
     places.reserve(60_000);
     for (let i = 0; i < 100; i++) speed.observe(10_000, 10_000);
@@ -108,8 +108,8 @@ describe("over HTTP", () => {
       body: audioForm(scriptedAudio(script), { language: "hi", ...more }),
     });
 
-  /** `Retry-After` of a request beside the one that has the only place. */
-  async function told(app: TestApp): Promise<number> {
+  /** Sends a request beside the one that has the only place. Returns its `Retry-After`. */
+  async function retryAfter(app: TestApp): Promise<number> {
     const refused = await ask(app, { seconds: 1, text: "नमस्ते" });
     expect(refused.status).toBe(503);
     expect(await refused.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
@@ -118,19 +118,19 @@ describe("over HTTP", () => {
 
   const takingTurns = { engine: { workers: 1, threads_per_worker: 1 } };
 
-  test("Retry-After is the rest of the request in the only place, and then there is room", async () => {
+  test("Retry-After is the rest of the request in the only place, and then there is a place", async () => {
     testApp = await openTestApp({ config: takingTurns });
     const { app, clock, engine } = testApp;
     const release = engine.hold();
-    // Of a machine that has not been measured half of real time is expected; each channel is work of its own.
+    // Before the first measurement, half of real time is expected. Each channel is work of its own.
     const first = ask(testApp, { seconds: 20, channels: 2, text: "नमस्ते" }, { channel_mode: "separate" });
-    await until("its chunks are decoded", () => app.scheduler.status().slots.running > 0);
-    expect(await told(testApp)).toBe(80);
+    await until("its chunks are recognized", () => app.scheduler.status().slots.running > 0);
+    expect(await retryAfter(testApp)).toBe(80);
     clock.advance(10_000);
-    expect(await told(testApp)).toBe(70);
-    // Its answer is due after 120 s.
+    expect(await retryAfter(testApp)).toBe(70);
+    // Its answer is due after 120 s at the latest.
     clock.advance(109_900);
-    expect(await told(testApp)).toBe(1);
+    expect(await retryAfter(testApp)).toBe(1);
     release();
     expect((await first).status).toBe(200);
     expect((await ask(testApp, { seconds: 1, text: "नमस्ते" })).status).toBe(200);
@@ -142,11 +142,11 @@ describe("over HTTP", () => {
     const release = engine.hold();
     const first = ask(testApp, { seconds: 5, text: "नमस्ते" });
     await until("it is worked on", () => app.scheduler.status().slots.running === 1);
-    const alone = await told(testApp);
+    const alone = await retryAfter(testApp);
     const upload = await clientOf(testApp).upload(scriptedAudio({ seconds: 5, text: "नमस्ते" }));
     await clientOf(testApp).start({ audio: { upload_id: upload.id }, language: "hi" });
     await until("both are worked on", () => app.scheduler.status().slots.running === 2);
-    expect([alone, await told(testApp)]).toEqual([60, 120]);
+    expect([alone, await retryAfter(testApp)]).toEqual([60, 120]);
     release();
     expect((await first).status).toBe(200);
   });

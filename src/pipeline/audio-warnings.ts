@@ -5,15 +5,14 @@ import type { ChannelMode } from "../domain/transcription.ts";
 const SILENCE_DB = -120;
 const CLIPPED_FROM_RATIO = 0.0005;
 const LOW_PEAK_BELOW_DB = -30;
-/** Below it a channel beside others holds the noise of an idle line, not low speech. */
+/** One of several channels with a lower peak holds the noise of an idle line, not quiet speech. */
 const IDLE_PEAK_BELOW_DB = -55;
-/** Telephone speech measured -57 to -63, wide-band speech -22 to -40. */
+/** Measured: telephone speech has -57 to -63 dB, wide-band speech -22 to -40 dB. */
 const NARROWBAND_BELOW_DB = -50;
 
 /**
- * The warnings of a result that follow from the sound itself (docs/decisions.md section 4, "Warnings"), in the order of
- * `WARNINGS`. Identical channels matter only where channels are transcribed, and billed, apart. Silence is quiet, and
- * says nothing about its bandwidth.
+ * Derives the warnings about the sound (docs/decisions.md section 4, "Warnings"), in the order of `WARNINGS`. Identical
+ * channels matter only with channel mode `separate`. Silence gives no warning about its bandwidth.
  */
 export function audioWarnings(facts: AudioFacts, channelMode: ChannelMode): Warning[] {
   const warnings: Warning[] = [];

@@ -1,29 +1,29 @@
-/** A stretch in which one speaker talks, as a person or a program labelled it; `startMs < endMs`. */
+/** A stretch with one speaker, as a person or a program labelled it, with `startMs < endMs`. */
 export type LabelledSpan = { startMs: number; endMs: number; speaker: string };
 
 export type DerOptions = {
-  /** Time on both sides of each boundary of the reference that is not scored; NIST's is 250, the default 0. */
+  /** Time on both sides of each boundary of the reference that is not scored. NIST uses 250. The default is 0. */
   collarMs?: number;
-  /** The part of the recording that is labelled; the default is all of it. */
+  /** The labelled part of the recording. The default is all of it. */
   evaluatedMs?: { startMs: number; endMs: number };
 };
 
-/** Speaker time in milliseconds; a moment in which two speak counts twice. */
+/** Speaker time in milliseconds. Time in which two speak counts twice. */
 export type DerScore = {
   /** Speaker time of the reference, after collars. */
   totalMs: number;
   missedMs: number;
   falseAlarmMs: number;
-  /** Given to the wrong speaker. */
+  /** Time with the wrong speaker. */
   confusedMs: number;
-  /** (missed + false alarm + confused) / total; 0 when there is nothing to score and nothing was said. */
+  /** (missed + false alarm + confused) / total. 0 without errors, infinite where only the total is 0. */
   errorRate: number;
 };
 
 type Slice = { durationMs: number; reference: readonly string[]; hypothesis: readonly string[] };
 
 /**
- * Diarization error rate as NIST defines it ("The 2009 (RT-09) Rich Transcription Meeting Recognition Evaluation
+ * Computes the diarization error rate as NIST defines it ("The 2009 (RT-09) Rich Transcription Meeting Recognition Evaluation
  * Plan", section 5.1.2): over all stretches without a boundary inside, Σ duration × (max(reference speakers,
  * hypothesised speakers) − correct speakers) / Σ duration × reference speakers, under the one-to-one mapping of
  * speakers that gives the most common time. Overlapped speech is scored. Spans of one speaker that overlap or touch
@@ -52,7 +52,7 @@ export function scoreDiarization(
   return { ...score, errorRate: rateOf(score) };
 }
 
-/** One score over several recordings: the times add up, the speakers of each were mapped on their own. */
+/** Adds the scores of several recordings. The speakers of each were mapped separately. */
 export function sumScores(scores: readonly DerScore[]): DerScore {
   const sum = { totalMs: 0, missedMs: 0, falseAlarmMs: 0, confusedMs: 0 };
   for (const score of scores) {
@@ -70,7 +70,7 @@ function rateOf(times: Omit<DerScore, "errorRate">): number {
   return times.totalMs === 0 ? Number.POSITIVE_INFINITY : errorMs / times.totalMs;
 }
 
-/** Spans of one speaker that overlap or touch, joined. */
+/** Joins spans of one speaker that overlap or touch. */
 function joinSpans(spans: readonly LabelledSpan[]): LabelledSpan[] {
   const joined: LabelledSpan[] = [];
   const lastOf = new Map<string, LabelledSpan>();
@@ -88,7 +88,7 @@ function joinSpans(spans: readonly LabelledSpan[]): LabelledSpan[] {
   return joined;
 }
 
-/** The scored time, cut wherever anything begins or ends. */
+/** Cuts the scored time wherever a span begins or ends. */
 function sliceUp(
   reference: readonly LabelledSpan[],
   hypothesis: readonly LabelledSpan[],
@@ -128,7 +128,7 @@ function sliceUp(
   return slices;
 }
 
-/** Hypothesised speaker → speaker of the reference, so that their common time is as long as it can be. */
+/** Maps speakers of the hypothesis to speakers of the reference so that the common time is the longest possible. */
 function mapSpeakers(slices: readonly Slice[]): Map<string, string> {
   const references = [...new Set(slices.flatMap((slice) => slice.reference))];
   const hypotheses = [...new Set(slices.flatMap((slice) => slice.hypothesis))];
@@ -149,10 +149,11 @@ function mapSpeakers(slices: readonly Slice[]): Map<string, string> {
 }
 
 /**
- * The Hungarian algorithm in O(n³), with shortest augmenting paths (Jonker and Volgenant 1987).
+ * Assigns columns to rows with the Hungarian algorithm in O(n³), with shortest augmenting paths (Jonker and Volgenant
+ * 1987). The sum of gains is the largest possible.
  *
- * @param gains gain of giving column c to row r; rows of equal length
- * @returns for each row its column, −1 where there are fewer columns than rows; the sum of gains is the largest possible
+ * @param gains gain of assigning column c to row r; rows of equal length
+ * @returns the column of each row, −1 where there are fewer columns than rows
  */
 export function assign(gains: readonly (readonly number[])[]): number[] {
   const size = Math.max(gains.length, gains[0]?.length ?? 0);
@@ -178,7 +179,7 @@ export function assign(gains: readonly (readonly number[])[]): number[] {
 
 type Duals = { rowPotential: Float64Array; columnPotential: Float64Array; rowOf: Int32Array };
 
-/** From a free row to the nearest free column along reduced costs; updates the potentials. Column 0 stands for the row. */
+/** Finds the shortest path from a free row to a free column, and updates the potentials. Column 0 means the row. */
 function shortestPath(
   startRow: number,
   size: number,
@@ -223,7 +224,7 @@ function shortestPath(
 
 /**
  * Reads RTTM ("The 2009 (RT-09) … Evaluation Plan", appendix A): lines `SPEAKER file channel start duration <NA> <NA>
- * name …`, times in seconds. Other types of lines are left out.
+ * name …`, times in seconds. Other types of lines are ignored.
  *
  * @returns spans by file, in the order of the lines
  * @throws Error naming the line that cannot be read

@@ -1,0 +1,52 @@
+import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
+import { STOPPED } from "../services/transcription-endings.ts";
+import { listUnfinished, type TranscriptionRow } from "../store/transcriptions.ts";
+import { isSynchronous, type RunContext } from "./context.ts";
+import type { WorkingFiles } from "./working-files.ts";
+
+/** Puts the transcriptions that an earlier run of the program left unfinished back into the queue. */
+export type Recovery = {
+  /**
+   * Removes working files that nothing needs and requeues unfinished work. Cancels unfinished synchronous work, whose
+   * clients are gone. Continues later where the store cannot be written, such as on a full disk.
+   *
+   * @throws what the store throws when it cannot be read
+   */
+  start(): void;
+  /** Cancels a planned continuation. */
+  stop(): void;
+};
+
+/** @param onRecovered called once all of it waits in the queue or has ended */
+export function createRecovery(
+  { database, transcriptions, log }: Pick<RunContext, "database" | "transcriptions" | "log">,
+  workingFiles: WorkingFiles,
+  onRecovered: () => void,
+): Recovery {
+  let retryTimer: Timer | undefined;
+
+  function requeue(unfinished: TranscriptionRow[]): void {
+    try {
+      for (let row = unfinished[0]; row; row = unfinished[0]) {
+        if (isSynchronous(row)) transcriptions.cancelById(row.id, STOPPED);
+        else if (row.state !== "queued") transcriptions.move(row.id, "requeue");
+        unfinished.shift();
+      }
+      onRecovered();
+    } catch (error) {
+      log.error({ err: error }, "unfinished transcriptions could not be taken up, and are tried again");
+      retryTimer = setTimeout(requeue, STORE_PAUSE_MS, unfinished);
+    }
+  }
+
+  return {
+    start() {
+      const unfinished = listUnfinished(database.store);
+      workingFiles.keepOnly(new Set(unfinished.map(({ id }) => id)));
+      if (unfinished.length === 0) return;
+      log.info({ count: unfinished.length }, "unfinished transcriptions are taken up again");
+      requeue(unfinished);
+    },
+    stop: () => clearTimeout(retryTimer),
+  };
+}
