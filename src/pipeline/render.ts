@@ -55,7 +55,7 @@ export function resultBody(info: ResultInfo, result: TranscriptionResult) {
     ...content,
   };
 }
-type ResultBody = ReturnType<typeof resultBody>;
+export type ResultBody = ReturnType<typeof resultBody>;
 
 function contentOf(result: TranscriptionResult, isTimed: boolean) {
   return {
