@@ -11,7 +11,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { countAudio, DecodeError } from "../src/engine/decode.ts";
+import { countAudio, DecodeError } from "../src/engine/audio/decode.ts";
 import { extractNativeFiles } from "../src/engine/native-files.ts";
 import { makeCase, makeSeeds } from "../src/testing/mutations.ts";
 

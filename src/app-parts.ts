@@ -5,7 +5,7 @@ import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
 import type { Engine } from "./engine/engine.ts";
 import { openEngine } from "./engine/open-engine.ts";
-import { checkModelFile } from "./engine/whisper-model-file.ts";
+import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { familyOf } from "./pipeline/families/families.ts";
@@ -17,12 +17,15 @@ import { createVerification, type Verification } from "./scheduler/verify.ts";
 import { dataDirOf } from "./services/admin.ts";
 import { type ApiKeyService, createApiKeyService } from "./services/api-keys.ts";
 import { type CreditService, createCreditService } from "./services/credit.ts";
-import { createDecoderLanes, type DecoderLanes } from "./services/decoder-lanes.ts";
-import { createModelService, type ModelService } from "./services/models.ts";
+import { createModelService, type ModelService } from "./services/models/models.ts";
 import { createRateLimiter, type RateLimiter } from "./services/rate-limit.ts";
-import { createTranscriptionService, type TranscriptionService } from "./services/transcriptions.ts";
-import { createUploadService, type UploadService } from "./services/uploads.ts";
-import { createWebhookService, type WebhookService } from "./services/webhooks.ts";
+import {
+  createTranscriptionService,
+  type TranscriptionService,
+} from "./services/transcriptions/transcriptions.ts";
+import { createDecoderLanes, type DecoderLanes } from "./services/uploads/decoder-lanes.ts";
+import { createUploadService, type UploadService } from "./services/uploads/uploads.ts";
+import { createWebhookService, type WebhookService } from "./services/webhooks/webhooks.ts";
 import { type Database, databasePath, openDatabase } from "./store/database.ts";
 import { type ProcessLock, takeProcessLock } from "./store/process-lock.ts";
 

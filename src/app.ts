@@ -9,7 +9,7 @@ import {
 } from "./app-parts.ts";
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/engine.ts";
-import type { PoolStatus } from "./engine/pool.ts";
+import type { PoolStatus } from "./engine/workers/pool.ts";
 import { addGauges } from "./gauges.ts";
 import { countRequests } from "./http/in-flight.ts";
 import { createMetrics } from "./http/metrics.ts";

@@ -5,8 +5,8 @@ import type { Metrics } from "./http/metrics.ts";
 import { addProcessMetrics } from "./http/process-metrics.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
-import type { DecoderLanes } from "./services/decoder-lanes.ts";
-import type { TranscriptionService } from "./services/transcriptions.ts";
+import type { TranscriptionService } from "./services/transcriptions/transcriptions.ts";
+import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import type { Database } from "./store/database.ts";
 
 /** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */

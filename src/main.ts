@@ -2,7 +2,7 @@ import { WORKER_COMMAND } from "./engine/protocol.ts";
 
 /** This executable is either a worker process, or the command line, which also serves. */
 if (process.argv[2] === WORKER_COMMAND) {
-  const { runWorker } = await import("./engine/worker.ts");
+  const { runWorker } = await import("./engine/workers/worker.ts");
   runWorker();
 } else {
   // A reader such as `head` may stop reading. The rest is then not wanted, which is not a failure.

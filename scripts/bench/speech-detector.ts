@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { Vad } from "sherpa-onnx-node";
 import { pcmOf } from "../../src/e2e/samples.ts";
 import { extractNativeFiles } from "../../src/engine/native-files.ts";
-import { openSilero, SILERO_WINDOW_SAMPLES } from "../../src/engine/silero.ts";
+import { openSilero, SILERO_WINDOW_SAMPLES } from "../../src/engine/vad/silero.ts";
 import { SILERO_ONNX } from "../native/silero.ts";
 import { denseSpeech, repeated } from "./engine/audio.ts";
 

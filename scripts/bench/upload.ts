@@ -17,7 +17,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { UploadCreated } from "../../src/http/schemas.ts";
+import type { UploadCreated } from "../../src/http/wire/schemas.ts";
 
 const MIB = 1024 * 1024;
 const SERVER = join(import.meta.dir, "../../src/testing/upload-bench.ts");

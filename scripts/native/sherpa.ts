@@ -11,7 +11,7 @@ const LIBRARIES = [`libonnxruntime.${LIBRARY_SUFFIX}`, `libsherpa-onnx-c-api.${L
 
 /**
  * The C++ run time, for hosts without one. It has names of our own, so that a host's newer library is preferred, and
- * this one is loaded only when that fails (src/engine/sherpa.ts).
+ * this one is loaded only when that fails (src/engine/diarization/sherpa.ts).
  */
 const RUNTIME_LIBRARIES = process.platform === "linux" ? ["libgcc_s.so.1", "libstdc++.so.6"] : [];
 

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { endChildren } from "../engine/orphans.ts";
+import { endChildren } from "../engine/workers/orphans.ts";
 import { removeAllScratch } from "../lib/scratch.ts";
 import { restoreTerminal } from "./progress.ts";
 

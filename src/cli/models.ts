@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import { fileOf, type InstalledModel } from "../domain/model.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
-import type { AddModelOptions, ModelService } from "../services/models.ts";
-import { SPEAKER_WEIGHT_KINDS, type SpeakerWeightKind } from "../services/speaker-weights.ts";
+import type { AddModelOptions, ModelService } from "../services/models/models.ts";
+import { SPEAKER_WEIGHT_KINDS, type SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable } from "./output.ts";
 
@@ -176,8 +176,8 @@ function registerAdd(models: Command, context: CliContext): void {
 
 async function openModels(context: CliContext): Promise<ModelService> {
   const [{ createModelService }, { checkModelFile }, services] = await Promise.all([
-    import("../services/models.ts"),
-    import("../engine/whisper-model-file.ts"),
+    import("../services/models/models.ts"),
+    import("../engine/whisper/whisper-model-file.ts"),
     context.openServices(),
   ]);
   const { database, config, dataDir, log, clock } = services;

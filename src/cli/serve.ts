@@ -109,7 +109,7 @@ async function stopListening(server: Server<unknown>): Promise<void> {
  */
 export async function checkSettings(config: Config): Promise<void> {
   const [{ checkWebhookSettings }, { trustedProxies }] = await Promise.all([
-    import("../services/webhook-sender.ts"),
+    import("../services/webhooks/webhook-sender.ts"),
     import("../services/trusted-proxies.ts"),
   ]);
   checkWebhookSettings(config);

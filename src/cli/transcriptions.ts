@@ -117,7 +117,7 @@ async function printResult(context: CliContext, row: TranscriptionRow, format: F
 
 /** Opens only what cancelling and deleting need. A running server notices the change. */
 async function openTranscriptions(context: CliContext) {
-  const { openTranscriptionAdmin } = await import("../services/transcription-admin.ts");
+  const { openTranscriptionAdmin } = await import("../services/transcriptions/transcription-admin.ts");
   return openTranscriptionAdmin(await context.openServices());
 }
 

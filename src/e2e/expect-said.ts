@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import type { TranscriptionResult } from "../http/schemas.ts";
+import type { TranscriptionResult } from "../http/wire/schemas.ts";
 import type { Said } from "./samples.ts";
 
 /** Whisper's times have steps of 20 ms, the detector's edges steps of 32 ms. */

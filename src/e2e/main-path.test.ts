@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ModelList, TranscriptionResult } from "../http/schemas.ts";
+import type { ModelList, TranscriptionResult } from "../http/wire/schemas.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { type ApiClient, audioForm } from "../testing/api-client.ts";
 import { parseSrt } from "../testing/subtitle-parsers.ts";

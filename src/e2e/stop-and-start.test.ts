@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Transcription } from "../http/schemas.ts";
+import type { Transcription } from "../http/wire/schemas.ts";
 import {
   type Installation,
   install,

@@ -8,9 +8,9 @@ import { requireSpace, tryOut } from "./gpu-trial.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { EngineInfo } from "./protocol.ts";
-import type { WhisperDevice } from "./whisper-addon.ts";
-import { loadModel } from "./whisper-recognizer.ts";
-import type { HostOptions } from "./worker-host.ts";
+import type { WhisperDevice } from "./whisper/whisper-addon.ts";
+import { loadModel } from "./whisper/whisper-recognizer.ts";
+import type { HostOptions } from "./workers/worker-host.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const never = new AbortController().signal;

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { errorMessage } from "../lib/error-message.ts";
 import type { DevicePreference, EngineInfo } from "./protocol.ts";
-import type { WhisperDevice } from "./whisper-addon.ts";
-import type { LoadOptions } from "./whisper-model.ts";
+import type { WhisperDevice } from "./whisper/whisper-addon.ts";
+import type { LoadOptions } from "./whisper/whisper-model.ts";
 
 const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = {
   cuda: /cuda/i,

@@ -1,10 +1,9 @@
 import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
-import { countAudio, type DecodedAudio, DecodeError, decodeAudio } from "./decode.ts";
+import { countAudio, type DecodedAudio, DecodeError, decodeAudio } from "./audio/decode.ts";
 import type { ChunkExecutor } from "./executor.ts";
 import { createLocalExecutor, type WantedSizing } from "./local-executor.ts";
 import { measureMachine } from "./machine.ts";
-import { createPool, type PoolOptions, type PoolStatus } from "./pool.ts";
 import {
   type DiarizeJob,
   type DiarizeOutcome,
@@ -13,6 +12,7 @@ import {
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
+import { createPool, type PoolOptions, type PoolStatus } from "./workers/pool.ts";
 
 export type DecodeJob = {
   path: string;

@@ -17,9 +17,9 @@ import {
 import { createChunkTimes } from "./chunk-times.ts";
 import { createLocalExecutor } from "./local-executor.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
-import { createPool, type Pool, type PoolOptions } from "./pool.ts";
 import { type ChunkJob, EngineError, type EngineModel, type WorkerReply } from "./protocol.ts";
-import { spawnWorker, type WorkerProcess } from "./worker-process.ts";
+import { createPool, type Pool, type PoolOptions } from "./workers/pool.ts";
+import { spawnWorker, type WorkerProcess } from "./workers/worker-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-executor-"));
 const SECONDS = 5;

@@ -1,6 +1,6 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import type { WhisperDevice } from "./whisper-addon.ts";
+import type { WhisperDevice } from "./whisper/whisper-addon.ts";
 
 const GIB = 1024 ** 3;
 

@@ -1,9 +1,9 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
-import type { Pool } from "./pool.ts";
 import { EngineError } from "./protocol.ts";
 import { chooseSizing, type SizingInfo } from "./sizing.ts";
+import type { Pool } from "./workers/pool.ts";
 
 /** The settings `engine.workers` and `engine.threads_per_worker`. */
 export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };

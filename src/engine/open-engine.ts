@@ -4,9 +4,9 @@ import { listBackends } from "./backend-files.ts";
 import { chosenGpu, requireDevice } from "./devices.ts";
 import { createLocalEngine, type Engine } from "./engine.ts";
 import { extractNativeFiles } from "./native-files.ts";
-import { endOrphans } from "./orphans.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { DevicePreference, EngineInfo } from "./protocol.ts";
+import { endOrphans } from "./workers/orphans.ts";
 
 /** The settings of the engine, by their names in the config. */
 export type EngineSettings = {

@@ -1,6 +1,6 @@
-import { hostOptionsOf, type PoolOptions } from "./pool.ts";
 import { EngineError, type EngineInfo } from "./protocol.ts";
-import { createWorkerHost } from "./worker-host.ts";
+import { hostOptionsOf, type PoolOptions } from "./workers/pool.ts";
+import { createWorkerHost } from "./workers/worker-host.ts";
 
 /**
  * Starts a worker process without a model and returns what it finds on this machine, GPU backends included.

@@ -3,7 +3,7 @@ import type { ModelFamilyName, ModelFiles, SpeakerWeights } from "../domain/mode
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { WhisperDevice } from "./whisper-addon.ts";
+import type { WhisperDevice } from "./whisper/whisper-addon.ts";
 
 export type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 

@@ -15,7 +15,7 @@ import {
 } from "../testing/scripted-recognizer.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts";
-import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
+import { createWorkerHost, type HostOptions, type WorkerHost } from "./workers/worker-host.ts";
 
 /**
  * What every family promises, its halves together, shown through a worker: whisper's in a process, the scripted one's

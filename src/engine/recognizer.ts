@@ -56,7 +56,7 @@ export type OpenRecognizer = (
 export const openRecognizer: OpenRecognizer = async (family, nativeFiles, code) => {
   switch (family) {
     case "whisper": {
-      const { openWhisperRecognizer } = await import("./whisper-recognizer.ts");
+      const { openWhisperRecognizer } = await import("./whisper/whisper-recognizer.ts");
       return openWhisperRecognizer(nativeFiles, code);
     }
   }

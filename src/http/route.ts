@@ -4,7 +4,7 @@ import type { Scope } from "../domain/api-key.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import { requireScope } from "./auth.ts";
 import { callerOf, contextOf } from "./context.ts";
-import { readEmptyBody, readJson, readQuery, refuseBody } from "./parse.ts";
+import { readEmptyBody, readJson, readQuery, refuseBody } from "./wire/parse.ts";
 
 /** What the OpenAPI document says about a route beside its schemas. */
 export type Operation = {

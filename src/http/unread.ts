@@ -1,6 +1,6 @@
 import type { Server } from "bun";
 import { giveBack } from "../lib/give-back.ts";
-import { announcesBody } from "./parse.ts";
+import { announcesBody } from "./wire/parse.ts";
 
 /**
  * Reads the rest of a body whose request was refused before its end.

@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../lib/log.ts";
 import { openAdmin } from "../services/admin.ts";
-import { openTranscriptionAdmin } from "../services/transcription-admin.ts";
+import { openTranscriptionAdmin } from "../services/transcriptions/transcription-admin.ts";
 import { findTranscription, listUnfinished } from "../store/transcriptions.ts";
 import { audioForm } from "../testing/api-client.ts";
 import type { TestApp, TestAppOptions } from "../testing/open-test-app.ts";

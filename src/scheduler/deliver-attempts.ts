@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { Message, WebhookSender } from "../services/webhook-sender.ts";
+import type { Message, WebhookSender } from "../services/webhooks/webhook-sender.ts";
 import type { Database } from "../store/database.ts";
 import {
   type DeliveryOutcome,

@@ -1,5 +1,5 @@
 import { RETRY_DELAYS_SECONDS } from "../domain/webhook.ts";
-import type { AttemptOutcome } from "../services/webhook-sender.ts";
+import type { AttemptOutcome } from "../services/webhooks/webhook-sender.ts";
 import type { DeliveryOutcome } from "../store/webhook-deliveries.ts";
 
 /** Waits vary by up to this share, so that a receiver does not get its whole backlog at one instant. */

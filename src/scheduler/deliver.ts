@@ -2,7 +2,7 @@ import type { Config } from "../config/schema.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
-import { createWebhookSender, type Resolve } from "../services/webhook-sender.ts";
+import { createWebhookSender, type Resolve } from "../services/webhooks/webhook-sender.ts";
 import type { Database } from "../store/database.ts";
 import { countDeliveries, waitingEndpoints } from "../store/webhook-deliveries.ts";
 import { type AttemptCounts, createAttempts } from "./deliver-attempts.ts";

@@ -1,5 +1,5 @@
 import type { Capacity } from "../engine/executor.ts";
-import { billedChannels } from "../services/settlement.ts";
+import { billedChannels } from "../services/transcriptions/settlement.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { SlotsStatus } from "./slots.ts";
 import type { Throughput } from "./throughput.ts";

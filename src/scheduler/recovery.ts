@@ -1,5 +1,5 @@
 import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
-import { STOPPED } from "../services/transcription-endings.ts";
+import { STOPPED } from "../services/transcriptions/transcription-endings.ts";
 import { listUnfinished, type TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import type { WorkingFiles } from "./working-files.ts";

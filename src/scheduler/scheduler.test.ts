@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "../engine/protocol.ts";
-import { lanesOfOne } from "../services/decoder-lanes.ts";
+import { lanesOfOne } from "../services/uploads/decoder-lanes.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
 import {

@@ -1,5 +1,5 @@
 import { createRetentionService, type RetentionDeps } from "../services/retention.ts";
-import type { UploadService } from "../services/uploads.ts";
+import type { UploadService } from "../services/uploads/uploads.ts";
 
 const EVERY_MS = 60_000;
 

@@ -1,5 +1,5 @@
 import type { Log } from "../lib/log.ts";
-import type { UploadService } from "../services/uploads.ts";
+import type { UploadService } from "../services/uploads/uploads.ts";
 
 const EVERY_MS = 2_000;
 

@@ -12,7 +12,7 @@ import { checkRestored } from "../store/restore-check.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
-import { createWebhookService, type WebhookService } from "./webhooks.ts";
+import { createWebhookService, type WebhookService } from "./webhooks/webhooks.ts";
 
 export type AdminDeps = { config: Config; clock: Clock; log: Log };
 

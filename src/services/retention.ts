@@ -6,9 +6,9 @@ import { type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
 import { listUnusedAudio, markAudioDeleted } from "../store/uploads.ts";
-import type { TranscriptionService } from "./transcriptions.ts";
-import type { UploadService } from "./uploads.ts";
-import type { WebhookService } from "./webhooks.ts";
+import type { TranscriptionService } from "./transcriptions/transcriptions.ts";
+import type { UploadService } from "./uploads/uploads.ts";
+import type { WebhookService } from "./webhooks/webhooks.ts";
 
 export type RetentionDeps = {
   database: Database;

@@ -338,7 +338,7 @@ export const idempotencyKeys = sqliteTable(
     projectId: text("project_id").notNull(),
     entrance: text("entrance").$type<Entrance>().notNull(),
     key: text("key").notNull(),
-    /** Identity of the request: `hashRequest` in services/acceptance.ts. */
+    /** Identity of the request: `hashRequest` in services/transcriptions/acceptance.ts. */
     requestHash: text("request_hash").notNull(),
     transcriptionId: text("transcription_id").notNull(),
     createdAt: integer("created_at").notNull(),

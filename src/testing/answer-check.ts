@@ -11,7 +11,7 @@ import {
   UploadCreated,
   Usage,
   WebhookEndpoint,
-} from "../http/schemas.ts";
+} from "../http/wire/schemas.ts";
 import type { RawAnswer } from "./raw-http.ts";
 
 /** What was asked, as far as the answer depends on it; undefined for what is no request. */

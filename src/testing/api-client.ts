@@ -1,4 +1,4 @@
-import type { ErrorBody } from "../http/errors.ts";
+import type { ErrorBody } from "../http/wire/errors.ts";
 import type {
   Transcription,
   TranscriptionCreate,
@@ -7,7 +7,7 @@ import type {
   Upload,
   UploadCreated,
   Usage,
-} from "../http/schemas.ts";
+} from "../http/wire/schemas.ts";
 import type { TestClient } from "./open-test-app.ts";
 
 /** The error body of a response. */

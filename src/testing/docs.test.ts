@@ -16,9 +16,9 @@ import {
 } from "../domain/transcription.ts";
 import { nextUploadState, UPLOAD_STATES, UPLOAD_TRIGGERS } from "../domain/upload.ts";
 import { eventTypeOf, RETRY_DELAYS_SECONDS } from "../domain/webhook.ts";
-import * as schemas from "../http/schemas.ts";
+import * as schemas from "../http/wire/schemas.ts";
 import { ID_PREFIXES } from "../lib/ids.ts";
-import { MANIFEST_KEYS, ManifestError, parseManifest } from "../services/model-manifest.ts";
+import { MANIFEST_KEYS, ManifestError, parseManifest } from "../services/models/model-manifest.ts";
 import {
   codesIn,
   fieldsOf,

@@ -4,7 +4,7 @@ import { newId } from "../lib/ids.ts";
 import { openLog } from "../lib/log.ts";
 import { createDeliverer } from "../scheduler/deliver.ts";
 import type { Scope } from "../services/ownership.ts";
-import { type Ending, settleTranscription } from "../services/settlement.ts";
+import { type Ending, settleTranscription } from "../services/transcriptions/settlement.ts";
 import { openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit } from "../store/ledger.ts";
 import { insertTranscription, moveTranscription } from "../store/transcriptions.ts";

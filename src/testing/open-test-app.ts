@@ -11,7 +11,7 @@ import { measureMachine } from "../engine/machine.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
 import { createAccountService } from "../services/accounts.ts";
-import { extractEmbeddedModel } from "../services/demo-model.ts";
+import { extractEmbeddedModel } from "../services/models/demo-model.ts";
 import { createDescriptionCheck, type Described } from "./described.ts";
 import { type ManualClock, manualClock } from "./manual-clock.ts";
 import { createScriptedEngine, type ScriptedEngine } from "./scripted-engine.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { TranscriptionCreate, Usage } from "../http/schemas.ts";
+import type { TranscriptionCreate, Usage } from "../http/wire/schemas.ts";
 import { apiClient } from "./api-client.ts";
 import { CHUNK_MS, type TestApp } from "./open-test-app.ts";
 import { type Interference, type Script, type ScriptedEngine, scriptedAudio } from "./scripted-engine.ts";

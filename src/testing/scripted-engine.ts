@@ -14,7 +14,7 @@ import {
   type OnSpeechFound,
   type SpeechJob,
 } from "../engine/protocol.ts";
-import type { ModelStatus } from "../engine/resident-models.ts";
+import type { ModelStatus } from "../engine/workers/resident-models.ts";
 
 const SAMPLE_RATE_HZ = 16_000;
 const MARK = "SCRIPTED-AUDIO ";

@@ -3,8 +3,8 @@ import { fileOf, type ModelFamilyName, type ModelFiles } from "../domain/model.t
 import type { RecognizerSettings } from "../domain/recognition.ts";
 import type { WorkerReply } from "../engine/protocol.ts";
 import type { OpenRecognizer } from "../engine/recognizer.ts";
-import { createWorker } from "../engine/worker.ts";
-import type { WorkerExit, WorkerProcess } from "../engine/worker-process.ts";
+import { createWorker } from "../engine/workers/worker.ts";
+import type { WorkerExit, WorkerProcess } from "../engine/workers/worker-process.ts";
 import type { ModelFamily } from "../pipeline/families/family.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
+import { loadSherpa } from "../engine/diarization/sherpa.ts";
 import { extractNativeFiles } from "../engine/native-files.ts";
-import { loadSherpa } from "../engine/sherpa.ts";
 
 /** Loads sherpa-onnx and prints the paths of all files that this process has mapped then, as JSON. */
 loadSherpa(await extractNativeFiles(""));

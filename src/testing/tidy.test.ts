@@ -110,8 +110,8 @@ describe("tidy", () => {
       .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")
       .map(({ from }) => relative(SRC, from));
     expect(knowing.sort()).toEqual([
-      "engine/whisper-model.ts",
-      "engine/whisper-recognizer.ts",
+      "engine/whisper/whisper-model.ts",
+      "engine/whisper/whisper-recognizer.ts",
       "pipeline/families/whisper.ts",
     ]);
   });
@@ -139,7 +139,11 @@ describe("tidy", () => {
       .filter((path) => !isTest(path) && !inTesting(path))
       .filter((path) => /process\.dlopen\(|\bdlopen\(nativeFiles\./.test(readFileSync(path, "utf8")))
       .map((path) => relative(SRC, path));
-    expect(loaders.sort()).toEqual(["engine/sherpa.ts", "engine/silero.ts", "engine/whisper-addon.ts"]);
+    expect(loaders.sort()).toEqual([
+      "engine/diarization/sherpa.ts",
+      "engine/vad/silero.ts",
+      "engine/whisper/whisper-addon.ts",
+    ]);
   });
 
   test("no file is dead", () => {

@@ -6,7 +6,7 @@ import { Webhook } from "standardwebhooks";
 import type { Config } from "../config/schema.ts";
 import { newId } from "../lib/ids.ts";
 import type { Scope } from "../services/ownership.ts";
-import { createWebhookService } from "../services/webhooks.ts";
+import { createWebhookService } from "../services/webhooks/webhooks.ts";
 import { openDatabase, transaction } from "../store/database.ts";
 import { insertOrganization } from "../store/organizations.ts";
 import { insertProject } from "../store/projects.ts";

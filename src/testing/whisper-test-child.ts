@@ -4,9 +4,9 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { variantName } from "../engine/cpu-variants.ts";
-import { openWhisper } from "../engine/whisper.ts";
-import type { LoadedModel, WhisperOptions } from "../engine/whisper-model.ts";
-import type { WhisperSegment } from "../engine/whisper-segments.ts";
+import { openWhisper } from "../engine/whisper/whisper.ts";
+import type { LoadedModel, WhisperOptions } from "../engine/whisper/whisper-model.ts";
+import type { WhisperSegment } from "../engine/whisper/whisper-segments.ts";
 
 export const GREEDY: WhisperOptions = {
   language: "en",

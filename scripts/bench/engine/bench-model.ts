@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from "node:fs";
-import { expectedTensors, F16 } from "../../../src/engine/whisper-model-file.ts";
+import { expectedTensors, F16 } from "../../../src/engine/whisper/whisper-model-file.ts";
 
 /** Whisper's `base`. */
 const SHAPE = { vocab: 51865, state: 512, audioLayers: 6, textLayers: 6, mels: 80, weights: F16 };

@@ -1,0 +1,338 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
+import { countAudio, decodeAudio } from "./decode.ts";
+
+/**
+ * Recordings whose containers do what few do: parameters that change midway, files that were joined byte by byte, gaps
+ * in time, time stamps that jump. Each second of sound is a tone of its own, so that it shows where it went.
+ */
+
+const ffmpeg = Bun.which("ffmpeg");
+const TOLERANCE_MS = 50;
+const LIMITS = { maxDurationMs: 12 * 3_600_000, timeoutMs: 60_000 };
+let folder: string;
+let nativeFiles: NativeFiles;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "shruti-tricks-"));
+  nativeFiles = await extractNativeFiles(folder);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+type Tone = { hertz: number; seconds: number };
+type Form = { rateHz: number; channels: number };
+
+function run(...command: string[]): void {
+  const done = Bun.spawnSync([ffmpeg ?? "ffmpeg", "-v", "error", "-y", ...command]);
+  if (done.exitCode !== 0) throw new Error(done.stderr.toString());
+}
+
+let made = 0;
+/** A file of one tone; an encoder works on whole frames, so its real length may be some milliseconds more. */
+function tone(
+  ending: string,
+  encoder: string,
+  { hertz, seconds }: Tone,
+  form: Form,
+  ...more: string[]
+): Buffer {
+  const path = join(folder, `tone-${made++}.${ending}`);
+  const source = `sine=frequency=${hertz}:sample_rate=${form.rateHz}:duration=${seconds},volume=6`;
+  const options = [
+    "-ac",
+    String(form.channels),
+    "-ar",
+    String(form.rateHz),
+    "-c:a",
+    encoder,
+    "-strict",
+    "-2",
+  ];
+  run("-f", "lavfi", "-i", source, ...options, ...more, path);
+  return readFileSync(path);
+}
+
+function write(bytes: Uint8Array): string {
+  const path = join(folder, `made-${made++}`);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+/** A stretch of a decoded file. */
+function soundAt(path: string, startMs: number, lengthMs = 400): Int16Array {
+  const bytes = Buffer.alloc(lengthMs * 32);
+  const file = openSync(path, "r");
+  readSync(file, bytes, 0, bytes.length, Math.round(startMs) * 32);
+  closeSync(file);
+  return new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
+}
+
+/** How strong a frequency is in 16 kHz sound: 1 for a tone of full scale (Goertzel's algorithm). */
+function strength(samples: Int16Array, hertz: number): number {
+  const factor = 2 * Math.cos((2 * Math.PI * hertz) / 16_000);
+  let [last, before] = [0, 0];
+  for (const sample of samples) [last, before] = [sample / 32_768 + factor * last - before, last];
+  return (2 * Math.sqrt(last * last + before * before - factor * last * before)) / samples.length;
+}
+
+/** Decodes, and checks that each tone is heard at its time and no other is, and that counting agrees. */
+async function expectTones(path: string, durationMs: number, tones: { hertz: number; atMs: number }[]) {
+  const output = join(folder, `heard-${made++}.pcm`);
+  const decoded = await decodeAudio(nativeFiles, path, { output, ...LIMITS });
+  const counted = await countAudio(nativeFiles, path, LIMITS);
+  expect(Math.abs(decoded.durationMs - durationMs)).toBeLessThanOrEqual(TOLERANCE_MS);
+  expect(counted).toMatchObject({ durationMs: decoded.durationMs, channels: decoded.channels });
+  for (const { hertz, atMs } of tones) {
+    const heard = soundAt(output, atMs);
+    for (const other of tones) {
+      if (other.hertz === hertz) expect(strength(heard, other.hertz)).toBeGreaterThan(0.2);
+      else expect(strength(heard, other.hertz)).toBeLessThan(0.05);
+    }
+  }
+  rmSync(output);
+  return decoded;
+}
+
+const LOW: Tone = { hertz: 440, seconds: 2 };
+const HIGH: Tone = { hertz: 1_000, seconds: 3 };
+const MONO: Form = { rateHz: 16_000, channels: 1 };
+const STEREO: Form = { rateHz: 48_000, channels: 2 };
+
+describe.skipIf(ffmpeg === null)(
+  "two recordings joined byte by byte, the second with other channels and rate",
+  () => {
+    const joined: [name: string, ending: string, encoder: string, more: string[]][] = [
+      ["WAV", "wav", "pcm_s16le", []],
+      ["AIFF", "aiff", "pcm_s16be", []],
+      ["MP3", "mp3", "libmp3lame", ["-write_xing", "0"]],
+      ["AAC", "aac", "aac", []],
+      ["AC-3", "ac3", "ac3", ["-ar", "48000"]],
+      ["FLAC", "flac", "flac", []],
+      ["Ogg Opus", "ogg", "libopus", []],
+      ["Ogg Vorbis", "ogg", "libvorbis", []],
+      ["Ogg Speex", "ogg", "libspeex", ["-ar", "16000"]],
+      ["Ogg FLAC", "ogg", "flac", []],
+      ["MP4", "mp4", "aac", []],
+      ["Matroska", "mka", "libopus", []],
+      ["WebM", "webm", "libopus", []],
+      ["MPEG-TS", "ts", "aac", []],
+      ["FLV", "flv", "aac", []],
+      ["MPEG-PS", "mpg", "mp2", ["-ar", "48000"]],
+    ];
+    /** Encoders work on whole frames: how long each part is by itself, and that it is nearly what was asked for. */
+    async function durationOf(part: Buffer, { seconds }: Tone): Promise<number> {
+      const { durationMs } = await countAudio(nativeFiles, write(part), LIMITS);
+      expect(Math.abs(durationMs - seconds * 1000)).toBeLessThan(130);
+      return durationMs;
+    }
+    test.each(joined)("%s", async (_name, ending, encoder, more) => {
+      const parts = [
+        tone(ending, encoder, LOW, MONO, ...more),
+        tone(ending, encoder, HIGH, STEREO, ...more),
+      ] as const;
+      const firstMs = await durationOf(parts[0], LOW);
+      const secondMs = await durationOf(parts[1], HIGH);
+      const { facts, channels } = await expectTones(write(Buffer.concat(parts)), firstMs + secondMs, [
+        { hertz: LOW.hertz, atMs: 500 },
+        { hertz: LOW.hertz, atMs: 1_500 },
+        { hertz: HIGH.hertz, atMs: firstMs + 200 },
+        { hertz: HIGH.hertz, atMs: firstMs + 2_400 },
+      ]);
+      expect(channels).toBe(STEREO.channels);
+      expect(facts.truncated).toBe(false);
+    });
+
+    test("apart: the mono part is the first channel's, the second one is silent there", async () => {
+      const parts = [tone("flac", "flac", LOW, MONO), tone("flac", "flac", HIGH, STEREO)];
+      const options = { output: { directory: folder, channels: "separate" as const }, ...LIMITS };
+      const { files } = await decodeAudio(nativeFiles, write(Buffer.concat(parts)), options);
+      expect(files.map((file) => statSync(file).size)).toEqual([160_000, 160_000]);
+      const hears = (atMs: number, hertz: number) =>
+        files.map((file) => strength(soundAt(file, atMs), hertz) > 0.2);
+      expect(hears(1_000, LOW.hertz)).toEqual([true, false]);
+      expect(hears(3_000, HIGH.hertz)).toEqual([true, true]);
+    });
+
+    test("many parts in turn, and back again", async () => {
+      const tones = [LOW, HIGH, LOW, HIGH];
+      const parts = tones.map((each, index) =>
+        tone("mp3", "libmp3lame", each, index % 2 === 0 ? MONO : STEREO, "-write_xing", "0"),
+      );
+      const expected: { hertz: number; atMs: number }[] = [];
+      let atMs = 0;
+      for (const [index, part] of parts.entries()) {
+        const each = tones[index] as Tone;
+        expected.push({ hertz: each.hertz, atMs: atMs + 800 });
+        atMs += await durationOf(part, each);
+      }
+      await expectTones(write(Buffer.concat(parts)), atMs, expected);
+    });
+
+    test("a chain's last link that is damaged is told, and the others are heard", async () => {
+      const last = tone("ogg", "libopus", HIGH, STEREO);
+      // The heads' packets are gone; the page that begins the stream is whole.
+      const damaged = Buffer.concat([last.subarray(0, 47), last.subarray(400)]);
+      const path = write(Buffer.concat([tone("ogg", "libopus", LOW, MONO), damaged]));
+      const { facts } = await expectTones(path, 2_000, [{ hertz: LOW.hertz, atMs: 1_000 }]);
+      expect(facts.truncated).toBe(true);
+    });
+  },
+);
+
+describe.skipIf(ffmpeg === null)("gaps in time", () => {
+  /** Sound of 4 s; the time stamps of its second half are later. */
+  function withGap(ending: string, encoder: string, gapSeconds: number): string {
+    const path = join(folder, `gap-${made++}.${ending}`);
+    const source = "aevalsrc='0.5*sin(2*PI*if(lt(t,2),440,1000)*t)':s=48000:d=4:c=stereo";
+    const shift = `asetpts=PTS+gte(T\\,2)*${gapSeconds}/TB`;
+    run("-f", "lavfi", "-i", source, "-af", shift, "-c:a", encoder, "-strict", "-2", path);
+    return path;
+  }
+  const containers = [
+    ["Matroska", "mka", "libopus"],
+    ["Matroska", "mka", "flac"],
+    ["WebM", "webm", "libopus"],
+    ["MP4", "mp4", "aac"],
+    ["MPEG-TS", "ts", "aac"],
+    ["Ogg Opus", "ogg", "libopus"],
+    ["Ogg Vorbis", "ogg", "libvorbis"],
+    ["FLV", "flv", "aac"],
+    ["ASF", "wma", "wmav2"],
+  ] as const;
+  const gaps = containers.flatMap(([name, ...rest]) =>
+    [1, 2 * 3600].map((seconds) => [`${name}, ${rest[1]}, ${seconds} s`, seconds, ...rest] as const),
+  );
+  test.each(gaps)("%s", async (_name, seconds, ending, encoder) => {
+    const path = withGap(ending, encoder, seconds);
+    const atMs = 2_000 + seconds * 1000;
+    // wmav2 works on frames of 43 ms, and its container counts in whole ones.
+    const extraMs = encoder === "wmav2" ? 50 : 0;
+    await expectTones(path, 4_000 + seconds * 1000 + extraMs, [
+      { hertz: 440, atMs: 1_000 },
+      { hertz: 1_000, atMs: atMs + 700 },
+    ]);
+  });
+
+  test("a gap within the first second of a recording that begins some milliseconds late", async () => {
+    // Resampled to the codec's 48 kHz, so that the first packet's time is not exactly the codec's delay.
+    const path = join(folder, `early-${made++}.webm`);
+    const source = "aevalsrc='0.5*sin(2*PI*if(lt(t,0.5),440,1000)*t)':s=16000:d=1.4:c=stereo";
+    run("-f", "lavfi", "-i", source, "-af", "asetpts=PTS+gte(T\\,0.5)*60/TB", "-c:a", "libopus", path);
+    await expectTones(path, 61_400, [
+      { hertz: 440, atMs: 250 },
+      { hertz: 1_000, atMs: 60_700 },
+    ]);
+  });
+
+  test("a gap of hours takes no more memory than none, and hardly any disk", async () => {
+    const peakKib = (path: string) => {
+      const output = join(folder, `out-${made++}`);
+      const command = [
+        nativeFiles.decoder,
+        "decode",
+        path,
+        String(LIMITS.maxDurationMs),
+        "right",
+        "mix",
+        output,
+        "",
+      ];
+      const done = Bun.spawnSync(command, { stdout: "pipe" });
+      expect(done.stdout.toString()).toContain('"samples"');
+      const { size, blocks } = statSync(output);
+      return { maxRss: done.resourceUsage?.maxRSS ?? 0, size, diskBytes: blocks * 512 };
+    };
+    const none = peakKib(withGap("webm", "libopus", 1));
+    const hours = peakKib(withGap("webm", "libopus", 11 * 3600));
+    expect(hours.size).toBeGreaterThan(11 * 3600 * 32_000);
+    expect(hours.diskBytes).toBeLessThan(4_000_000);
+    expect(hours.maxRss).toBeLessThan(none.maxRss * 1.2);
+  });
+
+  test("a gap beyond the limit is a recording that is too long", async () => {
+    const path = withGap("mka", "flac", 13 * 3600);
+    await expect(countAudio(nativeFiles, path, LIMITS)).rejects.toMatchObject({ reason: "too_long" });
+  });
+
+  test("what broke off before such a gap is decoded once it was measured, whatever its header claims", async () => {
+    const whole = readFileSync(withGap("mka", "flac", 13 * 3600));
+    const path = write(whole.subarray(0, whole.length * 0.4));
+    const counted = await countAudio(nativeFiles, path, { ...LIMITS, maxDurationMs: 24 * 3_600_000 });
+    expect(counted.durationMs).toBeLessThan(2_000);
+    const decoded = await decodeAudio(nativeFiles, path, {
+      ...LIMITS,
+      output: join(folder, `out-${made++}`),
+    });
+    expect(decoded.durationMs).toBe(counted.durationMs);
+    expect(decoded.facts.truncated).toBe(true);
+  });
+});
+
+/** Time stamps of a Matroska file's blocks, changed in place; milliseconds. */
+function rewriteClusterTimes(bytes: Buffer, change: (timeMs: number, index: number) => number): Buffer {
+  const out = Buffer.from(bytes);
+  let index = 0;
+  // Cluster (1F 43 B6 75), its size in eight bytes or one, then Timestamp (E7) of one to four bytes.
+  for (let at = out.indexOf("1f43b675", 0, "hex"); at >= 0; at = out.indexOf("1f43b675", at + 4, "hex")) {
+    const field = out.indexOf("e7", at + 4, "hex");
+    const length = (out[field + 1] ?? 0) & 0x7f;
+    const time = out.readUIntBE(field + 2, length);
+    out.writeUIntBE(change(time, index++) % 256 ** length, field + 2, length);
+  }
+  if (index < 3) throw new Error(`only ${index} clusters`);
+  return out;
+}
+
+describe.skipIf(ffmpeg === null)("time stamps that jump", () => {
+  const seconds = 12;
+  let original: Buffer;
+  beforeAll(() => {
+    const path = join(folder, "clusters.mka");
+    const source = `aevalsrc='0.5*sin(2*PI*if(lt(t,6),440,1000)*t)':s=16000:d=${seconds}`;
+    run("-f", "lavfi", "-i", source, "-c:a", "flac", "-cluster_time_limit", "2000", path);
+    original = readFileSync(path);
+  });
+  const tones = [
+    { hertz: 440, atMs: 3_000 },
+    { hertz: 1_000, atMs: 9_000 },
+  ];
+
+  test.each([
+    ["backwards to the start: what follows is heard after what is there", (timeMs: number) => timeMs % 6_000],
+    ["all equal", () => 0],
+    ["one cluster's far ahead", (timeMs: number, index: number) => (index === 2 ? timeMs + 20_000 : timeMs)],
+  ])("%s", async (what, change) => {
+    const path = write(rewriteClusterTimes(original, change));
+    // Far ahead for two seconds is a gap, and then the clock runs backwards.
+    const gapMs = what.startsWith("one cluster") ? 20_000 : 0;
+    const shifted = tones.map(({ hertz, atMs }) => ({ hertz, atMs: atMs + (atMs > 4_000 ? gapMs : 0) }));
+    await expectTones(path, seconds * 1000 + gapMs, shifted);
+  });
+
+  test("single broken time stamps change nothing", async () => {
+    const path = join(folder, "jitter.mka");
+    const source = `aevalsrc='0.5*sin(2*PI*if(lt(t,6),440,1000)*t)':s=48000:d=${seconds}`;
+    run("-f", "lavfi", "-i", source, "-c:a", "libopus", path);
+    const bytes = readFileSync(path);
+    // SimpleBlock (A3), size in two bytes, track 1, time within the cluster in two bytes: every 50th is 30 s off.
+    let blocks = 0;
+    for (let at = 0; at + 7 < bytes.length; at++) {
+      const isBlock = bytes[at] === 0xa3 && ((bytes[at + 1] ?? 0) & 0xc0) === 0x40 && bytes[at + 3] === 0x81;
+      if (isBlock && blocks++ % 50 === 25) bytes.writeInt16BE(30_000, at + 4);
+    }
+    expect(blocks).toBeGreaterThan(500);
+    await expectTones(write(bytes), seconds * 1000, tones);
+  });
+});

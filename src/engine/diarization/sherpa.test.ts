@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+
+/** Names of the files that a process has mapped once it has loaded sherpa-onnx. */
+async function mappedWith(environment: Record<string, string>): Promise<string[]> {
+  const child = Bun.spawn([process.execPath, `${import.meta.dirname}/../../testing/sherpa-test-child.ts`], {
+    env: { ...process.env, ...environment },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, errors] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  if ((await child.exited) !== 0) throw new Error(errors);
+  return (JSON.parse(out) as string[]).map((path) => basename(path));
+}
+
+const CARRIED = ["carried-libstdc++.so.6", "carried-libgcc_s.so.1"];
+
+test.skipIf(process.platform !== "linux")(
+  "the machine's C++ run time is used where it has one",
+  async () => {
+    const mapped = await mappedWith({});
+    for (const name of ["sherpa-onnx.addon", "libonnxruntime.so"]) expect(mapped).toContain(name);
+    for (const name of CARRIED) expect(mapped).not.toContain(name);
+  },
+  30_000,
+);
+
+test.skipIf(process.platform !== "linux")(
+  "the carried C++ run time is used where the machine has no usable one",
+  async () => {
+    const broken = mkdtempSync(join(tmpdir(), "shruti-libraries-"));
+    for (const name of ["libstdc++.so.6", "libgcc_s.so.1"]) writeFileSync(join(broken, name), "");
+    try {
+      const mapped = await mappedWith({ LD_LIBRARY_PATH: broken });
+      for (const name of ["libonnxruntime.so", ...CARRIED]) expect(mapped).toContain(name);
+    } finally {
+      rmSync(broken, { recursive: true });
+    }
+  },
+  30_000,
+);

@@ -1,0 +1,145 @@
+import { open, stat } from "node:fs/promises";
+import type { SpeechRegion } from "../../domain/speech.ts";
+import { DecodeError } from "../audio/decode-failure.ts";
+import { PCM_BYTES_PER_SAMPLE, PCM_FULL_SCALE, readPcm } from "../audio/pcm-file.ts";
+import type { NativeFiles } from "../native-files.ts";
+import type { LevelEnvelope } from "./cut-speech.ts";
+import { openSilero, SILERO_WINDOW_SAMPLES as WINDOW_SAMPLES } from "./silero.ts";
+import { finishedRegions, foundReporter, type ShapeOptions } from "./speech-shape.ts";
+
+export type SpeechOptions = ShapeOptions & {
+  /** Probability from which a window counts as speech, 0 to 1. Speech continues down to 0.15 below. */
+  threshold?: number;
+  signal?: AbortSignal;
+  /** Receives regions as soon as nothing that follows can change them, in order: a beginning of the whole result. */
+  onFound?: (regions: SpeechRegion[]) => void;
+};
+
+/** A loaded speech detector. Several calls may run at once. */
+export type Vad = {
+  /**
+   * Finds speech in a file of decoded audio (pcm-file.ts), block by block. Other work of the process runs between two
+   * blocks. Of the file only one byte for each 32 ms stays in memory: its level.
+   *
+   * @returns regions in order, within the file; they may touch but do not overlap
+   * @throws DecodeError `aborted`
+   */
+  detectSpeech(pcmPath: string, options?: SpeechOptions): Promise<SpeechRegion[]>;
+};
+
+/** Chosen, as the lengths in speech-shape.ts are, on labelled recordings: a lost word costs more than some silence. */
+const DEFAULT_THRESHOLD = 0.35;
+
+/** 10.24 s of sound. */
+const WINDOWS_PER_BLOCK = 320;
+const BLOCK_SAMPLES = WINDOWS_PER_BLOCK * WINDOW_SAMPLES;
+/** Speech continues until its probability is this much below the threshold: Silero's own rule. */
+const HYSTERESIS = 0.15;
+
+/**
+ * Loads the Silero voice activity detector. Native code may crash, so this belongs in a worker process.
+ *
+ * @throws Error when the library or its weights cannot be used
+ */
+export function openVad(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeights">): Vad {
+  const silero = openSilero(nativeFiles);
+  return {
+    async detectSpeech(pcmPath, options = {}) {
+      const listener = silero.listen();
+      const tracked = trackRegions(options.threshold ?? DEFAULT_THRESHOLD);
+      const meter = await openLevelMeter(pcmPath);
+      const report = foundReporter(tracked.regions, meter.levels, options, options.onFound);
+      const takeBlock = (pcm: Int16Array, doneSamples: number) => {
+        for (const probability of listener.probabilities(pcm)) tracked.take(probability);
+        meter.take(pcm);
+        report(doneSamples);
+      };
+      const samples = await forEachBlock(pcmPath, takeBlock, options.signal);
+      return finishedRegions(tracked.regions, samples, meter.levels, options);
+    },
+  };
+}
+
+/** Turns the detector's probabilities into raw regions. */
+export type RegionTracker = {
+  /** In order. The last one grows while speech continues. */
+  regions: SpeechRegion[];
+  /** Takes the probability of the next window. */
+  take(probability: number): void;
+};
+
+export function trackRegions(threshold: number): RegionTracker {
+  const regions: SpeechRegion[] = [];
+  let startSample = 0;
+  let current: SpeechRegion | undefined;
+  return {
+    regions,
+    take(probability) {
+      const endSample = startSample + WINDOW_SAMPLES;
+      if (current !== undefined && probability >= threshold - HYSTERESIS) {
+        current.endSample = endSample;
+      } else if (probability >= threshold) {
+        current = { startSample, endSample };
+        regions.push(current);
+      } else {
+        current = undefined;
+      }
+      startSample = endSample;
+    },
+  };
+}
+
+type LevelMeter = {
+  /** Half decibels above −120 dB, one byte for each window; 0 for windows that were not taken yet. */
+  levels: LevelEnvelope;
+  /** Measures the next samples, in whole windows. */
+  take(pcm: Int16Array): void;
+};
+
+async function openLevelMeter(pcmPath: string): Promise<LevelMeter> {
+  const { size } = await stat(pcmPath);
+  const values = new Uint8Array(Math.ceil(size / PCM_BYTES_PER_SAMPLE / WINDOW_SAMPLES));
+  let window = 0;
+  return {
+    levels: { frameSamples: WINDOW_SAMPLES, values },
+    take(pcm) {
+      for (let start = 0; start < pcm.length; start += WINDOW_SAMPLES) {
+        let power = 0;
+        for (let index = start; index < start + WINDOW_SAMPLES; index++) power += (pcm[index] ?? 0) ** 2;
+        const db = 10 * Math.log10(power / WINDOW_SAMPLES / PCM_FULL_SCALE ** 2 + 1e-12);
+        values[window++] = Math.round(2 * (db + 120));
+      }
+    },
+  };
+}
+
+/**
+ * Reads a file block by block, in whole windows. The last window is filled up with silence.
+ *
+ * @param take receives a block, which is overwritten after it returns, and the number of samples read so far
+ * @returns the number of samples of the file
+ * @throws DecodeError `aborted`
+ */
+async function forEachBlock(
+  pcmPath: string,
+  take: (pcm: Int16Array, doneSamples: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const file = await open(pcmPath, "r");
+  try {
+    const total = Math.floor((await file.stat()).size / PCM_BYTES_PER_SAMPLE);
+    const block = new Int16Array(BLOCK_SAMPLES);
+    for (let done = 0; done < total; ) {
+      if (signal?.aborted) throw new DecodeError("aborted", "The work was cancelled.");
+      const samples = await readPcm(file, block.subarray(0, Math.min(BLOCK_SAMPLES, total - done)), done);
+      if (samples === 0) break;
+      block.fill(0, samples);
+      done += samples;
+      take(block.subarray(0, Math.ceil(samples / WINDOW_SAMPLES) * WINDOW_SAMPLES), done);
+      await Bun.sleep(0);
+    }
+    return total;
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,206 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { samplePath, wordsIn } from "../../e2e/samples.ts";
+import { disassemble, fileOffset, functionOffset } from "../../testing/elf.ts";
+import type { Heard } from "../../testing/whisper-test-child.ts";
+import { openWideModel } from "../../testing/wide-model.ts";
+import { variantName } from "../cpu-variants.ts";
+import { FILE_TYPES } from "./whisper-model-file.ts";
+
+/** Every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
+
+const ROOT = join(import.meta.dirname, "../../..");
+const NATIVE_DIR = join(ROOT, "build/native");
+const SOURCES = join(import.meta.dirname, "../../testing/native");
+const HEADERS = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml/include");
+const AMX_LIBRARY = join(NATIVE_DIR, "libggml-cpu-sapphirerapids.so");
+const TYPES = [...FILE_TYPES.values()].map(({ name }) => name);
+const VARIANTS = readdirSync(NATIVE_DIR).flatMap((file) => variantName(file) ?? []);
+/** What the library uses beside AMX. On a processor that has AMX the library is tested without an emulator. */
+const CPU_FLAGS = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8").split(/\s+/) : [];
+const CAN_EMULATE_AMX =
+  !CPU_FLAGS.includes("amx_int8") &&
+  ["avx512f", "avx512vbmi", "avx512_vnni", "avx512_bf16"].every((flag) => CPU_FLAGS.includes(flag));
+/** All types on all variants as whole transcriptions, too: several minutes. */
+const IS_THOROUGH = process.env.SHRUTI_ALL_WEIGHTS === "1";
+/** The plainest, and the one of processors without AVX-512. */
+const SOME_VARIANTS = ["x64", "haswell"];
+/** Inputs are rounded to 8 bits, and in half of the types in blocks of 256: 0.5 to 0.7 % were measured everywhere. */
+const MOST_ERROR = 0.01;
+const MOST_ERROR_F16 = 0.0005;
+/** Of a token's probability between variants: 0.025 was measured for q2_k, 0.006 for the others. */
+const MOST_DIFFERENCE = 0.05;
+
+let dir = "";
+let probe = "";
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "shruti-weights-"));
+  probe = join(dir, "weights-probe");
+  const sources = ["weights-probe.c", "amx-emulator.c"].map((name) => join(SOURCES, name));
+  const libraries = ["libggml.so", "libggml-base.so"].map((name) => join(NATIVE_DIR, name));
+  const linking = [...libraries, `-Wl,-rpath,${NATIVE_DIR}`, "-lm"];
+  const compiled = await run("cc", "-O2", "-rdynamic", `-I${HEADERS}`, ...sources, "-o", probe, ...linking);
+  expect(compiled).toMatchObject({ status: 0, stderr: "" });
+}, 60_000);
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+async function run(...command: string[]) {
+  const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", timeout: 300_000 });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  await child.exited;
+  return { status: child.exitCode, signal: child.signalCode, stdout, stderr };
+}
+
+type Product = { type: string; buffer: string; columns: number; error: number };
+
+function productsIn(stdout: string): Product[] {
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.split(" "))
+    .filter((fields) => fields.length === 4)
+    .map(([type = "", buffer = "", columns, error]) => ({
+      type: type.toLowerCase(),
+      buffer,
+      columns: Number(columns),
+      error: Number(error),
+    }));
+}
+
+function expectRight(products: Product[]): void {
+  expect([...new Set(products.map(({ type }) => type))].sort()).toEqual([...TYPES].sort());
+  // Not `>`: no number is wrong as well.
+  const wrong = products.filter(
+    ({ type, error }) => !(error < (type === "f16" ? MOST_ERROR_F16 : MOST_ERROR)),
+  );
+  expect(wrong).toEqual([]);
+}
+
+describe("matrix products", () => {
+  test.each(VARIANTS)("%s multiplies every type of weights", async (variant) => {
+    const result = await run(probe, join(NATIVE_DIR, `libggml-cpu-${variant}.so`));
+    if (result.stderr.includes("cannot be used on this processor")) {
+      expect({ status: result.status, stdout: result.stdout }).toEqual({ status: 1, stdout: "" });
+      return;
+    }
+    expect(result).toMatchObject({ status: 0, signal: null });
+    expectRight(productsIn(result.stdout));
+  });
+});
+
+/** Palette 1; bytes in a row of each tile, two bytes each; rows of each tile (ggml-cpu/amx/mmq.cpp of ggml). */
+const TILE_CONFIGURATION = [
+  ...[1, ...Array(15).fill(0)],
+  ...[64, 64, 32, 32, 64, 64, 64, 64].flatMap((bytes) => [bytes, 0]),
+  ...Array(16).fill(0),
+  ...[8, 8, 16, 16, 16, 16, 16, 16, ...Array(8).fill(0)],
+];
+
+/**
+ * The 64 bytes that each `ldtilecfg` of a library loads, where they are constant.
+ *
+ * @throws Error where they are not: then the library stores them first, which compilers have left out
+ */
+function tileConfigurations(library: string): number[][] {
+  const lines = disassemble(library);
+  const bytes = readFileSync(library);
+  return lines.flatMap((line, at) => {
+    if (!line.includes("ldtilecfg")) return [];
+    const register = /ldtilecfg \((%\w+)\)$/.exec(line)?.[1];
+    const origin = lines.slice(at - 10, at).findLast((before) => before.includes(`,${register} `));
+    const address = /lea .*\(%rip\),.*# ([0-9a-f]+) /.exec(origin ?? "")?.[1];
+    if (register === undefined || address === undefined) throw new Error(`no constant is loaded: ${line}`);
+    const offset = fileOffset(library, Number.parseInt(address, 16));
+    return [[...bytes.subarray(offset, offset + 64)]];
+  });
+}
+
+/** A copy of a library that says of itself that it suits this processor. */
+function forced(library: string): string {
+  const bytes = readFileSync(library);
+  const returnOne = [0xb8, 1, 0, 0, 0, 0xc3];
+  bytes.set(returnOne, functionOffset(library, "ggml_backend_score"));
+  const path = join(dir, "forced.so");
+  writeFileSync(path, bytes);
+  return path;
+}
+
+describe.if(process.arch === "x64")("AMX", () => {
+  test("the processor reads the whole configuration of its tiles", () => {
+    const configurations = tileConfigurations(AMX_LIBRARY);
+    expect(configurations.length).toBeGreaterThan(0);
+    for (const found of configurations) expect(found).toEqual(TILE_CONFIGURATION);
+  });
+
+  test.if(CAN_EMULATE_AMX)(
+    "every type of weights is multiplied right, its instructions emulated",
+    async () => {
+      const result = await run(probe, forced(AMX_LIBRARY), "emulate-amx");
+      expect(result).toMatchObject({ status: 0, signal: null });
+      const products = productsIn(result.stdout);
+      expectRight(products);
+      const onTiles = products.filter(({ buffer }) => buffer === "AMX").map(({ type }) => type);
+      expect([...new Set(onTiles)].sort()).toEqual(["f16", "q4_0", "q4_1", "q4_k", "q5_k", "q6_k", "q8_0"]);
+      expect(Number(/emulated (\d+)/.exec(result.stdout)?.[1])).toBeGreaterThan(10_000);
+    },
+    60_000,
+  );
+});
+
+describe("transcriptions", () => {
+  const written = new Map<string, string>();
+  let write: ReturnType<typeof openWideModel> | undefined;
+  const sure = new Map<string, number[]>();
+  let usable: string[] = [];
+
+  function wideModel(type: string): string {
+    const path = join(dir, `${type}.bin`);
+    write ??= openWideModel(join(ROOT, "models/demo.bin"), NATIVE_DIR);
+    if (!written.has(type)) write(path, type);
+    written.set(type, path);
+    return path;
+  }
+
+  async function child<T>(scenario: string, request: object): Promise<T> {
+    const script = join(import.meta.dirname, "../../testing/whisper-test-child.ts");
+    const result = await run(process.execPath, script, NATIVE_DIR, scenario, JSON.stringify(request));
+    expect(result).toMatchObject({ status: 0, signal: null, stderr: "" });
+    return JSON.parse(result.stdout);
+  }
+
+  async function hear(types: string[], variant: string): Promise<void> {
+    const request = { models: types.map(wideModel), audio: [{ path: samplePath("01-en") }], variant };
+    const { cpuVariant, heard } = await child<{ cpuVariant: string; heard: Heard[] }>("hearEach", request);
+    expect(cpuVariant).toBe(variant);
+    for (const [i, { text, probabilities }] of heard.entries()) {
+      const type = types[i] ?? "";
+      expect({ variant, type, text }).toEqual({ variant, type, text: wordsIn("01-en", "verbatim") });
+      // On the best variant first: the others are compared with it.
+      const expected = sure.get(type) ?? probabilities;
+      sure.set(type, expected);
+      expect(probabilities.length).toBe(expected.length);
+      const differences = probabilities.map((probability, at) => Math.abs(probability - (expected[at] ?? 0)));
+      expect({ variant, type, isNear: Math.max(...differences) < MOST_DIFFERENCE }).toMatchObject({
+        isNear: true,
+      });
+    }
+  }
+
+  test("every type of weights is heard the same on the best variant", async () => {
+    const found = await child<{ cpuVariant: string; plainerVariants: string[] }>("describe", { models: [] });
+    usable = [found.cpuVariant, ...found.plainerVariants];
+    await hear(TYPES, found.cpuVariant);
+  }, 120_000);
+
+  test("and one type on others", async () => {
+    expect(usable).toContain("x64");
+    const others = usable.slice(1).filter((name) => IS_THOROUGH || SOME_VARIANTS.includes(name));
+    expect(others).not.toEqual([]);
+    for (const variant of others) await hear(IS_THOROUGH ? TYPES : ["q8_0"], variant);
+  }, 1_200_000);
+});

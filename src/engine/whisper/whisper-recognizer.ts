@@ -1,0 +1,57 @@
+import { fileOf } from "../../domain/model.ts";
+import type { WhisperSettings } from "../../domain/whisper-settings.ts";
+import { errorMessage } from "../../lib/error-message.ts";
+import { chooseDevice } from "../devices.ts";
+import type { NativeFiles } from "../native-files.ts";
+import type { DevicePreference } from "../protocol.ts";
+import type { MachineCode, Recognizer } from "../recognizer.ts";
+import { openWhisper, type Whisper } from "./whisper.ts";
+import type { LoadedModel } from "./whisper-model.ts";
+
+/**
+ * Opens whisper.cpp as a recognizer.
+ *
+ * @throws Error when its files do not load or hold no code for this processor
+ */
+export function openWhisperRecognizer(
+  nativeFiles: NativeFiles,
+  { backendDirs, avoidedVariants }: MachineCode,
+): Recognizer {
+  const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants);
+  const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
+  return {
+    info: { whisperVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
+    async load(files, preference) {
+      const { model, ...loaded } = await loadModel(whisper, fileOf(files, "weights"), preference);
+      return {
+        ...loaded,
+        async recognize(samples, settings, { threads, signal }) {
+          const options = { ...(settings as WhisperSettings), threads };
+          const segments = await model.recognize(samples, options, signal);
+          return segments.map(({ tokens: _tokens, ...segment }) => segment);
+        },
+      };
+    },
+  };
+}
+
+/**
+ * Loads weights on the preferred device. Under `auto` the processor takes the place of a GPU that cannot load them.
+ *
+ * @throws Error when the weights or the device cannot be used
+ */
+export async function loadModel(
+  whisper: Pick<Whisper, "devices" | "load">,
+  weightsPath: string,
+  preference: DevicePreference,
+): Promise<{ model: LoadedModel; device: string; gpuFailure?: string }> {
+  const { name, use } = chooseDevice(whisper.devices, preference);
+  const load = (device: typeof use) => whisper.load(weightsPath, { device, flashAttention: true });
+  try {
+    return { model: await load(use), device: name };
+  } catch (error) {
+    if (preference !== "auto" || use === "cpu") throw error;
+    const gpuFailure = errorMessage(error);
+    return { model: await load("cpu"), device: "cpu", gpuFailure };
+  }
+}

@@ -1,0 +1,94 @@
+import { join, resolve } from "node:path";
+import { explainBackendFailure, listBackends, unfitBackend } from "../backend-files.ts";
+import { chooseVariant, usableVariants, variantName } from "../cpu-variants.ts";
+import {
+  type BackendFailure,
+  loadWhisperAddon,
+  type NativeAddon,
+  type WhisperDevice,
+} from "./whisper-addon.ts";
+import { type LoadedModel, type LoadOptions, loadWhisperModel } from "./whisper-model.ts";
+
+/** whisper.cpp in this process. */
+export type Whisper = {
+  /** whisper.cpp's version. */
+  version: string;
+  /** The processor variant in use, such as `haswell` or `zen4`. */
+  cpuVariant: string;
+  /** The variants that this processor could run instead, the best first. */
+  plainerVariants: string[];
+  devices: WhisperDevice[];
+  backendFailures: BackendFailure[];
+  /**
+   * Checks and loads a model. On a GPU it also recognizes a little silence.
+   *
+   * @throws Error when the file cannot be used, RangeError when there is no such GPU
+   */
+  load(path: string, options: LoadOptions): Promise<LoadedModel>;
+};
+
+const ADDON_FILE = "smart-whisper.addon";
+
+let opened: { nativeDir: string; whisper: Whisper } | undefined;
+
+/**
+ * Loads whisper.cpp, once in a process: native code cannot be unloaded.
+ *
+ * @param nativeDir folder with smart-whisper.addon, libggml.so, libggml-base.so and libggml-cpu-*.so
+ * @param backendDirs folders into which an admin puts further `libggml-*.so`, such as the one for CUDA; those that
+ *   cannot be loaded are listed in `backendFailures`
+ * @param avoidedVariants processor variants that must not be used
+ * @throws Error when the files do not load or hold no code for this processor
+ */
+export function openWhisper(
+  nativeDir: string,
+  backendDirs: string[] = [],
+  avoidedVariants: string[] = [],
+): Whisper {
+  const dir = resolve(nativeDir);
+  if (opened !== undefined) {
+    if (opened.nativeDir !== dir) throw new Error(`the engine was already loaded from ${opened.nativeDir}`);
+    return opened.whisper;
+  }
+  const addon = loadWhisperAddon(join(dir, ADDON_FILE));
+  const { version } = addon.describe();
+  const { chosen, plainer } = chooseVariant(usableVariants(dir, addon.scoreCpuLibraries), avoidedVariants);
+  const backendFailures = loadBackends(addon, chosen.path, backendDirs.flatMap(listBackends));
+  const { cpuLibrary, devices } = addon.describe();
+  const numbered = numberDevices(devices);
+  const whisper: Whisper = {
+    version,
+    cpuVariant: variantName(cpuLibrary) ?? chosen.name,
+    plainerVariants: plainer,
+    devices: numbered,
+    backendFailures,
+    load: (path, options) => loadWhisperModel(addon, numbered.filter(isGpu), path, options),
+  };
+  opened = { nativeDir: dir, whisper };
+  return whisper;
+}
+
+/** Loads the code for the processor, and of the backends those that belong to this version of whisper.cpp. */
+function loadBackends(addon: NativeAddon, cpuLibrary: string, files: string[]): BackendFailure[] {
+  const { version } = addon.describe();
+  const unfit = files.flatMap((path): BackendFailure[] => {
+    const reason = unfitBackend(path, version);
+    return reason === undefined ? [] : [{ path, reason }];
+  });
+  const fit = files.filter((file) => unfit.every(({ path }) => path !== file));
+  const failed = addon
+    .loadBackends(cpuLibrary, fit)
+    .map(({ path, reason }) => ({ path, reason: explainBackendFailure(path, reason) }));
+  return [...unfit, ...failed];
+}
+
+function isGpu(device: { type: WhisperDevice["type"] }): boolean {
+  return device.type === "gpu" || device.type === "igpu";
+}
+
+function numberDevices(devices: Omit<WhisperDevice, "index">[]): WhisperDevice[] {
+  return devices.map((device, position) => ({
+    index: devices.slice(0, position).filter((other) => isGpu(other) === isGpu(device)).length,
+    ...device,
+  }));
+}

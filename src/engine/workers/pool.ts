@@ -1,0 +1,146 @@
+import { pcmDurationMs } from "../audio/pcm-file.ts";
+import { type BrokenVariant, createBrokenVariants } from "../cpu-variants.ts";
+import { createNeuralDiarization } from "../diarization/neural-diarization.ts";
+import type { NativeFiles } from "../native-files.ts";
+import {
+  type DiarizeJob,
+  type DiarizeOutcome,
+  EngineError,
+  type EngineInfo,
+  type EngineModel,
+  type OnSpeechFound,
+  type PoolJob,
+  type SpeechJob,
+  type SpeechRegion,
+  type WorkerOutcome,
+  type WorkerReply,
+} from "../protocol.ts";
+import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
+import { createWorkerHost, type HostOptions, type RunOptions, type WorkerHost } from "./worker-host.ts";
+import type { spawnWorker } from "./worker-process.ts";
+
+export type PoolOptions = ResidentOptions & {
+  nativeFiles: NativeFiles;
+  /** Folders into which an admin puts GPU backends. */
+  backendDirs: string[];
+  /** Starts a process; replaced in tests. */
+  spawn?: typeof spawnWorker;
+};
+
+export type PoolStatus = {
+  /** What a process of a model in memory found on this machine; undefined while there is none. */
+  engine: EngineInfo | undefined;
+  models: ModelStatus[];
+  /** Code for this processor that ended worker processes and is not used any more. */
+  brokenVariants: BrokenVariant[];
+};
+
+/**
+ * The worker processes of this machine: one for each model in use, which holds the weights once for all its chunks;
+ * one that finds speech and distinguishes speakers by their sound; and one that distinguishes speakers with installed
+ * weights while that is needed. Its methods reject with EngineError, as `WorkerHost.request` does, and with
+ * `interrupted` once it is closed.
+ */
+export type Pool = {
+  /** Recognizes one chunk. */
+  recognize(job: PoolJob, signal: AbortSignal): Promise<WorkerOutcome>;
+  /** Finds the speech of a PCM file. `onFound` receives final regions while the detector still reads the file. */
+  detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
+  /** Distinguishes the speakers of a recording. */
+  diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
+  /** Loads a model before its first chunk. */
+  warm(model: EngineModel, signal: AbortSignal): Promise<void>;
+  /** Starts the process that finds speech unless it runs. */
+  warmSpeech(signal: AbortSignal): Promise<void>;
+  status(): PoolStatus;
+  /** Ends all processes for good. */
+  close(): Promise<void>;
+};
+
+/** Finding speech runs at a hundred times real time and more; a process that needs longer than the audio is stuck. */
+const SPEECH_TIMEOUT_FLOOR_MS = 60_000;
+
+export function createPool(options: PoolOptions): Pool {
+  const brokenVariants = createBrokenVariants();
+  const hostOptions = { ...hostOptionsOf(options), brokenVariants };
+  const models = createResidentModels(options, hostOptions);
+  // Speech and speakers are found on the processor. A GPU's driver would only take memory in these processes.
+  const withoutGpu: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
+  const neural = createNeuralDiarization(withoutGpu);
+  let speech: WorkerHost | undefined;
+  let isClosed = false;
+
+  function speechHost(): WorkerHost {
+    requireOpen();
+    speech ??= createWorkerHost({ ...withoutGpu, opens: ["speech"] });
+    return speech;
+  }
+
+  function requireOpen(): void {
+    if (isClosed) throw new EngineError("interrupted", "the engine is closing");
+  }
+
+  return {
+    async recognize(job, signal) {
+      const { audio, settings, threads } = job;
+      const request = { type: "transcribe", audio, settings, threads } as const;
+      const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
+      const reply = await models.withModel(job.model, signal, (host) => host.request(request, runOptions));
+      return expectReply(reply, "transcribed").outcome;
+    },
+
+    async detectSpeech(job, signal, onFound) {
+      const host = speechHost();
+      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + pcmDurationMs(job.pcmPath);
+      const runOptions = { signal, timeoutMs, isAlone: false, ...(onFound ? { onFound } : {}) };
+      const request = { type: "detect_speech", reportsFound: onFound !== undefined, ...job } as const;
+      return expectReply(await host.request(request, runOptions), "speech").regions;
+    },
+
+    async diarize(job, signal) {
+      requireOpen();
+      const audioMs = job.tracks.reduce((sum, { pcmPath }) => sum + pcmDurationMs(pcmPath), 0);
+      const request = { type: "diarize", job } as const;
+      const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
+      const reply = job.weights
+        ? await neural.request(request, audioMs, signal)
+        : await speechHost().request(request, { signal, timeoutMs, isAlone: false });
+      return expectReply(reply, "diarized").outcome;
+    },
+
+    warm: (model, signal) => models.withModel(model, signal, (host) => host.warm(signal)),
+
+    async warmSpeech(signal) {
+      await speechHost().warm(signal);
+    },
+
+    status() {
+      const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
+      return {
+        engine: statuses.find(({ info }) => info)?.info,
+        models: statuses.map(({ info: _info, ...status }) => status),
+        brokenVariants: brokenVariants.list(),
+      };
+    },
+
+    async close() {
+      isClosed = true;
+      await Promise.all([models.close(), neural.close(), speech?.stop(true)]);
+    },
+  };
+}
+
+/** @throws EngineError `failed` for a reply to something else */
+function expectReply<T extends WorkerReply["type"]>(
+  reply: WorkerReply,
+  type: T,
+): Extract<WorkerReply, { type: T }> {
+  if (reply.type !== type) throw new EngineError("failed", "the worker gave an unexpected answer");
+  return reply as Extract<WorkerReply, { type: T }>;
+}
+
+/** Returns what every process of a pool is started with. */
+export function hostOptionsOf(options: PoolOptions): Omit<HostOptions, "opens"> {
+  const { nativeFiles, backendDirs, log, spawn } = options;
+  return { nativeFiles, backendDirs, log, ...(spawn ? { spawn } : {}) };
+}

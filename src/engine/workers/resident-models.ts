@@ -1,0 +1,192 @@
+import { statSync } from "node:fs";
+import { availableMemoryBytes } from "../machine.ts";
+import { type DevicePreference, EngineError, type EngineModel } from "../protocol.ts";
+import { createChangeSignal } from "./change-signal.ts";
+import { createModelMemory, type ResidentModel } from "./model-memory.ts";
+import { createWorkerHost, type HostOptions, type HostState, type WorkerHost } from "./worker-host.ts";
+
+export type ResidentOptions = {
+  device: DevicePreference;
+  /** Memory of the GPU that models run on, free before any is loaded; left out: they run on the processor. */
+  gpuFreeBytes?: number | undefined;
+  /** Idle time after which a model is unloaded; 0: never. */
+  modelIdleMs: number;
+  log: HostOptions["log"];
+  /** Returns the memory that is free now; replaced in tests. */
+  availableBytes?: () => number;
+  /** How long a model may keep others waiting for its memory; replaced in tests. */
+  turnMs?: number;
+};
+
+export type ModelStatus = {
+  modelId: string;
+  state: HostState;
+  device: string | undefined;
+  pid: number | undefined;
+  restarts: number;
+  running: number;
+  /** Why the last attempt to load it failed. */
+  problem: string | undefined;
+  /** Why the processor does the work for which `auto` chose a GPU. */
+  gpuFailure?: string | undefined;
+};
+
+/**
+ * The models in memory, each in a worker process of its own. A model is loaded on demand, kept while it is used, and
+ * unloaded after an idle time or when another model needs its memory.
+ */
+export type ResidentModels = {
+  /**
+   * Calls `work` once there is memory for the model. The first request loads it.
+   *
+   * @throws EngineError `aborted`, `interrupted` when closed; what `work` throws
+   */
+  withModel<T>(model: EngineModel, signal: AbortSignal, work: (host: WorkerHost) => Promise<T>): Promise<T>;
+  hosts(): { modelId: string; host: WorkerHost }[];
+  /** Refuses new work and ends the processes. */
+  close(): Promise<void>;
+};
+
+/** Loading takes seconds. A model with work keeps its memory for this time although others wait for it. */
+const TURN_MS = 30_000;
+/** Memory can become free without notice, so callers that wait look again after this time. */
+const LOOK_EVERY_MS = 500;
+
+/** @param hostOptions for the processes, without the model to load */
+export function createResidentModels(
+  options: ResidentOptions,
+  hostOptions: Omit<HostOptions, "opens">,
+): ResidentModels {
+  /** The least recently used first. */
+  const models = new Map<string, ResidentModel>();
+  const memory = createModelMemory(() => models.values(), {
+    gpuFreeBytes: options.gpuFreeBytes,
+    availableBytes: options.availableBytes ?? availableMemoryBytes,
+    turnMs: options.turnMs ?? TURN_MS,
+  });
+  const changes = createChangeSignal(LOOK_EVERY_MS);
+  let isClosed = false;
+
+  function modelFor(wanted: EngineModel): ResidentModel {
+    const key = [wanted.id, wanted.version, ...Object.values(wanted.files)].join(" ");
+    const model = models.get(key) ?? newModel(key, wanted, options, hostOptions);
+    models.set(key, model);
+    return model;
+  }
+
+  /**
+   * Makes a model resident, and unloads idle models as far as that takes. Only the model that has waited longest may do
+   * so: memory that was freed for one model must not go to another.
+   *
+   * @returns false when the model has to wait
+   */
+  async function makeSpaceFor(model: ResidentModel): Promise<boolean> {
+    model.waitingSinceMs ??= performance.now();
+    while (!model.isResident && !memory.hasMemoryFor(model)) {
+      if (memory.longestWaiting() !== model) return false;
+      const residents = memory.residentRivals(model);
+      // Nothing can be unloaded. Loading the model shows whether the memory suffices.
+      if (residents.length === 0) break;
+      const idle = residents.find(({ inside }) => inside === 0);
+      if (!idle) return false;
+      await unload(idle);
+    }
+    if (!model.isResident && memory.longestWaiting() !== model) return false;
+    model.isResident = true;
+    model.waitingSinceMs = undefined;
+    return true;
+  }
+
+  async function enter(model: ResidentModel, signal: AbortSignal): Promise<void> {
+    while (true) {
+      if (isClosed) throw new EngineError("interrupted", "the engine is closing");
+      if (signal.aborted) throw new EngineError("aborted", "aborted");
+      const mayEnter = model.isResident ? !memory.mustYield(model) : await makeSpaceFor(model);
+      // Another model may have taken the memory while this one was waiting for an unload.
+      if (mayEnter && model.isResident) break;
+      await changes.wait();
+    }
+    model.inside++;
+  }
+
+  async function unload(model: ResidentModel): Promise<void> {
+    clearTimeout(model.idleTimer);
+    model.isResident = false;
+    const isForgotten = model.users === 0;
+    if (isForgotten) models.delete(model.key);
+    const wasLoaded = model.host.status().pid !== undefined;
+    await model.host.stop(isForgotten);
+    if (wasLoaded) options.log("info", "model unloaded", { model: model.modelId });
+    changes.notify();
+  }
+
+  function becomeIdle(model: ResidentModel): void {
+    model.waitingSinceMs = undefined;
+    if (isClosed || models.get(model.key) !== model) return;
+    // Moves the model to the end, where the most recently used one is.
+    models.delete(model.key);
+    models.set(model.key, model);
+    if (options.modelIdleMs === 0) return;
+    model.idleTimer = setTimeout(() => {
+      if (model.users === 0 && models.get(model.key) === model) void unload(model);
+    }, options.modelIdleMs);
+    model.idleTimer.unref();
+  }
+
+  return {
+    async withModel(wanted, signal, work) {
+      const model = modelFor(wanted);
+      clearTimeout(model.idleTimer);
+      model.users++;
+      try {
+        await enter(model, signal);
+        try {
+          return await work(model.host);
+        } finally {
+          model.inside--;
+        }
+      } finally {
+        model.users--;
+        if (model.users === 0) becomeIdle(model);
+        changes.notify();
+      }
+    },
+
+    hosts: () => [...models.values()].map(({ modelId, host }) => ({ modelId, host })),
+
+    async close() {
+      isClosed = true;
+      changes.notify();
+      for (const model of models.values()) clearTimeout(model.idleTimer);
+      await Promise.all([...models.values()].map(({ host }) => host.stop(true)));
+      models.clear();
+    },
+  };
+}
+
+function newModel(
+  key: string,
+  { id, family, files }: EngineModel,
+  { device }: ResidentOptions,
+  hostOptions: Omit<HostOptions, "opens">,
+): ResidentModel {
+  return {
+    key,
+    modelId: id,
+    bytes: Object.values(files).reduce((sum, path) => sum + sizeOf(path), 0),
+    host: createWorkerHost({ ...hostOptions, opens: [family], load: { files, device } }),
+    users: 0,
+    inside: 0,
+    isResident: false,
+    waitingSinceMs: undefined,
+    idleTimer: undefined,
+  };
+}
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
+}

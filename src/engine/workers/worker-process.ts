@@ -1,0 +1,81 @@
+import type { Subprocess } from "bun";
+import { WORKER_COMMAND, type WorkerReply, type WorkerRequest } from "../protocol.ts";
+import { workerEnvironment } from "./worker-environment.ts";
+
+/** The end of a worker process: its exit status or the signal that ended it. */
+export type WorkerExit = { code: number | null; signal: string | null };
+
+export type WorkerProcess = {
+  pid: number;
+  /** Sends a message; does nothing once the process has ended. */
+  send(request: WorkerRequest): void;
+  /** Ends the process at once with SIGKILL. */
+  kill(): void;
+  /** Resolves when the process has ended. */
+  exited: Promise<WorkerExit>;
+};
+
+/**
+ * The file that this process was started from, even if an update has replaced or removed it: parent and worker process
+ * must use the same protocol.
+ */
+const OWN_EXECUTABLE = process.platform === "linux" ? "/proc/self/exe" : process.execPath;
+
+/**
+ * Starts this program again as a worker process.
+ *
+ * @param onReply receives every message, in order
+ * @param log receives the lines that the process writes to standard error
+ * @throws what `Bun.spawn` throws when no process can be started
+ */
+export function spawnWorker(
+  onReply: (reply: WorkerReply) => void,
+  log: (line: string) => void,
+): WorkerProcess {
+  const command = Bun.isStandaloneExecutable
+    ? [OWN_EXECUTABLE, WORKER_COMMAND]
+    : [process.execPath, `${import.meta.dir}/../../main.ts`, WORKER_COMMAND];
+  const child: Subprocess<"ignore", "ignore", "pipe"> = Bun.spawn(command, {
+    // The name that `ps` shows.
+    argv0: process.execPath,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    env: workerEnvironment(process.env),
+    ipc: (message) => onReply(message as WorkerReply),
+  });
+  // The pipe breaks when the process ends, which `exited` reports.
+  relay(child.stderr, log).catch(() => {});
+  return {
+    pid: child.pid,
+    send: (request) => {
+      // `exited` reports a process that has just ended, so writing to it must not be a second error.
+      if (child.exitCode === null && child.signalCode === null) child.send(request);
+    },
+    kill: () => child.kill("SIGKILL"),
+    exited: child.exited.then(() => ({
+      code: child.exitCode,
+      signal: child.signalCode === null ? null : String(child.signalCode),
+    })),
+  };
+}
+
+const MAX_LINE_LENGTH = 500;
+const MAX_LINES = 200;
+
+/** Passes on the first lines of a stream, and reads the rest so that the writer never blocks. */
+export async function relay(stream: ReadableStream<Uint8Array>, log: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  let count = 0;
+  const pass = (line: string) => {
+    if (line.trim() !== "" && count++ < MAX_LINES) log(line.slice(0, MAX_LINE_LENGTH));
+  };
+  let unfinished = "";
+  for await (const bytes of stream) {
+    const lines = (unfinished + decoder.decode(bytes, { stream: true })).split("\n");
+    // A line may come in many parts, and may have no end.
+    unfinished = (lines.pop() ?? "").slice(0, MAX_LINE_LENGTH);
+    for (const line of lines) pass(line);
+  }
+  pass(unfinished);
+}

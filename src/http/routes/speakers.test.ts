@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type ApiClient, apiClient } from "../../testing/api-client.ts";
+import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
+import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
+import type { TranscriptionCreate } from "../wire/schemas.ts";
+
+const TALK: Script = { seconds: 3, text: "नमस्ते आप कैसे हैं मैं ठीक हूँ", speakers: [4, 2] };
+let testApp: TestApp;
+let client: ApiClient;
+beforeAll(async () => {
+  testApp = await openTestApp();
+  client = apiClient(testApp.as(testApp.key));
+});
+afterAll(() => testApp.close());
+
+async function resultOf(script: Script, more: Partial<TranscriptionCreate>) {
+  const { id } = await client.upload(scriptedAudio(script));
+  const { body } = await client.start({ audio: { upload_id: id }, language: "hi", ...more });
+  const done = await client.finished(body.id);
+  expect(done.state).toBe("completed");
+  return { done, result: await client.result(body.id) };
+}
+
+test("segments are divided at the turns and labelled as the speakers appear", async () => {
+  for (const diarization of [true, { speakers: 2 }, { min_speakers: 1, max_speakers: 20 }]) {
+    const { done, result } = await resultOf(TALK, { diarization });
+    expect(done.request.diarization).toBe(true);
+    expect(result.segments.map(({ speaker, start, end }) => [speaker, start, end])).toEqual([
+      ["speaker_1", 0, 1.5],
+      ["speaker_2", 1.5, 3],
+    ]);
+    expect(result.text).toBe(TALK.text ?? "");
+  }
+});
+
+test("without diarization, or with false, nobody is labelled", async () => {
+  for (const more of [{}, { diarization: false }]) {
+    const { result } = await resultOf(TALK, more);
+    expect(result.segments.map((segment) => "speaker" in segment)).toEqual([false]);
+  }
+});
+
+test("silence has no speakers, and none are looked for", async () => {
+  const { result } = await resultOf({ seconds: 3 }, { diarization: true });
+  expect(result).toMatchObject({ segments: [], warnings: ["no_speech"] });
+});
+
+test("a short recording in one request has its speakers, too", async () => {
+  const result = await client.transcribe(scriptedAudio(TALK), { language: "hi", diarization: "true" });
+  expect(result.segments.map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2"]);
+});
+
+test("GET /v1/models tells that the built-in method is active", async () => {
+  const { body } = await client.call<{ data: object[] }>("GET", "/v1/models");
+  expect(body.data[0]).toMatchObject({
+    capabilities: { diarization: "available" },
+    diarization: { method: "acoustic" },
+  });
+});

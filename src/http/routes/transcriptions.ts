@@ -1,0 +1,241 @@
+import type { Caller } from "../../domain/api-key.ts";
+import { AppError } from "../../domain/errors.ts";
+import { TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
+import { toSeconds, toTimestamp } from "../../lib/time.ts";
+import { type Accepted, hashRequest } from "../../services/transcriptions/acceptance.ts";
+import { billedChannels } from "../../services/transcriptions/settlement.ts";
+import type { TranscriptionRow } from "../../store/transcriptions.ts";
+import type { HttpDeps } from "../deps.ts";
+import { defineKeyedRoutes, operation } from "../route.ts";
+import { idempotencyKeyOf } from "../wire/idempotency.ts";
+import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
+import { requestOf } from "../wire/requests.ts";
+import { resultResponse } from "../wire/results.ts";
+import {
+  Transcription,
+  TranscriptionCreate,
+  TranscriptionList,
+  TranscriptionListQuery,
+  TranscriptionResult,
+} from "../wire/schemas.ts";
+
+const START = operation({
+  id: "createTranscription",
+  summary: "Start a transcription",
+  description:
+    "Reserves credit and queues the work. A repeated request with its key gets the first transcription.",
+  tag: "Transcriptions",
+  scope: "transcriptions:write",
+  body: TranscriptionCreate,
+  acceptsIdempotencyKey: true,
+  errors: [
+    "invalid_request",
+    "unknown_parameter",
+    "capability_unavailable",
+    "unsupported_language",
+    "unsupported_mode",
+    "idempotency_conflict",
+    "not_found",
+    "upload_incomplete",
+    "upload_rejected",
+    "content_deleted",
+    "conflict",
+    "audio_too_long",
+    "too_many_channels",
+    "too_many_queued",
+    "spend_limit_reached",
+    "insufficient_credits",
+  ],
+  responses: { 202: "Accepted: credit is reserved, work is queued.", 200: "Replay of an earlier request." },
+});
+
+const LIST = operation({
+  id: "listTranscriptions",
+  summary: "List transcriptions",
+  tag: "Transcriptions",
+  scope: "transcriptions:read",
+  query: TranscriptionListQuery,
+  errors: ["invalid_request", "unknown_parameter"],
+  responses: { 200: "A page of the project's transcriptions, newest first." },
+});
+
+const GET = operation({
+  id: "getTranscription",
+  summary: "Get a transcription",
+  tag: "Transcriptions",
+  scope: "transcriptions:read",
+  errors: ["unknown_parameter", "not_found"],
+  responses: { 200: "Its current state." },
+});
+
+const DELETE = operation({
+  id: "deleteTranscription",
+  summary: "Delete audio and transcript",
+  description: "The record and its usage event stay. Unfinished work must be cancelled first.",
+  tag: "Transcriptions",
+  scope: "transcriptions:write",
+  errors: ["unknown_parameter", "invalid_request", "not_found", "conflict"],
+  responses: { 200: "Content is deleted." },
+});
+
+const RESULT = operation({
+  id: "getTranscriptionResult",
+  summary: "Get the result",
+  description: "JSON, or by `Accept` the transcript alone as WebVTT, SubRip or plain text.",
+  tag: "Transcriptions",
+  scope: "transcriptions:read",
+  errors: ["unknown_parameter", "not_found", "result_not_ready", "conflict", "content_deleted"],
+  responses: { 200: "The result." },
+  alternatives: {
+    "text/vtt": "WebVTT subtitles.",
+    "application/x-subrip": "SubRip subtitles.",
+    "text/plain": "The text alone.",
+  },
+});
+
+const CANCEL = operation({
+  id: "cancelTranscription",
+  summary: "Cancel a transcription",
+  description: "Cancelled work is not charged. A finished transcription is returned unchanged.",
+  tag: "Transcriptions",
+  scope: "transcriptions:write",
+  errors: ["unknown_parameter", "invalid_request", "not_found"],
+  responses: { 200: "Cancelled or already finished." },
+});
+
+/**
+ * Transcriptions (docs/interface.md sections 4.1 to 4.6). Callers need `transcriptions:read` to list, get and fetch
+ * results, `transcriptions:write` to start, cancel and delete.
+ */
+export function transcriptionRoutes(deps: HttpDeps) {
+  const { transcriptions } = deps;
+  const toResponse = (row: TranscriptionRow) => toTranscription(deps, row);
+
+  return defineKeyedRoutes("transcriptions")
+    .post(
+      "/v1/transcriptions",
+      ({ caller, request, body, status }) => {
+        const { transcription, isReplay } = start(deps, caller, request, body);
+        return isReplay ? status(200, toResponse(transcription)) : status(202, toResponse(transcription));
+      },
+      {
+        response: { 200: Transcription, 202: Transcription },
+        ...START,
+      },
+    )
+    .get(
+      "/v1/transcriptions",
+      ({ caller, query }): TranscriptionList => {
+        const { limit = DEFAULT_PAGE_SIZE, after, state } = query;
+        const page = transcriptions.list(caller, {
+          limit,
+          ...(after === undefined ? {} : { after }),
+          ...(state === undefined ? {} : { states: statesOf(state) }),
+        });
+        return { object: "list", data: page.data.map(toResponse), next: page.next };
+      },
+      { response: { 200: TranscriptionList }, ...LIST },
+    )
+    .get(
+      "/v1/transcriptions/:transcription_id",
+      ({ caller, params }) => toResponse(transcriptions.get(caller, params.transcription_id)),
+      { response: { 200: Transcription }, ...GET },
+    )
+    .delete(
+      "/v1/transcriptions/:transcription_id",
+      async ({ caller, params }) => toResponse(await transcriptions.delete(caller, params.transcription_id)),
+      { response: { 200: Transcription }, ...DELETE },
+    )
+    .get(
+      "/v1/transcriptions/:transcription_id/result",
+      ({ caller, request, params }) => {
+        const found = transcriptions.result(caller, params.transcription_id);
+        return resultResponse(request, found);
+      },
+      { response: { 200: TranscriptionResult }, ...RESULT },
+    )
+    .post(
+      "/v1/transcriptions/:transcription_id/cancel",
+      async ({ caller, params }) => toResponse(await transcriptions.cancel(caller, params.transcription_id)),
+      { response: { 200: Transcription }, ...CANCEL },
+    );
+}
+
+/** Accepts a request or replays an earlier one (docs/decisions.md section 2, from "announced capability" on). */
+function start(
+  { transcriptions }: HttpDeps,
+  caller: Caller,
+  request: Request,
+  body: TranscriptionCreate,
+): Accepted {
+  const key = idempotencyKeyOf(request);
+  const wanted = requestOf(body);
+  const model = transcriptions.checkRequest(body.model, wanted);
+  const { upload_id: uploadId } = body.audio;
+  const webhookEndpointId = body.webhook_endpoint_id;
+  const requestHash = hashRequest({
+    model,
+    isModelNamed: body.model !== undefined,
+    request: wanted,
+    audio: uploadId,
+    webhookEndpointId,
+  });
+  return transcriptions.accept(caller, {
+    entrance: "asynchronous",
+    modelId: model.id,
+    request: wanted,
+    uploadId,
+    ...(webhookEndpointId === undefined ? {} : { webhookEndpointId }),
+    ...(key === undefined ? {} : { idempotency: { key, requestHash } }),
+  });
+}
+
+/** The `state` parameter. @throws AppError `invalid_request` */
+function statesOf(text: string): TranscriptionState[] {
+  return text.split(",").map((word) => {
+    const state = TRANSCRIPTION_STATES.find((candidate) => candidate === word);
+    if (!state) {
+      throw new AppError("invalid_request", {
+        detail: "state",
+        message: `state must be some of ${TRANSCRIPTION_STATES.join(", ")}, separated by commas.`,
+      });
+    }
+    return state;
+  });
+}
+
+/** docs/interface.md section 2.1 and docs/decisions.md section 4. */
+function toTranscription({ transcriptions, baseUrl }: HttpDeps, row: TranscriptionRow): Transcription {
+  const isDeleted = row.contentDeletedAt !== null;
+  const hasResult = !isDeleted && (row.state === "completed" || row.state === "partial");
+  const queuePosition = transcriptions.queuePosition(row);
+  return {
+    id: row.id,
+    object: "transcription",
+    model: row.modelId,
+    version: row.modelVersion,
+    state: row.state,
+    request: {
+      language: row.language,
+      mode: row.mode,
+      timestamps: row.timestamps,
+      diarization: row.diarization,
+      channel_mode: row.channelMode,
+    },
+    created_at: toTimestamp(row.createdAt),
+    finished_at: row.finishedAt === null ? null : toTimestamp(row.finishedAt),
+    ...(hasResult ? { result_url: `${baseUrl()}/v1/transcriptions/${row.id}/result` } : {}),
+    ...(row.errorCode === null ? {} : { error: { code: row.errorCode, message: row.errorMessage ?? "" } }),
+    ...(row.contentDeletedAt === null ? {} : { content_deleted_at: toTimestamp(row.contentDeletedAt) }),
+    duration_seconds: toSeconds(row.durationMs),
+    progress: progressOf(row),
+    ...(queuePosition === undefined ? {} : { queue_position: queuePosition }),
+  };
+}
+
+/** Share of the audio that has its outcome, 0 to 1, two decimals. */
+function progressOf(row: TranscriptionRow): number {
+  if (row.state === "completed" || row.state === "partial") return 1;
+  const totalMs = row.durationMs * billedChannels(row);
+  return totalMs === 0 ? 0 : Math.min(1, Math.floor((row.progressMs / totalMs) * 100) / 100);
+}

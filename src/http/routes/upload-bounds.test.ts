@@ -1,0 +1,191 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { apiClient } from "../../testing/api-client.ts";
+import { manualClock } from "../../testing/manual-clock.ts";
+import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
+import { expectRefusal, fingerprint } from "../../testing/scenarios.ts";
+import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import type { UploadCreated } from "../wire/schemas.ts";
+
+/** How long an upload's token is good, and how many uploads may be open. */
+
+const open: TestApp[] = [];
+async function openApp(options: TestAppOptions = {}) {
+  const testApp = await openTestApp({ clock: manualClock(), ...options });
+  open.push(testApp);
+  return testApp;
+}
+afterEach(async () => {
+  for (const testApp of open.splice(0)) await testApp.close();
+});
+
+const AUDIO = scriptedAudio({ seconds: 1, channels: 1, text: "नमस्ते" });
+const HALF = 30;
+const TUS = { "tus-resumable": "1.0.0" };
+
+const post = (body: unknown) => ({
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify(body),
+});
+
+/** Every way to use an upload's token, each on an upload that has half its bytes by tus. */
+async function withToken(testApp: TestApp, created: UploadCreated): Promise<Record<string, Response>> {
+  const { authorization } = created.upload.headers as { authorization: string };
+  const path = `/storage/uploads/${created.id}`;
+  const tusPath = `/storage/tus/${created.id}`;
+  const patch = {
+    ...TUS,
+    authorization,
+    "upload-offset": String(HALF),
+    "content-type": "application/offset+octet-stream",
+  };
+  const metadata = `upload_id ${btoa(created.id)}`;
+  const creation = {
+    ...TUS,
+    authorization,
+    "upload-length": String(AUDIO.length),
+    "upload-metadata": metadata,
+  };
+  return {
+    "HEAD of tus": await testApp.fetch(tusPath, { method: "HEAD", headers: { ...TUS, authorization } }),
+    "tus creation": await testApp.fetch("/storage/tus", { method: "POST", headers: creation }),
+    PATCH: await testApp.fetch(tusPath, { method: "PATCH", headers: patch, body: AUDIO.subarray(HALF) }),
+    HEAD: await testApp.fetch(path, { method: "HEAD", headers: { authorization } }),
+    PUT: await testApp.fetch(path, { method: "PUT", headers: { authorization }, body: AUDIO }),
+    DELETE: await testApp.fetch(path, { method: "DELETE", headers: { authorization } }),
+  };
+}
+
+async function halfSent(testApp: TestApp, key: string): Promise<UploadCreated> {
+  const created = await apiClient(testApp.as(key)).createUpload(AUDIO.length);
+  const { authorization } = created.upload.headers as { authorization: string };
+  const headers = {
+    ...TUS,
+    authorization,
+    "upload-length": String(AUDIO.length),
+    "upload-metadata": `upload_id ${btoa(created.id)}`,
+    "content-type": "application/offset+octet-stream",
+  };
+  const sent = await testApp.fetch("/storage/tus", {
+    method: "POST",
+    headers,
+    body: AUDIO.subarray(0, HALF),
+  });
+  expect(sent.status).toBe(201);
+  return created;
+}
+
+const statuses = (responses: Record<string, Response>) =>
+  Object.fromEntries(Object.entries(responses).map(([name, { status }]) => [name, status]));
+const all = (responses: Record<string, Response>, status: number) =>
+  Object.fromEntries(Object.keys(responses).map((name) => [name, status]));
+
+describe("an upload's token", () => {
+  const ENDS: [name: string, end: (testApp: TestApp, keyId: string) => void, status: number][] = [
+    ["is refused once its key is revoked", ({ app }, id) => void app.services.apiKeys.revokeKey(id), 401],
+    ["is refused once its key has expired", ({ clock }) => clock.advance(3_600_000), 401],
+    [
+      "is refused while its organization is disabled",
+      ({ accounts, organization }) => void accounts.disableOrganization(organization.id),
+      403,
+    ],
+  ];
+  for (const [name, end, status] of ENDS) {
+    test(name, async () => {
+      const testApp = await openApp();
+      const { apiKeys } = testApp.app.services;
+      const { id, key } = apiKeys.createKey({
+        ...{ projectId: testApp.project.id, name: "short", expiresAt: testApp.clock.now() + 3_600_000 },
+      });
+      const created = await halfSent(testApp, key);
+      end(testApp, id);
+      const before = fingerprint(testApp);
+      const refused = await withToken(testApp, created);
+      expect(statuses(refused)).toEqual(all(refused, status));
+      await expectRefusal(refused.PUT as Response, {
+        code: status === 401 ? "unauthorized" : "organization_disabled",
+      });
+      expect(fingerprint(testApp)).toEqual(before);
+      expect(await testApp.app.services.uploads.storedBytes(created.id)).toBe(HALF);
+    });
+  }
+
+  test("stays good when another key of the project is revoked, and where an older program made the upload", async () => {
+    const testApp = await openApp();
+    const { apiKeys } = testApp.app.services;
+    const other = apiKeys.createKey({ projectId: testApp.project.id, name: "other" });
+    const own = await halfSent(testApp, testApp.key);
+    const older = await halfSent(testApp, other.key);
+    testApp.app.database.sqlite.run("UPDATE uploads SET api_key_id = NULL WHERE id = ?", [older.id]);
+    apiKeys.revokeKey(other.id);
+    for (const created of [own, older]) {
+      expect(statuses(await withToken(testApp, created))).toEqual({
+        ...{ "HEAD of tus": 200, "tus creation": 201, PATCH: 204, HEAD: 200, PUT: 200, DELETE: 204 },
+      });
+    }
+  });
+});
+
+describe("open uploads of an organization", () => {
+  test("are bounded: 429 with a time, nothing stored, other organizations untouched", async () => {
+    const testApp = await openApp({ config: { limits: { max_open_uploads: 3 } } });
+    const send = testApp.as(testApp.key);
+    const client = apiClient(send);
+    const sibling = testApp.accounts.createProject({ organizationId: testApp.organization.id, name: "two" });
+    const first = await client.createUpload(AUDIO.length);
+    for (let count = 1; count < 3; count++) await client.createUpload(AUDIO.length);
+    const before = fingerprint(testApp);
+    for (const key of [testApp.key, testApp.makeKey(sibling.id)]) {
+      const refused = await testApp.as(key)("/v1/uploads", post({ bytes: 5 }));
+      expect(refused.headers.get("retry-after")).toBe("60");
+      await expectRefusal(refused, { code: "rate_limited" });
+    }
+    expect({ ...fingerprint(testApp), api_keys: "" }).toEqual({ ...before, api_keys: "" });
+
+    const stranger = testApp.accounts.createOrganization({ name: "Second" });
+    const project = testApp.accounts.createProject({ organizationId: stranger.id, name: "main" });
+    expect((await testApp.as(testApp.makeKey(project.id))("/v1/uploads", post({ bytes: 5 }))).status).toBe(
+      201,
+    );
+
+    // One that is complete leaves its place to another.
+    await testApp.fetch(`/storage/uploads/${first.id}`, { ...first.upload, body: AUDIO });
+    await client.call("POST", `/v1/uploads/${first.id}/complete`);
+    await client.createUpload(5);
+    await expectRefusal(await send("/v1/uploads", post({ bytes: 5 })), { code: "rate_limited" });
+  });
+
+  test("that have expired take no place, and the answer names the time until one does", async () => {
+    const limits = { max_open_uploads: 1, upload_expiry_seconds: 90 };
+    const testApp = await openApp({ config: { limits } });
+    const send = testApp.as(testApp.key);
+    await apiClient(send).createUpload(5);
+    for (const [waitMs, retryAfter] of [
+      [0, "60"],
+      [60_000, "30"],
+      [29_500, "1"],
+    ] as const) {
+      testApp.clock.advance(waitMs);
+      const refused = await send("/v1/uploads", post({ bytes: 5 }));
+      expect(refused.headers.get("retry-after")).toBe(retryAfter);
+    }
+    testApp.clock.advance(500);
+    await apiClient(send).createUpload(5);
+  });
+
+  test("have no bound with 0, and of requests at once exactly as many as fit are taken", async () => {
+    const free = await openApp({ config: { limits: { max_open_uploads: 0 } } });
+    const bounded = await openApp({ config: { limits: { max_open_uploads: 7 } } });
+    for (const [testApp, taken] of [
+      [free, 30],
+      [bounded, 7],
+    ] as const) {
+      const send = testApp.as(testApp.key);
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, () => send("/v1/uploads", post({ bytes: 5 }))),
+      );
+      expect(answers.filter(({ status }) => status === 201)).toHaveLength(taken);
+      expect(answers.filter(({ status }) => status === 429)).toHaveLength(30 - taken);
+    }
+  });
+});

@@ -1,0 +1,77 @@
+import { AppError } from "../../domain/errors.ts";
+import { toUploadResponse } from "../routes/uploads.ts";
+import {
+  bearerToken,
+  declaredBytes,
+  keepAlive,
+  refuseEncodings,
+  type StorageDeps,
+  type StorageRequest,
+} from "./storage-common.ts";
+
+export const PUT_METHODS = ["PUT", "HEAD", "DELETE", "OPTIONS"] as const;
+
+/**
+ * `/storage/uploads/{id}`: the whole file in one request (docs/decisions.md section 5).
+ * Each method needs the upload's token.
+ *
+ * - PUT writes it, from the start each time; 200 with the upload
+ * - HEAD reports how many bytes are stored, without disturbing a sender
+ * - DELETE throws away what is stored; the upload can be sent again
+ *
+ * @throws AppError `method_not_allowed`, `unauthorized`, `organization_disabled`, `not_found`, and what the upload service
+ *   refuses bytes with
+ */
+export async function handlePut(
+  deps: StorageDeps,
+  uploadId: string,
+  input: StorageRequest,
+): Promise<Response> {
+  const { request, method } = input;
+  if (method === "OPTIONS")
+    return new Response(null, { status: 204, headers: { allow: PUT_METHODS.join(", ") } });
+  if (!PUT_METHODS.some((known) => known === method)) {
+    throw new AppError("method_not_allowed", { allow: [...PUT_METHODS] });
+  }
+  const upload = deps.uploads.authorize(uploadId, bearerToken(request));
+  if (method === "HEAD") {
+    const stored = await deps.uploads.storedBytes(uploadId);
+    return new Response(null, {
+      headers: {
+        "accept-ranges": "none",
+        "cache-control": "no-store",
+        "content-type": "application/octet-stream",
+        "upload-length": String(upload.bytes),
+        "upload-offset": String(stored ?? 0),
+      },
+    });
+  }
+  if (method === "DELETE") {
+    await deps.uploads.discardBytes(uploadId);
+    return new Response(null, { status: 204 });
+  }
+  await receiveWhole(deps, uploadId, input);
+  return Response.json(toUploadResponse(deps.uploads.authorize(uploadId, bearerToken(request))));
+}
+
+async function receiveWhole(deps: StorageDeps, uploadId: string, input: StorageRequest): Promise<void> {
+  const { request } = input;
+  refuseEncodings(request);
+  if (/^multipart\//i.test(request.headers.get("content-type") ?? "")) {
+    throw new AppError("invalid_request", {
+      detail: "content-type",
+      message: "Send the file itself as the body, not as a form.",
+    });
+  }
+  const declared = declaredBytes(request);
+  const { isWhole, storedBytes } = await deps.uploads.receive(uploadId, {
+    at: "start over",
+    body: request.body,
+    ...(declared === undefined ? {} : { declaredBytes: declared }),
+    onChunk: keepAlive(input),
+    signal: request.signal,
+  });
+  if (isWhole) return;
+  const { bytes } = deps.uploads.authorize(uploadId, bearerToken(request));
+  throw new AppError("upload_incomplete", { message: `${storedBytes} of ${bytes} bytes have arrived.` });
+}

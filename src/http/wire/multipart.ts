@@ -1,0 +1,261 @@
+import { createHash } from "node:crypto";
+import type { EventEmitter } from "node:events";
+import { type FileHandle, open } from "node:fs/promises";
+import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
+import { AppError } from "../../domain/errors.ts";
+import { refuseEncoding } from "./parse.ts";
+
+/** Beyond the file: text fields and part heads. */
+const SLACK_BYTES = 1024 * 1024;
+const MAX_PARTS = 64;
+const MAX_FIELD_BYTES = 1024;
+const MAX_NAME_BYTES = 200;
+/**
+ * Bytes that the parser gets at once. The parser holds back the rest of a write while a part's buffer is full, and
+ * stops for ever when a part that it skips ends in that same write. A piece smaller than the buffer cannot fill it.
+ */
+const PIECE_BYTES = 16 * 1024;
+const PART_BUFFER_BYTES = 64 * 1024;
+
+export type FormOptions = {
+  /** Name of the one part that is a file; every other part is text. */
+  fileField: string;
+  /** Where the file's bytes go; it must not exist. */
+  path: string;
+  /** Largest file. Of a larger one nothing further is stored. */
+  maxFileBytes: number;
+  signal: AbortSignal;
+  /**
+   * Called for every piece that arrives; the next one is taken when it resolves.
+   *
+   * @param store gives the piece to the parser and resolves when that has taken it; to be called once
+   */
+  onPiece: (bytes: number, store: () => Promise<void>) => Promise<void>;
+};
+
+/** What a form carried, each text field once; judging names and values is the caller's. */
+export type ReceivedForm = {
+  fields: Map<string, string>;
+  /** Names in the order in which they came, the file's included. */
+  names: string[];
+  file: { bytes: number; sha256: string } | undefined;
+  /** The file has more bytes than allowed. */
+  isTooLarge: boolean;
+  /** The body was so much larger that it was not read to its end: later fields are unknown. */
+  isCutOff: boolean;
+  /** The first part that no correct form has, for instance a name given twice. */
+  fault: FormFault | undefined;
+};
+
+export type FormFault = { name: string; message: string };
+
+/**
+ * Receives a `multipart/form-data` body (RFC 7578): the file goes to the disk piece by piece, is counted and
+ * hashed; text fields are kept. Memory stays flat whatever is sent.
+ *
+ * @throws AppError `invalid_request` for another content type or a body that is no correct form, the signal's
+ *   reason when it aborts
+ */
+export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {
+  const parts = { begun: 0, understood: 0 };
+  const parser = openParser(request, parts);
+  const file = await open(options.path, "wx", 0o600);
+  try {
+    const form = await receive(parser, request, file, options);
+    if (parts.understood < parts.begun) {
+      form.fault ??= { name: "body", message: "A part of the form has no readable Content-Disposition." };
+    }
+    return form;
+  } finally {
+    parser.destroy();
+    await file.close();
+  }
+}
+
+/** Parts of a form that have begun, and those whose head names them. */
+type Parts = { begun: number; understood: number };
+
+/** The parser inside, of which the library says when a part begins; of parts that it skips it says nothing itself. */
+type WithInnerParser = { _parser: { parser: EventEmitter } };
+
+function openParser(request: Request, parts: Parts): BusboyInstance {
+  const type = request.headers.get("content-type") ?? "";
+  refuseEncoding(request);
+  try {
+    if (!/^multipart\/form-data\s*;/i.test(type)) throw new Error("another type");
+    const parser = new Busboy({
+      headers: { "content-type": type },
+      fileHwm: PART_BUFFER_BYTES,
+      isPartAFile(_name, _type, fileName) {
+        parts.understood += 1;
+        return fileName !== undefined;
+      },
+      limits: {
+        parts: MAX_PARTS,
+        fieldSize: MAX_FIELD_BYTES + 1,
+        fieldNameSize: MAX_NAME_BYTES,
+        headerPairs: 20,
+        headerSize: 8192,
+      },
+    });
+    (parser as unknown as WithInnerParser)._parser.parser.on("part", () => {
+      parts.begun += 1;
+    });
+    return parser;
+  } catch (cause) {
+    throw new AppError("invalid_request", {
+      detail: "content-type",
+      message: "The content type must be multipart/form-data with a boundary.",
+      cause,
+    });
+  }
+}
+
+async function receive(
+  parser: BusboyInstance,
+  request: Request,
+  handle: FileHandle,
+  options: FormOptions,
+): Promise<ReceivedForm> {
+  const form: ReceivedForm = {
+    fields: new Map(),
+    names: [],
+    file: undefined,
+    isTooLarge: false,
+    isCutOff: false,
+    fault: undefined,
+  };
+  let storing: Promise<void> = Promise.resolve();
+  const unstorable = Promise.withResolvers<never>();
+  unstorable.promise.catch(() => undefined);
+  let fileStream: BusboyFileStream | undefined;
+  const note = (name: string, message: string) => {
+    form.fault ??= { name, message };
+  };
+  /** A part may come without a name; no form has such a field. */
+  const take = (given: string | undefined): string => {
+    const name = given ?? "";
+    if (form.names.includes(name)) note(name, `${name} is given twice.`);
+    form.names.push(name);
+    return name;
+  };
+  parser.on("field", (given: string | undefined, value, isNameCut, isValueCut) => {
+    const name = take(given);
+    if (name === options.fileField) note(name, `${name} must be a file, with a file name.`);
+    if (isNameCut || isValueCut || Buffer.byteLength(value) > MAX_FIELD_BYTES)
+      note(name, `${name} is too long.`);
+    // What the decoder puts in the place of bytes that are no UTF-8.
+    if (value.includes("\uFFFD")) note(name, `${name} is not valid UTF-8.`);
+    form.fields.set(name, value);
+  });
+  parser.on("file", (given: string | undefined, stream) => {
+    const name = take(given);
+    const isFirst = name === options.fileField && form.file === undefined;
+    if (name !== options.fileField) note(name, `${name} must be text.`);
+    if (!isFirst) {
+      stream.resume();
+      return;
+    }
+    const file = { bytes: 0, sha256: "" };
+    form.file = file;
+    fileStream = stream;
+    storing = store(stream, handle, file, options.maxFileBytes).then((isTooLarge) => {
+      form.isTooLarge = isTooLarge;
+    });
+    // The parser waits until the part is read, and the body waits for the parser: after a failed write, both for ever.
+    storing.catch(unstorable.reject);
+  });
+  parser.on("partsLimit", () => note("body", `The form has more than ${MAX_PARTS} parts.`));
+  try {
+    form.isCutOff = !(await feed(parser, request, options, unstorable.promise));
+    if (form.isCutOff) form.isTooLarge = true;
+    else await storing;
+    return form;
+  } finally {
+    // Whatever happened, nothing writes to the file any longer once it is closed.
+    fileStream?.destroy();
+    await storing.catch(() => undefined);
+  }
+}
+
+/** Writes a part to the disk as it arrives; returns whether it was larger than allowed. */
+async function store(
+  stream: BusboyFileStream,
+  handle: FileHandle,
+  file: { bytes: number; sha256: string },
+  maxBytes: number,
+): Promise<boolean> {
+  const hash = createHash("sha256");
+  for await (const piece of stream as AsyncIterable<Buffer>) {
+    hash.update(piece);
+    file.bytes += piece.byteLength;
+    if (file.bytes <= maxBytes) await writeAll(handle, piece);
+  }
+  file.sha256 = hash.digest("hex");
+  return file.bytes > maxBytes;
+}
+
+async function writeAll(handle: FileHandle, piece: Buffer): Promise<void> {
+  let written = 0;
+  while (written < piece.byteLength) {
+    const { bytesWritten } = await handle.write(piece, written);
+    written += bytesWritten;
+  }
+}
+
+/** Lets the parser take what has arrived; ends early when the whole form is finished. */
+async function write(parser: BusboyInstance, bytes: Uint8Array, finished: Promise<void>): Promise<void> {
+  for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) {
+    const written = Promise.withResolvers<void>();
+    parser.write(bytes.subarray(at, at + PIECE_BYTES), () => written.resolve());
+    await Promise.race([written.promise, finished]);
+  }
+}
+
+/**
+ * Gives the body to the parser at the parser's pace; false when it is too large to be read to its end.
+ *
+ * @param unstorable rejects when what arrives can be kept no more
+ */
+async function feed(
+  parser: BusboyInstance,
+  request: Request,
+  options: FormOptions,
+  unstorable: Promise<never>,
+): Promise<boolean> {
+  // A file up to twice too large is read to its end and thrown away: the fields after it count, and a client
+  // that sends everything before it looks for an answer gets one.
+  const maxBytes = 2 * options.maxFileBytes + SLACK_BYTES;
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return false;
+  const finished = Promise.withResolvers<void>();
+  finished.promise.catch(() => undefined);
+  unstorable.catch(finished.reject);
+  parser.on("finish", finished.resolve);
+  parser.on("error", (cause) =>
+    finished.reject(new AppError("invalid_request", { message: "The body is not a valid form.", cause })),
+  );
+  const onAbort = () => finished.reject(options.signal.reason);
+  options.signal.addEventListener("abort", onAbort, { once: true });
+  if (options.signal.aborted) onAbort();
+  const reader = request.body?.getReader();
+  try {
+    let bytes = 0;
+    for (;;) {
+      const next = await Promise.race([reader?.read(), finished.promise]);
+      if (next?.value) {
+        const { value } = next;
+        bytes += value.byteLength;
+        if (bytes > maxBytes) return false;
+        await options.onPiece(value.byteLength, () => write(parser, value, finished.promise));
+      }
+      if (!next || next.done) break;
+    }
+    parser.end();
+    await finished.promise;
+    return true;
+  } finally {
+    options.signal.removeEventListener("abort", onAbort);
+    // What is left is thrown away by the server's entrance (unread.ts).
+    reader?.releaseLock();
+  }
+}

@@ -1,0 +1,40 @@
+import { AppError } from "../../domain/errors.ts";
+import type { DiarizationRequest, TranscriptionRequest } from "../../domain/transcription.ts";
+import type { AudioForm, TranscriptionCreate } from "./schemas.ts";
+
+/** The request of the asynchronous endpoint, defaults filled in (docs/interface.md section 4.1). */
+export function requestOf(body: TranscriptionCreate): TranscriptionRequest {
+  return withDefaults(body, diarizationOf(body.diarization));
+}
+
+/** The request of the synchronous endpoint, defaults filled in (docs/decisions.md section 8). */
+export function requestOfForm(fields: AudioForm): TranscriptionRequest {
+  return withDefaults(fields, fields.diarization === "true" ? {} : undefined);
+}
+
+function withDefaults(
+  values: Omit<AudioForm, "file" | "diarization">,
+  diarization: DiarizationRequest | undefined,
+): TranscriptionRequest {
+  return {
+    language: values.language,
+    mode: values.mode ?? "native",
+    timestamps: values.timestamps ?? "segment",
+    channelMode: values.channel_mode ?? "mix",
+    ...(diarization === undefined ? {} : { diarization }),
+  };
+}
+
+/** docs/decisions.md section 4, "Object form of `diarization`". */
+function diarizationOf(value: TranscriptionCreate["diarization"]): DiarizationRequest | undefined {
+  if (value === undefined || value === false) return undefined;
+  if (value === true) return {};
+  if ("speakers" in value) return { minSpeakers: value.speakers, maxSpeakers: value.speakers };
+  if (value.min_speakers > value.max_speakers) {
+    throw new AppError("invalid_request", {
+      detail: "diarization.min_speakers",
+      message: "diarization.min_speakers must not be above diarization.max_speakers.",
+    });
+  }
+  return { minSpeakers: value.min_speakers, maxSpeakers: value.max_speakers };
+}

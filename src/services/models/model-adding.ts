@@ -1,0 +1,144 @@
+import { basename } from "node:path";
+import { AppError } from "../../domain/errors.ts";
+import { LANGUAGES, languageOf } from "../../domain/languages.ts";
+import type { InstalledModel, ModelLanguage, ModelManifest } from "../../domain/model.ts";
+import { MODES, type Mode } from "../../domain/transcription.ts";
+import type { Log } from "../../lib/log.ts";
+import { discardStaged, placeModel, stageWeights } from "./model-files.ts";
+import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "./model-manifest.ts";
+import type { ModelRegistry } from "./model-registry.ts";
+
+/** What `shruti models add` may say about a model. Each field that is left out is derived from the file. */
+export type AddModelOptions = {
+  /** Left out: the file's name, without `ggml-` and `.bin`. */
+  id?: string;
+  name?: string;
+  version?: string;
+  /** Left out: for a multilingual file each language that Whisper has a code for, else English; with all modes. */
+  languages?: AddedLanguage[];
+  licence?: string;
+  source?: string;
+  notice?: string;
+  /** The hash that the file must have, lower-case hex. */
+  sha256?: string;
+};
+
+type AddedLanguage = { code: string; modes?: Mode[]; decoderLanguage?: string };
+
+export type ModelAddingDeps = {
+  /**
+   * Looks at a weights file without loading it.
+   * @throws Error with the reason why the engine could not use it
+   */
+  checkModelFile: (path: string) => { multilingual: boolean };
+  log: Log;
+};
+
+/**
+ * Copies a file of weights into the directory of models and writes its manifest. The first model becomes the default.
+ *
+ * @throws AppError `invalid_request` (detail `file`), `conflict` when the id is taken
+ */
+export async function addModel(
+  { checkModelFile, log }: ModelAddingDeps,
+  registry: ModelRegistry,
+  file: string,
+  options: AddModelOptions,
+): Promise<InstalledModel> {
+  const info = orInvalid(() => checkModelFile(file));
+  const id = requireFreeId(registry, options.id ?? idFromFile(file));
+  const languages = (options.languages ?? defaultLanguages(info)).map(fillLanguage);
+  // Before gigabytes are copied. Only the hash is not known yet.
+  checkManifest(manifestOf(id, "0".repeat(64), languages, options));
+  const staged = await stageWeights(file, registry.directory);
+  try {
+    if (options.sha256 !== undefined && options.sha256 !== staged.sha256) {
+      throw invalidFile(`The file's SHA-256 is ${staged.sha256}, not ${options.sha256}.`);
+    }
+    // The engine will load the copy, and the original may have changed since the first check.
+    orInvalid(() => checkModelFile(staged.path));
+    const isFirst = registry.installed().length === 0;
+    const previous = registry.findDefault();
+    await placeModel(registry.directory, staged, manifestOf(id, staged.sha256, languages, options));
+    if (isFirst) registry.choose(id);
+    // The previous model was the default because it was the only one. It stays the default.
+    else if (registry.namedDefault() === undefined && previous) registry.choose(previous.id);
+  } finally {
+    await discardStaged(staged);
+  }
+  log.info({ model: id }, "a model was added");
+  return registry.requireInstalled(id);
+}
+
+/** Makes the error for a file of weights that cannot be used. */
+export function invalidFile(message: string): AppError {
+  return new AppError("invalid_request", { message, detail: "file" });
+}
+
+function orInvalid<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    throw invalidFile((error as Error).message);
+  }
+}
+
+function requireFreeId(registry: ModelRegistry, id: string): string {
+  if (!MODEL_ID_PATTERN.test(id)) {
+    throw invalidFile(
+      `${JSON.stringify(id)} cannot be a model's id: 1 to 64 of a to z, 0 to 9, dot, dash, underscore.`,
+    );
+  }
+  if (registry.find(id)) throw new AppError("conflict", { message: `There is a model ${id} already.` });
+  return id;
+}
+
+/** Refuses to write a manifest that could not be read again. */
+function checkManifest(manifest: ModelManifest): void {
+  try {
+    parseManifest(renderManifest(manifest), "manifest");
+  } catch (error) {
+    if (error instanceof ManifestError) throw invalidFile(error.message);
+    throw error;
+  }
+}
+
+function manifestOf(
+  id: string,
+  sha256: string,
+  languages: ModelLanguage[],
+  options: AddModelOptions,
+): ModelManifest {
+  return {
+    id,
+    name: options.name ?? id,
+    version: options.version ?? sha256.slice(0, 12),
+    family: "whisper",
+    sha256,
+    languages,
+    licence: options.licence ?? "not stated",
+    source: options.source ?? "not stated",
+    ...(options.notice === undefined ? {} : { notice: options.notice }),
+    decoding: {},
+  };
+}
+
+/** Derives an id from a file's name: `ggml-large-v3-q5_0.bin` gives `large-v3-q5_0`. */
+function idFromFile(file: string): string {
+  return basename(file)
+    .replace(/^ggml-/i, "")
+    .replace(/\.(?:bin|ggml)$/i, "")
+    .toLowerCase();
+}
+
+function defaultLanguages({ multilingual }: { multilingual: boolean }): AddedLanguage[] {
+  if (!multilingual) return [{ code: "en" }];
+  return LANGUAGES.filter(({ whisperCode }) => whisperCode !== undefined).map(({ code }) => ({ code }));
+}
+
+/** Fills in name and modes. English has no `codemix`: it is written in Latin letters only. */
+function fillLanguage(language: AddedLanguage): ModelLanguage {
+  const known = languageOf(language.code);
+  const modes = language.modes ?? MODES.filter((mode) => mode !== "codemix" || language.code !== "en");
+  return { ...language, modes, name: known?.name ?? language.code };
+}

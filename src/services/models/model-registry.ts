@@ -1,0 +1,143 @@
+import { join, resolve } from "node:path";
+import type { Config } from "../../config/schema.ts";
+import { AppError } from "../../domain/errors.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Database } from "../../store/database.ts";
+import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
+import { createModelScanner } from "./model-files.ts";
+
+export type ModelRegistryDeps = {
+  database: Database;
+  config: Config;
+  /** Absolute path of the data directory. */
+  dataDir: string;
+  log: Log;
+  clock: Clock;
+};
+
+/** Which models are installed, and which one is the default. Each call sees the files as they are at that moment. */
+export type ModelRegistry = {
+  /** Absolute path of the directory of installed models. */
+  directory: string;
+  /** Returns the installed models by id, without the demonstration model. Logs each unusable file once. */
+  installed(): InstalledModel[];
+  /** Returns the models that requests can name: the default first, then by id. */
+  list(): InstalledModel[];
+  /** Says why files of the directory are left out, one sentence each. */
+  problems(): string[];
+  /**
+   * Finds a model by id. It also finds the demonstration model while others are installed, so that work that began
+   * with it can continue.
+   */
+  find(id: string): InstalledModel | undefined;
+  /** Finds an installed model. @throws AppError `not_found` */
+  requireInstalled(id: string): InstalledModel;
+  /**
+   * Finds the model for requests that name none: the named default, else the only model. Undefined when the named
+   * one is not installed, or when several are installed and none is named.
+   */
+  findDefault(): InstalledModel | undefined;
+  /** Returns the id that the config file, else an admin's choice names; undefined when neither names one. */
+  namedDefault(): string | undefined;
+  /** Tells whether an admin has chosen this id as the default. */
+  isChosen(id: string): boolean;
+  /** Stores an admin's choice of the default; undefined removes it. */
+  choose(id: string | undefined): void;
+  /** Reads the choice again at the next call, because another process may have changed it. */
+  forgetChoice(): void;
+};
+
+/** Returns the directory of installed models, absolute. */
+export function modelDirectoryOf(config: Config, dataDir: string): string {
+  return resolve(config.models.dir || join(dataDir, "models"));
+}
+
+/**
+ * Opens the registry of models.
+ *
+ * @param demo the model inside the executable, which is available while no other is installed
+ */
+export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel): ModelRegistry {
+  const { config, dataDir, log } = deps;
+  const directory = modelDirectoryOf(config, dataDir);
+  const scan = createModelScanner(directory);
+  const logged = new Set<string>();
+  const choice = openChoice(deps);
+
+  function installed(): InstalledModel[] {
+    const { models, problems } = scan();
+    for (const problem of problems) {
+      if (!logged.has(problem)) log.warn({ problem }, "a model is left out");
+      logged.add(problem);
+    }
+    return models;
+  }
+
+  const namedDefault = () => (config.models.default !== "" ? config.models.default : choice.read());
+
+  function available(): InstalledModel[] {
+    const models = installed();
+    return models.length === 0 ? [demo] : models;
+  }
+
+  function lookUpDefault(): InstalledModel | undefined {
+    const models = available();
+    const named = namedDefault();
+    if (named === undefined) return models.length === 1 ? models[0] : undefined;
+    return models.find(({ id }) => id === named);
+  }
+
+  function findDefault(): InstalledModel | undefined {
+    const found = lookUpDefault();
+    if (found) return found;
+    // Another process may have chosen a moment ago.
+    choice.forget();
+    return lookUpDefault();
+  }
+
+  return {
+    directory,
+    installed,
+    namedDefault,
+    findDefault,
+    problems: () => [...scan().problems],
+    list() {
+      const models = available();
+      const first = findDefault();
+      return first ? [first, ...models.filter((model) => model !== first)] : models;
+    },
+    find: (id) => installed().find((model) => model.id === id) ?? (id === demo.id ? demo : undefined),
+    requireInstalled(id) {
+      const model = installed().find((found) => found.id === id);
+      if (!model) throw new AppError("not_found", { message: `There is no installed model ${id}.` });
+      return model;
+    },
+    isChosen: (id) => choice.read() === id,
+    choose: choice.write,
+    forgetChoice: choice.forget,
+  };
+}
+
+/** An admin's choice of the default, as stored, with a copy in memory. */
+function openChoice({ database, clock }: Pick<ModelRegistryDeps, "database" | "clock">) {
+  let known: { id: string | undefined } | undefined;
+  const forget = (): void => {
+    known = undefined;
+  };
+  return {
+    read(): string | undefined {
+      if (!known) {
+        const value = findSetting(database.store, SETTING_NAMES.defaultModel);
+        known = { id: typeof value === "string" ? value : undefined };
+      }
+      return known.id;
+    },
+    write(id: string | undefined): void {
+      putSetting(database.store, SETTING_NAMES.defaultModel, id, clock.now());
+      forget();
+    },
+    forget,
+  };
+}

@@ -1,0 +1,290 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Config } from "../../config/schema.ts";
+import { fileOf } from "../../domain/model.ts";
+import { checkModelFile } from "../../engine/whisper/whisper-model-file.ts";
+import { silentLog } from "../../lib/log.ts";
+import { sha256Hex } from "../../lib/sha256.ts";
+import { type Database, openDatabase } from "../../store/database.ts";
+import { putSetting, SETTING_NAMES } from "../../store/settings.ts";
+import { manualClock } from "../../testing/manual-clock.ts";
+import { testConfig } from "../../testing/test-config.ts";
+import { copyOut, extractEmbeddedModel } from "./demo-model.ts";
+import { type AddModelOptions, createModelService } from "./models.ts";
+
+let folder: string;
+let database: Database;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "shruti-models-"));
+  database = openDatabase(":memory:");
+});
+afterEach(() => {
+  database.close();
+  rmSync(folder, { recursive: true });
+});
+
+const DEMO = join(import.meta.dirname, "../../../models/demo.bin");
+
+/** Stands for the engine's check where the bytes do not matter. */
+function lookAt(path: string): { multilingual: boolean } {
+  const text = readFileSync(path, "utf8");
+  if (!text.startsWith("weights")) throw new Error(`model ${path} cannot be used: it is not a whisper model`);
+  return { multilingual: !text.includes("english") };
+}
+
+function open(settings: Partial<Config["models"]> = {}) {
+  return createModelService({
+    database,
+    config: testConfig({ models: settings }),
+    dataDir: folder,
+    log: silentLog,
+    clock: manualClock(),
+    checkModelFile: lookAt,
+  });
+}
+
+function weights(name: string, content = "weights"): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+describe("the demonstration model", () => {
+  test("is a model that the engine can use, as its manifest says", async () => {
+    const demo = await extractEmbeddedModel(folder);
+    expect(sha256Hex(readFileSync(fileOf(demo.files, "weights")))).toBe(demo.sha256);
+    expect(demo.bytes).toBe(statSync(DEMO).size);
+    expect(checkModelFile(fileOf(demo.files, "weights")).multilingual).toBe(true);
+    expect(demo.notice).toContain("not for real use");
+    expect(demo).toMatchObject({
+      id: "demo",
+      embedded: true,
+      decoding: { whisper: { beamSize: 1, temperatureIncrement: 0 } },
+    });
+  });
+
+  test("stands in while nothing is installed, and stays to be found", async () => {
+    const models = await open();
+    expect(models.list().map(({ id }) => id)).toEqual(["demo"]);
+    expect(models.resolve().id).toBe("demo");
+    await models.add(weights("ggml-one.bin"));
+    expect(models.list().map(({ id }) => id)).toEqual(["one"]);
+    expect(models.find("demo")?.id).toBe("demo");
+    expect(() => models.resolve("demo")).toThrow("no such model");
+  });
+
+  test("is copied out once, replaces a cut copy and older versions", async () => {
+    const source = weights("carried.bin", "weights of the demonstration");
+    const hash = sha256Hex("weights of the demonstration");
+    const dir = join(folder, "out");
+    mkdirSync(dir);
+    writeFileSync(join(dir, "0123456789ab.bin"), "older");
+    writeFileSync(join(dir, `${hash.slice(0, 12)}.bin`), "cut");
+    const path = await copyOut(source, dir, hash);
+    expect(readFileSync(path, "utf8")).toBe("weights of the demonstration");
+    expect(readdirSync(dir)).toEqual([`${hash.slice(0, 12)}.bin`]);
+    const { ino } = statSync(path);
+    expect(statSync(await copyOut(source, dir, hash)).ino).toBe(ino);
+    await expect(copyOut(source, join(folder, "other"), "f".repeat(64))).rejects.toThrow("damaged");
+  });
+});
+
+describe("add", () => {
+  test("copies weights, writes a manifest, finds id, version and languages", async () => {
+    const models = await open();
+    const added = await models.add(weights("ggml-Large-V3-q5_0.bin"), { licence: "MIT" });
+    expect(added).toMatchObject({
+      id: "large-v3-q5_0",
+      version: sha256Hex("weights").slice(0, 12),
+      sha256: sha256Hex("weights"),
+      licence: "MIT",
+      bytes: 7,
+      embedded: false,
+    });
+    expect(added.languages.map(({ code }) => code)).toContain("hi");
+    expect(added.languages.find(({ code }) => code === "en")?.modes).toEqual(["native", "verbatim"]);
+    expect(readFileSync(fileOf(added.files, "weights"), "utf8")).toBe("weights");
+    expect(readdirSync(models.directory).sort()).toEqual(["large-v3-q5_0.bin", "large-v3-q5_0.toml"]);
+    const english = await models.add(weights("tiny.en.bin", "weights, english"));
+    expect(english.languages.map(({ code }) => code)).toEqual(["en"]);
+  });
+
+  test("refuses what cannot be used and leaves nothing behind", async () => {
+    const models = await open();
+    const good = weights("good.bin");
+    const bad = weights("bad.bin", "no");
+    const refusals: [file: string, options: AddModelOptions, words: string][] = [
+      [bad, {}, "not a whisper model"],
+      [good, { id: "../up" }, "cannot be a model's id"],
+      [good, { id: "demo" }, "already"],
+      [good, { sha256: "0".repeat(64) }, "SHA-256"],
+      [good, { name: "two\nlines" }, "name must be a text of one line"],
+      [good, { languages: [{ code: "or" }] }, "whisper has no language or"],
+    ];
+    for (const [file, options, words] of refusals) {
+      await expect(models.add(file, options)).rejects.toThrow(words);
+    }
+    expect(models.list().map(({ id }) => id)).toEqual(["demo"]);
+    expect(readdirSync(models.directory)).toEqual([]);
+    const odia = await models.add(good, { languages: [{ code: "or", decoderLanguage: "hi" }] });
+    expect(odia.languages).toEqual([
+      { code: "or", name: "Odia", modes: ["native", "codemix", "verbatim"], decoderLanguage: "hi" },
+    ]);
+  });
+});
+
+describe("the default", () => {
+  test("is the first that was added, until another is chosen, by this process or another", async () => {
+    const models = await open();
+    await models.add(weights("b.bin"));
+    await models.add(weights("a.bin"));
+    expect(models.list().map(({ id }) => id)).toEqual(["b", "a"]);
+    const other = await open();
+    other.setDefault("a");
+    expect(models.resolve().id).toBe("b");
+    models.forgetCached();
+    expect(models.resolve().id).toBe("a");
+    expect(models.resolve("b").id).toBe("b");
+    await expect(models.remove("a")).rejects.toThrow("choose another first");
+    // A choice and a removal by another process, of which this one has not been told, are no gap.
+    other.setDefault("b");
+    await other.remove("a");
+    expect(models.resolve().id).toBe("b");
+    await models.add(weights("a.bin"));
+    models.setDefault("a");
+    expect(models.resolve().id).toBe("a");
+    models.setDefault("b");
+    await models.remove("a");
+    expect(models.resolve().id).toBe("b");
+    expect(() => models.setDefault("a")).toThrow("no installed model");
+  });
+
+  test("is the demonstration model again when the last one is removed", async () => {
+    const models = await open();
+    await models.add(weights("a.bin"));
+    await models.remove("a");
+    expect(models.resolve().id).toBe("demo");
+    await models.add(weights("b.bin"));
+    expect(models.resolve().id).toBe("b");
+  });
+
+  test("whose files are gone is told, and no other takes its place", async () => {
+    const models = await open();
+    const weightsPath = fileOf((await models.add(weights("b.bin"))).files, "weights");
+    await models.add(weights("a.bin"));
+    rmSync(weightsPath);
+    expect(models.findDefault()).toBeUndefined();
+    expect(() => models.resolve()).toThrow("The default model b is not installed.");
+    expect(models.list().map(({ id }) => id)).toEqual(["a"]);
+    expect(models.resolve("a").id).toBe("a");
+    // Nor does the demonstration model.
+    await models.remove("a");
+    expect(models.list().map(({ id }) => id)).toEqual(["demo"]);
+    expect(() => models.resolve()).toThrow("The default model b is not installed.");
+  });
+
+  test("of models put there by hand is the only one, which stays it when others are added", async () => {
+    const models = await open();
+    await models.add(weights("b.bin"));
+    putSetting(database.store, SETTING_NAMES.defaultModel, undefined, 0);
+    models.forgetCached();
+    expect(models.resolve().id).toBe("b");
+    await models.add(weights("a.bin"));
+    expect(models.resolve().id).toBe("b");
+    putSetting(database.store, SETTING_NAMES.defaultModel, undefined, 0);
+    models.forgetCached();
+    expect(() => models.resolve()).toThrow("none is chosen as the default");
+    expect(models.list().map(({ id }) => id)).toEqual(["a", "b"]);
+  });
+
+  test("that the config names is not removed", async () => {
+    const models = await open({ default: "a" });
+    await models.add(weights("a.bin"));
+    await models.add(weights("b.bin"));
+    await expect(models.remove("a")).rejects.toThrow("models.default in the config names");
+    await models.remove("b");
+    expect(models.resolve().id).toBe("a");
+  });
+
+  test("of the config goes first, and one that is missing is no client's fault", async () => {
+    const models = await open({ default: "b" });
+    await models.add(weights("a.bin"));
+    expect(() => models.resolve()).toThrow("b is not installed");
+    await models.add(weights("b.bin"));
+    models.setDefault("a");
+    expect(models.resolve().id).toBe("b");
+  });
+});
+
+describe("files", () => {
+  test("what appears, changes, breaks and goes is seen without a restart", async () => {
+    const directory = join(folder, "elsewhere");
+    const models = await open({ dir: directory });
+    const weightsPath = fileOf((await models.add(weights("a.bin"))).files, "weights");
+    const manifestPath = join(directory, "a.toml");
+    const manifest = readFileSync(manifestPath, "utf8");
+    writeFileSync(manifestPath, manifest.replace('name = "a"', 'name = "Another"'));
+    expect(models.list()[0]?.name).toBe("Another");
+    writeFileSync(manifestPath, manifest.replace("name =", "nam ="));
+    expect(models.list().map(({ id }) => id)).toEqual(["demo"]);
+    expect(models.problems()).toEqual([`${manifestPath}:2: nam is unknown`]);
+    writeFileSync(manifestPath, manifest);
+    expect(models.problems()).toEqual([]);
+    rmSync(weightsPath);
+    expect(models.problems()[0]).toContain("there are no weights");
+  });
+
+  test("verify reads every byte", async () => {
+    const models = await open();
+    const weightsPath = fileOf((await models.add(weights("a.bin"))).files, "weights");
+    expect(await models.verify("a")).toEqual({ id: "a", sha256: sha256Hex("weights"), problems: [] });
+    writeFileSync(weightsPath, "weighty");
+    expect((await models.verify("a")).problems).toHaveLength(2);
+    await expect(models.verify("b")).rejects.toThrow("no installed model");
+  });
+
+  test("a model that unfinished work needs cannot be removed", async () => {
+    const models = await open();
+    await models.add(weights("a.bin"));
+    const { sqlite } = database;
+    sqlite.run("PRAGMA foreign_keys = OFF");
+    sqlite.run(
+      `INSERT INTO transcriptions (id, organization_id, project_id, upload_id, entrance, model_id, model_version,
+         language, mode, timestamps, diarization, channel_mode, state, created_at, duration_ms, channels,
+         price_paise_per_audio_hour, reserved_paise)
+       VALUES ('tr_1', 'org_1', 'prj_1', 'up_1', 'asynchronous', 'a', '1', 'hi', 'native', 'segment', 0, 'mix',
+         'queued', 0, 1, 1, 0, 0)`,
+    );
+    await expect(models.remove("a")).rejects.toThrow("1 unfinished");
+    sqlite.run("UPDATE transcriptions SET state = 'completed'");
+    await models.remove("a");
+    expect(readdirSync(models.directory)).toEqual([]);
+  });
+});
+
+test("capabilities are those of weights and config", async () => {
+  const models = await open();
+  const { capabilities, modes, limits } = models.describe(models.resolve());
+  expect(capabilities).toEqual({
+    "mode.native": "available",
+    "mode.codemix": "available",
+    "mode.verbatim": "available",
+    "timestamps.segment": "available",
+    "timestamps.word": "coming_soon",
+    "language.auto": "coming_soon",
+    diarization: "available",
+    "channel_mode.separate": "available",
+  });
+  expect(modes).toEqual(["native", "codemix", "verbatim"]);
+  expect(limits.asynchronous.maxChannels).toBe(2);
+  const plain = await open();
+  const added = await plain.add(weights("a.bin"), { languages: [{ code: "en", modes: ["native"] }] });
+  expect(plain.describe(added).capabilities).toMatchObject({
+    "mode.codemix": "coming_soon",
+    "mode.verbatim": "coming_soon",
+    diarization: "available",
+  });
+});

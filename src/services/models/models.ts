@@ -1,0 +1,225 @@
+import { AppError } from "../../domain/errors.ts";
+import { fileOf, type InstalledModel, type SpeakerWeights } from "../../domain/model.ts";
+import { sha256OfFile } from "../../store/file-hash.ts";
+import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
+import { extractEmbeddedModel } from "./demo-model.ts";
+import { type AddModelOptions, addModel, invalidFile, type ModelAddingDeps } from "./model-adding.ts";
+import {
+  type DiarizationMethod,
+  describeModel,
+  diarizationMethodWith,
+  type ModelDescription,
+} from "./model-description.ts";
+import { deleteModel } from "./model-files.ts";
+import { type ModelRegistry, type ModelRegistryDeps, openModelRegistry } from "./model-registry.ts";
+import {
+  deleteSpeakerWeights,
+  findSpeakerWeights,
+  installedSpeakerWeights,
+  placeSpeakerWeights,
+  type SpeakerWeightKind,
+} from "./speaker-weights.ts";
+
+export type { AddModelOptions } from "./model-adding.ts";
+export type { DiarizationMethod, ModelDescription } from "./model-description.ts";
+export { modelDirectoryOf } from "./model-registry.ts";
+
+export type ModelServiceDeps = ModelRegistryDeps &
+  ModelAddingDeps & {
+    /** The model that is available while no other is installed; left out: the one inside the executable. */
+    embeddedModel?: InstalledModel;
+    /**
+     * Loads speaker weights, once both kinds are installed; left out: they are not tried.
+     * @throws Error with the reason why the engine could not use them
+     */
+    tryOutSpeakerWeights?: (weights: SpeakerWeights) => Promise<void>;
+  };
+
+/** Outcome of `verify`. Without problems the model is as it was when it was added. */
+export type ModelVerification = { id: string; sha256: string; problems: string[] };
+
+/**
+ * Installed models and speaker weights. Requests read; only an admin's command adds, removes and chooses. Each call
+ * sees files that have appeared, changed or gone. The demonstration model is available while nothing is installed.
+ */
+export type ModelService = {
+  /** Absolute path of the directory of installed models. */
+  directory: string;
+  /** Returns the models that requests can name: the default first, then by id. */
+  list(): InstalledModel[];
+  /** Finds a model by id, also the demonstration model while others are installed: work may have begun with it. */
+  find(id: string): InstalledModel | undefined;
+  /**
+   * Finds the model that a request means; without an id the default.
+   *
+   * @throws AppError `invalid_request` (detail `model`) when that model is not installed; `capacity_unavailable`
+   *   when the default is not installed, or when several models are installed and none is the default
+   */
+  resolve(modelId?: string): InstalledModel;
+  /** Finds the default; undefined where `resolve` would throw `capacity_unavailable`. */
+  findDefault(): InstalledModel | undefined;
+  /** Describes a model as `GET /v1/models` shows it. */
+  describe(model: InstalledModel): ModelDescription;
+  /** Says why files of the directory are left out, one sentence each. */
+  problems(): string[];
+  /** Returns the speaker weights; undefined unless both kinds are installed. */
+  speakerWeights(): SpeakerWeights | undefined;
+  /** Returns the kinds of speaker weights that are installed. */
+  speakerWeightKinds(): SpeakerWeightKind[];
+  /** Returns the method by which speakers are distinguished now. */
+  diarizationMethod(): DiarizationMethod;
+  /**
+   * Copies speaker weights into the directory of models. Once both kinds are there, they replace the built-in
+   * acoustic method.
+   *
+   * @throws AppError `invalid_request` (detail `file`) for a file of another kind or one that the engine cannot use
+   */
+  addSpeakerWeights(kind: SpeakerWeightKind, file: string): Promise<void>;
+  /** Removes speaker weights; the built-in method is used again. @throws AppError `not_found` */
+  removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
+  /**
+   * Copies a file of Whisper weights into the directory of models and writes its manifest. The first model that is
+   * added becomes the default.
+   *
+   * @throws AppError `invalid_request` (detail `file`) for a file that the engine cannot use, another SHA-256 or a
+   *   wrong option; `conflict` when the id is taken
+   */
+  add(file: string, options?: AddModelOptions): Promise<InstalledModel>;
+  /** Reads and hashes the whole file of a model again. @throws AppError `not_found` */
+  verify(id: string): Promise<ModelVerification>;
+  /**
+   * Removes a model's files. After the last one the demonstration model is the default.
+   *
+   * @throws AppError `not_found`; `conflict` while unfinished transcriptions use the model, when the config file
+   *   names it as the default, or when it is the default of several: an admin must first choose another
+   */
+  remove(id: string): Promise<void>;
+  /**
+   * Chooses the model for requests that name none. `models.default` in the config file overrides this choice.
+   *
+   * @throws AppError `not_found`
+   */
+  setDefault(id: string): InstalledModel;
+  /** Reads the choice of the default again, because another process may have changed it. */
+  forgetCached(): void;
+};
+
+/**
+ * Opens the models of a data directory.
+ *
+ * @throws Error when the demonstration model cannot be copied out of the executable
+ */
+export async function createModelService(deps: ModelServiceDeps): Promise<ModelService> {
+  const { config, dataDir } = deps;
+  const registry = openModelRegistry(deps, deps.embeddedModel ?? (await extractEmbeddedModel(dataDir)));
+  const { directory } = registry;
+  return {
+    directory,
+    list: registry.list,
+    find: registry.find,
+    resolve: (modelId) => resolveModel(registry, modelId),
+    findDefault: registry.findDefault,
+    describe: (model) => describeModel(model, config, findSpeakerWeights(directory)),
+    problems: registry.problems,
+    speakerWeights: () => findSpeakerWeights(directory),
+    speakerWeightKinds: () => installedSpeakerWeights(directory),
+    diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
+    addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
+    removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
+    add: (file, options = {}) => addModel(deps, registry, file, options),
+    verify: (id) => verifyModel(deps, registry, id),
+    remove: (id) => removeModel(deps, registry, id),
+    setDefault(id) {
+      const model = registry.requireInstalled(id);
+      registry.choose(id);
+      return model;
+    },
+    forgetCached: registry.forgetChoice,
+  };
+}
+
+function resolveModel(registry: ModelRegistry, modelId: string | undefined): InstalledModel {
+  if (modelId !== undefined) {
+    const model = registry.list().find(({ id }) => id === modelId);
+    if (!model)
+      throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
+    return model;
+  }
+  const model = registry.findDefault();
+  if (model) return model;
+  const named = registry.namedDefault();
+  const message =
+    named === undefined
+      ? "Several models are installed, and none is chosen as the default."
+      : `The default model ${named} is not installed.`;
+  throw new AppError("capacity_unavailable", { message, retryAfterSeconds: 60 });
+}
+
+async function addSpeakerWeights(
+  { log, tryOutSpeakerWeights }: ModelServiceDeps,
+  directory: string,
+  kind: SpeakerWeightKind,
+  file: string,
+): Promise<void> {
+  try {
+    await placeSpeakerWeights(directory, kind, file, async (weights) => tryOutSpeakerWeights?.(weights));
+  } catch (error) {
+    throw invalidFile((error as Error).message);
+  }
+  log.info({ kind }, "speaker weights were added");
+}
+
+async function removeSpeakerWeights(
+  { log }: ModelServiceDeps,
+  directory: string,
+  kind: SpeakerWeightKind,
+): Promise<void> {
+  if (!(await deleteSpeakerWeights(directory, kind))) {
+    throw new AppError("not_found", { message: `There are no ${kind} weights.` });
+  }
+  log.info({ kind }, "speaker weights were removed");
+}
+
+async function verifyModel(
+  { checkModelFile }: ModelServiceDeps,
+  registry: ModelRegistry,
+  id: string,
+): Promise<ModelVerification> {
+  const model = registry.find(id) ?? registry.requireInstalled(id);
+  const problems: string[] = [];
+  const weightsPath = fileOf(model.files, "weights");
+  const sha256 = await sha256OfFile(weightsPath);
+  if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
+  try {
+    checkModelFile(weightsPath);
+  } catch (error) {
+    problems.push((error as Error).message);
+  }
+  return { id, sha256, problems };
+}
+
+async function removeModel(
+  { database, config, log }: ModelServiceDeps,
+  registry: ModelRegistry,
+  id: string,
+): Promise<void> {
+  registry.requireInstalled(id);
+  if (config.models.default === id) {
+    throw new AppError("conflict", { message: `models.default in the config names the model ${id}.` });
+  }
+  const isDefault = registry.findDefault()?.id === id;
+  if (isDefault && registry.installed().length > 1) {
+    throw new AppError("conflict", {
+      message: `The model ${id} is the default; choose another first: shruti models default ID.`,
+    });
+  }
+  const unfinished = countUnfinishedWithModel(database.store, id);
+  if (unfinished > 0) {
+    throw new AppError("conflict", {
+      message: `${unfinished} unfinished transcriptions use the model ${id}.`,
+    });
+  }
+  await deleteModel(registry.directory, id);
+  if (registry.isChosen(id)) registry.choose(undefined);
+  log.info({ model: id, default: registry.findDefault()?.id ?? null }, "a model was removed");
+}

@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  BAND_NORM_METADATA,
+  bandNormModel,
+  emptyModel,
+  SEGMENTATION_METADATA,
+} from "../../testing/onnx-makers.ts";
+import { readOnnxMetadata } from "./onnx-metadata.ts";
+import {
+  checkSpeakerWeights,
+  deleteSpeakerWeights,
+  findSpeakerWeights,
+  installedSpeakerWeights,
+  placeSpeakerWeights,
+} from "./speaker-weights.ts";
+
+const REAL_SEGMENTATION = join(
+  import.meta.dir,
+  "../../../../shared/data/models/pyannote-segmentation-3.0.int8.onnx",
+);
+const nothing = async () => undefined;
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "shruti-speakers-"));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+function file(name: string, bytes: Uint8Array | string): string {
+  const path = join(directory, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+describe("a file of weights", () => {
+  test("says itself what it is", () => {
+    const speaker = file("speaker.onnx", bandNormModel());
+    expect(Object.fromEntries(readOnnxMetadata(speaker))).toEqual(BAND_NORM_METADATA);
+    checkSpeakerWeights(speaker, "speaker");
+    expect(() => checkSpeakerWeights(speaker, "segmentation")).toThrow(/kind speaker/);
+    const segmentation = file("segmentation.onnx", emptyModel(SEGMENTATION_METADATA));
+    checkSpeakerWeights(segmentation, "segmentation");
+    expect(() => checkSpeakerWeights(segmentation, "speaker")).toThrow(/framework.*kind segmentation/);
+  });
+
+  test("of another sample rate, without metadata, cut off, or of another sort is refused", () => {
+    const bytes = bandNormModel();
+    const cases: [string, Uint8Array | string, RegExp][] = [
+      ["8k.onnx", bandNormModel({ ...BAND_NORM_METADATA, sample_rate: "8000" }), /8000 Hz/],
+      ["bare.onnx", emptyModel({}), /has no framework, output_dim, sample_rate/],
+      ["cut.onnx", bytes.subarray(0, bytes.length - 3), /not a complete/],
+      ["empty.onnx", "", /not an? (?:complete )?ONNX/],
+      ["text.onnx", "This is not a model at all, it is a text.", /not an? (?:complete )?ONNX/],
+      ["zeros.onnx", new Uint8Array(1_000), /not an? (?:complete )?ONNX/],
+    ];
+    for (const [name, content, reason] of cases) {
+      expect(() => checkSpeakerWeights(file(name, content), "speaker"), name).toThrow(reason);
+    }
+    expect(() => checkSpeakerWeights(join(directory, "missing.onnx"), "speaker")).toThrow(/ENOENT/);
+    expect(() => checkSpeakerWeights(directory, "speaker")).toThrow();
+  });
+
+  test.skipIf(!existsSync(REAL_SEGMENTATION))("the real segmentation model is recognised", () => {
+    checkSpeakerWeights(REAL_SEGMENTATION, "segmentation");
+    expect(() => checkSpeakerWeights(REAL_SEGMENTATION, "speaker")).toThrow(/kind segmentation/);
+  });
+});
+
+describe("installing", () => {
+  test("both kinds are needed; the second one is tried out together with the first", async () => {
+    const tried: string[] = [];
+    const tryOut = async (weights: { segmentationPath: string; embeddingPath: string }) => {
+      expect(existsSync(weights.segmentationPath) && existsSync(weights.embeddingPath)).toBe(true);
+      tried.push("both");
+    };
+    const models = join(directory, "models");
+    const segmentation = file("s.onnx", emptyModel(SEGMENTATION_METADATA));
+    await placeSpeakerWeights(models, "segmentation", segmentation, tryOut);
+    expect(findSpeakerWeights(models)).toBeUndefined();
+    expect(tried).toEqual([]);
+    await placeSpeakerWeights(models, "speaker", file("e.onnx", bandNormModel()), tryOut);
+    expect(tried).toEqual(["both"]);
+    expect(findSpeakerWeights(models)).toEqual({
+      segmentationPath: join(models, "speakers/segmentation.onnx"),
+      embeddingPath: join(models, "speakers/speaker.onnx"),
+    });
+    expect(await deleteSpeakerWeights(models, "segmentation")).toBe(true);
+    expect(await deleteSpeakerWeights(models, "segmentation")).toBe(false);
+    expect(installedSpeakerWeights(models)).toEqual(["speaker"]);
+  });
+
+  test("what the engine cannot use leaves nothing behind and the old weights in place", async () => {
+    const models = join(directory, "models");
+    await placeSpeakerWeights(
+      models,
+      "segmentation",
+      file("s.onnx", emptyModel(SEGMENTATION_METADATA)),
+      nothing,
+    );
+    const broken = placeSpeakerWeights(models, "speaker", file("e.onnx", bandNormModel()), async () => {
+      throw new Error("cannot be used");
+    });
+    await expect(broken).rejects.toThrow("cannot be used");
+    expect(readdirSync(join(models, "speakers"))).toEqual(["segmentation.onnx"]);
+  });
+});

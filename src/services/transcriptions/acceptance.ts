@@ -1,0 +1,259 @@
+import type { Config } from "../../config/schema.ts";
+import type { Caller } from "../../domain/api-key.ts";
+import { AppError } from "../../domain/errors.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import type { Entrance, TranscriptionRequest } from "../../domain/transcription.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { newId } from "../../lib/ids.ts";
+import { chargePaise } from "../../lib/money.ts";
+import { sha256Hex } from "../../lib/sha256.ts";
+import { billedMsOf } from "../../store/billed-time.ts";
+import { type Database, type Store, transaction } from "../../store/database.ts";
+import { findIdempotencyKey, insertIdempotencyKey } from "../../store/idempotency.ts";
+import { reserveCredit } from "../../store/ledger.ts";
+import { requireOrganization } from "../../store/organizations.ts";
+import {
+  countQueued,
+  findTranscription,
+  insertTranscription,
+  type TranscriptionRow,
+} from "../../store/transcriptions.ts";
+import type { CreditService } from "../credit.ts";
+import type { ModelService } from "../models/models.ts";
+import type { UploadService } from "../uploads/uploads.ts";
+import { requireEndpoint } from "../webhooks/webhooks.ts";
+
+const KEEP_KEYS_MS = 48 * 3_600_000;
+
+/** A validated request to transcribe, synchronous or asynchronous. */
+export type AcceptInput = {
+  entrance: Entrance;
+  /** Undefined: the default model. */
+  modelId?: string;
+  request: TranscriptionRequest;
+  /** The upload to transcribe. The file of a synchronous request has been adopted as one. */
+  uploadId: string;
+  webhookEndpointId?: string;
+  idempotency?: IdempotencyClaim;
+};
+
+/** A caller's `Idempotency-Key`, and the identity of its request as `hashRequest` returns it. */
+export type IdempotencyClaim = { key: string; requestHash: string };
+
+export type Accepted = { transcription: TranscriptionRow; isReplay: boolean };
+
+export type AcceptanceDeps = {
+  database: Database;
+  clock: Clock;
+  config: Config;
+  models: ModelService;
+  uploads: UploadService;
+  credit: CreditService;
+  /** Estimates the seconds until a full queue takes another transcription, from this machine's speed. */
+  estimateQueueRoomSeconds: (organizationId: string) => number;
+};
+
+/** What identifies a request under an idempotency key, with defaults filled in (docs/decisions.md section 9). */
+export type RequestIdentity = {
+  model: Pick<InstalledModel, "id">;
+  /** True when the request named the model; false when it uses the default. */
+  isModelNamed: boolean;
+  request: TranscriptionRequest;
+  /** The upload's id, or the SHA-256 of a synchronous request's file. */
+  audio: string;
+  webhookEndpointId?: string | undefined;
+};
+
+/**
+ * Renders a request's identity as text: SHA-256 over its values, its model, and whether it named that model.
+ * `isSameRequest` compares two such texts.
+ */
+export function hashRequest({
+  model,
+  isModelNamed,
+  request,
+  audio,
+  webhookEndpointId,
+}: RequestIdentity): string {
+  const { language, mode, timestamps, channelMode, diarization } = request;
+  const speakers = diarization ? [diarization.minSpeakers ?? null, diarization.maxSpeakers ?? null] : null;
+  const values = [audio, language, mode, timestamps, channelMode, speakers, webhookEndpointId ?? null];
+  return `${sha256Hex(JSON.stringify(values))} ${model.id} ${isModelNamed ? "named" : "default"}`;
+}
+
+/**
+ * Tells whether two identities are of the same request: equal values, and the same model or for both the default, which
+ * an admin may have changed in between.
+ */
+export function isSameRequest(left: string, right: string): boolean {
+  const [leftHash, leftModel, leftNaming] = left.split(" ");
+  const [rightHash, rightModel, rightNaming] = right.split(" ");
+  if (leftHash !== rightHash) return false;
+  return leftModel === rightModel || (leftNaming === "default" && rightNaming === "default");
+}
+
+/**
+ * Checks a request from "announced capability" to "mode" in the order of docs/decisions.md section 2.
+ *
+ * @returns the request's model
+ * @throws AppError `capability_unavailable`, `invalid_request` (detail `model`), `capacity_unavailable` without a
+ *   default model, `unsupported_language`, `unsupported_mode`
+ */
+export function checkRequest(
+  models: ModelService,
+  modelId: string | undefined,
+  request: TranscriptionRequest,
+): InstalledModel {
+  if (request.language === "auto") throw new AppError("capability_unavailable", { detail: "language.auto" });
+  if (request.timestamps === "word")
+    throw new AppError("capability_unavailable", { detail: "timestamps.word" });
+  const model = models.resolve(modelId);
+  const { capabilities } = models.describe(model);
+  if (request.diarization && capabilities.diarization !== "available") {
+    throw new AppError("capability_unavailable", { detail: "diarization" });
+  }
+  if (request.channelMode === "separate" && capabilities["channel_mode.separate"] !== "available") {
+    throw new AppError("capability_unavailable", { detail: "channel_mode.separate" });
+  }
+  const language = model.languages.find(({ code }) => code === request.language);
+  if (!language) throw new AppError("unsupported_language", { detail: "language" });
+  if (!language.modes.includes(request.mode)) throw new AppError("unsupported_mode", { detail: "mode" });
+  return model;
+}
+
+/** Finds what was accepted under a key. @throws AppError `idempotency_conflict` when it was another request */
+export function findReplay(
+  deps: Pick<AcceptanceDeps, "clock">,
+  store: Store,
+  caller: Pick<Caller, "projectId">,
+  entrance: Entrance,
+  claim: IdempotencyClaim | undefined,
+): TranscriptionRow | undefined {
+  if (!claim) return undefined;
+  const scope = { projectId: caller.projectId, entrance, key: claim.key };
+  const known = findIdempotencyKey(store, scope, deps.clock.now());
+  if (!known) return undefined;
+  if (!isSameRequest(known.requestHash, claim.requestHash))
+    throw new AppError("idempotency_conflict", { detail: "Idempotency-Key" });
+  return findTranscription(store, known.transcriptionId);
+}
+
+/**
+ * Accepts work in one transaction: it writes idempotency key, reservation and record, or nothing. It checks in the order
+ * of docs/decisions.md section 2. The request's own values have been checked before.
+ */
+export function acceptTranscription(
+  deps: AcceptanceDeps,
+  caller: Caller,
+  model: InstalledModel,
+  input: AcceptInput,
+): Accepted {
+  return transaction(deps.database.store, (tx) => {
+    const replay = findReplay(deps, tx, caller, input.entrance, input.idempotency);
+    if (replay) return { transcription: replay, isReplay: true };
+    return { transcription: insertAccepted(deps, tx, caller, model, input), isReplay: false };
+  });
+}
+
+function insertAccepted(
+  deps: AcceptanceDeps,
+  tx: Store,
+  caller: Caller,
+  model: InstalledModel,
+  input: AcceptInput,
+): TranscriptionRow {
+  const nowMs = deps.clock.now();
+  const upload = deps.uploads.requireComplete(tx, caller, input.uploadId);
+  if (input.webhookEndpointId !== undefined) requireEndpoint(tx, caller, input.webhookEndpointId);
+  const durationMs = upload.durationMs ?? 0;
+  const channels = upload.channels ?? 1;
+  checkLimits(deps.config, input.entrance, { durationMs, channels });
+  const organization = requireOrganization(tx, caller.organizationId);
+  if (input.entrance === "asynchronous") {
+    const maxQueued = organization.maxQueued ?? deps.config.limits.max_queued;
+    if (maxQueued > 0 && countQueued(tx, organization.id) >= maxQueued) {
+      throw new AppError("too_many_queued", {
+        retryAfterSeconds: deps.estimateQueueRoomSeconds(organization.id),
+      });
+    }
+  }
+  const pricePaisePerAudioHour = deps.credit.priceOf(organization);
+  const billedMs = billedMsOf({ durationMs, channelMode: input.request.channelMode, channels });
+  const reservedPaise = chargePaise(pricePaisePerAudioHour, billedMs);
+  deps.credit.checkSpending(tx, organization, reservedPaise, nowMs);
+  const id = newId("transcription", nowMs);
+  reserveCredit(tx, {
+    organizationId: organization.id,
+    transcriptionId: id,
+    amountPaise: reservedPaise,
+    nowMs,
+  });
+  const row = insertTranscription(tx, {
+    id,
+    organizationId: caller.organizationId,
+    projectId: caller.projectId,
+    uploadId: upload.id,
+    entrance: input.entrance,
+    modelId: model.id,
+    modelVersion: model.version,
+    ...requestColumns(input.request),
+    webhookEndpointId: input.webhookEndpointId ?? null,
+    state: "queued",
+    createdAt: nowMs,
+    durationMs,
+    channels,
+    pricePaisePerAudioHour,
+    reservedPaise,
+  });
+  if (input.idempotency) {
+    insertIdempotencyKey(tx, {
+      projectId: caller.projectId,
+      entrance: input.entrance,
+      ...input.idempotency,
+      transcriptionId: id,
+      createdAt: nowMs,
+      expiresAt: nowMs + KEEP_KEYS_MS,
+    });
+  }
+  return row;
+}
+
+function requestColumns(request: TranscriptionRequest) {
+  return {
+    language: request.language,
+    mode: request.mode,
+    timestamps: request.timestamps,
+    diarization: request.diarization !== undefined,
+    minSpeakers: request.diarization?.minSpeakers ?? null,
+    maxSpeakers: request.diarization?.maxSpeakers ?? null,
+    channelMode: request.channelMode,
+  };
+}
+
+/**
+ * Checks a recording against the limits that `GET /v1/models` publishes.
+ *
+ * @throws AppError (detail `file` or `audio.upload_id`) `audio_too_long`, `too_many_channels`
+ */
+export function checkLimits(
+  config: Config,
+  entrance: Entrance,
+  audio: { durationMs: number; channels: number },
+): void {
+  const { limits } = config;
+  const maxSeconds =
+    entrance === "synchronous" ? limits.synchronous_max_duration_seconds : limits.max_duration_seconds;
+  const detail = entrance === "synchronous" ? "file" : "audio.upload_id";
+  if (audio.durationMs > maxSeconds * 1000) {
+    throw new AppError("audio_too_long", {
+      detail,
+      message: `The audio is longer than ${maxSeconds} seconds.`,
+    });
+  }
+  if (audio.channels > limits.max_channels) {
+    throw new AppError("too_many_channels", {
+      detail,
+      message: `The audio has more than ${limits.max_channels} channels.`,
+    });
+  }
+}

@@ -1,0 +1,97 @@
+import type { ErrorCode } from "../../domain/errors.ts";
+import type { TranscriptionResult } from "../../domain/result.ts";
+import {
+  type FinalState,
+  recognizedChannels,
+  type TranscriptionTrigger,
+} from "../../domain/transcription.ts";
+import { chargePaise } from "../../lib/money.ts";
+import { dayIn } from "../../lib/time.ts";
+import { deleteChunks } from "../../store/chunks.ts";
+import type { Store } from "../../store/database.ts";
+import { settleReservation } from "../../store/ledger.ts";
+import { insertResult } from "../../store/results.ts";
+import { moveTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
+import { insertUsageEvent } from "../../store/usage.ts";
+import { insertEvent } from "../../store/webhooks.ts";
+
+/** How a transcription ends. `billedMs` is what the customer pays for, milliseconds over all recognized channels. */
+export type Ending =
+  | { kind: "result"; result: TranscriptionResult; billedMs: number }
+  | { kind: "failed"; code: ErrorCode; message: string }
+  | { kind: "cancelled"; code?: ErrorCode; message?: string };
+
+const TRIGGERS = {
+  completed: "complete",
+  partial: "complete_partially",
+  failed: "fail",
+  cancelled: "cancel",
+} as const;
+
+/**
+ * Ends a transcription inside the caller's transaction: state, result, charge, usage event and webhook
+ * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7).
+ *
+ * @param timeZone IANA name of the zone whose calendar day the charge counts for
+ * @returns the final row; undefined when the transcription had ended already, and nothing is written
+ */
+export function settleTranscription(
+  tx: Store,
+  id: string,
+  ending: Ending,
+  nowMs: number,
+  timeZone: string,
+): TranscriptionRow | undefined {
+  const state = finalStateOf(ending);
+  const row = moveTranscription(tx, id, triggerFor(state), { finishedAt: nowMs, ...errorOf(ending) });
+  if (!row) return undefined;
+  const billedMs = ending.kind === "result" ? ending.billedMs : 0;
+  // The reservation covers the whole recording. A difference in rounding must not charge more than it.
+  const amountPaise = Math.min(chargePaise(row.pricePaisePerAudioHour, billedMs), row.reservedPaise);
+  if (ending.kind === "result") insertResult(tx, id, ending.result, nowMs);
+  deleteChunks(tx, id);
+  settleReservation(tx, {
+    organizationId: row.organizationId,
+    transcriptionId: id,
+    chargePaise: amountPaise,
+    nowMs,
+    day: dayIn(timeZone, nowMs),
+  });
+  insertUsageEvent(
+    tx,
+    {
+      organizationId: row.organizationId,
+      projectId: row.projectId,
+      transcriptionId: id,
+      modelId: row.modelId,
+      state,
+      audioMs: row.durationMs,
+      billedMs,
+      channels: billedChannels(row),
+      amountPaise,
+    },
+    nowMs,
+  );
+  if (row.webhookEndpointId !== null) {
+    const error =
+      row.errorCode === null ? {} : { error: { code: row.errorCode, message: row.errorMessage ?? "" } };
+    insertEvent(tx, { transcription: { id, state, ...error }, endpointId: row.webhookEndpointId, nowMs });
+  }
+  return row;
+}
+
+/** Channels that are paid for: those that are recognized. */
+export const billedChannels = recognizedChannels;
+
+function finalStateOf(ending: Ending): FinalState {
+  return ending.kind === "result" ? ending.result.status : ending.kind;
+}
+
+function triggerFor(state: FinalState): TranscriptionTrigger {
+  return TRIGGERS[state];
+}
+
+function errorOf(ending: Ending): { errorCode?: ErrorCode; errorMessage?: string } {
+  if (ending.kind === "result" || ending.code === undefined) return {};
+  return { errorCode: ending.code, errorMessage: ending.message ?? "" };
+}

@@ -1,0 +1,116 @@
+import type { Config } from "../../config/schema.ts";
+import { AppError } from "../../domain/errors.ts";
+import { isFinal } from "../../domain/transcription.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { deleteChunks } from "../../store/chunks.ts";
+import { checkpoint, type Database, type Store, transaction } from "../../store/database.ts";
+import { deleteResult } from "../../store/results.ts";
+import {
+  findTranscription,
+  isUploadInUse,
+  markContentDeleted,
+  type TranscriptionRow,
+} from "../../store/transcriptions.ts";
+import { type Ending, settleTranscription } from "./settlement.ts";
+
+export type EndingDeps = {
+  database: Database;
+  clock: Clock;
+  config: Config;
+  uploads: {
+    markAudioDeleted(tx: Store, uploadId: string, nowMs: number): unknown;
+    removeAudioFile(uploadId: string): Promise<void>;
+  };
+  /** Removes the decoded working files of a transcription. Is called after the transaction. */
+  removeWorkingFiles: (transcriptionId: string) => void;
+  /** Is called after the transaction. */
+  onFinished?: (row: TranscriptionRow) => void;
+};
+
+/** Why the program itself cancels a transcription. */
+export type CancelReason = { code: "timeout" | "capacity_unavailable"; message: string };
+
+/** The reason for synchronous work that a stop or crash interrupts. Its caller is gone. */
+export const STOPPED: CancelReason = {
+  code: "capacity_unavailable",
+  message: "The server was stopped before the transcription had finished.",
+};
+
+/**
+ * Ends transcriptions and deletes their content. It needs no engine, so that the command line can use it beside a
+ * running server. Whether a caller may touch the transcription has been checked.
+ */
+export type TranscriptionEndings = {
+  /** Finds a transcription. @throws AppError `not_found` */
+  requireRow(id: string): TranscriptionRow;
+  /** Ends a transcription and settles it. Undefined: it had ended already, and nothing has changed. */
+  finish(id: string, ending: Ending): TranscriptionRow | undefined;
+  /** Cancels unfinished work and settles it. Returns a finished row unchanged. */
+  cancel(row: TranscriptionRow, reason?: CancelReason): TranscriptionRow;
+  /** Does the same as `cancel`. @throws AppError `not_found` */
+  cancelById(id: string, reason?: CancelReason): TranscriptionRow;
+  /**
+   * Deletes audio and transcript. Resolves once no byte of them is left on the disk; the record stays.
+   *
+   * @throws AppError `conflict` while it, or another transcription of its upload, is unfinished
+   */
+  deleteContent(row: TranscriptionRow): Promise<TranscriptionRow>;
+  /** Does the same as `deleteContent`. @throws AppError `not_found`, `conflict` */
+  deleteById(id: string): Promise<TranscriptionRow>;
+};
+
+export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndings {
+  const { database, clock, config } = deps;
+  const { store } = database;
+
+  function requireRow(id: string): TranscriptionRow {
+    const row = findTranscription(store, id);
+    if (!row) throw new AppError("not_found");
+    return row;
+  }
+
+  function finish(id: string, ending: Ending): TranscriptionRow | undefined {
+    const row = transaction(store, (tx) =>
+      settleTranscription(tx, id, ending, clock.now(), config.billing.timezone),
+    );
+    if (!row) return undefined;
+    deps.removeWorkingFiles(id);
+    deps.onFinished?.(row);
+    return row;
+  }
+
+  function cancel(row: TranscriptionRow, reason?: CancelReason): TranscriptionRow {
+    if (isFinal(row.state)) return row;
+    return finish(row.id, { kind: "cancelled", ...reason }) ?? requireRow(row.id);
+  }
+
+  async function deleteContent(row: TranscriptionRow): Promise<TranscriptionRow> {
+    if (row.contentDeletedAt !== null) return row;
+    if (!isFinal(row.state)) {
+      throw new AppError("conflict", { message: "The transcription is not finished; cancel it first." });
+    }
+    const deleted = transaction(store, (tx) => {
+      if (isUploadInUse(tx, row.uploadId, row.id)) {
+        throw new AppError("conflict", { message: "Another unfinished transcription uses the same upload." });
+      }
+      deleteResult(tx, row.id);
+      deleteChunks(tx, row.id);
+      deps.uploads.markAudioDeleted(tx, row.uploadId, clock.now());
+      return markContentDeleted(tx, row.id, clock.now());
+    });
+    deps.removeWorkingFiles(row.id);
+    await deps.uploads.removeAudioFile(row.uploadId);
+    // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
+    checkpoint(database);
+    return deleted ?? requireRow(row.id);
+  }
+
+  return {
+    requireRow,
+    finish,
+    cancel,
+    deleteContent,
+    cancelById: (id, reason) => cancel(requireRow(id), reason),
+    deleteById: async (id) => deleteContent(requireRow(id)),
+  };
+}

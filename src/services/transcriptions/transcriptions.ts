@@ -1,0 +1,175 @@
+import type { Caller } from "../../domain/api-key.ts";
+import { AppError } from "../../domain/errors.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import type { TranscriptionResult, Warning } from "../../domain/result.ts";
+import {
+  type Entrance,
+  isFinal,
+  type TranscriptionState,
+  type TranscriptionTrigger,
+} from "../../domain/transcription.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Store } from "../../store/database.ts";
+import { findResult } from "../../store/results.ts";
+import {
+  countQueuedBefore,
+  findTranscription,
+  listTranscriptions,
+  moveTranscription,
+  type TranscriptionRow,
+} from "../../store/transcriptions.ts";
+import { requireOwned } from "../ownership.ts";
+import {
+  type AcceptanceDeps,
+  type Accepted,
+  type AcceptInput,
+  acceptTranscription,
+  checkRequest,
+  findReplay,
+  type IdempotencyClaim,
+} from "./acceptance.ts";
+import { createTranscriptionEndings, type TranscriptionEndings } from "./transcription-endings.ts";
+
+export type TranscriptionDeps = AcceptanceDeps & {
+  log: Log;
+  /** Removes the decoded working files of a transcription. Is called after the transaction. */
+  removeWorkingFiles: (transcriptionId: string) => void;
+};
+
+/** Functions that are called after the transaction. The scheduler and waiting requests listen. */
+export type TranscriptionListener = {
+  accepted?: (row: TranscriptionRow) => void;
+  finished?: (row: TranscriptionRow) => void;
+};
+
+export type TranscriptionPage = { data: TranscriptionRow[]; next: string | null };
+export type TranscriptionQuery = { limit: number; after?: string; states?: readonly TranscriptionState[] };
+export type MoveChange = { startedAt?: number; audioWarnings?: Warning[] };
+
+/**
+ * The rules of transcriptions (docs/interface.md sections 3.1, 4.1 to 4.6), and the owner of their transactions.
+ * Methods with a `caller` throw AppError `not_found` for another organization's transcription and `forbidden` for
+ * another project's. The methods without one are for the server itself.
+ */
+export type TranscriptionService = {
+  /**
+   * Checks the values of a request before anything is received or looked up, and finds its model.
+   *
+   * @throws AppError `capability_unavailable`, `invalid_request` (detail `model`), `capacity_unavailable` without a
+   *   default model, `unsupported_language`, `unsupported_mode`
+   */
+  checkRequest(modelId: string | undefined, request: AcceptInput["request"]): InstalledModel;
+  /**
+   * Finds the transcription that was accepted earlier under the caller's idempotency key.
+   *
+   * @throws AppError `idempotency_conflict` when the key belongs to another request
+   */
+  findReplay(
+    caller: Caller,
+    entrance: Entrance,
+    claim: IdempotencyClaim | undefined,
+  ): TranscriptionRow | undefined;
+  /**
+   * Accepts work: writes reservation, record and key in one transaction (docs/interface.md sections 4.1, 4.7).
+   *
+   * @throws AppError as `checkRequest` and `findReplay`; `not_found`, `forbidden`, `upload_incomplete` or
+   *   `content_deleted` for the upload; `not_found`, `forbidden` or `conflict` for the webhook endpoint;
+   *   `audio_too_long`, `too_many_channels`, `too_many_queued`, `spend_limit_reached`, `insufficient_credits`
+   */
+  accept(caller: Caller, input: AcceptInput): Accepted;
+  /** Returns a transcription of the caller's project. */
+  get(caller: Caller, id: string): TranscriptionRow;
+  /**
+   * Lists a page of the caller's project, newest first.
+   *
+   * @throws AppError `invalid_request` (detail `after`) when `after` is not a transcription of this project
+   */
+  list(caller: Caller, query: TranscriptionQuery): TranscriptionPage;
+  /**
+   * Returns the result of a completed or partial transcription (docs/decisions.md section 4).
+   *
+   * @throws AppError `result_not_ready` while it is unfinished, `content_deleted`, `conflict` when it failed or was
+   *   cancelled
+   */
+  result(caller: Caller, id: string): { transcription: TranscriptionRow; result: TranscriptionResult };
+  /** Cancels unfinished work and settles it. Returns a finished row unchanged. */
+  cancel(caller: Caller, id: string): TranscriptionRow;
+  /** Cancels for the server: the client is gone, or time is over. @throws AppError `not_found` */
+  cancelById: TranscriptionEndings["cancelById"];
+  /** Deletes audio and transcript. @throws AppError `conflict` while this or another transcription needs them */
+  delete(caller: Caller, id: string): Promise<TranscriptionRow>;
+  /** Deletes audio and transcript. @throws AppError `not_found`, `conflict` */
+  deleteById: TranscriptionEndings["deleteById"];
+  /** Ends a transcription and settles it. Undefined: it had ended already. */
+  finish: TranscriptionEndings["finish"];
+  /** Moves unfinished work to its next state. Undefined: its state does not allow the trigger. */
+  move(id: string, trigger: TranscriptionTrigger, change?: MoveChange): TranscriptionRow | undefined;
+  /** Finds a transcription of any project. */
+  find(id: string): TranscriptionRow | undefined;
+  /** Returns how many of the same organization wait before this one; undefined once it has started. */
+  queuePosition(row: TranscriptionRow): number | undefined;
+  /** Adds a listener. @returns a function that removes it */
+  listen(listener: TranscriptionListener): () => void;
+};
+
+export function createTranscriptionService(deps: TranscriptionDeps): TranscriptionService {
+  const { store } = deps.database;
+  const listeners = new Set<TranscriptionListener>();
+
+  const owned = (caller: Caller, id: string) => requireOwned(findTranscription(store, id), caller);
+
+  const endings = createTranscriptionEndings({
+    ...deps,
+    onFinished: (row) => {
+      for (const listener of listeners) listener.finished?.(row);
+    },
+  });
+
+  return {
+    checkRequest: (modelId, request) => checkRequest(deps.models, modelId, request),
+    findReplay: (caller, entrance, claim) => findReplay(deps, store, caller, entrance, claim),
+    accept(caller, input) {
+      const model = checkRequest(deps.models, input.modelId, input.request);
+      const accepted = acceptTranscription(deps, caller, model, input);
+      if (!accepted.isReplay) for (const listener of listeners) listener.accepted?.(accepted.transcription);
+      return accepted;
+    },
+
+    get: owned,
+    list: (caller, query) => listPage(store, caller, query),
+    result(caller, id) {
+      const transcription = owned(caller, id);
+      if (!isFinal(transcription.state)) throw new AppError("result_not_ready");
+      if (transcription.contentDeletedAt !== null) throw new AppError("content_deleted");
+      const result = findResult(store, id);
+      if (!result)
+        throw new AppError("conflict", { message: `A ${transcription.state} transcription has no result.` });
+      return { transcription, result };
+    },
+    cancel: (caller, id) => endings.cancel(owned(caller, id)),
+    cancelById: endings.cancelById,
+    delete: async (caller, id) => endings.deleteContent(owned(caller, id)),
+    deleteById: endings.deleteById,
+    finish: endings.finish,
+    move: (id, trigger, change = {}) => moveTranscription(store, id, trigger, change),
+    find: (id) => findTranscription(store, id),
+    queuePosition: (row) => (row.state === "queued" ? countQueuedBefore(store, row) : undefined),
+    listen(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+function listPage(store: Store, caller: Caller, query: TranscriptionQuery): TranscriptionPage {
+  const { projectId } = caller;
+  if (query.after !== undefined && findTranscription(store, query.after)?.projectId !== projectId) {
+    throw new AppError("invalid_request", {
+      message: "`after` must be the ID of a transcription of this project.",
+      detail: "after",
+    });
+  }
+  const rows = listTranscriptions(store, { ...query, projectId, limit: query.limit + 1 });
+  const data = rows.slice(0, query.limit);
+  return { data, next: rows.length > query.limit ? (data.at(-1)?.id ?? null) : null };
+}

@@ -1,0 +1,46 @@
+import type { Config } from "../../config/schema.ts";
+import type { VerifiedAudio } from "../../domain/audio.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Shares } from "../../lib/shares.ts";
+import type { Database } from "../../store/database.ts";
+import type { DecoderLanes } from "./decoder-lanes.ts";
+import type { UploadLocks } from "./upload-locks.ts";
+
+export type UploadDeps = {
+  database: Database;
+  clock: Clock;
+  config: Config;
+  log: Log;
+  /** Absolute path of the data directory. */
+  dataDir: string;
+  /**
+   * Decodes a file to its end.
+   *
+   * @throws AppError `audio_decode_failed` (or `audio_too_long`) when the file is at fault; any other error means that
+   *   the machine is, and verification is tried again later
+   */
+  verifyAudio: (path: string, signal: AbortSignal) => Promise<VerifiedAudio>;
+  /** Lanes in which verifications run. */
+  decoders: DecoderLanes;
+  /** Free bytes on the disk of recordings. */
+  freeBytes: () => Promise<number>;
+};
+
+/** Dependencies and state that the modules of the upload service share. */
+export type UploadContext = UploadDeps & {
+  /** When this process began, epoch milliseconds. Older files that the database does not know belong to no upload. */
+  startedAtMs: number;
+  locks: UploadLocks;
+  /** Places for uploads that are written at once, shared between organizations. */
+  writers: Shares;
+  background: Set<Promise<unknown>>;
+};
+
+/** Lets work continue after its request was answered. Its failure is logged, and `close` waits for it. */
+export function inBackground(context: UploadContext, what: string, work: Promise<unknown>): void {
+  const watched: Promise<unknown> = work
+    .catch((error: unknown) => context.log.error({ err: error, what }, "upload work failed"))
+    .finally(() => context.background.delete(watched));
+  context.background.add(watched);
+}

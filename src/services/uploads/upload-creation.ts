@@ -1,0 +1,53 @@
+import { randomBytes } from "node:crypto";
+import { AppError } from "../../domain/errors.ts";
+import { newId } from "../../lib/ids.ts";
+import { sha256Hex } from "../../lib/sha256.ts";
+import { ensureAudioDirectory } from "../../store/audio-files.ts";
+import { transaction } from "../../store/database.ts";
+import { insertUpload, type UploadRow } from "../../store/uploads.ts";
+import type { Scope } from "../ownership.ts";
+import type { UploadContext } from "./upload-context.ts";
+import { checkDisk } from "./upload-disk.ts";
+import { requireOpenPlace } from "./upload-limit.ts";
+
+/** The project that will own an upload, and the key that makes it. */
+export type Uploader = Scope & { keyId?: string };
+/** What a client declares about the file that it is going to send. */
+export type UploadRequest = { bytes: number; sha256?: string };
+/** A new upload and its token. Only the token's hash is stored. */
+export type CreatedUpload = { upload: UploadRow; token: string };
+
+/** Allocates an upload. @throws AppError `audio_too_large`, `capacity_unavailable` (disk), `rate_limited` */
+export async function createUpload(
+  context: UploadContext,
+  caller: Uploader,
+  request: UploadRequest,
+): Promise<CreatedUpload> {
+  const { limits } = context.config;
+  if (request.bytes > limits.max_upload_bytes) {
+    throw new AppError("audio_too_large", {
+      detail: "bytes",
+      message: `The upload has more than the ${limits.max_upload_bytes} bytes allowed.`,
+    });
+  }
+  await ensureAudioDirectory(context.dataDir);
+  await checkDisk(context, request.bytes);
+  const nowMs = context.clock.now();
+  const token = `upt_${randomBytes(32).toString("base64url")}`;
+  const upload = transaction(context.database.store, (tx) => {
+    requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
+    return insertUpload(tx, {
+      apiKeyId: caller.keyId ?? null,
+      id: newId("upload", nowMs),
+      organizationId: caller.organizationId,
+      projectId: caller.projectId,
+      state: "allocated",
+      bytes: request.bytes,
+      sha256: request.sha256 ?? null,
+      tokenHash: sha256Hex(token),
+      createdAt: nowMs,
+      expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
+    });
+  });
+  return { upload, token };
+}

@@ -1,0 +1,45 @@
+import { audioFilePath, removeFile } from "../../store/audio-files.ts";
+import { transaction } from "../../store/database.ts";
+import { listExpiredUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
+import { inBackground, type UploadContext } from "./upload-context.ts";
+
+const BATCH = 200;
+
+/** Returns an upload as it is now. Rejects one that has expired, and removes its bytes in the background. */
+export function expireUpload(context: UploadContext, upload: UploadRow): UploadRow {
+  const nowMs = context.clock.now();
+  if (upload.state !== "allocated" || upload.expiresAt > nowMs) return upload;
+  const expired = transaction(context.database.store, (tx) =>
+    moveUpload(tx, upload.id, "expire", {
+      finishedAt: nowMs,
+      deletedAt: nowMs,
+      errorCode: "upload_rejected",
+      errorMessage: "The upload did not arrive in time.",
+    }),
+  );
+  if (!expired) return upload;
+  inBackground(context, "remove expired bytes", removeBytes(context, upload.id));
+  return expired;
+}
+
+/** Rejects each upload that has expired and removes its bytes. Returns how many. */
+export async function expireUploads(context: UploadContext): Promise<number> {
+  let count = 0;
+  for (;;) {
+    const batch = listExpiredUploads(context.database.store, context.clock.now(), BATCH);
+    for (const upload of batch) expireUpload(context, upload);
+    count += batch.length;
+    await Promise.all(context.background);
+    if (batch.length < BATCH) return count;
+  }
+}
+
+/** Removes an upload's file. Ends a request that still writes it first. */
+export async function removeBytes(context: UploadContext, uploadId: string): Promise<void> {
+  const release = await context.locks.acquire(uploadId, () => undefined);
+  try {
+    await removeFile(audioFilePath(context.dataDir, uploadId));
+  } finally {
+    release();
+  }
+}

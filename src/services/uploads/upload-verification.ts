@@ -1,0 +1,195 @@
+import type { VerifiedAudio } from "../../domain/audio.ts";
+import { AppError } from "../../domain/errors.ts";
+import type { UploadErrorCode } from "../../domain/upload.ts";
+import { equalsConstantTime } from "../../lib/sha256.ts";
+import { audioFilePath, fileBytes, removeFile } from "../../store/audio-files.ts";
+import { transaction } from "../../store/database.ts";
+import { sha256OfFile } from "../../store/file-hash.ts";
+import { isOutOfRoom } from "../../store/out-of-room.ts";
+import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
+import type { UploadContext } from "./upload-context.ts";
+
+/** Runs that may fail for a reason of the machine. After the last one the upload is rejected. */
+const MAX_ATTEMPTS = 6;
+const FIRST_RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 60_000;
+
+export type Verifier = {
+  /**
+   * Verifies an upload in state `verifying`, or joins the run that is under way.
+   *
+   * @returns the row afterwards: `complete`, `rejected`, or still `verifying` when the machine was at fault, so that
+   *   a later run must decide
+   */
+  verify(upload: UploadRow): Promise<UploadRow>;
+  /** Starts a run for each upload that waits for one and whose time to retry has come. */
+  resume(): void;
+  /** Stops the runs. Their uploads are verified after the next start. */
+  close(): Promise<void>;
+};
+
+/** Failed runs in a row; `notForRoom` counts those that failed for another reason than a full disk. */
+type Failures = { count: number; notForRoom: number; retryAtMs: number };
+
+/** Creates the verifier. Each upload has one run at a time, in a decoder lane; organizations share the lanes. */
+export function createVerifier(context: UploadContext): Verifier {
+  const running = new Map<string, Promise<UploadRow>>();
+  const failures = new Map<string, Failures>();
+  const stop = new AbortController();
+
+  async function run(upload: UploadRow): Promise<UploadRow> {
+    try {
+      stop.signal.throwIfAborted();
+      const verified = await verifyUpload(context, upload.id, stop.signal);
+      failures.delete(upload.id);
+      return verified;
+    } catch (error) {
+      if (stop.signal.aborted) return upload;
+      return putOff(upload, error);
+    }
+  }
+
+  /**
+   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full.
+   * The promise never rejects.
+   */
+  async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
+    const earlier = failures.get(upload.id);
+    const count = (earlier?.count ?? 0) + 1;
+    const isForRoom = isOutOfRoom(error);
+    const notForRoom = (earlier?.notForRoom ?? 0) + (isForRoom ? 0 : 1);
+    context.log.error({ err: error, upload_id: upload.id, attempt: count }, "verification could not be done");
+    const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
+    failures.set(upload.id, { count, notForRoom, retryAtMs: context.clock.now() + retryMs });
+    try {
+      if (isForRoom || notForRoom < MAX_ATTEMPTS) {
+        return findUpload(context.database.store, upload.id) ?? upload;
+      }
+      const rejected = await reject(context, upload, "upload_rejected", "The upload failed verification.");
+      failures.delete(upload.id);
+      return rejected;
+    } catch (failure) {
+      // No caller waits for a resumed run, so an error that leaves here would end the program.
+      context.log.error({ err: failure, upload_id: upload.id }, "an upload could not be put off or rejected");
+      return upload;
+    }
+  }
+
+  function verify(upload: UploadRow): Promise<UploadRow> {
+    const known = running.get(upload.id);
+    if (known) return known;
+    const isLarge = upload.bytes > context.config.limits.verify_in_request_bytes;
+    const work = { organizationId: upload.organizationId, purpose: "upload", isLarge } as const;
+    const started = context.decoders
+      .run(work, stop.signal, () => run(upload))
+      // The verifier was closed while the run waited for a lane. The upload is verified after the next start.
+      .catch(() => upload)
+      .finally(() => running.delete(upload.id));
+    running.set(upload.id, started);
+    return started;
+  }
+
+  return {
+    verify,
+    resume() {
+      for (const id of listVerifyingUploads(context.database.store)) {
+        if (running.has(id) || (failures.get(id)?.retryAtMs ?? 0) > context.clock.now()) continue;
+        const upload = findUpload(context.database.store, id);
+        if (upload) void verify(upload);
+      }
+    },
+    async close() {
+      stop.abort();
+      await Promise.all(running.values());
+    },
+  };
+}
+
+/** Checks size and declared SHA-256, and decodes the file to its end (docs/decisions.md section 5). */
+async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
+  const { store } = context.database;
+  const upload = findUpload(store, id);
+  if (!upload) throw new Error(`the upload ${id} is gone`);
+  if (upload.state !== "verifying") return upload;
+  const path = audioFilePath(context.dataDir, id);
+  const bytes = await fileBytes(path);
+  if (bytes !== upload.bytes) {
+    const message = `The upload has ${bytes ?? 0} bytes, not the ${upload.bytes} it declares.`;
+    return reject(context, upload, "upload_rejected", message);
+  }
+  try {
+    const audio = await readAudio(context, upload, path, signal);
+    requireSound(audio);
+    const { durationMs, channels, sampleRateHz, truncated } = audio;
+    const verified = transaction(store, (tx) =>
+      moveUpload(tx, upload.id, "verified", {
+        finishedAt: context.clock.now(),
+        durationMs: Math.round(durationMs),
+        channels,
+        sampleRateHz,
+        truncated,
+      }),
+    );
+    return verified ?? findUpload(store, upload.id) ?? upload;
+  } catch (error) {
+    if (!(error instanceof AppError) || signal.aborted) throw error;
+    const code = error.code === "audio_decode_failed" ? error.code : "upload_rejected";
+    return reject(context, upload, code, error.message);
+  }
+}
+
+/** Checks that a file contains sound. @throws AppError `audio_decode_failed` when it decodes to nothing */
+export function requireSound({ durationMs, channels }: VerifiedAudio): void {
+  if (Math.round(durationMs) > 0 && channels > 0) return;
+  throw new AppError("audio_decode_failed", { message: "The file contains no sound." });
+}
+
+/**
+ * Hashes and decodes a file at the same time. A wrong hash ends the decoding and decides the outcome, whatever the
+ * decoder has found.
+ *
+ * @throws AppError `upload_rejected` when the SHA-256 is not the declared one; what `verifyAudio` throws
+ */
+async function readAudio(
+  context: UploadContext,
+  upload: UploadRow,
+  path: string,
+  signal: AbortSignal,
+): Promise<VerifiedAudio> {
+  if (upload.sha256 === null) return context.verifyAudio(path, signal);
+  const decoding = new AbortController();
+  const decoded = context.verifyAudio(path, AbortSignal.any([signal, decoding.signal]));
+  const ended = decoded.then(
+    () => undefined,
+    () => undefined,
+  );
+  try {
+    if (!equalsConstantTime(await sha256OfFile(path, signal), upload.sha256)) {
+      throw new AppError("upload_rejected", {
+        message: "The stored bytes do not have the declared SHA-256.",
+      });
+    }
+  } catch (error) {
+    decoding.abort();
+    await ended;
+    throw error;
+  }
+  return decoded;
+}
+
+/** Rejects an upload for good, and removes its bytes. */
+export async function reject(
+  context: UploadContext,
+  upload: UploadRow,
+  errorCode: UploadErrorCode,
+  errorMessage: string,
+): Promise<UploadRow> {
+  const { store } = context.database;
+  const nowMs = context.clock.now();
+  const rejected = transaction(store, (tx) =>
+    moveUpload(tx, upload.id, "reject", { finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage }),
+  );
+  if (!rejected) return findUpload(store, upload.id) ?? upload;
+  await removeFile(audioFilePath(context.dataDir, upload.id));
+  return rejected;
+}

@@ -1,0 +1,202 @@
+import { createShares, usualSpare } from "../../lib/shares.ts";
+import { audioFilePath } from "../../store/audio-files.ts";
+import type { Store } from "../../store/database.ts";
+import { findUpload, markAudioDeleted, type UploadRow } from "../../store/uploads.ts";
+import { requireOwned, type Scope } from "../ownership.ts";
+import { type AdoptedFile, adoptFile, discardAdopted } from "./upload-adoption.ts";
+import { authorizeUpload } from "./upload-authorization.ts";
+import {
+  type CompletedUpload,
+  type Completions,
+  completeUpload,
+  requireComplete,
+} from "./upload-completion.ts";
+import type { UploadContext, UploadDeps } from "./upload-context.ts";
+import { type CreatedUpload, createUpload, type Uploader, type UploadRequest } from "./upload-creation.ts";
+import { checkDisk } from "./upload-disk.ts";
+import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
+import { createUploadLocks } from "./upload-locks.ts";
+import { type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
+import {
+  discardBytes,
+  MAX_RECEIVING,
+  openUploadFile,
+  type Received,
+  type Receiving,
+  receiveBytes,
+  requireReceiving,
+  settleWriter,
+  storedBytes,
+} from "./upload-receiving.ts";
+import { createVerifier } from "./upload-verification.ts";
+
+export type { AdoptedFile } from "./upload-adoption.ts";
+export type { UploadDeps } from "./upload-context.ts";
+export type { CreatedUpload } from "./upload-creation.ts";
+
+/**
+ * Uploads (docs/interface.md sections 3.2 and 4.8 to 4.10, docs/decisions.md section 5). Each part has its own users:
+ * clients with a key, clients with an upload token, transcriptions, and the server itself.
+ */
+export type UploadService = ClientUploads & StorageUploads & AudioOfUploads & UploadUpkeep;
+
+/** For clients with a key. A caller may touch uploads of its project only. */
+export type ClientUploads = {
+  /**
+   * Allocates an upload in the caller's project.
+   *
+   * @throws AppError `audio_too_large` (detail `bytes`), `capacity_unavailable` without space on the disk,
+   *   `rate_limited` when the organization has `limits.max_open_uploads`
+   */
+  create(caller: Uploader, request: UploadRequest): Promise<CreatedUpload>;
+  /** Returns the upload as it is now. @throws AppError `not_found`, `forbidden` */
+  get(caller: Scope, id: string): UploadRow;
+  /**
+   * Ends the receiving of an upload and verifies its bytes. A large upload, or one whose verification takes long, is
+   * verified in the background. Calling it again reports the same outcome.
+   *
+   * @throws AppError `not_found`, `forbidden`, `upload_incomplete` while bytes are missing; `upload_rejected` or
+   *   `audio_decode_failed` when verification failed
+   */
+  complete(caller: Scope, id: string): Promise<CompletedUpload>;
+};
+
+/** For the storage addresses, whose clients have an upload's token. `authorize` comes first; the others trust it. */
+export type StorageUploads = {
+  /**
+   * Finds the upload that a token belongs to.
+   *
+   * @throws AppError `unauthorized` for an unknown upload, a wrong token, or when the key that made the upload is
+   *   not valid any more; `organization_disabled`
+   */
+  authorize(id: string, token: string | undefined): UploadRow;
+  /** Finds an upload that takes bytes. @throws AppError `not_found`, `conflict`, the rejection of a rejected one */
+  requireReceiving(id: string): UploadRow;
+  /**
+   * Writes the bytes of one request into the upload's file. It takes over from an older request of the same upload.
+   *
+   * @throws AppError `conflict` at a wrong position, when the upload takes no more bytes, or when a newer request
+   *   took over; `audio_too_large` for more bytes than declared; `capacity_unavailable` without space on the disk,
+   *   with too many uploads at once, or for a body that is too slow
+   */
+  receive(id: string, receiving: Receiving): Promise<Received>;
+  /** Creates the upload's file if there is none. @throws AppError as `requireReceiving`; `capacity_unavailable` */
+  openFile(id: string): Promise<void>;
+  /** Removes the bytes that have arrived. @throws AppError as `requireReceiving` */
+  discardBytes(id: string): Promise<void>;
+  /** Ends a request that still writes the upload, and waits until it has released the file. */
+  settleWriter(id: string): Promise<void>;
+  /** Returns the bytes in the upload's file; undefined when it has no file. */
+  storedBytes(id: string): Promise<number | undefined>;
+  /** Returns when the upload expires, epoch milliseconds; undefined once its bytes have arrived or it cannot expire. */
+  expiresAtMs(id: string): Promise<number | undefined>;
+};
+
+/** The audio behind transcriptions and synchronous requests. */
+export type AudioOfUploads = {
+  /**
+   * Finds the upload that a transcription may start from, in the transaction that accepts it.
+   *
+   * @throws AppError (detail `audio.upload_id`) `not_found`, `forbidden`, `upload_incomplete`, `content_deleted`
+   */
+  requireComplete(tx: Store, caller: Scope, id: string): UploadRow;
+  /** Returns the path of an upload's file, for the decoder. @throws Error for a text that is not an identifier */
+  audioPath(id: string): string;
+  /**
+   * Checks that the disk has space.
+   *
+   * @param bytes size of a new file; 0: for the file that is being written
+   * @throws AppError `capacity_unavailable`
+   */
+  requireRoom(bytes: number): Promise<void>;
+  /** Makes the file of a synchronous request a complete upload: moves it into place and brings it to the disk. */
+  adoptFile(caller: Uploader, file: AdoptedFile): Promise<UploadRow>;
+  /** Undoes `adoptFile`, when the request is refused after all. */
+  discardAdopted(id: string): Promise<void>;
+  /** Marks an upload's audio as deleted, in the caller's transaction. False when it was marked already. */
+  markAudioDeleted(tx: Store, id: string, nowMs: number): boolean;
+  /** Removes the file of an upload that is marked. After a crash between the two, the sweep at the start does it. */
+  removeAudioFile(id: string): Promise<void>;
+};
+
+/** For the server itself. */
+export type UploadUpkeep = {
+  /** Returns how many uploads are being written at this moment. */
+  receiving(): number;
+  /** Continues the verifications that a stop, a crash or a failure of the machine left unfinished. */
+  resumeVerification(): void;
+  /** Rejects uploads that have expired. Returns how many. */
+  expire(): Promise<number>;
+  /** Removes files without a record, and marks records without a file. Called once, at the start. */
+  sweepOrphans(): Promise<SweepReport>;
+  /** Ends running requests and verifications, and waits for them. */
+  close(): Promise<void>;
+};
+
+export function createUploadService(deps: UploadDeps): UploadService {
+  const context: UploadContext = {
+    ...deps,
+    startedAtMs: Date.now(),
+    locks: createUploadLocks(),
+    writers: createShares(MAX_RECEIVING, usualSpare(MAX_RECEIVING)),
+    background: new Set(),
+  };
+  const completions: Completions = { verifier: createVerifier(context), moves: new Map() };
+  return {
+    ...clientUploads(context, completions),
+    ...storageUploads(context),
+    ...audioOfUploads(context),
+    ...uploadUpkeep(context, completions),
+  };
+}
+
+function clientUploads(context: UploadContext, completions: Completions): ClientUploads {
+  const { store } = context.database;
+  return {
+    create: (caller, request) => createUpload(context, caller, request),
+    get: (caller, id) => expireUpload(context, requireOwned(findUpload(store, id), caller)),
+    complete: (caller, id) => completeUpload(context, completions, caller, id),
+  };
+}
+
+function storageUploads(context: UploadContext): StorageUploads {
+  return {
+    authorize: (id, token) => authorizeUpload(context, id, token),
+    requireReceiving: (id) => requireReceiving(context, id),
+    receive: (id, receiving) => receiveBytes(context, id, receiving),
+    openFile: (id) => openUploadFile(context, id),
+    discardBytes: (id) => discardBytes(context, id),
+    settleWriter: (id) => settleWriter(context, id),
+    storedBytes: (id) => storedBytes(context, id),
+    async expiresAtMs(id) {
+      const upload = findUpload(context.database.store, id);
+      if (upload?.state !== "allocated") return undefined;
+      return (await storedBytes(context, id)) === upload.bytes ? undefined : upload.expiresAt;
+    },
+  };
+}
+
+function audioOfUploads(context: UploadContext): AudioOfUploads {
+  return {
+    requireComplete: (tx, caller, id) => requireComplete(context, tx, caller, id),
+    audioPath: (id) => audioFilePath(context.dataDir, id),
+    requireRoom: (bytes) => checkDisk(context, bytes),
+    adoptFile: (caller, file) => adoptFile(context, caller, file),
+    discardAdopted: (id) => discardAdopted(context, id),
+    markAudioDeleted,
+    removeAudioFile: (id) => removeBytes(context, id),
+  };
+}
+
+function uploadUpkeep(context: UploadContext, { verifier }: Completions): UploadUpkeep {
+  return {
+    receiving: () => context.locks.held(),
+    resumeVerification: () => verifier.resume(),
+    expire: () => expireUploads(context),
+    sweepOrphans: () => sweepAudioFiles(context),
+    async close() {
+      await Promise.all([context.locks.close(), verifier.close()]);
+      await Promise.all(context.background);
+    },
+  };
+}

@@ -1,0 +1,131 @@
+import { AppError } from "../../domain/errors.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { newId } from "../../lib/ids.ts";
+import { type Database, type Store, transaction } from "../../store/database.ts";
+import { countOfEndpoint, failPendingDeliveries, hastenDeliveries } from "../../store/webhook-deliveries.ts";
+import {
+  countEndpoints,
+  findEndpoint,
+  insertEndpoint,
+  listEndpoints,
+  updateEndpoint,
+  type WebhookEndpointRow,
+} from "../../store/webhooks.ts";
+import { requireOwned, type Scope } from "../ownership.ts";
+import { newSigningSecret } from "./webhook-signature.ts";
+
+/** Most endpoints a project can have. */
+export const MAX_ENDPOINTS_PER_PROJECT = 1000;
+/** How long a replaced secret signs beside its successor, unless the admin says otherwise. */
+export const ROTATION_MS = 24 * 3_600_000;
+/** Most endpoints of a list, unless the caller says otherwise. */
+const LISTED = 1000;
+const NO_PREVIOUS_SECRET = { previousSecret: null, previousSecretExpiresAt: null };
+
+/** An endpoint as admins see it: without its secrets, with the number of deliveries that wait and that failed. */
+export type EndpointView = Omit<WebhookEndpointRow, "secret" | "previousSecret"> & {
+  pending: number;
+  failed: number;
+};
+
+/** A new secret and when the previous one expires, epoch milliseconds. */
+export type RotatedSecret = { secret: string; previousSecretExpiresAt: number };
+
+export type EndpointDeps = { database: Database; clock: Clock };
+
+/**
+ * Finds the endpoint that a transcription is to notify.
+ *
+ * @throws AppError (detail `webhook_endpoint_id`) `not_found` for an unknown or removed endpoint, `forbidden` for
+ *   another project's, `conflict` for a disabled one: accepting would promise an event that cannot arrive
+ */
+export function requireEndpoint(store: Store, caller: Scope, id: string): WebhookEndpointRow {
+  const detail = "webhook_endpoint_id";
+  const endpoint = requireOwned(findEndpoint(store, id), caller, detail);
+  if (endpoint.removedAt !== null) {
+    throw new AppError("not_found", { detail, message: "The webhook endpoint was removed." });
+  }
+  if (endpoint.disabledAt !== null) {
+    throw new AppError("conflict", { detail, message: "The webhook endpoint is disabled." });
+  }
+  return endpoint;
+}
+
+/** Finds an endpoint of any project that is not removed. @throws AppError `not_found` */
+export function requireAnyEndpoint(store: Store, id: string): WebhookEndpointRow {
+  const endpoint = findEndpoint(store, id);
+  if (!endpoint || endpoint.removedAt !== null) throw noSuchEndpoint();
+  return endpoint;
+}
+
+export function noSuchEndpoint(): AppError {
+  return new AppError("not_found", { message: "There is no such webhook endpoint." });
+}
+
+/**
+ * Stores a new endpoint with a secret of its own. The URL has been checked.
+ *
+ * @throws AppError `conflict` when the project has `MAX_ENDPOINTS_PER_PROJECT`
+ */
+export function addEndpoint(deps: EndpointDeps, caller: Scope, url: string): WebhookEndpointRow {
+  const { organizationId, projectId } = caller;
+  return transaction(deps.database.store, (tx) => {
+    if (countEndpoints(tx, projectId) >= MAX_ENDPOINTS_PER_PROJECT) {
+      const message = `A project can have ${MAX_ENDPOINTS_PER_PROJECT} webhook endpoints.`;
+      throw new AppError("conflict", { message });
+    }
+    const createdAt = deps.clock.now();
+    const id = newId("webhookEndpoint", createdAt);
+    return insertEndpoint(tx, { id, organizationId, projectId, url, secret: newSigningSecret(), createdAt });
+  });
+}
+
+/** Lists endpoints that are not removed, newest first. */
+export function viewEndpoints(
+  { database: { store } }: EndpointDeps,
+  { limit = LISTED, ...filter }: { projectId?: string; limit?: number },
+): EndpointView[] {
+  return listEndpoints(store, { ...filter, limit }).map(({ secret: _s, previousSecret: _p, ...row }) => ({
+    ...row,
+    ...countOfEndpoint(store, row.id),
+  }));
+}
+
+/** Enables a disabled endpoint and makes its waiting deliveries due. Does nothing to an enabled one. */
+export function enableEndpoint({ database, clock }: EndpointDeps, id: string): void {
+  transaction(database.store, (tx) => {
+    if (requireAnyEndpoint(tx, id).disabledAt === null) return;
+    updateEndpoint(tx, id, { disabledAt: null, disabledReason: null });
+    hastenDeliveries(tx, id, clock.now());
+  });
+}
+
+/** Removes an endpoint: its waiting deliveries fail, and its secrets are deleted. */
+export function removeEndpoint({ database, clock }: EndpointDeps, id: string): void {
+  transaction(database.store, (tx) => {
+    requireAnyEndpoint(tx, id);
+    const removedAt = clock.now();
+    updateEndpoint(tx, id, { removedAt, secret: "", ...NO_PREVIOUS_SECRET });
+    failPendingDeliveries(tx, id, removedAt);
+  });
+}
+
+/**
+ * Gives an endpoint a new secret.
+ *
+ * @param keepPreviousMs how long the previous secret signs as well; 0: not at all
+ */
+export function rotateSecret(
+  { database, clock }: EndpointDeps,
+  id: string,
+  keepPreviousMs: number,
+): RotatedSecret {
+  return transaction(database.store, (tx) => {
+    const { secret: previousSecret } = requireAnyEndpoint(tx, id);
+    const secret = newSigningSecret();
+    const previousSecretExpiresAt = clock.now() + keepPreviousMs;
+    const kept = keepPreviousMs > 0 ? { previousSecret, previousSecretExpiresAt } : NO_PREVIOUS_SECRET;
+    updateEndpoint(tx, id, { secret, ...kept });
+    return { secret, previousSecretExpiresAt };
+  });
+}

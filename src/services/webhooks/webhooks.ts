@@ -1,0 +1,144 @@
+import type { Config } from "../../config/schema.ts";
+import { type EventType, eventTypeOf } from "../../domain/webhook.ts";
+import { ID_PREFIXES, newId } from "../../lib/ids.ts";
+import { eventBody, validSecrets, type WebhookEndpointRow } from "../../store/webhooks.ts";
+import type { Scope } from "../ownership.ts";
+import { type AddressRules, addressRules, checkEndpointUrl } from "./webhook-addresses.ts";
+import {
+  addEndpoint,
+  type EndpointDeps,
+  type EndpointView,
+  enableEndpoint,
+  ROTATION_MS,
+  type RotatedSecret,
+  removeEndpoint,
+  requireAnyEndpoint,
+  rotateSecret,
+  viewEndpoints,
+} from "./webhook-endpoints.ts";
+import {
+  type DeliveryFilter,
+  type DeliveryHistory,
+  type DeliveryView,
+  redeliver,
+  redeliverFailed,
+  removeDeliveriesBefore,
+  viewDeliveries,
+  viewDelivery,
+} from "./webhook-redelivery.ts";
+import { type AttemptOutcome, createWebhookSender, type Resolve } from "./webhook-sender.ts";
+
+export type { EndpointView } from "./webhook-endpoints.ts";
+export { MAX_ENDPOINTS_PER_PROJECT, ROTATION_MS, requireEndpoint } from "./webhook-endpoints.ts";
+export type { DeliveryView } from "./webhook-redelivery.ts";
+
+const DAY_MS = 24 * 3_600_000;
+/** Identifier in the body of a test event: the ULID of time zero, which no transcription has. */
+export const TEST_TRANSCRIPTION_ID = `${ID_PREFIXES.transcription}_${"0".repeat(26)}`;
+
+export type WebhookServiceDeps = EndpointDeps & { config: Config; resolve?: Resolve };
+
+/** Outcome of the attempt to send a test event. */
+export type TestOutcome = AttemptOutcome & { eventId: string };
+
+/**
+ * Webhook endpoints and the deliveries of their events. A project's caller registers endpoints; all other methods
+ * are for admins, who may touch the endpoints of each project. Methods with an `id` of an endpoint throw AppError
+ * `not_found` when it is unknown or removed.
+ */
+export type WebhookService = {
+  /**
+   * Registers an endpoint in the caller's project (docs/interface.md section 4.13).
+   *
+   * @returns the row; the response shows its secret, and nothing shows it again
+   * @throws AppError `invalid_request` (detail `url`), `conflict` when the project has its full number
+   */
+  register(caller: Scope, request: { url: string }): WebhookEndpointRow;
+  /** Lists endpoints that are not removed, newest first. */
+  list(filter?: { projectId?: string; limit?: number }): EndpointView[];
+  /** Lists deliveries, newest first, with the reason of those that have not arrived. */
+  deliveries(filter?: DeliveryFilter): DeliveryView[];
+  /** Shows the delivery of an event and its attempts. @throws AppError `not_found` */
+  delivery(eventId: string): DeliveryHistory;
+  /**
+   * Sends an event again under the same `webhook-id`, even if it was delivered.
+   *
+   * @throws AppError `not_found`; `conflict` when the endpoint is disabled or removed
+   */
+  redeliver(eventId: string): DeliveryView;
+  /** Sends each failed event of an endpoint again. Returns how many. @throws AppError `conflict` as `redeliver` */
+  redeliverFailed(endpointId: string): number;
+  /** Enables a disabled endpoint; its waiting deliveries are due at once. Does nothing to an enabled endpoint. */
+  enable(id: string): void;
+  /** Removes an endpoint for good: its waiting deliveries fail, and its secrets are deleted. */
+  remove(id: string): void;
+  /**
+   * Gives an endpoint a new secret. Both secrets sign each delivery until the previous one expires, so that the
+   * receiver can change over without losing an event.
+   *
+   * @param keepPreviousMs 24 h if left out; 0: the previous secret ends at once, because it has leaked
+   * @returns the new secret; nothing shows it again
+   */
+  rotate(id: string, keepPreviousMs?: number): RotatedSecret;
+  /**
+   * Sends one signed event about a transcription that does not exist, once, even to a disabled endpoint. Stores
+   * nothing. A failed attempt is an outcome, not an error.
+   */
+  test(id: string, type?: EventType): Promise<TestOutcome>;
+  /** Removes deliveries older than `webhooks.keep_days`, in small transactions. Returns how many. */
+  removeOld(): Promise<number>;
+};
+
+/**
+ * Opens the webhooks of a database.
+ *
+ * The methods that use `[webhooks]` addresses throw ConfigError when the section cannot be used; the others work.
+ */
+export function createWebhookService(deps: WebhookServiceDeps): WebhookService {
+  const { clock, config } = deps;
+  const { store } = deps.database;
+  let rules: AddressRules | undefined;
+  return {
+    register(caller, { url }) {
+      rules ??= addressRules(config.webhooks);
+      checkEndpointUrl(url, rules);
+      return addEndpoint(deps, caller, url);
+    },
+    list: (filter = {}) => viewEndpoints(deps, filter),
+    deliveries: (filter = {}) => viewDeliveries(store, filter),
+    delivery: (eventId) => viewDelivery(store, eventId),
+    redeliver: (eventId) => redeliver(deps, eventId),
+    redeliverFailed: (endpointId) => redeliverFailed(deps, endpointId),
+    enable: (id) => enableEndpoint(deps, id),
+    remove: (id) => removeEndpoint(deps, id),
+    rotate: (id, keepPreviousMs = ROTATION_MS) => rotateSecret(deps, id, keepPreviousMs),
+    test: (id, type = "transcription.completed") => sendTestEvent(deps, id, type),
+    removeOld: () => removeDeliveriesBefore(store, clock.now() - config.webhooks.keep_days * DAY_MS),
+  };
+}
+
+async function sendTestEvent(
+  { database, clock, config, resolve }: WebhookServiceDeps,
+  id: string,
+  type: EventType,
+): Promise<TestOutcome> {
+  const endpoint = requireAnyEndpoint(database.store, id);
+  const sender = createWebhookSender({ config, clock, ...(resolve ? { resolve } : {}) });
+  const eventId = newId("event", clock.now());
+  const outcome = await sender.send({
+    eventId,
+    url: endpoint.url,
+    secrets: validSecrets(endpoint, clock.now()),
+    body: testBody(type),
+    attempts: 0,
+  });
+  if (!outcome) throw new Error("a test delivery cannot be called off");
+  return { ...outcome, eventId };
+}
+
+function testBody(type: EventType): string {
+  const states = ["completed", "partial", "failed", "cancelled"] as const;
+  const state = states.find((candidate) => eventTypeOf(candidate) === type) ?? "completed";
+  const error = { code: "transcription_failed", message: "This is a test event." } as const;
+  return eventBody({ id: TEST_TRANSCRIPTION_ID, state, ...(state === "failed" ? { error } : {}) });
+}
