@@ -9,8 +9,8 @@ import { type Customer, createTraffic } from "./traffic.ts";
  * The executable under SIGKILL at random moments. The long modes, by environment variables:
  *
  * - `SHRUTI_CRASH_ROUNDS=1000`: kills over mixed traffic, shared out over `SHRUTI_CRASH_INSTALLATIONS` at once, with
- *   `SHRUTI_CRASH_STARTS` starts of each customer in a round, and an audit of the ledger after every
- *   `SHRUTI_CRASH_AUDIT_EVERY`th kill
+ *   `SHRUTI_CRASH_STARTS` starts of each customer in a round, which lasts up to `SHRUTI_CRASH_ROUND_MS`, and an audit
+ *   of the ledger after every `SHRUTI_CRASH_AUDIT_EVERY`th kill
  * - `SHRUTI_CRASH_KILLS=50` and `SHRUTI_CRASH_MINUTES=60`: kills of one recording, and its length
  */
 
@@ -18,6 +18,7 @@ const setting = (name: string, otherwise: number) => Number(process.env[`SHRUTI_
 const ROUNDS = setting("ROUNDS", 5);
 const INSTALLATIONS = setting("INSTALLATIONS", 1);
 const STARTS = setting("STARTS", 6);
+const ROUND_MS = setting("ROUND_MS", 1_500);
 const AUDIT_EVERY = setting("AUDIT_EVERY", 1);
 const KILLS = setting("KILLS", Math.min(ROUNDS, 50));
 const MINUTES = setting("MINUTES", Math.ceil(KILLS * 0.6));
@@ -106,7 +107,7 @@ async function killUnderTraffic(rounds: number): Promise<Record<string, number>>
   await killAtRandom({
     rounds,
     minMs: 0,
-    maxMs: 1_500,
+    maxMs: ROUND_MS,
     start: async () => {
       await rush;
       if (round++ % AUDIT_EVERY === 0) await audited(installation);
