@@ -233,9 +233,12 @@ async function openServer(
       return server;
     },
     log: () => log,
-    stop() {
+    async stop() {
       child.kill("SIGTERM");
-      return child.exited;
+      // The log goes to standard error: whatever is printed here comes from a library.
+      const [printed, status] = await Promise.all([child.stdout.text(), child.exited]);
+      if (printed !== "") throw new Error(`the server printed on standard output:\n${printed}`);
+      return status;
     },
     async kill() {
       child.kill("SIGKILL");

@@ -71,11 +71,12 @@ export function operation<
     return null;
   };
   const hooks = {
-    parse(context: Hooked) {
+    // Arrow functions: Elysia reads the source of its hooks, and takes a method's whole text for its parameter.
+    parse: (context: Hooked) => {
       context.query = check(context.request);
       return read(context.request);
     },
-    transform(context: Hooked) {
+    transform: (context: Hooked) => {
       if (context.request.method !== "GET" && context.request.method !== "HEAD") return;
       context.query = check(context.request);
       refuseBody(context.request);
