@@ -105,3 +105,11 @@ export function recognizedChannels({
 }): number {
   return channelMode === "separate" ? channels : 1;
 }
+
+/**
+ * Returns the time that a whole recording is recognized, and billed: its duration once for each channel that is
+ * recognized, milliseconds. Speech that stays without text (gaps) is subtracted where a transcription ends.
+ */
+export function billedMsOf(row: { durationMs: number; channelMode: ChannelMode; channels: number }): number {
+  return row.durationMs * recognizedChannels(row);
+}

@@ -1,6 +1,6 @@
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import type { Gap, TranscriptionResult, Warning } from "../domain/result.ts";
-import { recognizedChannels, type TranscriptionRequest } from "../domain/transcription.ts";
+import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.ts";
 import type { EngineError } from "../engine/protocol.ts";
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
@@ -57,7 +57,7 @@ export function endingOf({ request, chunks, durationMs, channels, ...input }: En
     request,
   });
   const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
-  const totalMs = durationMs * recognizedChannels({ channelMode: request.channelMode, channels });
+  const totalMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });
   return { kind: "result", result, recognizedMs: Math.max(0, totalMs - gapMs) };
 }
 

@@ -1,5 +1,5 @@
 import { AppError } from "../domain/errors.ts";
-import { recognizedChannels } from "../domain/transcription.ts";
+import { billedMsOf } from "../domain/transcription.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { chunkLimits } from "../pipeline/chunks.ts";
 import { hasTwinChannel, withTwins } from "../pipeline/twin-channel.ts";
@@ -98,7 +98,7 @@ async function prepareChunks(
   prefetch: Prefetch<RecognizedChunk>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const totalMs = durationMs * recognizedChannels({ channelMode: job.request.channelMode, channels });
+  const totalMs = billedMsOf({ durationMs, channelMode: job.request.channelMode, channels });
   if (tools.checkpoint.preparedWarnings()) return tools.checkpoint.savePreparation({ warnings, totalMs });
   // Of two identical channels only the first is recognized.
   const own = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;

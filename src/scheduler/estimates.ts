@@ -1,5 +1,5 @@
+import { billedMsOf } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
-import { billedChannels } from "../services/transcriptions/settlement.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { SlotsStatus } from "./slots.ts";
 import type { Throughput } from "./throughput.ts";
@@ -25,7 +25,7 @@ export function shareOfSynchronousRequest(
 
 /** Returns the audio without an outcome, milliseconds over the channels that are recognized. */
 function remainingMs(row: TranscriptionRow, progressMs: number): number {
-  return Math.max(0, row.durationMs * billedChannels(row) - progressMs);
+  return Math.max(0, billedMsOf(row) - progressMs);
 }
 
 /**

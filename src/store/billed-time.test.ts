@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { CHANNEL_MODES } from "../domain/transcription.ts";
-import { BILLED_MS, billedMsOf } from "./billed-time.ts";
+import { billedMsOf, CHANNEL_MODES } from "../domain/transcription.ts";
+import { BILLED_MS } from "./billed-time.ts";
 import { openDatabase } from "./database.ts";
 import { transcriptions } from "./schema.ts";
 

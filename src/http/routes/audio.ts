@@ -13,7 +13,7 @@ import { defineKeyedRoutes, operation } from "../route.ts";
 import { keepAlive } from "../storage/storage-common.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import { type ReceivedForm, receiveForm } from "../wire/multipart.ts";
-import { resultResponse } from "../wire/results.ts";
+import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
 import { type Attendance, createSynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
@@ -28,8 +28,6 @@ const TRANSCRIBE = operation({
   acceptsIdempotencyKey: true,
   multipart: AudioForm,
   errors: [
-    "invalid_request",
-    "unknown_parameter",
     "capability_unavailable",
     "unsupported_language",
     "unsupported_mode",
@@ -47,11 +45,7 @@ const TRANSCRIBE = operation({
     "timeout",
   ],
   responses: { 200: "The finished result." },
-  alternatives: {
-    "text/vtt": "WebVTT subtitles.",
-    "application/x-subrip": "SubRip subtitles.",
-    "text/plain": "The text alone.",
-  },
+  alternatives: RESULT_ALTERNATIVES,
 });
 
 /** Synchronous transcription (docs/interface.md section 4.7); needs the scope `transcriptions:write`. */

@@ -25,7 +25,7 @@ export function modelRoutes({ models, credit, database }: HttpDeps) {
         summary: "List models, capabilities and limits",
         tag: "Models",
         scope: "models:read",
-        errors: ["unknown_parameter"],
+        errors: [],
         responses: { 200: "Every installed model, the default first." },
       }),
     },

@@ -1,9 +1,8 @@
 import type { Caller } from "../../domain/api-key.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
 import { AppError, ERROR_TABLE } from "../../domain/errors.ts";
-import { isFinal, type TranscriptionRequest } from "../../domain/transcription.ts";
+import { billedMsOf, isFinal, type TranscriptionRequest } from "../../domain/transcription.ts";
 import { checkLimits, hashRequest, type IdempotencyClaim } from "../../services/transcriptions/acceptance.ts";
-import { billedChannels } from "../../services/transcriptions/settlement.ts";
 import { STOPPED } from "../../services/transcriptions/transcription-endings.ts";
 import { requireSound } from "../../services/uploads/upload-verification.ts";
 import type { AdoptedFile } from "../../services/uploads/uploads.ts";
@@ -119,7 +118,7 @@ async function admitOrder(
   checkLimits(deps.config, "synchronous", verified);
   const { durationMs, channels } = verified;
   const { channelMode } = prepared.request;
-  const reserve = () => deps.synchronous.reservePlace(durationMs * billedChannels({ channelMode, channels }));
+  const reserve = () => deps.synchronous.reservePlace(billedMsOf({ durationMs, channelMode, channels }));
   // Without a place nothing is moved. The place is given back, so that a caller who cannot pay never holds one.
   reserve().release();
   const { row, place } = await acceptFile(deps, caller, { ...file, verified }, prepared, reserve);
@@ -231,7 +230,7 @@ async function follow(
 
 const stoppedError = () => new AppError("capacity_unavailable", { message: STOPPED.message });
 
-/** Nobody is left to be told; a failure shows when the work's own deadline cancels it. */
+/** No client waits for the outcome. After a failure, the deadline of the work cancels it. */
 function cancelQuietly(deps: HttpDeps, id: string): void {
   const report = (error: unknown) => deps.log.warn({ err: error, transcription_id: id }, "cancelling failed");
   Promise.resolve(id)

@@ -1,16 +1,15 @@
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
-import { TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
+import { billedMsOf, TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import { type Accepted, hashRequest } from "../../services/transcriptions/acceptance.ts";
-import { billedChannels } from "../../services/transcriptions/settlement.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import type { HttpDeps } from "../deps.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
 import { requestOf } from "../wire/requests.ts";
-import { resultResponse } from "../wire/results.ts";
+import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
 import {
   Transcription,
   TranscriptionCreate,
@@ -29,8 +28,6 @@ const START = operation({
   body: TranscriptionCreate,
   acceptsIdempotencyKey: true,
   errors: [
-    "invalid_request",
-    "unknown_parameter",
     "capability_unavailable",
     "unsupported_language",
     "unsupported_mode",
@@ -55,7 +52,7 @@ const LIST = operation({
   tag: "Transcriptions",
   scope: "transcriptions:read",
   query: TranscriptionListQuery,
-  errors: ["invalid_request", "unknown_parameter"],
+  errors: [],
   responses: { 200: "A page of the project's transcriptions, newest first." },
 });
 
@@ -64,7 +61,7 @@ const GET = operation({
   summary: "Get a transcription",
   tag: "Transcriptions",
   scope: "transcriptions:read",
-  errors: ["unknown_parameter", "not_found"],
+  errors: ["not_found"],
   responses: { 200: "Its current state." },
 });
 
@@ -74,7 +71,7 @@ const DELETE = operation({
   description: "The record and its usage event stay. Unfinished work must be cancelled first.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
-  errors: ["unknown_parameter", "invalid_request", "not_found", "conflict"],
+  errors: ["not_found", "conflict"],
   responses: { 200: "Content is deleted." },
 });
 
@@ -84,13 +81,9 @@ const RESULT = operation({
   description: "JSON, or by `Accept` the transcript alone as WebVTT, SubRip or plain text.",
   tag: "Transcriptions",
   scope: "transcriptions:read",
-  errors: ["unknown_parameter", "not_found", "result_not_ready", "conflict", "content_deleted"],
+  errors: ["not_found", "result_not_ready", "conflict", "content_deleted"],
   responses: { 200: "The result." },
-  alternatives: {
-    "text/vtt": "WebVTT subtitles.",
-    "application/x-subrip": "SubRip subtitles.",
-    "text/plain": "The text alone.",
-  },
+  alternatives: RESULT_ALTERNATIVES,
 });
 
 const CANCEL = operation({
@@ -99,7 +92,7 @@ const CANCEL = operation({
   description: "Cancelled work is not charged. A finished transcription is returned unchanged.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
-  errors: ["unknown_parameter", "invalid_request", "not_found"],
+  errors: ["not_found"],
   responses: { 200: "Cancelled or already finished." },
 });
 
@@ -236,6 +229,6 @@ function toTranscription({ transcriptions, baseUrl }: HttpDeps, row: Transcripti
 /** Share of the audio that has its outcome, 0 to 1, two decimals. */
 function progressOf(row: TranscriptionRow): number {
   if (row.state === "completed" || row.state === "partial") return 1;
-  const totalMs = row.durationMs * billedChannels(row);
+  const totalMs = billedMsOf(row);
   return totalMs === 0 ? 0 : Math.min(1, Math.floor((row.progressMs / totalMs) * 100) / 100);
 }

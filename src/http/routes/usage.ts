@@ -40,7 +40,7 @@ export function usageRoutes({ database, credit }: HttpDeps) {
         tag: "Usage",
         scope: "usage:read",
         query: UsageQuery,
-        errors: ["invalid_request", "unknown_parameter"],
+        errors: [],
         responses: { 200: "Credit, and a page of usage events, newest first." },
       }),
     },

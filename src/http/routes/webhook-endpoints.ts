@@ -18,7 +18,7 @@ export function webhookEndpointRoutes({ webhooks }: Pick<HttpDeps, "webhooks">) 
         tag: "Webhooks",
         scope: "webhooks:write",
         body: WebhookEndpointCreate,
-        errors: ["invalid_request", "unknown_parameter", "conflict"],
+        errors: ["conflict"],
         responses: { 201: "The endpoint, with its signing secret." },
       }),
     },

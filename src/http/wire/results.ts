@@ -1,18 +1,25 @@
 import type { TranscriptionResult as Result } from "../../domain/result.ts";
-import { renderResult, resultBody } from "../../pipeline/render.ts";
+import { type Format, renderResult, resultBody } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { choose } from "./accept.ts";
 import type { TranscriptionResult } from "./schemas.ts";
 
 type Found = { transcription: TranscriptionRow; result: Result };
 
-/** Media types of a result and the format each stands for; JSON first, because it is the default. */
-const FORMATS = {
+/** Media types of a result beside JSON, described for the OpenAPI document. */
+export const RESULT_ALTERNATIVES = {
+  "text/vtt": "WebVTT subtitles.",
+  "application/x-subrip": "SubRip subtitles.",
+  "text/plain": "The text alone.",
+} as const;
+
+/** The format of each media type of a result. JSON is first, because it is the default. */
+const FORMATS: Record<"application/json" | keyof typeof RESULT_ALTERNATIVES, Format> = {
   "application/json": "json",
   "text/vtt": "vtt",
   "application/x-subrip": "srt",
   "text/plain": "txt",
-} as const;
+};
 const TYPES = Object.keys(FORMATS) as (keyof typeof FORMATS)[];
 
 /** The result in the form that `Accept` asks for. */

@@ -67,7 +67,7 @@ export function settleTranscription(
       state,
       audioMs: row.durationMs,
       billedMs,
-      channels: billedChannels(row),
+      channels: recognizedChannels(row),
       amountPaise,
     },
     nowMs,
@@ -79,9 +79,6 @@ export function settleTranscription(
   }
   return row;
 }
-
-/** Channels that are paid for: those that are recognized. */
-export const billedChannels = recognizedChannels;
 
 function finalStateOf(ending: Ending): FinalState {
   return ending.kind === "result" ? ending.result.status : ending.kind;
