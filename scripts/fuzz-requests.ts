@@ -4,7 +4,7 @@
  *
  *   bun scripts/fuzz-requests.ts [--count 2000] [--seed 1] [--jobs 16] [--keep FILE]
  *
- * At the end the server must be alive, the ledger sound, the database must hold exactly what successful answers told
+ * At the end the server must be alive, the ledger sound, the database must hold exactly what successful answers reported
  * of, and memory, open files, children and working files must be as at the start. Tests `dist/shruti`, or what
  * `SHRUTI_BINARY` names. Exit status 1 when there are findings; the requests that caused them are in FILE.
  */
@@ -76,7 +76,7 @@ async function main(): Promise<void> {
   const statuses = new Map<string, number>();
   const byRuntime = new Map<number, number>();
   const measures: object[] = [];
-  const told: Counts = { uploads: 0, asynchronous: 0, synchronous: 0, endpoints: 0 };
+  const reported: Counts = { uploads: 0, asynchronous: 0, synchronous: 0, endpoints: 0 };
   const untold: Counts = {};
   let lost = 0;
   let answered = 0;
@@ -100,7 +100,7 @@ async function main(): Promise<void> {
       for (const fault of verdict.faults) note(request, fault);
       statuses.set(verdict.name, (statuses.get(verdict.name) ?? 0) + 1);
       if (verdict.isRuntime) byRuntime.set(verdict.status, (byRuntime.get(verdict.status) ?? 0) + 1);
-      if (verdict.stored) told[verdict.stored] = (told[verdict.stored] ?? 0) + 1;
+      if (verdict.stored) reported[verdict.stored] = (reported[verdict.stored] ?? 0) + 1;
     };
     const measure = (done: number) => {
       const { residentMiB, openFiles } = footprintOf(server.pid);
@@ -113,7 +113,7 @@ async function main(): Promise<void> {
 
     /**
      * Bun closes a connection without an answer when a request waits for one and the next is there already
-     * (pipelining): what the first has stored, nobody was told of.
+     * (pipelining): no answer reports what the first has stored.
      */
     const unsure = (request: FuzzedRequest, answers: number) => {
       if (request.methods.length < 2) return;
@@ -174,15 +174,15 @@ async function main(): Promise<void> {
     if (last.openFiles > warm.openFiles + 2)
       findings.push(`open files: ${warm.openFiles}, then ${last.openFiles}`);
     const after = rowsOf(dataDir);
-    for (const [what, number] of Object.entries(told)) {
+    for (const [what, number] of Object.entries(reported)) {
       // A synchronous request's file becomes an upload.
       const expected =
         number + (what === "uploads" ? (after.synchronous ?? 0) - (before.synchronous ?? 0) : 0);
       const stored = (after[what] ?? 0) - (before[what] ?? 0);
-      // Replays of synchronous requests are told again, and some end without a result.
+      // Replays of synchronous requests are reported again, and some end without a result.
       const most = expected + (untold[what] ?? 0);
       if (what !== "synchronous" && (stored < expected || stored > most))
-        findings.push(`${stored} rows of ${what} were stored, and answers told of ${expected}`);
+        findings.push(`${stored} rows of ${what} were stored, and answers reported ${expected}`);
     }
     for (const folder of ["work", "incoming"]) {
       if (filesIn(dataDir, folder) > 0) findings.push(`${folder} holds ${filesIn(dataDir, folder)} files`);
@@ -197,7 +197,7 @@ async function main(): Promise<void> {
     console.log(`${COUNT} connections, seed ${values.seed}: ${answered} answers, ${unanswered} without one`);
     for (const [name, times] of [...statuses].sort()) console.log(`${String(times).padStart(7)}  ${name}`);
     console.log(`answered by the HTTP runtime itself: ${JSON.stringify(Object.fromEntries(byRuntime))}`);
-    console.log(`stored: ${JSON.stringify(after)}; told of: ${JSON.stringify(told)}`);
+    console.log(`stored: ${JSON.stringify(after)}; reported: ${JSON.stringify(reported)}`);
     console.log(
       `pipelined requests without an answer: ${lost}, of them creations: ${JSON.stringify(untold)}`,
     );

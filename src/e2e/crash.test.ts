@@ -122,8 +122,8 @@ async function killUnderTraffic(rounds: number): Promise<Record<string, number>>
   server = await (await installation.serve()).ready();
   const lost = await traffic.settleUnanswered(server);
   const ended = await traffic.untilAllEnded(server, 300_000 + rounds * 10_000);
-  const told = () => new Set(receiver.received.map(({ body }) => JSON.parse(body).data.id as string));
-  await until("every end is told", () => ended.every(({ id }) => told().has(id)), 120_000);
+  const notified = () => new Set(receiver.received.map(({ body }) => JSON.parse(body).data.id as string));
+  await until("every end is delivered", () => ended.every(({ id }) => notified().has(id)), 120_000);
 
   // Nothing is lost or done twice: one transcription for each key.
   const twice: string[] = [];
@@ -186,7 +186,7 @@ async function killUnderTraffic(rounds: number): Promise<Record<string, number>>
 }
 
 test(
-  "mixed traffic: whenever the program is killed, the books hold, nothing accepted is lost, every end is told",
+  "mixed traffic: whenever the program is killed, the books hold, nothing accepted is lost, every end is delivered",
   async () => {
     const shares = Array.from({ length: INSTALLATIONS }, (_, index) =>
       Math.floor((ROUNDS + index) / INSTALLATIONS),

@@ -5,7 +5,7 @@ import { type ApiClient, ApiError } from "../testing/api-client.ts";
 import { until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 
-/** A file on its way into the service, and what its client was told of it. */
+/** A file on its way into the service, and what its client has received about it. */
 export type Sending = {
   key: string;
   bytes: Uint8Array<ArrayBuffer>;
@@ -89,7 +89,7 @@ async function complete(api: ApiClient, sending: Sending): Promise<void> {
 }
 
 /**
- * Goes on with what broke off, as a real client would, until the upload is verified.
+ * Continues what broke off, as a real client would, until the upload is verified.
  *
  * @returns what was confirmed before and is not there now
  */

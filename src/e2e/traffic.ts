@@ -22,7 +22,7 @@ export type Ended = {
   state: string;
   endpointId: string;
   customer: Customer;
-  /** Somebody asked to cancel it, and the answer may have been lost. */
+  /** A client asked to cancel it, and the answer may have been lost. */
   isCancelled: boolean;
   isDeleted: boolean;
   text: string | undefined;
@@ -30,7 +30,7 @@ export type Ended = {
   expected: string;
 };
 
-/** A start that a client meant; `id` once an answer told it. */
+/** A start that a client meant; `id` once an answer has it. */
 type Intent = {
   customer: Customer;
   idempotencyKey: string;
@@ -41,11 +41,11 @@ type Intent = {
   language: string;
   id: string | undefined;
   isCancelled: boolean;
-  /** Somebody asked to delete it, and was not refused; the answer may have been lost. */
+  /** A client asked to delete it, and was not refused; the answer may have been lost. */
   isDeleted: boolean;
 };
 
-/** A synchronous request with its key; `text` once an answer told it. */
+/** A synchronous request with its key; `text` once an answer has it. */
 type Spoken = { customer: Customer; idempotencyKey: string; text: string | undefined };
 
 export type TrafficOptions = {
@@ -58,7 +58,7 @@ const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * ite
 
 /**
  * Clients that upload, start, cancel, delete, register endpoints and ask synchronously until the server goes away, and
- * remember what they were told. What got no answer is asked again with its key later, as a real client would.
+ * remember the answers. Requests without an answer are repeated with their keys later, as a real client would.
  */
 export function createTraffic(customers: readonly Customer[], { startsPerRush, dataDir }: TrafficOptions) {
   const intents: Intent[] = [];
@@ -121,7 +121,7 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
         throw new Error(`${one.idempotencyKey} has two results`);
       one.text = text;
     } catch (error) {
-      // Its places may be taken, or a kill had interrupted it; whatever else it is told is a fault.
+      // All places may be taken, or a kill had interrupted it. Every other error is a fault.
       const passes = ["capacity_unavailable", "timeout", "conflict"];
       if (!(error instanceof ApiError && passes.includes(error.code)) || one.text !== undefined) throw error;
     }
