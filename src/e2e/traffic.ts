@@ -56,6 +56,50 @@ export type TrafficOptions = {
 
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
 
+function request({ uploadId, language, endpointId }: Intent) {
+  return { audio: { upload_id: uploadId }, language, webhook_endpoint_id: endpointId };
+}
+
+async function start(api: ApiClient, intent: Intent): Promise<string> {
+  const { body } = await api.start(request(intent), intent.idempotencyKey);
+  if (intent.id !== undefined && intent.id !== body.id) {
+    throw new Error(`key ${intent.idempotencyKey} belongs to ${intent.id} and ${body.id}`);
+  }
+  intent.id = body.id;
+  return body.id;
+}
+
+async function cancel(api: ApiClient, intent: Intent, id: string): Promise<void> {
+  intent.isCancelled = true;
+  await api.cancel(id);
+}
+
+/** Unfinished work is refused, and then nothing is deleted. */
+async function remove(api: ApiClient, intent: Intent): Promise<void> {
+  if (intent.id === undefined) return;
+  const wasDeleted = intent.isDeleted;
+  intent.isDeleted = true;
+  try {
+    await api.remove(intent.id);
+  } catch (error) {
+    if (!(error instanceof ApiError && error.code === "conflict")) throw error;
+    intent.isDeleted = wasDeleted;
+  }
+}
+
+async function speak(api: ApiClient, one: Spoken): Promise<void> {
+  try {
+    const headers = { "idempotency-key": one.idempotencyKey };
+    const { text } = await api.transcribe(sampleBytes("02-hi"), { language: "hi" }, headers);
+    if (one.text !== undefined && one.text !== text) throw new Error(`${one.idempotencyKey} has two results`);
+    one.text = text;
+  } catch (error) {
+    // All places may be taken, or a kill had interrupted it. Every other error is a fault.
+    const passes = ["capacity_unavailable", "timeout", "conflict"];
+    if (!(error instanceof ApiError && passes.includes(error.code)) || one.text !== undefined) throw error;
+  }
+}
+
 /**
  * Clients that upload, start, cancel, delete, register endpoints and ask synchronously until the server goes away, and
  * remember the answers. Requests without an answer are repeated with their keys later, as a real client would.
@@ -65,10 +109,6 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
   const sendings: Sending[] = [];
   const spoken: Spoken[] = [];
   const undisturbed: string[] = [];
-
-  function request({ uploadId, language, endpointId }: Intent) {
-    return { audio: { upload_id: uploadId }, language, webhook_endpoint_id: endpointId };
-  }
 
   function intend(customer: Customer, recording: Customer["recordings"][number], uploadId: string): Intent {
     const intent: Intent = {
@@ -84,47 +124,6 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
     };
     intents.push(intent);
     return intent;
-  }
-
-  async function start(api: ApiClient, intent: Intent): Promise<string> {
-    const { body } = await api.start(request(intent), intent.idempotencyKey);
-    if (intent.id !== undefined && intent.id !== body.id) {
-      throw new Error(`key ${intent.idempotencyKey} belongs to ${intent.id} and ${body.id}`);
-    }
-    intent.id = body.id;
-    return body.id;
-  }
-
-  async function cancel(api: ApiClient, intent: Intent, id: string): Promise<void> {
-    intent.isCancelled = true;
-    await api.cancel(id);
-  }
-
-  /** Unfinished work is refused, and then nothing is deleted. */
-  async function remove(api: ApiClient, intent: Intent): Promise<void> {
-    if (intent.id === undefined) return;
-    const wasDeleted = intent.isDeleted;
-    intent.isDeleted = true;
-    try {
-      await api.remove(intent.id);
-    } catch (error) {
-      if (!(error instanceof ApiError && error.code === "conflict")) throw error;
-      intent.isDeleted = wasDeleted;
-    }
-  }
-
-  async function speak(api: ApiClient, one: Spoken): Promise<void> {
-    try {
-      const headers = { "idempotency-key": one.idempotencyKey };
-      const { text } = await api.transcribe(sampleBytes("02-hi"), { language: "hi" }, headers);
-      if (one.text !== undefined && one.text !== text)
-        throw new Error(`${one.idempotencyKey} has two results`);
-      one.text = text;
-    } catch (error) {
-      // All places may be taken, or a kill had interrupted it. Every other error is a fault.
-      const passes = ["capacity_unavailable", "timeout", "conflict"];
-      if (!(error instanceof ApiError && passes.includes(error.code)) || one.text !== undefined) throw error;
-    }
   }
 
   /** Now one first and now the other: later requests of a rush seldom come before the kill. */
@@ -181,20 +180,7 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
       );
     },
 
-    /** The words of each recording by its upload. */
-    async undisturbedTexts(server: RunningServer): Promise<Map<string, string>> {
-      const texts = new Map<string, string>();
-      for (const customer of customers) {
-        const api = server.api(customer.key);
-        for (const { uploadId, language } of customer.recordings) {
-          const { body } = await api.start({ audio: { upload_id: uploadId }, language });
-          undisturbed.push(body.id);
-          await reached(api, body.id, ["completed"]);
-          texts.set(uploadId, (await api.result(body.id)).text);
-        }
-      }
-      return texts;
-    },
+    undisturbedTexts: (server: RunningServer) => undisturbedTexts(customers, server, undisturbed),
     undisturbedIds: () => undisturbed,
     counts: () => ({ starts: intents.length, uploads: sendings.length, synchronous: spoken.length }),
     synchronousOf: (customer: Customer) => spoken.filter((one) => one.customer === customer),
@@ -228,26 +214,50 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
       return ended;
     },
 
-    /** Sum over all usage events, and the transcriptions that have more than one. */
-    async charged(server: RunningServer): Promise<{ paise: number; twice: string[] }> {
-      let paise = 0;
-      const twice: string[] = [];
-      for (const { key } of customers) {
-        const seen = new Set<string>();
-        let after = "";
-        do {
-          const page = await server.api(key).usage(`?limit=100${after && `&after=${after}`}`);
-          for (const { transcription_id, amount_paise } of page.data) {
-            if (seen.has(transcription_id)) twice.push(transcription_id);
-            seen.add(transcription_id);
-            paise += amount_paise;
-          }
-          after = page.next ?? "";
-        } while (after !== "");
-      }
-      return { paise, twice };
-    },
+    charged: (server: RunningServer) => chargedTo(customers, server),
   };
+}
+
+/** Returns the words of each recording by its upload, and notes the transcriptions in `ids`. */
+async function undisturbedTexts(
+  customers: readonly Customer[],
+  server: RunningServer,
+  ids: string[],
+): Promise<Map<string, string>> {
+  const texts = new Map<string, string>();
+  for (const customer of customers) {
+    const api = server.api(customer.key);
+    for (const { uploadId, language } of customer.recordings) {
+      const { body } = await api.start({ audio: { upload_id: uploadId }, language });
+      ids.push(body.id);
+      await reached(api, body.id, ["completed"]);
+      texts.set(uploadId, (await api.result(body.id)).text);
+    }
+  }
+  return texts;
+}
+
+/** Returns the sum over all usage events, and the transcriptions that have more than one. */
+async function chargedTo(
+  customers: readonly Customer[],
+  server: RunningServer,
+): Promise<{ paise: number; twice: string[] }> {
+  let paise = 0;
+  const twice: string[] = [];
+  for (const { key } of customers) {
+    const seen = new Set<string>();
+    let after = "";
+    do {
+      const page = await server.api(key).usage(`?limit=100${after && `&after=${after}`}`);
+      for (const { transcription_id, amount_paise } of page.data) {
+        if (seen.has(transcription_id)) twice.push(transcription_id);
+        seen.add(transcription_id);
+        paise += amount_paise;
+      }
+      after = page.next ?? "";
+    } while (after !== "");
+  }
+  return { paise, twice };
 }
 
 /** The server was killed under the request; every answer that did come must be a good one. */

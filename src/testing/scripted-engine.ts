@@ -145,22 +145,7 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
 
     capacity: ({ bytes }) => capacityOf(bytes),
 
-    /** A chunk that does not settle in time is `hung`. A chunk that runs at the end is `interrupted`. */
-    async recognize(job, signal) {
-      const stop = new AbortController();
-      running.add(stop);
-      const hung = setTimeout(() => stop.abort(new EngineError("hung", "as scripted")), hungAfterMs);
-      const onAbort = () => stop.abort(new EngineError("aborted", "aborted"));
-      signal.addEventListener("abort", onAbort, { once: true });
-      if (signal.aborted) onAbort();
-      try {
-        return await Promise.race([recognize(job, stop.signal), rejected(stop.signal)]);
-      } finally {
-        clearTimeout(hung);
-        signal.removeEventListener("abort", onAbort);
-        running.delete(stop);
-      }
-    },
+    recognize: (job, signal) => withLimits((stop) => recognize(job, stop), { running, hungAfterMs, signal }),
 
     async diarize(job, signal) {
       await interference.speakers?.(job, signal);
@@ -206,6 +191,28 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     },
     chunks: () => chunks,
   };
+}
+
+type ChunkLimits = { running: Set<AbortController>; hungAfterMs: number; signal: AbortSignal };
+
+/** Runs a chunk. One that does not settle in time is `hung`. One that runs when the engine closes is `interrupted`. */
+async function withLimits<T>(
+  work: (stop: AbortSignal) => Promise<T>,
+  { running, hungAfterMs, signal }: ChunkLimits,
+): Promise<T> {
+  const stop = new AbortController();
+  running.add(stop);
+  const hung = setTimeout(() => stop.abort(new EngineError("hung", "as scripted")), hungAfterMs);
+  const onAbort = () => stop.abort(new EngineError("aborted", "aborted"));
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([work(stop.signal), rejected(stop.signal)]);
+  } finally {
+    clearTimeout(hung);
+    signal.removeEventListener("abort", onAbort);
+    running.delete(stop);
+  }
 }
 
 async function readScript(path: string): Promise<Script> {
