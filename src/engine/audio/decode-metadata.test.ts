@@ -75,6 +75,15 @@ const CONTAINERS = [
   ["ASF", "wma", ["-c:a", "wmav2"]],
   ["CAF", "caf", []],
   ["MPEG-TS", "ts", ["-c:a", "aac"]],
+  ["AAC with ID3", "aac", ["-c:a", "aac", "-write_id3v2", "1"]],
+  ["AVI", "avi", ["-c:a", "libmp3lame"]],
+  ["FLV", "flv", ["-c:a", "aac"]],
+  ["3GP", "3gp", ["-c:a", "aac"]],
+  ["AU", "au", []],
+  ["W64", "w64", []],
+  ["WavPack", "wv", []],
+  ["TTA", "tta", []],
+  ["Matroska video", "mkv", ["-c:a", "flac"]],
 ] as const;
 
 describe.skipIf(ffmpeg === null)("hostile metadata", () => {
