@@ -153,6 +153,10 @@ describe("a decoder that is killed from outside", () => {
     const limits = await killNext(1);
     expect(limits).toMatch(/^Max address space +402653184 +402653184/m);
     expect(limits).toMatch(/^Max core file size +0 /m);
+    // 20 s, 10 s for each of some 16 MB, and a hundredth of what the headers claim.
+    const [, cpuSeconds = ""] = /^Max cpu time +(\d+) /m.exec(limits) ?? [];
+    expect(Number(cpuSeconds)).toBeGreaterThan(20);
+    expect(Number(cpuSeconds)).toBeLessThan(400);
     expect(limits).toMatch(/^oom 1000$/m);
     await verified;
     const state = async () =>

@@ -452,6 +452,26 @@ describe("limits", () => {
     expect((await failure(work)).reason).toBe("limits");
   });
 
+  test("a decoder dies with its parent", async () => {
+    const path = write("huge.wav", wav({ rate: 8_000, samples: 8_000 * 3600 }));
+    const output = join(folder, "orphan");
+    // It has limited itself once this number is there. A stopped decoder cannot end by itself before its parent is killed.
+    const script = `"$0" decode "$1" 7200000 right mix "$2" .pcm >/dev/null 2>&1 & pid=$!; echo $pid
+      until grep -q 1000 /proc/$pid/oom_score_adj; do :; done; kill -STOP $pid; kill -9 $$`;
+    const parent = Bun.spawn(["sh", "-c", script, nativeFiles.decoder, path, output], { stdout: "pipe" });
+    const pid = Number(await parent.stdout.text());
+    expect(pid).toBeGreaterThan(0);
+    const isAlive = () => {
+      const status = existsSync(`/proc/${pid}/status`) ? readFileSync(`/proc/${pid}/status`, "utf8") : "";
+      return status !== "" && !/^State:\s+Z/m.test(status);
+    };
+    for (let tries = 0; isAlive() && tries < 200; tries++) await Bun.sleep(10);
+    const outlivedParent = isAlive();
+    // A stopped orphan would stay for good.
+    if (outlivedParent) process.kill(pid, "SIGKILL");
+    expect(outlivedParent).toBe(false);
+  });
+
   test("what a killed attempt left is removed, other files are not", async () => {
     const directory = mkdtempSync(join(folder, "target-"));
     const leftover = join(directory, "mix.pcm.0123456789ab.unfinished");
