@@ -121,7 +121,7 @@ export async function openServices(
   });
   const transcriptions = createTranscriptionService({
     ...{ database, clock, config, log, models, uploads, credit },
-    estimateQueueRoomSeconds: (organizationId) => scheduler()?.estimateQueueRoomSeconds(organizationId) ?? 1,
+    estimateNextStartSeconds: (organizationId) => scheduler()?.estimateNextStartSeconds(organizationId) ?? 1,
     removeWorkingFiles: (id) => scheduler()?.removeWorkingFiles(id),
   });
   return {

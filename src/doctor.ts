@@ -107,7 +107,7 @@ function describeNative(
   // A process that has recognized something uses the final choice of code.
   const cpuVariant = status.engine?.cpuVariant ?? info?.cpuVariant;
   return {
-    whisperVersion: info?.whisperVersion ?? "unknown",
+    whisperVersion: info?.libraryVersion ?? "unknown",
     cpuVariant: cpuVariant ?? "unknown",
     devices: (info?.devices ?? []).map(
       ({ name, type, description, freeBytes }) =>

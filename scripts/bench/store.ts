@@ -213,7 +213,7 @@ function acceptance(database: Database) {
   return {
     accept: (run: number) =>
       acceptTranscription(deps, caller, MODEL, {
-        entrance: "asynchronous",
+        submission: "asynchronous",
         request,
         uploadId: upload.id,
         idempotency: { key: `bench-${run}`, requestHash: "x" },

@@ -128,7 +128,7 @@ function toJson(row: TranscriptionRow) {
     project_id: row.projectId,
     upload_id: row.uploadId,
     state: row.state,
-    entrance: row.entrance,
+    entrance: row.submission,
     model: row.modelId,
     version: row.modelVersion,
     language: row.language,

@@ -9,7 +9,7 @@ export type VerifiedAudio = {
 };
 
 /** Measurements from the decoding of a recording. Levels are in dB relative to full scale, -120 for silence. */
-export type AudioFacts = {
+export type AudioMeasurements = {
   /** The file ends before its header says, or could not be decoded to its end. */
   truncated: boolean;
   /** Share of samples at full scale, 0 to 1. It is also 0 when hardly any sample is near full scale. */

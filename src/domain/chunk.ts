@@ -42,7 +42,7 @@ export function createFilling({ maxSamples, gapSamples }: ChunkLimits) {
     lastEnd === undefined ? 0 : Math.min(gapSamples, startSample - lastEnd);
   return {
     /** Returns how many samples a region that begins there may have to fit into this chunk. */
-    roomFrom: (startSample: number) => maxSamples - filled - silenceBefore(startSample),
+    spaceFrom: (startSample: number) => maxSamples - filled - silenceBefore(startSample),
     isEmpty: () => lastEnd === undefined,
     add({ startSample, endSample }: Pick<ChunkRegion, "startSample" | "endSample">): void {
       filled += silenceBefore(startSample) + endSample - startSample;

@@ -92,8 +92,8 @@ export type TranscriptionRequest = {
 };
 
 /** The way in which work was submitted. Synchronous work goes first. */
-export const ENTRANCES = ["asynchronous", "synchronous"] as const;
-export type Entrance = (typeof ENTRANCES)[number];
+export const SUBMISSIONS = ["asynchronous", "synchronous"] as const;
+export type Submission = (typeof SUBMISSIONS)[number];
 
 /** Returns how many channels are recognized: all with `separate`, else the one that is mixed down. */
 export function recognizedChannels({

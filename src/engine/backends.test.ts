@@ -7,14 +7,13 @@ import { chooseDevice, chosenGpu, requireDevice } from "./devices.ts";
 import { requireSpace, tryOut } from "./gpu-trial.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
-import type { EngineInfo } from "./protocol.ts";
-import type { WhisperDevice } from "./whisper/whisper-addon.ts";
+import type { ComputeDevice, EngineInfo } from "./protocol.ts";
 import { loadModel } from "./whisper/whisper-recognizer.ts";
 import type { HostOptions } from "./workers/worker-host.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const never = new AbortController().signal;
-const device = (name: string, type: WhisperDevice["type"], index = 0): WhisperDevice => ({
+const device = (name: string, type: ComputeDevice["type"], index = 0): ComputeDevice => ({
   index,
   name,
   type,
@@ -36,7 +35,7 @@ describe("choosing a device", () => {
 
   test("a named one that is missing is an error that says what was wrong with its backend", () => {
     const info: EngineInfo = {
-      whisperVersion: "",
+      libraryVersion: "",
       cpuVariant: "",
       plainerVariants: [],
       devices: [CPU],
@@ -52,7 +51,7 @@ describe("choosing a device", () => {
 
   test("and where nothing was wrong with it, whether it is there", () => {
     const info: EngineInfo = {
-      whisperVersion: "",
+      libraryVersion: "",
       cpuVariant: "",
       plainerVariants: [],
       devices: [CPU],
@@ -68,7 +67,7 @@ describe("choosing a device", () => {
   test("the GPU whose memory counts is the one that is taken", () => {
     const devices = [CPU, CUDA, VULKAN];
     const info: EngineInfo = {
-      whisperVersion: "",
+      libraryVersion: "",
       cpuVariant: "",
       plainerVariants: [],
       devices,
@@ -79,7 +78,7 @@ describe("choosing a device", () => {
     expect(chosenGpu(info, "cpu")).toBeUndefined();
   });
 
-  const refusing = (devices: WhisperDevice[]) => {
+  const refusing = (devices: ComputeDevice[]) => {
     const tried: unknown[] = [];
     const load: Parameters<typeof loadModel>[0]["load"] = async (_path, { device: use }) => {
       tried.push(use);
@@ -128,7 +127,7 @@ describe("backends that are none", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-backends-"));
   const backends = join(folder, "backends");
   let nativeFiles: NativeFiles;
-  let whisperVersion: string;
+  let libraryVersion: string;
 
   const probe = (log: HostOptions["log"] = () => {}) =>
     probeEngine({ nativeFiles, backendDirs: [backends], device: "auto", modelIdleMs: 0, log }, never);
@@ -139,14 +138,14 @@ describe("backends that are none", () => {
 
   beforeAll(async () => {
     nativeFiles = await extractNativeFiles(folder);
-    ({ whisperVersion } = await probe());
+    ({ libraryVersion } = await probe());
     mkdirSync(backends);
     const library = readFileSync(join(nativeFiles.dir, "libggml-base.so"));
-    put("libggml-cuda.so", "this is no library\n".repeat(100), whisperVersion);
+    put("libggml-cuda.so", "this is no library\n".repeat(100), libraryVersion);
     put("libggml-empty.so", "", undefined);
     put("libggml-older.so", library, "1.8.0");
     put("libggml-short.so", library.subarray(0, library.length / 2), undefined);
-    put("libggml-vulkan.so", library, whisperVersion);
+    put("libggml-vulkan.so", library, libraryVersion);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -158,7 +157,7 @@ describe("backends that are none", () => {
       "libggml-cuda.so": expect.stringContaining("invalid ELF header"),
       "libggml-empty.so": "it was not made by scripts/build-backend.sh, or is not whole",
       "libggml-older.so": expect.stringContaining(
-        `built for whisper.cpp 1.8.0 and this is ${whisperVersion}: build it again`,
+        `built for whisper.cpp 1.8.0 and this is ${libraryVersion}: build it again`,
       ),
       "libggml-short.so": "it was not made by scripts/build-backend.sh, or is not whole",
       "libggml-vulkan.so": expect.stringContaining("ggml_backend_init"),
@@ -188,11 +187,11 @@ describe("backends that are none", () => {
   test("the script that builds them writes the mark that is looked for, of the version that is built in", () => {
     const script = readFileSync(join(ROOT, "scripts/build-backend.sh"), "utf8");
     const format = /^printf '(.*)' "\$version" >>/m.exec(script)?.[1];
-    expect(format?.replaceAll("\\n", "\n").replace("%s", whisperVersion)).toBe(backendMark(whisperVersion));
+    expect(format?.replaceAll("\\n", "\n").replace("%s", libraryVersion)).toBe(backendMark(libraryVersion));
     const project = readFileSync(
       join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/CMakeLists.txt"),
       "utf8",
     );
-    expect(/^project\("whisper.cpp" VERSION ([0-9.]+)/m.exec(project)?.[1]).toBe(whisperVersion);
+    expect(/^project\("whisper.cpp" VERSION ([0-9.]+)/m.exec(project)?.[1]).toBe(libraryVersion);
   });
 });

@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { errorMessage } from "../lib/error-message.ts";
-import type { DevicePreference, EngineInfo } from "./protocol.ts";
-import type { WhisperDevice } from "./whisper/whisper-addon.ts";
+import type { ComputeDevice, DevicePreference, EngineInfo } from "./protocol.ts";
 import type { LoadOptions } from "./whisper/whisper-model.ts";
 
 const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = {
@@ -17,7 +16,7 @@ const DEVICE_NAMES: Record<Exclude<DevicePreference, "auto" | "cpu">, RegExp> = 
  * @throws Error when a device that the config names is missing
  */
 export function chooseDevice(
-  devices: readonly WhisperDevice[],
+  devices: readonly ComputeDevice[],
   preference: DevicePreference,
 ): { name: string; use: LoadOptions["device"] } {
   const gpus = gpusOf(devices);
@@ -28,12 +27,12 @@ export function chooseDevice(
   throw new Error(`no ${preference} device was found`);
 }
 
-function gpusOf(devices: readonly WhisperDevice[]): WhisperDevice[] {
+function gpusOf(devices: readonly ComputeDevice[]): ComputeDevice[] {
   return devices.filter(({ type }) => type === "gpu" || type === "igpu");
 }
 
 /** Returns the GPU on which a model would run; undefined: on the processor, or the named device is missing. */
-export function chosenGpu(info: EngineInfo, preference: DevicePreference): WhisperDevice | undefined {
+export function chosenGpu(info: EngineInfo, preference: DevicePreference): ComputeDevice | undefined {
   try {
     const { use } = chooseDevice(info.devices, preference);
     return use === "cpu" ? undefined : gpusOf(info.devices).find(({ index }) => index === use.gpuIndex);

@@ -95,7 +95,7 @@ async function asAppError<T>(work: () => Promise<T>): Promise<T> {
     if (!(error instanceof DecodeError)) throw error;
     // The recording is not the cause of these.
     if (error.reason === "aborted") throw new EngineError("aborted", error.message, error);
-    if (error.reason === "stopped" || error.reason === "no_room") {
+    if (error.reason === "stopped" || error.reason === "disk_full") {
       throw new EngineError("interrupted", error.message, error);
     }
     if (error.reason === "too_long") throw new AppError("audio_too_long", { cause: error });

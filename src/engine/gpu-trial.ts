@@ -1,6 +1,6 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import type { WhisperDevice } from "./whisper/whisper-addon.ts";
+import type { ComputeDevice } from "./protocol.ts";
 
 const GIB = 1024 ** 3;
 
@@ -10,7 +10,7 @@ const GIB = 1024 ** 3;
  *
  * @throws Error that names both sizes
  */
-export function requireSpace({ name, freeBytes }: WhisperDevice, weightsBytes: number): void {
+export function requireSpace({ name, freeBytes }: ComputeDevice, weightsBytes: number): void {
   // Some drivers report no free memory.
   if (freeBytes === 0 || freeBytes >= weightsBytes) return;
   const inGib = (bytes: number) => (bytes / GIB).toFixed(1);
@@ -28,7 +28,7 @@ export const TRIAL_SAMPLES = new Float32Array(2 * SAMPLE_RATE_HZ);
  *
  * @throws Error that names the device
  */
-export async function tryOut({ name }: WhisperDevice, recognize: () => Promise<unknown>): Promise<void> {
+export async function tryOut({ name }: ComputeDevice, recognize: () => Promise<unknown>): Promise<void> {
   try {
     await recognize();
   } catch (error) {

@@ -1,14 +1,15 @@
+import type { ModelFamilyName } from "../domain/model.ts";
 import { EngineError, type EngineInfo } from "./protocol.ts";
 import { hostOptionsOf, type PoolOptions } from "./workers/pool.ts";
 import { createWorkerHost } from "./workers/worker-host.ts";
 
 /**
- * Starts a worker process without a model and returns what it finds on this machine, GPU backends included.
+ * Starts a worker process without a model, and returns which devices and GPU backends it finds on this machine.
  *
  * @throws EngineError when no worker process can be started
  */
 export async function probeEngine(options: PoolOptions, signal: AbortSignal): Promise<EngineInfo> {
-  const host = createWorkerHost({ ...hostOptionsOf(options), opens: ["whisper"] });
+  const host = createWorkerHost({ ...hostOptionsOf(options), opens: [PROBED_FAMILY] });
   try {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -26,9 +27,12 @@ export async function probeEngine(options: PoolOptions, signal: AbortSignal): Pr
   }
 }
 
+/** The family whose library loads the GPU backends. */
+const PROBED_FAMILY: ModelFamilyName = "whisper";
+
 const PROBE_ATTEMPTS = 4;
 const NOTHING_FOUND: EngineInfo = {
-  whisperVersion: "",
+  libraryVersion: "",
   cpuVariant: "",
   plainerVariants: [],
   devices: [],

@@ -3,7 +3,6 @@ import type { ModelFamilyName, ModelFiles, SpeakerWeights } from "../domain/mode
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { WhisperDevice } from "./whisper/whisper-addon.ts";
 
 export type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 
@@ -136,13 +135,25 @@ export type WorkerReply =
   | { type: "diarized"; id: number; outcome: DiarizeOutcome }
   | { type: "failed"; id: number; reason: string };
 
-/** What the native code found on this machine. */
+/** A processor, GPU or accelerator that a recognizer can compute on. */
+export type ComputeDevice = {
+  /** Number among the GPUs (`gpu` and `igpu` together), by which a recognizer chooses one; for other types, number among those. */
+  index: number;
+  name: string;
+  type: "cpu" | "gpu" | "igpu" | "accelerator";
+  description: string;
+  memoryBytes: number;
+  freeBytes: number;
+};
+
+/** What a recognizer's native library found on this machine. */
 export type EngineInfo = {
-  whisperVersion: string;
+  /** Version of that library, such as whisper.cpp; GPU backends must be built for the same one. */
+  libraryVersion: string;
   cpuVariant: string;
   /** Variants that could replace `cpuVariant`, each with fewer of the processor's instructions than the one before. */
   plainerVariants: string[];
-  devices: WhisperDevice[];
+  devices: ComputeDevice[];
   backendFailures: { path: string; reason: string }[];
 };
 

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-export type RequestFacts = {
+export type AnsweredRequest = {
   method: string;
   /** The route's template, never a path with identifiers in it. */
   route: string;
@@ -13,7 +13,7 @@ type ReadLabelled = () => Iterable<[labelValue: string, value: number]>;
 /** The numbers behind `GET /metrics`. Each `read` is called when the page is asked for. */
 export type Metrics = {
   /** Counts an answered request and its duration. */
-  observeRequest(facts: RequestFacts): void;
+  observeRequest(request: AnsweredRequest): void;
   /** Adds a gauge. */
   addGauge(name: string, help: string, read: () => number): void;
   /** Adds a gauge with one value for each value of a label. */

@@ -2,7 +2,7 @@ import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
-import { isOutOfFiles, isOutOfRoom } from "../store/out-of-room.ts";
+import { isDiskFull, isOutOfFiles } from "../store/disk-full.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
 import { callerOf, contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
@@ -182,7 +182,7 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
 
 /** Whether an admin must know of an error. */
 function isOurFault({ code, cause }: AppError): boolean {
-  return code === "internal_error" || isOutOfRoom(cause) || isOutOfFiles(cause);
+  return code === "internal_error" || isDiskFull(cause) || isOutOfFiles(cause);
 }
 
 /** Describes where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */

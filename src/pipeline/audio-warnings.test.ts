@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import type { AudioFacts } from "../domain/audio.ts";
+import type { AudioMeasurements } from "../domain/audio.ts";
 import { audioWarnings } from "./audio-warnings.ts";
 
-const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
+const measurements = (more: Partial<AudioMeasurements> = {}): AudioMeasurements => ({
   truncated: false,
   clippedRatio: 0,
   peakDb: -3,
@@ -14,25 +14,27 @@ const facts = (more: Partial<AudioFacts> = {}): AudioFacts => ({
 });
 
 test("clean audio is left alone", () => {
-  expect(audioWarnings(facts(), "mix")).toEqual([]);
-  expect(audioWarnings(facts({ clippedRatio: 0.0004, peakDb: 0 }), "separate")).toEqual([]);
+  expect(audioWarnings(measurements(), "mix")).toEqual([]);
+  expect(audioWarnings(measurements({ clippedRatio: 0.0004, peakDb: 0 }), "separate")).toEqual([]);
 });
 
 test("each fault has its warning", () => {
-  expect(audioWarnings(facts({ clippedRatio: 0.01, peakDb: 0 }), "mix")).toEqual(["clipped_audio"]);
-  expect(audioWarnings(facts({ peakDb: -34 }), "mix")).toEqual(["low_volume"]);
-  expect(audioWarnings(facts({ highFrequencyDb: -58 }), "mix")).toEqual(["narrowband_audio"]);
-  expect(audioWarnings(facts({ truncated: true }), "mix")).toEqual(["truncated_audio"]);
+  expect(audioWarnings(measurements({ clippedRatio: 0.01, peakDb: 0 }), "mix")).toEqual(["clipped_audio"]);
+  expect(audioWarnings(measurements({ peakDb: -34 }), "mix")).toEqual(["low_volume"]);
+  expect(audioWarnings(measurements({ highFrequencyDb: -58 }), "mix")).toEqual(["narrowband_audio"]);
+  expect(audioWarnings(measurements({ truncated: true }), "mix")).toEqual(["truncated_audio"]);
 });
 
 test("a copied channel is a fault only where channels are billed apart", () => {
-  expect(audioWarnings(facts({ identicalChannels: true }), "separate")).toEqual(["identical_channels"]);
-  expect(audioWarnings(facts({ identicalChannels: true }), "mix")).toEqual([]);
+  expect(audioWarnings(measurements({ identicalChannels: true }), "separate")).toEqual([
+    "identical_channels",
+  ]);
+  expect(audioWarnings(measurements({ identicalChannels: true }), "mix")).toEqual([]);
 });
 
 test("one low channel is enough, an idle one is not low", () => {
   const beside = (peakDb: number) =>
-    facts({
+    measurements({
       tracks: [{ peakDb: -3 }, { peakDb }],
     });
   expect(audioWarnings(beside(-40), "separate")).toEqual(["low_volume"]);
@@ -40,6 +42,6 @@ test("one low channel is enough, an idle one is not low", () => {
 });
 
 test("silence is quiet and has no bandwidth", () => {
-  const silent = facts({ peakDb: -120, rmsDb: -120, highFrequencyDb: -120 });
+  const silent = measurements({ peakDb: -120, rmsDb: -120, highFrequencyDb: -120 });
   expect(audioWarnings(silent, "mix")).toEqual(["low_volume"]);
 });

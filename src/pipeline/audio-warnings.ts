@@ -1,4 +1,4 @@
-import type { AudioFacts } from "../domain/audio.ts";
+import type { AudioMeasurements } from "../domain/audio.ts";
 import type { Warning } from "../domain/result.ts";
 import type { ChannelMode } from "../domain/transcription.ts";
 
@@ -14,16 +14,16 @@ const NARROWBAND_BELOW_DB = -50;
  * Derives the warnings about the sound (docs/decisions.md section 4, "Warnings"), in the order of `WARNINGS`. Identical
  * channels matter only with channel mode `separate`. Silence gives no warning about its bandwidth.
  */
-export function audioWarnings(facts: AudioFacts, channelMode: ChannelMode): Warning[] {
+export function audioWarnings(measurements: AudioMeasurements, channelMode: ChannelMode): Warning[] {
   const warnings: Warning[] = [];
-  const isSilent = facts.peakDb <= SILENCE_DB;
-  if (facts.clippedRatio >= CLIPPED_FROM_RATIO) warnings.push("clipped_audio");
-  const hasLowTrack = facts.tracks.some(
+  const isSilent = measurements.peakDb <= SILENCE_DB;
+  if (measurements.clippedRatio >= CLIPPED_FROM_RATIO) warnings.push("clipped_audio");
+  const hasLowTrack = measurements.tracks.some(
     ({ peakDb }) => peakDb < LOW_PEAK_BELOW_DB && peakDb > IDLE_PEAK_BELOW_DB,
   );
-  if (facts.peakDb < LOW_PEAK_BELOW_DB || hasLowTrack) warnings.push("low_volume");
-  if (!isSilent && facts.highFrequencyDb < NARROWBAND_BELOW_DB) warnings.push("narrowband_audio");
-  if (facts.identicalChannels && channelMode === "separate") warnings.push("identical_channels");
-  if (facts.truncated) warnings.push("truncated_audio");
+  if (measurements.peakDb < LOW_PEAK_BELOW_DB || hasLowTrack) warnings.push("low_volume");
+  if (!isSilent && measurements.highFrequencyDb < NARROWBAND_BELOW_DB) warnings.push("narrowband_audio");
+  if (measurements.identicalChannels && channelMode === "separate") warnings.push("identical_channels");
+  if (measurements.truncated) warnings.push("truncated_audio");
   return warnings;
 }

@@ -30,7 +30,7 @@ export function packChunks(regions: readonly ChunkRegion[], limits: ChunkLimits)
   for (const region of regions) {
     for (let part of cutRegion(region, limits.maxSamples)) {
       const previous = current.at(-1);
-      if (previous && part.endSample - part.startSample > filling.roomFrom(part.startSample)) {
+      if (previous && part.endSample - part.startSample > filling.spaceFrom(part.startSample)) {
         if (part.startSample - previous.endSample <= SPLICE_SAMPLES) {
           current[current.length - 1] = { ...previous, isCutAtEnd: true };
           part = { ...part, isCutAtStart: true };

@@ -76,7 +76,7 @@ async function decodeInto(
     return {
       tracks: decoded.files.map((file) => join(directory, basename(file))),
       ...(verified ?? { durationMs, channels }),
-      warnings: audioWarnings(decoded.facts, channelMode),
+      warnings: audioWarnings(decoded.measurements, channelMode),
     };
   } finally {
     rmSync(unfinished, { recursive: true, force: true });

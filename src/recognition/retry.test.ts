@@ -1,17 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { EngineError } from "../engine/protocol.ts";
 import { silentLog } from "../lib/log.ts";
-import { isOutOfRoom } from "../store/out-of-room.ts";
+import { isDiskFull } from "../store/disk-full.ts";
 import { withRetries } from "./retry.ts";
 import { MAX_INTERRUPTIONS } from "./retry-policy.ts";
 
-const tools = { log: silentLog, isWaitedOut: isOutOfRoom };
+const tools = { log: silentLog, isWaitedOut: isDiskFull };
 const NO_PAUSE_MS = 0;
 
 const diskFull = new EngineError(
   "interrupted",
   "The disk is full.",
-  Object.assign(new Error(), { reason: "no_room" }),
+  Object.assign(new Error(), { reason: "disk_full" }),
 );
 const interrupted = new EngineError("interrupted", "the worker was stopped");
 const broken = new EngineError("crashed", "the worker ended");

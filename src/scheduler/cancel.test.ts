@@ -172,7 +172,7 @@ describe("a synchronous request whose client has gone away", () => {
       const request = ask(testApp);
       await until("the engine is at it", () => calls.asked > 0);
       const [row] = listUnfinished(testApp.app.database.store);
-      expect(row).toMatchObject({ state, entrance: "synchronous" });
+      expect(row).toMatchObject({ state, submission: "synchronous" });
       const before = performance.now();
       request.leave();
       await until("it is cancelled", () => stateOf(testApp, row?.id ?? "") === "cancelled", STOPS_WITHIN_MS);

@@ -41,6 +41,6 @@ export type RunContext = ServerParts & {
 };
 
 /** Reports whether a client waits for this transcription with an open connection. */
-export function isSynchronous({ entrance: submission }: Pick<TranscriptionRow, "entrance">): boolean {
+export function isSynchronous({ submission }: Pick<TranscriptionRow, "submission">): boolean {
   return submission === "synchronous";
 }

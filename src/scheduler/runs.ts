@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { isFinal } from "../domain/transcription.ts";
 import { MAX_UNEXPECTED_ENDS, STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
-import { isOutOfRoom } from "../store/out-of-room.ts";
+import { isDiskFull } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { runTranscription } from "./transcribe.ts";
@@ -106,7 +106,7 @@ function createHandBack({ transcriptions, log }: RunContext): HandBack {
     forget: (id) => void unexpectedEnds.delete(id),
     async afterError(row, cause, signal) {
       const { id } = row;
-      const ends = (unexpectedEnds.get(id) ?? 0) + (isOutOfRoom(cause) ? 0 : 1);
+      const ends = (unexpectedEnds.get(id) ?? 0) + (isDiskFull(cause) ? 0 : 1);
       unexpectedEnds.set(id, ends);
       while (!signal.aborted) {
         await pause(STORE_PAUSE_MS, undefined, { signal }).catch(() => {});

@@ -72,7 +72,7 @@ export type Scheduler = {
   /** Removes a transcription's decoded audio. */
   removeWorkingFiles(transcriptionId: string): void;
   /** Estimates the whole seconds until one of an organization's waiting transcriptions starts, 1 to 3600. */
-  estimateQueueRoomSeconds(organizationId: string): number;
+  estimateNextStartSeconds(organizationId: string): number;
   status(): SchedulerStatus;
 };
 
@@ -155,7 +155,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       queue.plan();
     },
     removeWorkingFiles: workingFiles.remove,
-    estimateQueueRoomSeconds: (organizationId) =>
+    estimateNextStartSeconds: (organizationId) =>
       estimateQueueSeconds(
         runs.rows(),
         organizationId,

@@ -4,7 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { ChunkSlots, Recording } from "../recognition/context.ts";
 import type { Ending } from "../recognition/ending.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
-import { isOutOfRoom } from "../store/out-of-room.ts";
+import { isDiskFull } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
@@ -66,7 +66,7 @@ async function recognize(
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
     chunkAttempts: context.config.engine.chunk_attempts,
     // Accepted work waits until an admin has freed disk space.
-    isWaitedOut: isOutOfRoom,
+    isWaitedOut: isDiskFull,
   };
   return recognizeRecording({ recording, request: requestOf(row), model }, tools, signal);
 }

@@ -74,7 +74,7 @@ function insertTranscription(
       uploadId,
       state,
       finishedAt,
-      entrance: "asynchronous",
+      submission: "asynchronous",
       modelId: "m",
       modelVersion: "1",
       language: "hi",
@@ -152,7 +152,7 @@ describe("retention", () => {
     const { bench, clock, calls, retention } = prepare();
     await bench.uploads.create(CALLER, { bytes: 1 });
     const key = {
-      entrance: "asynchronous",
+      submission: "asynchronous",
       requestHash: "h",
       createdAt: 0,
       projectId: CALLER.projectId,

@@ -35,7 +35,7 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
   let running: Promise<void> | undefined;
   let syncing: Promise<void> | undefined;
   let lateStart: ReturnType<typeof setTimeout> | undefined;
-  let room: PromiseWithResolvers<void> | undefined;
+  let space: PromiseWithResolvers<void> | undefined;
   let failure: { error: unknown } | undefined;
 
   async function drain(): Promise<void> {
@@ -48,14 +48,14 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
         writtenBytes += bytes;
         waitingBytes -= bytes;
         syncAfter(position + writtenBytes - bytes, position + writtenBytes);
-        if (waitingBytes < WRITE_AHEAD_BYTES) makeRoom();
+        if (waitingBytes < WRITE_AHEAD_BYTES) resumeWriter();
       }
     } catch (error) {
       failure = { error };
       waiting = [];
     } finally {
       running = undefined;
-      makeRoom();
+      resumeWriter();
     }
   }
 
@@ -79,9 +79,9 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
     if (waiting.length > 0) running ??= drain();
   }
 
-  function makeRoom(): void {
-    room?.resolve();
-    room = undefined;
+  function resumeWriter(): void {
+    space?.resolve();
+    space = undefined;
   }
 
   return {
@@ -93,8 +93,8 @@ export function openAudioWriter(file: FileHandle, position: number): AudioWriter
       if (waitingBytes >= GATHER_BYTES) start();
       else lateStart ??= setTimeout(start, GATHER_MS);
       if (waitingBytes < WRITE_AHEAD_BYTES) return undefined;
-      room ??= Promise.withResolvers();
-      return room.promise;
+      space ??= Promise.withResolvers();
+      return space.promise;
     },
     async flush() {
       start();

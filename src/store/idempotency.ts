@@ -1,10 +1,10 @@
 import { and, eq, inArray, lte } from "drizzle-orm";
-import type { Entrance } from "../domain/transcription.ts";
+import type { Submission } from "../domain/transcription.ts";
 import type { Store } from "./database.ts";
 import { idempotencyKeys } from "./schema.ts";
 
 export type IdempotencyRow = typeof idempotencyKeys.$inferSelect;
-export type IdempotencyScope = { projectId: string; entrance: Entrance; key: string };
+export type IdempotencyScope = { projectId: string; submission: Submission; key: string };
 
 /** Finds the accepted request of a key, unless the key has expired. */
 export function findIdempotencyKey(
@@ -43,7 +43,7 @@ export function deleteExpiredIdempotencyKeys(tx: Store, nowMs: number, limit: nu
 function matches(scope: IdempotencyScope) {
   return and(
     eq(idempotencyKeys.projectId, scope.projectId),
-    eq(idempotencyKeys.entrance, scope.entrance),
+    eq(idempotencyKeys.submission, scope.submission),
     eq(idempotencyKeys.key, scope.key),
   );
 }

@@ -5,7 +5,13 @@ import type { ChunkRegion } from "../domain/chunk.ts";
 import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
-import type { ChannelMode, Entrance, Mode, Timestamps, TranscriptionState } from "../domain/transcription.ts";
+import type {
+  ChannelMode,
+  Mode,
+  Submission,
+  Timestamps,
+  TranscriptionState,
+} from "../domain/transcription.ts";
 import type { UploadErrorCode, UploadState } from "../domain/upload.ts";
 import type { DeliveryState, EventType } from "../domain/webhook.ts";
 
@@ -116,7 +122,7 @@ export const transcriptions = sqliteTable(
     uploadId: text("upload_id")
       .notNull()
       .references(() => uploads.id),
-    entrance: text("entrance").$type<Entrance>().notNull(),
+    submission: text("entrance").$type<Submission>().notNull(),
     modelId: text("model_id").notNull(),
     modelVersion: text("model_version").notNull(),
     language: text("language").notNull(),
@@ -336,7 +342,7 @@ export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
     projectId: text("project_id").notNull(),
-    entrance: text("entrance").$type<Entrance>().notNull(),
+    submission: text("entrance").$type<Submission>().notNull(),
     key: text("key").notNull(),
     /** Identity of the request: `hashRequest` in services/transcriptions/acceptance.ts. */
     requestHash: text("request_hash").notNull(),
@@ -345,7 +351,7 @@ export const idempotencyKeys = sqliteTable(
     expiresAt: integer("expires_at").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.projectId, t.entrance, t.key] }),
+    primaryKey({ columns: [t.projectId, t.submission, t.key] }),
     index("idempotency_keys_by_expiry").on(t.expiresAt),
   ],
 );

@@ -49,7 +49,7 @@ function finishOne(index: number): void {
   transaction(database.store, (tx) => {
     insertTranscription(tx, {
       ...{ id, organizationId, projectId, uploadId, webhookEndpointId: endpointId, createdAt: nowMs },
-      ...{ entrance: "asynchronous", modelId: "m", modelVersion: "1", state: "queued", diarization: false },
+      ...{ submission: "asynchronous", modelId: "m", modelVersion: "1", state: "queued", diarization: false },
       ...{ language: "hi", mode: "native", timestamps: "segment", channelMode: "mix" },
       ...{ durationMs: 1000, channels: 1, pricePaisePerAudioHour: 0, reservedPaise: 0 },
     });

@@ -33,7 +33,7 @@ export function accept(tx: Store, n: number, transcriptionId: string, amountPais
       organizationId: `org_${n}`,
       projectId: `prj_${n}`,
       uploadId: `up_${n}`,
-      entrance: "asynchronous",
+      submission: "asynchronous",
       modelId: "m",
       modelVersion: "1",
       language: "hi",

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { AudioFacts } from "../domain/audio.ts";
+import type { AudioMeasurements } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
 import type { DecodeJob, Engine } from "../engine/engine.ts";
 import type { Capacity } from "../engine/executor.ts";
@@ -72,7 +72,7 @@ export type ScriptedEngine = Engine & {
   chunks(): number;
 };
 
-const FACTS: AudioFacts = {
+const MEASUREMENTS: AudioMeasurements = {
   truncated: false,
   clippedRatio: 0,
   peakDb: -6,
@@ -231,8 +231,8 @@ function writeTracks(job: DecodeJob, script: Script) {
   mkdirSync(job.directory, { recursive: true });
   const files = names.map((name) => join(job.directory, name));
   for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
-  const facts = { ...FACTS, identicalChannels: script.isDoubled ?? false };
-  return { durationMs: seconds * 1000, samples, channels, files, facts };
+  const measurements = { ...MEASUREMENTS, identicalChannels: script.isDoubled ?? false };
+  return { durationMs: seconds * 1000, samples, channels, files, measurements };
 }
 
 /** Divides a recording between its speakers, in equal shares. */

@@ -36,7 +36,7 @@ export const openScripted: OpenRecognizer = async (family) => {
   if (family !== SCRIPTED_FAMILY) throw new Error(`there is no family ${family} here`);
   return {
     info: {
-      whisperVersion: "",
+      libraryVersion: "",
       cpuVariant: "scripted",
       plainerVariants: [],
       devices: [],

@@ -2,7 +2,7 @@ import type { DecoderOutcome } from "./decoder-process.ts";
 
 /**
  * Why audio could not be decoded: `no_audio` (a media file without sound), `undecodable` (an unknown format, or nothing
- * in the file could be decoded), `too_long`, `limits` (time or memory), `no_room` (no space on the disk), `aborted` (by
+ * in the file could be decoded), `too_long`, `limits` (time or memory), `disk_full` (no space on the disk), `aborted` (by
  * the caller's signal), `stopped` (by a signal from outside: Ctrl-C, a service manager, an admin, a lack of memory).
  */
 export type DecodeFailure =
@@ -10,7 +10,7 @@ export type DecodeFailure =
   | "undecodable"
   | "too_long"
   | "limits"
-  | "no_room"
+  | "disk_full"
   | "aborted"
   | "stopped";
 
@@ -37,7 +37,7 @@ const REPORTED: Record<string, [DecodeFailure, string]> = {
     "undecodable",
     "The audio claims a sample rate or a number of channels that no recording has.",
   ],
-  no_space: ["no_room", "There is no space on the disk for the decoded audio."],
+  no_space: ["disk_full", "There is no space on the disk for the decoded audio."],
   no_memory: ["limits", "The audio takes too much memory to decode."],
 };
 

@@ -144,14 +144,14 @@ describe.skipIf(ffmpeg === null)(
       ] as const;
       const firstMs = await durationOf(parts[0], LOW);
       const secondMs = await durationOf(parts[1], HIGH);
-      const { facts, channels } = await expectTones(write(Buffer.concat(parts)), firstMs + secondMs, [
+      const { measurements, channels } = await expectTones(write(Buffer.concat(parts)), firstMs + secondMs, [
         { hertz: LOW.hertz, atMs: 500 },
         { hertz: LOW.hertz, atMs: 1_500 },
         { hertz: HIGH.hertz, atMs: firstMs + 200 },
         { hertz: HIGH.hertz, atMs: firstMs + 2_400 },
       ]);
       expect(channels).toBe(STEREO.channels);
-      expect(facts.truncated).toBe(false);
+      expect(measurements.truncated).toBe(false);
     });
 
     test("apart: the mono part is the first channel's, the second one is silent there", async () => {
@@ -185,8 +185,8 @@ describe.skipIf(ffmpeg === null)(
       // The heads' packets are gone; the page that begins the stream is whole.
       const damaged = Buffer.concat([last.subarray(0, 47), last.subarray(400)]);
       const path = write(Buffer.concat([tone("ogg", "libopus", LOW, MONO), damaged]));
-      const { facts } = await expectTones(path, 2_000, [{ hertz: LOW.hertz, atMs: 1_000 }]);
-      expect(facts.truncated).toBe(true);
+      const { measurements } = await expectTones(path, 2_000, [{ hertz: LOW.hertz, atMs: 1_000 }]);
+      expect(measurements.truncated).toBe(true);
     });
   },
 );
@@ -276,7 +276,7 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
       output: join(folder, `out-${made++}`),
     });
     expect(decoded.durationMs).toBe(counted.durationMs);
-    expect(decoded.facts.truncated).toBe(true);
+    expect(decoded.measurements.truncated).toBe(true);
   });
 });
 

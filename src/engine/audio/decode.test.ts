@@ -167,7 +167,7 @@ describe.skipIf(systemFfmpeg === null || sox === null)("formats", () => {
       const decoded = await decode(path);
       expect(Math.abs(decoded.durationMs - 10_000)).toBeLessThanOrEqual(format.toleranceMs ?? 1);
       expect(decoded.channels).toBe(format.channels ?? 2);
-      expect(decoded.facts.truncated).toBe(false);
+      expect(decoded.measurements.truncated).toBe(false);
       const samples = samplesOf(join(folder, "out.pcm"));
       expect(samples.length).toBe(decoded.samples);
       // The first tone, and the silence after it: the sound stands where it was.
@@ -214,7 +214,7 @@ describe.skipIf(sox === null)("channels", () => {
     for (const [channel, file] of decoded.files.entries()) {
       expect(samplesOf(file)).toEqual(interleaved.filter((_, index) => index % 2 === channel));
     }
-    expect(decoded.facts.identicalChannels).toBe(false);
+    expect(decoded.measurements.identicalChannels).toBe(false);
   });
 
   test("six microphones without places are split, and mixed in equal shares", async () => {
@@ -238,11 +238,11 @@ describe.skipIf(sox === null)("channels", () => {
     );
     expect(peak).toBeGreaterThan(0.9 * 32768);
     expect(peak).toBeLessThan(0.97 * 32768);
-    expect(decoded.facts.identicalChannels).toBe(true);
+    expect(decoded.measurements.identicalChannels).toBe(true);
   });
 });
 
-describe("facts", () => {
+describe("measurements", () => {
   /** Evenly spread noise of three seconds; a gain over 1 clips it. */
   const noise = (name: string, gain: number) => {
     const random = new Int16Array(randomBytes(16_000 * 3 * 2).buffer);
@@ -252,34 +252,34 @@ describe("facts", () => {
   };
 
   test("wide-band sound at a good level", async () => {
-    const { facts } = await decode(noise("fine.wav", 0.3));
-    expect(facts.truncated).toBe(false);
-    expect(facts.clippedRatio).toBe(0);
-    expect(Math.abs(facts.peakDb - 20 * Math.log10(0.3))).toBeLessThan(0.11);
+    const { measurements } = await decode(noise("fine.wav", 0.3));
+    expect(measurements.truncated).toBe(false);
+    expect(measurements.clippedRatio).toBe(0);
+    expect(Math.abs(measurements.peakDb - 20 * Math.log10(0.3))).toBeLessThan(0.11);
     // Evenly spread samples lie 4.8 dB below their peak, and three eighths of their power is above 5 kHz.
-    expect(Math.abs(facts.rmsDb - (facts.peakDb - 4.77))).toBeLessThan(0.11);
-    expect(Math.abs(facts.highFrequencyDb + 4.3)).toBeLessThan(1.6);
+    expect(Math.abs(measurements.rmsDb - (measurements.peakDb - 4.77))).toBeLessThan(0.11);
+    expect(Math.abs(measurements.highFrequencyDb + 4.3)).toBeLessThan(1.6);
   });
 
   test("clipped sound: the share of its samples at full scale", async () => {
-    const { facts } = await decode(noise("clipped.wav", 4));
-    expect(facts.peakDb).toBeGreaterThan(-0.01);
-    expect(facts.clippedRatio).toBeCloseTo(0.75, 1);
+    const { measurements } = await decode(noise("clipped.wav", 4));
+    expect(measurements.peakDb).toBeGreaterThan(-0.01);
+    expect(measurements.clippedRatio).toBeCloseTo(0.75, 1);
   });
 
   test("sound that comes near full scale and does not reach it is not clipped", async () => {
-    const { facts } = await decode(noise("loud.wav", 0.99));
-    expect(facts.peakDb).toBeGreaterThan(-0.2);
-    expect(facts.clippedRatio).toBe(0);
+    const { measurements } = await decode(noise("loud.wav", 0.99));
+    expect(measurements.peakDb).toBeGreaterThan(-0.2);
+    expect(measurements.clippedRatio).toBe(0);
   });
 
   test("quiet sound: its level", async () => {
-    expect((await decode(noise("quiet.wav", 0.01))).facts.peakDb).toBeCloseTo(-40, 0);
+    expect((await decode(noise("quiet.wav", 0.01))).measurements.peakDb).toBeCloseTo(-40, 0);
   });
 
   test("very low speech: what it holds above 5 kHz is heard, and what a telephone takes away is not", async () => {
     const highDb = async (name: string, sound: Sound) =>
-      (await decode(write(name, Buffer.from(wavOf(amplified(sound, -40)))))).facts.highFrequencyDb;
+      (await decode(write(name, Buffer.from(wavOf(amplified(sound, -40)))))).measurements.highFrequencyDb;
     const speech = sampleSound("05-hi");
     expect(await highDb("low.wav", speech)).toBeGreaterThan(-30);
     expect(await highDb("low-telephone.wav", telephoned(speech))).toBeLessThan(-50);
@@ -288,13 +288,13 @@ describe("facts", () => {
   test.skipIf(sox === null)("telephone sound: nothing above 5 kHz", async () => {
     const path = join(folder, "narrow.wav");
     output([sox ?? "", noise("wide.wav", 0.3), path, "sinc", "-3400"]);
-    expect((await decode(path)).facts.highFrequencyDb).toBeLessThan(-50);
+    expect((await decode(path)).measurements.highFrequencyDb).toBeLessThan(-50);
   });
 });
 
 test("digital silence has the lowest levels, not none", async () => {
   const path = write("silence.wav", wav({ rate: 16_000, samples: 16_000, level: 0 }));
-  const { peakDb, rmsDb, clippedRatio, identicalChannels } = (await decode(path)).facts;
+  const { peakDb, rmsDb, clippedRatio, identicalChannels } = (await decode(path)).measurements;
   expect({ peakDb, rmsDb, clippedRatio, identicalChannels }).toEqual({
     peakDb: -120,
     rmsDb: -120,
@@ -349,14 +349,14 @@ describe("hostile files", () => {
     const path = cut(write("whole.wav", wav({ rate: 16_000, samples: 160_000 })), 0.5, "half.wav");
     const decoded = await decode(path);
     expect(Math.abs(decoded.durationMs - 5_000)).toBeLessThanOrEqual(2);
-    expect(decoded.facts.truncated).toBe(true);
+    expect(decoded.measurements.truncated).toBe(true);
   });
 
   test("a WAV that understates its size is decoded to its real end", async () => {
     const path = write("short.wav", wav({ rate: 16_000, samples: 160_000, claimedSamples: 16_000 }));
     const decoded = await decode(path);
     expect(decoded.durationMs).toBe(10_000);
-    expect(decoded.facts.truncated).toBe(false);
+    expect(decoded.measurements.truncated).toBe(false);
   });
 
   test("chunks behind the sound of a WAV are not taken for sound", async () => {
@@ -369,7 +369,7 @@ describe("hostile files", () => {
     const path = write("piped.wav", wav({ rate: 16_000, samples: 32_000, claimedSamples: 0x7fffff00 }));
     const decoded = await decode(path);
     expect(decoded.durationMs).toBe(2000);
-    expect(decoded.facts.truncated).toBe(false);
+    expect(decoded.measurements.truncated).toBe(false);
   });
 
   for (const [name, options] of [
@@ -383,7 +383,7 @@ describe("hostile files", () => {
         const decoded = await decode(cut(encode(`whole-${name}`, ...options), 0.5, name));
         expect(decoded.durationMs).toBeGreaterThan(3_000);
         expect(decoded.durationMs).toBeLessThan(7_500);
-        expect(decoded.facts.truncated).toBe(true);
+        expect(decoded.measurements.truncated).toBe(true);
       },
     );
   }
@@ -508,7 +508,7 @@ describe("limits", () => {
       return;
     }
     try {
-      expect((await failure(decode(long(), { output: join(small, "out.pcm") }))).reason).toBe("no_room");
+      expect((await failure(decode(long(), { output: join(small, "out.pcm") }))).reason).toBe("disk_full");
       expect(readdirSync(small)).toEqual([]);
     } finally {
       output(["umount", small]);

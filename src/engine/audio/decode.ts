@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import type { AudioFacts } from "../../domain/audio.ts";
+import type { AudioMeasurements } from "../../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError, requireReport, tooLong } from "./decode-failure.ts";
 import { runDecoder } from "./decoder-process.ts";
-import { type DecoderReport, factsOf, isTruncated, type LevelsReport } from "./decoder-report.ts";
+import { type DecoderReport, isTruncated, type LevelsReport, measurementsOf } from "./decoder-report.ts";
 import { gainFor } from "./quiet-tracks.ts";
 import { readWavExtent } from "./wav-extent.ts";
 
@@ -33,7 +33,7 @@ export type DecodedAudio = {
   /** Channels of the recording, also when they were mixed. */
   channels: number;
   files: string[];
-  facts: AudioFacts;
+  measurements: AudioMeasurements;
 };
 
 /** The format and true length of a recording. */
@@ -53,7 +53,7 @@ export type CountedAudio = {
  * change within a recording; mono parts of a recording with several channels go to its first track.
  *
  * The decoder writes the files itself, so no sample passes through this process. Each quiet file is amplified. A
- * recording that breaks off is decoded up to there (`facts.truncated`). The files appear complete or not at all, and
+ * recording that breaks off is decoded up to there (`measurements.truncated`). The files appear complete or not at all, and
  * replace those of an earlier call. Two calls at once must not share a target.
  *
  * @param path a seekable regular file
@@ -88,8 +88,8 @@ export async function decodeAudio(
       if (gainDb > 0) await amplify(nativeFiles.decoder, `${file}${suffix}`, gainDb, deadlineMs, options);
     }
     for (const file of files) await rename(`${file}${suffix}`, file);
-    const facts = factsOf(found, isTruncated(found, overstated, durationMs));
-    return { durationMs, samples: found.samples, channels: found.channels, files, facts };
+    const measurements = measurementsOf(found, isTruncated(found, overstated, durationMs));
+    return { durationMs, samples: found.samples, channels: found.channels, files, measurements };
   } finally {
     await removeUnfinished(directory, name, isSeparate, suffix);
   }

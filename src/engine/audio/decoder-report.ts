@@ -1,4 +1,4 @@
-import type { AudioFacts } from "../../domain/audio.ts";
+import type { AudioMeasurements } from "../../domain/audio.ts";
 
 /** The level of digital silence; lower levels are raised to it. */
 export const SILENCE_DB = -120;
@@ -45,7 +45,7 @@ export function isTruncated(report: DecoderReport, overstatesSize: boolean, dura
 }
 
 /** Describes the sound of a recording whose tracks were written. */
-export function factsOf(report: DecoderReport & LevelsReport, truncated: boolean): AudioFacts {
+export function measurementsOf(report: DecoderReport & LevelsReport, truncated: boolean): AudioMeasurements {
   const { mix_db, sides_db } = report;
   return {
     truncated,

@@ -11,7 +11,7 @@ let folder: string;
 let nativeFiles: NativeFiles;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "shruti-facts-"));
+  folder = mkdtempSync(join(tmpdir(), "shruti-measurements-"));
   nativeFiles = await extractNativeFiles(join(folder, "native"));
 });
 
@@ -42,7 +42,7 @@ test("each channel is amplified by itself, and keeps its length", async () => {
   const [near = "", far = "", idle = ""] = decoded.files;
   const peak = speech.channels[0]?.reduce((most, value) => Math.max(most, Math.abs(value)), 0) ?? 0;
   const peakDb = 20 * Math.log10(peak);
-  const tracks = decoded.facts.tracks.map((track) => Math.round(track.peakDb));
+  const tracks = decoded.measurements.tracks.map((track) => Math.round(track.peakDb));
   expect(tracks).toEqual([Math.round(peakDb), Math.round(peakDb - 30), -120]);
   expect(peakOf(near)).toBeCloseTo(peak, 2);
   expect(peakOf(far)).toBeGreaterThan(0.2);
@@ -59,8 +59,8 @@ test("a few quiet words in long silence are amplified like a quiet track", async
   writeFileSync(path, wavOf(joined(silence(100), words, silence(200))));
   const output = join(folder, "sparse.pcm");
   const options = { output, maxDurationMs: 400_000, timeoutMs: 30_000 };
-  const { facts } = await decodeAudio(nativeFiles, path, options);
-  expect(facts.tracks[0]?.peakDb).toBeLessThan(-30);
+  const { measurements } = await decodeAudio(nativeFiles, path, options);
+  expect(measurements.tracks[0]?.peakDb).toBeLessThan(-30);
   expect(peakOf(output)).toBeGreaterThan(0.15);
 });
 
@@ -71,6 +71,6 @@ test("a mix of two full channels does not clip", async () => {
   writeFileSync(path, wavOf(asChannels(loud, loud)));
   const output = join(folder, "mix.pcm");
   const decoded = await decodeAudio(nativeFiles, path, { output, maxDurationMs: 60_000, timeoutMs: 30_000 });
-  expect(peakOf(output)).toBeCloseTo(10 ** (decoded.facts.peakDb / 20), 2);
+  expect(peakOf(output)).toBeCloseTo(10 ** (decoded.measurements.peakDb / 20), 2);
   expect(peakOf(output)).toBeLessThan(1);
 });

@@ -65,7 +65,7 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope): Cutter
 
   function put(startSample: number, endSample: number): number {
     const part = { startSample, endSample };
-    if (endSample - startSample > filling.roomFrom(startSample)) filling.next();
+    if (endSample - startSample > filling.spaceFrom(startSample)) filling.next();
     filling.add(part);
     parts.push(part);
     return endSample;
@@ -73,8 +73,8 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope): Cutter
 
   /** Puts the beginning of a region that is longer than a chunk, and returns the sample after it. */
   function putBeginning(start: number, end: number): number {
-    if (filling.roomFrom(start) < shortestBeginning) filling.next();
-    const longest = Math.min(filling.roomFrom(start), end - start - shortestRest);
+    if (filling.spaceFrom(start) < shortestBeginning) filling.next();
+    const longest = Math.min(filling.spaceFrom(start), end - start - shortestRest);
     const second = { first: start + (longest >> 1), last: start + longest };
     const cut = latestPause(levels, second, second, 0) ?? start + longest;
     put(start, cut);
@@ -84,7 +84,7 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope): Cutter
 
   /** Returns a pause in a shorter region, so that its beginning fills this chunk; undefined: the region stays whole. */
   function welcomeCut(start: number, end: number): number | undefined {
-    const space = filling.roomFrom(start);
+    const space = filling.spaceFrom(start);
     if (
       filling.isEmpty() ||
       end - start <= space ||

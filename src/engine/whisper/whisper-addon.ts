@@ -1,15 +1,5 @@
 import { constants } from "node:os";
-
-/** Something that ggml can compute on. */
-export type WhisperDevice = {
-  /** Counts the GPUs (`gpu` and `igpu` together), and is then what `load` takes; else counts the others. */
-  index: number;
-  name: string;
-  type: "cpu" | "gpu" | "igpu" | "accelerator";
-  description: string;
-  memoryBytes: number;
-  freeBytes: number;
-};
+import type { ComputeDevice } from "../protocol.ts";
 
 /** A GPU backend library that could not be used, for `doctor`. */
 export type BackendFailure = { path: string; reason: string };
@@ -61,7 +51,7 @@ export type NativeModel = {
 export type NativeAddon = {
   scoreCpuLibraries(files: string[]): number[];
   loadBackends(cpuLibrary: string, extraFiles: string[]): BackendFailure[];
-  describe(): { version: string; cpuLibrary: string; devices: Omit<WhisperDevice, "index">[] };
+  describe(): { version: string; cpuLibrary: string; devices: Omit<ComputeDevice, "index">[] };
   WhisperModel: {
     load(
       path: string,

@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
 import { requireSpace, TRIAL_SAMPLES, tryOut } from "../gpu-trial.ts";
-import type { NativeAddon, NativeModel, NativeParams, WhisperDevice } from "./whisper-addon.ts";
+import type { ComputeDevice } from "../protocol.ts";
+import type { NativeAddon, NativeModel, NativeParams } from "./whisper-addon.ts";
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 import { toSegments, type WhisperSegment } from "./whisper-segments.ts";
 
@@ -36,7 +37,7 @@ export type LoadedModel = {
  */
 export async function loadWhisperModel(
   addon: NativeAddon,
-  gpus: readonly WhisperDevice[],
+  gpus: readonly ComputeDevice[],
   path: string,
   options: LoadOptions,
 ): Promise<LoadedModel> {
@@ -76,7 +77,7 @@ export async function loadWhisperModel(
 
 async function loadNative(
   addon: NativeAddon,
-  gpus: readonly WhisperDevice[],
+  gpus: readonly ComputeDevice[],
   path: string,
   { device, flashAttention }: LoadOptions,
 ): Promise<NativeModel> {

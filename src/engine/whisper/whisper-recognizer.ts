@@ -20,7 +20,7 @@ export function openWhisperRecognizer(
   const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants);
   const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
   return {
-    info: { whisperVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
+    info: { libraryVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
     async load(files, preference) {
       const { model, ...loaded } = await loadModel(whisper, fileOf(files, "weights"), preference);
       return {

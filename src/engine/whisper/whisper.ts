@@ -1,12 +1,8 @@
 import { join, resolve } from "node:path";
 import { explainBackendFailure, listBackends, unfitBackend } from "../backend-files.ts";
 import { chooseVariant, usableVariants, variantName } from "../cpu-variants.ts";
-import {
-  type BackendFailure,
-  loadWhisperAddon,
-  type NativeAddon,
-  type WhisperDevice,
-} from "./whisper-addon.ts";
+import type { ComputeDevice } from "../protocol.ts";
+import { type BackendFailure, loadWhisperAddon, type NativeAddon } from "./whisper-addon.ts";
 import { type LoadedModel, type LoadOptions, loadWhisperModel } from "./whisper-model.ts";
 
 /** whisper.cpp in this process. */
@@ -17,7 +13,7 @@ export type Whisper = {
   cpuVariant: string;
   /** The variants that this processor could run instead, the best first. */
   plainerVariants: string[];
-  devices: WhisperDevice[];
+  devices: ComputeDevice[];
   backendFailures: BackendFailure[];
   /**
    * Checks and loads a model. On a GPU it also recognizes a little silence.
@@ -82,11 +78,11 @@ function loadBackends(addon: NativeAddon, cpuLibrary: string, files: string[]): 
   return [...unfit, ...failed];
 }
 
-function isGpu(device: { type: WhisperDevice["type"] }): boolean {
+function isGpu(device: { type: ComputeDevice["type"] }): boolean {
   return device.type === "gpu" || device.type === "igpu";
 }
 
-function numberDevices(devices: Omit<WhisperDevice, "index">[]): WhisperDevice[] {
+function numberDevices(devices: Omit<ComputeDevice, "index">[]): ComputeDevice[] {
   return devices.map((device, position) => ({
     index: devices.slice(0, position).filter((other) => isGpu(other) === isGpu(device)).length,
     ...device,

@@ -17,7 +17,7 @@ import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
 
 const MODEL_BYTES = 100_000;
 const INFO: EngineInfo = {
-  whisperVersion: "1",
+  libraryVersion: "1",
   cpuVariant: "x",
   plainerVariants: [],
   devices: [],

@@ -267,7 +267,7 @@ describe("a worker that dies of this processor's code before it has decoded anyt
             );
             variant = first;
             used.push(variant);
-            const engine = { whisperVersion: "1", cpuVariant: variant, plainerVariants };
+            const engine = { libraryVersion: "1", cpuVariant: variant, plainerVariants };
             later({ type: "started", engine: { ...engine, devices: [], backendFailures: [] } });
           }
           const signal = broken[variant];

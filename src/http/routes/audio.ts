@@ -126,7 +126,7 @@ async function receiveInTime(
   let uncheckedBytes = 0;
   try {
     const announcedBytes = Number(request.headers.get("content-length") ?? 0);
-    await deps.uploads.requireRoom(Math.min(Math.max(1, announcedBytes), maxFileBytes));
+    await deps.uploads.requireDiskSpace(Math.min(Math.max(1, announcedBytes), maxFileBytes));
     return await receiveForm(request, {
       fileField: "file",
       path,
@@ -139,7 +139,7 @@ async function receiveInTime(
         uncheckedBytes += bytes;
         if (uncheckedBytes < DISK_CHECK_BYTES) return;
         uncheckedBytes = 0;
-        await deps.uploads.requireRoom(0);
+        await deps.uploads.requireDiskSpace(0);
       },
     });
   } catch (error) {

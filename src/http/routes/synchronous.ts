@@ -177,7 +177,7 @@ async function acceptFile(
   try {
     place = reserve();
     const accepted = transcriptions.accept(caller, {
-      entrance: "synchronous",
+      submission: "synchronous",
       modelId,
       request,
       uploadId: upload.id,

@@ -174,7 +174,7 @@ function start(
     webhookEndpointId,
   });
   return transcriptions.accept(caller, {
-    entrance: "asynchronous",
+    submission: "asynchronous",
     modelId: model.id,
     request: wanted,
     uploadId,

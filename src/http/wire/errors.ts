@@ -1,6 +1,6 @@
 import { ParseError, NotFoundError as RouteNotFoundError } from "elysia";
 import { AppError } from "../../domain/errors.ts";
-import { isOutOfFiles, isOutOfRoom } from "../../store/out-of-room.ts";
+import { isDiskFull, isOutOfFiles } from "../../store/disk-full.ts";
 
 /** The body of every non-success response (docs/interface.md section 7). */
 export type ErrorBody = { error: { code: string; message: string; detail?: string } };
@@ -19,7 +19,7 @@ export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;
   if (thrown instanceof ParseError) return toAppError(thrown.cause);
   if (thrown instanceof RouteNotFoundError) return new AppError("not_found");
-  if (isOutOfRoom(thrown)) {
+  if (isDiskFull(thrown)) {
     return new AppError("capacity_unavailable", {
       message: "The disk has no space for this now.",
       retryAfterSeconds: DISK_RETRY_SECONDS,

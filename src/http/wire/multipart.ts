@@ -255,7 +255,7 @@ async function feed(
     return true;
   } finally {
     options.signal.removeEventListener("abort", onAbort);
-    // What is left is thrown away by the server's entrance (unread.ts).
+    // What is left is thrown away by the server (unread.ts).
     reader?.releaseLock();
   }
 }

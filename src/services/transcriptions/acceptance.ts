@@ -2,7 +2,7 @@ import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
-import { billedMsOf, type Entrance, type TranscriptionRequest } from "../../domain/transcription.ts";
+import { billedMsOf, type Submission, type TranscriptionRequest } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { chargePaise } from "../../lib/money.ts";
@@ -26,7 +26,7 @@ const KEEP_KEYS_MS = 48 * 3_600_000;
 
 /** A validated request to transcribe, synchronous or asynchronous. */
 export type AcceptInput = {
-  entrance: Entrance;
+  submission: Submission;
   /** Undefined: the default model. */
   modelId?: string;
   request: TranscriptionRequest;
@@ -49,7 +49,7 @@ export type AcceptanceDeps = {
   uploads: UploadService;
   credit: CreditService;
   /** Estimates the seconds until a full queue takes another transcription, from this machine's speed. */
-  estimateQueueRoomSeconds: (organizationId: string) => number;
+  estimateNextStartSeconds: (organizationId: string) => number;
 };
 
 /** What identifies a request under an idempotency key, with defaults filled in (docs/decisions.md section 9). */
@@ -125,11 +125,11 @@ export function findReplay(
   deps: Pick<AcceptanceDeps, "clock">,
   store: Store,
   caller: Pick<Caller, "projectId">,
-  entrance: Entrance,
+  submission: Submission,
   claim: IdempotencyClaim | undefined,
 ): TranscriptionRow | undefined {
   if (!claim) return undefined;
-  const scope = { projectId: caller.projectId, entrance, key: claim.key };
+  const scope = { projectId: caller.projectId, submission, key: claim.key };
   const known = findIdempotencyKey(store, scope, deps.clock.now());
   if (!known) return undefined;
   if (!isSameRequest(known.requestHash, claim.requestHash))
@@ -148,7 +148,7 @@ export function acceptTranscription(
   input: AcceptInput,
 ): Accepted {
   return transaction(deps.database.store, (tx) => {
-    const replay = findReplay(deps, tx, caller, input.entrance, input.idempotency);
+    const replay = findReplay(deps, tx, caller, input.submission, input.idempotency);
     if (replay) return { transcription: replay, isReplay: true };
     return { transcription: insertAccepted(deps, tx, caller, model, input), isReplay: false };
   });
@@ -166,13 +166,13 @@ function insertAccepted(
   if (input.webhookEndpointId !== undefined) requireEndpoint(tx, caller, input.webhookEndpointId);
   const durationMs = upload.durationMs ?? 0;
   const channels = upload.channels ?? 1;
-  checkLimits(deps.config, input.entrance, { durationMs, channels });
+  checkLimits(deps.config, input.submission, { durationMs, channels });
   const organization = requireOrganization(tx, caller.organizationId);
-  if (input.entrance === "asynchronous") {
+  if (input.submission === "asynchronous") {
     const maxQueued = organization.maxQueued ?? deps.config.limits.max_queued;
     if (maxQueued > 0 && countQueued(tx, organization.id) >= maxQueued) {
       throw new AppError("too_many_queued", {
-        retryAfterSeconds: deps.estimateQueueRoomSeconds(organization.id),
+        retryAfterSeconds: deps.estimateNextStartSeconds(organization.id),
       });
     }
   }
@@ -192,7 +192,7 @@ function insertAccepted(
     organizationId: caller.organizationId,
     projectId: caller.projectId,
     uploadId: upload.id,
-    entrance: input.entrance,
+    submission: input.submission,
     modelId: model.id,
     modelVersion: model.version,
     ...requestColumns(input.request),
@@ -207,7 +207,7 @@ function insertAccepted(
   if (input.idempotency) {
     insertIdempotencyKey(tx, {
       projectId: caller.projectId,
-      entrance: input.entrance,
+      submission: input.submission,
       ...input.idempotency,
       transcriptionId: id,
       createdAt: nowMs,
@@ -236,13 +236,13 @@ function requestColumns(request: TranscriptionRequest) {
  */
 export function checkLimits(
   config: Config,
-  entrance: Entrance,
+  submission: Submission,
   audio: { durationMs: number; channels: number },
 ): void {
   const { limits } = config;
   const maxSeconds =
-    entrance === "synchronous" ? limits.synchronous_max_duration_seconds : limits.max_duration_seconds;
-  const detail = entrance === "synchronous" ? "file" : "audio.upload_id";
+    submission === "synchronous" ? limits.synchronous_max_duration_seconds : limits.max_duration_seconds;
+  const detail = submission === "synchronous" ? "file" : "audio.upload_id";
   if (audio.durationMs > maxSeconds * 1000) {
     throw new AppError("audio_too_long", {
       detail,

@@ -3,8 +3,8 @@ import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { TranscriptionResult, Warning } from "../../domain/result.ts";
 import {
-  type Entrance,
   isFinal,
+  type Submission,
   type TranscriptionState,
   type TranscriptionTrigger,
 } from "../../domain/transcription.ts";
@@ -66,7 +66,7 @@ export type TranscriptionService = {
    */
   findReplay(
     caller: Caller,
-    entrance: Entrance,
+    submission: Submission,
     claim: IdempotencyClaim | undefined,
   ): TranscriptionRow | undefined;
   /**
@@ -127,7 +127,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
 
   return {
     checkRequest: (modelId, request) => checkRequest(deps.models, modelId, request),
-    findReplay: (caller, entrance, claim) => findReplay(deps, store, caller, entrance, claim),
+    findReplay: (caller, submission, claim) => findReplay(deps, store, caller, submission, claim),
     accept(caller, input) {
       const model = checkRequest(deps.models, input.modelId, input.request);
       const accepted = acceptTranscription(deps, caller, model, input);

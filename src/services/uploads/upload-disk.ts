@@ -1,5 +1,5 @@
 import { AppError } from "../../domain/errors.ts";
-import { isRefusedWrite } from "../../store/out-of-room.ts";
+import { isRefusedWrite } from "../../store/disk-full.ts";
 import type { UploadContext } from "./upload-context.ts";
 
 const DISK_RETRY_SECONDS = 60;

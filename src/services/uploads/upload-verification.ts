@@ -4,8 +4,8 @@ import type { UploadErrorCode } from "../../domain/upload.ts";
 import { equalsConstantTime } from "../../lib/sha256.ts";
 import { audioFilePath, fileBytes, removeFile } from "../../store/audio-files.ts";
 import { transaction } from "../../store/database.ts";
+import { isDiskFull } from "../../store/disk-full.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
-import { isOutOfRoom } from "../../store/out-of-room.ts";
 import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 
@@ -28,8 +28,8 @@ export type Verifier = {
   close(): Promise<void>;
 };
 
-/** Failed runs in a row; `notForRoom` counts those that failed for another reason than a full disk. */
-type Failures = { count: number; notForRoom: number; retryAtMs: number };
+/** Failed runs in a row; `otherFailures` counts those that failed for another reason than a full disk. */
+type Failures = { count: number; otherFailures: number; retryAtMs: number };
 
 /** Creates the verifier. Each upload has one run at a time, in a decoder lane; organizations share the lanes. */
 export function createVerifier(context: UploadContext): Verifier {
@@ -56,13 +56,13 @@ export function createVerifier(context: UploadContext): Verifier {
   async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
     const earlier = failures.get(upload.id);
     const count = (earlier?.count ?? 0) + 1;
-    const isForRoom = isOutOfRoom(error);
-    const notForRoom = (earlier?.notForRoom ?? 0) + (isForRoom ? 0 : 1);
+    const isFull = isDiskFull(error);
+    const otherFailures = (earlier?.otherFailures ?? 0) + (isFull ? 0 : 1);
     context.log.error({ err: error, upload_id: upload.id, attempt: count }, "verification could not be done");
     const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
-    failures.set(upload.id, { count, notForRoom, retryAtMs: context.clock.now() + retryMs });
+    failures.set(upload.id, { count, otherFailures, retryAtMs: context.clock.now() + retryMs });
     try {
-      if (isForRoom || notForRoom < MAX_ATTEMPTS) {
+      if (isFull || otherFailures < MAX_ATTEMPTS) {
         return findUpload(context.database.store, upload.id) ?? upload;
       }
       const rejected = await reject(context, upload, "upload_rejected", "The upload failed verification.");

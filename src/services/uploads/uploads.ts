@@ -108,7 +108,7 @@ export type AudioOfUploads = {
    * @param bytes size of a new file; 0: for the file that is being written
    * @throws AppError `capacity_unavailable`
    */
-  requireRoom(bytes: number): Promise<void>;
+  requireDiskSpace(bytes: number): Promise<void>;
   /** Makes the file of a synchronous request a complete upload: moves it into place and brings it to the disk. */
   adoptFile(caller: Uploader, file: AdoptedFile): Promise<UploadRow>;
   /** Undoes `adoptFile`, when the request is refused after all. */
@@ -180,7 +180,7 @@ function audioOfUploads(context: UploadContext): AudioOfUploads {
   return {
     requireComplete: (tx, caller, id) => requireComplete(context, tx, caller, id),
     audioPath: (id) => audioFilePath(context.dataDir, id),
-    requireRoom: (bytes) => checkDisk(context, bytes),
+    requireDiskSpace: (bytes) => checkDisk(context, bytes),
     adoptFile: (caller, file) => adoptFile(context, caller, file),
     discardAdopted: (id) => discardAdopted(context, id),
     markAudioDeleted,

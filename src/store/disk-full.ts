@@ -10,7 +10,7 @@ const FULL_DATABASE_CODES = [
   "SQLITE_IOERR_WRITE",
 ];
 
-const OUT_OF_ROOM_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, ...FULL_DATABASE_CODES]);
+const FULL_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, ...FULL_DATABASE_CODES]);
 
 /**
  * A write into a plain file that the disk refused. To the client of an upload, a file that may not grow (EFBIG) and a
@@ -22,25 +22,25 @@ const REFUSED_WRITE_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, "
 const MAX_CAUSES = 8;
 
 /** The process or the machine has as many files and connections open as it may (`ulimit -n`). */
-const FILE_CODES: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"]);
+const FILE_LIMIT_CODES: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"]);
 
 /**
- * Tells whether work failed because the disk has no space. The request and the recording are not at fault, and the work
+ * Reports whether work failed because the disk has no space. The request and the recording are not at fault, and the work
  * succeeds once an admin has made space.
  */
-export function isOutOfRoom(error: unknown): boolean {
-  // `no_room` is the decoder's word for a full disk.
-  return someCause(error, ({ code, reason }) => OUT_OF_ROOM_CODES.has(code) || reason === "no_room");
+export function isDiskFull(error: unknown): boolean {
+  // A DecodeError carries `disk_full` as its reason.
+  return someCause(error, ({ code, reason }) => FULL_CODES.has(code) || reason === "disk_full");
 }
 
-/** Tells whether the disk refused to write an upload's bytes. Looks at the error itself, not at its causes. */
+/** Reports whether the disk refused to write an upload's bytes. Looks at the error itself, not at its causes. */
 export function isRefusedWrite(error: unknown): boolean {
   return error instanceof Error && REFUSED_WRITE_CODES.has((error as Coded).code);
 }
 
-/** Tells whether work failed because no further file can be opened. It succeeds once other requests have ended. */
+/** Reports whether work failed because no further file can be opened. It succeeds once other requests have ended. */
 export function isOutOfFiles(error: unknown): boolean {
-  return someCause(error, ({ code }) => FILE_CODES.has(code));
+  return someCause(error, ({ code }) => FILE_LIMIT_CODES.has(code));
 }
 
 type Coded = Error & { code?: unknown; reason?: unknown };
