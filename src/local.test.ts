@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pcmOf, saidIn, wavFile } from "./e2e/samples.ts";
+import { pcmOf, utterancesIn, wavFile } from "./e2e/samples.ts";
 import { sampleSound } from "./e2e/sounds.ts";
 import { systemClock } from "./lib/clock.ts";
 import { openLocalTranscriber } from "./local.ts";
@@ -37,7 +37,7 @@ function utterancesOf(names: readonly string[]): Int16Array[] {
   return names.flatMap((name) => {
     const whole = new Int16Array(pcmOf(name).buffer);
     const at = (seconds: number) => Math.round(seconds * SAMPLE_RATE_HZ);
-    return saidIn(name).map(({ start, end }) => whole.slice(at(start), at(end)));
+    return utterancesIn(name).map(({ start, end }) => whole.slice(at(start), at(end)));
   });
 }
 
@@ -85,7 +85,7 @@ test("two voices come out as two speakers, through the real engine", async () =>
     (channel) => Int16Array.from(channel, (value) => Math.round(value * 32_767)),
   );
   const pause = new Int16Array(SAMPLE_RATE_HZ);
-  const said = saidIn("10-en-stereo").map(({ channel, start, end }) =>
+  const said = utterancesIn("10-en-stereo").map(({ channel, start, end }) =>
     (channel === 0 ? near : far).slice(start * SAMPLE_RATE_HZ, end * SAMPLE_RATE_HZ),
   );
   const parts = [...said, ...said].flatMap((utterance) => [utterance, pause]);

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { backendMark } from "../engine/backend-files.ts";
-import { expectSaid } from "./expect-said.ts";
+import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, until } from "./kit.ts";
-import { saidIn, sampleBytes } from "./samples.ts";
+import { sampleBytes, utterancesIn } from "./samples.ts";
 
 /** A GPU backend that ends every process that loads it, as broken drivers do: half of a library with the mark of a whole one. */
 
@@ -43,7 +43,10 @@ test.each([
   async (device, lost) => {
     setDevice(device);
     const server = await (await installation.serve()).ready();
-    expectSaid(await server.api().transcribe(sampleBytes("01-en"), { language: "en" }), saidIn("01-en"));
+    expectUtterances(
+      await server.api().transcribe(sampleBytes("01-en"), { language: "en" }),
+      utterancesIn("01-en"),
+    );
     expect(server.log().split('"msg":"worker ended"').length - 1).toBe(lost);
     expect(server.log().includes("no GPU can be used, the processor takes its place")).toBe(
       device === "auto",

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { auditDeliveries, killAtRandom } from "../testing/webhook-crash.ts";
 import { startReceiver } from "../testing/webhook-kit.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
-import { concatenated, saidIn, sampleBytes } from "./samples.ts";
+import { concatenated, sampleBytes, utterancesIn } from "./samples.ts";
 import { type Customer, createTraffic } from "./traffic.ts";
 
 /**
@@ -228,7 +228,7 @@ test(
     const { id: _, ...expected } = await server.api().result(undisturbed);
     const { id: __, ...actual } = await server.api().result(disturbed);
     expect(actual).toEqual(expected);
-    expect(expected.segments.length).toBeGreaterThan((MINUTES * saidIn("12-en-long").length * 2) / 3);
+    expect(expected.segments.length).toBeGreaterThan((MINUTES * utterancesIn("12-en-long").length * 2) / 3);
     expect(hits).toBe(KILLS);
     const usage = await server.api().usage();
     expect(usage.data.map(({ transcription_id }) => transcription_id).sort()).toEqual([

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { expectSaid } from "./expect-said.ts";
+import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
-import { saidIn, sampleBytes } from "./samples.ts";
+import { sampleBytes, utterancesIn } from "./samples.ts";
 
 /**
  * Tests the executable on a GPU. `SHRUTI_TEST_BACKEND` names a library that `scripts/build-backend.sh` made. It must find a
@@ -79,7 +79,7 @@ describe.skipIf(LIBRARY === undefined)(
         for (const [index, name] of names.entries()) {
           const id = ids[index] ?? "";
           expect((await reached(api, id, undefined, PATIENCE_MS)).state).toBe("completed");
-          expectSaid(await api.result(id), saidIn(name));
+          expectUtterances(await api.result(id), utterancesIn(name));
         }
         await until("status names the GPU", isOnGpu);
         expect(await server.stop()).toBe(0);
@@ -101,7 +101,7 @@ describe.skipIf(LIBRARY === undefined)(
         const killed = (await modelStatus())?.pid ?? 0;
         process.kill(killed, "SIGKILL");
         expect((await reached(api, id, undefined, PATIENCE_MS)).state).toBe("completed");
-        expectSaid(await api.result(id), saidIn("05-hi"));
+        expectUtterances(await api.result(id), utterancesIn("05-hi"));
         await until("the next worker is on the GPU", isOnGpu);
         expect(await modelStatus()).toMatchObject({ restarts: 1 });
         expect((await modelStatus())?.pid).not.toBe(killed);
@@ -128,7 +128,7 @@ describe.skipIf(LIBRARY === undefined)(
         await api.cancel(first);
         expect((await reached(api, first)).state).toBe("cancelled");
         expect((await reached(api, second, undefined, PATIENCE_MS)).state).toBe("completed");
-        expectSaid(await api.result(second), saidIn("01-en"));
+        expectUtterances(await api.result(second), utterancesIn("01-en"));
         expect(await server.stop()).toBe(0);
       },
       PATIENCE_MS,
@@ -139,7 +139,10 @@ describe.skipIf(LIBRARY === undefined)(
       async () => {
         truncateSync(backend(), 1_000_000);
         const server = await started("auto");
-        expectSaid(await server.api().transcribe(sampleBytes("01-en"), { language: "en" }), saidIn("01-en"));
+        expectUtterances(
+          await server.api().transcribe(sampleBytes("01-en"), { language: "en" }),
+          utterancesIn("01-en"),
+        );
         expect(server.log()).toContain("is not whole");
         expect(server.log()).toContain("no GPU can be used, the processor takes its place");
         expect(await server.stop()).toBe(0);

@@ -5,11 +5,11 @@ import type { ModelList, TranscriptionResult } from "../http/wire/schemas.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { type ApiClient, audioForm } from "../testing/api-client.ts";
 import { parseSrt } from "../testing/subtitle-parsers.ts";
-import { expectSaid } from "./expect-said.ts";
+import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { cpuMsOf, descendantsOf } from "./processes.ts";
 import { refusal } from "./refusal.ts";
-import { concatenated, pcmOf, saidIn, sampleBytes, samplePath, secondsOf, wordsIn } from "./samples.ts";
+import { concatenated, pcmOf, sampleBytes, samplePath, secondsOf, utterancesIn, wordsIn } from "./samples.ts";
 
 /** Tests the main path on the executable with the real engine: over HTTP, on the command line, and with bad input. */
 
@@ -52,7 +52,7 @@ async function gauge(name: string): Promise<number> {
 describe("recordings over HTTP", () => {
   test("code-mixed Hindi keeps its English words", async () => {
     const result = await transcribed(sampleBytes("03-mixed"), { language: "hi", mode: "codemix" });
-    expectSaid(result, saidIn("03-mixed", "codemix"));
+    expectUtterances(result, utterancesIn("03-mixed", "codemix"));
     expect(result).toMatchObject({ mode: "codemix", languages: ["hi"], status: "completed" });
   }, 60_000);
 
@@ -65,7 +65,7 @@ describe("recordings over HTTP", () => {
   test("a telephone recording of 8 kHz is recognized, with a warning about its bandwidth", async () => {
     const result = await transcribed(sampleBytes("08-en-phone"), { language: "en" });
     expect(result.warnings).toContain("narrowband_audio");
-    const last = saidIn("08-en-phone").at(-1);
+    const last = utterancesIn("08-en-phone").at(-1);
     expect(result.segments.at(-1)?.text).toBe(last?.text ?? "");
     expect(result.segments.at(-1)?.start).toBeCloseTo(last?.start ?? 0, 0);
   }, 60_000);
@@ -76,7 +76,7 @@ describe("recordings over HTTP", () => {
       language: "en",
       channel_mode: "separate",
     });
-    expectSaid(result, saidIn("10-en-stereo"));
+    expectUtterances(result, utterancesIn("10-en-stereo"));
     const seconds = secondsOf("10-en-stereo");
     expect(result).toMatchObject({ channels: 2, duration_seconds: seconds });
     const after = await api.usage();
@@ -93,7 +93,7 @@ describe("recordings over HTTP", () => {
 
   test("speakers are labelled in the order in which they are first heard", async () => {
     const result = await transcribed(sampleBytes("05-hi"), { language: "hi", diarization: true });
-    const said = saidIn("05-hi");
+    const said = utterancesIn("05-hi");
     expect(result.segments.length).toBe(said.length);
     expect(result.segments[0]?.speaker).toBe("speaker_1");
     const voices = new Set(said.map(({ voice }) => voice)).size;
@@ -108,7 +108,7 @@ describe("recordings over HTTP", () => {
     const again = { "idempotency-key": "one-minute" };
     const fields = { language: "en" };
     const result = await api.transcribe(sampleBytes("12-en-long"), fields, again);
-    const said = saidIn("12-en-long");
+    const said = utterancesIn("12-en-long");
     expect(result.segments.length).toBeGreaterThan((said.length * 2) / 3);
     expect(result.text).toContain(said[0]?.text ?? "missing");
     expect(await api.transcribe(sampleBytes("12-en-long"), fields, again)).toEqual(result);
@@ -238,7 +238,7 @@ describe("side by side", () => {
     expect(await second.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
     expect(second.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
 
-    expect((await minute).text).toContain(saidIn("12-en-long")[0]?.text ?? "missing");
+    expect((await minute).text).toContain(utterancesIn("12-en-long")[0]?.text ?? "missing");
     expect(["transcribing", "finalizing"]).toContain((await api.get(long)).state);
     expect((await api.cancel(long)).state).toBe("cancelled");
   }, 60_000);
@@ -252,7 +252,7 @@ describe("deletion", () => {
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
     expect((await reached(api, body.id)).state).toBe("completed");
     const { text } = await api.result(body.id);
-    const words = saidIn(name)[1]?.text ?? "missing";
+    const words = utterancesIn(name)[1]?.text ?? "missing";
     expect(text).toContain(words);
     const pcm = Buffer.from(pcmOf(name));
     const sought = {
@@ -299,13 +299,13 @@ describe("the command line", () => {
         ...times,
         text: lines.join(" "),
       }));
-    const [said] = saidIn("01-en");
+    const [said] = utterancesIn("01-en");
     const [cue, ...more] = cuesOf("01-en");
     expect(more).toEqual([]);
     expect(cue?.text).toBe(said?.text ?? "");
     expect(cue?.startMs).toBeLessThan(1_000);
     expect(Math.abs((cue?.endMs ?? 0) / 1_000 - (said?.end ?? 0))).toBeLessThan(1);
-    expect(cuesOf("04-en").map(({ text }) => text)).toContain(saidIn("04-en")[1]?.text ?? "missing");
+    expect(cuesOf("04-en").map(({ text }) => text)).toContain(utterancesIn("04-en")[1]?.text ?? "missing");
   }, 60_000);
 
   test("continues after a file that cannot be read, and reports it at the end", async () => {
@@ -364,7 +364,7 @@ describe("the command line", () => {
 test("the log has requests, and never keys or words", () => {
   const log = server.log();
   expect(log).toContain('"path":"/v1/transcriptions"');
-  const said = ["01-en", "04-en", "05-hi", "08-en-phone", "12-en-long"].flatMap((name) => saidIn(name));
+  const said = ["01-en", "04-en", "05-hi", "08-en-phone", "12-en-long"].flatMap((name) => utterancesIn(name));
   const threeWords = said.flatMap(({ text }) => text.match(/\S+ \S+ \S+/g) ?? []);
   expect(threeWords.length).toBeGreaterThan(said.length / 2);
   for (const secret of [installation.key, ...threeWords]) expect(log).not.toContain(secret);

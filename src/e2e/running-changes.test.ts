@@ -3,10 +3,10 @@ import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { ModelList } from "../http/wire/schemas.ts";
 import type { ApiClient } from "../testing/api-client.ts";
-import { expectSaid } from "./expect-said.ts";
+import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { refusal } from "./refusal.ts";
-import { saidIn, sampleBytes, secondsOf } from "./samples.ts";
+import { sampleBytes, secondsOf, utterancesIn } from "./samples.ts";
 
 /** Changes by an admin on the command line take effect in a running server within a second. */
 
@@ -105,7 +105,7 @@ describe("models", () => {
     const { body } = await start(api, model === undefined ? {} : { model });
     expect((await reached(api, body.id)).state).toBe("completed");
     const result = await api.result(body.id);
-    expectSaid(result, saidIn("01-en"));
+    expectUtterances(result, utterancesIn("01-en"));
     return result.model;
   }
 

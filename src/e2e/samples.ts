@@ -19,7 +19,7 @@ const HESITATIONS = new Set(["um", "uh", "hmm", "उम", "हम्म"]);
 
 type SampleMode = "native" | "codemix" | "verbatim";
 
-export type Said = {
+export type Utterance = {
   language: string;
   channel: number;
   /** Seconds. */
@@ -29,7 +29,7 @@ export type Said = {
   text: string;
 };
 
-type Row = Said & { file: string; codemix: string };
+type Row = Utterance & { file: string; codemix: string };
 
 const rows: readonly Row[] = readFileSync(join(FOLDER, "transcripts.tsv"), "utf8")
   .split("\n")
@@ -56,7 +56,7 @@ export function sampleBytes(name: string): Uint8Array<ArrayBuffer> {
 }
 
 /** Returns the utterances of a sample in the wording of a mode, in order of time. */
-export function saidIn(name: string, mode: SampleMode = "native"): Said[] {
+export function utterancesIn(name: string, mode: SampleMode = "native"): Utterance[] {
   const written = ({ text, codemix }: Row) => {
     if (mode === "verbatim") return text;
     const words = (mode === "codemix" && codemix !== "" ? codemix : text).split(" ");
@@ -69,7 +69,7 @@ export function saidIn(name: string, mode: SampleMode = "native"): Said[] {
 
 /** Returns all words of a sample in the wording of a mode. */
 export const wordsIn = (name: string, mode?: SampleMode): string =>
-  saidIn(name, mode)
+  utterancesIn(name, mode)
     .map(({ text }) => text)
     .join(" ");
 

@@ -14,7 +14,7 @@ import type { ResultBody } from "../pipeline/render.ts";
 import { assembleResult } from "../pipeline/stitch.ts";
 import { wordErrors } from "../pipeline/wer.ts";
 import { testConfig } from "../testing/test-config.ts";
-import { saidIn, wordsIn } from "./samples.ts";
+import { utterancesIn, wordsIn } from "./samples.ts";
 import {
   amplified,
   asChannels,
@@ -62,7 +62,7 @@ const transcribe = (sound: Sound, request: Partial<LocalRequest> = {}) =>
   transcribeFile(wavOf(sound), request);
 
 const clean = sampleSound("04-en");
-const english = saidIn("04-en").map(({ text }) => text);
+const english = utterancesIn("04-en").map(({ text }) => text);
 
 describe("warnings from the sound", () => {
   test(
@@ -305,7 +305,7 @@ test(
   async () => {
     const { rateHz, channels } = sampleSound("12-en-long");
     const [values = new Float32Array()] = channels;
-    const stretches = saidIn("12-en-long").map(
+    const stretches = utterancesIn("12-en-long").map(
       ({ start, end }): Sound => ({ rateHz, channels: [values.slice(start * rateHz, end * rateHz)] }),
     );
     const { segments, text } = await transcribe(joined(...stretches));

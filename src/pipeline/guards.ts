@@ -45,7 +45,7 @@ export function isRepetitive(text: string): boolean {
 const MAX_PHRASE_WORDS = 24;
 /** A loop has at least this many words, because people say "no no no no" and dictate "zero zero zero zero". */
 const MIN_LOOP_WORDS = 12;
-/** A sentence said twice is emphasis. Said three times it is a loop, if it is long enough. */
+/** A sentence said twice is emphasis. Utterance three times it is a loop, if it is long enough. */
 const MIN_REPEATS = 3;
 /** Letters of a word that repeat a unit of up to eight letters. Fewer are a drawn-out "aaaah" and no loop. */
 const MIN_LOOP_LETTERS = 24;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import type { SpeechRegion } from "../../domain/speech.ts";
-import { saidIn, samplePath } from "../../e2e/samples.ts";
+import { samplePath, utterancesIn } from "../../e2e/samples.ts";
 import { LOW_VOICE, makeConversation } from "../../testing/voices.ts";
 import { decodeAudio } from "../audio/decode.ts";
 import { DecodeError } from "../audio/decode-failure.ts";
@@ -60,7 +60,7 @@ test.skipIf(SAMPLES === undefined)("speech that is longer than the window is cut
   const samples = samplesOf(path);
   const stretch = (start: number, end: number) => samples.subarray(start * 16_000, end * 16_000);
   // The end of one utterance and the beginning of the next with a breath in between that does not end a region.
-  const [, first, second] = saidIn("04-en");
+  const [, first, second] = utterancesIn("04-en");
   const [end = 0, start = 0] = [first?.end, second?.start];
   const said = [stretch(end - 0.91, end), new Int16Array(0.15 * 16_000), stretch(start, start + 0.74)];
   const glued = new Int16Array(said.reduce((sum, { length }) => sum + length, 0));

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { mostWordErrors, saidIn, samplePath as sample, wordsIn } from "../../e2e/samples.ts";
+import { mostWordErrors, samplePath as sample, utterancesIn, wordsIn } from "../../e2e/samples.ts";
 import { wordErrors } from "../../pipeline/wer.ts";
 import { type Outcome, textOf } from "../../testing/whisper-test-child.ts";
 import { checkModelFile, expectedTensors, F16 } from "./whisper-model-file.ts";
@@ -271,7 +271,7 @@ describe("transcription", () => {
     if (english === undefined || !("value" in english)) throw new Error(JSON.stringify(english));
     expect(textOf(english.value)).toBe(SAID);
     const [segment] = english.value;
-    const { start = Number.NaN, end = Number.NaN } = saidIn("01-en")[0] ?? {};
+    const { start = Number.NaN, end = Number.NaN } = utterancesIn("01-en")[0] ?? {};
     expect(segment?.startMs).toBeWithin(start * 1000 - 200, start * 1000 + 300);
     expect(segment?.endMs).toBeWithin(end * 1000 - 230, end * 1000 + 270);
     expect(segment?.confidence).toBeWithin(0.8, 1.001);

@@ -4,10 +4,10 @@ import { basename, join } from "node:path";
 import { newestGlibc } from "../../scripts/native/glibc.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
 import { upToDateBinary } from "./binary.ts";
-import { expectSaid } from "./expect-said.ts";
+import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";
 import { descendantsOf, mappedFiles, processesFrom } from "./processes.ts";
-import { saidIn, sampleBytes, samplePath, wordsIn } from "./samples.ts";
+import { sampleBytes, samplePath, utterancesIn, wordsIn } from "./samples.ts";
 
 /**
  * Tests the executable alone: copied into an empty directory, without environment (no PATH, HOME or TMPDIR), started
@@ -69,7 +69,7 @@ describe("the executable alone", () => {
       expect(status).toBe(202);
       expect((await reached(api, body.id)).state).toBe("completed");
       const result = await api.result(body.id);
-      expectSaid(result, saidIn(name));
+      expectUtterances(result, utterancesIn(name));
       expect(result.text).toBe(wordsIn(name));
       expect(result.warnings).toEqual([]);
     },
@@ -81,7 +81,7 @@ describe("the executable alone", () => {
       ...["transcribe", samplePath("01-en"), "--language", "en", "--format", "json"],
     );
     expect(code).toBe(0);
-    expectSaid(JSON.parse(out) as TranscriptionResult, saidIn("01-en"));
+    expectUtterances(JSON.parse(out) as TranscriptionResult, utterancesIn("01-en"));
   }, 60_000);
 
   test("needs nothing but glibc of the machine", () => {

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { functionOffset } from "../testing/elf.ts";
-import { expectSaid } from "./expect-said.ts";
+import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
-import { saidIn, sampleBytes } from "./samples.ts";
+import { sampleBytes, utterancesIn } from "./samples.ts";
 
 /**
  * Code for this processor that ends the worker process at its first chunk. In the embedded library that is chosen here, and
@@ -57,7 +57,7 @@ async function transcribed(): Promise<number> {
   writeFileSync(path, sampleBytes("01-en"));
   const command = ["transcribe", path, "--language", "en", "--format", "json"];
   const { out, code } = await installation.command(...command);
-  if (code === 0) expectSaid(JSON.parse(out), saidIn("01-en"));
+  if (code === 0) expectUtterances(JSON.parse(out), utterancesIn("01-en"));
   return code;
 }
 
@@ -91,8 +91,8 @@ test("a server does its first work with plainer code: nothing fails, and two wor
     api.transcribe(sampleBytes("01-en"), { language: "en" }),
     reached(api, id, ["completed"]),
   ]);
-  expectSaid(sent, saidIn("01-en"));
-  expectSaid(await api.result(id), saidIn("01-en"));
+  expectUtterances(sent, utterancesIn("01-en"));
+  expectUtterances(await api.result(id), utterancesIn("01-en"));
 
   const log = server
     .log()
