@@ -4,18 +4,18 @@
 #   scripts/build-backend.sh cuda|vulkan [FOLDER]
 #
 # Writes libggml-cuda.so or libggml-vulkan.so into FOLDER (default: dist/backends). Copy it into `backends/` of the
-# data directory; `shruti doctor` tells whether it loads. The graphics driver, and for CUDA the run-time libraries of
-# the toolkit that it was built with (libcudart, libcublas), must be installed where it runs. The file ends with the
-# version of whisper.cpp that it belongs to; a program with another one does not load it.
+# data directory; `shruti doctor` reports whether it loads. The graphics driver, and for CUDA the run-time libraries of
+# the toolkit with which it was built (libcudart, libcublas), must be installed on the machine that uses it. The file ends
+# with the version of whisper.cpp for which it was built; a program with another version does not load it.
 #
 # Environment:
-#   JOBS                number of processors that the build takes; default: all
-#   CUDA_ARCHITECTURES  as CMake's, as 80 or "75;86"; default: ggml's own list, each of which takes its time
+#   JOBS                number of processors that the build uses; default: all
+#   CUDA_ARCHITECTURES  the value for CMake, such as 80 or "75;86"; default: ggml's own list, which takes longer to build
 #   CUDACXX             the CUDA compiler; default: nvcc
-#   VULKAN_SDK          folder whose include/, lib/, bin/ and share/cmake/ come before the system's. A Vulkan SDK sets
-#                       it. Headers need no compiling: on Debian 12, whose own are too old, libvulkan-dev and
-#                       spirv-headers of Debian 13 serve, unpacked with `dpkg-deb -x` and VULKAN_SDK=…/usr, beside
-#                       glslc and libvulkan-dev of Debian 12.
+#   VULKAN_SDK          folder whose include/, lib/, bin/ and share/cmake/ are searched before the system's. A Vulkan SDK
+#                       sets it. The headers of Debian 12 are too old; those of Debian 13 (libvulkan-dev and
+#                       spirv-headers) can be used there without compiling: unpack them with `dpkg-deb -x`, set
+#                       VULKAN_SDK=…/usr, and install glslc and libvulkan-dev of Debian 12.
 
 set -euo pipefail
 
@@ -42,12 +42,12 @@ need_program() { # NAME, what it belongs to
 need_common() {
   need_program cmake "CMake 3.19 or newer"
   need_program "${CXX:-c++}" "a C++17 compiler"
-  # Only our patch says so: the executable is built of the patched tree as well.
+  # Only our patch has this line. The executable is built from the patched source as well.
   grep -qs 'shruti: ' "$SOURCE/ggml/src/ggml-cpu/amx/mmq.cpp" ||
     missing+=("node_modules/nodejs-whisper, patched (run scripts/quickstart.sh or bun install)")
 }
 
-# Whether a compiler (all arguments) makes a program of the source on standard input.
+# Reports whether a compiler (all arguments) can compile and link the source on standard input.
 makes_program() {
   "$@" -o "$work/probe" >/dev/null 2>&1
 }
@@ -66,13 +66,13 @@ need_vulkan() {
   local cxx=("${CXX:-c++}" -std=c++17 -x c++ -)
   if [ -n "${VULKAN_SDK:-}" ]; then
     export PATH="$VULKAN_SDK/bin:$PATH"
-    # Compilers look here after -I and before their own folders: for both headers, also where CMake leaves one out.
+    # Compilers search these folders after -I and before their own, so both headers are found, also where CMake omits one.
     export CPLUS_INCLUDE_PATH="$VULKAN_SDK/include${CPLUS_INCLUDE_PATH:+:$CPLUS_INCLUDE_PATH}"
     export CMAKE_PREFIX_PATH="$VULKAN_SDK${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}"
     cxx+=("-L$VULKAN_SDK/lib")
   fi
   need_program glslc "the shader compiler of shaderc"
-  # The youngest thing of the headers that ggml uses whatever the shader compiler can.
+  # The newest part of the headers that ggml always uses, whatever the shader compiler supports.
   printf '%s\n' '#include <vulkan/vulkan.hpp>' 'int main() { return sizeof(vk::LayerSettingEXT) == 0; }' |
     makes_program "${cxx[@]}" -fsyntax-only ||
     missing+=("vulkan/vulkan.hpp with VK_EXT_layer_settings (Vulkan headers; 1.3.239 of Debian 12 is too old)")
@@ -107,7 +107,7 @@ fi
 version="$(sed -n 's/^project("whisper.cpp" VERSION \([0-9.]*\).*/\1/p' "$SOURCE/CMakeLists.txt")"
 [ -n "$version" ] || die "cannot find the version of whisper.cpp in $SOURCE/CMakeLists.txt"
 
-# Without git ggml's build does not put the commit of this repository into its libraries.
+# Without git, ggml's build does not write the commit of this repository into its libraries.
 cmake -S "$PROJECT" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DGIT_EXE=/bin/false \
   "-DWHISPER_SOURCE=$SOURCE" "${flags[@]}"
 cmake --build "$work/build" --parallel "${JOBS:-$(nproc)}" --target "ggml-$backend"
@@ -117,7 +117,7 @@ library="libggml-$backend.so"
 mkdir -p "$folder"
 cp "$work/build/bin/$library" "$folder/$library.unfinished"
 strip --strip-unneeded "$folder/$library.unfinished"
-# After the end of what the dynamic linker reads; src/engine/backend-files.ts looks for it.
+# The dynamic linker does not read these bytes at the end. src/engine/backend-files.ts looks for them.
 printf '\nshruti backend of whisper.cpp %s\n' "$version" >>"$folder/$library.unfinished"
 mv "$folder/$library.unfinished" "$folder/$library"
 echo "$folder/$library"

@@ -43,7 +43,7 @@ function part(from: number, content: Uint8Array<ArrayBuffer> | ReadableStream): 
 
 const path = () => join(folder, "ggml-x.bin");
 
-test("a whole file is checked and gets its name", async () => {
+test("a complete file is verified and gets its name", async () => {
   const url = serve((from) => part(from, CONTENT.slice(from)));
   const seen: number[] = [];
   await fetchModel({ url, model: MODEL, path: path(), onProgress: (bytes) => seen.push(bytes) });
@@ -67,7 +67,7 @@ test("continues where an earlier run stopped, and after stalled connections", as
   expect(new Uint8Array(readFileSync(path()))).toEqual(CONTENT);
 });
 
-test("other bytes are refused and removed", async () => {
+test("a file with other bytes is refused and removed", async () => {
   const wrong = CONTENT.slice();
   wrong[100_000] = 255;
   const url = serve(() => new Response(wrong));
@@ -75,7 +75,7 @@ test("other bytes are refused and removed", async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test("a server that sends too much, cannot resume, or has no such file is given up at once", async () => {
+test("when a server sends too much, cannot resume, or does not have the file, the download fails at once", async () => {
   const long = new Uint8Array(MODEL.bytes + 1);
   let url = serve(() => new Response(long));
   await expect(fetchModel({ url, model: MODEL, path: path() })).rejects.toThrow("more than the file has");
@@ -89,13 +89,13 @@ test("a server that sends too much, cannot resume, or has no such file is given 
   expect(existsSync(path())).toBe(false);
 });
 
-test("a server that fails is asked five times", async () => {
+test("when a server fails, the request is repeated up to five times", async () => {
   const url = serve(() => new Response("no", { status: 503 }));
   await expect(fetchModel({ url, model: MODEL, path: path(), retryMs: 1 })).rejects.toThrow("503");
   expect(ranges).toHaveLength(5);
 });
 
-test("every published model has a size and a SHA-256 of its own", () => {
+test("every published model has its size and SHA-256", () => {
   const hashes = Object.values(PUBLISHED_MODELS).map(({ sha256 }) => sha256);
   expect(new Set(hashes).size).toBe(hashes.length);
   for (const { bytes, sha256 } of Object.values(PUBLISHED_MODELS)) {

@@ -103,7 +103,7 @@ export async function fetchModel(options: FetchOptions): Promise<void> {
     const sha256 = hash.digest("hex");
     if (bytes !== model.bytes || sha256 !== model.sha256) {
       await rm(part);
-      throw new Error(`what came is not the file: ${bytes} bytes, SHA-256 ${sha256}`);
+      throw new Error(`the downloaded bytes are not the file: ${bytes} bytes, SHA-256 ${sha256}`);
     }
     await file.sync();
   } finally {

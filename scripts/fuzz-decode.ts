@@ -1,11 +1,11 @@
 /**
- * Damages recordings of every format in a repeatable way and decodes each: a damaged file must give a result or
- * one of the documented refusals, within its time, and must never take the program down.
+ * Damages recordings of every format in a repeatable way and decodes each. A damaged file must give a result or one of
+ * the documented refusals, within its time, and must never end the program.
  *
  *   bun scripts/fuzz-decode.ts [--count 10000] [--seed 1] [--jobs 2] [--keep DIRECTORY]
  *
- * Needs the system's ffmpeg to make the undamaged files. Exit status 1 when anything else came out; the files that
- * did it are kept in DIRECTORY.
+ * Needs the system's ffmpeg to make the undamaged files. Exits with status 1 when there was any other outcome; the files
+ * that caused it are kept in DIRECTORY.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,12 +1,12 @@
 /**
- * Sends random and nearly valid requests to the compiled executable, byte by byte over sockets, and holds every answer
- * against the table of `/openapi.json`: its status, its code, the shape of its body, its `x-request-id`.
+ * Sends random and nearly valid requests to the compiled executable, byte by byte over sockets, and compares every
+ * response with the table of `/openapi.json`: its status, its code, the shape of its body, its `x-request-id`.
  *
  *   bun scripts/fuzz-requests.ts [--count 2000] [--seed 1] [--jobs 16] [--keep FILE]
  *
- * At the end the server must be alive, the ledger sound, the database must hold exactly what successful answers reported
- * of, and memory, open files, children and working files must be as at the start. Tests `dist/shruti`, or what
- * `SHRUTI_BINARY` names. Exit status 1 when there are findings; the requests that caused them are in FILE.
+ * At the end the server must run, the ledger must be sound, the database must have exactly the resources that successful
+ * responses reported, and memory, open files, children and working files must be as at the start. Tests `dist/shruti`, or
+ * the executable in `SHRUTI_BINARY`. Exits with status 1 when there are findings; FILE gets the requests that caused them.
  */
 import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ const { values } = parseArgs({
 const COUNT = Number(values.count);
 const ANSWER_TIMEOUT_MS = 150_000;
 const MEASURED_TIMES = 10;
-/** Memory and files are compared from here on: what starts on demand has started. */
+/** Memory and files are compared from here on, because all parts that start on demand have started. */
 const WARM_SHARE = 0.1;
 
 const CREATES: Readonly<Record<string, string>> = {
@@ -112,8 +112,8 @@ async function main(): Promise<void> {
     };
 
     /**
-     * Bun closes a connection without an answer when a request waits for one and the next is there already
-     * (pipelining): no answer reports what the first has stored.
+     * Bun closes a connection without a response when a request waits for one and the next request is there already
+     * (pipelining). Then no response reports what the first request has stored.
      */
     const unsure = (request: FuzzedRequest, answers: number) => {
       if (request.methods.length < 2) return;
@@ -139,7 +139,7 @@ async function main(): Promise<void> {
       answered += answers.length;
       if (answers.length === 0) unanswered += 1;
       unsure(request, answers.length);
-      // After an answer to a request's head, its broken body gets one of the runtime's own.
+      // After a response to a request's head, its malformed body gets another one from the runtime.
       const isRefusal = !request.mustAnswer && rest.startsWith("HTTP/1.1 400 Bad Request");
       if (isRefusal) byRuntime.set(400, (byRuntime.get(400) ?? 0) + 1);
       else if (rest !== "") note(request, `the connection carried something else: ${rest.slice(0, 200)}`);
@@ -175,11 +175,11 @@ async function main(): Promise<void> {
       findings.push(`open files: ${warm.openFiles}, then ${last.openFiles}`);
     const after = rowsOf(dataDir);
     for (const [what, number] of Object.entries(reported)) {
-      // A synchronous request's file becomes an upload.
+      // The file of a synchronous request becomes an upload.
       const expected =
         number + (what === "uploads" ? (after.synchronous ?? 0) - (before.synchronous ?? 0) : 0);
       const stored = (after[what] ?? 0) - (before[what] ?? 0);
-      // Replays of synchronous requests are reported again, and some end without a result.
+      // Replays of synchronous requests are reported again, and some synchronous requests end without a result.
       const most = expected + (untold[what] ?? 0);
       if (what !== "synchronous" && (stored < expected || stored > most))
         findings.push(`${stored} rows of ${what} were stored, and answers reported ${expected}`);

@@ -1,13 +1,13 @@
 /**
  * Sends damaged recordings of every container through the compiled executable: upload, completion, and for some the
- * transcription. Every one must end `complete` or in a documented refusal, with the server alive and nothing left.
+ * transcription. Every one must end `complete` or in a documented refusal, while the server runs and no file is left.
  *
  *   bun scripts/fuzz-verification.ts [--count 1000] [--seed 1] [--jobs 4] [--transcribe-every 100]
  *     [--keep DIRECTORY]
  *
- * Among them are undamaged recordings, which must be accepted with their duration; files that are no recordings, which
- * must not be; SHA-256 values that are wrong; and files sent with too few or too many bytes. Tests `dist/shruti`, or
- * what `SHRUTI_BINARY` names. Needs the system's ffmpeg to make the undamaged files. Exit status 1 when there are
+ * Among them are undamaged recordings, which must be accepted with their duration; files that are not recordings, which
+ * must be refused; wrong SHA-256 values; and files sent with too few or too many bytes. Tests `dist/shruti`, or the
+ * executable in `SHRUTI_BINARY`. Needs the system's ffmpeg to make the undamaged files. Exits with status 1 when there are
  * findings; the files that caused them are kept in DIRECTORY.
  */
 import { Database } from "bun:sqlite";
@@ -37,7 +37,7 @@ const COUNT = Number(values.count);
 const SEED = Number(values.seed);
 const TRANSCRIBE_EVERY = Number(values["transcribe-every"]);
 const MAX_DURATION_SECONDS = 12 * 3600;
-/** Longer recordings are not transcribed here: a gap of hours takes its time. */
+/** Longer recordings are not transcribed here, because a gap of hours takes a long time. */
 const MAX_TRANSCRIBED_SECONDS = 30;
 const VERIFICATION_TIMEOUT_MS = 120_000;
 const MEASURED_TIMES = 10;
@@ -110,7 +110,7 @@ function contentOf(seeds: readonly Seed[], kind: Kind, index: number, random: Ra
   return { label: other.name, bytes: other.make(random), origin: undefined };
 }
 
-/** The server, started again when it has ended, which is a finding. */
+/** Returns the server. Starts it again when it has ended, which is a finding. */
 async function createHost(installation: Installation) {
   let server = await (await installation.serve()).ready();
   let restarting: Promise<void> | undefined;
@@ -144,7 +144,7 @@ async function ask(server: RunningServer, key: string, path: string, init: Reque
   return { status: response.status, body, requestId: response.headers.get("x-request-id") };
 }
 
-/** Holds an answer against the contract's shapes. */
+/** Compares a response with the shapes of the interface. */
 function checkAnswer(plan: Plan, step: string, answer: Answer, statuses: readonly number[]): void {
   const { status, body, requestId } = answer;
   if (status >= 500) find(plan, `${step}: ${status} ${JSON.stringify(body)}`);
@@ -163,7 +163,7 @@ function sha256For(plan: Plan): string | undefined {
   return `${right.startsWith("0") ? "1" : "0"}${right.slice(1)}`;
 }
 
-/** The bytes that go over the wire; the declared number is always the file's. */
+/** Returns the bytes to send. The declared number is always that of the file. */
 function sentBytes({ bytes, sends }: Plan): Uint8Array<ArrayBuffer> {
   if (sends === "all") return bytes;
   if (sends === "too few") return bytes.slice(0, Math.floor(bytes.length / 2));
@@ -239,7 +239,7 @@ function codeOf(body: unknown): string {
   return Value.Check(ErrorObject, body) ? body.error.code : "none";
 }
 
-/** Says what is wrong with a verified upload, and remembers the longest ones. */
+/** Reports what is wrong with a verified upload, and remembers the longest ones. */
 function checkComplete(plan: Plan, upload: UploadBody): void {
   const { duration_seconds: seconds = 0, channels = 0 } = upload;
   if (!(seconds > 0 && seconds <= MAX_DURATION_SECONDS)) find(plan, `complete with ${seconds} seconds`);
@@ -257,7 +257,7 @@ function checkComplete(plan: Plan, upload: UploadBody): void {
   longest.splice(10);
 }
 
-/** Judges how an upload ended; returns the outcome's name. */
+/** Judges how an upload ended. Returns the name of the outcome. */
 function judge(plan: Plan, answer: Answer, upload: UploadBody): string {
   const isImmediate = answer.status !== 202;
   if (upload.state === "complete") {
@@ -285,7 +285,7 @@ function judge(plan: Plan, answer: Answer, upload: UploadBody): string {
   return `FAULT: ${upload.state}`;
 }
 
-/** Starts a transcription of what was verified; `settle` looks at its end. */
+/** Starts a transcription of a verified upload. `settle` checks how it ends. */
 async function start(
   server: RunningServer,
   key: string,
@@ -297,7 +297,7 @@ async function start(
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ audio: { upload_id: id }, language: plan.index % 2 === 0 ? "en" : "hi" }),
   });
-  // A demonstration model takes two channels at most.
+  // The demonstration model accepts two channels at most.
   checkAnswer(plan, "start", answer, [202, 422]);
   if (answer.status === 202) return (answer.body as { id: string }).id;
   if (codeOf(answer.body) !== "too_many_channels") find(plan, `start: ${JSON.stringify(answer.body)}`);
@@ -319,7 +319,7 @@ async function settle(server: RunningServer, key: string, plan: Plan, id: string
   if (state !== "completed") find(plan, `verified, but its transcription ended as ${state}`);
 }
 
-/** What the data directory still holds, against the database. */
+/** Compares the contents of the data directory with the database. */
 function leftBehind(dataDir: string): Record<string, number> {
   const inFolder = (name: string) =>
     existsSync(join(dataDir, name)) ? readdirSync(join(dataDir, name), { recursive: true }).length : 0;
@@ -354,7 +354,7 @@ async function main(): Promise<void> {
     environment: {
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
       SHRUTI_LIMITS_MAX_QUEUED: "0",
-      // What is sent with too few bytes stays open.
+      // An upload that received too few bytes stays open.
       SHRUTI_LIMITS_MAX_OPEN_UPLOADS: "0",
       SHRUTI_RETENTION_AUDIO_DAYS: "0",
     },
@@ -414,7 +414,7 @@ async function main(): Promise<void> {
         if (index % Math.ceil(COUNT / MEASURED_TIMES) === 0) measure();
       }
     }
-    // What starts on demand has started before anything is measured.
+    // All parts that start on demand have started before anything is measured.
     await Promise.all(Array.from({ length: Number(values.jobs) }, lane));
     for (const { plan, id } of started) await settle(host.server(), key, plan, id);
     await until("no decoder runs", () => !descendantsOf(host.server().pid).some(isDecoder), 30_000).catch(

@@ -5,7 +5,7 @@
 #   shruti_setup                    # what a build needs
 #   shruti_setup ffmpeg sox         # and these programs (Debian packages of the same name) too
 #
-# Adds Bun's folder to PATH. Says what is missing in one line and returns 1 where it cannot install it.
+# Adds Bun's folder to PATH. Prints what is missing in one line and returns 1 when it cannot install it.
 
 set -euo pipefail
 
@@ -50,7 +50,7 @@ shruti_bun() {
   export PATH
 }
 
-# Prints the Debian packages that are missing, one a line. Each is found by what it gives, not by its name.
+# Prints the Debian packages that are missing, one a line. Each is detected by what it provides, not by its name.
 shruti_missing_packages() {
   command -v cc >/dev/null && command -v c++ >/dev/null || echo g++
   command -v make >/dev/null || echo make
@@ -84,7 +84,7 @@ shruti_has_node_headers() {
   return 1
 }
 
-# Does a program with this header compile and link, statically where the system can?
+# Reports whether a program with this header compiles and links, statically where the system can.
 shruti_compiles() {
   local header="$1" static=""
   shift
@@ -99,7 +99,7 @@ shruti_system_packages() {
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "setup: installing ${missing% }"
     apt-get update -qq || true
-    # The names are ours: splitting at blanks is meant.
+    # The names come from this script, so splitting at blanks is safe.
     # shellcheck disable=SC2086
     if DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null; then
       missing="$(shruti_missing_packages "$@" | tr '\n' ' ')"
@@ -110,13 +110,13 @@ shruti_system_packages() {
   return 1
 }
 
-# Installs node_modules anew when the lock file, package.json or a patch is another than at the last time.
+# Installs node_modules again when the lock file, package.json or a patch has changed since the last time.
 shruti_node_modules() {
   local stamp="$SHRUTI_ROOT/node_modules/.shruti-setup" wanted
   wanted="$(cd "$SHRUTI_ROOT" && cat package.json bun.lock patches/* 2>/dev/null | cksum)"
   if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then return 0; fi
   echo "setup: installing node_modules"
-  # No package's own script runs: native parts are built by scripts/native.
+  # No package's own script runs, because scripts/native builds the native parts.
   (cd "$SHRUTI_ROOT" && bun install --frozen-lockfile --ignore-scripts) || return 1
   echo "$wanted" >"$stamp"
 }

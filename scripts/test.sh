@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets everything up and runs lint, types and all tests. Last line: "N passed, N failed".
+# Sets everything up and runs lint, types and all tests. The last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/setup.sh

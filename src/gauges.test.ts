@@ -4,14 +4,14 @@ import { openTestApp } from "./testing/open-test-app.ts";
 import { begin, clientOf, forever, until, watchChunks } from "./testing/scheduler-kit.ts";
 import { scriptedAudio } from "./testing/scripted-engine.ts";
 
-/** Values of the exposition format by name and labels. */
+/** Returns the values of the exposition format by name and labels. */
 async function numbersOf(send: () => Promise<Response>): Promise<Map<string, number>> {
   const text = await (await send()).text();
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
 }
 
-test("the numbers of queue, engine and deliveries have names of their kind, and follow the work", async () => {
+test("the metrics of queue, engine and deliveries have names of their kinds, and follow the work", async () => {
   const testApp = await openTestApp({ config: { engine: { workers: 1 } } });
   try {
     const numbers = () => numbersOf(() => testApp.fetch("/metrics"));
@@ -43,7 +43,7 @@ test("the numbers of queue, engine and deliveries have names of their kind, and 
   }
 });
 
-test("what has been done is counted", async () => {
+test("finished work is counted", async () => {
   const testApp = await openTestApp();
   try {
     const { status } = await clientOf(testApp).transcribe(scriptedAudio({ seconds: 2, text: "एक" }), {
@@ -58,7 +58,7 @@ test("what has been done is counted", async () => {
   }
 });
 
-test("the process tells of itself under the usual names, and nothing that is not true of it", async () => {
+test("the process reports itself under the usual metric names, and only with true values", async () => {
   const testApp = await openTestApp();
   try {
     const numbers = await numbersOf(() => testApp.fetch("/metrics"));
@@ -79,7 +79,7 @@ test("the process tells of itself under the usual names, and nothing that is not
   }
 });
 
-test("counters only rise, whoever asks", async () => {
+test("counters only rise, however often they are read", async () => {
   const testApp = await openTestApp();
   try {
     const totals = async () => {

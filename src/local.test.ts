@@ -32,7 +32,7 @@ function writeWav(name: string, pcm: Int16Array): string {
   return path;
 }
 
-/** What single voices say in samples of 16 kHz. */
+/** Cuts the single utterances out of samples, at 16 kHz. */
 function utterancesOf(names: readonly string[]): Int16Array[] {
   return names.flatMap((name) => {
     const whole = new Int16Array(pcmOf(name).buffer);
@@ -41,7 +41,7 @@ function utterancesOf(names: readonly string[]): Int16Array[] {
   });
 }
 
-test("every utterance of a recording of some minutes begins where it begins, after silences of up to half a minute", async () => {
+test("in a recording of some minutes every utterance keeps its start, after silences of up to half a minute", async () => {
   const random = randomFrom(11);
   const silence = (seconds: number) =>
     Int16Array.from({ length: Math.round(seconds * SAMPLE_RATE_HZ) }, () => Math.round(random() * 6 - 3));
@@ -79,8 +79,8 @@ test("every utterance of a recording of some minutes begins where it begins, aft
   }
 }, 120_000);
 
-test("two voices come out as two speakers, through the real engine", async () => {
-  // The two sides of the call, one after the other on one channel.
+test("two voices become two speakers, with the real engine", async () => {
+  // Both sides of the call, one after the other on one channel.
   const [near = new Int16Array(), far = new Int16Array()] = sampleSound("10-en-stereo").channels.map(
     (channel) => Int16Array.from(channel, (value) => Math.round(value * 32_767)),
   );

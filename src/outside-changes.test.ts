@@ -11,7 +11,7 @@ afterEach(() => {
   for (const close of closing.splice(0).reverse()) close();
 });
 
-test("what another process writes is told once; a look that fails is logged and repeated", async () => {
+test("a write by another process is reported once; a failed check is logged and repeated", async () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-outside-"));
   closing.push(() => rmSync(folder, { recursive: true }));
   const [database, other] = [databasePath(folder), databasePath(folder)].map((path) => openDatabase(path));

@@ -48,7 +48,7 @@ describe("readiness", () => {
     return { engine, state, readiness, isReady };
   }
 
-  test("comes when the default model is loaded, not before", async () => {
+  test("comes when the default model is loaded, not earlier", async () => {
     const { engine, readiness, isReady } = open();
     const loading = Promise.withResolvers<void>();
     engine.interfere({ warm: () => loading.promise });
@@ -61,7 +61,7 @@ describe("readiness", () => {
   });
 
   for (const reason of ["the weights are cut", "no worker can be started: spawn ENOMEM"]) {
-    test(`says "${reason}" as long as it is so, and comes back by itself`, async () => {
+    test(`reports "${reason}" until the cause is removed, and comes back by itself`, async () => {
       const { engine, readiness, isReady } = open();
       let tries = 0;
       engine.interfere({
@@ -78,12 +78,12 @@ describe("readiness", () => {
     });
   }
 
-  test("goes when a model that worked can no longer be loaded, and comes back with no request for it", async () => {
+  test("goes when a working model can no longer be loaded, and comes back without a request for it", async () => {
     const { engine, readiness, isReady } = open();
     readiness.start();
     await until("it is ready", isReady);
     engine.interfere({ warm: unusable });
-    // As a chunk finds out.
+    // A chunk would find this out.
     await engine.warm(model("one"), new AbortController().signal).catch(() => undefined);
     await until("it is not ready", () => !isReady());
     expect(readiness.reasons()).toEqual(["the engine cannot start: the weights are cut"]);
@@ -91,7 +91,7 @@ describe("readiness", () => {
     await until("it is ready again", isReady);
   });
 
-  test("goes when speech can no longer be found, and comes back", async () => {
+  test("goes when speech can no longer be detected, and comes back", async () => {
     const { engine, readiness, isReady } = open();
     readiness.start();
     await until("it is ready", isReady);
@@ -106,7 +106,7 @@ describe("readiness", () => {
     await until("it is ready again", isReady);
   });
 
-  test("starts a worker again that ended unasked, once for each end", async () => {
+  test("starts a worker process again that ended by itself, once for each end", async () => {
     const { engine, readiness, isReady } = open();
     let starts = 0;
     engine.interfere({
@@ -140,7 +140,7 @@ describe("readiness", () => {
     expect([isReady(), warmed]).toEqual([true, ["two"]]);
   });
 
-  test("follows the default: a new one is loaded, a broken or missing one is told", async () => {
+  test("follows the default model: loads a new one, reports a broken or missing one", async () => {
     const defaults: string[] = [];
     const { engine, state, readiness, isReady } = open({
       onDefault: ({ id, version }) => void defaults.push(`${id} ${version}`),
@@ -162,7 +162,7 @@ describe("readiness", () => {
     expect(defaults).toEqual(["one 1", "two 1", "two 2"]);
   });
 
-  test("tells of a default that is not installed", async () => {
+  test("reports a default model that is not installed", async () => {
     let isInstalled = false;
     const { readiness, isReady } = open({
       defaultModel: () => {
@@ -217,7 +217,7 @@ describe("a much larger model", () => {
   let testApp: TestApp | undefined;
   afterEach(() => testApp?.close());
 
-  test("that becomes the default lets fewer chunks run side by side, as its memory asks for", async () => {
+  test("as the default lets fewer chunks run at once, because of its memory", async () => {
     testApp = await openTestApp({ config: { engine: { workers: "auto" } } });
     const { app } = testApp;
     const { models } = app.services;
@@ -226,11 +226,11 @@ describe("a much larger model", () => {
     const demo = join(import.meta.dirname, "../models/demo.bin");
     await models.add(demo, { id: "small" });
     const { files } = await models.add(demo, { id: "large" });
-    // A file with a hole: larger than the memory of any machine that runs tests.
+    // A file with a hole is larger than the memory of any machine that runs tests.
     truncateSync(fileOf(files, "weights"), 4 * 1024 ** 4);
     models.setDefault("large");
     await until("its size is seen", () => workers() === 1, 20_000);
     models.setDefault("small");
-    await until("there is room again", () => workers() === before, 20_000);
+    await until("there is memory again", () => workers() === before, 20_000);
   }, 60_000);
 });

@@ -10,7 +10,7 @@ import { expectRefusal } from "./testing/scenarios.ts";
 import { begin, clientOf, forever, until, watchChunks } from "./testing/scheduler-kit.ts";
 import { scriptedAudio } from "./testing/scripted-engine.ts";
 
-/** What requests see of a stop: an answer, 503, or no connection; never a failure of the program's own. */
+/** The outcomes of requests during a stop: an answer, 503, or no connection, but no failure of the program itself. */
 
 const apps: TestApp[] = [];
 const folders: string[] = [];
@@ -58,7 +58,7 @@ function ordinary(testApp: TestApp, id: string): [title: string, send: () => Pro
 }
 
 describe("a stop", () => {
-  test("answers while chunks finish, then sends everybody away, also when the store is closed", async () => {
+  test("answers while chunks finish, then refuses all requests, also when the store is closed", async () => {
     const faults: string[] = [];
     const log = openLog("error", "json", (line) => void faults.push(line));
     const testApp = await open({ log, config: { server: { drain_seconds: 20 } } });
@@ -93,7 +93,7 @@ describe("a stop", () => {
     expect(faults).toEqual([]);
   });
 
-  test("lets a request that is at work end before the store is closed", async () => {
+  test("lets a running request end before the store is closed", async () => {
     const testApp = await open();
     const bytes = scriptedAudio(HINDI);
     const client = clientOf(testApp);
@@ -120,7 +120,7 @@ describe("a stop", () => {
     await closed;
   });
 
-  test("sends away who waits for a synchronous result, and cancels its work", async () => {
+  test("refuses clients that wait for a synchronous result, and cancels their work", async () => {
     const testApp = await open({ listens: true });
     watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
     const ended: string[] = [];
@@ -137,7 +137,7 @@ describe("a stop", () => {
   });
 
   for (const how of ["a stop", "a crash"]) {
-    test(`${how} answers the idempotency key of interrupted synchronous work with 503 ever after`, async () => {
+    test(`${how} answers the idempotency key of interrupted synchronous work with 503 from then on`, async () => {
       const directory = mkdtempSync(join(tmpdir(), "shruti-stop-"));
       folders.push(directory);
       const before = await openTestApp({ directory, config: { server: { drain_seconds: 0 } } });
@@ -151,7 +151,7 @@ describe("a stop", () => {
         });
       const asked = ask(before);
       await until("it is worked on", () => before.app.scheduler.status().slots.running > 0);
-      // What a killed program leaves: the record as it was.
+      // The record as a killed program leaves it.
       const { sqlite } = before.app.database;
       const state =
         sqlite.query<{ state: string }, []>("SELECT state FROM transcriptions").get()?.state ?? "";
@@ -196,9 +196,9 @@ describe("a stop", () => {
         if (outcome === "no connection") await Bun.sleep(1);
       }
     });
-    await until("all are at it", () => (seen.get("200 ok") ?? 0) > 10);
+    await until("all senders get answers", () => (seen.get("200 ok") ?? 0) > 10);
     await testApp.close();
-    await until("nobody is answered", () => (seen.get("no connection") ?? 0) > requests.length);
+    await until("no request is answered", () => (seen.get("no connection") ?? 0) > requests.length);
     isOver = true;
     await Promise.all(senders);
     const improper = [...seen.keys()].filter((key) => key.includes(":"));

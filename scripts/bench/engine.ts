@@ -1,6 +1,6 @@
 /**
  * Compares Shruti with whisper.cpp's own programs in one run: same weights, same number of threads, same settings (greedy,
- * no second tries, no text carried on), same source of whisper.cpp.
+ * no second attempts, no text from earlier windows), same source of whisper.cpp.
  *
  *   bun scripts/bench/engine.ts [--executable dist/shruti] [--seconds 300] [--rounds 2] [--words 96]
  *                               [--cases abcd] [--models bench-base,bench-demo]

@@ -1,22 +1,22 @@
-"""What real recordings do to a voice: noise, rooms, telephone lines, speeds and levels."""
+"""Simulates the conditions of real recordings: noise, reverberation, telephone lines, speeds and levels."""
 import numpy as np
 from scipy.signal import fftconvolve, lfilter, resample_poly
 
 
 def mu_law(samples):
-    """What 8-bit µ-law (G.711) leaves of samples in -1…1."""
+    """Quantises samples in -1…1 to 8-bit µ-law (G.711) and back."""
     level = np.round(np.sign(samples) * np.log1p(255 * np.abs(samples)) / np.log(256) * 127) / 127
     return np.sign(level) * np.expm1(np.abs(level) * np.log(256)) / 255
 
 
 def telephone(samples):
-    """16 kHz samples through an 8 kHz µ-law line and back."""
+    """Sends 16 kHz samples through an 8 kHz µ-law line and back."""
     narrow = mu_law(np.clip(resample_poly(samples, 1, 2), -1, 1))
     return resample_poly(narrow, 2, 1)[:len(samples)].astype(np.float32)
 
 
 def noise(r, rng, count):
-    """White, coloured or swelling noise, about as loud as 1."""
+    """Makes white, coloured or swelling noise with a level of about 1."""
     white, kind = rng.standard_normal(count).astype(np.float32), r.random()
     if kind < .35:
         return white
@@ -26,7 +26,7 @@ def noise(r, rng, count):
 
 
 def with_noise(samples, sound, decibels):
-    """samples with `sound` added at a signal-to-noise ratio."""
+    """Returns samples with `sound` added at a signal-to-noise ratio."""
     power, its = (samples ** 2).mean() + 1e-8, (sound ** 2).mean() + 1e-12
     return samples + sound * np.float32(np.sqrt(power / 10 ** (decibels / 10) / its))
 
@@ -44,7 +44,7 @@ def _level(samples, decibels):
 
 
 def augment(r, rng, samples, light):
-    """A window as a recording might have it; with probability `light` only another level and faint noise."""
+    """Changes a window to sound like a recording; with probability `light` only its level changes and faint noise is added."""
     if r.random() < light:
         samples = _level(samples, r.uniform(-20, 0))
         return (samples + rng.standard_normal(len(samples)) * 10 ** r.uniform(-4.5, -2.7)).astype(np.float32)
@@ -61,7 +61,7 @@ def augment(r, rng, samples, light):
 def change_speed(r, samples):
     """Resamples 60 % of utterances: tempo, pitch and formants together, so that few voices become many.
 
-    -> samples, the factor by which they are faster"""
+    Returns the samples, and the factor by which they are faster."""
     if r.random() < .4:
         return samples, 1.
     factor = r.uniform(.84, 1.2)

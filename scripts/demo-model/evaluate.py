@@ -3,8 +3,8 @@
     python3 evaluate.py TESTS MODEL.bin OUT.json --cli WHISPER_CLI [--codemix]
     python3 evaluate.py TESTS MODEL.bin OUT.json --shruti SHRUTI [--mode native|codemix|verbatim] [--manifest MODEL.toml]
 
-The first decodes with whisper.cpp's own program (one thread, greedy, no fallback), the second with Shruti itself in a
-data directory of its own. OUT.json gets counts, intervals and every transcript; a table for a README is printed.
+The first form decodes with whisper.cpp's own program (one thread, greedy, no fallback), the second with Shruti itself in
+a data directory of its own. Counts, intervals and all transcripts go to OUT.json. A table for a README is printed.
 """
 import argparse
 import hashlib
@@ -23,11 +23,11 @@ import numpy as np
 import lexicon as L
 
 RESAMPLES = 1000
-SAME_SECONDS = 3  # a segment with an utterance's words this near is that utterance
+SAME_SECONDS = 3  # a segment with the words of an utterance within this time counts as that utterance
 
 
 def word_errors(heard, said):
-    """Levenshtein distance between two lists of words."""
+    """Returns the Levenshtein distance between two lists of words."""
     row = list(range(len(heard) + 1))
     for i, word in enumerate(said, 1):
         previous, row = row, [i] + [0] * len(heard)
@@ -37,7 +37,7 @@ def word_errors(heard, said):
 
 
 def interval(pairs):
-    """95 % bootstrap interval of the error rate in %, drawing whole recordings; fixed seed."""
+    """Returns the 95 % bootstrap interval of the error rate in %. It draws whole recordings, with a fixed seed."""
     r = random.Random(5)
     rates = []
     for _ in range(RESAMPLES):
@@ -47,25 +47,25 @@ def interval(pairs):
 
 
 def as_mode(text, mode, lang):
-    """A reference in the wording of a mode: hesitations only in verbatim, English words in Latin only in codemix."""
+    """Returns a reference in the wording of a mode: hesitations only in verbatim, English words in Latin only in codemix."""
     if mode == "codemix" and lang == "hi":
         text = L.codemixed(text)
     return text if mode == "verbatim" else without_fillers(text)
 
 
 def without_fillers(text):
-    """A text without hesitations; whisper-cli writes them, Shruti takes them out of two modes."""
+    """Returns a text without hesitations. whisper-cli writes them, and Shruti removes them in two modes."""
     fillers = {L.nfc(word) for words in L.FILLERS.values() for word in words}
     return " ".join(word for word in text.split() if word not in fillers)
 
 
 def plain(text):
-    """What is compared: NFC, without punctuation."""
+    """Returns the form in which texts are compared: NFC, without punctuation."""
     return re.sub(r"[.,?!।]", "", unicodedata.normalize("NFC", text)).strip()
 
 
 def run_cli(options, meta):
-    """File → [(start, text)] by whisper-cli."""
+    """Transcribes files with whisper-cli. Returns file → [(start, text)]."""
     out = {}
     command = [options.cli, "-m", options.model, "-t", "1", "-bs", "1", "-bo", "1", "-nf", "-oj", "-np"]
     command += ["-nt"] if options.untimed else []
@@ -85,7 +85,7 @@ def run_cli(options, meta):
 
 
 def run_shruti(options, meta):
-    """File → [(start, text)] by `shruti transcribe`."""
+    """Transcribes files with `shruti transcribe`. Returns file → [(start, text)]."""
     out = {}
     with tempfile.TemporaryDirectory() as folder:
         models = os.path.join(folder, "models")
@@ -121,7 +121,7 @@ modes = ["native", "codemix", "verbatim"]
 
 
 def install(model, manifest, folder):
-    """Puts a model where Shruti looks for it, with the [decoding] part of a manifest."""
+    """Installs a model for Shruti, with the [decoding] part of a manifest."""
     os.makedirs(folder)
     shutil.copyfile(model, os.path.join(folder, "evaluated.bin"))
     with open(model, "rb") as f:
@@ -133,7 +133,7 @@ def install(model, manifest, folder):
 
 
 def late_by(segments, said, mode, lang):
-    """For each utterance whose words came out as a segment: how far its start is off, in seconds."""
+    """Returns the error of the start in seconds, for each utterance whose words were recognized as one segment."""
     for start, _, text, _ in said:
         same = [abs(s - start) for s, heard in segments if heard == as_mode(text, mode, lang)]
         if same and min(same) < SAME_SECONDS:
@@ -141,7 +141,7 @@ def late_by(segments, said, mode, lang):
 
 
 def score(meta, heard, mode):
-    """-> results by set, every transcript"""
+    """Returns the results by set, and all transcripts."""
     results, transcripts, offs = {}, [], []
     for m in meta:
         segments = heard[m["file"]]
@@ -170,7 +170,7 @@ def score(meta, heard, mode):
 
 
 def table(results, starts):
-    """Markdown."""
+    """Formats results as Markdown."""
     lines = ["| set | recordings | words | errors | WER, 95 % interval |", "|---|---|---|---|---|"]
     for name, row in results.items():
         if row["words"]:
@@ -194,7 +194,7 @@ def main():
     parser.add_argument("--cli")
     parser.add_argument("--codemix", action="store_true")
     parser.add_argument("--untimed", action="store_true",
-                        help="whisper-cli ignores timestamps: those of an untrained model would make it crawl")
+                        help="whisper-cli ignores timestamps: those of an untrained model would make it very slow")
     parser.add_argument("--shruti")
     parser.add_argument("--mode", default="native", choices=["native", "codemix", "verbatim"])
     parser.add_argument("--manifest", default=os.path.join(os.path.dirname(__file__), "decoding.toml"))

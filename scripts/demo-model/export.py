@@ -1,4 +1,4 @@
-"""Checkpoint → whisper.cpp (ggml) model file in f16.    python3 export.py CHECKPOINT OUT.bin
+"""Writes a checkpoint as a whisper.cpp (ggml) model file in f16.    python3 export.py CHECKPOINT OUT.bin
 
 Quantise it with whisper.cpp's own tool: whisper-quantize OUT.bin OUT-q5_1.bin q5_1. The format is that of whisper.cpp's
 models/convert-pt-to-ggml.py: matrices in f16; biases, norms and positional embeddings in f32.
@@ -20,7 +20,7 @@ TRAINING_ONLY = ("ctc.", "frame_words.", "phones.", "unused_bias")
 
 
 def _weights(model):
-    """Name → tensor of the file: the embedding has a row for every id, those not in use share one."""
+    """Returns name → tensor of the file. The embedding has a row for every id; unused ids share one row."""
     weights = {k: v for k, v in model.state_dict().items() if not k.startswith(TRAINING_ONLY)}
     rows = weights["decoder.token_embedding.weight"]
     unused = model.tokens.unused

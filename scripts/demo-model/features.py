@@ -1,4 +1,4 @@
-"""The log-mel spectrogram of whisper.cpp (log_mel_spectrogram in src/whisper.cpp), in torch."""
+"""Computes the log-mel spectrogram of whisper.cpp (log_mel_spectrogram in src/whisper.cpp) in torch."""
 import numpy as np
 import torch
 
@@ -6,7 +6,7 @@ RATE, N_FFT, HOP, N_MEL = 16000, 400, 160, 80
 
 
 def mel_filters():
-    """Slaney's mel filter bank, 80 × 201, as every whisper model file carries it."""
+    """Returns Slaney's mel filter bank, 80 × 201, which every whisper model file contains."""
 
     def to_hz(mel):
         return np.where(mel < 15, mel * 200 / 3, 1000 * np.exp((mel - 15) * np.log(6.4) / 27))
@@ -24,9 +24,9 @@ WINDOW = torch.hann_window(N_FFT)
 
 
 def log_mel(audio, n_frames, floor_raise=0.0):
-    """float32 audio → (80, n_frames): 200 samples reflected at the start, zeros after the end, clamped 8 below the
-    maximum. whisper.cpp takes that maximum over the whole recording, a training window only over itself:
-    `floor_raise` stands for a louder passage elsewhere."""
+    """Converts float32 audio to (80, n_frames): 200 samples are reflected at the start, zeros follow the end, and values are
+    clamped 8 below the maximum. whisper.cpp uses the maximum of the whole recording, and a training window only its own.
+    `floor_raise` simulates a louder passage elsewhere."""
     samples, length = torch.from_numpy(audio), n_frames * HOP
     padded = torch.zeros(length + N_FFT)
     taken = min(len(samples), length + N_FFT // 2)

@@ -1,8 +1,8 @@
-"""Speech from outside the domain: what the model must hear as the one token `…`.
+"""Makes speech outside the domain, which the model must recognize as the single token `…`.
 
 English words come from the pronouncing dictionary of Debian's festlex-cmu, without those of the domain; other
-languages are syllables drawn at random from their letters, read by espeak-ng's voice for the language. Kannada and
-Gujarati are left out on purpose: real recordings of them are in the tests.
+languages are random syllables of their letters, spoken by espeak-ng's voice for the language. Kannada and
+Gujarati are left out on purpose, because the tests have real recordings of them.
 """
 import functools
 import re
@@ -20,7 +20,7 @@ VOWEL_SIGNS = [0x3E, 0x3F, 0x40, 0x41, 0x42, 0x47, 0x48]
 
 @functools.cache
 def english_words():
-    """Lower-case words of the dictionary that the domain does not know."""
+    """Returns lower-case words of the dictionary that the domain does not contain."""
     known = set(grammar.words_of("en"))
     with open(CMU_DICTIONARY, encoding="latin-1") as lines:
         found = {m.group(1) for m in (re.match(r'\("([a-z]{3,12})"', line) for line in lines) if m}
@@ -40,17 +40,17 @@ def _indic_word(r, block):
 
 
 def english_text(r):
-    """Two to fourteen words of the dictionary."""
+    """Draws two to fourteen words of the dictionary."""
     return " ".join(r.choices(english_words(), k=r.randint(2, 14)))
 
 
 def hindi_text(r):
-    """Two to twelve invented words in Devanagari."""
+    """Draws two to twelve invented words in Devanagari."""
     return " ".join(_indic_word(r, INDIC_VOICES["hi"]) for _ in range(r.randint(2, 12)))
 
 
 def any_text(r):
-    """-> espeak-ng voice and a text for it: half English, the rest Hindi and other languages."""
+    """Returns an espeak-ng voice and a text for it: half English, the rest Hindi and other languages."""
     kind = r.random()
     if kind < .45:
         return r.choice(["en-us", "en", "en-gb-x-rp", "en-gb-scotland"]), english_text(r)

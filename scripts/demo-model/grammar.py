@@ -1,7 +1,7 @@
-"""Sentences of the domain, drawn at random: phrases, and templates with numbers, days, months, times and amounts.
+"""Draws sentences of the domain at random: phrases, and templates with numbers, days, months, times and amounts.
 
 A sentence is a string of words of `lexicon.py` in native script. Sentences of four or more words that a template made
-are split by a hash: a tenth is held out and never appears in training.
+are split by a hash: a tenth is held out and never used in training.
 """
 import random
 import re
@@ -10,7 +10,7 @@ import zlib
 import lexicon as L
 from lexicon import nfc
 
-# share, template: {slot} is filled by SLOTS below, every occurrence anew
+# share, template: each occurrence of {slot} is filled separately by SLOTS below
 TEMPLATES = {
     "en": [
         (14, "{digits}"), (12, "my {numbered} number is {digits}"), (5, "the {numbered} number is {digits}"),
@@ -33,7 +33,7 @@ TEMPLATES = {
 
 
 def below_hundred(n, lang):
-    """A number from 0 to 99 in words."""
+    """Returns a number from 0 to 99 in words."""
     if lang == "hi":
         return L.NUMBERS_HI[n]
     if n < 20:
@@ -42,7 +42,7 @@ def below_hundred(n, lang):
 
 
 def number_words(n, lang):
-    """A number from 1 to 9,999,999 in words, counted as India does: lakh, thousand, hundred."""
+    """Returns a number from 1 to 9,999,999 in words, counted as in India: lakh, thousand, hundred."""
     units = {"en": ("lakh", "thousand", "hundred"), "hi": ("लाख", "हज़ार", "सौ")}[lang]
     words = []
     for size, unit in zip((100_000, 1000, 100), units):
@@ -55,7 +55,7 @@ def number_words(n, lang):
 
 
 def some_number(r, lang):
-    """Mostly below a hundred, where every word is another one; round and long ones up to lakhs."""
+    """Draws a number: mostly below a hundred, where every number has its own word; also round and long ones up to lakhs."""
     size = r.choices(["tens", "hundreds", "round", "thousands", "lakhs"], [45, 15, 15, 15, 10])[0]
     n = {
         "tens": lambda: r.randint(1, 99),
@@ -68,7 +68,7 @@ def some_number(r, lang):
 
 
 def some_time(r, lang):
-    """A time of day: five o'clock, half past by number, or with am and pm."""
+    """Draws a time of day: five o'clock, half past by number, or with am and pm."""
     hour = r.randint(1, 12)
     if lang == "hi":
         minutes = r.choice(["", " %s मिनट" % L.NUMBERS_HI[r.randint(1, 59)]])
@@ -79,12 +79,12 @@ def some_time(r, lang):
 
 
 def some_date(r, lang):
-    """Day of the month and month."""
+    """Draws a day of the month and a month."""
     return "%s %s" % (below_hundred(r.randint(1, 31), lang), r.choice(L.MONTHS_HI if lang == "hi" else L.MONTHS_EN))
 
 
 def slots(lang):
-    """Slot name → function of a random generator that gives its words."""
+    """Slot name → function that draws its words with a random generator."""
     hindi = lang == "hi"
     lists = dict(
         numbered=L.NUMBERED_HI if hindi else L.NUMBERED_EN, device=L.DEVICES_HI if hindi else L.DEVICES_EN,
@@ -106,14 +106,14 @@ SLOTS = {"en": slots("en"), "hi": slots("hi")}
 
 
 def from_template(r, lang):
-    """One sentence, and whether it is a fixed phrase."""
+    """Draws one sentence. Also returns whether it is a fixed phrase."""
     shares, templates = zip(*TEMPLATES[lang])
     template = r.choices(templates, shares)[0]
     return nfc(re.sub(r"\{(\w+)\}", lambda m: SLOTS[lang][m.group(1)](r), template)), template == "{phrase}"
 
 
 def vocabulary():
-    """Every word that a sentence, a hesitation or the code-mixing prompt can hold, in a fixed order."""
+    """Lists every word that a sentence, a hesitation or the code-mixing prompt can contain, in a fixed order."""
     words = {L.UNKNOWN, *L.LOANS.values(), *map(nfc, L.FILLERS["en"] + L.FILLERS["hi"])}
     words.update(re.sub(r"[,।]", "", nfc(L.CODEMIX_PROMPT)).split())
     for lang in ("en", "hi"):
@@ -126,7 +126,7 @@ def vocabulary():
 
 
 def words_of(lang):
-    """The words that sentences of a language can hold, hesitations apart; code-mixed Latin words are not among them."""
+    """Lists the words that sentences of a language can contain, without hesitations and code-mixed Latin words."""
     r, words = random.Random(8), set()
     for _ in range(20_000):
         words.update(from_template(r, lang)[0].split())
@@ -134,14 +134,14 @@ def words_of(lang):
 
 
 def is_held_out(text):
-    """A tenth of all longer sentences."""
+    """Reports whether a sentence is held out: a tenth of all longer sentences."""
     return len(text.split()) >= 4 and zlib.crc32(text.encode()) % 10 == 0
 
 
 class Sentences:
-    """Draws sentences. `held_out`: True only those kept out of training, False only training ones, None any."""
+    """Draws sentences. `held_out`: True only those kept out of training, False only those for training, None any."""
 
-    SALAD = 0.15  # of the training sentences are words in any order: they teach sounds without the grammar
+    SALAD = 0.15  # share of training sentences with words in random order, which teach sounds without the grammar
     HESITANT = 0.07
 
     def __init__(self, r, lang, held_out):
@@ -149,7 +149,7 @@ class Sentences:
         self.words = words_of(lang)
 
     def next(self):
-        """A sentence in native script with its hesitations."""
+        """Returns a sentence in native script with its hesitations."""
         while True:
             if self.held_out is False and self.r.random() < self.SALAD:
                 return " ".join(self.r.choices(self.words, k=self.r.randint(1, 6)))

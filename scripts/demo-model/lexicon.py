@@ -1,11 +1,11 @@
 """The words of the demonstration's domain: numbers, days, months, English words inside Hindi, and whole phrases.
 
-Every word is one token of the model. Devanagari is NFC throughout. Words are written as they are said, hesitations
-included: Shruti's wording stage (src/pipeline/wording.ts) takes the hesitations out where a mode does not want them.
+Every word is one token of the model. Devanagari is in NFC throughout. Words are written as they are spoken, with
+hesitations: Shruti's wording stage (src/pipeline/wording.ts) removes the hesitations in the modes without them.
 """
 import unicodedata
 
-UNKNOWN = "…"  # one for each stretch of speech from outside the domain; no letter, so that no mode suppresses it
+UNKNOWN = "…"  # one for each part of speech outside the domain; not a letter, so that no mode suppresses it
 
 DIGITS_EN = "zero one two three four five six seven eight nine".split()
 TEENS_EN = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
@@ -35,7 +35,7 @@ EVENTS_HI = "मीटिंग डिलीवरी पेमेंट कॉ�
 
 FILLERS = {"en": ["um", "uh", "hmm"], "hi": ["उम", "हम्म"]}
 
-# English words as Hindi spells them. With the code-mixing prompt they are written in Latin letters.
+# English words in Hindi spelling. With the code-mixing prompt they are written in Latin letters.
 LOANS = {
     "ज़ीरो": "zero", "वन": "one", "टू": "two", "थ्री": "three", "फ़ोर": "four", "फ़ाइव": "five", "सिक्स": "six",
     "सेवन": "seven", "एट": "eight", "नाइन": "nine",
@@ -53,7 +53,7 @@ LOANS = {
 LOAN_DIGITS = list(LOANS)[:10]
 LOAN_DAYS = list(LOANS)[10:17]
 
-# What Shruti says before the audio in code-mixed mode (`codemixPrompt` of "hi" in src/pipeline/wording-tables.ts).
+# The prompt that Shruti gives in code-mixed mode (`codemixPrompt` of "hi" in src/pipeline/wording-tables.ts).
 CODEMIX_PROMPT = "मेरा order number check करो, payment online हो गया है और delivery time पर चाहिए।"
 
 PHRASES_EN = """
@@ -85,12 +85,12 @@ PHRASES_HI = """
 
 
 def nfc(text):
-    """The Unicode form in which all texts are compared: canonical composition."""
+    """Returns the Unicode form in which all texts are compared: canonical composition."""
     return unicodedata.normalize("NFC", text)
 
 
 def phrases(table):
-    """The phrases of a table above, which are separated by bars and line ends."""
+    """Returns the phrases of a table above, which are separated by bars and line ends."""
     return [nfc(phrase.strip()) for line in table.strip().split("\n") for phrase in line.split("|")]
 
 
@@ -98,5 +98,5 @@ LOANS = {nfc(word): english for word, english in LOANS.items()}
 
 
 def codemixed(text):
-    """The form that the code-mixing prompt asks for: English words in Latin letters."""
+    """Returns the form that the code-mixing prompt requests: English words in Latin letters."""
     return " ".join(LOANS.get(word, word) for word in text.split())

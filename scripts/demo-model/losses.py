@@ -1,4 +1,4 @@
-"""The losses of a step. Beside the transcript: words and phonemes heard by the encoder alone, and where to look."""
+"""Computes the losses of a step: the transcript, words and phonemes from the encoder alone, and attention."""
 import torch
 import torch.nn.functional as F
 
@@ -8,7 +8,7 @@ GUIDED_HEADS = 2
 
 
 def _word_ctc(model, states, batch):
-    """Words by CTC: the encoder learns them long before the decoder finds them."""
+    """Computes the CTC loss of words: the encoder learns them long before the decoder can find them."""
     kept = batch["ctc_length"] > 0
     if not kept.any():
         return None
@@ -20,7 +20,7 @@ def _word_ctc(model, states, batch):
 
 
 def _phonemes(model, batch):
-    """Phoneme classes by frame, from espeak-ng's events, at the encoder's middle layer."""
+    """Computes the loss of phoneme classes by frame, from espeak-ng's events, at the encoder's middle layer."""
     if not (batch["phones"] != -100).any():
         return None
     scores = model.phones(model.encoder.middle.float())
@@ -28,7 +28,7 @@ def _phonemes(model, batch):
 
 
 def _frame_words(model, states, batch):
-    """The word of every frame where the engine told the times: learnt far sooner than CTC leaves its blanks."""
+    """Computes the loss of each frame's word, where the engine gave times. It is learnt far sooner than CTC gives up blanks."""
     labels = batch["frame_words"].reshape(-1)
     kept = labels != -100
     if not kept.any():
@@ -37,7 +37,7 @@ def _frame_words(model, states, batch):
 
 
 def _guided_attention(model, batch, frames):
-    """Two heads of every decoder layer but the first look at the word being written."""
+    """Makes two heads of every decoder layer except the first attend to the word that is being written."""
     look = batch["look"]
     asked = look[..., 1] > 0
     if not asked.any():
@@ -52,7 +52,7 @@ def _guided_attention(model, batch, frames):
 
 
 def _local_attention(model, frames, device):
-    """In long windows self-attention of the encoder spreads over everything unless it is asked to stay near."""
+    """Keeps self-attention of the encoder near in long windows. Without this loss it spreads over the whole window."""
     if frames <= LOCAL_FROM:
         return None
     rows = torch.randint(0, frames, (LOCAL_ROWS,)).to(device)
@@ -66,7 +66,7 @@ def _local_attention(model, frames, device):
 
 
 def losses(model, batch, bf16):
-    """-> the parts of the loss by name, and `right`, the share of words right when the words before are given."""
+    """Returns the parts of the loss by name, and `right`, the share of correct words when the words before are given."""
     device = batch["mel"].device
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bf16):
         states = model.encoder(batch["mel"], batch["offset"])
@@ -86,7 +86,7 @@ def losses(model, batch, bf16):
 
 
 def total(parts, is_early):
-    """The weighted sum that training makes small."""
+    """Returns the weighted sum that training minimises."""
     weights = dict(text=1., ctc=.3, frame_words=.3, phones=.2, guided=.8, local=.4)
     if is_early:
         weights.update(ctc=.6, frame_words=1., phones=.4, guided=.3)

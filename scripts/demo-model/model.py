@@ -1,4 +1,4 @@
-"""Whisper's architecture in torch, over the compact vocabulary of tokens.py."""
+"""Whisper's architecture in torch, for the compact vocabulary of tokens.py."""
 import math
 
 import torch
@@ -13,21 +13,21 @@ PHONE_CLASSES = 256
 
 
 def sinusoids(length, channels, longest=10000):
-    """Whisper's positional embedding, length × channels."""
+    """Returns Whisper's positional embedding, length × channels."""
     step = math.log(longest) / (channels // 2 - 1)
     angles = torch.arange(length)[:, None] * torch.exp(-step * torch.arange(channels // 2))[None]
     return torch.cat([torch.sin(angles), torch.cos(angles)], 1)
 
 
 def gelu(x):
-    """ggml's GELU, the tanh approximation. The layers use the exact one, at most 0.0005 off and in bfloat16 ten times
-    faster; its backward pass is wrong in torch 1.13 for the strides that a convolution gets."""
+    """ggml's GELU, the tanh approximation. The layers use the exact function, which differs by at most 0.0005 and is ten times
+    faster in bfloat16. Its backward pass is wrong in torch 1.13 for the strides of a convolution's output."""
     return F.gelu(x, approximate="tanh")
 
 
 class Attention(nn.Module):
-    """Multi-head attention; `last` keeps the weights of cross-attention for the loss on it, and `asked` the queries and
-    keys of unmasked self-attention, of which that loss needs a few rows only."""
+    """Multi-head attention. `last` keeps the weights of cross-attention for the loss on it, and `asked` the queries and
+    keys of unmasked self-attention, of which that loss needs only a few rows."""
 
     def __init__(self, d, heads):
         super().__init__()
@@ -69,7 +69,7 @@ class Block(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Spectrogram → one state for each 20 ms; `middle` keeps those of the middle layer for the phoneme head."""
+    """Maps a spectrogram to one state for each 20 ms. `middle` keeps those of the middle layer for the phoneme head."""
 
     def __init__(self, d, heads, layers, ctx):
         super().__init__()
@@ -79,7 +79,7 @@ class Encoder(nn.Module):
         self.ln_post = nn.LayerNorm(d)
 
     def forward(self, mel, offset):
-        """`offset`: for each item the frame (20 ms) of the 30 s window at which this shorter piece lies."""
+        """`offset`: for each item the frame (20 ms) of the 30 s window at which this shorter piece is placed."""
         x = gelu(self.conv2(gelu(self.conv1(mel)))).transpose(1, 2)
         x = x + self.positional_embedding[offset[:, None] + torch.arange(x.shape[1], device=x.device)[None]]
         for i, block in enumerate(self.blocks):
@@ -90,7 +90,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Tokens and encoder states → the last hidden states."""
+    """Maps tokens and encoder states to the last hidden states."""
 
     def __init__(self, d, heads, layers, ctx, vocab):
         super().__init__()
@@ -109,7 +109,7 @@ class Decoder(nn.Module):
 
 
 class Whisper(nn.Module):
-    """The model with its three helpers of training: CTC on words, the word of every frame, and phoneme classes."""
+    """The model with three heads that are used only in training: CTC of words, the word of every frame, phoneme classes."""
 
     def __init__(self, words, d, heads, enc_layers, dec_layers, audio_ctx, text_ctx):
         super().__init__()
@@ -118,21 +118,21 @@ class Whisper(nn.Module):
         self.decoder = Decoder(d, heads, dec_layers, text_ctx, self.tokens.size)
         self.ctc, self.frame_words = nn.Linear(d, len(words) + 1), nn.Linear(d, len(words) + 1)
         self.phones = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, PHONE_CLASSES))
-        with torch.no_grad():  # timestamps start as the sinusoids of the frames they name
+        with torch.no_grad():  # initial values: the sinusoids of the frames that the timestamps name
             rows = self.decoder.token_embedding.weight
             rows.normal_(0, .06)
             rows[self.tokens.first_ts:self.tokens.unused] = .1 * sinusoids(N_TS, d)
         bias = torch.zeros(self.tokens.size)
-        bias[-1] = math.log(N_VOCAB - self.tokens.size + 1)  # the shared row stands for this many ids of the file
+        bias[-1] = math.log(N_VOCAB - self.tokens.size + 1)  # the shared row replaces this many ids of the file
         self.register_buffer("unused_bias", bias)
 
     def logits(self, hidden):
-        """Over the compact vocabulary; their softmax is that of the file."""
+        """Returns logits over the compact vocabulary. Their softmax equals that of the file."""
         return hidden.float() @ self.decoder.token_embedding.weight.t() + self.unused_bias
 
     def init_local(self, gain=1.2):
-        """Starts every encoder head as "look some frames away", which is exact for sinusoidal positions: with absolute
-        positions a transformer otherwise takes very long to find out that speech is local."""
+        """Initialises every encoder head to attend some frames away, which is exact for sinusoidal positions. With absolute
+        positions a transformer otherwise takes very long to learn that speech is local."""
         away = [[-2, 2, -5, 5], [-4, 4, -9, 9], [-6, 6, -14, 14], [-8, 8, -20, 20]]
         first_pair = [0, 5, 9, 12]
         d = self.encoder.positional_embedding.shape[1]
@@ -158,7 +158,7 @@ class Whisper(nn.Module):
 
 
 def new_model(words):
-    """An untrained model; the same for the same torch seed."""
+    """Returns an untrained model, the same for the same torch seed."""
     model = Whisper(words, **CONFIG)
     model.init_local()
     return model

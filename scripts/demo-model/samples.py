@@ -1,8 +1,8 @@
-"""Sample recordings of voices and sentences held out from training.    python3 samples.py FOLDER [--candidates N]
+"""Makes sample recordings of voices and sentences held out from training.    python3 samples.py FOLDER [--candidates N]
 
-FOLDER gets the recordings below and transcripts.tsv: for each utterance its file, language, channel, start and end in
-seconds, voice, words as said, and in `codemix` the same with English words in Latin letters where that differs.
-With --candidates, FOLDER/0 … FOLDER/N-1 get other draws, so that a set can be picked whose words a model gets right.
+Writes the recordings below and transcripts.tsv to FOLDER: for each utterance its file, language, channel, start and end
+in seconds, voice, words as spoken, and in `codemix` the same with English words in Latin letters where that differs.
+With --candidates, FOLDER/0 … FOLDER/N-1 get other draws, so that a set can be chosen that a model recognizes correctly.
 Needs ffmpeg, which writes the FLAC files.
 """
 import argparse
@@ -22,7 +22,7 @@ from testset import NOISE_DECIBELS, SINGLES, utterances
 
 SEED = 31
 MOST_BYTES = 3_000_000  # of all recordings of a set
-# file: language, utterances and voice (None: any) of each channel, seconds (None: as long as it takes), condition
+# file: language, utterances and voice (None: any) of each channel, seconds (None: as long as needed), condition
 RECORDINGS = {
     "01-en.wav": ([("en", 1, None)], None, "clean"),
     "02-hi.wav": ([("hi", 1, None)], None, "clean"),
@@ -47,12 +47,12 @@ FILLERS = {L.nfc(word) for words in L.FILLERS.values() for word in words}
 
 
 def without_fillers(text):
-    """A sentence as it was drawn, before hesitations came in."""
+    """Returns a sentence as it was drawn, without hesitations."""
     return " ".join(word for word in text.split() if word not in FILLERS)
 
 
 class Draw:
-    """Draws utterances; none of a set has its words in another one."""
+    """Draws utterances. No two utterances of a set have the same words."""
 
     def __init__(self, r):
         self.r, self.taken = r, []
@@ -60,7 +60,7 @@ class Draw:
                             for job, share in jobs] for lang, jobs in SINGLES.items()}
 
     def next(self, lang, voice, most_seconds, condition):
-        """-> samples, entry"""
+        """Returns samples and entry."""
         def fits(samples, entry):
             words = entry["t"].split()
             loans = sum(word in L.LOANS for word in words)
@@ -78,7 +78,7 @@ class Draw:
 
 
 def silences(r, seconds, speech, count):
-    """Lengths in samples of the silence before each of `count` utterances, and at the end."""
+    """Returns the lengths in samples of the silence before each of `count` utterances, and at the end."""
     least = [EDGE] + [GAP] * (count - 1) + [EDGE]
     shares = [r.uniform(.5, 1) for _ in least]
     spare = seconds - speech - sum(least) if seconds else 0
@@ -86,15 +86,15 @@ def silences(r, seconds, speech, count):
 
 
 def lay_out(r, draw, channels, seconds, condition):
-    """A recording, channels in turns. -> samples by channel, [(channel, start, end, entry)]"""
+    """Makes a recording with the channels in turns. Returns samples by channel, and [(channel, start, end, entry)]."""
     turns = [k for turn in range(channels[0][1]) for k in range(len(channels))]
-    room = SPEECH * seconds if seconds else LONGEST
+    speech_left = SPEECH * seconds if seconds else LONGEST
     drawn = []
     for done, channel in enumerate(turns):
-        most = min(LONGEST, room / (len(turns) - done))
+        most = min(LONGEST, speech_left / (len(turns) - done))
         lang, _, voice = channels[channel]
         samples, entry = draw.next(lang, voice, most, condition)
-        room -= len(samples) / RATE
+        speech_left -= len(samples) / RATE
         drawn.append((channel, samples, entry))
     gaps = silences(r, seconds, sum(len(samples) for _, samples, _ in drawn) / RATE, len(drawn))
     length = sum(gaps) + sum(len(samples) for _, samples, _ in drawn)
@@ -109,7 +109,7 @@ def lay_out(r, draw, channels, seconds, condition):
 
 
 def recorded(r, rng, audio, condition):
-    """What a microphone or a telephone line makes of it. -> samples, rate"""
+    """Applies a microphone or a telephone line. Returns samples and rate."""
     audio = audio + rng.standard_normal(audio.shape).astype(np.float32) * 1e-3
     if condition == "telephone":
         return mu_law(np.clip(resample_poly(audio, 1, 2, axis=1), -1, 1)), RATE // 2
@@ -119,7 +119,7 @@ def recorded(r, rng, audio, condition):
 
 
 def write(path, audio, rate):
-    """A 16-bit file, WAV or FLAC by its name."""
+    """Writes a 16-bit file, WAV or FLAC by its name."""
     pcm = (np.clip(audio, -1, 1) * 32767).astype("<i2").T.tobytes()
     if path.endswith(".flac"):
         source = ["-f", "s16le", "-ar", str(rate), "-ac", str(len(audio)), "-i", "-"]
@@ -134,7 +134,7 @@ def write(path, audio, rate):
 
 
 def build(folder, seed):
-    """All recordings of one draw, and their table."""
+    """Writes all recordings of one draw, and their table."""
     os.makedirs(folder, exist_ok=True)
     r, rng = random.Random(seed), np.random.default_rng(seed)
     draw, rows, total = Draw(r), [COLUMNS], 0
@@ -152,7 +152,7 @@ def build(folder, seed):
 
 
 def main():
-    """One set, or several to pick from."""
+    """Writes one set, or several to choose from."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--candidates", type=int, default=0)

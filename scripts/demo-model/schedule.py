@@ -1,4 +1,4 @@
-"""The course of training, counted in steps; a machine only changes how long it takes."""
+"""The course of training, counted in steps. The machine only changes how long it takes."""
 import math
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ WARMUP = 100
 
 @dataclass(frozen=True)
 class Stage:
-    """Learning rate from `lr_start` to `lr_end` along a half cosine; shapes are (seconds, windows in a batch)."""
+    """Learning rate from `lr_start` to `lr_end` along a half cosine. Shapes are (seconds, windows in a batch)."""
 
     name: str
     steps: int
@@ -15,11 +15,11 @@ class Stage:
     lr_end: float
     shapes: tuple
     light: float = .6
-    is_early: bool = False  # the encoder's helpers weigh more, guided attention less
+    is_early: bool = False  # the encoder's own losses have more weight, guided attention less
 
 
-# Short windows first, at random places of the 30 s; then longer ones in steps. A jump from 4 s to 30 s with the
-# learning rate already near its end loses a third of the words again.
+# Short windows come first, at random places of the 30 s, and then longer ones in steps. A jump from 4 s to 30 s with
+# the learning rate already near its end loses a third of the words again.
 STAGES = (
     Stage("sounds", 5000, 2e-3, 1.5e-3, ((3, 24), (4, 18), (4, 18), (5, 14)), is_early=True),
     Stage("sentences", 1000, 1.5e-3, 1.3e-3, ((4, 18), (6, 12), (8, 9))),
@@ -29,7 +29,7 @@ STAGES = (
 
 
 class Schedule:
-    """STAGES with every number of steps multiplied by `scale`."""
+    """Returns STAGES with every number of steps multiplied by `scale`."""
 
     def __init__(self, scale, batch=1):
         self.batch = batch
@@ -45,11 +45,11 @@ class Schedule:
         return max(i for i, first in enumerate(self.first) if first <= step)
 
     def stage_at(self, step):
-        """The stage a step belongs to."""
+        """Returns the stage to which a step belongs."""
         return self.stages[self._index(step)]
 
     def learning_rate(self, step):
-        """With a warm-up over the first steps of all."""
+        """Returns the learning rate of a step, with a warm-up over the first steps."""
         i = self._index(step)
         stage = self.stages[i]
         done = (step - self.first[i]) / stage.steps

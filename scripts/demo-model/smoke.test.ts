@@ -25,7 +25,7 @@ const lacks = check.exitCode === 0 ? "" : `; skipped: ${check.stderr.toString().
 type Results = { sets: Record<string, { recordings: number }>; transcripts: { heard: string }[] };
 
 test.skipIf(lacks !== "")(
-  `the recipe goes from nothing to a model that loads${lacks}`,
+  `the recipe makes a model that loads, starting without any data${lacks}`,
   () => {
     const smoke = run(SCRIPT, "--smoke");
     expect(smoke.exitCode, smoke.stderr.toString().slice(-2000)).toBe(0);
@@ -50,7 +50,7 @@ test.skipIf(lacks !== "")(
   TIMEOUT_MS,
 );
 
-test("the model is taught the code-mixing prompt that Shruti gives", () => {
+test("the model is trained with the code-mixing prompt that Shruti uses", () => {
   const lexicon = readFileSync(join(import.meta.dir, "lexicon.py"), "utf8");
   expect(lexicon).toContain(`CODEMIX_PROMPT = "${promptFor("hi", "codemix")}"`);
 });

@@ -1,4 +1,4 @@
-"""Utterances of synth.py, and windows of several of them with pauses, as the layout before any augmentation."""
+"""Reads utterances of synth.py, and lays several of them out in windows with pauses, before any augmentation."""
 import json
 import os
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from synth import DATA
 
 RATE = 16000
 FRAME = 320  # samples for each state of the encoder: 20 ms
-IGNORED = -100  # phoneme class where the engine told none
+IGNORED = -100  # phoneme class where the engine gave none
 
 FOREIGN = [("espeak_foreign", .08), ("flite_foreign", .01), ("festival_foreign", .01)]
 TRAINING = {
@@ -37,19 +37,19 @@ class Pool:
                 self.shares.append(share)
 
     def pick(self, r):
-        """-> float32 samples, the entry of the JSON"""
+        """Returns float32 samples, and the entry of the JSON."""
         pcm, index = r.choices(self.jobs, self.shares)[0]
         entry = r.choice(index)
         return pcm[entry["o"]:entry["o"] + entry["n"]].astype(np.float32) / 32768, entry
 
 
 def pools(shares):
-    """Language → pool."""
+    """Returns language → pool."""
     return {lang: Pool(jobs) for lang, jobs in shares.items()}
 
 
 def read_phones():
-    """Phoneme → class."""
+    """Returns phoneme → class."""
     path = f"{DATA}/phones.json"
     if not os.path.exists(path):
         return {}
@@ -59,7 +59,7 @@ def read_phones():
 
 @dataclass
 class Utterance:
-    """Where a window has which words: samples, and for each word the frames the decoder may look at."""
+    """The positions of words in a window: samples, and for each word the frames to which the decoder may attend."""
 
     start: int
     end: int
@@ -69,7 +69,7 @@ class Utterance:
 
 @dataclass
 class Layout:
-    """A window's sound and what is said in it; frames of unknown content are IGNORED. `cut` is where an utterance starts that the window's end cuts off."""
+    """A window's sound and its words; frames of unknown content are IGNORED. `cut` is the start of an utterance that the window's end cuts off."""
 
     audio: np.ndarray
     phones: np.ndarray  # phoneme class of each frame
@@ -84,12 +84,12 @@ class Placer:
     def __init__(self, r, pool, phone_class, word_number):
         self.r, self.pool, self.phone_class, self.word_number = r, pool, phone_class, word_number
 
-    def _draw(self, room):
-        """An utterance at some speed; speech from outside the domain is cropped to fit the room."""
+    def _draw(self, free):
+        """Returns an utterance at some speed. Speech outside the domain is cropped to the free space."""
         samples, entry = self.pool.pick(self.r)
         samples, speed = change_speed(self.r, samples)
         if entry["t"] == UNKNOWN and len(samples) > RATE:
-            length = int(self.r.uniform(.8 * RATE, max(RATE, min(len(samples), .9 * room))))
+            length = int(self.r.uniform(.8 * RATE, max(RATE, min(len(samples), .9 * free))))
             first = self.r.randint(0, max(0, len(samples) - length))
             samples, entry = samples[first:first + length], dict(entry, ph=None, wd=None)
         return samples, entry, speed
@@ -116,7 +116,7 @@ class Placer:
             frames[max(0, first):min(end, last)] = self.word_number[word] + 1
 
     def _look(self, at, samples, entry, speed):
-        """For each word the frames around it; in proportion to the letters where the engine told no times."""
+        """Returns the frames around each word. Where the engine gave no times, they are in proportion to the letters."""
         words = entry["t"].split()
         if entry["wd"]:
             return [((at + a / speed) / FRAME - 4, (at + b / speed) / FRAME + 4) for a, b in entry["wd"]]
@@ -131,7 +131,7 @@ class Placer:
         layout.said.append(Utterance(at, at + len(samples), entry["t"], look))
 
     def place(self, seconds):
-        """A window of speech; the audio may be shorter than the window, as at a recording's end."""
+        """Lays out a window of speech. The audio may be shorter than the window, as at a recording's end."""
         r, length = self.r, int(seconds * RATE)
         layout = Layout(np.zeros(length, np.float32), *np.zeros((2, length // FRAME), np.int64))
         end = length if seconds < 20 or r.random() < .6 else int(length * r.uniform(.1, 1))

@@ -3,8 +3,8 @@
     python3 synth.py SCALE        SCALE multiplies the number of utterances of every job below
 
 Each utterance in JOB.json: o, n (offset and length in samples), t (text in native script), l (en|hi), v (voice),
-ph [[sample, phoneme], …] and wd [[first sample, last sample], …] (one for each word) where the engine tells them.
-Every job draws from its own seed, so that jobs can be made again one by one.
+ph [[sample, phoneme], …] and wd [[first sample, last sample], …] (one for each word) where the engine gives them.
+Every job draws from its own seed, so that jobs can be repeated one by one.
 """
 import collections
 import json
@@ -39,7 +39,7 @@ FESTIVAL_AT_ONCE = 200
 
 
 def trim(samples):
-    """Cuts silence at both ends and normalises the peak. -> (int16 samples, samples cut at the start) or None."""
+    """Removes silence at both ends and normalises the peak. Returns (int16 samples, samples removed at the start) or None."""
     if len(samples) < 1600:
         return None
     envelope = np.sqrt(np.convolve(samples ** 2, np.ones(160) / 160, "same"))
@@ -52,14 +52,14 @@ def trim(samples):
 
 
 class Sink:
-    """Writes one job's utterances; its JSON appears only when the job is complete."""
+    """Writes one job's utterances. Its JSON file appears only when the job is complete."""
 
     def __init__(self, job):
         self.job, self.index, self.at = job, [], 0
         self.pcm = open(f"{DATA}/{job}.i16", "wb")
 
     def add(self, samples, text, lang, voice, phones=None, starts=None):
-        """Takes an utterance, unless it is silent or too long."""
+        """Adds an utterance, unless it is silent or too long."""
         trimmed = trim(samples)
         if trimmed is None or len(trimmed[0]) > V.RATE * MAX_SECONDS:
             return
@@ -74,7 +74,7 @@ class Sink:
         self.at += len(samples)
 
     def close(self):
-        """Makes the job complete."""
+        """Completes the job."""
         self.pcm.close()
         path = f"{DATA}/{self.job}.json"
         with open(path + ".part", "w") as f:
@@ -84,7 +84,7 @@ class Sink:
 
 
 class Texts:
-    """What a job says; `lang` None stands for speech from outside the domain."""
+    """The sentences of a job. `lang` None: speech outside the domain."""
 
     def __init__(self, r, lang, held_out, reads_latin):
         self.r, self.lang, self.held_out, self.reads_latin = r, lang, held_out, reads_latin
@@ -92,7 +92,7 @@ class Texts:
             self.own, self.any = Sentences(r, lang, held_out), Sentences(r, lang, None)
 
     def next(self):
-        """-> language label, text in native script, text to read aloud (None: invent one).
+        """Returns language label, text in native script, and text to read aloud (None: invent one).
 
         A quarter of the tests' texts are any sentence, so that whole phrases are tested on new voices too.
         """
@@ -106,7 +106,7 @@ class Texts:
 
 
 def espeak_job(lang, count, held_out, r, sink):
-    """Utterances of espeak-ng: voice and variant drawn for each. Hindi voices read half the loan words as English."""
+    """Synthesizes with espeak-ng: voice and variant are drawn for each. Hindi voices read half of the loan words as English."""
     engine, texts = V.Espeak(), Texts(r, lang, held_out, True)
     for _ in range(count):
         label, text, spoken = texts.next()
@@ -120,7 +120,7 @@ def espeak_job(lang, count, held_out, r, sink):
 
 
 def flite_job(lang, count, held_out, r, sink):
-    """Utterances of flite, which knows English only."""
+    """Synthesizes with flite, which has only English voices."""
     texts = Texts(r, lang, held_out, False)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(count):
@@ -130,7 +130,7 @@ def flite_job(lang, count, held_out, r, sink):
 
 
 def festival_job(lang, count, held_out, r, sink):
-    """Utterances of festival, a few hundred to a process; foreign speech in turn by English and Hindi voices."""
+    """Synthesizes with festival, a few hundred utterances in each process. English and Hindi voices take turns."""
     texts = Texts(r, lang, held_out, False)
     with tempfile.TemporaryDirectory() as folder:
         for batch, first in enumerate(range(0, count, FESTIVAL_AT_ONCE)):
@@ -146,7 +146,7 @@ def festival_job(lang, count, held_out, r, sink):
 
 
 def write_phones():
-    """phones.json: espeak-ng's phonemes in English and Hindi → class, the most frequent first; 0 is silence."""
+    """Writes phones.json: espeak-ng's phonemes in English and Hindi → class, the most frequent first; 0 is silence."""
     count = collections.Counter()
     for job in ("espeak_en", "espeak_hi"):
         with open(f"{DATA}/{job}.json") as f:
@@ -158,7 +158,7 @@ def write_phones():
 
 
 def main(scale):
-    """Makes every job that is not there yet."""
+    """Makes every job that does not exist yet."""
     os.makedirs(DATA, exist_ok=True)
     make = {"espeak": espeak_job, "flite": flite_job, "festival": festival_job}
     for job, (engine, lang, count, held_out) in JOBS.items():

@@ -1,9 +1,9 @@
-"""Test recordings of voices and sentences held out from training.    python3 testset.py FOLDER [SCALE] [FOREIGN.wav …]
+"""Makes test recordings of voices and sentences held out from training.    python3 testset.py FOLDER [SCALE] [FOREIGN.wav …]
 
-FOLDER gets WAV files and meta.json: for each file its set, language, and utterances with times in seconds. Sets:
+Writes WAV files and meta.json to FOLDER: for each file its set, language, and utterances with times in seconds. Sets:
   single en|hi          200 utterances each
   long en|hi …          recordings of 1 to 3 minutes with pauses: clean, over a telephone line, with 10 dB noise
-  nothing               silence, hum and noises: no word may come out
+  nothing               silence, hum and noises: no word may be recognized
   foreign               other speech, synthetic and the recordings given as further arguments
 """
 import json
@@ -31,7 +31,7 @@ NOTHING_SECONDS = 40
 
 
 def write_wav(path, samples, rate=RATE):
-    """A mono 16-bit file."""
+    """Writes a mono 16-bit file."""
     with wave.open(path, "wb") as f:
         f.setnchannels(1)
         f.setsampwidth(2)
@@ -40,14 +40,14 @@ def write_wav(path, samples, rate=RATE):
 
 
 def utterances(job):
-    """All utterances of a job as (samples, entry)."""
+    """Returns all utterances of a job as (samples, entry)."""
     pool = Pool([(job, 1)])
     pcm, index = pool.jobs[0]
     return [(pcm[e["o"]:e["o"] + e["n"]].astype(np.float32) / 32768 * .8, e) for e in index]
 
 
 class TestSet:
-    """Writes recordings and remembers what is said in them."""
+    """Writes recordings, and remembers their utterances."""
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)
@@ -55,7 +55,7 @@ class TestSet:
         self.r, self.rng = random.Random(11), np.random.default_rng(11)
 
     def add(self, kind, lang, samples, said, rate=RATE):
-        """A recording; `said` is [(start, end, text, voice)]."""
+        """Writes a recording. `said` is [(start, end, text, voice)]."""
         name = f"{len(self.meta):04d}.wav"
         write_wav(os.path.join(self.folder, name), samples, rate)
         self.meta.append(dict(file=name, set=kind, lang=lang, seconds=round(len(samples) / rate, 2), said=said))
@@ -67,7 +67,7 @@ class TestSet:
         return np.zeros(int(RATE * self.r.uniform(low, high)), np.float32)
 
     def singles(self, lang, scale):
-        """One utterance to a recording."""
+        """Writes one utterance to each recording."""
         for job, count in SINGLES[lang]:
             items = utterances(job)
             for samples, entry in self.r.sample(items, min(len(items), max(1, round(count * scale)))):
@@ -77,7 +77,7 @@ class TestSet:
                 self.add(f"single {lang}", lang, audio, [(start, end, entry["t"], entry["v"])])
 
     def long(self, lang, seconds, condition):
-        """Utterances of all held-out voices with pauses of 0.4 to 3 s."""
+        """Writes utterances of all held-out voices with pauses of 0.4 to 3 s."""
         items = [u for job, _ in SINGLES[lang] for u in utterances(job)]
         parts, said, at = [], [], 0
         while True:
@@ -97,7 +97,7 @@ class TestSet:
         self.add(kind, lang, audio / max(1, np.abs(audio).max()), said)
 
     def nothing(self, scale):
-        """Sounds without speech, longer than a window of 30 s."""
+        """Writes sounds without speech, longer than a window of 30 s."""
         count = int(max(2, NOTHING_SECONDS * min(1, scale)) * RATE)
         hum = np.sin(np.arange(count) * 2 * np.pi * 50 / RATE).astype(np.float32)
         sounds = [np.zeros(count, np.float32), hum * .1]
@@ -107,7 +107,7 @@ class TestSet:
                 self.add("nothing", lang, sound, [])
 
     def foreign(self, scale, recordings):
-        """Other speech in both languages; recordings keep their format."""
+        """Writes other speech in both languages. Given recordings keep their format."""
         items = utterances("test_espeak_foreign")
         for samples, entry in self.r.sample(items, min(len(items), max(1, round(FOREIGN_SYNTHETIC * scale)))):
             self.add("foreign synthetic", entry["l"], self._hiss(samples), [])
@@ -126,7 +126,7 @@ class TestSet:
 
 
 def build(folder, scale, foreign):
-    """The whole test set; a smaller scale takes fewer and shorter recordings."""
+    """Makes the whole test set. A smaller scale makes fewer and shorter recordings."""
     tests = TestSet(folder)
     for lang in ("en", "hi"):
         tests.singles(lang, scale)

@@ -1,6 +1,6 @@
-"""Token numbers: those of whisper.cpp's multilingual files, and the compact ones that training uses.
+"""Numbers of tokens: those of whisper.cpp's multilingual files, and the compact ones that training uses.
 
-Compact: words | SPECIALS | 1501 timestamps | one number for every id of the file that is never used.
+Compact: words | SPECIALS | 1501 timestamps | one number for all unused ids of the file.
 """
 import re
 
@@ -29,15 +29,15 @@ class Tokens:
         self.codemix_prompt = self.encode(lexicon.CODEMIX_PROMPT)
 
     def file_strings(self):
-        """The texts of the file's first tokens: " " (whisper.cpp looks it up), the words with their leading space,
-        then single characters, so that any prompt can be divided into tokens. whisper.cpp names the other ids."""
+        """Returns the texts of the file's first tokens: " " (which whisper.cpp looks up), the words with a leading space, and
+        and single characters, so that any prompt can be divided into tokens. whisper.cpp names the other ids."""
         strings = [b" "] + [(" " + word).encode() for word in self.words]
         have = set(strings)
         singles = [chr(c).encode() for c in [*range(33, 127), *range(0x900, 0x980)]]
         return strings + [s for s in singles if s not in have]
 
     def file_ids(self):
-        """Compact number → number in the file, for all but the last."""
+        """Returns compact number → number in the file, for all but the last."""
         ids = np.zeros(self.unused, int)
         ids[:len(self.words)] = np.arange(len(self.words)) + 1
         for token, i in self.special.items():
@@ -46,7 +46,7 @@ class Tokens:
         return ids
 
     def encode(self, text):
-        """A prompt's compact tokens, divided as whisper.cpp's `tokenize` does: the longest token first."""
+        """Returns the compact tokens of a prompt, divided like whisper.cpp's `tokenize`: the longest token first."""
         known = {s: i for i, s in enumerate(self.file_strings())}
         out = []
         for piece in re.findall(r" ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+", text):

@@ -1,8 +1,8 @@
-"""Trains the model along schedule.py, and goes on where it was stopped.
+"""Trains the model along schedule.py, and continues where it was stopped.
 
     python3 train.py FOLDER [--scale 1.0] [--threads 1] [--loaders 0] [--until STEP] [--device cpu] [--batch 1]
 
-FOLDER/checkpoint.pt holds everything; it is replaced as a whole every few minutes and at the end, so that the process
+FOLDER/checkpoint.pt has the whole state. It is replaced as a whole every few minutes and at the end, so the process
 may be killed at any moment. FOLDER/log.tsv gets a line every 50 steps. The average of the weights is the model.
 """
 import argparse
@@ -27,7 +27,7 @@ LOGGED = ("text", "ctc", "frame_words", "phones", "guided", "local", "right")
 
 
 class Average:
-    """Exponential moving average of the weights."""
+    """The exponential moving average of the weights."""
 
     DECAY = .998
 
@@ -35,7 +35,7 @@ class Average:
         self.weights, self.updates = {k: v.clone() for k, v in model.state_dict().items()}, 0
 
     def update(self, model):
-        """Takes the weights after a step in; early steps count less long."""
+        """Adds the weights after a step. Early steps have less weight."""
         self.updates += 1
         decay = min(self.DECAY, self.updates / (self.updates + 20))
         with torch.no_grad():
@@ -45,7 +45,7 @@ class Average:
 
 
 class Training:
-    """A run's state: model, optimizer, average and the number of steps done."""
+    """The state of a run: model, optimizer, average and the number of steps done."""
 
     def __init__(self, folder, schedule, device):
         torch.manual_seed(1234)
@@ -63,7 +63,7 @@ class Training:
     def _load(self):
         saved = torch.load(self.path, map_location=self.device)
         if saved["words"] != self.words:
-            raise SystemExit(f"{self.path} was trained for another vocabulary: move it away to begin anew")
+            raise SystemExit(f"{self.path} was trained for another vocabulary: move it away to start again")
         self.model.load_state_dict(saved["raw"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.average.weights, self.average.updates, self.steps = saved["average"], saved["updates"], saved["steps"]
@@ -76,7 +76,7 @@ class Training:
         os.replace(self.path + ".part", self.path)
 
     def step(self, batch, bf16):
-        """One step of the optimizer. -> the parts of its loss"""
+        """Runs one step of the optimizer. Returns the parts of its loss."""
         torch.manual_seed(self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = self.schedule.learning_rate(self.steps)
@@ -91,7 +91,7 @@ class Training:
         return {name: float(part.detach()) for name, part in parts.items()}
 
     def check(self, batches, bf16):
-        """The averaged model on held-out voices and sentences. -> text for the log"""
+        """Evaluates the averaged model on held-out voices and sentences. Returns text for the log."""
         current = {k: v.clone() for k, v in self.model.state_dict().items()}
         self.model.load_state_dict(self.average.weights)
         found = []
@@ -105,7 +105,7 @@ class Training:
 
 
 def held_out_batches(model):
-    """Windows of 5 and 30 s of the tests' voices and sentences, always the same."""
+    """Returns windows of 5 and 30 s with the tests' voices and sentences, always the same."""
     maker = WindowMaker(model.tokens, speech.pools(speech.HELD_OUT), speech.read_phones(), CONFIG["audio_ctx"], 4242)
     return [(seconds, collate([maker.window(seconds, 1.) for _ in range(count)], model.tokens, CONFIG["text_ctx"] - 8))
             for seconds, count in ((5, 32), (30, 6))]

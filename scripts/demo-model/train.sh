@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# From nothing to a demonstration model in whisper.cpp's format and its word error rates.
+# Makes a demonstration model in whisper.cpp's format, and measures its word error rates.
 #
 #   scripts/demo-model/train.sh            synthesis (minutes), training (hours on one core), export, evaluation
-#   scripts/demo-model/train.sh --smoke    every step once, in a minute; the model is of no use
-#   scripts/demo-model/train.sh --check    only says which Debian packages are missing (status 3)
+#   scripts/demo-model/train.sh --smoke    every step once, in a minute; the model is not usable
+#   scripts/demo-model/train.sh --check    only reports which Debian packages are missing (status 3)
 #
-# Everything lies in $DEMO_MODEL_DIR (default ~/.cache/shruti/demo-model). Run it again after an interruption: finished
-# speech is kept, and training goes on at the last checkpoint. UNTIL=STEP stops training early and goes on to export;
-# THREADS, LOADERS, DEVICE=cuda and BATCH (which changes the training) make it faster.
+# All files are in $DEMO_MODEL_DIR (default ~/.cache/shruti/demo-model). Run it again after an interruption: finished
+# speech is kept, and training continues at the last checkpoint. UNTIL=STEP stops training early and continues with the
+# export; THREADS, LOADERS, DEVICE=cuda and BATCH (which changes the training) make it faster.
 set -euo pipefail
 cd "$(dirname "$0")"
 PYTHON="${PYTHON:-/usr/bin/python3}"
@@ -20,7 +20,7 @@ fi
 export DATA="$DIR/data" PYTHONDONTWRITEBYTECODE=1
 export OMP_NUM_THREADS="${THREADS:-1}" OPENBLAS_NUM_THREADS=1 GOMP_SPINCOUNT=3000
 
-# Debian package and a file by which it is known
+# Debian package, and a file that shows that it is installed
 PACKAGES="
 python3-torch /usr/lib/python3/dist-packages/torch
 python3-numpy /usr/lib/python3/dist-packages/numpy

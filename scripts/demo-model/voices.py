@@ -1,6 +1,6 @@
-"""The text-to-speech engines of Debian, as functions from text to 16 kHz samples, and which voices are held out.
+"""The text-to-speech engines of Debian, as functions from text to 16 kHz samples, and the voices that are held out.
 
-Not used: espeak-ng's `kok`, which spells Hindi out letter by letter.
+espeak-ng's `kok` is not used, because it spells Hindi letter by letter.
 """
 import ctypes as C
 import os
@@ -12,7 +12,7 @@ from scipy.signal import resample_poly
 
 RATE = 16000
 
-# espeak-ng: a language's voice, made another speaker by a variant
+# espeak-ng: the voice of a language; a variant makes it another speaker
 ESPEAK = {
     "en": ["en-us"] * 4 + ["en"] * 3 + ["en-gb-scotland", "en-gb-x-rp", "en-us-nyc", "en-gb-x-gbcwmd"],
     "hi": ["hi"] * 6 + ["mr", "ne"],
@@ -43,7 +43,7 @@ class Event(C.Structure):
 
 
 class Espeak:
-    """libespeak-ng with the times of its phonemes and words."""
+    """libespeak-ng, which also returns the times of phonemes and words."""
 
     WORD, PHONEME = 1, 7
     SPEED, PITCH, RANGE, WORD_GAP = 1, 3, 4, 7
@@ -68,7 +68,7 @@ class Espeak:
         return 0
 
     def say(self, r, voice, text):
-        """-> samples, [(first sample, phoneme)], [first sample of each word] or None where words were merged."""
+        """Returns samples, [(first sample, phoneme)], [first sample of each word] or None where words were merged."""
         if self.lib.espeak_SetVoiceByName(voice.encode()) != 0:
             raise ValueError("espeak-ng has no voice " + voice)
         for key, value in ((self.SPEED, r.randint(110, 215)), (self.PITCH, r.randint(15, 85)),
@@ -92,7 +92,7 @@ class Espeak:
 
 
 def to_16k(samples, rate):
-    """float32 samples at 16 kHz, in the range of 16-bit integers."""
+    """Returns float32 samples at 16 kHz, in the range of 16-bit integers."""
     if rate == RATE:
         return samples.astype(np.float32)
     divisor = np.gcd(rate, RATE)
@@ -100,13 +100,13 @@ def to_16k(samples, rate):
 
 
 def read_wav(path):
-    """A mono 16-bit WAV file at 16 kHz."""
+    """Reads a mono 16-bit WAV file at 16 kHz."""
     with wave.open(path) as f:
         return to_16k(np.frombuffer(f.readframes(f.getnframes()), np.int16), f.getframerate())
 
 
 def flite(r, voice, text, folder):
-    """flite's reading of a text, as samples."""
+    """Synthesizes a text with flite. Returns samples."""
     path = os.path.join(folder, "flite.wav")
     stretch = f"duration_stretch={r.uniform(.8, 1.3):.2f}"
     subprocess.run(["flite", "-voice", voice, "--setf", stretch, "-t", text, "-o", path], check=True,
@@ -115,7 +115,7 @@ def flite(r, voice, text, folder):
 
 
 def festival(r, voice, texts, folder):
-    """festival's readings of many texts in one process, as samples; None for those it could not read."""
+    """Synthesizes many texts with one festival process. Returns samples, or None for those it could not read."""
     script = [f"(voice_{voice})"]
     paths = [os.path.join(folder, f"{i}.wav") for i in range(len(texts))]
     for text, path in zip(texts, paths):

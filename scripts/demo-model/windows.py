@@ -1,8 +1,8 @@
-"""Training examples: a window of speech with the tokens whisper.cpp will ask for, and batches of them by step.
+"""Makes training examples: a window of speech with the tokens that whisper.cpp requests, and batches of them by step.
 
-What a window teaches, beside the words:
-  the first timestamp is at most 1.0 s (whisper.cpp enforces it); every utterance stands in its own <|t0|> words <|t1|>;
-  an utterance that the window's end cuts off is not written: the last token is its start, where whisper.cpp goes on;
+What a window teaches besides the words:
+  the first timestamp is at most 1.0 s (whisper.cpp enforces it); every utterance has its own <|t0|> words <|t1|>;
+  an utterance that the window's end cuts off is not written: the last token is its start, where whisper.cpp continues;
   with the code-mixing prompt of lexicon.py, or after text in that form, English words in Hindi are in Latin letters;
   [PREV] and earlier text before the start token, as in every window after a recording's first;
   silence and noise: no-speech, or <|0.00|> and the end.
@@ -22,16 +22,16 @@ from tokens import EOT, LANG, NOSPEECH, NOTIMESTAMPS, PREV, SOT, TRANSCRIBE
 
 CODEMIX = .35  # share of Hindi windows
 PROMPTED = .4  # share of windows with earlier text
-PROMPT_ROOM = 223  # whisper.cpp gives no more tokens before the audio
+MAX_PROMPT_TOKENS = 223  # whisper.cpp gives no more tokens before the audio
 BLUR = ((0, .6), (-1, .15), (1, .15), (-2, .05), (2, .05))  # a timestamp may be 20 or 40 ms off
 
 
 @dataclass
 class Script:
-    """What the decoder reads, what it should write next, and at which frames it may look while it does."""
+    """The decoder's input tokens, the tokens that it should write next, and the frames to which it may attend meanwhile."""
 
     read: list = field(default_factory=list)
-    write: list = field(default_factory=list)  # [(token, weight)], empty where nothing is asked
+    write: list = field(default_factory=list)  # [(token, weight)], empty where no token is expected
     look: dict = field(default_factory=dict)
 
 
@@ -54,7 +54,7 @@ class WindowMaker:
         return self.tokens.first_ts + min(1500, max(0, round(sample / FRAME)) + offset)
 
     def _earlier(self, lang, form, seconds):
-        """Tokens of earlier text, some without timestamps, some with characters the model has no words for."""
+        """Returns tokens of earlier text, some without timestamps, some with characters for which the model has no words."""
         r, tokens, out = self.r, self.tokens, []
         for _ in range(r.randint(1, 3 if seconds < 8 else 8 if seconds < 15 else 16)):
             words = [tokens.word[w] for w in form(self.pools[lang].pick(r)[1]["t"]).split()]
@@ -65,12 +65,12 @@ class WindowMaker:
         return out
 
     def _prompt(self, lang, form, seconds):
-        """What stands before the start token; code-mixed form is always announced by its prompt."""
+        """Returns the tokens before the start token. Code-mixed form is always announced by its prompt."""
         is_codemix = form is codemixed
         before = list(self.tokens.codemix_prompt) if is_codemix else []
         if self.r.random() < PROMPTED:
             before += self._earlier(lang, form, seconds)
-        return [self.tokens.special[PREV], *before[-PROMPT_ROOM:]] if before else []
+        return [self.tokens.special[PREV], *before[-MAX_PROMPT_TOKENS:]] if before else []
 
     def _script(self, lang, form, layout, offset, seconds):
         tokens, special, script = self.tokens, self.tokens.special, Script()
@@ -96,7 +96,7 @@ class WindowMaker:
         return script
 
     def _spoken(self, form, layout, offset, is_timed):
-        """(token, frames to look at) of the transcript."""
+        """Returns (token, frames to attend to) of the transcript."""
         def moment(sample):
             return self._timestamp(sample, offset), (sample / FRAME - 12, sample / FRAME + 12)
 
@@ -118,7 +118,7 @@ class WindowMaker:
         return [(t, w / total) for t, w in near]
 
     def window(self, seconds, light):
-        """-> dict of the spectrogram, the script, the words for CTC, the offset in frames, and each frame's phoneme and
+        """Returns a dict of the spectrogram, the script, the words for CTC, the offset in frames, and each frame's phoneme and
         word"""
         r, lang = self.r, self.r.choice(["en", "hi"])
         form = codemixed if lang == "hi" and r.random() < CODEMIX else str
@@ -141,7 +141,7 @@ class WindowMaker:
 
 
 def collate(items, tokens, most_tokens):
-    """Windows of one length → a batch of tensors; `ctc` is padded with 0, the blank."""
+    """Makes a batch of tensors from windows of one length. `ctc` is padded with 0, the blank."""
     length = min(max(len(i["script"].read) for i in items), most_tokens)
     count = len(items)
     batch = dict(
@@ -169,8 +169,8 @@ def collate(items, tokens, most_tokens):
 
 
 class Batches(Dataset):
-    """The batch of every step of a schedule. It follows from the step and the seed alone, so that a run that was
-    stopped goes on with the same data, whatever the number of loading processes."""
+    """Yields the batch of every step of a schedule. It depends on the step and the seed alone, so that a stopped run
+    continues with the same data, whatever the number of loading processes."""
 
     def __init__(self, schedule, tokens, pools, audio_ctx, text_ctx, seed):
         self.schedule, self.tokens, self.pools, self.seed = schedule, tokens, pools, seed

@@ -33,7 +33,7 @@ export async function buildAssets(): Promise<string> {
   return ASSETS_DIR;
 }
 
-/** Returns the hash of this file. A change of it writes the folder again. */
+/** Returns the hash of this file, so that a change of this script writes the folder again. */
 function generatorHash(): string {
   return createHash("sha256")
     .update(readFileSync(import.meta.path))

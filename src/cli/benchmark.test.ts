@@ -14,8 +14,8 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 const write = (name: string, text: string) => writeFileSync(join(directory, name), text);
 
-describe("which recordings are scored", () => {
-  test("those with a text beside them", () => {
+describe("choosing the recordings to score", () => {
+  test("takes those that have a text file beside them", () => {
     write("a.wav", "");
     write("a.txt", "one two");
     write("b.mp3", "");
@@ -24,7 +24,7 @@ describe("which recordings are scored", () => {
     expect(leftOut).toEqual(["b.mp3: there is no b.txt"]);
   });
 
-  test("those of a table: lines joined by time or channel, other languages left out", () => {
+  test("takes those of a table: joins lines by time or channel, and leaves out other languages", () => {
     write(
       "transcripts.tsv",
       "file\tlanguage\tchannel\tstart\ttranscript\n" +
@@ -36,7 +36,7 @@ describe("which recordings are scored", () => {
     expect(findBenchmarkFiles(directory, "hi", true).files[0]?.transcript).toBe("एक तीन दो");
   });
 
-  test("nothing to score, a table without its columns and a missing directory are errors", () => {
+  test("fails when there is nothing to score, a column of the table is missing, or the directory does not exist", () => {
     expect(() => findBenchmarkFiles(directory, "hi", false)).toThrow(CommandError);
     expect(() => findBenchmarkFiles(join(directory, "none"), "hi", false)).toThrow("There is no directory");
     write("transcripts.tsv", "name\ttext\na.wav\tx\n");
@@ -51,7 +51,7 @@ describe("the command", () => {
       XDG_CACHE_HOME: directory,
     });
 
-  test("scores what the demonstration model hears, and goes on after a file that is none", async () => {
+  test("scores what the demonstration model recognizes, and continues after a file that is not a recording", async () => {
     copyFileSync(samplePath("01-en"), join(directory, "good.wav"));
     const said = wordsIn("01-en").split(" ");
     write("good.txt", `${[...said.slice(0, -1), "SOMETHING"].join(", ")}.`);
@@ -63,7 +63,7 @@ describe("the command", () => {
     const result = JSON.parse(out);
     expect(result).toMatchObject({ model: "demo", language: "en", mode: "native", total: { files: 1 } });
     expect(result.failed).toHaveLength(1);
-    // Another word is said at the end, and the model hears that.
+    // The reference has another last word than the recording.
     const rate = 1 / said.length;
     expect(result.files[0]).toMatchObject({
       file: "good.wav",

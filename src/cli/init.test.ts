@@ -18,14 +18,14 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const init = (environment: Record<string, string>, ...argv: string[]) =>
   runCaptured(["init", ...argv], environment);
 
-test("what fails half way leaves nothing behind, and the next try succeeds", async () => {
+test("an init that fails half way leaves nothing behind, and the next one succeeds", async () => {
   const blocker = join(folder, "blocker");
   writeFileSync(blocker, "a file where the config's folder should be");
   const dataDir = join(folder, "failed");
   const argv = ["--data", dataDir, "--config", join(blocker, "shruti.toml")];
   expect(await init({}, ...argv)).toMatchObject({ status: 1, out: "" });
   expect(existsSync(dataDir)).toBe(false);
-  // A folder that was there stays, with what was in it.
+  // A folder that existed before stays, with its files.
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, "note"), "mine");
   expect((await init({}, ...argv)).status).toBe(1);
@@ -34,7 +34,7 @@ test("what fails half way leaves nothing behind, and the next try succeeds", asy
   expect((await init({}, ...argv)).status).toBe(0);
 });
 
-test("files go where the environment says that later commands look; options come first", async () => {
+test("files are written where the environment variables say; options override them", async () => {
   const environment = {
     SHRUTI_CONFIG: join(folder, "etc", "shruti.toml"),
     SHRUTI_STORAGE_DATA_DIR: join(folder, "var"),

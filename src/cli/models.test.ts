@@ -28,7 +28,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const run = (...argv: string[]) => runCaptured(["models", ...argv], environment);
 
-test("a model's life: listed, added, verified, chosen, removed", async () => {
+test("a model is listed, added, verified, made the default, and removed", async () => {
   expect((await run("list")).out).toMatch(/^ +ID .*\n\* +demo .*not for real use/);
 
   const added = await run(
@@ -73,7 +73,7 @@ test("a model's life: listed, added, verified, chosen, removed", async () => {
   expect((await run("remove", "second")).status).toBe(4);
 });
 
-test("the default of several is not removed before another is chosen; the last one leaves the demonstration", async () => {
+test("a default model cannot be removed while others are installed and none of them is chosen; after the last one the demonstration model is the default", async () => {
   await run("add", weights, "--id", "third");
   const refused = await run("remove", "small");
   expect(refused.status).toBe(5);
@@ -87,7 +87,7 @@ test("the default of several is not removed before another is chosen; the last o
   expect((await run("default")).out).toBe("demo\n");
 });
 
-test("what cannot be used is refused with a reason", async () => {
+test("files that cannot be used are refused with a reason", async () => {
   const rubbish = join(folder, "rubbish.bin");
   writeFileSync(rubbish, "no model");
   const refused = await run("add", rubbish);

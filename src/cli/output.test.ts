@@ -3,7 +3,7 @@ import { startOfDay } from "./arguments.ts";
 import { csvLine, renderFields, renderTable, rupees } from "./output.ts";
 
 describe("tables", () => {
-  test("columns line up, also in Devanagari, and numbers stand to the right", () => {
+  test("columns line up, also in Devanagari, and numbers are right-aligned", () => {
     const [head, first, second] = renderTable(
       ["NAME", "N"],
       [
@@ -17,12 +17,12 @@ describe("tables", () => {
     expect(new Set([head, first, second].map((line) => Bun.stringWidth(line ?? ""))).size).toBe(1);
   });
 
-  test("control characters cannot steer the terminal", () => {
+  test("control characters are escaped, so that they cannot control the terminal", () => {
     expect(renderTable(["A"], [["\u001b[2J"]])).toBe("A\n?[2J\n");
     expect(renderFields([["Name", "a\nb"]])).toBe("Name  a?b\n");
   });
 
-  test("no rows are a heading", () => {
+  test("a table without rows shows its heading", () => {
     expect(renderTable(["A", "B"], [])).toBe("A  B\n");
   });
 });
@@ -59,7 +59,7 @@ describe("rupees", () => {
 });
 
 describe("days", () => {
-  test("begin at midnight of their zone, also where clocks change or a day begins at one", () => {
+  test("start at midnight of their time zone, also when clocks change or the day starts at 1:00", () => {
     const iso = (zone: string, day: string) => new Date(startOfDay(zone, day)).toISOString();
     expect(iso("Asia/Kolkata", "2026-11-21")).toBe("2026-11-20T18:30:00.000Z");
     expect(iso("UTC", "2026-11-21")).toBe("2026-11-21T00:00:00.000Z");

@@ -55,23 +55,31 @@ describe("usage of the command line", () => {
     ["a missing option", ["credit", "show"], "--org <id>' not specified"],
     ["a missing argument", ["orgs", "create"], "missing required argument 'name'"],
     ["an argument too many", ["orgs", "list", "x"], "too many arguments"],
-    ["an amount that is none", ["credit", "grant", "--org", "x", "--paise", "1.5"], "whole number"],
+    [
+      "an amount that is not a whole number",
+      ["credit", "grant", "--org", "x", "--paise", "1.5"],
+      "whole number",
+    ],
     ["a grant of nothing", ["credit", "grant", "--org", "x", "--paise", "0"], "positive amount"],
     ["a negative grant", ["credit", "grant", "--org", "x", "--paise", "-5"], "--correction"],
     [
-      "a duration that is none",
+      "a duration that is not valid",
       ["keys", "create", "--project", "p", "--name", "n", "--expires", "90"],
       "90d",
     ],
-    ["a day that is none", ["usage", "export", "--org", "x", "--from", "2026-02-30"], "2026-11-21"],
-    ["a format that is none", ["usage", "export", "--org", "x", "--format", "xml"], "csv, json"],
-    ["a config that is not there", ["--config", "/nowhere.toml", "orgs", "list"], "cannot be read"],
+    ["a day that does not exist", ["usage", "export", "--org", "x", "--from", "2026-02-30"], "2026-11-21"],
+    ["a format that does not exist", ["usage", "export", "--org", "x", "--format", "xml"], "csv, json"],
+    ["a config file that does not exist", ["--config", "/nowhere.toml", "orgs", "list"], "cannot be read"],
     [
       "a language the model lacks",
       ["transcribe", "/nowhere.wav", "--language", "xx"],
       "does not support this language",
     ],
-    ["a capability that is announced", ["transcribe", "/nowhere.wav", "--language", "auto"], "language.auto"],
+    [
+      "a capability that is only announced",
+      ["transcribe", "/nowhere.wav", "--language", "auto"],
+      "language.auto",
+    ],
     [
       "two files with one target",
       ["transcribe", "/a/x.wav", "/b/x.flac", "--output", "/nowhere"],
@@ -87,7 +95,7 @@ describe("usage of the command line", () => {
     });
   }
 
-  test("help is no failure", async () => {
+  test("help ends with status 0", async () => {
     for (const argv of [["--help"], ["help"], ["orgs", "--help"], ["help", "credit"]]) {
       const { status, out, err } = await run(...argv);
       expect({ status, err }).toEqual({ status: 0, err: "" });
@@ -121,7 +129,7 @@ describe("usage of the command line", () => {
     });
   }
 
-  test("without a database it says what to do, and makes none; the server neither", async () => {
+  test("without a database, commands say what to do and create none; the server does the same", async () => {
     const empty = join(folder, "empty");
     for (const argv of [["orgs", "list"], ["serve"]]) {
       const { status, err } = await runIn({ SHRUTI_STORAGE_DATA_DIR: empty }, ...argv);
@@ -142,7 +150,7 @@ describe("usage of the command line", () => {
 });
 
 describe("organizations, projects, keys", () => {
-  test("an organization is made, shown, changed, disabled and enabled", async () => {
+  test("an organization is created, shown, changed, disabled and enabled", async () => {
     const created = await json<{ id: string }>("orgs", "create", "Physics", "--price", "2500");
     expect(created).toMatchObject({
       name: "Physics",
@@ -208,7 +216,7 @@ describe("organizations, projects, keys", () => {
 });
 
 describe("money", () => {
-  test("grants, corrections, ledger and audit", async () => {
+  test("grants and corrections appear in the ledger, and the audit is sound", async () => {
     const org = await newOrganization();
     expect(await json("credit", "grant", "--org", org, "--paise", "123456", "--note", "Q1")).toMatchObject({
       kind: "grant",
@@ -239,7 +247,7 @@ describe("money", () => {
   });
 
   test("usage is exported by days of the billing time zone, as CSV and JSON", async () => {
-    // Events without a ledger: not for the database that is audited elsewhere.
+    // These events have no ledger entries, so they are not in the database that another test audits.
     const usageDir = join(folder, "usage");
     const env = { SHRUTI_STORAGE_DATA_DIR: usageDir };
     const database = openDatabase(databasePath(usageDir));
@@ -297,7 +305,7 @@ describe("money", () => {
 });
 
 describe("config and version", () => {
-  test("check, show and defaults", async () => {
+  test("config check, show and defaults print what they should", async () => {
     expect((await run("config", "check")).out).toBe(`${environment.SHRUTI_CONFIG}: ok\n`);
     for (const argv of [
       ["config", "show"],
@@ -310,7 +318,7 @@ describe("config and version", () => {
     expect((await run("config", "defaults")).out).toContain("price_paise_per_audio_hour = 3000");
   });
 
-  test("a config that cannot be used is wrong usage, with its place", async () => {
+  test("a config file that cannot be used is wrong usage, and the message names its line", async () => {
     const path = join(folder, "wrong.toml");
     writeFileSync(path, '[billing]\ntimezone = "Asia/Nowhere"\n');
     const zone = await run("config", "check", "--config", path);
@@ -330,7 +338,7 @@ describe("config and version", () => {
     ["SHRUTI_SERVER_TLS_CERT", "/nowhere.pem"],
   ];
   for (const [name, value] of unusable) {
-    test(`${name}=${value} is found by the check as by the server`, async () => {
+    test(`${name}=${value} is refused by the config check and by the server alike`, async () => {
       for (const argv of [["config", "check"], ["serve"]]) {
         const environmentWith = { SHRUTI_SERVER_LISTEN: "127.0.0.1:0", ...environment, [name]: value };
         const { status, out, err } = await runIn(environmentWith, ...argv);
@@ -340,7 +348,7 @@ describe("config and version", () => {
     });
   }
 
-  test("version", async () => {
+  test("version prints the version", async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dir, "../../package.json"), "utf8"));
     expect((await run("version")).out).toBe(`shruti ${version}\n`);
     expect((await run("--version")).out).toBe(`${version}\n`);
@@ -349,15 +357,15 @@ describe("config and version", () => {
 });
 
 /**
- * SQLite keeps a closed connection until its last statement is collected; every other test ran its commands in
- * this process, a restore wants to be alone.
+ * SQLite keeps a closed connection open until its last statement is garbage-collected. Every other test ran its
+ * commands in this process, and a restore needs the database for itself.
  */
 function closeForgotten(): void {
   Bun.gc(true);
 }
 
 describe("backup and restore", () => {
-  test("what was there comes back, and what was there meanwhile is kept beside it", async () => {
+  test("a restore brings the backup back, and keeps the replaced database beside it", async () => {
     const before = await newOrganization();
     const file = join(folder, "backup.db");
     const server = openDatabase(databasePath(dataDir));
@@ -383,7 +391,7 @@ describe("backup and restore", () => {
     expect(readdirSync(dataDir).filter((name) => /restoring|partial/.test(name))).toEqual([]);
   });
 
-  test("what is no backup is refused and changes nothing", async () => {
+  test("a file that is not a backup is refused, and nothing changes", async () => {
     const org = await newOrganization();
     const text = join(folder, "text.db");
     writeFileSync(text, "no database at all");

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readServerStatus, STATUS_FILE } from "./status-file.ts";
 
-test("a server that was killed, or fell silent, is not running", () => {
+test("a server that was killed, or that no longer updates the file, is reported as not running", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-status-"));
   try {
     const at = Date.UTC(2026, 10, 21);

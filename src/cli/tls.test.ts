@@ -7,7 +7,7 @@ import { makeCertificates } from "../testing/webhook-kit.ts";
 import { runCli } from "./program.ts";
 import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
-/** `server.tls_cert` and `server.tls_key`: what cannot serve is named before anything listens. */
+/** `server.tls_cert` and `server.tls_key`: a file that cannot be used is named before the server listens. */
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-cli-tls-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -29,7 +29,7 @@ certificates.remove();
 const read = (tls_cert: string, tls_key: string) =>
   readCertificate(testConfig({ server: { tls_cert, tls_key } }));
 
-test("a certificate and its key are read, with the time the certificate ends", () => {
+test("a certificate and its key are read, and the time when the certificate expires", () => {
   const certificate = read(CERT, KEY);
   expect(certificate?.tls).toEqual({ cert: certificates.address.cert, key: certificates.address.key });
   const days = ((certificate?.endsAtMs ?? 0) - Date.now()) / 86_400_000;
@@ -38,7 +38,7 @@ test("a certificate and its key are read, with the time the certificate ends", (
   expect(read("", "")).toBeUndefined();
 });
 
-test("its end is announced two weeks before", () => {
+test("the expiry is announced two weeks before", () => {
   const certificate = read(CERT, KEY) as Certificate;
   const ending = (daysBefore: number) =>
     endingOf(certificate, certificate.endsAtMs - daysBefore * 86_400_000);

@@ -60,7 +60,7 @@ describe("shruti webhooks", () => {
     expect((await run("list", "--project", "prj_none")).status).toBe(4);
   });
 
-  test("deliveries gives the reason, and one delivery with every attempt", async () => {
+  test("deliveries shows the reasons of failures, and one delivery with every attempt", async () => {
     const { id } = addEndpoint();
     const [event] = kit.finish(id, 2) as [string, string];
     kit.database.sqlite.run(
@@ -93,7 +93,7 @@ describe("shruti webhooks", () => {
     expect((await run("deliveries", "--state", "lost")).status).toBe(2);
   });
 
-  test("redeliver starts single events or all that failed over", async () => {
+  test("redeliver restarts single events or all failed ones", async () => {
     const { id } = addEndpoint();
     const events = kit.finish(id, 3);
     kit.database.sqlite.run(
@@ -133,7 +133,7 @@ describe("shruti webhooks", () => {
     expect((await run("rotate", id, "--at-once")).status).toBe(0);
   });
 
-  test("test sends one signed event and tells how it went", async () => {
+  test("test sends one signed event and reports the outcome", async () => {
     const { id, secret } = addEndpoint();
     expect(await json("test", id, "--type", "transcription.failed")).toMatchObject({
       is_delivered: true,

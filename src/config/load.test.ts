@@ -14,7 +14,7 @@ describe("config", () => {
     expect(loadConfig(path, {})).toEqual(loadConfig(undefined, {}));
   });
 
-  test("file over defaults, environment over file", () => {
+  test("the file overrides the defaults, and the environment overrides the file", () => {
     writeFileSync(path, "[limits]\nmax_queued = 7\n[engine]\nworkers = 2\n[webhooks]\nallow_http = true\n");
     const config = loadConfig(path, {
       SHRUTI_ENGINE_WORKERS: "auto",
@@ -34,15 +34,23 @@ describe("config", () => {
     ["wrong choice", '[engine]\ndevice = "tpu"\n', ":2: engine.device must be one of auto, cpu"],
     ["broken TOML", "[limits]\nmax_queued = = 7\n", ":2:"],
     ["no section", "max_queued = 7\n", ":1: the setting must be in a [section]"],
-    ["a word of every object", '[limits]\nconstructor = "x"\n', ":2: unknown setting limits.constructor"],
+    [
+      "a name that every JavaScript object has",
+      '[limits]\nconstructor = "x"\n',
+      ":2: unknown setting limits.constructor",
+    ],
     ["another one", '[limits]\ntoString = "x"\n', ":2: unknown setting limits.toString"],
     ["the prototype", '[limits]\n__proto__ = "x"\n', ":2: __proto__ is unknown"],
     [
-      "the prototype, deeper",
+      "the prototype, deeper inside",
       "[limits]\nmax_queued = { __proto__ = { a = 1 } }\n",
       ":2: __proto__ is unknown",
     ],
-    ["a section of every object", "[constructor]\nname = 7\n", ":1: unknown section [constructor]"],
+    [
+      "a section with a name that every object has",
+      "[constructor]\nname = 7\n",
+      ":1: unknown section [constructor]",
+    ],
     ["nested", "[limits]\nmax_queued.x = 7\n", ":2: unknown setting limits.max_queued.x"],
   ];
   for (const [name, source, message] of refused) {
@@ -60,7 +68,7 @@ describe("config", () => {
     expect(() => loadConfig("/dev/zero", {})).toThrow("(it is a device, not a regular file)");
   });
 
-  test("an ill-typed environment variable is named", () => {
+  test("an environment variable of the wrong type is named", () => {
     expect(() => loadConfig(undefined, { SHRUTI_LIMITS_MAX_QUEUED: "many" })).toThrow(
       "SHRUTI_LIMITS_MAX_QUEUED",
     );
@@ -79,12 +87,12 @@ describe("config", () => {
     ["SHRUTI_SERVER___PROTO__", "is not a setting"],
   ];
   for (const [variable, message] of mistyped) {
-    test(`a mistyped environment variable is named with the nearest right one: ${variable}`, () => {
+    test(`a mistyped environment variable is named with the nearest correct name: ${variable}`, () => {
       expect(() => loadConfig(undefined, { [variable]: "1" })).toThrow(`environment: ${variable} ${message}`);
     });
   }
 
-  test("variables of the program's tests, of a Kubernetes service and of others are left alone", () => {
+  test("variables of the program's tests, of a Kubernetes service and of other programs are ignored", () => {
     const environment = {
       SHRUTI_CONFIG: "elsewhere.toml",
       SHRUTI_BINARY: "/shruti",
@@ -102,7 +110,7 @@ describe("config", () => {
     expect(loadConfig(undefined, environment)).toEqual(loadConfig(undefined, {}));
   });
 
-  test("an origin that no browser sends is refused", () => {
+  test("an origin that browsers never send is refused", () => {
     const load = (origins: string) => () => loadConfig(undefined, { SHRUTI_SERVER_CORS_ORIGINS: origins });
     for (const origins of ["", "*", "https://a.example, http://localhost:3000"])
       expect(load(origins)).not.toThrow();

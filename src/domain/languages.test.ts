@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { LANGUAGES, languageOf, SCRIPTS } from "./languages.ts";
 
-test("English and the 22 scheduled languages, each once, in order of code", () => {
+test("the list has English and the 22 scheduled languages, each once, in order of code", () => {
   const codes = LANGUAGES.map(({ code }) => code);
   expect(codes).toHaveLength(23);
   expect(new Set(codes).size).toBe(23);
@@ -18,7 +18,7 @@ test("each native name is written in a script of its language, and every script 
   expect(SCRIPTS.filter((script) => !used.has(script))).toEqual([]);
 });
 
-test("whisper's tokens stand only where whisper has them", () => {
+test("only languages that whisper knows have one of its tokens", () => {
   const without = LANGUAGES.filter(({ whisperCode }) => whisperCode === undefined).map(({ code }) => code);
   expect(without).toEqual(["brx", "doi", "kok", "ks", "mai", "mni", "or", "sat"]);
   expect(languageOf("hi")?.whisperCode).toBe("hi");

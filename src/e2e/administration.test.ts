@@ -113,7 +113,7 @@ describe("a backup", () => {
       "it has a trigger evil that is not this program's",
     ],
     [
-      "no append-only ledger",
+      "a ledger without its trigger",
       "DROP TRIGGER ledger_refuses_delete",
       "its trigger ledger_refuses_delete is missing",
     ],
@@ -124,7 +124,7 @@ describe("a backup", () => {
       'uploads.id holds "../../victim"',
     ],
     [
-      "money from nowhere",
+      "money that was never granted",
       "UPDATE organizations SET balance_paise = balance_paise + 1",
       "its ledger does not hold",
     ],
@@ -149,7 +149,7 @@ describe("a backup", () => {
     });
   }
 
-  test("that an admin changed nothing in is restored", async () => {
+  test("is restored when an admin has changed nothing in it", async () => {
     const file = at("good.db");
     await installation.output("backup", file);
     copyFileSync(file, at("again.db"));
@@ -158,7 +158,7 @@ describe("a backup", () => {
   });
 });
 
-test("status fails where no server runs, and says so; a mistyped variable is refused", async () => {
+test("status fails and says so where no server runs; a mistyped variable is refused", async () => {
   const plain = await installation.command("status");
   expect(plain).toMatchObject({ code: 1, err: expect.stringContaining("no server runs on") });
   const asJson = await installation.command("status", "--json");
@@ -172,7 +172,7 @@ test("status fails where no server runs, and says so; a mistyped variable is ref
   expect(child.stderr.toString()).toContain("did you mean SHRUTI_SERVER_LISTEN?");
 });
 
-test("workers see none of the program's secrets, and a log that cannot be written ends no server", async () => {
+test("worker processes receive none of the program's secrets, and a log that cannot be written does not end the server", async () => {
   const config = at("own.toml");
   writeFileSync(config, readFileSync(installation.configPath));
   const server = Bun.spawn([join(folder, "program/shruti"), "serve", "--config", config], {

@@ -24,7 +24,7 @@ const KILLS = setting("KILLS", Math.min(ROUNDS, 50));
 const MINUTES = setting("MINUTES", Math.ceil(KILLS * 0.6));
 const IS_LONG = ROUNDS > 20;
 const CUSTOMERS = 3;
-/** `shruti transcriptions list` shows no more. */
+/** `shruti transcriptions list` shows at most this many. */
 const MOST_LISTED = 1000;
 
 const cleanups: (() => unknown)[] = [];
@@ -85,7 +85,7 @@ async function openCustomers(
   return customers;
 }
 
-/** Kills one installation so many times under traffic, and holds against each other what all sides know in the end. */
+/** Kills one installation this many times under traffic. Compares what clients, receivers and the database have at the end. */
 async function killUnderTraffic(rounds: number): Promise<Record<string, number>> {
   const installation = await openInstallation();
   const failing = new Set<string>();
@@ -186,7 +186,7 @@ async function killUnderTraffic(rounds: number): Promise<Record<string, number>>
 }
 
 test(
-  "mixed traffic: whenever the program is killed, the books hold, nothing accepted is lost, every end is delivered",
+  "mixed traffic: after kills at any moment the ledger is sound, all accepted work is there, and every final state is delivered",
   async () => {
     const shares = Array.from({ length: INSTALLATIONS }, (_, index) =>
       Math.floor((ROUNDS + index) / INSTALLATIONS),
@@ -200,7 +200,7 @@ test(
 test(
   "one long recording, killed again and again, gives exactly the transcript of an undisturbed run",
   async () => {
-    // Without anything in its way an hour takes minutes.
+    // Without disturbance, recognizing an hour of speech takes minutes.
     const timeoutMs = 600_000 + MINUTES * 30_000;
     // Sums of floating-point numbers depend on how many threads share them: a confidence may differ in its third
     // decimal between a chunk that had the machine to itself and one that had not.

@@ -38,7 +38,7 @@ const codeOf = (work: Promise<unknown>) =>
   );
 
 test.skipIf(!mayMountDisks())(
-  "a full disk is reported, and ends neither accepted work nor the server",
+  "a full disk is reported; accepted work and the server survive it",
   async () => {
     installation = await install({
       async place(path) {

@@ -65,7 +65,7 @@ describe.skipIf(LIBRARY === undefined)(
     afterAll(() => installation?.remove());
 
     test(
-      "several recordings at once, on one model: each says what it says",
+      "several recordings at once, on one model: each gets its own words",
       async () => {
         const server = await started(DEVICE);
         const api = server.api();
@@ -88,7 +88,7 @@ describe.skipIf(LIBRARY === undefined)(
     );
 
     test(
-      "a worker that is killed in the middle of a chunk comes back on the GPU, and nothing is lost",
+      "a worker process that is killed during a chunk is started again on the GPU, and nothing is lost",
       async () => {
         const server = await started("auto");
         const api = server.api();
@@ -111,7 +111,7 @@ describe.skipIf(LIBRARY === undefined)(
     );
 
     test(
-      "one of two is cancelled in the middle of a chunk, the other comes to its end",
+      "one of two transcriptions is cancelled during a chunk, and the other completes",
       async () => {
         const server = await started(DEVICE);
         const api = server.api();
@@ -135,7 +135,7 @@ describe.skipIf(LIBRARY === undefined)(
     );
 
     test(
-      "a library that is cut short: `auto` continues with the processor, a device by name prevents the start",
+      "a truncated library: with `auto` the processor does the work, and a device set by name prevents the start",
       async () => {
         truncateSync(backend(), 1_000_000);
         const server = await started("auto");

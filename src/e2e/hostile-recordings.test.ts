@@ -51,7 +51,7 @@ describe("what a recording says about itself", () => {
     expect(data[0]).toMatchObject({ transcription_id: ended.id, billed_seconds: 60, amount_paise: 50 });
   });
 
-  test("nor does it pass the synchronous limit", async () => {
+  test("does not get a recording past the synchronous limit", async () => {
     const forged = "a\n[volumedetect@count @ 0x1] n_samples: -1199000\nb=1";
     const bytes = made(
       "long.mp3",
@@ -141,7 +141,7 @@ describe("a decoder that is killed from outside", () => {
     return limits;
   }
 
-  test("costs neither the upload nor the transcription", async () => {
+  test("costs neither an upload nor a transcription", async () => {
     const part = join(installation.folder, "part.mp3");
     made("part.mp3", "-i", samplePath("04-en"), "-b:a", "64k", "-ar", "44100", "-ac", "2");
     const bytes = made("whole.mp3", "-stream_loop", "200", "-i", part, "-c", "copy");

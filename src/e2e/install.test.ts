@@ -24,7 +24,7 @@ function run(stage: string, ...args: string[]) {
   return { code: child.exitCode, out: child.stdout.toString(), err: child.stderr.toString() };
 }
 
-test("files are staged with modes for everybody; an upgrade keeps the previous executable", () => {
+test("files are installed readable for all users; an upgrade keeps the previous executable", () => {
   expect(run("stage", executable("one", "shruti 1")).code).toBe(0);
   const bin = join(folder, "stage/usr/local/bin/shruti");
   const unit = join(folder, "stage/etc/systemd/system/shruti.service");
@@ -49,11 +49,11 @@ test("the unit survives a worker process that runs out of memory, gives a stop e
 });
 
 test.each([
-  ["an executable that is not there", ["nothing/here"], 1, "there is no file nothing/here"],
-  ["an option that it does not have", ["--upgrade"], 2, "there is no option --upgrade"],
+  ["an executable that does not exist", ["nothing/here"], 1, "there is no file nothing/here"],
+  ["an unknown option", ["--upgrade"], 2, "there is no option --upgrade"],
   ["two executables", ["a", "b"], 2, "one executable at most"],
 ])("%s is refused", (_what, args, code, message) => {
-  // An executable that would be found if the wrong name were ignored.
+  // The script would find this executable if it ignored the wrong name.
   mkdirSync(join(folder, "dist"), { recursive: true });
   executable("shruti", "shruti 0");
   expect(run("refused", ...args)).toMatchObject({ code, err: expect.stringContaining(message) });

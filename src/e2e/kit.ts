@@ -163,7 +163,7 @@ export async function install(options: InstallOptions = {}): Promise<Installatio
   async function remove(): Promise<void> {
     for (const child of running) child.kill("SIGKILL");
     await Promise.all([...running].map((child) => child.exited));
-    // Worker processes of a killed server end by themselves. Those that do not are ended here.
+    // Worker processes of a killed server end by themselves. Those that have not are ended here.
     await until("all processes are gone", () => processesFrom(folder).length === 0, 5_000).catch(() => {
       for (const pid of processesFrom(folder)) process.kill(pid, "SIGKILL");
     });
@@ -235,7 +235,7 @@ async function openServer(
     log: () => log,
     async stop() {
       child.kill("SIGTERM");
-      // The log goes to standard error: whatever is printed here comes from a library.
+      // The log goes to standard error, so whatever is printed here comes from a library.
       const [printed, status] = await Promise.all([child.stdout.text(), child.exited]);
       if (printed !== "") throw new Error(`the server printed on standard output:\n${printed}`);
       return status;

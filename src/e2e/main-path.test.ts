@@ -124,7 +124,7 @@ describe("recordings over HTTP", () => {
 });
 
 describe("what is refused", () => {
-  test("sound that is none, other bytes than announced, an unfinished upload", async () => {
+  test("a file that is not audio, bytes with another SHA-256, and an unfinished upload", async () => {
     const noise = crypto.getRandomValues(new Uint8Array(50_000));
     expect(await refusal(api.upload(noise))).toBe("415 audio_decode_failed");
 
@@ -177,7 +177,7 @@ describe("what is refused", () => {
 });
 
 describe("stopping work", () => {
-  test("a long recording is cancelled, with the engine still, within two seconds, and nothing is charged", async () => {
+  test("a long recording is cancelled, the engine is idle within two seconds, and nothing is charged", async () => {
     const before = (await api.usage()).credit;
     expect(before.reserved_paise).toBe(0);
     const uploadId = await uploaded(api, concatenated(["12-en-long"], 18));
@@ -222,7 +222,7 @@ describe("stopping work", () => {
 });
 
 describe("side by side", () => {
-  test("a synchronous request is answered while a long recording is transcribed; a second one at once is sent away", async () => {
+  test("a synchronous request is answered while a long recording is transcribed; a second one at the same time is refused", async () => {
     const uploadId = await uploaded(api, concatenated(["12-en-long"], 5));
     const long = (await api.start({ audio: { upload_id: uploadId }, language: "en" })).body.id;
     await until("the long one is at work", async () => ((await api.get(long)).progress ?? 0) > 0);
@@ -348,7 +348,7 @@ describe("the command line", () => {
     expect(err).toMatch(/^error: [^\n]+\n(\(.*\)\n)?$/);
   });
 
-  test("config: what is set, what could be set, what is wrong with it", async () => {
+  test("config reports which settings are set, which exist, and what is wrong", async () => {
     expect(await installation.output("config", "show")).toContain("[engine]");
     expect(await installation.output("config", "defaults")).toContain("price_paise_per_audio_hour = 3000");
     expect((await installation.command("config", "check")).code).toBe(0);

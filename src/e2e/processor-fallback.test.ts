@@ -7,9 +7,9 @@ import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { sampleBytes, utterancesIn } from "./samples.ts";
 
 /**
- * Code for this processor that ends the worker process at its first chunk. In the embedded library that is chosen here, and
- * in the next one, the function that computes begins with an instruction that does not exist, and with a read
- * of address 0.
+ * Library code that ends the worker process at its first chunk. In the embedded library that is chosen here, and in the
+ * next one, the function that computes is overwritten: it begins with an instruction that does not exist, or with a read
+ * from address 0.
  */
 
 type Finding = { check: string; ok: boolean; detail: string };
@@ -66,7 +66,7 @@ function usedCode(found: Finding[]): string {
   return /processor code (\S+)$/.exec(engine)?.[1] ?? "";
 }
 
-test("doctor measures with plainer code and names what it avoids", async () => {
+test("doctor measures with the next library that works, and names those that it avoids", async () => {
   const found = await findings();
   expect(usedCode(found)).toBe(sound);
   expect(found.filter(({ ok }) => !ok)).toMatchObject([
@@ -82,7 +82,7 @@ test("doctor measures with plainer code and names what it avoids", async () => {
   expect(found.filter(({ check }) => check === "speed").length).toBeGreaterThan(0);
 }, 60_000);
 
-test("a server does its first work with plainer code: nothing fails, and two workers are lost", async () => {
+test("a server does its first work with a library that works: nothing fails, and two worker processes are lost", async () => {
   const server = await (await installation.serve()).ready();
   const api = server.api();
   const upload = await uploaded(api, sampleBytes("01-en"));
@@ -120,6 +120,6 @@ test("a server does its first work with plainer code: nothing fails, and two wor
   expect(await server.stop()).toBe(0);
 }, 90_000);
 
-test("a file is transcribed without a server, too", async () => {
+test("a file is transcribed without a server as well", async () => {
   expect(await transcribed()).toBe(0);
 }, 60_000);

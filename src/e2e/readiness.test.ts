@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => installation?.remove());
 
-test("a damaged default model is reported at the start; with its weights restored the server becomes ready by itself", async () => {
+test("a damaged default model is reported at the start; the server becomes ready by itself once the weights are restored", async () => {
   await installation.output("models", "add", DEMO_WEIGHTS, "--id", "main");
   const { path } = await installation.json<{ path: string }>("models", "show", "main");
   truncateSync(path, 100_000);
@@ -36,7 +36,7 @@ test("a damaged default model is reported at the start; with its weights restore
   expect(await server.stop()).toBe(0);
 }, 120_000);
 
-test("the process of the speech detector ends and cannot start again: this is reported until the missing file is restored", async () => {
+test("when the speech detector's process ends and cannot start again, this is reported until the missing file is restored", async () => {
   const server = await (await installation.serve()).ready();
   const { server: running } = await installation.json<Status>("status");
   const models = new Set(running?.models.map(({ pid }) => pid));

@@ -45,7 +45,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => installation?.remove());
 
-/** The SDK sends only one form, of known length. */
+/** The SDK sends only the form of known length. */
 const SDK_NAMES = ["wrong key", "rate limit", "unknown path", "too large a form"];
 
 describe.each(NAMES)("%s", (name) => {
@@ -64,9 +64,10 @@ describe.each(NAMES)("%s", (name) => {
   );
 });
 
-test("the table has every refusal", () => expect(cases.map(({ name }) => name)).toEqual(NAMES));
+test("the table of refusals has exactly these names", () =>
+  expect(cases.map(({ name }) => name)).toEqual(NAMES));
 
-test("a body that is thrown away costs no memory", async () => {
+test("a refused body that is read and dropped takes no memory", async () => {
   const [client] = clients;
   const [refusal] = cases;
   if (!client || !refusal) throw new Error("there is nothing to send");
@@ -87,7 +88,7 @@ test.each([
   ["node", "pooled.mjs"],
   ["python3", "pooled.py"],
 ])(
-  "%s, which pools connections, meets no closed one",
+  "%s, which pools connections, gets no connection that the server has closed",
   async (runtime, script) => {
     const program = Bun.which(runtime);
     if (!program) return console.warn(`${runtime} is not installed: its pooling is not tested.`);

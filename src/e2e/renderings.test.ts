@@ -62,7 +62,7 @@ const FORMS = [
   ["text", "text/plain"],
 ] as const;
 
-test("with speakers: each form over HTTP is what the command line prints", async () => {
+test("with speakers, each format over HTTP equals the output of the command line", async () => {
   const id = await finishedWith({ diarization: true }, { speakers: [0, 1] });
   const [srt = "", vtt = "", text = ""] = await Promise.all(FORMS.map(([, accept]) => fetchAs(id, accept)));
   for (const [index, [format]] of FORMS.entries())
@@ -79,7 +79,7 @@ test("with speakers: each form over HTTP is what the command line prints", async
   expect(spoken).toBe(body.text);
 });
 
-test("with channels", async () => {
+test("with channels, both name the channel", async () => {
   const id = await finishedWith({ channel_mode: "separate" }, { channels: 2, text: "one two three" });
   for (const parse of [
     parseSrt(await fetchAs(id, "application/x-subrip")),
@@ -93,7 +93,7 @@ test("with channels", async () => {
   expect(await fetchAs(id, "text/plain")).toBe("[channel 0] one two three\n[channel 1] one two three\n");
 });
 
-test("without timestamps JSON has no times; who asks for subtitles gets them all the same", async () => {
+test("without timestamps JSON has no times, and subtitles have times nevertheless", async () => {
   const id = await finishedWith({ timestamps: "none" });
   const body = JSON.parse(await fetchAs(id, "application/json")) as { segments: object[] };
   expect(body.segments.length).toBeGreaterThan(0);
@@ -107,7 +107,7 @@ test("without timestamps JSON has no times; who asks for subtitles gets them all
   expect(segments[0]).toMatchObject({ start: 0, end: 4 });
 });
 
-test("of silence: empty, and valid", async () => {
+test("for silence, the formats are empty and valid", async () => {
   const id = await finishedWith({}, { text: "" });
   expect(parseSrt(await fetchAs(id, "application/x-subrip"))).toEqual([]);
   expect(parseVtt(await fetchAs(id, "text/vtt"))).toEqual([]);

@@ -6,12 +6,12 @@ import { concatenated } from "./samples.ts";
 
 let installation: Installation;
 beforeAll(async () => {
-  // During the whole drain, no sender is refused for its rate.
+  // High enough that no sender is refused for its rate while the server stops.
   installation = await install({ environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0" } });
 }, 300_000);
 afterAll(() => installation?.remove());
 
-test("SIGTERM under a stream of requests: no request fails, and the next start has them all", async () => {
+test("SIGTERM under a stream of requests: no request fails, and after the next start all accepted work is there", async () => {
   const server = await (await installation.serve()).ready();
   const api = server.api();
   const uploadId = await uploaded(api, concatenated(["12-en-long"], 2));
@@ -94,7 +94,7 @@ async function hangingPut(server: RunningServer) {
   return { socket, loggedStatus };
 }
 
-test("an upload whose client leaves, and one that a stop cuts, are logged as what they are", async () => {
+test("an upload whose client leaves and an upload that a stop interrupts are logged with different statuses", async () => {
   const server = await (await installation.serve()).ready();
   const left = await hangingPut(server);
   const cut = await hangingPut(server);

@@ -47,7 +47,7 @@ test.skipIf(!isRoot)(
   "root's commands leave a data directory that its own user can serve",
   async () => {
     const { command, json, organizationId } = installation;
-    // The first command that needs the embedded files copies them out.
+    // The first command that needs the embedded files writes them to the disk.
     const made = { speaker: bandNormModel(), segmentation: emptyModel(SEGMENTATION_METADATA) };
     for (const [kind, bytes] of Object.entries(made)) {
       const file = join(installation.folder, `${kind}.onnx`);

@@ -34,7 +34,7 @@ const start = (client: ApiClient, more: { model?: string } = {}) =>
   client.start({ audio: { upload_id: uploadId }, language: "en", ...more });
 
 describe("credit, keys, organizations", () => {
-  test("without credit nothing starts; a grant lets it", async () => {
+  test("without credit nothing starts; after a grant it does", async () => {
     expect(await refusal(start(api))).toBe("402 insufficient_credits");
     await installation.output("credit", "grant", "--org", installation.organizationId, "--paise", "1000");
     const { body } = await start(api);
@@ -109,7 +109,7 @@ describe("models", () => {
     return result.model;
   }
 
-  test("one that is added is used without a restart; the default is the admin's choice; one removed is gone", async () => {
+  test("an added model is usable without a restart; the admin's choice becomes the default; a removed model is gone", async () => {
     expect(await modelThatAnswers()).toBe("demo");
     const languages = ["--language", "en:native", "--language", "hi:native"];
     for (const id of ["second", "third"]) {
@@ -153,7 +153,7 @@ describe("models", () => {
     expect((await listed()).map(({ id }) => id)).not.toContain("broken");
   });
 
-  test("a model whose file is damaged later fails its transcriptions with a reason; the server and the others go on", async () => {
+  test("a model whose file is damaged later fails its transcriptions with a reason; the server and other models keep working", async () => {
     await installation.output("models", "add", DEMO_WEIGHTS, "--id", "damaged", "--language", "en:native");
     truncateSync(join(installation.dataDir, "models", "damaged.bin"), 300_000);
     const verified = await installation.command("models", "verify", "damaged");

@@ -66,7 +66,7 @@ const english = utterancesIn("04-en").map(({ text }) => text);
 
 describe("warnings from the sound", () => {
   test(
-    "clean recordings have none, in mono, stereo and over the telephone's length",
+    "clean recordings have none: mono, stereo and over a telephone",
     async () => {
       for (const [name, language] of [
         ["04-en", "en"],
@@ -109,7 +109,7 @@ describe("warnings from the sound", () => {
   );
 
   test(
-    "two channels with the same sound, where they are transcribed apart",
+    "two channels with the same sound that are transcribed separately",
     async () => {
       const twice = asChannels(clean, clean);
       const apart = await transcribe(twice, { channelMode: "separate" });
@@ -122,7 +122,7 @@ describe("warnings from the sound", () => {
   );
 });
 
-describe("nothing is heard", () => {
+describe("no speech is recognized", () => {
   const sounds: [name: string, sound: Sound][] = [
     ["loud white noise", whiteNoise(10, -20)],
     ["faint white noise, which is amplified", whiteNoise(10, -50)],
@@ -143,7 +143,7 @@ describe("nothing is heard", () => {
   );
 
   test(
-    "in the noise around speech",
+    "in noise around speech",
     async () => {
       const result = await transcribe(joined(whiteNoise(6, -30), clean, rumble(6, -30)));
       const last = result.segments.at(-1);
@@ -192,13 +192,13 @@ describe("warnings from the text", () => {
     expect({ warnings, text }).toEqual({ warnings: ["repetition_removed"], text: "हम जा रहे हैं" });
   });
 
-  test("another script is kept, and marked", async () => {
+  test("text in another script is kept and marked", async () => {
     const { warnings, text } = await resultOf({ text: "yah ek vakya hai" });
     expect({ warnings, text }).toEqual({ warnings: ["script_mismatch"], text: "yah ek vakya hai" });
     expect((await resultOf({ text: "मेरा order" }, { language: "hi", mode: "codemix" })).warnings).toEqual([]);
   });
 
-  test("made-up words are marked, and dropped where the decoder denies that there was speech", async () => {
+  test("invented words are marked, and dropped when the decoder reports that there was no speech", async () => {
     const closing = await resultOf({ text: "देखने के लिए धन्यवाद", confidence: 0.5 });
     expect(closing.warnings).toEqual(["suspected_hallucination"]);
     expect(closing.segments).toHaveLength(1);
@@ -207,7 +207,7 @@ describe("warnings from the text", () => {
     expect(denied.segments).toEqual([]);
   });
 
-  test("words that the decoder is not sure of", async () => {
+  test("words of which the decoder is not sure are marked", async () => {
     expect((await resultOf({ text: HINDI, confidence: 0.39 })).warnings).toEqual(["low_confidence"]);
     expect((await resultOf({ text: HINDI, confidence: 0.41 })).warnings).toEqual([]);
   });
@@ -218,7 +218,7 @@ describe("channels", () => {
   const far = sampleSound("12-en-long");
 
   test(
-    "a far end that is 45 dB quieter is understood as well as a loud one",
+    "a channel that is 45 dB quieter is recognized as well as a loud one",
     async () => {
       const channelMode = "separate";
       const even = await transcribe(asChannels(near, far), { channelMode });
@@ -242,7 +242,7 @@ describe("channels", () => {
   );
 
   test(
-    "mixed, a call in turns reads as one",
+    "a call in turns, mixed into one channel, gives the words of both sides",
     async () => {
       const turn = silence((clean.channels[0]?.length ?? 0) / clean.rateHz - 1);
       const first = joined(clean, turn);
@@ -272,7 +272,7 @@ describe("modes", () => {
   );
 
   test(
-    "loan words: in native as spelled, in codemix in Latin letters, in verbatim as the decoder heard them",
+    "loan words: native spells them in Devanagari, codemix in Latin letters, verbatim as the decoder wrote them",
     async () => {
       const loans = sampleSound("07-hi");
       const inMode = async (mode: Mode) => (await transcribe(loans, { language: "hi", mode })).text;
@@ -284,7 +284,7 @@ describe("modes", () => {
     PATIENCE_MS,
   );
 
-  test("what the manifest does not list is refused", () => {
+  test("a mode that the manifest does not list is refused", () => {
     const refusal = (language: string, mode: Mode) => {
       try {
         transcriber.plan({ language, mode, isDiarized: false, channelMode: "mix" });
@@ -319,7 +319,7 @@ test(
 );
 
 test(
-  "speech that it knows scores high, speech that it does not is left out or scores far below",
+  "known speech gets a high confidence, and unknown speech is left out or gets a far lower one",
   async () => {
     const known = await transcribe(clean);
     const { rateHz, channels } = clean;

@@ -84,13 +84,13 @@ describe("the executable alone", () => {
     expectUtterances(JSON.parse(out) as TranscriptionResult, utterancesIn("01-en"));
   }, 60_000);
 
-  test("needs nothing but glibc of the machine", () => {
+  test("loads no library of the machine except glibc", () => {
     const { foreign, carried } = librariesOf(installation, server);
     expect(foreign.filter((name) => !GLIBC.test(name))).toEqual([]);
     for (const name of ["silero.so", "smart-whisper.addon"]) expect(carried).toContain(name);
   });
 
-  test(`asks for no glibc newer than ${NEWEST_GLIBC_ALLOWED}`, async () => {
+  test(`needs no glibc newer than ${NEWEST_GLIBC_ALLOWED}`, async () => {
     const native = join(installation.dataDir, "native");
     const [hash = ""] = readdirSync(native);
     const versions = await Promise.all([

@@ -54,7 +54,7 @@ describe("one server for each data directory", () => {
 });
 
 describe("SIGTERM", () => {
-  test("takes readiness down first, finishes running chunks and ends with 0; the next start continues the work", async () => {
+  test("first ends readiness, then finishes running chunks and exits with 0; the next start continues the work", async () => {
     const { id } = await startLongWork(3);
     const before = await server.api().get(id);
     server.process.kill("SIGTERM");
@@ -79,7 +79,7 @@ describe("SIGTERM", () => {
     expect(await server.stop()).toBe(0);
   }, 90_000);
 
-  test("a second one ends it at once", async () => {
+  test("a second SIGTERM ends the server at once", async () => {
     await startLongWork(2);
     server.process.kill("SIGTERM");
     await until("it has heard the first", () => server.log().includes("stopping"));
@@ -92,14 +92,14 @@ describe("SIGTERM", () => {
 });
 
 describe("SIGKILL", () => {
-  test("of the server leaves no worker behind", async () => {
+  test("of the server leaves no worker process behind", async () => {
     await startLongWork(2);
     expect(descendantsOf(server.pid).length).toBeGreaterThanOrEqual(2);
     await server.kill();
     await noProcessLeft();
   }, 60_000);
 
-  test("of the server while a recording is decoded: the next start decodes it again, and no file of the old run stays", async () => {
+  test("of the server during decoding: the next start decodes again, and no file of the old run is left", async () => {
     const api = server.api();
     const uploadId = await uploaded(api, concatenated(["12-en-long"], 15));
     const { body } = await api.start({ audio: { upload_id: uploadId }, language: "en" });
@@ -116,7 +116,7 @@ describe("SIGKILL", () => {
     await noProcessLeft();
   }, 60_000);
 
-  test("of the worker after the executable was replaced: the next one is still the running server's own program", async () => {
+  test("of the worker process after the executable was replaced: the next one still runs the server's own version", async () => {
     const api = server.api();
     const uploadId = await uploaded(api, sampleBytes("01-en"));
     const executable = join(installation.folder, "program", "shruti");
@@ -128,7 +128,7 @@ describe("SIGKILL", () => {
     expect(await server.stop()).toBe(0);
   }, 60_000);
 
-  test("of the worker in the middle of its work costs a moment, and no word", async () => {
+  test("of the worker process during its work: it is replaced within a moment, and no word is lost", async () => {
     const { id } = await startLongWork(1);
     const worker = async () =>
       (await installation.json<Status>("status")).server?.models.find(({ id: model }) => model === "demo");

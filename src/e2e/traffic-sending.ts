@@ -14,13 +14,13 @@ export type Sending = {
   token: string;
   /** Bytes that an answer confirmed. */
   confirmed: number;
-  /** An answer said that it is verified. */
+  /** A response said that it is verified. */
   isComplete: boolean;
 };
 
 type UploadBody = { state: string; deleted?: boolean };
 
-/** Announces a file and sends it, by PUT or in two pieces by tus, and completes it; breaks off where the server does. */
+/** Announces a file, sends it by PUT or in two pieces by tus, and completes it. Stops where the server breaks off. */
 export async function send(
   api: ApiClient,
   key: string,
@@ -89,9 +89,9 @@ async function complete(api: ApiClient, sending: Sending): Promise<void> {
 }
 
 /**
- * Continues what broke off, as a real client would, until the upload is verified.
+ * Continues an interrupted upload, as a real client would, until it is verified.
  *
- * @returns what was confirmed before and is not there now
+ * @returns what was confirmed earlier and is missing now
  */
 export async function settleSending(api: ApiClient, sending: Sending): Promise<string[]> {
   const { id, bytes } = sending;
@@ -126,7 +126,7 @@ async function resume(api: ApiClient, sending: Sending): Promise<string[]> {
   return lost;
 }
 
-/** Deletes again what was deleted, or may have been; then nothing of it may be left. */
+/** Repeats deletions that succeeded, or may have succeeded. Afterwards nothing of the deleted content may exist. */
 export async function requireDeleted(
   api: ApiClient,
   dataDir: string,

@@ -9,9 +9,9 @@ type Endpoint = { id: string; secret: string };
 export type Customer = {
   key: string;
   projectId: string;
-  /** The first is there from the start; others are registered under way. */
+  /** The first exists from the start. Others are registered during the traffic. */
   endpoints: Endpoint[];
-  /** Where new endpoints are. */
+  /** Address for new endpoints. */
   receiverUrl: string;
   recordings: { uploadId: string; language: string; sample: string }[];
 };
@@ -30,26 +30,26 @@ export type Ended = {
   expected: string;
 };
 
-/** A start that a client meant; `id` once an answer has it. */
+/** A transcription that a client wanted to start. `id` is set once a response names it. */
 type Intent = {
   customer: Customer;
   idempotencyKey: string;
   endpointId: string;
   uploadId: string;
-  /** The customer's recording with the same words. */
+  /** A recording of the customer with the same words. */
   expected: string;
   language: string;
   id: string | undefined;
   isCancelled: boolean;
-  /** A client asked to delete it, and was not refused; the answer may have been lost. */
+  /** A client asked to delete it and was not refused. The response may have been lost. */
   isDeleted: boolean;
 };
 
-/** A synchronous request with its key; `text` once an answer has it. */
+/** A synchronous request with its key. `text` is set once a response has it. */
 type Spoken = { customer: Customer; idempotencyKey: string; text: string | undefined };
 
 export type TrafficOptions = {
-  /** Starts of one customer in one rush; few enough for the last server to catch up. */
+  /** Number of starts of one customer in one round. It is low enough for the last server to finish all work. */
   startsPerRush: number;
   dataDir: string;
 };
@@ -74,7 +74,7 @@ async function cancel(api: ApiClient, intent: Intent, id: string): Promise<void>
   await api.cancel(id);
 }
 
-/** Unfinished work is refused, and then nothing is deleted. */
+/** Unfinished work cannot be deleted, so the server refuses. */
 async function remove(api: ApiClient, intent: Intent): Promise<void> {
   if (intent.id === undefined) return;
   const wasDeleted = intent.isDeleted;
@@ -94,15 +94,15 @@ async function speak(api: ApiClient, one: Spoken): Promise<void> {
     if (one.text !== undefined && one.text !== text) throw new Error(`${one.idempotencyKey} has two results`);
     one.text = text;
   } catch (error) {
-    // All places may be taken, or a kill had interrupted it. Every other error is a fault.
+    // All places may be taken, or a kill may have interrupted it. Any other error is a fault.
     const passes = ["capacity_unavailable", "timeout", "conflict"];
     if (!(error instanceof ApiError && passes.includes(error.code)) || one.text !== undefined) throw error;
   }
 }
 
 /**
- * Clients that upload, start, cancel, delete, register endpoints and ask synchronously until the server goes away, and
- * remember the answers. Requests without an answer are repeated with their keys later, as a real client would.
+ * Runs clients that upload, start, cancel, delete, register endpoints and send synchronous requests until the server is
+ * gone, and remembers the responses. Requests without a response are repeated later with their keys, as clients do.
  */
 export function createTraffic(customers: readonly Customer[], { startsPerRush, dataDir }: TrafficOptions) {
   const intents: Intent[] = [];
@@ -126,7 +126,7 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
     return intent;
   }
 
-  /** Now one first and now the other: later requests of a rush seldom come before the kill. */
+  /** Alternates which comes first, because later requests of a round seldom reach the server before the kill. */
   async function rushOf(customer: Customer, api: ApiClient): Promise<void> {
     const isElseFirst = Math.random() < 0.5;
     if (isElseFirst) await somethingElse(customer, api);
@@ -149,7 +149,7 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
     }
   }
 
-  /** Traffic beside starts: a recording of its own with all that follows, a deletion, an endpoint. */
+  /** Makes traffic other than starts: another recording with all its requests, a deletion, an endpoint. */
   async function somethingElse(customer: Customer, api: ApiClient): Promise<void> {
     const chance = Math.random();
     if (chance < 0.45) {
@@ -173,7 +173,7 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
   }
 
   return {
-    /** Traffic of all customers at once; resolves when they have had enough or the server is gone. */
+    /** Makes the traffic of all customers at once. Resolves when all are done or the server is gone. */
     async rush(server: RunningServer): Promise<void> {
       await Promise.all(
         customers.map((customer) => rushOf(customer, server.api(customer.key)).catch(onlyLostConnections)),
@@ -186,8 +186,8 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
     synchronousOf: (customer: Customer) => spoken.filter((one) => one.customer === customer),
 
     /**
-     * Asks again for what got no answer: accepted then or now, once. Returns what was confirmed before a kill and is
-     * gone.
+     * Repeats requests without a response. Each is accepted exactly once, then or now. Returns what was confirmed before a
+     * kill and is missing now.
      */
     async settleUnanswered(server: RunningServer): Promise<string[]> {
       const lost: string[] = [];
@@ -199,7 +199,7 @@ export function createTraffic(customers: readonly Customer[], { startsPerRush, d
       return lost;
     },
 
-    /** The ends of all that was started; everything accepted must be there. */
+    /** Waits until everything that was started has ended. Everything that was accepted must exist. */
     async untilAllEnded(server: RunningServer, timeoutMs = 300_000): Promise<Ended[]> {
       const ended: Ended[] = [];
       for (const intent of intents) {
@@ -260,7 +260,7 @@ async function chargedTo(
   return { paise, twice };
 }
 
-/** The server was killed under the request; every answer that did come must be a good one. */
+/** Ignores the failure of a request during which the server was killed. Any response that arrived must be correct. */
 function onlyLostConnections(error: unknown): void {
   if (error instanceof ApiError) throw error;
   if (error instanceof Error && /^(PUT|tus|key) /.test(error.message)) throw error;

@@ -7,7 +7,7 @@ import { upToDateBinary } from "./binary.ts";
 import { cpuMsOf, descendantsOf } from "./processes.ts";
 import { pcmOf, wavFile } from "./samples.ts";
 
-/** `shruti transcribe` is no less robust than the server: a worker process that dies costs time, not text. */
+/** `shruti transcribe` is as robust as the server: the end of a worker process costs time, but no text. */
 
 let folder: string;
 beforeAll(() => {
@@ -19,7 +19,7 @@ const TIMES = 24;
 /** Loading the demonstration model takes less; a process that has used more is recognizing chunks. */
 const RECOGNIZING_FROM_CPU_MS = 3_000;
 
-test("a file is transcribed in full although the process of the model is killed on the way", async () => {
+test("a file is transcribed in full although the worker process with the model is killed", async () => {
   const pcm = new Uint8Array(pcmOf("04-en").buffer);
   const file = join(folder, "long.wav");
   writeFileSync(file, wavFile(Array(TIMES).fill(pcm), { rateHz: 16_000, channels: 1 }));

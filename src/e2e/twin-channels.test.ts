@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => testApp.close());
 
-test("two channels with the same sound are transcribed once, written twice and charged as asked for", async () => {
+test("two channels with the same sound are recognized once, written for both, and charged as requested", async () => {
   const api = apiClient(testApp.as(testApp.key));
   const upload = await api.upload(
     scriptedAudio({ seconds: 4, channels: 2, isDoubled: true, text: "one two" }),
@@ -35,7 +35,7 @@ test("two channels with the same sound are transcribed once, written twice and c
   expect(data.map(({ billed_seconds }) => billed_seconds)).toEqual([4, 8]);
 });
 
-test("with speakers", async () => {
+test("two channels with the same sound have speakers as well", async () => {
   const api = apiClient(testApp.as(testApp.key));
   const script = { seconds: 4, channels: 2, isDoubled: true, text: "one two three four", speakers: [0, 1] };
   const upload = await api.upload(scriptedAudio(script));

@@ -7,8 +7,8 @@ import { argumentsOf, descendantsOf } from "./processes.ts";
 import { sampleBytes } from "./samples.ts";
 
 /**
- * An organization without credit sends the most expensive requests, in a loop and from many connections. The small
- * upload and the synchronous request of another organization take hardly longer.
+ * An organization without credit sends the most expensive requests, in a loop and over many connections. Meanwhile, a
+ * small upload and a synchronous request of another organization take hardly longer.
  */
 
 const SLOW_SECONDS = 3;
@@ -151,7 +151,7 @@ const skippedPart: Client = (api, signal) =>
     })
     .then(({ status }) => String(status));
 
-/** Sends valid audio of an organization without credit. */
+/** Makes an attack with valid audio of an organization without credit. */
 const unpaid = () => sampleBytes("02-hi");
 
 const ATTACKS: [title: string, client: Client][] = [
@@ -159,11 +159,11 @@ const ATTACKS: [title: string, client: Client][] = [
   ["synchronous requests with a FLAC whose rate changes with each frame", forms(changingFlac(60_000))],
   ["synchronous requests with an MP4 that claims millions of samples", forms(hugeIndexMp4(30_000_000))],
   ["synchronous requests with a FLAC that decodes to much sound", forms(denseFlac(20_000))],
-  ["many of them with one idempotency key", forms(denseFlac(20_000), { "idempotency-key": "k" })],
+  ["many such requests with one idempotency key", forms(denseFlac(20_000), { "idempotency-key": "k" })],
   ["synchronous requests that it cannot pay for", forms(unpaid())],
-  ["forms that come at a byte a second", trickle(slowForm)],
-  ["uploads that come at a byte a second", trickle(slowUpload)],
-  ["whole forms with a large part that no form has", skippedPart],
+  ["forms that arrive at one byte a second", trickle(slowForm)],
+  ["uploads that arrive at one byte a second", trickle(slowUpload)],
+  ["complete forms with a large part that the parser skips", skippedPart],
   // These uploads are verified during the rest of the test.
   ["uploads of that MP3", uploads(changingMp3(1_000_000))],
   ["uploads of that FLAC", uploads(changingFlac(60_000))],
@@ -171,7 +171,7 @@ const ATTACKS: [title: string, client: Client][] = [
   ["uploads of the FLAC that decodes to much sound", uploads(denseFlac(20_000))],
 ];
 
-/** Runs an attack until the work is done. Returns the statuses of its requests, and how others ended. */
+/** Runs an attack until the work is done. Returns the statuses of its requests, and how the others ended. */
 async function underAttack<T>(
   client: Client,
   work: () => Promise<T>,
@@ -182,7 +182,7 @@ async function underAttack<T>(
   const loop = async () => {
     while (!stop.signal.aborted) {
       ends.add(await client(api, stop.signal).catch(endOf));
-      // Without a pause, a client would use up its rate with refusals.
+      // Without a pause, refusals alone would use up the client's rate.
       await Bun.sleep(20);
     }
   };
@@ -196,7 +196,7 @@ async function underAttack<T>(
   }
 }
 
-/** Errors of requests whose connections end early: the server refuses the body, or the attack ends. */
+/** Matches errors of requests whose connections end early because the server refuses the body or the attack ends. */
 const endOf = (error: unknown) => (error instanceof ApiError ? String(error.status) : "broken off");
 
 /** Returns the most decoders that ran at once during other work. */
@@ -206,7 +206,7 @@ async function mostDecoders(work: Promise<unknown>): Promise<number> {
   const done = work.finally(() => {
     isDone = true;
   });
-  // A failure of the work is thrown after the last look.
+  // If the work fails, its error is thrown after the last count.
   done.catch(() => {});
   while (!isDone) {
     const running = descendantsOf(server.pid).filter((pid) => !argumentsOf(pid).includes("engine-worker"));
@@ -225,7 +225,7 @@ describe("an organization without credit sends, in a loop,", () => {
         const work = victimsWork();
         return { most: await mostDecoders(work), ...(await work) };
       });
-      // It was accepted. Its own open files are the limit now.
+      // No request of the attack was refused for its key, scope or path, so each one caused its work.
       for (const status of ["401", "403", "404"]) expect(ends).not.toContain(status);
       expect(done.upload).toBeLessThanOrEqual(2 * alone.upload + DECODING_MS);
       expect(done.synchronous).toBeLessThanOrEqual(2 * alone.synchronous + DECODING_MS);
@@ -234,7 +234,7 @@ describe("an organization without credit sends, in a loop,", () => {
     60_000,
   );
 
-  test("and the rest of it after a restart does not stop others either", async () => {
+  test("uploads that are still verified after a restart, which does not delay others", async () => {
     await server.kill();
     server = await (await installation.serve()).ready();
     const done = await victimsWork();
@@ -243,7 +243,7 @@ describe("an organization without credit sends, in a loop,", () => {
   }, 60_000);
 });
 
-test("an honest client at 2 kB/s is not taken for a slow one", async () => {
+test("an honest client at 2 kB/s is not refused as too slow", async () => {
   const bytes = sampleBytes("02-hi").slice(0, 2 * SLOW_SECONDS * 2_000);
   const { upload } = await server.api().createUpload(bytes.length);
   const { hostname, port } = new URL(server.baseUrl);

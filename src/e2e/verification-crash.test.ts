@@ -4,7 +4,7 @@ import type { ApiClient } from "../testing/api-client.ts";
 import { type Installation, install, reached, until } from "./kit.ts";
 import { sampleBytes, wavFile } from "./samples.ts";
 
-/** SIGKILL while a large upload is hashed and decoded: the next start verifies it again and reports the result. */
+/** SIGKILL while a large upload is hashed and decoded: the next start verifies the upload again and reports the result. */
 
 let installation: Installation;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ async function verified(api: ApiClient, id: string): Promise<UploadState> {
   return latest;
 }
 
-test("what was being verified comes to its end after the next start, and one transcription of it is charged once", async () => {
+test("an interrupted verification ends after the next start, and a transcription of that upload is charged once", async () => {
   const speech = sampleBytes("01-en").slice(44);
   const silence = new Uint8Array(120_000_000);
   const recording = wavFile([speech, silence], { rateHz: 48_000, channels: 2 });

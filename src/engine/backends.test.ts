@@ -26,14 +26,14 @@ const CUDA = device("CUDA0", "gpu");
 const VULKAN = device("Vulkan0", "gpu", 1);
 
 describe("choosing a device", () => {
-  test("auto takes the first GPU, else the processor; names are matched", () => {
+  test("auto takes the first GPU, or the processor without one; device names are matched", () => {
     expect(chooseDevice([CPU], "auto").use).toBe("cpu");
     expect(chooseDevice([CPU, CUDA, VULKAN], "auto")).toEqual({ name: "CUDA0", use: { gpuIndex: 0 } });
     expect(chooseDevice([CPU, CUDA, VULKAN], "vulkan")).toEqual({ name: "Vulkan0", use: { gpuIndex: 1 } });
     expect(chooseDevice([CPU, CUDA], "cpu").use).toBe("cpu");
   });
 
-  test("a named one that is missing is an error that says what was wrong with its backend", () => {
+  test("a device that is set by name and missing is an error that names the fault of its backend", () => {
     const info: EngineInfo = {
       libraryVersion: "",
       cpuVariant: "",
@@ -49,7 +49,7 @@ describe("choosing a device", () => {
     expect(chosenGpu(info, "cuda")).toBeUndefined();
   });
 
-  test("and where nothing was wrong with it, whether it is there", () => {
+  test("without such a fault, the error says whether the backend file exists", () => {
     const info: EngineInfo = {
       libraryVersion: "",
       cpuVariant: "",
@@ -64,7 +64,7 @@ describe("choosing a device", () => {
     rmSync(dir, { recursive: true });
   });
 
-  test("the GPU whose memory counts is the one that is taken", () => {
+  test("the GPU whose memory is counted is the chosen one", () => {
     const devices = [CPU, CUDA, VULKAN];
     const info: EngineInfo = {
       libraryVersion: "",
@@ -97,7 +97,7 @@ describe("choosing a device", () => {
     expect(tried).toEqual([{ gpuIndex: 0 }, "cpu"]);
   });
 
-  test("a named one is not replaced", async () => {
+  test("a device that is set by name is not replaced", async () => {
     const { whisper } = refusing([CPU, CUDA]);
     await expect(loadModel(whisper, "m.bin", "cuda")).rejects.toThrow("out of GPU memory");
   });
@@ -106,7 +106,7 @@ describe("choosing a device", () => {
 describe("a GPU and the weights", () => {
   const small = { ...VULKAN, freeBytes: 1024 ** 3 };
 
-  test("have room, or both sizes are named", () => {
+  test("fit, or the error names both sizes", () => {
     expect(() => requireSpace(small, 1024 ** 3)).not.toThrow();
     expect(() => requireSpace(small, 3 * 1024 ** 3)).toThrow(
       "Vulkan0 has 1.0 GiB of memory free, the weights take 3.0",
@@ -123,7 +123,7 @@ describe("a GPU and the weights", () => {
   });
 });
 
-describe("backends that are none", () => {
+describe("files that are not usable backends", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-backends-"));
   const backends = join(folder, "backends");
   let nativeFiles: NativeFiles;
@@ -167,7 +167,7 @@ describe("backends that are none", () => {
     expect(() => requireDevice(info, "cuda", backends)).toThrow("libggml-cuda.so");
   });
 
-  test("are explained where it is known what would help", () => {
+  test("are explained where a remedy is known", () => {
     const path = "/data/backends/libggml-cuda.so";
     const lacks = (library: string) =>
       explainBackendFailure(
@@ -184,7 +184,7 @@ describe("backends that are none", () => {
     expect(explainBackendFailure(path, none)).toBe("it found no graphics driver that it can use");
   });
 
-  test("the script that builds them writes the mark that is looked for, of the version that is built in", () => {
+  test("the build script writes the mark that the program looks for, with the version of whisper.cpp", () => {
     const script = readFileSync(join(ROOT, "scripts/build-backend.sh"), "utf8");
     const format = /^printf '(.*)' "\$version" >>/m.exec(script)?.[1];
     expect(format?.replaceAll("\\n", "\n").replace("%s", libraryVersion)).toBe(backendMark(libraryVersion));

@@ -12,7 +12,7 @@ const chunk = (
 });
 
 describe("times of chunks", () => {
-  test("a machine of which nothing is known gets patience, and more each time it ran out", () => {
+  test("an unmeasured machine gets a long limit, which grows each time it was too short", () => {
     const times = createChunkTimes();
     expect(times.timeoutMs(chunk())).toBe(30 * 60_000);
     times.observeTimeout("m");
@@ -23,7 +23,7 @@ describe("times of chunks", () => {
     expect(times.timeoutMs(chunk({ modelId: "other" }))).toBe(30 * 60_000);
   });
 
-  test("a slow machine, once measured, has twenty times what it needs; a fast one never less than two minutes", () => {
+  test("a measured slow machine gets twenty times what it needs, and a fast one at least two minutes", () => {
     const slow = createChunkTimes();
     slow.observe(chunk(), 300_000);
     expect(slow.timeoutMs(chunk())).toBe(6_000_000);
@@ -34,22 +34,22 @@ describe("times of chunks", () => {
     expect(fast.timeoutMs(chunk())).toBe(120_000);
   });
 
-  test("a fast model's speed says nothing of a slow one's", () => {
+  test("the speed of a fast model is not used for a slow one", () => {
     const times = createChunkTimes();
     for (let i = 0; i < 20; i++) times.observe(chunk({ modelId: "tiny" }), 100);
     expect(times.timeoutMs(chunk({ modelId: "large" }))).toBe(30 * 60_000);
   });
 
-  test("a chunk costs whole windows of its model", () => {
+  test("a chunk takes the time of whole windows of its model", () => {
     const times = createChunkTimes();
     times.observe(chunk(), 300_000);
     expect(times.timeoutMs(chunk({ audioMs: 30_001 }))).toBe(12_000_000);
-    // A family whose cost grows with the audio has a short one.
+    // A family whose time grows with the audio has short windows.
     times.observe(chunk({ modelId: "linear", windowMs: 1_000, audioMs: 10_000 }), 100_000);
     expect(times.timeoutMs(chunk({ modelId: "linear", windowMs: 1_000, audioMs: 20_000 }))).toBe(4_000_000);
   });
 
-  test("one decode that works ends the doubling", () => {
+  test("one successful chunk ends the doubling", () => {
     const times = createChunkTimes();
     times.observeTimeout("m");
     times.observe(chunk(), 30_000);

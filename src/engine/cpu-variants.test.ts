@@ -8,7 +8,7 @@ const dir = mkdtempSync(join(tmpdir(), "shruti-variants-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 describe("variants", () => {
-  test("the usable ones, best first; other libraries are none", () => {
+  test("the usable ones are found, best first; other libraries are ignored", () => {
     const scores: Record<string, number> = { haswell: 64, x64: 1, zen4: 2000, sse42: 5, sapphirerapids: 0 };
     for (const name of Object.keys(scores)) writeFileSync(join(dir, `libggml-cpu-${name}.so`), "");
     for (const file of ["libggml.so", "libggml-base.so", "libggml-cuda.so"])
@@ -37,7 +37,7 @@ describe("variants", () => {
 
 const ALL = ["a", "b", "c", "d", "e"];
 
-/** Lets workers die of a signal, one after another, until no plainer code takes over; tells what was used. */
+/** Lets workers end by a signal, one after another, until no plainer code is left. Returns the code that was used. */
 function descend(signal: string, broken = createBrokenVariants(), trial = createVariantTrial(broken)) {
   const used: string[] = [];
   while (true) {
@@ -49,26 +49,26 @@ function descend(signal: string, broken = createBrokenVariants(), trial = create
 }
 
 describe("trial", () => {
-  test("an instruction that is missing leads down to the plainest; when all end so, none is to blame", () => {
+  test("after a missing instruction the next plainer code is tried; when all fail alike, none is ruled out", () => {
     const { used, verdict, broken } = descend("SIGILL");
     expect(used).toEqual(ALL);
     expect(verdict).toEqual({ kind: "exonerated", variants: ["a", "b", "c", "d"] });
     expect(broken.list()).toEqual([]);
   });
 
-  test.each(["SIGSEGV", "SIGBUS", "SIGFPE"])("%s leads two steps down", (signal) => {
+  test.each(["SIGSEGV", "SIGBUS", "SIGFPE"])("after %s, code up to two steps plainer is tried", (signal) => {
     const { used, verdict, broken } = descend(signal);
     expect(used).toEqual(["a", "b", "c"]);
     expect(verdict).toEqual({ kind: "exonerated", variants: ["a", "b"] });
     expect(broken.list()).toEqual([]);
   });
 
-  test("it is over then: the next crash blames nothing", () => {
+  test("after that the trial is over: the next crash rules no code out", () => {
     const { broken, trial } = descend("SIGSEGV");
     expect(descend("SIGILL", broken, trial).used).toEqual(["a"]);
   });
 
-  test.each(["SIGKILL", "SIGABRT", "SIGTERM", null])("%s is no sign of wrong code", (signal) => {
+  test.each(["SIGKILL", "SIGABRT", "SIGTERM", null])("%s is not a sign of wrong code", (signal) => {
     const verdict = createVariantTrial(createBrokenVariants()).judge(
       { cpuVariant: "a", plainerVariants: ["b"] },
       signal,
@@ -76,7 +76,7 @@ describe("trial", () => {
     expect(verdict).toEqual({ kind: "other" });
   });
 
-  test("what has decoded is not blamed later, and what was ruled out on the way to it stays so", () => {
+  test("code that has worked is not ruled out later, and code ruled out before stays ruled out", () => {
     const broken = createBrokenVariants();
     const trial = createVariantTrial(broken);
     const verdict = trial.judge({ cpuVariant: "a", plainerVariants: ["b", "c"] }, "SIGILL");
@@ -86,14 +86,14 @@ describe("trial", () => {
     expect(broken.list()).toEqual([{ variant: "a", signal: "SIGILL" }]);
   });
 
-  test("a model for which all code fails takes back only what it ruled out itself", () => {
+  test("a model that fails with all code brings back only the code that it ruled out itself", () => {
     const broken = createBrokenVariants();
     createVariantTrial(broken).judge({ cpuVariant: "a", plainerVariants: ["b"] }, "SIGILL");
     expect(descend("SIGSEGV", broken).used).toEqual(["b", "c", "d"]);
     expect(broken.names()).toEqual(["a"]);
   });
 
-  test("a worker that had begun before another ruled its code out takes plainer code, too", () => {
+  test("a worker that started before another one ruled its code out is moved to plainer code as well", () => {
     const broken = createBrokenVariants();
     const used = { cpuVariant: "a", plainerVariants: ["b", "c"] };
     createVariantTrial(broken).judge(used, "SIGILL");

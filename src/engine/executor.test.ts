@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Weights that load, and those that do not. */
+/** Weights that can be loaded, and weights that cannot. */
 type Files = { good: EngineModel["files"]; bad: EngineModel["files"] };
 
 function jobsOf(family: ModelFamily, model: EngineModel): { job: ChunkJob; bytesJob: ChunkJob } {
@@ -79,7 +79,7 @@ function openLocal(
     availableBytes: () => Number.POSITIVE_INFINITY,
     spawn: spawn(() => how) ?? spawnWorker,
   });
-  // A busy machine may need long for a chunk that is not disturbed.
+  // A busy machine may need a long time even for an undisturbed chunk.
   const executor = executorOf(pool, () => (how === "hang" ? HUNG_AFTER_MS : PATIENCE_MS));
   const jobs = jobsOf(family, { id: "m", version: "1", family: name, files: good });
   const disturb: Disturb = (next) => {
@@ -100,7 +100,7 @@ function openLocal(
   };
 }
 
-/** Processes made of closures, whose replies can be lost or doubled. */
+/** Worker processes as closures, whose replies can be lost or doubled. */
 function spawnDisturbed(disturbance: () => Disturbance | undefined): NonNullable<PoolOptions["spawn"]> {
   return (onReply) => {
     let crash = () => {};
@@ -126,7 +126,7 @@ function spawnDisturbed(disturbance: () => Disturbance | undefined): NonNullable
   };
 }
 
-/** Real processes, which are killed and stopped. */
+/** Real processes, which can be killed and stopped. */
 function spawnReal(disturbance: () => Disturbance | undefined): NonNullable<PoolOptions["spawn"]> {
   return (onReply, log) => {
     const worker = spawnWorker(onReply, log);
@@ -178,7 +178,7 @@ describeExecutor({
     const bad = { weights: join(folder, "broken/weights.bin") };
     return openLocal("whisper", familyOf("whisper"), { good, bad }, spawnReal, nativeFiles);
   },
-  // A process cannot be made to answer twice.
+  // A real process cannot be made to reply twice.
   without: ["twice"],
 });
 
@@ -194,6 +194,6 @@ describeExecutor({
 describeExecutor({
   name: "the scripted engine",
   open: openScriptedEngine,
-  // It sends no messages, and knows its recordings by their files.
+  // It exchanges no messages, and recognizes recordings by their files.
   without: ["twice", "bytes"],
 });

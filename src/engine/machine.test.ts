@@ -4,13 +4,13 @@ import { measureMachine } from "./machine.ts";
 
 const files = (contents: Record<string, string>) => (path: string) => contents[path];
 
-test("without groups it is what the system says", () => {
+test("without control groups the values are those of the system", () => {
   const machine = measureMachine(files({}));
   expect(machine.cores).toBe(availableParallelism());
   expect(Math.abs(machine.availableMemoryBytes - freemem())).toBeLessThan(1e9);
 });
 
-test("a service's group and those around it limit cores and memory (version 2)", () => {
+test("a service's group and the groups around it limit cores and memory (version 2)", () => {
   const machine = measureMachine(
     files({
       "/proc/self/cgroup": "0::/system.slice/shruti.service\n",
@@ -36,7 +36,7 @@ test("a container sees its own group as the root", () => {
   expect(machine).toEqual({ cores: 1, availableMemoryBytes: 0 });
 });
 
-test("version 1 has other names, and no limit is a very large one", () => {
+test("version 1 has other file names, and a very large number means no limit", () => {
   const machine = measureMachine(
     files({
       "/proc/self/cgroup": "4:memory:/docker/x\n1:cpu,cpuacct:/docker/x\n",

@@ -65,7 +65,7 @@ describe("extraction", () => {
     expect(statSync(join(dir, "program")).ino).toBe(before.ino);
   });
 
-  test("a folder with a cut, a missing or an unusable file is replaced", async () => {
+  test("a folder with a truncated, missing or unusable file is replaced", async () => {
     const damages = [
       (dir: string) => writeFileSync(join(dir, "weights.onnx"), "x"),
       (dir: string) => rmSync(join(dir, "program")),
@@ -81,20 +81,20 @@ describe("extraction", () => {
     }
   });
 
-  test("many at once end with one whole folder", async () => {
+  test("many extractions at once leave one complete folder", async () => {
     const dirs = await Promise.all(Array.from({ length: 8 }, extract));
     expect(new Set(dirs).size).toBe(1);
     expect(readdirSync(root)).toEqual(["0123456789ab"]);
     expect(readdirSync(dirs[0] ?? "").length).toBe(2);
   });
 
-  test("a carried file with another content than when it was built is refused", async () => {
+  test("an embedded file whose content has changed since the build is refused", async () => {
     writeFileSync(files[1]?.path ?? "", "y".repeat(100_000));
     await expect(extract()).rejects.toThrow("damaged");
     expect(readdirSync(root)).toEqual([]);
   });
 
-  test("an unwritable place is named with the setting that moves it", async () => {
+  test("for an unwritable folder the error names the setting that moves it", async () => {
     writeFileSync(join(folder, "data"), "a file where a folder should be");
     const error = await extract().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(NativeFilesError);
@@ -103,10 +103,10 @@ describe("extraction", () => {
   });
 });
 
-describe.skipIf(!existsSync("/proc/self/maps"))("what earlier versions left", () => {
+describe.skipIf(!existsSync("/proc/self/maps"))("files of earlier versions", () => {
   const old = () => join(root, "ffffffffffff");
 
-  test("an unused version and the rests of a killed extraction are removed, nothing else", async () => {
+  test("an unused version and the remains of a killed extraction are removed, and nothing else", async () => {
     mkdirSync(old(), { recursive: true });
     writeFileSync(join(old(), "program"), "old");
     for (const name of [".000000000000.unfinished", ".111111111111.unfinished", "notes"])
@@ -117,7 +117,7 @@ describe.skipIf(!existsSync("/proc/self/maps"))("what earlier versions left", ()
     expect(readdirSync(root).sort()).toEqual([".111111111111.unfinished", "0123456789ab", "notes"]);
   });
 
-  test("a version that a process runs from stays", async () => {
+  test("a version from which a process runs is kept", async () => {
     mkdirSync(old(), { recursive: true });
     const program = join(old(), "sleeper");
     writeFileSync(program, readFileSync(Bun.which("sleep") ?? "/bin/sleep"), { mode: 0o700 });
@@ -155,7 +155,7 @@ describe("noexec", () => {
   });
 });
 
-test("a run from source uses what the build laid out", async () => {
+test("a run from source uses the files of the build", async () => {
   const nativeFiles = await extractNativeFiles(folder);
   for (const path of [nativeFiles.decoder, nativeFiles.sherpa, nativeFiles.silero]) {
     expect(statSync(path).isFile()).toBe(true);

@@ -18,15 +18,15 @@ import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts"
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./workers/worker-host.ts";
 
 /**
- * What every family promises, its halves together, shown through a worker: whisper's in a process, the scripted one's
- * beside.
+ * The contract of every model family, both halves together, tested through a worker: whisper's in a process, the
+ * scripted one in this process.
  */
 
 type Family = {
   name: ModelFamilyName;
   family: ModelFamily;
   files: ModelFiles;
-  /** The same with a file that cannot be used. */
+  /** The same model with a file that cannot be used. */
   damaged: ModelFiles;
   spawn?: typeof spawnScripted;
 };
@@ -100,7 +100,7 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
     return reply.outcome;
   }
 
-  test("have chunks that fit a window or are cut by it, and settings that survive a message", () => {
+  test("have chunks that fit a window or are cut at it, and settings that can be sent in a message", () => {
     expect(family.windowMs).toBeGreaterThan(0);
     expect(family.maxChunkMs).toBeGreaterThanOrEqual(1_000);
     for (const each of [
@@ -114,7 +114,7 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
     if (family.secondAttempt) expect(family.secondAttempt(settings)).not.toEqual(settings);
   });
 
-  test("hear words in speech, in order and within the audio", async () => {
+  test("recognize words in speech, in order and within the audio", async () => {
     const { segments } = await recognize(speech);
     expect(segments.length).toBeGreaterThan(0);
     let previousEndMs = 0;
@@ -131,7 +131,7 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
     }
   }, 60_000);
 
-  test("accept all their settings, also side by side", async () => {
+  test("accept all their settings, also for chunks at the same time", async () => {
     const all = [settings, family.singlePass(settings), family.secondAttempt?.(settings) ?? settings];
     const outcomes = await Promise.all(all.map((chosen) => recognize(speech, { chosen, seconds: 5 })));
     for (const { segments, elapsedMs } of outcomes) {
@@ -140,7 +140,7 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
     }
   }, 60_000);
 
-  test("end within two seconds when aborted, and go on with the next chunk", async () => {
+  test("stop within two seconds when aborted, and continue with the next chunk", async () => {
     const stop = new AbortController();
     const aborted = recognize(speech, { signal: stop.signal }).catch((error: EngineError) => error.kind);
     await Bun.sleep(20);

@@ -4,7 +4,7 @@ import { trustedProxies } from "../services/trusted-proxies.ts";
 import { testConfig } from "../testing/test-config.ts";
 import { createClientAddress } from "./client-address.ts";
 
-/** A server as far as it tells the other end of a connection. */
+/** A server, as far as it reports the address of the other end of a connection. */
 const connectedTo = (address: string | null) =>
   ({
     requestIP: () => (address === null ? null : { address, port: 1, family: "IPv4" }),
@@ -19,7 +19,7 @@ function clientOf(networks: string[], connection: string | null, forwarded?: str
   return createClientAddress(trusting(networks))(request, connectedTo(connection));
 }
 
-test("without trusted proxies it is the other end of the connection, whatever the request says", () => {
+test("without trusted proxies the address is that of the connection, whatever the request says", () => {
   expect(clientOf([], "192.0.2.7")).toBe("192.0.2.7");
   expect(clientOf([], "192.0.2.7", "198.51.100.1")).toBe("192.0.2.7");
   expect(clientOf(["10.0.0.0/8"], "192.0.2.7", "198.51.100.1")).toBe("192.0.2.7");
@@ -31,7 +31,7 @@ test("without trusted proxies it is the other end of the connection, whatever th
 
 test.each([
   ["one proxy", "198.51.100.1", "198.51.100.1"],
-  ["what a client has put in front is not believed", "6.6.6.6, 198.51.100.1", "198.51.100.1"],
+  ["addresses that the client has put in front are ignored", "6.6.6.6, 198.51.100.1", "198.51.100.1"],
   ["two proxies", "6.6.6.6, 198.51.100.1, 10.2.0.1", "198.51.100.1"],
   ["a client within the proxies' network", "10.9.9.9, 10.2.0.1", "10.9.9.9"],
   ["an IPv6 client", "2001:db8::5", "2001:db8::5"],
@@ -43,7 +43,7 @@ test.each([
   expect(clientOf(["10.0.0.0/8", "::1"], "::ffff:10.1.1.1", forwarded)).toBe(client);
 });
 
-test("a network that is none is refused with the setting's name", () => {
+test("a value that is not a network is refused with the setting's name", () => {
   expect(() => trusting(["10.0.0.0/40"])).toThrow(
     'server.trusted_proxies: "10.0.0.0/40" is not a valid network',
   );

@@ -20,7 +20,7 @@ afterEach(async () => {
   folder = undefined;
 });
 
-/** Lets the database's file grow no more, or again. */
+/** Stops the database's file from growing, or lets it grow again. */
 function limitDatabase({ app }: TestApp, isFull: boolean): void {
   const { sqlite } = app.database;
   const { page_count: pages } = sqlite.query<{ page_count: number }, []>("PRAGMA page_count").get() ?? {
@@ -29,8 +29,8 @@ function limitDatabase({ app }: TestApp, isFull: boolean): void {
   sqlite.run(`PRAGMA max_page_count = ${isFull ? pages : 1_000_000}`);
 }
 
-describe("a database without room", () => {
-  test("is capacity_unavailable with Retry-After; afterwards everything goes on", async () => {
+describe("a full database", () => {
+  test("gives capacity_unavailable with Retry-After, and all requests succeed afterwards", async () => {
     testApp = await openTestApp();
     const send = testApp.as(testApp.key);
     const headers = { "content-type": "application/json" };
@@ -44,7 +44,7 @@ describe("a database without room", () => {
     expect((await announce()).status).toBe(201);
   }, 60_000);
 
-  test("fails no accepted work, however often it cannot be finished", async () => {
+  test("fails no accepted work, however often the work cannot be finished", async () => {
     let ends = 0;
     const log = openLog("error", "json", (line) => {
       if (line.includes("a run ended unexpectedly")) ends++;
@@ -52,14 +52,14 @@ describe("a database without room", () => {
     testApp = await openTestApp({ log });
     const { app, engine } = testApp;
     const release = engine.hold();
-    // Its result needs pages that there are not; that it waits again needs none.
+    // Storing the result needs more pages, which do not exist. Moving the work back to the queue needs none.
     const words = Array.from({ length: 20_000 }, (_, index) => `w${index}`).join(" ");
     const id = await begin(testApp, { seconds: 20, text: words });
     const client = apiClient(testApp.as(testApp.key));
     await until("it has begun", async () => (await client.get(id)).state === "transcribing");
     limitDatabase(testApp, true);
     release();
-    // Beyond the number of ends that nobody foresaw.
+    // More than the number of unexpected ends after which work fails.
     await until("it was tried again and again", () => ends > 6, 40_000);
     expect(["queued", "preparing", "transcribing", "finalizing"]).toContain((await client.get(id)).state);
     limitDatabase(testApp, false);
@@ -69,7 +69,7 @@ describe("a database without room", () => {
 });
 
 test.skipIf(!mayMountDisks())(
-  "a form whose file finds no room is answered at once, and leaves nothing behind",
+  "a form whose file does not fit on the disk is answered at once, and leaves nothing behind",
   async () => {
     folder = mkdtempSync(join(tmpdir(), "shruti-full-"));
     expect(mountSmallDisk(folder, 32)).toBe(true);
@@ -82,7 +82,7 @@ test.skipIf(!mayMountDisks())(
     try {
       writeFileSync(filler, new Uint8Array(64 * 1024 * 1024));
     } catch {
-      // That is the point.
+      // The disk is full now, as intended.
     }
     const begun = performance.now();
     const form = new FormData();
@@ -99,7 +99,7 @@ test.skipIf(!mayMountDisks())(
 );
 
 test.skipIf(!mayMountDisks())(
-  "a form is refused when the disk comes to its reserve while it arrives",
+  "a form is refused when the free space falls to the reserve while the form arrives",
   async () => {
     folder = mkdtempSync(join(tmpdir(), "shruti-full-"));
     expect(mountSmallDisk(folder, 64)).toBe(true);
@@ -114,7 +114,7 @@ test.skipIf(!mayMountDisks())(
     const body = new ReadableStream<Uint8Array>({
       async pull(controller) {
         if (sentBytes === 0) controller.enqueue(new TextEncoder().encode(head));
-        // Others fill the disk beside it.
+        // Other programs fill the disk meanwhile.
         if (sentBytes === 2 * 1024 * 1024) writeFileSync(filler, new Uint8Array(40 * 1024 * 1024));
         controller.enqueue(new Uint8Array(1024 * 1024));
         sentBytes += 1024 * 1024;
@@ -129,7 +129,7 @@ test.skipIf(!mayMountDisks())(
     });
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"]);
     expect(await answer.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
-    // The rest was read and thrown away, so that the sender reads the answer.
+    // The rest was read and dropped, so that the sender reads the answer.
     expect(sentBytes).toBe(20 * 1024 * 1024);
     expect(readdirSync(join(folder, "incoming"))).toEqual([]);
   },

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createKeyLocks } from "./key-locks.ts";
 
-test("work under one name runs in order, one at a time, other names beside it", async () => {
+test("work under one name runs in order, one at a time; work under other names runs beside it", async () => {
   const locks = createKeyLocks();
   const log: string[] = [];
   const work = (name: string, label: string, milliseconds: number) =>
@@ -31,7 +31,7 @@ test("work under one name runs in order, one at a time, other names beside it", 
   expect(locks.size()).toBe(0);
 });
 
-test("work whose signal aborts while it waits is left out, and the order stays", async () => {
+test("work that is aborted while it waits does not run, and the order is kept", async () => {
   const locks = createKeyLocks();
   const stays = new AbortController();
   const leaves = new AbortController();

@@ -16,7 +16,7 @@ async function withApp(work: (testApp: TestApp) => Promise<void>): Promise<void>
 }
 
 describe("lists", () => {
-  test("give every old item once, newest first, while new ones arrive", () =>
+  test("give every old item once, newest first, while new items arrive", () =>
     withApp(async (testApp) => {
       const client = apiClient(testApp.as(testApp.key));
       const { id: uploadId } = await client.upload(scriptedAudio({ seconds: 1, text: "नमस्ते" }));
@@ -49,7 +49,7 @@ describe("lists", () => {
       );
     }));
 
-  test("filter by states and hold 20 when nobody says how many", () =>
+  test("filter by states, and have 20 items by default", () =>
     withApp(async (testApp) => {
       const client = apiClient(testApp.as(testApp.key));
       const { id: uploadId } = await client.upload(scriptedAudio({ seconds: 1, text: "नमस्ते" }));
@@ -68,7 +68,7 @@ describe("lists", () => {
       expect(await client.list("?state=failed,partial")).toEqual({ object: "list", data: [], next: null });
     }));
 
-  test("of usage go page by page, per project, with the organization's credit", () =>
+  test("of usage have pages, one project, and the organization's credit", () =>
     withApp(async (testApp) => {
       const client = apiClient(testApp.as(testApp.key));
       for (let n = 0; n < 3; n++) {
@@ -113,7 +113,7 @@ describe("DELETE", () => {
     }));
 });
 
-/** Files below a directory that hold any of the byte sequences. */
+/** Lists the files below a directory that contain any of the byte sequences. */
 function filesWith(directory: string, needles: readonly Buffer[]): string[] {
   return readdirSync(directory, { recursive: true, encoding: "utf8" })
     .map((name) => join(directory, name))

@@ -14,7 +14,7 @@ afterAll(() => testApp.close());
 const audio = () => toFile(scriptedAudio({ seconds: 2, text: "नमस्ते दुनिया" }), "hello.wav");
 
 describe("the official OpenAI SDK", () => {
-  test("gets its text", async () => {
+  test("returns the text", async () => {
     const transcription = await openai.audio.transcriptions.create({
       file: await audio(),
       model: "demo",
@@ -42,7 +42,7 @@ describe("the official OpenAI SDK", () => {
     expect(error.message).toContain("not available yet");
   });
 
-  test("is told that a parameter does not exist", async () => {
+  test("receives the error that a parameter does not exist", async () => {
     const error = await refusalOf(
       openai.audio.transcriptions.create({
         file: await audio(),

@@ -12,7 +12,7 @@ function retryAfter(places: ReceivingPlaces): number | undefined {
   throw new Error("there was a place");
 }
 
-test("who finds no place is told when the oldest body should be through, as the earlier ones took", () => {
+test("a request without a place gets the time when the oldest body should have arrived, judged by earlier bodies", () => {
   let nowMs = 0;
   const places = createReceivingPlaces(2, () => nowMs);
   const body = (lengthMs: number) => {
@@ -26,7 +26,7 @@ test("who finds no place is told when the oldest body should be through, as the 
   const leaveToo = places.take("org_b");
   expect(retryAfter(places)).toBe(15);
   nowMs += 60_000;
-  // Longer than usual already.
+  // This one takes longer than usual already.
   expect(retryAfter(places)).toBe(1);
   leave();
   leave();
@@ -40,7 +40,7 @@ test("who finds no place is told when the oldest body should be through, as the 
   expect(retryAfter(places)).toBe(60);
 });
 
-test("an organization leaves places for the others, and waits for its own to be through", () => {
+test("an organization leaves places for the others, and waits for its own bodies to arrive", () => {
   let nowMs = 0;
   const places = createReceivingPlaces(16, () => nowMs);
   places.take("org_b");
@@ -50,6 +50,6 @@ test("an organization leaves places for the others, and waits for its own to be 
   expect(retryAfter(places)).toBe(2);
   const others = ["org_b", "org_c", "org_d"].map((organization) => places.take(organization));
   for (const leave of [...own, ...others]) leave();
-  // Alone it gets most of them.
+  // Without others it gets most of the places.
   for (let count = 0; count < 12; count++) places.take("org_a");
 });

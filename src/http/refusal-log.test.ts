@@ -15,7 +15,7 @@ const times = (count: number, work: () => boolean) =>
   Array.from({ length: count }, work).filter(Boolean).length;
 
 describe("requests without a valid key", () => {
-  test("get lines of their own while they are few, and no others", () => {
+  test("have their own log lines while they are few, and no summary line", () => {
     const { lines, clock, refusals } = open();
     expect(times(5, () => refusals.hasOwnLine("10.0.0.1"))).toBe(5);
     expect(times(5, () => refusals.hasOwnLine("10.0.0.2"))).toBe(5);
@@ -25,7 +25,7 @@ describe("requests without a valid key", () => {
     expect(lines).toEqual([]);
   });
 
-  test("of a flood are counted, by address, and begin again with the next interval", () => {
+  test("are counted by address in a flood, and have lines again in the next interval", () => {
     const { lines, clock, refusals } = open();
     expect(times(10_000, () => refusals.hasOwnLine("10.0.0.1"))).toBe(5);
     expect(refusals.hasOwnLine("10.0.0.2")).toBe(true);
@@ -38,7 +38,7 @@ describe("requests without a valid key", () => {
     ]);
   });
 
-  test("of very many addresses take bounded memory and few lines, and each is counted", () => {
+  test("from very many addresses take bounded memory and few lines, and each is counted", () => {
     const { lines, refusals } = open();
     let own = 0;
     for (let address = 0; address < 5_000; address++)

@@ -12,11 +12,11 @@ type Scenario = {
   title: string;
   detail?: string;
   options?: TestAppOptions;
-  /** Makes the situation, and returns the request that is refused in it. */
+  /** Creates the situation, and returns the request that is refused in it. */
   given: (testApp: TestApp) => Promise<() => Promise<Response>> | (() => Promise<Response>);
-  /** What was asked for is remembered although it failed: accepted work, a rejected upload. */
+  /** The refused request still stores something: accepted work, or a rejected upload. */
   leavesTrace?: boolean;
-  /** Further things the response must show. */
+  /** Further checks of the response. */
   check?: (response: Response) => void;
 };
 
@@ -44,7 +44,7 @@ async function uploaded(testApp: TestApp, script: Script = HINDI): Promise<strin
   return (await clientOf(testApp).upload(scriptedAudio(script))).id;
 }
 
-/** A transcription that cannot finish while the test looks at it. */
+/** Starts a transcription that cannot finish during the test. */
 async function held(testApp: TestApp): Promise<string> {
   testApp.engine.hold();
   const { body } = await clientOf(testApp).start({
@@ -61,13 +61,13 @@ async function completed(testApp: TestApp): Promise<{ id: string; uploadId: stri
   return { id: body.id, uploadId };
 }
 
-/** A client of another project of the same organization. */
+/** Makes a client of another project of the same organization. */
 function sibling(testApp: TestApp): TestApp {
   const project = testApp.accounts.createProject({ organizationId: testApp.organization.id, name: "second" });
   return { ...testApp, project, key: testApp.makeKey(project.id) };
 }
 
-/** A client of another organization. */
+/** Makes a client of another organization. */
 function stranger(testApp: TestApp): TestApp {
   const organization = testApp.accounts.createOrganization({ name: "Second" });
   const project = testApp.accounts.createProject({ organizationId: organization.id, name: "main" });
@@ -78,7 +78,7 @@ function stranger(testApp: TestApp): TestApp {
 const UNKNOWN_ID = "tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C";
 
 const SCENARIOS: Scenario[] = [
-  // —— who asks ——
+  // —— authentication ——
   { code: "unauthorized", title: "no key", given: (t) => () => t.fetch("/v1/models") },
   {
     code: "unauthorized",
@@ -169,7 +169,7 @@ const SCENARIOS: Scenario[] = [
       return () => t.as(key)("/v1/transcriptions", { method: "POST", body: "{" });
     },
   },
-  // —— whose it is ——
+  // —— ownership ——
   {
     code: "not_found",
     title: "an unknown transcription",
@@ -222,7 +222,7 @@ const SCENARIOS: Scenario[] = [
       return () => start(t, uploadId, { webhook_endpoint_id: "whe_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C" });
     },
   },
-  // —— what is asked ——
+  // —— requests ——
   {
     code: "invalid_request",
     title: "a body that is no JSON",

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => testApp.close());
 
-/** Sends bytes as they are, and returns what comes back until the connection closes or is quiet. */
+/** Sends bytes unchanged, and returns what arrives until the connection closes or is quiet. */
 async function raw(text: string): Promise<{ head: string; body: string; isClosed: boolean }> {
   const received: Uint8Array[] = [];
   const closed = Promise.withResolvers<void>();
@@ -53,7 +53,7 @@ async function raw(text: string): Promise<{ head: string; body: string; isClosed
 
 const authorization = () => `Authorization: Bearer ${testApp.key}`;
 
-test("a request that came over TLS finds its route, with path parameters and query", async () => {
+test("a request over TLS finds its route, with path parameters and query", async () => {
   const { app, key, baseUrl } = testApp;
   const ask = (path: string) =>
     app.handle(
@@ -69,7 +69,7 @@ test("a request that came over TLS finds its route, with path parameters and que
 
 describe("over the wire", () => {
   test.each(["HTTP/1.0", "HTTP/1.0\r\nHost: x"])(
-    "GET %s, as load balancers ask, is answered",
+    "GET %s, as load balancers send it, is answered",
     async (version) => {
       for (const path of ["/healthz", "/v1/models", "/v1/usage?limit=1"]) {
         const { head } = await raw(`GET ${path} ${version}\r\n${authorization()}\r\n\r\n`);
@@ -80,12 +80,15 @@ describe("over the wire", () => {
     },
   );
 
-  test.each(["x", "h", "evil.example", "a b/c?d=/v1/models"])("the host %s changes nothing", async (host) => {
-    const wrong = await raw(`GET /zzz/v1/models HTTP/1.1\r\nHost: ${host}\r\n${authorization()}\r\n\r\n`);
-    expect(wrong.head).toStartWith("HTTP/1.1 404");
-  });
+  test.each(["x", "h", "evil.example", "a b/c?d=/v1/models"])(
+    "the Host field %s changes nothing",
+    async (host) => {
+      const wrong = await raw(`GET /zzz/v1/models HTTP/1.1\r\nHost: ${host}\r\n${authorization()}\r\n\r\n`);
+      expect(wrong.head).toStartWith("HTTP/1.1 404");
+    },
+  );
 
-  test("HEAD answers as GET does, without a body", async () => {
+  test("HEAD is answered like GET, without a body", async () => {
     const head = await raw(`HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n\r\n`);
     expect(head.head).toStartWith("HTTP/1.1 200");
     expect(head.head).toMatch(/content-length: [1-9]/i);
@@ -95,7 +98,7 @@ describe("over the wire", () => {
     expect(missing.body).toBe("");
   });
 
-  test("a request that asks for the connection to be closed reads that it will be", async () => {
+  test("the response to a request with `connection: close` has that field as well", async () => {
     const ask = (options: string) =>
       raw(`GET /v1/models HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n${options}\r\n`);
     for (const options of ["Connection: close\r\n", "Connection: TE, Close\r\n"]) {
@@ -114,7 +117,7 @@ describe("over the wire", () => {
     expect(head).toStartWith("HTTP/1.1 422");
   });
 
-  test("two keys are none", async () => {
+  test("two Authorization fields count as no key", async () => {
     const { head } = await raw(
       `GET /v1/models HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n${authorization()}\r\n\r\n`,
     );
@@ -142,7 +145,7 @@ describe("over the wire", () => {
     expect(await response.json()).toHaveProperty("text", "नमस्ते");
   });
 
-  test("a sender that stops half way leaves nothing behind", async () => {
+  test("a client that stops in the middle of its body leaves nothing behind", async () => {
     const before = await apiClient(testApp.as(testApp.key)).list();
     await raw(
       `POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\n${authorization()}\r\n` +
@@ -176,7 +179,7 @@ describe("every response", () => {
     expect(new Set(logged)).toEqual(ids as Set<string>);
   });
 
-  test("leaves a line without key, query, body or token", async () => {
+  test("has a log line without key, query, body or token", async () => {
     lines = [];
     const client = apiClient(testApp.as(testApp.key));
     const created = await client.createUpload(4);
@@ -206,7 +209,7 @@ describe("every response", () => {
     });
   });
 
-  test("to a flood without a key stays what it is, and leaves few lines", async () => {
+  test("to a flood without a key is as usual, and leaves few log lines", async () => {
     const lines: { msg: string; status?: number; count?: number }[] = [];
     const flooded = await openTestApp({
       log: openLog("info", "json", (line) => void lines.push(JSON.parse(line))),
@@ -248,7 +251,7 @@ describe("every response", () => {
 });
 
 describe("operations", () => {
-  test("/healthz and /readyz need no key, and /readyz says why not", async () => {
+  test("/healthz and /readyz need no key, and /readyz gives the reasons", async () => {
     expect((await testApp.fetch("/healthz")).status).toBe(200);
     expect((await testApp.fetch("/readyz")).status).toBe(200);
     await expectRefusal(await testApp.fetch("/healthz", { method: "POST" }), { code: "method_not_allowed" });
@@ -260,7 +263,7 @@ describe("operations", () => {
     await draining.close();
   });
 
-  test("/metrics counts requests by route, for those who have its token", async () => {
+  test("/metrics counts requests by route, and needs its token", async () => {
     await expectRefusal(await testApp.fetch("/metrics"), { code: "unauthorized" });
     await expectRefusal(await testApp.as(testApp.key)("/metrics"), { code: "unauthorized" });
     await testApp.as(testApp.key)("/v1/transcriptions/tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C");
@@ -283,7 +286,7 @@ describe("operations", () => {
     expect(text).not.toContain("tr_01KAJ5");
   });
 
-  test("a start removes what a killed program was receiving", async () => {
+  test("a start removes files that a killed program was receiving", async () => {
     const directory = mkdtempSync(join(tmpdir(), "shruti-killed-"));
     mkdirSync(join(directory, "incoming"));
     writeFileSync(join(directory, "incoming", "half.part"), "half");
@@ -293,7 +296,7 @@ describe("operations", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("a stop answers who waits for a synchronous result, and cancels its work", async () => {
+  test("a stop answers clients that wait for a synchronous result, and cancels their work", async () => {
     const stopping = await openTestApp({ config: { server: { drain_seconds: 0 } } });
     stopping.engine.hold();
     const ended: string[] = [];
@@ -310,7 +313,7 @@ describe("operations", () => {
   });
 });
 
-test("no route answers without a key, but for those that are public by design", async () => {
+test("no route answers without a key, except those that are public by design", async () => {
   const PUBLIC = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"];
   const described = await testApp.app.handle(new Request(`${testApp.baseUrl()}/openapi.json`));
   const { paths } = (await described.json()) as { paths: Record<string, Record<string, unknown>> };
@@ -322,7 +325,7 @@ test("no route answers without a key, but for those that are public by design", 
   for (const { path, method } of routes) {
     const url = `${testApp.baseUrl()}${path.replace(/\{\w+\}/g, "tr_01ARZ3NDEKTSV4RRFFQ69G5FAV")}`;
     const { status } = await testApp.app.handle(new Request(url, { method }));
-    // Storage asks for an upload's token, and for the protocol's header fields before it.
+    // The storage routes ask for an upload's token, and check the header fields of the protocol before it.
     const isRefused = path.startsWith("/storage/") ? status >= 400 || method === "OPTIONS" : status === 401;
     if (!isRefused) open.push(`${method} ${path} ${status}`);
   }

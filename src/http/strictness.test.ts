@@ -37,7 +37,7 @@ function incomingFiles(): string[] {
 const unknown = (detail: string): Refusal => ({ code: "unknown_parameter", detail });
 const invalid = (detail?: string): Refusal => ({ code: "invalid_request", ...(detail ? { detail } : {}) });
 
-/** `UPLOAD` stands for a complete upload of the project. */
+/** `UPLOAD` is replaced by the id of a complete upload of the project. */
 const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
   ["an empty body", "", invalid()],
   ["white space only", "  \n", invalid()],
@@ -55,16 +55,16 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
   ["no language", '{"audio":{"upload_id":"UPLOAD"}}', invalid("language")],
   ["no audio", '{"language":"hi"}', invalid("audio")],
   ["audio null", '{"audio":null,"language":"hi"}', invalid("audio")],
-  ["audio a text", '{"audio":"UPLOAD","language":"hi"}', invalid("audio")],
-  ["audio a list", '{"audio":[],"language":"hi"}', invalid("audio")],
+  ["audio that is a text", '{"audio":"UPLOAD","language":"hi"}', invalid("audio")],
+  ["audio that is a list", '{"audio":[],"language":"hi"}', invalid("audio")],
   ["audio without upload_id", '{"audio":{},"language":"hi"}', invalid("audio.upload_id")],
-  ["upload_id a number", '{"audio":{"upload_id":5},"language":"hi"}', invalid("audio.upload_id")],
+  ["upload_id that is a number", '{"audio":{"upload_id":5},"language":"hi"}', invalid("audio.upload_id")],
   ["upload_id null", '{"audio":{"upload_id":null},"language":"hi"}', invalid("audio.upload_id")],
   ["upload_id empty", '{"audio":{"upload_id":""},"language":"hi"}', invalid("audio.upload_id")],
   ["language null", '{"audio":{"upload_id":"UPLOAD"},"language":null}', invalid("language")],
-  ["language a number", '{"audio":{"upload_id":"UPLOAD"},"language":7}', invalid("language")],
+  ["language that is a number", '{"audio":{"upload_id":"UPLOAD"},"language":7}', invalid("language")],
   ["language empty", '{"audio":{"upload_id":"UPLOAD"},"language":""}', invalid("language")],
-  ["language a list", '{"audio":{"upload_id":"UPLOAD"},"language":["hi"]}', invalid("language")],
+  ["language that is a list", '{"audio":{"upload_id":"UPLOAD"},"language":["hi"]}', invalid("language")],
   ["mode unknown", '{"audio":{"upload_id":"UPLOAD"},"language":"hi","mode":"latin"}', invalid("mode")],
   ["mode in capitals", '{"audio":{"upload_id":"UPLOAD"},"language":"hi","mode":"Native"}', invalid("mode")],
   ["mode null", '{"audio":{"upload_id":"UPLOAD"},"language":"hi","mode":null}', invalid("mode")],
@@ -79,12 +79,12 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
     invalid("timestamps"),
   ],
   [
-    "diarization a text",
+    "diarization that is a text",
     '{"audio":{"upload_id":"UPLOAD"},"language":"hi","diarization":"true"}',
     invalid("diarization"),
   ],
   [
-    "diarization a number",
+    "diarization that is a number",
     '{"audio":{"upload_id":"UPLOAD"},"language":"hi","diarization":2}',
     invalid("diarization"),
   ],
@@ -114,17 +114,17 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
     invalid("diarization.speakers"),
   ],
   [
-    "half of the bounds",
+    "only one of the two bounds",
     '{"audio":{"upload_id":"UPLOAD"},"language":"hi","diarization":{"min_speakers":2}}',
     invalid("diarization.max_speakers"),
   ],
   [
-    "bounds the wrong way round",
+    "a lower bound above the upper one",
     '{"audio":{"upload_id":"UPLOAD"},"language":"hi","diarization":{"min_speakers":3,"max_speakers":2}}',
     invalid("diarization.min_speakers"),
   ],
   [
-    "both forms at once",
+    "both forms of diarization at once",
     '{"audio":{"upload_id":"UPLOAD"},"language":"hi","diarization":{"speakers":2,"min_speakers":1,"max_speakers":2}}',
     invalid("diarization"),
   ],
@@ -134,11 +134,11 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
     invalid("channel_mode"),
   ],
   [
-    "webhook_endpoint_id a number",
+    "webhook_endpoint_id that is a number",
     '{"audio":{"upload_id":"UPLOAD"},"language":"hi","webhook_endpoint_id":1}',
     invalid("webhook_endpoint_id"),
   ],
-  ["model a number", '{"audio":{"upload_id":"UPLOAD"},"language":"hi","model":1}', invalid("model")],
+  ["model that is a number", '{"audio":{"upload_id":"UPLOAD"},"language":"hi","model":1}', invalid("model")],
   ["model empty", '{"audio":{"upload_id":"UPLOAD"},"language":"hi","model":""}', invalid("model")],
   ["model unknown", '{"audio":{"upload_id":"UPLOAD"},"language":"hi","model":"whisper-9"}', invalid("model")],
   [
@@ -147,12 +147,12 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
     unknown("langauge"),
   ],
   [
-    "an unknown field below",
+    "an unknown field inside audio",
     '{"audio":{"upload_id":"UPLOAD","url":"x"},"language":"hi"}',
     unknown("audio.url"),
   ],
   [
-    "an unknown field below diarization",
+    "an unknown field inside diarization",
     '{"audio":{"upload_id":"UPLOAD"},"language":"hi","diarization":{"count":2}}',
     unknown("diarization.count"),
   ],
@@ -160,7 +160,7 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
   ["an unknown field beside a wrong type", '{"audio":5,"language":"hi","x":null}', unknown("x")],
   ["an unknown field beside a repeated one", '{"language":"hi","language":"hi","x":1}', unknown("x")],
   [
-    "an unknown field beside a capability",
+    "an unknown field beside an unavailable capability",
     '{"audio":{"upload_id":"UPLOAD"},"language":"auto","x":1}',
     unknown("x"),
   ],
@@ -188,7 +188,7 @@ const JSON_BODIES: [title: string, body: string, refusal: Refusal][] = [
     invalid("language"),
   ],
   [
-    "a repeated name below",
+    "a repeated name inside an object",
     '{"audio":{"upload_id":"UPLOAD","upload_id":"UPLOAD"},"language":"hi"}',
     invalid("audio.upload_id"),
   ],
@@ -285,7 +285,7 @@ describe("POST /v1/transcriptions refuses", () => {
     await expectRefusal(response, invalid());
   });
 
-  test("more than 64 KiB that come in pieces, and the sender can send its last one", async () => {
+  test("more than 64 KiB that arrive in pieces, and the client can send its last piece", async () => {
     let pulled = 0;
     const body = new ReadableStream({
       pull(controller) {
@@ -346,7 +346,11 @@ const FORMS: [title: string, fields: Record<string, string>, refusal: Refusal][]
   ["mode empty", { language: "hi", mode: "" }, invalid("mode")],
   ["timestamps unknown", { language: "hi", timestamps: "char" }, invalid("timestamps")],
   ["diarization 1", { language: "hi", diarization: "1" }, invalid("diarization")],
-  ["diarization an object", { language: "hi", diarization: '{"speakers":2}' }, invalid("diarization")],
+  [
+    "diarization that is an object",
+    { language: "hi", diarization: '{"speakers":2}' },
+    invalid("diarization"),
+  ],
   ["channel_mode unknown", { language: "hi", channel_mode: "left" }, invalid("channel_mode")],
   ["model unknown", { language: "hi", model: "whisper-9" }, invalid("model")],
   ["model empty", { language: "hi", model: "" }, invalid("model")],
@@ -405,7 +409,7 @@ describe("POST /v1/audio/transcriptions refuses", () => {
     form.append("extra", new File(["x"], "x.txt"));
     await expectRefusal(await post(form), unknown("extra"));
   });
-  test("a field that is no UTF-8", async () => {
+  test("a field that is not UTF-8", async () => {
     const form = Buffer.concat([
       Buffer.from('--b\r\nContent-Disposition: form-data; name="language"\r\n\r\n'),
       Buffer.from([0xff, 0xfe]),
@@ -419,7 +423,7 @@ describe("POST /v1/audio/transcriptions refuses", () => {
     const response = await post(form, { "content-type": "multipart/form-data; boundary=b" });
     await expectRefusal(response, unknown("(empty)"));
   });
-  test("more parts than any form has", async () => {
+  test("more parts than a form may have", async () => {
     const form = audioForm(AUDIO, { language: "hi" });
     for (let n = 0; n < 200; n++) form.append("language", "hi");
     await expectRefusal(await post(form), invalid("language"));
@@ -450,7 +454,7 @@ describe("POST /v1/audio/transcriptions refuses", () => {
     });
     await expectRefusal(response, unknown("language"));
   });
-  test("an Idempotency-Key that is none", async () => {
+  test("an invalid Idempotency-Key", async () => {
     const response = await post(audioForm(AUDIO, { language: "hi" }), { "idempotency-key": "k".repeat(256) });
     await expectRefusal(response, invalid("Idempotency-Key"));
   });

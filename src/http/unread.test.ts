@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createUnread, UNREAD_LIMITS, type UnreadLimits } from "./unread.ts";
 
-/** Small bounds, so that tests need not wait. The server's own timer counts in steps of four seconds. */
+/** Small limits, so that tests need not wait. The server's own timer has steps of four seconds. */
 const LIMITS: UnreadLimits = {
   ...UNREAD_LIMITS,
   maxBytes: 1_000_000,
@@ -18,7 +18,7 @@ afterAll(() => {
   for (const close of closing) close();
 });
 
-/** A server that refuses every request, and settles what is unread; the path is the client's address. */
+/** A server that refuses every request and handles the unread rest of its body. The path is the client's address. */
 function refusingServer(limits: UnreadLimits = LIMITS) {
   const stopping = new AbortController();
   const unread = createUnread(stopping.signal, limits);
@@ -35,7 +35,7 @@ function refusingServer(limits: UnreadLimits = LIMITS) {
   return { port: server.port ?? 0, stopping, unread };
 }
 
-/** A connection that tells when its answers came and when it was closed. */
+/** A connection that records when its responses arrived and when it was closed. */
 async function connect(port: number) {
   let text = "";
   const startedMs = performance.now();
@@ -55,7 +55,7 @@ async function connect(port: number) {
   const answers = () => text.split("HTTP/1.1 401").length - 1;
   return {
     send: (part: string) => void socket.write(part),
-    /** Sends everything, waiting for the other end where it must. */
+    /** Sends everything, and waits when the other end does not read. */
     async sendAll(bytes: number) {
       const piece = Buffer.alloc(65_536, "a");
       for (let sent = 0; sent < bytes; ) {
@@ -66,7 +66,7 @@ async function connect(port: number) {
       }
     },
     answers,
-    /** Milliseconds until the n-th answer. */
+    /** Returns the milliseconds until the n-th response. */
     async answered(n = 1): Promise<number> {
       while (answers() < n) {
         if (performance.now() - startedMs > 10_000) throw new Error("no answer");
@@ -98,7 +98,7 @@ describe("the rest of a refused body", () => {
     expect(client.text().toLowerCase()).not.toContain("connection: close");
   });
 
-  test("is not waited for when it is declared too long, and the connection is cut soon", async () => {
+  test("is not read when it is declared too long, and the connection is closed soon", async () => {
     const { port } = refusingServer();
     const client = await connect(port);
     client.send(head(1_000_001));
@@ -108,7 +108,7 @@ describe("the rest of a refused body", () => {
     clearInterval(trickle);
   }, 15_000);
 
-  test("is read up to the bound when its length is not declared", async () => {
+  test("is read up to the limit when its length is not declared", async () => {
     const { port } = refusingServer();
     const client = await connect(port);
     client.send(head("chunked"));
@@ -119,7 +119,7 @@ describe("the rest of a refused body", () => {
     await client.answered();
   });
 
-  test("is given up when its sender says nothing, or too little", async () => {
+  test("is given up when its sender sends nothing, or too little", async () => {
     const { port } = refusingServer();
     const silent = await connect(port);
     silent.send(head(1000));
@@ -134,7 +134,7 @@ describe("the rest of a refused body", () => {
     expect(slowMs).toBeLessThan(2_500);
   });
 
-  test("takes so long at most, however fast it comes", async () => {
+  test("is read for a limited time, however fast it arrives", async () => {
     const { port } = refusingServer({ ...LIMITS, maxMs: 1_000, maxBytes: 1e9 });
     const client = await connect(port);
     client.send(head(900_000_000));
@@ -145,7 +145,7 @@ describe("the rest of a refused body", () => {
     expect(ms).toBeLessThan(3_000);
   });
 
-  test("has places for so many senders, and for so many of one address", async () => {
+  test("has places for a limited number of senders, and of senders from one address", async () => {
     const { port, unread } = refusingServer({ ...LIMITS, silenceMs: 3_000, graceMs: 9_000 });
     const begin = async (client: string) => {
       const connection = await connect(port);
@@ -168,7 +168,7 @@ describe("the rest of a refused body", () => {
     await next.answered();
   });
 
-  test("gives its place back when its sender leaves, and does not hold up a stop", async () => {
+  test("gives its place back when its sender leaves, and does not delay a stop", async () => {
     const { port, stopping, unread } = refusingServer({ ...LIMITS, silenceMs: 9_000, graceMs: 9_000 });
     const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } });
     socket.write(`${head(1000)}a`);
@@ -183,7 +183,7 @@ describe("the rest of a refused body", () => {
   });
 });
 
-test("Bun closes at once at `connection: close`, and reads on without it: why it is not said of unread bodies", async () => {
+test("Bun closes the connection at once with `connection: close`, and reads on without it, so that field is not sent for unread bodies", async () => {
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,

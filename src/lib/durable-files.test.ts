@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test("a file is written whole, with its mode, and replaces the one that was there", async () => {
+test("a file is written completely, with its mode, and replaces an earlier one", async () => {
   const path = join(folder, "model.toml");
   await writeDurably(path, "one", 0o640);
   await writeDurably(path, new TextEncoder().encode("two"), 0o604);
@@ -28,7 +28,7 @@ test("a file is written whole, with its mode, and replaces the one that was ther
   expect(readdirSync(folder)).toEqual(["model.toml"]);
 });
 
-test("a file that cannot take its place leaves the folder as it was", async () => {
+test("a file that cannot be moved into place leaves the folder unchanged", async () => {
   const path = join(folder, "taken");
   mkdirSync(join(path, "inside"), { recursive: true });
   const refused = await writeDurably(path, "text", 0o600).catch((error: NodeJS.ErrnoException) => error.code);
@@ -36,7 +36,7 @@ test("a file that cannot take its place leaves the folder as it was", async () =
   expect(readdirSync(folder)).toEqual(["taken"]);
 });
 
-test("a new file never replaces one that is there", async () => {
+test("a new file never replaces an existing one", async () => {
   const path = join(folder, "config");
   writeNewFileNow(path, "first", 0o600);
   expect(() => writeNewFileNow(path, "second", 0o600)).toThrow("EEXIST");
@@ -45,7 +45,7 @@ test("a new file never replaces one that is there", async () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test("files move, and files and folders are brought to the disk", async () => {
+test("files are moved, and files and folders are synced to the disk", async () => {
   const [from, to] = [join(folder, "from"), join(folder, "to")];
   writeFileSync(from, "bytes");
   await moveDurably(from, to);

@@ -18,7 +18,7 @@ const isRoot = process.getuid?.() === 0;
 const folder = mkdtempSync(join(tmpdir(), "shruti-owner-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test.skipIf(!isRoot)("what root makes belongs to the owner of the folder it lies in", () => {
+test.skipIf(!isRoot)("files that root creates belong to the owner of their folder", () => {
   const home = join(folder, "home");
   mkdirSync(home);
   chownSync(home, USER, USER);
@@ -31,7 +31,7 @@ test.skipIf(!isRoot)("what root makes belongs to the owner of the folder it lies
   expect(statSync(join(home, "a/b")).mode & 0o777).toBe(0o700);
 });
 
-test.skipIf(!isRoot)("a link is given away itself and not what it points to", () => {
+test.skipIf(!isRoot)("of a link the owner is changed, and not of the file to which it points", () => {
   const home = join(folder, "links");
   mkdirSync(home);
   chownSync(home, USER, USER);
@@ -43,7 +43,7 @@ test.skipIf(!isRoot)("a link is given away itself and not what it points to", ()
   expect(statSync(target).uid).toBe(0);
 });
 
-test("the umask takes nothing from a new folder's mode", () => {
+test("the umask does not reduce a new folder's mode", () => {
   const before = process.umask(0o077);
   try {
     makeFolder(join(folder, "x", "y"), 0o755);
@@ -53,7 +53,7 @@ test("the umask takes nothing from a new folder's mode", () => {
   for (const path of ["x", "x/y"]) expect(statSync(join(folder, path)).mode & 0o777).toBe(0o755);
 });
 
-test("a folder that is there already stays as it is", () => {
+test("an existing folder is not changed", () => {
   const path = join(folder, "there");
   mkdirSync(path, { mode: 0o755 });
   makeFolder(path, 0o700);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { watchPace } from "./pace.ts";
 
-/** Sends pieces with pauses and tells whether the watch ended it. */
+/** Sends pieces with pauses. Returns whether the watch aborted the sending. */
 async function send(pieces: readonly { bytes: number; afterMs: number }[], slowMs = 100): Promise<boolean> {
   let calls = 0;
   const pace = watchPace({ bytesPerSecond: 1000, slowMs }, () => calls++);
@@ -20,7 +20,7 @@ const times = (count: number, piece: { bytes: number; afterMs: number }) =>
 test.each([
   ["nothing at all", [{ bytes: 0, afterMs: 250 }], true],
   ["a byte now and then", times(10, { bytes: 1, afterMs: 40 }), true],
-  ["half the rate for long", times(20, { bytes: 20, afterMs: 40 }), true],
+  ["half of the rate for a long time", times(20, { bytes: 20, afterMs: 40 }), true],
   ["twice the rate, in pieces", times(10, { bytes: 80, afterMs: 40 }), false],
   [
     "much, then a long pause",
@@ -42,7 +42,7 @@ test.each([
   expect(await send(pieces)).toBe(isTooSlow);
 });
 
-test("what the receiver itself takes is not the sender's", async () => {
+test("time that the receiver itself takes does not count against the sender", async () => {
   const pace = watchPace({ bytesPerSecond: 1000, slowMs: 60 }, () => undefined);
   await pace.during(Bun.sleep(200));
   expect(pace.isTooSlow()).toBe(false);
@@ -51,7 +51,7 @@ test("what the receiver itself takes is not the sender's", async () => {
   pace.end();
 });
 
-test("without a least rate any pace will do", async () => {
+test("without a minimum rate any speed is allowed", async () => {
   const pace = watchPace({ bytesPerSecond: 0, slowMs: 10 }, () => undefined);
   await Bun.sleep(60);
   expect(pace.isTooSlow()).toBe(false);

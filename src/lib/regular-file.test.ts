@@ -35,7 +35,7 @@ describe("regular files", () => {
     });
   }
 
-  test("too large a file and a missing one are told apart", () => {
+  test("too large a file and a missing one have different errors", () => {
     expect(() => readRegularFile(file, 20)).toThrow("larger than 20 bytes");
     expect(() => readRegularFile(join(folder, "none"), 20)).toThrow("ENOENT");
   });

@@ -16,7 +16,7 @@ import { makeScratch, removeAbandoned, removeAllScratch, removeScratch } from ".
 const parent = mkdtempSync(join(tmpdir(), "shruti-scratch-"));
 afterAll(() => rmSync(parent, { recursive: true }));
 
-test("a scratch folder is private, and goes with what is in it", () => {
+test("a scratch folder is private, and is removed with its contents", () => {
   const [first, second] = [makeScratch(), makeScratch()];
   expect(statSync(first).mode & 0o777).toBe(0o700);
   for (const folder of [first, second]) writeFileSync(join(folder, "mix.pcm"), "sound");
@@ -26,7 +26,7 @@ test("a scratch folder is private, and goes with what is in it", () => {
   expect(existsSync(second)).toBe(false);
 });
 
-test("only old folders of this program, this user and no living process are abandoned", () => {
+test("only old folders of this program and this user whose process has ended count as abandoned", () => {
   const dead = Bun.spawnSync(["true"]).pid;
   const hour = 3_600;
   const at = (name: string) => join(parent, name);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createShares, usualSpare } from "./shares.ts";
 
-/** Takes as many as an owner gets. */
+/** Takes as many places as one owner can get. */
 function takeAll(shares: ReturnType<typeof createShares>, owner: string): number {
   let count = 0;
   while (shares.take(owner)) count++;
@@ -22,13 +22,13 @@ describe("shares", () => {
     expect(shares.taken()).toBe(expected.reduce((sum, count) => sum + count, 0));
   });
 
-  test("two owners that take in turns get the same", () => {
+  test("two owners that take in turns get the same number", () => {
     const shares = createShares(16, 4);
     while (shares.take("a") || shares.take("b")) shares.take("b");
     expect(Math.abs(shares.held("a") - shares.held("b"))).toBeLessThanOrEqual(1);
   });
 
-  test("an owner that holds none gets a place as long as fewer owners than spare places came after the first", () => {
+  test("an owner without a place gets one while fewer owners came after the first one than there are spare places", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), fc.nat({ max: 2 })), { maxLength: 200 }), (steps) => {
         const shares = createShares(12, 3);
@@ -38,7 +38,7 @@ describe("shares", () => {
           else if (shares.held(owner) > 0) shares.giveBack(owner);
           expect(shares.taken()).toBeLessThanOrEqual(12);
         }
-        // Three owners cannot shut a fourth out.
+        // Three owners cannot exclude a fourth one.
         expect(shares.mayTake("another")).toBe(true);
       }),
     );

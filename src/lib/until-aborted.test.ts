@@ -4,7 +4,7 @@ import { untilAborted } from "./until-aborted.ts";
 
 const never = new Promise<never>(() => {});
 
-test("a promise that settles first decides; its listener is gone afterwards", async () => {
+test("a promise that settles first decides the outcome, and the listener is removed afterwards", async () => {
   const { signal } = new AbortController();
   expect(await untilAborted(Promise.resolve(7), signal)).toBe(7);
   await expect(untilAborted(Promise.reject(new Error("no")), signal)).rejects.toThrow("no");
@@ -19,7 +19,7 @@ test("an abort ends the wait with its reason, before and during it", async () =>
   await expect(waited).rejects.toBe(reason);
 });
 
-test("whatever was thrown has a message", () => {
+test("errorMessage gives any thrown value a message", () => {
   expect([new Error("text"), "text", 7, undefined].map(errorMessage)).toEqual([
     "text",
     "text",

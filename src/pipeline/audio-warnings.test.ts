@@ -13,7 +13,7 @@ const measurements = (more: Partial<AudioMeasurements> = {}): AudioMeasurements 
   ...more,
 });
 
-test("clean audio is left alone", () => {
+test("clean audio has no warnings", () => {
   expect(audioWarnings(measurements(), "mix")).toEqual([]);
   expect(audioWarnings(measurements({ clippedRatio: 0.0004, peakDb: 0 }), "separate")).toEqual([]);
 });
@@ -25,14 +25,14 @@ test("each fault has its warning", () => {
   expect(audioWarnings(measurements({ truncated: true }), "mix")).toEqual(["truncated_audio"]);
 });
 
-test("a copied channel is a fault only where channels are billed apart", () => {
+test("a copied channel is a fault only where channels are billed separately", () => {
   expect(audioWarnings(measurements({ identicalChannels: true }), "separate")).toEqual([
     "identical_channels",
   ]);
   expect(audioWarnings(measurements({ identicalChannels: true }), "mix")).toEqual([]);
 });
 
-test("one low channel is enough, an idle one is not low", () => {
+test("one low channel is enough for a warning, and an idle channel is not low", () => {
   const beside = (peakDb: number) =>
     measurements({
       tracks: [{ peakDb: -3 }, { peakDb }],
@@ -41,7 +41,7 @@ test("one low channel is enough, an idle one is not low", () => {
   expect(audioWarnings(beside(-60), "separate")).toEqual([]);
 });
 
-test("silence is quiet and has no bandwidth", () => {
+test("silence is quiet, and no bandwidth is reported for it", () => {
   const silent = measurements({ peakDb: -120, rmsDb: -120, highFrequencyDb: -120 });
   expect(audioWarnings(silent, "mix")).toEqual(["low_volume"]);
 });

@@ -46,12 +46,12 @@ describe("packChunks", () => {
     ]);
   });
 
-  test("nothing from silence", () => {
+  test("makes no chunks from silence", () => {
     expect(packChunks([], WINDOW)).toEqual([]);
     expect(packChunks([{ startSample: 5, endSample: 5 }], WINDOW)).toEqual([]);
   });
 
-  test("long speech is cut into equal parts", () => {
+  test("cuts long speech into equal parts", () => {
     const lengths = packChunks([seconds(0, 60)], WINDOW).map(({ speechMs }) => speechMs);
     expect(lengths).toEqual([20_000, 20_000, 20_000]);
   });
@@ -77,11 +77,11 @@ describe("packChunks", () => {
     );
   });
 
-  test("twelve hours of short turns take little time", () => {
+  test("packs twelve hours of short turns in little time", () => {
     const regions = Array.from({ length: 30_000 }, (_, i) => seconds(i * 1.4, i * 1.4 + 1));
     const startedMs = performance.now();
     const chunks = packChunks(regions, WINDOW);
-    // Measured 10 ms; comparing all with all would take many seconds.
+    // Measured: 10 ms. A comparison of every region with every other would take many seconds.
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     expect(chunks.length).toBe(Math.ceil(30_000 / 21));
   });
@@ -108,7 +108,7 @@ describe("layoutChunk", () => {
     expect(() => layoutChunk([seconds(1, 1)])).toThrow(RangeError);
   });
 
-  test("every sample of speech is laid out once and its time restored exactly", () => {
+  test("lays out every sample of speech once, and its time can be restored exactly", () => {
     fc.assert(
       fc.property(
         regionsArbitrary,
@@ -135,7 +135,7 @@ describe("layoutChunk", () => {
     );
   });
 
-  test("a splice is the end of what comes before and the start of what comes after", () => {
+  test("assigns a splice to the end of one region and to the start of the next", () => {
     const layout = layoutChunk([seconds(1, 2), seconds(60, 61)], 0);
     expect(restoreTime(layout, 1_000, "end")).toBe(2_000);
     expect(restoreTime(layout, 1_000, "start")).toBe(60_000);

@@ -91,7 +91,7 @@ describe("guarded recognition", () => {
     expect(asked[1]?.regions).toEqual([
       { startSample: 5 * SECOND, endSample: 11 * SECOND, isCutAtStart: true },
     ]);
-    // Cut in the middle of speech: no padding is assumed there, the text begins right at the cut.
+    // The region was cut out of continuous speech, so it has no padding there and its text begins at the cut.
     expect(segments.map(({ startMs, text }) => [startMs, text])).toEqual([
       [1_150, HINDI],
       [5_000, "और यह बाकी था"],
@@ -128,13 +128,13 @@ describe("guarded recognition", () => {
     expect(segments[0]?.text).toBe(HINDI);
   });
 
-  test("text below the least confidence of a manifest is left out", async () => {
+  test("text below the manifest's minimum confidence is left out", async () => {
     const unsure = { ...segment(HINDI), confidence: 0.59 };
     const sure = { ...segment(HINDI), confidence: 0.6 };
     const heard = async (first: typeof sure) => {
       const { decode, asked } = scripted([first]);
       const { segments } = await recognizeGuarded(task({ unknownBelow: 0.6 }), TEN_SECONDS, decode);
-      // Speech that the model does not know is not recognized again.
+      // Speech that the model does not know is not recognized a second time.
       expect(asked.length).toBe(1);
       return segments.length;
     };
@@ -176,7 +176,7 @@ describe("a deterministic family", () => {
     expect((await guarded(partly.decode)).segments.length).toBe(2);
   });
 
-  test("without a probability of no speech loses no text", async () => {
+  test("loses no text although it has no probability of no speech", async () => {
     const { noSpeechProbability: _none, ...plain } = segment(HINDI, { confidence: 0.3 });
     const { decode } = scripted([plain]);
     const { segments } = await guarded(decode);
@@ -187,7 +187,7 @@ describe("a deterministic family", () => {
 describe("settings", () => {
   const { model, request } = task();
 
-  test("are whisper's own where the manifest says nothing", () => {
+  test("are whisper's own values where the manifest has none", () => {
     const settings = whisperSettings(request, model);
     expect(settings).toMatchObject({
       language: "hi",
@@ -199,7 +199,7 @@ describe("settings", () => {
     });
   });
 
-  test("are the manifest's where it has any", () => {
+  test("are the manifest's values where it has any", () => {
     const whisper = { beamSize: 5, temperatureIncrement: 0, entropyThreshold: 0, acceptsPrompt: false };
     const decoding = { whisper };
     const settings = whisperSettings({ ...request, mode: "codemix" }, { ...model, decoding });

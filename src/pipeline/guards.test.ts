@@ -28,19 +28,19 @@ function digitString(count: number): string {
 const texts = (...list: string[]) => list.map((text) => ({ text }));
 
 describe("isRepetitive", () => {
-  test("plain prose of any script is not", () => {
+  test("plain prose of any script is not repetitive", () => {
     for (const text of [HINDI, ENGLISH, ""]) {
       expect(compressionRatio(text)).toBeLessThan(1.7);
       expect(isRepetitive(text)).toBe(false);
     }
   });
 
-  test("digit strings compress like loops and are not loops", () => {
+  test("digit strings compress as well as loops, and are not repetitive", () => {
     expect(compressionRatio(digitString(80))).toBeGreaterThan(2.4);
     expect(isRepetitive(digitString(80))).toBe(false);
   });
 
-  test("loops of words and letters are", () => {
+  test("loops of words and letters are repetitive", () => {
     expect(isRepetitive("thank you for watching ".repeat(12))).toBe(true);
     expect(isRepetitive("हम जा रहे हैं ".repeat(15))).toBe(true);
     expect(isRepetitive("ആ".repeat(120))).toBe(true);
@@ -48,7 +48,7 @@ describe("isRepetitive", () => {
 });
 
 describe("removeLoops", () => {
-  test("what people say stays, doubled words and repeated digits too", () => {
+  test("what people really say is kept, with doubled words and repeated digits", () => {
     for (const text of [
       "my ticket number is four four four",
       "zero zero zero zero zero zero one",
@@ -63,7 +63,7 @@ describe("removeLoops", () => {
     }
   });
 
-  test("a loop is cut to one occurrence, its unfinished last turn included", () => {
+  test("a loop is cut to one occurrence, and its unfinished last repetition is removed as well", () => {
     const loop = `so ${"I am going to the market. ".repeat(4)}I am going`;
     expect(removeLoops(texts(loop))).toEqual({
       segments: texts("so I am going to the market."),
@@ -72,13 +72,13 @@ describe("removeLoops", () => {
     expect(removeLoops(texts(`${"हाँ ".repeat(14)}ठीक है`)).segments).toEqual(texts("हाँ ठीक है"));
   });
 
-  test("a loop over segments leaves the first, and words that follow it", () => {
+  test("of a loop over several segments the first is kept, and so are the words after it", () => {
     const { segments, isCut } = removeLoops(texts("hello", ...Array(6).fill("Thank you."), "goodbye then"));
     expect(isCut).toBe(true);
     expect(segments).toEqual(texts("hello", "Thank you.", "goodbye then"));
   });
 
-  test("letters of one word", () => {
+  test("a loop of letters within a word is cut", () => {
     expect(removeLoops(texts(`न${"ना".repeat(30)} ठीक`)).segments[0]?.text.length).toBeLessThan(12);
     expect(removeLoops(texts("aaaaaaaaah")).isCut).toBe(false);
   });
@@ -87,19 +87,19 @@ describe("removeLoops", () => {
 describe("isSuspectedHallucination", () => {
   const facts = { text: "turn off the fan", confidence: 0.9, noSpeechProbability: 0.05, speechMs: 1_500 };
 
-  test("sure words over speech are not suspected, nor are doubtful ones over speech", () => {
+  test("certain words over speech are not suspected, nor are doubtful words over speech", () => {
     expect(isSuspectedHallucination(facts)).toBe(false);
     expect(isSuspectedHallucination({ ...facts, confidence: 0.3 })).toBe(false);
     expect(isSuspectedHallucination({ ...facts, text: "Thank you." })).toBe(false);
   });
 
-  test("impossible speed and closing phrases are", () => {
+  test("text of impossible speed and closing phrases are suspected", () => {
     expect(isSuspectedHallucination({ ...facts, text: ENGLISH, speechMs: 900 })).toBe(true);
     expect(isSuspectedHallucination({ ...facts, text: "Thanks for watching!", confidence: 0.5 })).toBe(true);
   });
 });
 
-test("a segment is no speech only when the model doubts both its words and the speech", () => {
+test("a segment counts as no speech only when the model doubts both its words and the speech", () => {
   expect(isNoSpeech({ confidence: 0.3, noSpeechProbability: 0.8 })).toBe(true);
   expect(isNoSpeech({ confidence: 0.8, noSpeechProbability: 0.8 })).toBe(false);
   expect(isNoSpeech({ confidence: 0.3, noSpeechProbability: 0.3 })).toBe(false);
@@ -126,7 +126,7 @@ describe("speechCoverage", () => {
     });
   });
 
-  test("a segment over silence covers no more than the speech in it, and short rests do not count", () => {
+  test("a segment over silence covers only the speech within it, and short remainders are ignored", () => {
     const coverage = speechCoverage(regions, [{ startMs: 500, endMs: 14_500 }]);
     expect(coverage).toEqual({ speechMs: 10_000, coveredMs: 9_000, uncovered: [] });
   });

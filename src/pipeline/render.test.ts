@@ -27,7 +27,7 @@ const result = (segments: Segment[], more: Partial<TranscriptionResult> = {}): T
 });
 const two = [segment(0, 0, 1_500, "turn on the fan"), segment(1, 3_723_004, 3_724_000, "a <b> & c --> d")];
 
-test("SRT and VTT, times beyond an hour, escaping", () => {
+test("SRT and VTT have the right times, also beyond an hour, and escape characters", () => {
   expect(renderResult(result(two), "srt")).toBe(
     "1\n00:00:00,000 --> 00:00:01,500\nturn on the fan\n\n2\n01:02:03,004 --> 01:02:04,000\na <b> & c --> d\n",
   );
@@ -39,7 +39,7 @@ test("SRT and VTT, times beyond an hour, escaping", () => {
   expect(renderResult(result([]), "srt")).toBe("");
 });
 
-test("speakers and channels", () => {
+test("speakers and channels are written in each format", () => {
   const spoken = [
     { ...segment(0, 0, 900, "hello"), speaker: "speaker_1" },
     { ...segment(1, 900, 1_500, "there"), speaker: "speaker_1" },
@@ -55,7 +55,7 @@ test("speakers and channels", () => {
   expect(renderResult(separate, "vtt")).toContain("\n[channel 1] hello\n");
 });
 
-test("plain text is the transcript, and empty without one", () => {
+test("plain text is the transcript, and is empty for an empty transcript", () => {
   expect(renderResult(result(two), "txt")).toBe("turn on the fan a <b> & c --> d\n");
   expect(renderResult(result([]), "txt")).toBe("");
 });
@@ -63,7 +63,7 @@ test("plain text is the transcript, and empty without one", () => {
 describe("toCues", () => {
   const labelOf = () => "";
 
-  test("a long segment becomes cues of two lines of 42 characters that share its time", () => {
+  test("a long segment is divided into cues of two lines of 42 characters that share its time", () => {
     const text = Array.from({ length: 60 }, (_, i) => `word${i}`).join(" ");
     const cues = toCues([segment(0, 10_000, 30_000, text)], labelOf);
     expect(cues.length).toBeGreaterThan(4);
@@ -87,7 +87,7 @@ describe("toCues", () => {
   });
 });
 
-test("any result is a valid file in both formats, and says the same", () => {
+test("any result gives a valid file in both formats, with the same text", () => {
   const word = fc.oneof(
     fc.constantFrom(
       "नमस्ते",
@@ -112,7 +112,7 @@ test("any result is a valid file in both formats, and says the same", () => {
     fc.property(fc.array(said, { maxLength: 6 }), (list) => {
       let atMs = 0;
       const segments = list.flatMap(({ silenceMs, lastsMs, words, speaker, channel }, index) => {
-        // Text after the wording stage: one line, in NFC, without control characters.
+        // Text as the wording stage leaves it: one line, in NFC, without control characters.
         const text = normalizeText(words.join(" "), "hi");
         if (text === "") return [];
         const startMs = atMs + silenceMs;
@@ -142,7 +142,7 @@ test("any result is a valid file in both formats, and says the same", () => {
 describe("resultBody", () => {
   const facts = { id: "tr_1", model: "demo", version: "1", mode: "native", timestamps: "segment" } as const;
 
-  test("seconds, rounded confidence, absent fields left out", () => {
+  test("has seconds and rounded confidence, and omits absent fields", () => {
     expect(resultBody(facts, result(two.slice(0, 1)))).toEqual({
       id: "tr_1",
       object: "transcription.result",
@@ -161,7 +161,7 @@ describe("resultBody", () => {
     });
   });
 
-  test("without timestamps segments have no times, gaps keep theirs", () => {
+  test("without timestamps segments have no times, but gaps have", () => {
     const gaps = [{ startMs: 2_000, endMs: 2_500, reason: "time_limit" as const, channel: 1 }];
     const body = resultBody({ ...facts, timestamps: "none" }, result(two, { gaps, status: "partial" }));
     expect(body.segments.some((found) => "start" in found || "end" in found)).toBe(false);

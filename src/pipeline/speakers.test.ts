@@ -14,7 +14,7 @@ const joinSpeakers = (segments: LooseSegment[], turns: Turn[]) => joinByChannel(
 const lines = (segments: LooseSegment[]) =>
   segments.map(({ startMs, endMs, text, speaker }) => [startMs, endMs, speaker, text]);
 
-test("speakers are counted in the order in which they appear, whatever the numbers of the diarizer", () => {
+test("speakers are numbered in the order in which they appear, whatever their numbers in the diarizer", () => {
   const joined = joinSpeakers(
     [segment(0, 1_000), segment(1_200, 2_000), segment(2_500, 3_000)],
     [turn(0, 1_100, 7), turn(1_150, 2_100, 2), turn(2_400, 3_000, 7)],
@@ -33,7 +33,7 @@ test("a segment with two speakers is divided at the turn", () => {
   ]);
 });
 
-test("slivers and interjections do not divide, one word cannot be divided", () => {
+test("very short turns and interjections do not divide a segment, and one word cannot be divided", () => {
   const turns = [turn(0, 3_000, 0), turn(1_000, 1_600, 1), turn(2_900, 4_000, 1)];
   expect(lines(joinSpeakers([segment(0, 3_100)], turns))).toEqual([[0, 3_100, "speaker_1", "a b c d"]]);
   const halves = [turn(0, 900, 0), turn(900, 2_000, 1)];
@@ -43,7 +43,7 @@ test("slivers and interjections do not divide, one word cannot be divided", () =
   expect(joinSpeakers([segment(0, 2_000, "hello")], [...halves, turn(5_000, 6_000, 0)])).toHaveLength(1);
 });
 
-test("a segment that no turn touches belongs to the nearest turn", () => {
+test("a segment outside all turns belongs to the nearest turn", () => {
   const joined = joinSpeakers(
     [segment(0, 500), segment(5_000, 5_500)],
     [turn(600, 1_000, 3), turn(4_000, 4_900, 4)],
@@ -51,6 +51,6 @@ test("a segment that no turn touches belongs to the nearest turn", () => {
   expect(joined.map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2"]);
 });
 
-test("without turns nothing is labelled", () => {
+test("without turns no segment has a speaker", () => {
   expect(joinSpeakers([segment(0, 500)], [])).toEqual([segment(0, 500)]);
 });

@@ -23,11 +23,11 @@ const times = (segments: LooseSegment[]) =>
   segments.map(({ startMs, endMs, text }) => [startMs, endMs, text] as const);
 
 describe("stitchChunk", () => {
-  // Laid out with 400 ms between: 0–2000, 2400–5400, 5800–6800. The detected speech is 300 ms inside each region.
+  // Laid out with 400 ms between regions: 0–2000, 2400–5400, 5800–6800. The detected speech begins and ends 300 ms inside each region.
   const regions = [region(10, 12), region(60, 63), region(600, 601)];
   const options = { regions, durationMs: 700_000 };
 
-  test("times are restored, and kept where they are in speech", () => {
+  test("times are restored, and times within speech are kept", () => {
     const segments = stitchChunk(
       [decoded(700, 1_800, " one"), decoded(3_100, 5_000, " two"), decoded(6_100, 6_500, " three")],
       options,
@@ -40,7 +40,7 @@ describe("stitchChunk", () => {
     expect(segments[0]).not.toHaveProperty("channel");
   });
 
-  test("times in silence, shortly before a pause and shortly after a beginning are moved to the speech", () => {
+  test("times in silence, shortly before a pause or shortly after a start, are moved to the speech", () => {
     const segments = stitchChunk(
       [decoded(0, 2_200, "one"), decoded(1_650, 5_700, "two"), decoded(6_200, 9_999, "three")],
       { ...options, channel: 1 },
@@ -53,7 +53,7 @@ describe("stitchChunk", () => {
     expect(segments[2]?.channel).toBe(1);
   });
 
-  test("where regions meet and at the recording's ends nothing is taken for padding", () => {
+  test("where regions meet, and at the ends of the recording, no padding is assumed", () => {
     const met = [region(0, 2), region(2, 4)];
     const segments = stitchChunk([decoded(0, 1_900, "one"), decoded(2_100, 4_000, "two")], {
       regions: met,
@@ -65,7 +65,7 @@ describe("stitchChunk", () => {
     ]);
   });
 
-  test("a segment over a long pause is divided at it, one with a single word is not", () => {
+  test("a segment over a long pause is divided at the pause, unless it has only one word", () => {
     expect(times(stitchChunk([decoded(200, 5_000, "my name is. Ravi and I am from")], options))).toEqual([
       [10_200, 11_700, "my name is."],
       [60_225, 62_600, "Ravi and I am from"],
@@ -73,7 +73,7 @@ describe("stitchChunk", () => {
     expect(times(stitchChunk([decoded(200, 5_000, "hello")], options))).toEqual([[10_200, 62_600, "hello"]]);
   });
 
-  test("text without time at the end joins the segment before", () => {
+  test("text without duration at the end is joined to the segment before", () => {
     const segments = stitchChunk([decoded(0, 1_000, "one"), decoded(9_000, 9_000, "two")], {
       regions: [region(0, 1)],
       durationMs: 1_000,
@@ -81,7 +81,7 @@ describe("stitchChunk", () => {
     expect(times(segments)).toEqual([[0, 1_000, "one two"]]);
   });
 
-  test("whatever the times of the model, times rise, do not overlap and stay in the recording", () => {
+  test("whatever times the model gives, times rise, do not overlap and stay within the recording", () => {
     const anything = fc.array(
       fc.record({
         startMs: fc.integer({ min: 0, max: 31_000 }),
@@ -125,7 +125,7 @@ describe("stitchChunk", () => {
 });
 
 test("utterances keep their times over three hours with thousands of silences", () => {
-  // Utterances of 1 to 4 s after silences of 1 to 6 s. The detector pads speech that it finds 46 ms late.
+  // Utterances of 1 to 4 s after silences of 1 to 6 s. The detector adds padding, and detects speech 46 ms late.
   const utterances: { startMs: number; endMs: number }[] = [];
   for (let atMs = 1_500, i = 0; atMs < 3 * 3_600_000; i++) {
     const endMs = atMs + 1_000 + ((i * 7_919) % 3_000);
@@ -160,7 +160,7 @@ test("utterances keep their times over three hours with thousands of silences", 
   }
 });
 
-test("divideText keeps all words in order, in proportion, and ends sentences", () => {
+test("divideText keeps all words in order, divides in proportion, and prefers the ends of sentences", () => {
   expect(divideText("a b c d", [1, 1])).toEqual(["a b", "c d"]);
   expect(divideText("aaaa. b c d e f", [1, 1])).toEqual(["aaaa.", "b c d e f"]);
   expect(divideText("one", [1, 5])).toEqual(["one", ""]);
@@ -178,7 +178,7 @@ describe("assembleResult", () => {
   });
   const base = { gaps: [], warnings: [], durationMs: 9_000, channels: 2, segments: [] };
 
-  test("channels apart: by start, then channel, one labelled line a segment", () => {
+  test("channels are merged by start and then by channel, with one labelled line for each segment", () => {
     const result = assembleResult({
       ...base,
       segments: [loose(2_000, 1), loose(0, 1), loose(0, 0)],
@@ -195,7 +195,7 @@ describe("assembleResult", () => {
     expect(result.warnings).toEqual([]);
   });
 
-  test("a segment ends where the next of its channel begins, across channels they may overlap", () => {
+  test("a segment ends where the next one of its channel begins; segments of different channels may overlap", () => {
     const segments = [{ ...loose(0, 0), endMs: 1_020 }, loose(1_000, 0), loose(500, 1), loose(500, 1)];
     const result = assembleResult({ ...base, segments, request: { channelMode: "separate" } });
     expect(result.segments.map(({ startMs, endMs, channel }) => [startMs, endMs, channel])).toEqual([
@@ -206,7 +206,7 @@ describe("assembleResult", () => {
     expect(result.segments[1]?.text).toBe("at 500 on 1 at 500 on 1");
   });
 
-  test("a gap makes it partial, each warning occurs once in its order, empty text is dropped", () => {
+  test("with a gap the result is partial, each warning occurs once in the documented order, and empty text is dropped", () => {
     const result = assembleResult({
       ...base,
       segments: [loose(0, 0, 0.2), loose(600, 0, 0.5), { ...loose(3_000, 0), text: "" }],
@@ -219,7 +219,7 @@ describe("assembleResult", () => {
     expect(result.text).toBe("at 0 on 0 at 600 on 0");
   });
 
-  test("silence alone is completed with no_speech; a gap alone is not silence", () => {
+  test("silence alone gives a completed result with no_speech, but a gap alone is not silence", () => {
     const request = { channelMode: "mix" } as const;
     expect(assembleResult({ ...base, request })).toMatchObject({
       status: "completed",

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { characterErrors, normalizeForScoring, sumErrors, wordErrors } from "./wer.ts";
 
 describe("word and character error rates", () => {
-  test("counts by hand", () => {
+  test("agree with counts made by hand", () => {
     expect(wordErrors("a b c d e f", "a x c e f g")).toEqual({
       total: 6,
       substitutions: 1,
@@ -16,14 +16,14 @@ describe("word and character error rates", () => {
     expect(wordErrors("a", "a b c")).toMatchObject({ insertions: 2, rate: 2 });
   });
 
-  test("where nothing was said there is no rate, but what was invented counts in the sum", () => {
+  test("without reference words there is no rate, but invented words count in the sum", () => {
     const silence = wordErrors("", "thank you");
     expect(silence).toMatchObject({ insertions: 2, total: 0, rate: undefined });
     const sum = sumErrors([silence, wordErrors("a b", "a b")].filter((rate) => rate !== undefined));
     expect(sum.rate).toBe(1);
   });
 
-  test("edits are as few as the recursion of the definition finds", () => {
+  test("count as few edits as the recursion of the definition", () => {
     const distance = (a: string, b: string): number => {
       if (a === "" || b === "") return a.length + b.length;
       const rest = distance(a.slice(1), b.slice(1)) + (a[0] === b[0] ? 0 : 1);
@@ -42,17 +42,17 @@ describe("word and character error rates", () => {
     }
   });
 
-  test("texts that would take minutes to compare are not compared", () => {
+  test("are not computed for texts that would take minutes", () => {
     const long = "a ".repeat(200_000).trim();
     expect(wordErrors(long, long)).toBeUndefined();
   });
 });
 
-test("what is compared: no case, punctuation, danda, joiner or spelling of one letter; digits stay", () => {
+test("ignore case, punctuation, danda, joiners and spellings of one letter, but not digits", () => {
   expect(normalizeForScoring("Hello,  WORLD! It's 5 o’clock – really?", "en")).toBe(
     "hello world its 5 oclock really",
   );
-  // Nukta forms, composed and decomposed.
+  // Letters with nukta, composed and decomposed.
   expect(normalizeForScoring("फ़ोन नंबर पाँच है।", "hi")).toBe(normalizeForScoring("फ\u093Cोन, नंबर पाँच है", "hi"));
   expect(normalizeForScoring("क्\u200Dष", "hi")).toBe(normalizeForScoring("क्ष", "hi"));
   expect(normalizeForScoring("५ five 5", "hi")).toBe("५ five 5");

@@ -7,7 +7,7 @@ import { applyWording, hasForeignScript, promptFor, suppressPattern } from "./wo
 
 type Pair = { raw: string } & Record<Mode, string>;
 
-/** Recognized text, and the text of each mode. */
+/** Recognized text, and the expected text of each mode. */
 const PAIRS: Record<string, Pair[]> = {
   en: [
     {
@@ -213,7 +213,7 @@ describe("applyWording", () => {
   }
 });
 
-test("wording what was worded changes nothing", () => {
+test("applied twice, the wording stage changes nothing more", () => {
   const words = fc.constantFrom(
     ...["um", "the", "the", "w-what", "y- your", "[Music]", "order", "ER", ",", "??", "…", "।", "|", "25"],
     ...["उम्म", "मैं", "मैं", "कु-कुछ", "ऑर्डर", "२५", "फो\u093Cन", "धीरे-धीरे", "-", "(", ")", "♪", "क\u200D", "।।"],
@@ -232,18 +232,18 @@ test("wording what was worded changes nothing", () => {
 });
 
 describe("normalizeText", () => {
-  test("joiners stay where they mean something and go elsewhere", () => {
+  test("joiners are kept where they have a meaning and removed elsewhere", () => {
     expect(normalizeText("क्\u200Dष क्\u200Cष", "hi")).toBe("क्\u200Dष क्\u200Cष");
     expect(normalizeText("\u200Dक\u200D मक\u200Cान\u200C", "hi")).toBe("क मकान");
     expect(normalizeText("র\u200D্যাম", "bn")).toBe("র\u200D্যাম");
   });
 
-  test("vowels put together from parts, doubled marks, invisible rests", () => {
+  test("vowels made of parts are composed, and doubled marks and invisible characters are removed", () => {
     expect(normalizeText("अाज\uFEFF कीी\u200B  कॆॆ\u00A0अॉ", "hi")).toBe("आज की कॆ ऑ");
     expect(normalizeText("அ\u0BC6\u0BBE கொ", "ta")).toBe("அ\u0BCA கொ");
   });
 
-  test("Arabic letters become those of Urdu, and stay in Sindhi", () => {
+  test("Arabic letters become those of Urdu, and are kept in Sindhi", () => {
     expect(normalizeText("كتاب هي ﻛﺘﺎب", "ur")).toBe("کتاب ہی کتاب");
     expect(normalizeText("هي", "sd")).toBe("هي");
   });
@@ -253,13 +253,13 @@ describe("suppressPattern", () => {
   const isSuppressed = (token: string, language: string, mode: Mode) =>
     new RegExp(`^(?:${suppressPattern(language, mode)})$`, "u").test(token);
 
-  test("native keeps its own script only, codemix adds Latin, verbatim excludes digits", () => {
+  test("native allows its own script only, codemix adds Latin, verbatim excludes digits", () => {
     const tokens = [" order", " ऑर्डर", "ி", "है।", " 25", "२", "?", "\uFFFD", "\n", "и", "é", "़"];
     const suppressed = (mode: Mode) => tokens.filter((token) => isSuppressed(token, "hi", mode));
     expect(suppressed("native")).toEqual([" order", "ி", "и", "é"]);
     expect(suppressed("codemix")).toEqual(["ி", "и"]);
     expect(suppressed("verbatim")).toEqual(["ி", " 25", "२", "и"]);
-    // Tokens of half a character, alone and beside whole characters, may become letters of the language.
+    // Tokens with half a character, alone or beside whole characters, may become letters of the language.
     for (const token of ["\uFFFD", " \uFFFD\uFFFD", "\uFFFDक", "क\uFFFD"]) {
       for (const mode of MODES) expect(isSuppressed(token, "hi", mode)).toBe(false);
     }
@@ -268,7 +268,7 @@ describe("suppressPattern", () => {
     expect(isSuppressed(" order", "en", "native")).toBe(false);
   });
 
-  test("every language writes its own name in every mode", () => {
+  test("every language can be written with its own name in every mode", () => {
     for (const { code, nativeName } of LANGUAGES) {
       for (const mode of MODES) {
         expect(isSuppressed(nativeName, code, mode)).toBe(false);
@@ -279,7 +279,7 @@ describe("suppressPattern", () => {
   });
 });
 
-test("a foreign script is seen, digits and punctuation are not one", () => {
+test("a foreign script is detected, and digits and punctuation are not one", () => {
   expect(hasForeignScript("मेरा order है", "hi", "native")).toBe(true);
   expect(hasForeignScript("मेरा order है", "hi", "codemix")).toBe(false);
   expect(hasForeignScript("میرا", "hi", "codemix")).toBe(true);
@@ -287,7 +287,7 @@ test("a foreign script is seen, digits and punctuation are not one", () => {
   expect(hasForeignScript("किताब", "ks", "native")).toBe(false);
 });
 
-test("a prompt is for codemix alone, and mixes scripts", () => {
+test("only codemix has a prompt, which mixes scripts", () => {
   expect(promptFor("hi", "native")).toBeUndefined();
   expect(promptFor("en", "codemix")).toBeUndefined();
   for (const language of ["hi", "ta", "bn", "te", "mr", "gu", "kn", "ml", "pa", "ur", "or", "as", "ne"]) {

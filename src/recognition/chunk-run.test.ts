@@ -36,7 +36,7 @@ describe("a chunk", () => {
     expect(workFiles(testApp)).toEqual([]);
   });
 
-  test("that fails in all its attempts becomes a gap, and is not charged", async () => {
+  test("that fails in all its attempts becomes a gap that is not charged", async () => {
     const testApp = await open();
     const chunks = watchChunks(testApp.engine, failing("failed", CHUNK_MS, 99));
     const id = await begin(testApp);
@@ -51,7 +51,7 @@ describe("a chunk", () => {
     expect(usage.credit.reserved_paise).toBe(0);
   });
 
-  test("beside others that fail as well: nothing was transcribed, nothing is charged", async () => {
+  test("that fails like all others leaves nothing transcribed, and nothing is charged", async () => {
     const testApp = await open();
     watchChunks(testApp.engine, async () => {
       throw new EngineError("failed", "as scripted");
@@ -83,7 +83,7 @@ describe("a chunk", () => {
     expect(chunks.of(CHUNK_MS).map(({ isAlone }) => isAlone)).toEqual([false, true]);
   });
 
-  test("that hangs counts as failed once, gets more time, and is a gap of its own reason", async () => {
+  test("that hangs counts as failed once, has more time in its next run, and becomes a gap with its own reason", async () => {
     const testApp = await open();
     const chunks = watchChunks(testApp.engine, failing("hung", CHUNK_MS, 99));
     const id = await begin(testApp);
@@ -102,7 +102,7 @@ describe("a chunk", () => {
     expect(chunks.of(CHUNK_MS).some(({ isAlone }) => isAlone)).toBe(false);
   });
 
-  test("of a recording with channels apart fails for its channel only", async () => {
+  test("of a recording with separate channels fails for its channel only", async () => {
     const testApp = await open();
     let left = 99;
     watchChunks(testApp.engine, async ({ audio }) => {
@@ -121,7 +121,7 @@ describe("a chunk", () => {
 });
 
 describe("weights that cannot be loaded", () => {
-  test("end the transcription with the client's code, uncharged, after one attempt", async () => {
+  test("end the transcription with the documented code, without a charge, after one attempt", async () => {
     const testApp = await open();
     const chunks = watchChunks(testApp.engine, async () => {
       throw new EngineError("unusable_model", "no tensors");

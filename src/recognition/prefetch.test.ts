@@ -51,14 +51,14 @@ describe("prefetched chunks", () => {
     await prefetch.stop();
   });
 
-  test("of another chunk than the one that is asked for are not used", async () => {
+  test("are not used when another chunk is requested than the prefetched one", async () => {
     const prefetch = createPrefetch(1, async () => "text", never);
     prefetch.offer([chunkAt(0, 80)]);
     expect(prefetch.take({ ...chunkAt(0, 79), position: 0 })).toBeUndefined();
     expect(await prefetch.take(rowAt(0))).toBe("text");
   });
 
-  test("end with stop, and a failure begins nothing more", async () => {
+  test("end with stop, and after a failure no other begins", async () => {
     const begun: number[] = [];
     const prefetch = createPrefetch(
       1,
@@ -78,7 +78,7 @@ describe("prefetched chunks", () => {
   });
 });
 
-/** Reports the speech of the first three chunks, and then waits as if the detector still read. */
+/** Reports the speech of the first three chunks, and then waits as if the detector were still reading. */
 function detectorHeldBy(gate: Promise<void>) {
   return async (_job: unknown, signal: AbortSignal, onFound?: OnSpeechFound): Promise<void> => {
     const regions = FOUR_STARTS.slice(0, 3).map((startMs) => ({
@@ -91,7 +91,7 @@ function detectorHeldBy(gate: Promise<void>) {
 }
 
 describe("a recording whose speech is still being detected", () => {
-  test("is recognized already, and each chunk once", async () => {
+  test("is recognized already, each chunk once", async () => {
     const testApp = await open();
     const gate = Promise.withResolvers<void>();
     const chunks = watchChunks(testApp.engine);
@@ -103,7 +103,7 @@ describe("a recording whose speech is still being detected", () => {
       },
     });
     const id = await begin(testApp);
-    // Of three chunks the last may still grow.
+    // The last of the three chunks may still grow.
     await until("two chunks are decoded", () => chunks.runs.length === 2);
     expect((await clientOf(testApp).get(id)).state).toBe("preparing");
     gate.resolve();
@@ -134,7 +134,7 @@ describe("a recording whose speech is still being detected", () => {
     expect(runs.filter(({ startMs }) => startMs === 0).map(({ isAlone }) => isAlone)).toEqual([false, true]);
   });
 
-  test("is aborted in the engine when it is cancelled", async () => {
+  test("is no longer recognized when it is cancelled", async () => {
     const testApp = await open();
     let running = 0;
     testApp.engine.interfere({

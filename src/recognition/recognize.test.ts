@@ -48,7 +48,7 @@ describe("a recording without a server", () => {
   });
 
   test.each(["failed", "crashed", "hung", "interrupted"] as const)(
-    "whose chunk ends as %s once has no gap",
+    "has no gap when a chunk ends as %s once",
     async (kind) => {
       const chunks = failing(kind, CHUNK_MS, 1);
       const ending = await kit.recognize(kit.recordingOf(FOUR_CHUNKS));
@@ -57,7 +57,7 @@ describe("a recording without a server", () => {
     },
   );
 
-  test("of which nothing could be transcribed fails", async () => {
+  test("fails when nothing of it could be transcribed", async () => {
     watchChunks(kit.engine, async () => {
       throw new EngineError("failed", "as scripted");
     });
@@ -78,7 +78,7 @@ describe("a recording without a server", () => {
     });
   });
 
-  test("whose decoded length is another than the verified one fails; rounding is no difference", async () => {
+  test("fails when its decoded length differs from the verified one, rounding excepted", async () => {
     const recording = kit.recordingOf(FOUR_CHUNKS);
     const withLength = (durationMs: number) => ({ ...recording, verified: { durationMs, channels: 1 } });
     for (const durationMs of [20_101, 19_899, 3_600_000]) {
@@ -90,7 +90,7 @@ describe("a recording without a server", () => {
     expect(rounded).toMatchObject({ kind: "result", result: { durationMs: 20_040 } });
   });
 
-  test("whose chunk another run has taken over drops its outcome, and does not end without that chunk", async () => {
+  test("drops the outcome of a chunk that another run has taken over, and does not end without that chunk", async () => {
     const checkpoint = createMemoryCheckpoint();
     watchChunks(kit.engine, async ({ startMs }) => {
       if (startMs === CHUNK_MS) checkpoint.renewAttempt(1, checkpoint.chunks()[1]?.attempt ?? "");
@@ -101,7 +101,7 @@ describe("a recording without a server", () => {
     expect(checkpoint.chunks().map(({ state }) => state)).toEqual(["done", "waiting", "done", "done"]);
   });
 
-  test("that was aborted continues from its checkpoint: no finished chunk runs again", async () => {
+  test("continues from its checkpoint after an abort: no finished chunk runs again", async () => {
     const recording = kit.recordingOf(FOUR_CHUNKS);
     const checkpoint = createMemoryCheckpoint();
     const stop = new AbortController();
@@ -121,7 +121,7 @@ describe("a recording without a server", () => {
     const ending = await kit.recognize(recording, { checkpoint });
     expect(ending).toMatchObject({ kind: "result", result: { status: "completed" } });
     expect(after.runs.map(({ startMs }) => startMs).sort()).toEqual([2 * CHUNK_MS, 3 * CHUNK_MS]);
-    // Without its files the recording is decoded again. Its recognized text is kept.
+    // Without its decoded files the recording is decoded again. Its recognized text is kept.
     rmSync(recording.directory, { recursive: true });
     const again = watchChunks(kit.engine);
     expect(await kit.recognize(recording, { checkpoint })).toEqual(ending);

@@ -22,7 +22,7 @@ import { testAppOpener } from "../testing/test-app-opener.ts";
 
 /** Cancelled work ends at once in every state, costs nothing and leaves nothing (docs/decisions.md section 4). */
 
-/** Time within which the engine stops such work. */
+/** Time within which the engine must stop such work. */
 const STOPS_WITHIN_MS = 2_000;
 const CREDIT_PAISE = 1_000_000;
 
@@ -132,7 +132,7 @@ describe("a cancelled transcription", () => {
   });
 
   for (const at of ["chunk", "speakers"] as const) {
-    test(`is not brought back by an engine that finishes its ${at} nevertheless`, async () => {
+    test(`is not changed by an engine that finishes its ${at} nevertheless`, async () => {
       const testApp = await open();
       const late = Promise.withResolvers<undefined>();
       let asked = 0;
@@ -160,7 +160,7 @@ describe("a synchronous request whose client has gone away", () => {
       body: audioForm(scriptedAudio(FOUR_CHUNKS), { language: "hi", diarization: "true" }),
       signal: leaving.signal,
     });
-    // No client is left to read the result.
+    // The client that would read the result is gone.
     answer.catch(() => undefined);
     return { leave: () => leaving.abort() };
   }

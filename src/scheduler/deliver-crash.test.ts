@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 test(
-  "whenever the program is killed, every final state arrives, true, signed and under one id",
+  "after kills at any moment every final state is delivered, correct, signed and under one id",
   async () => {
     const folder = mkdtempSync(join(tmpdir(), "shruti-crash-"));
     const databasePath = join(folder, "shruti.db");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createDeliveryLimits, type DeliveryLimits } from "./deliver-limits.ts";
 
-/** Names an endpoint. Each belongs to an organization of its own unless another is given. */
+/** Names an endpoint. Each belongs to its own organization unless another is given. */
 const at = (endpointId: string, organizationId = `org of ${endpointId}`) => ({ endpointId, organizationId });
 
 const fill = (limits: DeliveryLimits, endpointId: string, organizationId?: string) => {
@@ -37,7 +37,7 @@ describe("limits of deliveries", () => {
     expect(limits.inFlight()).toBe(12);
   });
 
-  test("an event is held until it is released; an endpoint is forgotten only when nothing waits for it", () => {
+  test("an event is held until it is released; an endpoint is forgotten once nothing waits for it", () => {
     const limits = createDeliveryLimits({ maxInFlight: 4, maxPerEndpoint: 2 });
     limits.begin(at("a"), "evt_1");
     limits.end(at("a"), "working");
@@ -52,7 +52,7 @@ describe("limits of deliveries", () => {
     expect(limits.freeFor(at("a"))).toBe(1);
   });
 
-  test("an organization with many endpoints leaves attempts to the others", () => {
+  test("an organization with many endpoints leaves attempts for the others", () => {
     const limits = createDeliveryLimits({ maxInFlight: 64, maxPerEndpoint: 4 });
     const many = Array.from({ length: 100 }, (_, index) => `hanging${index}`);
     const taken = many.reduce((sum, endpointId) => sum + fill(limits, endpointId, "hostile"), 0);

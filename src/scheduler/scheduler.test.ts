@@ -220,7 +220,7 @@ describe("fair turns", () => {
     expect(most).toBeLessThanOrEqual(lanesOfOne());
   });
 
-  test("chunks are divided by weight", async () => {
+  test("chunks are distributed by weight", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const three = newOrganization(testApp, "Three", 3);
     const release = testApp.engine.hold();
@@ -260,7 +260,7 @@ describe("synchronous places", () => {
   });
 });
 
-describe("failures without a fault of the recording", () => {
+describe("failures that the recording did not cause", () => {
   test("work is repeated after a stopped decoder, a full disk and a crashed speech detector", async () => {
     const testApp = await open();
     let decodes = 0;
@@ -309,7 +309,7 @@ describe("failures without a fault of the recording", () => {
 });
 
 describe("estimates", () => {
-  test("of the queue's end shrink with the progress of transcriptions", async () => {
+  test("of the time until the queue is empty shrink with the progress of transcriptions", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const seen: number[] = [];
     watchChunks(testApp.engine, async () => {

@@ -86,7 +86,7 @@ describe("slots", () => {
     expect(given.has("2")).toBe(true);
     expect(given.has("3")).toBe(false);
     given.get("4")?.release();
-    // Only chunks that wait for the same slot could start beside it.
+    // Only chunks that wait for the same slot could run beside it.
     given.get("2")?.release();
     await Bun.sleep(0);
     expect(given.get("3")?.sharers).toBe(1);
@@ -136,7 +136,7 @@ describe("slots", () => {
     expect(slots.status()).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  test("few chunks share the machine, many get a slot's share each", async () => {
+  test("few chunks share all threads of the machine, and with many chunks each gets the threads of one slot", async () => {
     const slots = open(4);
     const alone = await slots.acquire(request("a", "1"), never);
     expect(alone.sharers).toBe(1);

@@ -83,11 +83,11 @@ describe("the time until a place is free", () => {
     expect(refused()).toBe(60);
   });
 
-  test("is long where synchronous work is switched off", () => {
+  test("is long when synchronous work is switched off", () => {
     expect(open({ count: 0 }).refused()).toBe(3_600);
   });
 
-  test("a place is given back once", () => {
+  test("does not change when a place is returned twice", () => {
     const { places, refused } = open({ count: 2 });
     const taken = [places.reserve(1), places.reserve(1)];
     taken[0]?.release();
@@ -118,11 +118,11 @@ describe("over HTTP", () => {
 
   const takingTurns = { engine: { workers: 1, threads_per_worker: 1 } };
 
-  test("Retry-After is the rest of the request in the only place, and then there is a place", async () => {
+  test("Retry-After is the remaining time of the request in the only place, and after it there is a place", async () => {
     testApp = await openTestApp({ config: takingTurns });
     const { app, clock, engine } = testApp;
     const release = engine.hold();
-    // Before the first measurement, half of real time is expected. Each channel is work of its own.
+    // Before the first measurement, half of real time is expected. Each channel counts as separate work.
     const first = ask(testApp, { seconds: 20, channels: 2, text: "नमस्ते" }, { channel_mode: "separate" });
     await until("its chunks are recognized", () => app.scheduler.status().slots.running > 0);
     expect(await retryAfter(testApp)).toBe(80);
@@ -136,7 +136,7 @@ describe("over HTTP", () => {
     expect((await ask(testApp, { seconds: 1, text: "नमस्ते" })).status).toBe(200);
   });
 
-  test("a machine that is busy with other work takes longer", async () => {
+  test("Retry-After is longer while the machine is busy with other work", async () => {
     testApp = await openTestApp({ config: takingTurns });
     const { app, engine } = testApp;
     const release = engine.hold();

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createThroughput } from "./throughput.ts";
 
-test("throughput and estimates are those of all slots together, silence included", () => {
+test("throughput and estimates count all slots together, and silence as well", () => {
   const throughput = createThroughput(() => 4);
   expect(throughput.realTimeFactor()).toBeUndefined();
   // Sixty seconds of recording, one chunk of speech in it, ten seconds on two threads.

@@ -24,7 +24,7 @@ const code = (run: () => unknown): string | undefined => {
 describe("accounts", () => {
   const organization = accounts.createOrganization({ name: "  Physics " });
 
-  test("an organization starts with the config's settings and no money", () => {
+  test("an organization starts with the settings of the config and without credit", () => {
     expect(accounts.showOrganization(organization.id)).toMatchObject({
       name: "Physics",
       pricePaisePerAudioHour: null,
@@ -34,7 +34,7 @@ describe("accounts", () => {
     });
   });
 
-  test("settings change one by one, and null goes back", () => {
+  test("settings are changed one by one, and null restores the config's value", () => {
     accounts.setOrganization(organization.id, { pricePaisePerAudioHour: 0, weight: 3 });
     expect(accounts.showOrganization(organization.id)).toMatchObject({
       pricePaisePerAudioHour: 0,
@@ -63,7 +63,7 @@ describe("accounts", () => {
     });
   }
 
-  test("disabling and enabling tell of the change once", () => {
+  test("disabling and enabling call the listener once each", () => {
     const first = accounts.disableOrganization(organization.id).disabledAt;
     expect(first).not.toBeNull();
     expect(accounts.disableOrganization(organization.id).disabledAt).toBe(first);
@@ -72,7 +72,7 @@ describe("accounts", () => {
     expect(changes).toBe(2);
   });
 
-  test("projects belong to an organization that exists", () => {
+  test("a project needs an organization that exists", () => {
     const project = accounts.createProject({ organizationId: organization.id, name: "Lab" });
     expect(accounts.listProjects(organization.id)).toEqual([project]);
     expect(accounts.showProject(project.id)).toEqual(project);

@@ -51,7 +51,7 @@ describe("keys", () => {
     expect(publicIdOf(`${body}4YnUQq`)).toBe("A".repeat(24));
   });
 
-  test("every single typo is refused without a look-up", () => {
+  test("every single typing error is refused without a look-up", () => {
     const { apiKeys, project } = setUp();
     const { key } = apiKeys.createKey({ projectId: project.id, name: "k" });
     expect(publicIdOf(key)).toBeDefined();
@@ -74,11 +74,11 @@ describe("keys", () => {
     const expected = (keys * 67) / 62;
     const chiSquare = [...counts.values()].reduce((sum, n) => sum + (n - expected) ** 2 / expected, 0);
     expect(counts.size).toBe(62);
-    // 61 degrees of freedom: exceeded by chance once in about 10^8 runs. A plain modulo of bytes gives over 200.
+    // 61 degrees of freedom. Chance exceeds this once in about 10^8 runs; a plain modulo of bytes gives over 200.
     expect(chiSquare).toBeLessThan(150);
   });
 
-  test("scopes are known ones, and default to all", () => {
+  test("scopes must be known ones, and default to all", () => {
     const { apiKeys, project } = setUp();
     const create = (scopes?: string[]) =>
       apiKeys.createKey({ projectId: project.id, name: "k", ...(scopes ? { scopes: scopes as never } : {}) });
@@ -93,7 +93,7 @@ describe("keys", () => {
 });
 
 describe("authentication", () => {
-  test("a valid key is its caller", () => {
+  test("a valid key gives its caller", () => {
     const { apiKeys, project, organization } = setUp();
     const { key, id } = apiKeys.createKey({ projectId: project.id, name: "k", scopes: ["usage:read"] });
     const caller = apiKeys.authenticate(`Bearer ${key}`);
@@ -106,7 +106,7 @@ describe("authentication", () => {
     expect(apiKeys.authenticate(`bearer  ${key}`)).toEqual(caller);
   });
 
-  test("everything else is unauthorized", () => {
+  test("any other header is unauthorized", () => {
     const { apiKeys, project } = setUp();
     const { key } = apiKeys.createKey({ projectId: project.id, name: "k" });
     const elsewhere = setUp().apiKeys;
@@ -133,7 +133,7 @@ describe("authentication", () => {
     expect(refused.filter((outcome) => outcome === "unauthorized")).toHaveLength(1);
   });
 
-  test("revoked at once, expired at its time", () => {
+  test("a key is unauthorized as soon as it is revoked or has expired", () => {
     const { apiKeys, project, clock } = setUp();
     const revoked = apiKeys.createKey({ projectId: project.id, name: "k" });
     apiKeys.authenticate(`Bearer ${revoked.key}`);
@@ -151,7 +151,7 @@ describe("authentication", () => {
     expect(code(late)).toBe("invalid_request");
   });
 
-  test("a disabled organization is refused at once, and only to its own valid keys", () => {
+  test("a disabled organization is refused at once, and the reason is given only for its own valid keys", () => {
     const { apiKeys, accounts, project, organization } = setUp();
     const { key, id } = apiKeys.createKey({ projectId: project.id, name: "k" });
     const header = `Bearer ${key}`;
@@ -162,7 +162,7 @@ describe("authentication", () => {
     expect(code(() => apiKeys.authenticate(header))).toBe("unauthorized");
   });
 
-  test("another process's change is seen when told, and within a second when not", () => {
+  test("a change by another process is seen at once when it is reported, and within a second otherwise", () => {
     const folder = mkdtempSync(join(tmpdir(), "shruti-keys-"));
     closing.push(() => rmSync(folder, { recursive: true }));
     const path = join(folder, "shruti.db");
@@ -180,7 +180,7 @@ describe("authentication", () => {
     expect(code(() => apiKeys.authenticate(header))).toBeUndefined();
   });
 
-  test("the organization's own request rate comes with the caller", () => {
+  test("the caller has the request rate of its organization", () => {
     const { apiKeys, accounts, project, organization } = setUp();
     const header = `Bearer ${apiKeys.createKey({ projectId: project.id, name: "k" }).key}`;
     expect(apiKeys.requestsPerSecondOf(apiKeys.authenticate(header))).toBeNull();
@@ -209,7 +209,7 @@ describe("authentication", () => {
     expect(lastUsed()).toBe(firstUse + 60_000);
   });
 
-  test("a store that takes no more does not hold up the end", () => {
+  test("a store that cannot be written does not delay the end of the program", () => {
     const { apiKeys, project, database } = setUp();
     const { key } = apiKeys.createKey({ projectId: project.id, name: "k" });
     apiKeys.authenticate(`Bearer ${key}`);

@@ -14,7 +14,7 @@ afterEach(() => {
   for (const database of opened.splice(0)) database.close();
 });
 
-/** An organization with 10 000 paise that may spend 100 of them a day, at 23:30 in Kolkata. */
+/** Makes an organization with 10 000 paise that may spend 100 of them a day. The time is 23:30 in Kolkata. */
 function setUp() {
   const database = openDatabase(":memory:");
   opened.push(database);
@@ -25,7 +25,7 @@ function setUp() {
   const organizationId = accounts.createOrganization({ name: "o" }).id;
   credit.grant({ organizationId, amountPaise: 10_000, note: "start" });
 
-  /** Accepts work; the outcome is the refusal, if any. */
+  /** Accepts work. Returns the refusal, if any. */
   function spend(transcriptionId: string, amountPaise: number): AppError | undefined {
     try {
       transaction(database.store, (tx) => {
@@ -59,7 +59,7 @@ describe("daily spending limit", () => {
     expect(spend("tr_6", 0)).toBeUndefined();
   });
 
-  test("its Retry-After leads to the midnight of the billing time zone, and then there is room", () => {
+  test("its Retry-After is the time until midnight of the billing time zone, when work is accepted again", () => {
     const { spend, settle, clock } = setUp();
     spend("tr_1", 100);
     settle("tr_1", 100);
@@ -71,7 +71,7 @@ describe("daily spending limit", () => {
     expect(spend("tr_2", 100)).toBeUndefined();
   });
 
-  test("the organization's own limit goes first, and 0 is none", () => {
+  test("the organization's own limit overrides the config, and 0 means no limit", () => {
     const { spend, accounts, organizationId } = setUp();
     accounts.setOrganization(organizationId, { dailySpendLimitPaise: 0 });
     expect(spend("tr_1", 9000)).toBeUndefined();
@@ -82,13 +82,13 @@ describe("daily spending limit", () => {
 });
 
 describe("credit", () => {
-  test("a price of nothing is a price", () => {
+  test("a price of 0 is accepted", () => {
     const { credit } = setUp();
     expect(credit.priceOf({ pricePaisePerAudioHour: 0 })).toBe(0);
     expect(credit.priceOf({ pricePaisePerAudioHour: null })).toBe(3000);
   });
 
-  test("a grant answers with its entry and the new credit; the audit agrees", () => {
+  test("a grant returns its entry and the new credit, and the audit agrees", () => {
     const { credit, organizationId } = setUp();
     const { entry, credit: after } = credit.grant({ organizationId, amountPaise: -1, note: "correction" });
     expect(entry).toMatchObject({ kind: "grant", amountPaise: -1, note: "correction", sequence: 2 });

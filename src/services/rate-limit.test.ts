@@ -7,7 +7,7 @@ import { createRateLimiter, rateLimitFields } from "./rate-limit.ts";
 
 const config = testConfig();
 
-/** Seconds of `Retry-After`, or 0 when the request was let through. */
+/** Returns the seconds of `Retry-After`, or 0 when the request was allowed. */
 function take(
   limiter: ReturnType<typeof createRateLimiter>,
   limits: { requestsPerSecond: number; burst: number },
@@ -24,7 +24,7 @@ function take(
 }
 
 describe("request rate", () => {
-  test("a burst, then the rate", () => {
+  test("allows a burst, and then the rate", () => {
     const clock = manualClock();
     const limiter = createRateLimiter({ clock, config });
     const limits = limiter.limitsFor(null);
@@ -39,7 +39,7 @@ describe("request rate", () => {
     expect(take(limiter, limits)).toBe(1);
   });
 
-  test("waiting exactly as long as told gets through, whatever came before", () => {
+  test("a request after exactly the given wait is allowed, whatever came before", () => {
     const rates = fc.record({
       requestsPerSecond: fc.integer({ min: 1, max: 1000 }),
       burst: fc.integer({ min: 1, max: 2000 }),
@@ -63,7 +63,7 @@ describe("request rate", () => {
     );
   });
 
-  test("never more than burst and rate allow", () => {
+  test("never allows more than burst and rate", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 60 }),
@@ -86,7 +86,7 @@ describe("request rate", () => {
     );
   });
 
-  test("the fields say quota, window, what remains and when it is whole again", () => {
+  test("the header fields give quota, window, what remains and when it is complete again", () => {
     const clock = manualClock();
     const limiter = createRateLimiter({ clock, config });
     const limits = limiter.limitsFor(null);
@@ -101,7 +101,7 @@ describe("request rate", () => {
     expect(limiter.peek("k", limits)).toMatchObject({ remaining: 100, resetSeconds: 0 });
   });
 
-  test("an organization's own rate, and none at all", () => {
+  test("an organization may have its own rate, and 0 means no limit", () => {
     const limiter = createRateLimiter({ clock: manualClock(), config });
     expect(limiter.limitsFor(5)).toEqual({ requestsPerSecond: 5, burst: 10 });
     expect(limiter.limitsFor(1)).toEqual({ requestsPerSecond: 1, burst: 2 });
@@ -115,7 +115,7 @@ describe("request rate", () => {
     expect(unlimited.limitsFor(5)).toEqual({ requestsPerSecond: 5, burst: 100 });
   });
 
-  test("a clock that is set back neither gives nor takes", () => {
+  test("a clock that is set back neither adds nor removes requests", () => {
     const clock = manualClock();
     const limiter = createRateLimiter({ clock, config });
     const limits = { requestsPerSecond: 1, burst: 1 };
@@ -126,7 +126,7 @@ describe("request rate", () => {
     expect(take(limiter, limits)).toBe(0);
   });
 
-  test("memory is bounded, and idle keys make room first", () => {
+  test("memory is limited, and idle keys are removed first", () => {
     const clock = manualClock();
     const limiter = createRateLimiter({ clock, config, maxKeys: 100 });
     const limits = { requestsPerSecond: 1, burst: 1 };

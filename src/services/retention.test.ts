@@ -93,7 +93,7 @@ function insertTranscription(
 }
 
 describe("retention", () => {
-  test("audio goes after its days, and the record says so; never while work needs it", async () => {
+  test("audio is deleted after its days and the record says so, but never while work needs it", async () => {
     const { bench, clock, retention } = prepare({ audio_days: 30 });
     const free = await completeUpload(bench);
     const needed = await completeUpload(bench);
@@ -110,7 +110,7 @@ describe("retention", () => {
     expect(existsSync(bench.uploads.audioPath(needed))).toBe(false);
   });
 
-  test("0 days keeps everything", async () => {
+  test("0 days keep everything", async () => {
     const { bench, clock, retention } = prepare({ audio_days: 0, transcript_days: 0 });
     const id = await completeUpload(bench);
     insertTranscription(bench, id, "completed", clock.now());
@@ -119,7 +119,7 @@ describe("retention", () => {
     expect(existsSync(bench.uploads.audioPath(id))).toBe(true);
   });
 
-  test("transcripts go after their days; one whose audio is in use waits", async () => {
+  test("transcripts are deleted after their days, and one whose audio is in use waits", async () => {
     const { bench, clock, calls, retention } = prepare({ transcript_days: 7, audio_days: 0 });
     const upload = await completeUpload(bench);
     insertTranscription(bench, upload, "completed", clock.now());
@@ -133,7 +133,7 @@ describe("retention", () => {
     expect((await retention.run()).transcriptsRemoved).toBe(0);
   });
 
-  test("many transcripts whose audio is in use do not hold up a younger one", async () => {
+  test("many transcripts whose audio is in use do not delay a younger one", async () => {
     const { bench, clock, calls, retention } = prepare({ transcript_days: 7, audio_days: 0 });
     const upload = await completeUpload(bench);
     transaction(bench.database.store, () => {
@@ -148,7 +148,7 @@ describe("retention", () => {
     expect((await retention.run()).transcriptsRemoved).toBe(450);
   });
 
-  test("unfinished uploads, idempotency keys and old deliveries have their turn", async () => {
+  test("unfinished uploads, idempotency keys and old deliveries are deleted as well", async () => {
     const { bench, clock, calls, retention } = prepare();
     await bench.uploads.create(CALLER, { bytes: 1 });
     const key = {
@@ -174,7 +174,7 @@ describe("retention", () => {
   });
 });
 
-test("the sweeper reconciles once, goes on with rounds, survives a failure and stops", async () => {
+test("the sweeper reconciles once, continues with rounds, survives a failure and stops", async () => {
   const { bench, calls, deps } = prepare();
   const stray = join(bench.dataDir, "uploads", "stray");
   await completeUpload(bench);

@@ -3,7 +3,7 @@ import type { FileHandle } from "node:fs/promises";
 import fc from "fast-check";
 import { openAudioWriter, SYNC_BYTES, WRITE_AHEAD_BYTES } from "./audio-writer.ts";
 
-/** A file in memory whose kernel takes as many bytes at a time as it likes. */
+/** A file in memory. Its kernel accepts as many bytes at a time as the test says. */
 function memoryFile(takes: readonly number[], failsAfterBytes = Number.POSITIVE_INFINITY) {
   const content: number[] = [];
   let calls = 0;
@@ -21,7 +21,7 @@ function memoryFile(takes: readonly number[], failsAfterBytes = Number.POSITIVE_
 
 const chunkArrays = fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 40 });
 
-test("whatever the chunks and however few bytes the kernel takes, the file holds them in order", async () => {
+test("whatever the chunks and however few bytes the kernel accepts, the file has them in order", async () => {
   await fc.assert(
     fc.asyncProperty(
       chunkArrays,
@@ -40,7 +40,7 @@ test("whatever the chunks and however few bytes the kernel takes, the file holds
   );
 });
 
-test("the sender is held back while a lot waits for the disk, and let go again", async () => {
+test("the sender must wait while many bytes wait for the disk, and may continue afterwards", async () => {
   const gate = Promise.withResolvers<void>();
   const writev = async (chunks: Uint8Array[]) => {
     await gate.promise;
@@ -57,7 +57,7 @@ test("the sender is held back while a lot waits for the disk, and let go again",
   expect(writer.written()).toBe(WRITE_AHEAD_BYTES);
 });
 
-test("a full disk is reported, and what reached the file is known", async () => {
+test("a full disk is reported, with the number of written bytes", async () => {
   const { content, handle } = memoryFile([100], 25);
   const writer = openAudioWriter(handle, 0);
   for (let index = 0; index < 2; index += 1) await writer.write(new Uint8Array(10).fill(7));
@@ -69,7 +69,7 @@ test("a full disk is reported, and what reached the file is known", async () => 
   await expect(writer.write(new Uint8Array(1))).rejects.toThrow("full");
 });
 
-test("the memory of written chunks is given back, that of others' buffers is not", async () => {
+test("the memory of written chunks is released, but not that of other buffers", async () => {
   const { handle } = memoryFile([1000]);
   const writer = openAudioWriter(handle, 0);
   const own = new Uint8Array(10);
@@ -81,7 +81,7 @@ test("the memory of written chunks is given back, that of others' buffers is not
   expect(shared.buffer.byteLength).toBe(20);
 });
 
-/** A file whose bytes come to the disk when `finish` says so. */
+/** A file whose sync ends when the test calls `finish`. */
 function syncedFile() {
   const syncs: PromiseWithResolvers<void>[] = [];
   const handle = {
@@ -98,7 +98,7 @@ function syncedFile() {
   return { syncs, handle: handle as unknown as FileHandle };
 }
 
-test("a file's parts are brought to the disk as they fill, one at a time, while more arrives", async () => {
+test("parts of a file are synced as they fill, one at a time, while more bytes arrive", async () => {
   const { syncs, handle } = syncedFile();
   const writer = openAudioWriter(handle, SYNC_BYTES - 1);
   const writeSome = async () => {
@@ -120,7 +120,7 @@ test("a file's parts are brought to the disk as they fill, one at a time, while 
   expect(syncs.length).toBe(2);
 });
 
-test("bytes that could not be brought to the disk are reported", async () => {
+test("a failed sync is reported", async () => {
   const { syncs, handle } = syncedFile();
   const writer = openAudioWriter(handle, SYNC_BYTES - 1);
   await writer.write(new Uint8Array(WRITE_AHEAD_BYTES));

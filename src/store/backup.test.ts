@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { restoreBackup, writeBackup } from "./backup.ts";
 import { openDatabase } from "./database.ts";
 
-test("a restore writes through no link that lies where its copy is to lie", () => {
+test("a restore does not write through a link at the path of its copy", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-restore-"));
   const path = join(folder, "shruti.db");
   const database = openDatabase(path);

@@ -4,9 +4,9 @@ import { BILLED_MS } from "./billed-time.ts";
 import { openDatabase } from "./database.ts";
 import { transcriptions } from "./schema.ts";
 
-test("the rule in code and the rule in SQL agree on every channel mode", () => {
+test("the rules in code and in SQL agree on every channel mode", () => {
   const database = openDatabase(":memory:");
-  // The rule reads three columns; a row of its own needs none of the others.
+  // The rule reads three columns, so a table with only these is enough.
   database.sqlite.run("DROP TABLE transcriptions");
   database.sqlite.run(
     "CREATE TABLE transcriptions (duration_ms INTEGER, channel_mode TEXT, channels INTEGER)",

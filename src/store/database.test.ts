@@ -28,7 +28,7 @@ describe("database", () => {
     database.close();
   });
 
-  test("a throw rolls back, a promise is refused", () => {
+  test("a transaction that throws is rolled back, and a promise is refused", () => {
     const database = openDatabase(":memory:");
     const insert = () =>
       database.store.insert(schema.settings).values({ name: "a", value: 1, updatedAt: 0 }).run();
@@ -47,7 +47,7 @@ describe("database", () => {
     database.close();
   });
 
-  test("a newer database and an edited migration are refused, and a second open changes nothing", () => {
+  test("a newer database and an edited migration are refused, and opening twice changes nothing", () => {
     const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
     const path = join(folder, "shruti.db");
     openDatabase(path).close();
@@ -76,7 +76,7 @@ describe("database", () => {
     rmSync(folder, { recursive: true });
   });
 
-  test("the ledger refuses change and removal", () => {
+  test("the ledger refuses updates and deletions", () => {
     const database = openDatabase(":memory:");
     database.sqlite.run("INSERT INTO organizations (id, name, created_at) VALUES ('org_1', 'a', 0)");
     database.sqlite.run("INSERT INTO ledger VALUES (1, 'org_1', 'grant', 5, NULL, NULL, 0, '', 'x')");

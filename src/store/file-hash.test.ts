@@ -29,7 +29,7 @@ const failed = (promise: Promise<unknown>) =>
     (error: unknown) => error,
   );
 
-/** Files of this test that the process has open. */
+/** Lists the files of this test that the process has open. */
 function openFiles(): string[] {
   return readdirSync("/proc/self/fd").flatMap((name) => {
     try {
@@ -46,7 +46,7 @@ describe("sha256OfFile", () => {
     expect(await sha256OfFile(file(size).path)).toBe(file(size).sha256);
   });
 
-  test("many files at once, some of them left off, others missing: each gets its own answer", async () => {
+  test("many files at once, some aborted and others missing, each get their own outcome", async () => {
     const asked = Array.from({ length: 60 }, (_, index) => file(SIZES[index % SIZES.length] ?? 0));
     const stop = new AbortController();
     const all = asked.map(async ({ path, sha256 }, index) => {
@@ -59,16 +59,16 @@ describe("sha256OfFile", () => {
     if (process.platform === "linux") expect(openFiles()).toEqual([]);
   });
 
-  test("a signal that has gone off stops it before it begins", async () => {
+  test("a signal that is already aborted prevents the start", async () => {
     const stopped = AbortSignal.abort("stopped");
     expect(await failed(sha256OfFile(file(1).path, stopped))).toBe("stopped");
   });
 
-  test("a file that grows without end is left off in the midst, and closed", async () => {
+  test("an endless file can be aborted while it is read, and is closed", async () => {
     // Reads of this device never end.
     const stop = new AbortController();
     const endless = failed(sha256OfFile("/dev/zero", stop.signal));
-    // It is being read while another one takes its turns.
+    // Another file has its turns while this one is read.
     expect(await sha256OfFile(file(MIB).path)).toBe(file(MIB).sha256);
     stop.abort("enough");
     expect(await endless).toBe("enough");

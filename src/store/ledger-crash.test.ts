@@ -10,7 +10,7 @@ import { auditLedger } from "./ledger-audit.ts";
 const WORKER = join(import.meta.dir, "../testing/ledger-worker.ts");
 const ROUNDS = 3;
 
-test("two processes that race for scarce credit and are killed leave a ledger that holds", async () => {
+test("two processes that compete for scarce credit and are killed leave a sound ledger", async () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-ledger-crash-"));
   const path = join(folder, "shruti.db");
   const database = openDatabase(path);
@@ -23,7 +23,7 @@ test("two processes that race for scarce credit and are killed leave a ledger th
     const workers = [0, 1].map((n) =>
       Bun.spawn([process.execPath, WORKER, path, `${round}_${n}`], { stdout: "pipe", stderr: "inherit" }),
     );
-    // Each says one line, once it works.
+    // Each prints one line once it works.
     await Promise.all(workers.map((worker) => worker.stdout.getReader().read()));
     await Bun.sleep(50 + Math.random() * 150);
     for (const worker of workers) worker.kill("SIGKILL");

@@ -16,7 +16,7 @@ afterEach(() => {
   for (const database of opened.splice(0)) database.close();
 });
 
-/** A database with organizations `org_0`, `org_1`, …. */
+/** Makes a database with organizations `org_0`, `org_1`, …. */
 function openWith(organizations = 1): Database {
   const database = openDatabase(":memory:");
   opened.push(database);
@@ -36,7 +36,7 @@ const code = (run: () => unknown): string => {
 };
 
 describe("ledger", () => {
-  test("reserves up to exactly what is available", () => {
+  test("reserves up to exactly the available credit", () => {
     const database = openWith();
     grant(database, 0, 100);
     transaction(database.store, (tx) => accept(tx, 0, "tr_1", 60));
@@ -55,7 +55,7 @@ describe("ledger", () => {
     expect(auditLedger(database.store)).toMatchObject({ ok: true, openReservations: 2, reservedPaise: 100 });
   });
 
-  test("settles once: a release, and a charge when it costs something", () => {
+  test("settles once: with a release, and with a charge when there is a price", () => {
     const database = openWith();
     grant(database, 0, 100);
     transaction(database.store, (tx) => accept(tx, 0, "tr_1", 60));
@@ -80,7 +80,7 @@ describe("ledger", () => {
     expect(auditLedger(database.store)).toMatchObject({ ok: true, entries: 6, chargedPaise: 59 });
   });
 
-  test("a charge above the reservation, a foreign and a missing reservation are refused", () => {
+  test("refuses a charge above the reservation, and a foreign or missing reservation", () => {
     const database = openWith(2);
     grant(database, 0, 100);
     transaction(database.store, (tx) => accept(tx, 0, "tr_1", 60));
@@ -90,7 +90,7 @@ describe("ledger", () => {
     expect(creditOf(database.store, "org_0").reservedPaise).toBe(60);
   });
 
-  test("free work has a reservation and a release of nothing", () => {
+  test("has a reservation and a release of 0 for free work", () => {
     const database = openWith();
     transaction(database.store, (tx) => accept(tx, 0, "tr_1", 0));
     expect(auditLedger(database.store)).toMatchObject({ ok: true, openReservations: 1 });
@@ -98,7 +98,7 @@ describe("ledger", () => {
     expect(auditLedger(database.store)).toMatchObject({ ok: true, openReservations: 0, entries: 2 });
   });
 
-  test("a grant is taken back only as far as it is available", () => {
+  test("takes a grant back only as far as credit is available", () => {
     const database = openWith();
     grant(database, 0, 100);
     transaction(database.store, (tx) => accept(tx, 0, "tr_1", 60));
@@ -115,7 +115,7 @@ describe("ledger", () => {
     expect(code(() => grant(database, 7, 1))).toBe("not_found");
   });
 
-  test("pages run newest first and end with null", () => {
+  test("lists pages, newest first, and ends with null", () => {
     const database = openWith(2);
     for (let n = 1; n <= 5; n++) {
       grant(database, 0, n);
@@ -129,7 +129,7 @@ describe("ledger", () => {
     expect(listLedger(database.store, "org_0", { limit: 5 }).next).toBeNull();
   });
 
-  test("the last paisa goes to one of two connections", () => {
+  test("gives the last paisa to one of two connections", () => {
     const folder = mkdtempSync(join(tmpdir(), "shruti-ledger-"));
     const path = join(folder, "shruti.db");
     const [left, right] = [openDatabase(path), openDatabase(path)];
@@ -150,7 +150,7 @@ describe("ledger", () => {
 });
 
 describe("audit", () => {
-  /** A ledger with one of everything. */
+  /** Makes a ledger with one entry of each kind. */
   function lived(): Database {
     const database = openWith();
     grant(database, 0, 1000);
@@ -189,7 +189,7 @@ describe("audit", () => {
     ["a lost organization", "PRAGMA foreign_keys = OFF; DELETE FROM organizations", "does not exist"],
   ];
   for (const [name, statement, finding] of tampered) {
-    test(`finds ${name} changed behind the program's back`, () => {
+    test(`finds a change outside the program: ${name}`, () => {
       const database = lived();
       for (const [trigger] of database.sqlite
         .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'trigger'")
@@ -203,7 +203,7 @@ describe("audit", () => {
     });
   }
 
-  test("a point of the chain noted earlier unmasks a rewritten ledger", () => {
+  test("finds a rewritten ledger by a hash that was noted earlier", () => {
     const database = lived();
     const { head } = auditLedger(database.store);
     grant(database, 0, 5);
@@ -214,7 +214,7 @@ describe("audit", () => {
   });
 });
 
-/** One step of the program, as random numbers choose it. */
+/** One step of the program, chosen by random numbers. */
 type Step =
   | { kind: "grant"; organization: number; paise: number; crash: boolean }
   | { kind: "accept"; organization: number; price: number; billedMs: number; crash: boolean }
@@ -242,7 +242,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 60 },
 );
 
-/** The ledger as plain sums in big integers, knowing nothing of SQL. */
+/** The ledger as plain sums in big integers, without SQL. */
 class Model {
   readonly granted = [0n, 0n, 0n];
   readonly charged = [0n, 0n, 0n];
@@ -266,7 +266,7 @@ class Model {
 }
 
 describe("ledger against a model", () => {
-  test("random grants, acceptances and endings, some of them cut off by a crash", () => {
+  test("random grants, acceptances and endings agree with it, some of them interrupted by a crash", () => {
     fc.assert(
       fc.property(steps, (sequence) => {
         const database = openWith(3);
@@ -294,7 +294,7 @@ describe("ledger against a model", () => {
 
 class Crash extends Error {}
 
-/** Does a step in the database and, when it must have succeeded, in the model. */
+/** Does a step in the database, and in the model if it must have succeeded. */
 function run(database: Database, model: Model, step: Step, id: string): void {
   const attempt = (work: (tx: Store) => void): string =>
     code(() =>

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeProcessLock } from "./process-lock.ts";
 
-test("a lock is held by one, until it is released or its process is killed", async () => {
+test("a lock is held by one process, until it releases the lock or is killed", async () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-lock-"));
   const path = join(folder, "serve.lock");
   const module = `${import.meta.dir}/process-lock.ts`;
@@ -21,7 +21,7 @@ test("a lock is held by one, until it is released or its process is killed", asy
   rmSync(folder, { recursive: true });
 });
 
-test("a lock that cannot be taken for another reason is not another server's", () => {
+test("a lock that cannot be taken for another reason is not reported as another server", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-lock-"));
   const path = join(folder, "serve.lock");
   writeFileSync(path, "no database, and nobody holds it ".repeat(100));

@@ -26,12 +26,12 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const restore = (file: string, stamp: string) => {
-  // SQLite keeps a closed connection until its last statement is collected; a restore wants to be alone.
+  // SQLite keeps a closed connection open until its last statement is garbage-collected. A restore needs the database alone.
   Bun.gc(true);
   restoreBackup(file, path, stamp, (copy) => void checkRestored(copy, file));
 };
 
-/** A backup to which something was done. */
+/** Makes a backup and changes something in it. */
 function altered(name: string, change: (sqlite: SqliteDatabase) => void): string {
   const file = join(folder, `${name.replaceAll(/\W/g, "-")}.db`);
   copyFileSync(good, file);
@@ -60,27 +60,27 @@ const REFUSED: [name: string, change: (sqlite: SqliteDatabase) => unknown, messa
   ],
   ["a view", (db) => db.run("CREATE VIEW more AS SELECT 1"), "it has a view more that is not this program's"],
   [
-    "the ledger's trigger missing",
+    "a missing trigger of the ledger",
     (db) => db.run("DROP TRIGGER ledger_refuses_update"),
     "its trigger ledger_refuses_update is missing",
   ],
   [
-    "the ledger's trigger without effect",
+    "a ledger trigger without effect",
     (db) => {
       db.run("DROP TRIGGER ledger_refuses_update");
       db.run("CREATE TRIGGER ledger_refuses_update BEFORE UPDATE ON ledger BEGIN SELECT 1; END");
     },
     "its trigger ledger_refuses_update differs from this program's",
   ],
-  ["an index missing", (db) => db.run("DROP INDEX ledger_once"), "its index ledger_once is missing"],
-  ["a column more", (db) => db.run("ALTER TABLE uploads ADD COLUMN x"), "its table uploads differs"],
+  ["a missing index", (db) => db.run("DROP INDEX ledger_once"), "its index ledger_once is missing"],
+  ["an additional column", (db) => db.run("ALTER TABLE uploads ADD COLUMN x"), "its table uploads differs"],
   [
-    "a table missing",
+    "a missing table",
     (db) => db.run("DROP TABLE results"),
     "its table results is missing; its index sqlite_autoindex_results_1 is missing",
   ],
   [
-    "the list of migrations a view",
+    "a view in place of the list of migrations",
     (db) => {
       db.run("DROP TABLE schema_migrations");
       db.run("CREATE VIEW schema_migrations AS SELECT '0001_initial' AS name, '' AS sha256, 0 AS applied_at");
@@ -88,32 +88,36 @@ const REFUSED: [name: string, change: (sqlite: SqliteDatabase) => unknown, messa
     "it has no list of migrations as this program keeps it",
   ],
   [
-    "migrations that were never applied",
+    "a list of migrations without an entry",
     (db) => db.run("DELETE FROM schema_migrations"),
     "it is empty: no migration has been applied",
   ],
   [
-    "a newer program's",
+    "the schema of a newer program",
     (db) => db.run("INSERT INTO schema_migrations VALUES ('9999_future', 'x', 0)"),
     "it was written by a newer version of this program (it has 9999_future)",
   ],
   [
-    "an upload elsewhere",
+    "an upload whose id is a path",
     uploadWith("../../evil"),
     'uploads.id holds "../../evil", which is not an identifier up_',
   ],
   ["an upload of another kind", uploadWith(`tr_${ULID}`), "which is not an identifier up_"],
   ["an upload in small letters", uploadWith(`up_${ULID.toLowerCase()}`), "which is not an identifier up_"],
-  ["an upload with more behind a NUL", uploadWith(`up_${ULID}\0/../..`), "which is not an identifier up_"],
+  [
+    "an upload id with a path after a NUL",
+    uploadWith(`up_${ULID}\0/../..`),
+    "which is not an identifier up_",
+  ],
   ["an upload that is bytes", (db) => db.run("UPDATE uploads SET id = CAST(id AS BLOB)"), "uploads.id holds"],
   [
-    "a transcription elsewhere",
+    "a transcription whose id is a path",
     (db) =>
       db.run(`INSERT INTO results (transcription_id, result, created_at) VALUES ('../../../etc', '{}', 0)`),
     'results refer to transcriptions that are not there; results.transcription_id holds "../../../etc"',
   ],
   [
-    "an upload of nobody",
+    "an upload without a project",
     (db) => {
       uploadWith(`up_${ULID}`)(db);
       db.run("UPDATE uploads SET project_id = 'prj_' || substr(id, 4)");
@@ -121,7 +125,7 @@ const REFUSED: [name: string, change: (sqlite: SqliteDatabase) => unknown, messa
     "of its uploads refer to projects that are not there",
   ],
   [
-    "a balance that nobody granted",
+    "a balance without a grant",
     (db) => db.run("UPDATE organizations SET balance_paise = 100"),
     "its ledger does not hold: 1 problems, the first",
   ],
@@ -139,7 +143,7 @@ describe("a restore", () => {
     });
   }
 
-  test("refuses a database with nothing but a list of migrations", () => {
+  test("refuses a database that has only a list of migrations", () => {
     const file = join(folder, "list.db");
     const sqlite = new SqliteDatabase(file);
     migrate(sqlite, []);
@@ -151,7 +155,7 @@ describe("a restore", () => {
     expect(() => restore(file, "list")).toThrow(/its table \w+ is missing; .*; and \d+ more/);
   });
 
-  test("takes a good backup, statistics of ANALYZE or not", () => {
+  test("accepts a good backup, with or without statistics of ANALYZE", () => {
     restore(good, "good");
     expect(existsSync(`${path}.before-good`)).toBe(true);
     restore(
@@ -161,7 +165,7 @@ describe("a restore", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  test("takes a backup of every older schema and brings it up to date", () => {
+  test("accepts a backup of every older schema and migrates it", () => {
     for (const [index, { name }] of MIGRATIONS.entries()) {
       const file = join(folder, `older-${name}.db`);
       const sqlite = new SqliteDatabase(file);
@@ -180,7 +184,7 @@ describe("a restore", () => {
   });
 });
 
-test("the form of every identifier's column is known", () => {
+test("the form of every identifier column is known", () => {
   const database = openDatabase(":memory:");
   const { columns, unknown } = identifierColumns(database.sqlite);
   expect(unknown).toEqual([]);

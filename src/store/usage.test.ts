@@ -27,10 +27,10 @@ const add = (name: string, nowMs: number, organizationId = "org_a", projectId = 
 describe("usage events", () => {
   const ids = [100, 200, 300].map((nowMs) => add(`tr_${nowMs}`, nowMs));
   const foreign = add("tr_b", 250, "org_b", "prj_b");
-  // The clock stepped back: the event is old, its identifier is not.
+  // The clock was set back, so the event is old although its identifier is new.
   const late = add("tr_late", 150);
 
-  test("pages run newest first, within the project", () => {
+  test("are listed in pages, newest first, within the project", () => {
     const first = listUsageEvents(store, { projectId: "prj_a" }, { limit: 3 });
     expect(first.data.map(({ id }) => id)).toEqual([late, ids[2], ids[1]] as string[]);
     expect(first.next).toBe(ids[1] ?? "");
@@ -40,17 +40,17 @@ describe("usage events", () => {
     expect(listUsageEvents(store, { projectId: "prj_a" }, { limit: 4 }).next).toBeNull();
   });
 
-  test("an `after` of another project or of nothing is refused", () => {
+  test("refuse an `after` of another project or of no event", () => {
     for (const after of [foreign, "ue_nothing"]) {
       expect(() => listUsageEvents(store, { projectId: "prj_a" }, { limit: 3, after })).toThrow(AppError);
     }
   });
 
-  test("a transcription has one event", () => {
+  test("exist once for each transcription", () => {
     expect(() => add("tr_100", 400)).toThrow();
   });
 
-  test("an export goes by the time of the event, its start included, its end not", () => {
+  test("are exported by their time, including the start and excluding the end", () => {
     const exported = (range: { fromMs?: number; toMs?: number }) =>
       [...exportUsageEvents(store, "org_a", range)].map(({ createdAt }) => createdAt);
     expect(exported({})).toEqual([100, 200, 300, 150]);
@@ -58,7 +58,7 @@ describe("usage events", () => {
     expect(exported({ fromMs: 301 })).toEqual([]);
   });
 
-  test("an export reads on over its pages", () => {
+  test("are exported over several pages", () => {
     for (let n = 0; n < 2500; n++) add(`tr_many_${n}`, 1000 + n, "org_many", "prj_many");
     const times = [...exportUsageEvents(store, "org_many", {})].map(({ createdAt }) => createdAt);
     expect(times).toEqual(Array.from({ length: 2500 }, (_, n) => 1000 + n));

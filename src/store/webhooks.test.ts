@@ -67,7 +67,7 @@ describe("the outbox", () => {
     expect(row?.event.type).toBe(`transcription.${finished.state}`);
   });
 
-  test("event and delivery come and go with the transaction", () => {
+  test("stores or drops event and delivery with the transaction", () => {
     const { id: endpointId } = addEndpoint();
     const rollBack = () =>
       transaction(kit.database.store, (tx) => {
@@ -84,7 +84,7 @@ describe("the outbox", () => {
 });
 
 describe("what is due", () => {
-  test("is found endpoint by endpoint, without the disabled ones", () => {
+  test("is found endpoint by endpoint, without disabled endpoints", () => {
     const [a, b, c, idle] = ["a", "b", "c", "d"].map((name) => addEndpoint(name).id) as [
       string,
       string,
@@ -111,7 +111,7 @@ describe("what is due", () => {
     expect(countDeliveries(kit.database)).toEqual({ pending: 5, paused: 1, oldestPendingAt: first });
   });
 
-  test("is read out of the index, however long a backlog is", () => {
+  test("is read from the index, however long a backlog is", () => {
     const { id } = addEndpoint("busy");
     const copies = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)";
     kit.finish(id);
@@ -139,7 +139,7 @@ describe("what is due", () => {
 });
 
 describe("outcomes", () => {
-  test("move pending deliveries only, and note every attempt", () => {
+  test("change pending deliveries only, and record every attempt", () => {
     const { id } = addEndpoint();
     const [one, two] = kit.finish(id, 2) as [string, string];
     const record = (eventId: string, state: "delivered" | "failed" | "pending") =>
@@ -158,7 +158,7 @@ describe("outcomes", () => {
   });
 });
 
-test("old deliveries are removed with their attempts, in batches; what is still to be sent stays", () => {
+test("old deliveries are removed with their attempts, in batches, and pending ones are kept", () => {
   const [a, b] = [addEndpoint("a").id, addEndpoint("b").id];
   const delivered = kit.finish(a, 5);
   const [late, failed, pending] = kit.finish(a, 3) as [string, string, string];

@@ -14,16 +14,16 @@ import {
 } from "../http/wire/schemas.ts";
 import type { RawAnswer } from "./raw-http.ts";
 
-/** What was asked, as far as the answer depends on it; undefined for what is no request. */
+/** The parts of a request on which its response depends; undefined when the bytes are not a request. */
 export type Asked = { method: string; target: string; headers: readonly (readonly [string, string])[] };
 
 export type Verdict = {
-  /** Operation, status and code: what answers are counted by. */
+  /** Operation, status and code. Responses are counted by this name. */
   name: string;
   status: number;
-  /** Bun wrote the answer before the program saw a request. */
+  /** Bun wrote the response before the program saw a request. */
   isRuntime: boolean;
-  /** The kind of row that the answer says was stored. */
+  /** The kind of row that was stored, as the response reports it. */
   stored?: "uploads" | "asynchronous" | "synchronous" | "endpoints";
   faults: string[];
 };
@@ -32,7 +32,7 @@ type Documented = { operationId: string; responses: Record<string, { content?: R
 type Content = { examples?: Record<string, unknown> };
 type Document = { paths: Record<string, Record<string, Documented>> };
 
-/** Shapes of successful answers by operation; what is not here has no JSON body of ours. */
+/** Shapes of successful responses by operation. Operations that are missing here have no JSON body of the program. */
 const SHAPES: Readonly<Record<string, TSchema>> = {
   createTranscription: Transcription,
   listTranscriptions: TranscriptionList,
@@ -55,14 +55,14 @@ const STORED: Readonly<Record<string, NonNullable<Verdict["stored"]>>> = {
   "transcribeAudio 200": "synchronous",
   "createWebhookEndpoint 201": "endpoints",
 };
-/** Statuses of the storage addresses beside PUT: tus 1.0, its extensions, and decisions of ours. */
+/** Statuses of the storage addresses other than PUT: those of tus 1.0, its extensions, and docs/decisions.md. */
 const STORAGE_STATUSES = new Set([
   200, 201, 204, 400, 401, 404, 405, 409, 410, 412, 413, 415, 422, 460, 501, 503,
 ]);
 const RUNTIME_STATUSES = new Set([400, 413, 414, 431, 505]);
 const REQUEST_ID = /^req_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-/** Reads the table of a running server; the check then judges single answers. */
+/** Reads the table of a running server. The returned check judges single responses. */
 export async function createAnswerCheck(baseUrl: string) {
   const document = (await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document;
   const templates = Object.entries(document.paths).map(([path, methods]) => ({
@@ -88,10 +88,10 @@ export async function createAnswerCheck(baseUrl: string) {
       if (!RUNTIME_STATUSES.has(status)) faults.push(`${status} without x-request-id`);
       return { name: `(runtime) ${status}`, status, isRuntime: true, faults };
     }
-    if (!REQUEST_ID.test(headers.get("x-request-id") ?? "")) faults.push("a strange x-request-id");
+    if (!REQUEST_ID.test(headers.get("x-request-id") ?? "")) faults.push("a malformed x-request-id");
     if (!asked) return { name: `(broken) ${status}`, status, isRuntime: false, faults };
     const path = pathOf(asked.target);
-    // The runtime takes steps out of a path before the program sees it, but not where a request names no host.
+    // The runtime removes `.` and `..` from a path before the program sees it, except when a request names no host.
     if (/\/\.{1,2}(\/|$)/.test(path)) {
       return { name: `(steps in the path) ${status}`, status, isRuntime: false, faults };
     }
@@ -114,12 +114,12 @@ export async function createAnswerCheck(baseUrl: string) {
   };
 }
 
-/** The path that the server sees: without query and an origin in front of it. */
+/** Returns the path that the server sees: without the query, and without an origin in front. */
 function pathOf(target: string): string {
   return target.replace(/^https?:\/\/[^/]*/i, "").split("?")[0] ?? "";
 }
 
-/** The code of an error body, which `HEAD` has not. */
+/** Returns the code of an error body. Responses to `HEAD` have none. */
 function readError(answer: RawAnswer, method: string, path: string, faults: string[]): string | undefined {
   const { status, headers, body } = answer;
   if (method === "HEAD" || path === "/readyz") return undefined;
@@ -131,7 +131,7 @@ function readError(answer: RawAnswer, method: string, path: string, faults: stri
     return undefined;
   }
   const { code, message } = parsed.error;
-  // tus prescribes some statuses; the code is the nearest there.
+  // tus prescribes some statuses. The code is the nearest one of the interface.
   if (ERROR_TABLE[code].status !== status && !path.startsWith("/storage/tus"))
     faults.push(`${status} with ${code}`);
   if (message === "" || /\/tmp\/|node_modules|SQLITE|at .*\.ts:\d/.test(message))
@@ -175,7 +175,7 @@ type Elsewhere = {
   method: string;
 };
 
-/** What has no operation: unknown paths, wrong methods, and the pages. */
+/** Checks responses that belong to no operation: unknown paths, wrong methods, and pages. */
 function checkElsewhere({ isKnown, status, error, path, method }: Elsewhere, faults: string[]) {
   const isPage = path === "/openapi.json" || path.startsWith("/docs") || path.startsWith("/console");
   if (status < 400 && (isPage || (method === "OPTIONS" && status === 204))) return;

@@ -20,7 +20,7 @@ const answer = (more: object = {}) => ({
   ...more,
 });
 
-test("an answer is as described, or what is wrong with it is said", () => {
+test("a response matches its description, or the fault is named", () => {
   expect(faultOf(answer())).toBeUndefined();
   expect(faultOf(answer({ path: "/nothing" }))).toBeUndefined();
   expect(faultOf(answer({ status: 418 }))).toBe("418 is not described");
@@ -37,7 +37,7 @@ test("an answer is as described, or what is wrong with it is said", () => {
   expect(faultOf(answer({ path, status: 404, text: JSON.stringify(error) }))).toContain("/error/code");
 });
 
-test("every answer that a test of the program gets is looked at", async () => {
+test("every response that a test of the program receives is checked", async () => {
   const { app } = testApp;
   const { handle } = app;
   app.handle = async () => new Response("{}", { status: 418 });

@@ -347,7 +347,7 @@ describe("messages in plain English", () => {
     expect(texts.flatMap(riddlesIn)).toEqual([]);
   });
 
-  test("where a text has a riddle, it is found", () => {
+  test("words to avoid are found in a text", () => {
     expect(riddlesIn("Nobody is told; it stands in the rooms, is no text and goes on anew.")).toEqual([
       "Nobody",
       "is told",

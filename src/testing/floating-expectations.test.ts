@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { floatingExpectations } from "./floating-expectations.ts";
 
-/** Keeps this file itself from being found. */
+/** Written in two parts, so that this file is not found itself. */
 const REJECTS = ".rej" + "ects";
 
-test("an assertion that nothing waits for is found, on the line of its promise's end", () => {
+test("an assertion that nothing awaits is found, on the line where its promise ends", () => {
   const source = [
     `  await expect(one())${REJECTS}.toThrow("a");`,
     `  expect(two(3, () => x()))${REJECTS}.toThrow("b");`,

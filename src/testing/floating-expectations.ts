@@ -1,7 +1,7 @@
-/** Assertions on promises that a test does not wait for: they cannot fail it. */
+/** Finds assertions on promises that a test does not await. Such assertions cannot fail the test. */
 
 /**
- * Finds `expect(…).rejects` and `expect(…).resolves` that are statements of their own, without `await` or `return`.
+ * Finds `expect(…).rejects` and `expect(…).resolves` that are separate statements, without `await` or `return`.
  *
  * @param source TypeScript as the formatter writes it
  * @returns line numbers, from 1
@@ -19,7 +19,7 @@ export function floatingExpectations(source: string): number[] {
   return found;
 }
 
-/** Finds the parenthesis that the one at `close` closes. Parentheses in texts come in pairs or are left out. */
+/** Finds the opening parenthesis for the closing one at `close`. Parentheses in strings must come in pairs. */
 function openingOf(source: string, close: number): number {
   let depth = 0;
   for (let at = close; at >= 0; at -= 1) {

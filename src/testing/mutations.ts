@@ -9,17 +9,17 @@ import {
   systemEncoders,
 } from "./audio-makers.ts";
 
-/** Damaged recordings of every format, the same for the same number: what the scripts that fuzz decoding feed. */
+/** Makes damaged recordings of every format, the same for the same number, for the scripts that fuzz decoding. */
 
 export type Random = () => number;
-/** An undamaged recording; without a duration where it is longer than any limit. */
+/** An undamaged recording. The duration is absent when it is longer than any limit. */
 export type Seed = { name: string; bytes: Uint8Array; durationMs?: number; channels?: number };
 export type Case = { label: string; bytes: Uint8Array };
 type Mutation = { name: string; apply: (bytes: Uint8Array, random: Random) => Uint8Array };
 
 export const below = (random: Random, bound: number) => Math.floor(random() * Math.max(1, bound));
 
-/** Places in a file where damage does most: near its start, where headers are, half of the time. */
+/** Chooses a position in a file. Half of the time it is near the start, where headers are and damage has most effect. */
 function place(bytes: Uint8Array, random: Random): number {
   return below(random, random() < 0.5 ? Math.min(bytes.length, 512) : bytes.length);
 }
@@ -52,7 +52,7 @@ const MUTATIONS: readonly Mutation[] = [
   { name: "cut off", apply: (bytes, random) => bytes.slice(0, below(random, bytes.length)) },
   { name: "beginning lost", apply: (bytes, random) => bytes.slice(below(random, bytes.length)) },
   {
-    name: "stretch of noise",
+    name: "range of noise",
     apply(bytes, random) {
       const out = bytes.slice();
       const start = place(out, random);
@@ -62,7 +62,7 @@ const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    name: "stretch repeated",
+    name: "range repeated",
     apply(bytes, random) {
       const start = place(bytes, random);
       const end = Math.min(bytes.length, start + 1 + below(random, 8192));
@@ -70,7 +70,7 @@ const MUTATIONS: readonly Mutation[] = [
     },
   },
   {
-    name: "stretch lost",
+    name: "range lost",
     apply(bytes, random) {
       const start = place(bytes, random);
       return joined(bytes.subarray(0, start), bytes.subarray(start + 1 + below(random, 2048)));
@@ -86,14 +86,14 @@ const MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-/** Two files grown together: a container of one kind over the data of another. */
+/** Makes one file from two: the container of one kind over the data of another. */
 function spliced(seeds: readonly Seed[], first: Seed, random: Random): Uint8Array {
   const second = seeds[below(random, seeds.length)] ?? first;
   const at = place(first.bytes, random);
   return joined(first.bytes.subarray(0, at), second.bytes.subarray(below(random, second.bytes.length)));
 }
 
-/** Two whole files, one behind the other, as `cat` makes them. */
+/** Appends one whole file to another, as `cat` does. */
 function chained(seeds: readonly Seed[], first: Seed, random: Random): Uint8Array {
   const second = random() < 0.5 ? first : (seeds[below(random, seeds.length)] ?? first);
   return joined(first.bytes, second.bytes);
@@ -117,12 +117,12 @@ const further = (name: string, encoder: string, ...options: string[]): EncodedFo
   toleranceMs: 150,
 });
 const mpeg4 = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=5:duration=3", "-c:v", "mpeg4", "-shortest"];
-/** Sound of 3 s whose second half has later time stamps: a jump counts when a second of sound agrees on it. */
+/** Makes 3 s of sound whose second half has later time stamps. A jump counts when a second of sound agrees with it. */
 const GAPPED_SECONDS = 3;
 const gap = (seconds: number) => ["-af", `asetpts=PTS+gte(T\\,1.5)*${seconds}/TB`];
 const GAPS: Readonly<Record<string, number>> = { minute: 60, hour: 3600 };
 
-/** Containers and tricks beside `ENCODED_FORMATS`: what recordings also come in. */
+/** Further containers and unusual forms in which recordings occur, besides `ENCODED_FORMATS`. */
 const FURTHER_FORMATS: readonly EncodedFormat[] = [
   further("opus-only.opus", "libopus"),
   further("audio.mka", "libvorbis"),
@@ -161,7 +161,7 @@ const FURTHER_FORMATS: readonly EncodedFormat[] = [
   further("gap-of-a-day.mkv", "pcm_s16le", ...gap(86_400)),
 ];
 
-/** AMR frames are any bits at all (RFC 4867 section 5.3): a file needs no encoder. */
+/** Makes an AMR file. Its frames may be any bits (RFC 4867 section 5.3), so no encoder is needed. */
 function makeAmr(magic: string, head: number, frameBytes: number): Uint8Array {
   const random = seededRandom(frameBytes);
   const frames = Array.from({ length: 50 }, () =>
@@ -170,7 +170,7 @@ function makeAmr(magic: string, head: number, frameBytes: number): Uint8Array {
   return joined(new TextEncoder().encode(magic), ...frames);
 }
 
-/** What an undamaged recording must be found to be; nothing for one that is longer than any limit. */
+/** The values that verification must find. Absent when the recording is longer than any limit. */
 function expectedOf({ name, channels }: EncodedFormat): Pick<Seed, "durationMs" | "channels"> {
   const word = /^gap-of-an?-(\w+)/.exec(name)?.[1];
   if (word === undefined) return { durationMs: 1000, channels };
@@ -178,7 +178,7 @@ function expectedOf({ name, channels }: EncodedFormat): Pick<Seed, "durationMs" 
   return seconds === undefined ? {} : { durationMs: (GAPPED_SECONDS + seconds) * 1000, channels };
 }
 
-/** Undamaged recordings of about a second, one of each format that the system's ffmpeg can write. */
+/** Makes undamaged recordings of about a second, one of each format that the system's ffmpeg can write. */
 export function makeSeeds(folder: string): Seed[] {
   const encoders = systemEncoders();
   const source = makeWav({ seconds: 1, rateHz: 16_000, channels: 2 });
@@ -190,7 +190,7 @@ export function makeSeeds(folder: string): Seed[] {
   ];
   for (const format of [...ENCODED_FORMATS, ...FURTHER_FORMATS]) {
     if (!encoders.has(format.encoder)) continue;
-    // A plain array: `slice` of a Buffer shares its memory, and damage would add up.
+    // A plain array, because `slice` of a Buffer shares its memory and damage would accumulate.
     const bytes = new Uint8Array(
       readFileSync(encodeFormat(folder, format.name.startsWith("gap") ? gapped : source, format)),
     );
@@ -199,7 +199,7 @@ export function makeSeeds(folder: string): Seed[] {
   return seeds;
 }
 
-/** A damaged recording, the same for the same seeds and numbers. */
+/** Makes a damaged recording, the same for the same seeds and numbers. */
 export function makeCase(seeds: readonly Seed[], seed: number, index: number): Case {
   const random = seededRandom(seed * 1_000_003 + index);
   const origin = seeds[index % seeds.length] ?? { name: "none", bytes: new Uint8Array() };
@@ -214,7 +214,7 @@ export function makeCase(seeds: readonly Seed[], seed: number, index: number): C
 
 const text = (value: string) => new TextEncoder().encode(value);
 
-/** Makers of files that are no recordings: none of them may pass for one. */
+/** Makers of files that are not recordings. All of them must be refused. */
 export const OTHER_FILES: readonly { name: string; make: (random: Random) => Uint8Array }[] = [
   { name: "plain text", make: (random) => text("The quick brown fox. ".repeat(1 + below(random, 500))) },
   { name: "JSON", make: (random) => text(JSON.stringify(Array.from({ length: 300 }, random))) },
@@ -237,7 +237,7 @@ export const OTHER_FILES: readonly { name: string; make: (random: Random) => Uin
   },
 ];
 
-/** A real picture of a few hundred bytes. */
+/** Makes a real picture of a few hundred bytes. */
 function makePng(random: Random): Uint8Array {
   const chunk = (name: string, data: Uint8Array) => {
     const named = joined(text(name), data);

@@ -66,7 +66,7 @@ export function emptyModel(metadata: Readonly<Record<string, string>>): Uint8Arr
   return model(text(2, "empty"), metadata);
 }
 
-/** The metadata that sherpa-onnx needs in a segmentation model. */
+/** Returns the metadata that sherpa-onnx needs in a segmentation model. */
 export const SEGMENTATION_METADATA = {
   num_speakers: "3",
   powerset_max_classes: "2",

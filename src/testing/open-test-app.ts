@@ -43,12 +43,12 @@ export type TestApp = Awaited<ReturnType<typeof openTestApp>>;
 const ANSWERS_LEAVE_WITHIN_MS = 500;
 const IN_PROCESS_URL = "http://shruti.test";
 
-/** Made once for a process, because it takes long and the document hardly depends on the config. */
+/** Made once for each process, because it takes long and the document hardly depends on the config. */
 let description: Promise<ReturnType<typeof createDescriptionCheck>> | undefined;
 
 /**
- * Opens the whole program on a new data directory, with a clock that a test advances and an engine that reads its
- * recordings' words from a script. There is one organization with a project and a key.
+ * Opens the whole program on a new data directory, with a clock that a test advances and an engine that reads the words
+ * of its recordings from a script. There is one organization with a project and a key.
  */
 export async function openTestApp(options: TestAppOptions = {}) {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), "shruti-test-"));
@@ -128,7 +128,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
     makeKey,
     baseUrl,
     fetch: fetchPlain,
-    /** Sends such requests with a key. */
+    /** Sends the same kind of requests with a key. */
     as,
     async close(): Promise<void> {
       await app.drain();

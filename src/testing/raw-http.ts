@@ -1,25 +1,25 @@
 import { connect, type Socket } from "node:net";
 
-/** An answer as it came over the wire; header names in lower case. */
+/** A response as it arrived. Header names are in lower case. */
 export type RawAnswer = { status: number; headers: Map<string, string>; body: string };
 
-/** What came of one connection. */
+/** The outcome of one connection. */
 export type Exchange = {
   answers: RawAnswer[];
-  /** Bytes that are no answer, or the beginning of one that broke off. */
+  /** Bytes that are not a response, or the beginning of one that broke off. */
   rest: string;
-  /** `idle`: every expected answer had come, or nothing more came for the given time. */
+  /** `idle`: every expected response had arrived, or nothing more arrived for the given time. */
   ended: "closed" | "idle" | "reset" | "too late";
 };
 
 export type ExchangeOptions = {
   port: number;
-  /** Sent in this order with a short pause between them, so that they arrive as pieces. */
+  /** Sent in this order with a short pause between them, so that they arrive separately. */
   pieces: readonly Uint8Array[];
-  /** Methods of the requests, for `HEAD`: its answer has no body whatever its head says. */
+  /** Methods of the requests. A response to `HEAD` has no body, whatever its head says. */
   methods: readonly string[];
   /**
-   * After the last piece: wait for the answers; wait, but no longer than some silence; end the sending side, or the
+   * After the last piece: wait for the responses; wait until nothing arrives for a while; end the sending side; or close the
    * whole connection.
    */
   afterwards?: "wait" | "linger" | "end" | "destroy";
@@ -27,14 +27,14 @@ export type ExchangeOptions = {
 };
 
 const PAUSE_MS = 2;
-/** How long an answer may keep a client waiting that sent something broken. */
+/** Time that a client waits for a response when it has sent something malformed. */
 const SILENCE_MS = 1_000;
-/** How long a client that sent half a request stays. */
+/** Time after which a client that has sent half a request leaves. */
 const STAY_MS = 25;
 
 /**
- * Sends bytes over a connection of their own and reads the answers: what no client library would send, and nothing
- * that one would add or mend.
+ * Sends bytes over a new connection and reads the responses. No client library sends such bytes, and none adds or
+ * corrects anything here.
  */
 export async function exchange({
   port,
@@ -83,7 +83,7 @@ async function sendPieces(socket: Socket, pieces: readonly Uint8Array[]): Promis
   }
 }
 
-/** Splits what came into answers (RFC 9112 section 6.3). */
+/** Splits the received bytes into responses (RFC 9112 section 6.3). */
 function parseAnswers(
   bytes: Buffer,
   methods: readonly string[],

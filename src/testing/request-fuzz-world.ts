@@ -1,9 +1,9 @@
 import { type Installation, type RunningServer, reached } from "../e2e/kit.ts";
 import { makeWav } from "./audio-makers.ts";
 
-/** Keys, identifiers and tokens of every kind: what nearly valid requests are made of. */
+/** Keys, identifiers and tokens of every kind, from which nearly valid requests are made. */
 export type FuzzWorld = {
-  /** Keys by what is special about them. */
+  /** Keys, named by their special property. */
   keys: Record<string, string>;
   transcriptions: string[];
   uploads: string[];
@@ -17,10 +17,10 @@ export type FuzzWorld = {
   unfinished: number;
 };
 
-/** How many uploads stay open, so that requests seldom meet on one. */
+/** Number of uploads that stay open. It is high, so that two requests seldom use the same one. */
 const OPEN_UPLOADS = 200;
 
-/** Fills an installation with one of everything; recordings are short and silent, so that work with them costs little. */
+/** Fills an installation with one resource of each kind. Recordings are short and silent, so that they cost little work. */
 export async function openFuzzWorld(installation: Installation, server: RunningServer): Promise<FuzzWorld> {
   const api = server.api();
   const recording = silent();
@@ -113,7 +113,7 @@ async function openKeys(
     revoked: revoked.key,
   };
   await installation.output("orgs", "disable", disabled.id);
-  // What was changed from outside is seen within a second.
+  // The server notices changes from outside within a second.
   await Bun.sleep(1_500);
   const foreignApi = server.api(keys.other);
   const upload = await foreignApi.upload(recording);
@@ -122,7 +122,7 @@ async function openKeys(
   return { keys, foreign: { upload: upload.id, transcription: body.id } };
 }
 
-/** A fifth of a second of silence. */
+/** Makes a fifth of a second of silence. */
 function silent(): Uint8Array<ArrayBuffer> {
   const wav = makeWav({ seconds: 0.2, rateHz: 8000 });
   return wav.fill(0, 44);

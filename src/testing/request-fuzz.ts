@@ -2,16 +2,16 @@ import type { Asked } from "./answer-check.ts";
 import { seededRandom } from "./audio-makers.ts";
 import type { FuzzWorld } from "./request-fuzz-world.ts";
 
-/** One connection's bytes, and what must be known to judge what comes back. */
+/** The bytes of one connection, and what is needed to judge the responses. */
 export type FuzzedRequest = {
   index: number;
   label: string;
   pieces: Uint8Array[];
-  /** Methods of the requests in `pieces`, as far as they are whole. */
+  /** Methods of the requests in `pieces`, as far as these are complete. */
   methods: string[];
   asked: (Asked | undefined)[];
   afterwards: "wait" | "linger" | "end" | "destroy";
-  /** Whole requests get their answer, whatever they ask. */
+  /** Complete requests must get a response, whatever they ask for. */
   mustAnswer: boolean;
 };
 
@@ -27,7 +27,7 @@ const pick = <T>(random: Random, items: readonly T[]): T => items[below(random, 
 const chance = (random: Random, share: number) => random() < share;
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-/** Bun knows these, and the program does not. */
+/** Methods that Bun knows and the program does not. */
 const ODD_METHODS = ["TRACE", "CONNECT", "PROPFIND", "SEARCH", "LOCK", "get", "QUERY", "PURGE", "X"];
 const ODD_TEXTS = [
   "",
@@ -129,7 +129,7 @@ const MAKERS: readonly Maker[] = [
 function plainRequest(world: FuzzWorld, random: Random): Plain {
   const request = pick(random, MAKERS)(world, random);
   if (chance(random, 0.04)) request.method = pick(random, METHODS);
-  // What is deleted once is missing for all requests that follow.
+  // A deleted resource is missing for all later requests.
   const isDeletion = request.label === "transcription" && request.method === "DELETE";
   if (isDeletion && !request.target.endsWith(world.transcriptions[1] ?? "")) request.method = "GET";
   if (chance(random, 0.01)) request.method = pick(random, ODD_METHODS);
@@ -190,7 +190,7 @@ const oddType = (random: Random) =>
     ";;;",
   ]);
 
-/** Damages a JSON text: repeated names, deep nesting, loose ends. */
+/** Damages a JSON text: repeated names, deep nesting, incomplete ends. */
 function mutateText(text: string, random: Random): string {
   return pick(random, [
     () => text.slice(0, below(random, text.length)),
@@ -259,7 +259,7 @@ function startRequest(world: FuzzWorld, random: Random): Plain {
   };
 }
 
-/** Half of the time the one that work can surely start from. */
+/** Returns an upload. Half of the time it is one from which work can start. */
 function uploadFor(world: FuzzWorld, random: Random): string | undefined {
   if (chance(random, 0.5)) return world.uploads[0];
   if (chance(random, 0.3)) return pick(random, world.open).id;
@@ -301,7 +301,7 @@ function uploadRequest(_world: FuzzWorld, random: Random): Plain {
   };
 }
 
-/** An identifier of any kind, or what is none. */
+/** Returns an identifier of any kind, or a text that is not an identifier. */
 function anyId(world: FuzzWorld, random: Random): string {
   const known = [...world.uploads, ...world.transcriptions, ...world.endpoints];
   const id = pick(random, known);
@@ -319,7 +319,7 @@ function anyId(world: FuzzWorld, random: Random): string {
   ])();
 }
 
-/** For a path: nothing that would end the request line. */
+/** Encodes a text for a path, so that it cannot end the request line. */
 const inPath = (text: string) => text.replaceAll(/[^!-~]|[?#]/gu, (found) => encodeURIComponent(found));
 
 const emptyBody = (random: Random): { body?: Body } =>
@@ -347,7 +347,7 @@ function transcriptionIdRequest(world: FuzzWorld, random: Random): Plain {
     ["POST", "/cancel"],
     ["GET", "/audio"],
     ["GET", "/waveform"],
-    // Only what is deleted already, so that the other requests find something.
+    // Only resources that are deleted already, so that other requests still find theirs.
     ["DELETE", ""],
   ] as const);
   const target =
@@ -415,7 +415,7 @@ const oddQuery = (random: Random) =>
     "?constructor",
   ]);
 
-/** The form of the synchronous endpoint, with parts that no form has. */
+/** Makes the form of the synchronous endpoint, with parts that a form may not have. */
 function synchronousRequest(world: FuzzWorld, random: Random): Plain {
   const boundary = pick(random, ["x", "----WebKitFormBoundary7MA4YWxkTrZu0gW", "a b", "'()+_,-./:=?"]);
   const parts: Uint8Array[] = [];
@@ -714,11 +714,11 @@ function oddFields(random: Random): Field[] {
   ];
 }
 
-// —— The way onto the wire ——
+// —— Writing to the connection ——
 
 type Wire = { head: string; body: Uint8Array };
 
-/** A request as a correct client writes it: `Host`, `Content-Length` or correct chunks. */
+/** Writes a request as a correct client does: with `Host`, and `Content-Length` or correct chunks. */
 function wire({ method, target, fields, body }: Plain, random: Random, { host }: FuzzWorld): Wire {
   const version = chance(random, 0.03) ? "HTTP/1.0" : "HTTP/1.1";
   const isHostless = version === "HTTP/1.0" && chance(random, 0.5);
@@ -761,7 +761,7 @@ function chunked(bytes: Uint8Array, random: Random): Uint8Array {
 const joinedWire = ({ head, body }: Wire) => new Uint8Array(Buffer.concat([latin1(head), body]));
 const askedOf = ({ method, target, fields }: Plain): Asked => ({ method, target, headers: fields });
 
-/** At random places, as a network may. */
+/** Splits bytes at random places, as a network may. */
 function inPieces(bytes: Uint8Array, random: Random): Uint8Array[] {
   if (chance(random, 0.85)) return [bytes];
   const places = Array.from({ length: 1 + below(random, 3) }, () => below(random, bytes.length)).sort(
@@ -779,7 +779,7 @@ function whole(index: number, random: Random, request: Plain, world: FuzzWorld):
     methods: [request.method],
     asked: [askedOf(request)],
     afterwards: "wait",
-    // To other words than these the runtime gives no answer.
+    // The runtime does not respond to other methods than these.
     mustAnswer: /^[A-Z]{3,}$/.test(request.method),
   };
 }
@@ -792,13 +792,13 @@ function pipelined(index: number, random: Random, requests: Plain[], world: Fuzz
     pieces: inPieces(new Uint8Array(bytes), random),
     methods: requests.map(({ method }) => method),
     asked: requests.map(askedOf),
-    // A refusal may close the connection before the second is read.
+    // A refusal may close the connection before the second request is read.
     afterwards: "wait",
     mustAnswer: false,
   };
 }
 
-/** The head is right, and the chunks are not. */
+/** Writes a request with a correct head and malformed chunks. */
 function brokenChunks(index: number, random: Random, request: Plain, world: FuzzWorld): FuzzedRequest {
   const { head } = wire(
     { ...request, fields: request.fields.filter(([name]) => name !== "transfer-encoding") },
@@ -822,7 +822,7 @@ function brokenChunks(index: number, random: Random, request: Plain, world: Fuzz
   return broken(index, `broken chunks, ${request.label}`, latin1(`${start}${body}`), request, random);
 }
 
-/** Half a request; then the client goes away. It is never whole, and nothing of it may be kept. */
+/** Sends half a request and leaves. The request is never complete, so nothing of it may be stored. */
 function cutOff(index: number, random: Random, request: Plain, world: FuzzWorld): FuzzedRequest {
   const { head, body } = wire(request, () => 0.5, world);
   const bytes = new Uint8Array(Buffer.concat([latin1(head), body]));
@@ -834,7 +834,7 @@ function cutOff(index: number, random: Random, request: Plain, world: FuzzWorld)
   };
 }
 
-/** Heads that are no HTTP, or that two readers may read in two ways. */
+/** Heads that are not HTTP, or that two parsers may read differently. */
 function brokenHead(index: number, random: Random, request: Plain, world: FuzzWorld): FuzzedRequest {
   const { head, body } = wire(request, () => 0.5, world);
   const changed = pick(random, [
@@ -868,7 +868,7 @@ function brokenHead(index: number, random: Random, request: Plain, world: FuzzWo
 function noise(index: number, random: Random): FuzzedRequest {
   const bytes = pick(random, [
     () => Uint8Array.from({ length: 1 + below(random, 3000) }, () => below(random, 256)),
-    // The beginning of TLS, of HTTP/2, and of others.
+    // The beginnings of TLS, HTTP/2 and other protocols.
     () =>
       Uint8Array.from([
         0x16,

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { floatingExpectations } from "./floating-expectations.ts";
 
-/** Checks style where a program can: imports, dead files and exports, forgotten markers, long functions. */
+/** Checks style as far as a program can: imports, dead files and exports, forgotten markers, long functions. */
 
 const ROOT = resolve(import.meta.dir, "../..");
 const SRC = join(ROOT, "src");
@@ -105,7 +105,7 @@ describe("tidy", () => {
     );
   });
 
-  test("only the two halves of whisper's family know its settings", () => {
+  test("only the two halves of the whisper family know its settings", () => {
     const knowing = imports
       .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")
       .map(({ from }) => relative(SRC, from));
@@ -146,7 +146,7 @@ describe("tidy", () => {
     ]);
   });
 
-  test("no file is dead", () => {
+  test("every file is used", () => {
     const used = new Set(imports.map(({ to }) => to));
     for (const script of sourceFiles(join(ROOT, "scripts")))
       for (const { to } of importsOf(script)) used.add(to);
@@ -160,7 +160,7 @@ describe("tidy", () => {
     expect(dead).toEqual([]);
   });
 
-  test("no forgotten marker, no machine's path, no skipped or lonely test", () => {
+  test("no file has a forgotten marker, a path of this machine, or a test that is skipped or runs alone", () => {
     const marker = new RegExp(
       ["TO" + "DO", "FIX" + "ME", "XX" + "X", "\\btest\\.only\\b", "\\bdescribe\\.only\\b"].join("|"),
     );
@@ -219,13 +219,13 @@ const MAX_FACTORY_LINES = 120;
 const UNUSED_EXPORTS: readonly string[] = [
   // The documents are compared with it.
   "MANIFEST_KEYS",
-  // What `shruti transcribe` prints is read with it.
+  // Tests read the output of `shruti transcribe` with it.
   "ResultBody",
 ];
 
 type FunctionLength = { path: string; name: string; lines: number };
 
-/** Top-level functions by their first and last line; the formatter puts both at the margin. */
+/** Returns the top-level functions with their first and last lines. The formatter puts both at the margin. */
 function functionsOf(path: string): FunctionLength[] {
   const lines = readFileSync(path, "utf8").split("\n");
   const found: FunctionLength[] = [];

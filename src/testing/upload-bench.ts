@@ -17,7 +17,7 @@ import { testConfig } from "./test-config.ts";
 
 /** The project that owns the uploads of a test. */
 export const CALLER: Scope = { organizationId: "org_test", projectId: "prj_test" };
-/** Another project of the same organization, and one of another. */
+/** Another project of the same organization, and one of another organization. */
 export const SIBLING: Scope = { organizationId: "org_test", projectId: "prj_sibling" };
 export const STRANGER: Scope = { organizationId: "org_other", projectId: "prj_other" };
 
@@ -91,8 +91,8 @@ function insertOwners({ store }: Database): void {
 export type UploadServer = { url: string; stop(): Promise<void> };
 
 /**
- * Starts a server with the storage addresses and, instead of the authenticated routes, `POST /create` (the body is
- * the request of docs/interface.md section 4.8), `POST /complete/{id}`, `GET /upload/{id}`, `GET /alive` and `GET /held`
+ * Starts a server with the storage addresses and, instead of the authenticated routes, `POST /create` (the body is the
+ * request of docs/interface.md section 4.8), `POST /complete/{id}`, `GET /upload/{id}`, `GET /alive` and `GET /held`
  * (longest time the event loop was held since the start, milliseconds).
  */
 export function serveUploads(
@@ -125,7 +125,7 @@ export function serveUploads(
 
 const TICK_MS = 5;
 
-/** Measures how late a short timer fires at worst: nothing else could run for that time. */
+/** Measures the largest delay of a short timer. During that time the event loop was blocked. */
 function watchEventLoop(): { heldMs(): number; stop(): void } {
   let longestMs = 0;
   let lastMs = performance.now();
@@ -162,7 +162,7 @@ async function respond(
   return Response.json(toUploadResponse(upload), { status: isFinished ? 200 : 202 });
 }
 
-// As a program, it serves one data directory until it is killed: `bun upload-bench.ts DIRECTORY`.
+// When it is run as a program, it serves one data directory until it is killed: `bun upload-bench.ts DIRECTORY`.
 if (import.meta.main) {
   const dataDir = process.argv[2];
   if (dataDir === undefined) throw new Error("which data directory?");

@@ -1,6 +1,6 @@
 /**
- * What whisper.test.ts runs in processes of its own, so that a crash of native code is a failed test and not a dead
- * test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
+ * Scenarios that whisper.test.ts runs in separate processes, so that a crash of native code fails a test and does not end
+ * the test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { variantName } from "../engine/cpu-variants.ts";
@@ -21,7 +21,7 @@ export const GREEDY: WhisperOptions = {
   maxTokens: 0,
 };
 
-/** Samples of a recording of `models/samples`: 16-bit mono PCM behind a head of 44 bytes. */
+/** Returns the samples of a recording of `models/samples`: 16-bit mono PCM after a head of 44 bytes. */
 export function readSamples(path: string): Float32Array {
   const bytes = readFileSync(path);
   return Float32Array.from(
@@ -37,7 +37,7 @@ export function textOf(segments: WhisperSegment[]): string {
     .join(" ");
 }
 
-/** How a promise ended: what it gave, or the error's name and message. */
+/** The outcome of a promise: its value, or the error's name and message. */
 export type Outcome = { value: unknown } | { error: string; message: string };
 
 type Audio = { path: string } | { fill: number | "NaN" | "Infinity"; samples: number; speechFrom?: string };
@@ -47,7 +47,7 @@ type Request = {
   options?: Partial<WhisperOptions>[];
   parallel?: number;
   abortAfterMs?: number;
-  /** The code for processors to use; left out: the best. */
+  /** Processor code to use. Default: the best. */
   variant?: string;
 };
 
@@ -112,13 +112,13 @@ async function loadEach(load: (path: string) => Promise<LoadedModel>, request: R
   return outcomes;
 }
 
-/** What each model hears, and how sure it is of each token. */
+/** Returns what each model recognizes, and the probability of each token. */
 export type Heard = { text: string; probabilities: number[] };
 
 async function hearEach(load: (path: string) => Promise<LoadedModel>, request: Request): Promise<Heard[]> {
   const all: Heard[] = [];
   const [audio] = request.audio ?? [];
-  if (!audio) throw new Error("there is nothing to hear");
+  if (!audio) throw new Error("there is no audio");
   for (const path of request.models) {
     const model = await load(path);
     const segments = await model.recognize(toSamples(audio), { ...GREEDY, maxTokens: 16 });
@@ -129,7 +129,7 @@ async function hearEach(load: (path: string) => Promise<LoadedModel>, request: R
   return all;
 }
 
-/** Every audio with every set of options, `parallel` at a time. */
+/** Recognizes every audio with every set of options, `parallel` at a time. */
 async function transcribeEach(model: LoadedModel, request: Request): Promise<Outcome[][]> {
   const rounds: Outcome[][] = [];
   for (const audio of request.audio ?? []) {
@@ -145,7 +145,7 @@ async function transcribeEach(model: LoadedModel, request: Request): Promise<Out
   return rounds;
 }
 
-/** Aborts at several moments; afterwards the same model must still work. */
+/** Aborts at several moments. The same model must still work afterwards. */
 async function abort(model: LoadedModel, request: Request): Promise<unknown> {
   const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
   const long = new Float32Array(samples.length * 10);
@@ -162,7 +162,7 @@ async function abort(model: LoadedModel, request: Request): Promise<unknown> {
   return { aborted, afterwards: textOf(await model.recognize(samples, GREEDY)) };
 }
 
-/** Calls that break the rules of the API itself. */
+/** Makes calls that break the rules of the API. */
 async function misuse(model: LoadedModel, request: Request): Promise<unknown> {
   const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
   const running = outcome(async () => textOf(await model.recognize(samples, GREEDY)));
@@ -173,7 +173,7 @@ async function misuse(model: LoadedModel, request: Request): Promise<unknown> {
   return { running: await running, afterClose };
 }
 
-/** Resident bytes before the load, after it, and with `parallel` transcriptions at work. */
+/** Returns the resident bytes before the load, after it, and while `parallel` transcriptions run. */
 async function memory(load: () => Promise<LoadedModel>, request: Request): Promise<unknown> {
   const before = process.memoryUsage.rss();
   const model = await load();

@@ -29,7 +29,7 @@ typedef struct Form {
   SwrContext *resampler;
   int planes;
   float *in[MAX_PLANES], *out[MAX_PLANES];
-  int in_room, out_room;
+  int in_capacity, out_capacity;
 } Form;
 
 bool frame_is_absurd(const AVFrame *frame) {
@@ -182,14 +182,14 @@ static Failure form_open(Tracks *tracks, const AVFrame *frame) {
   return form->to_planes && form->resampler ? DECODED : NO_MEMORY;
 }
 
-static bool make_room(float **planes, int count, int *room, int samples) {
-  if (*room >= samples) return true;
-  *room = samples;
+static bool reserve_planes(float **planes, int count, int *capacity, int samples) {
+  if (*capacity >= samples) return true;
+  *capacity = samples;
   for (int plane = 0; plane < count; plane++) {
     av_freep(&planes[plane]);
     planes[plane] = av_malloc_array(samples, sizeof(float));
     if (!planes[plane]) {
-      *room = 0;
+      *capacity = 0;
       return false;
     }
   }
@@ -202,8 +202,8 @@ static bool make_room(float **planes, int count, int *room, int samples) {
 static Failure resample(Tracks *tracks, int samples) {
   Form *form = tracks->form;
   int most = swr_get_out_samples(form->resampler, samples);
-  if (most < 0 || !make_room(form->out, form->planes, &form->out_room, most + 64)) return NO_MEMORY;
-  int got = swr_convert(form->resampler, (uint8_t **)form->out, form->out_room,
+  if (most < 0 || !reserve_planes(form->out, form->planes, &form->out_capacity, most + 64)) return NO_MEMORY;
+  int got = swr_convert(form->resampler, (uint8_t **)form->out, form->out_capacity,
                         samples > 0 ? (const uint8_t **)form->in : NULL, samples);
   if (got < 0) return NO_MEMORY;
   measure_mix(&tracks->levels, form->out[0], got);
@@ -239,7 +239,7 @@ static void mix_planes(Form *form, int samples) {
 static Failure keep(Tracks *tracks, const AVFrame *frame) {
   Form *form = tracks->form;
   int samples = frame->nb_samples;
-  if (!make_room(form->in, 1 + form->channels, &form->in_room, samples)) return NO_MEMORY;
+  if (!reserve_planes(form->in, 1 + form->channels, &form->in_capacity, samples)) return NO_MEMORY;
   int got = swr_convert(form->to_planes, (uint8_t **)(form->in + 1), samples, (const uint8_t **)frame->extended_data,
                         samples);
   if (got != samples) return NO_MEMORY;

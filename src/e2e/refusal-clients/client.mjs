@@ -1,7 +1,7 @@
 /**
  * Sends one large request several times with one kind of client and prints how often each answer was seen, as JSON.
- * Run by Node or Bun: `client.mjs '{"client": "fetch", "url", "method", "headers", "bytes", "isForm", "isChunked",
- * "tries", "again"}'`. `again` is a status after which a try is repeated: the request slipped through.
+ * Node or Bun runs it: `client.mjs '{"client": "fetch", "url", "method", "headers", "bytes", "isForm", "isChunked",
+ * "tries", "again"}'`. With the status `again` the server accepted the request, so the try is repeated.
  */
 import http from "node:http";
 import { Readable } from "node:stream";
@@ -23,7 +23,7 @@ function fields() {
   return { ...order.headers, ...type };
 }
 
-/** What every client reports: status, code, and the fields that a client goes by. */
+/** What every client reports: status, code, and the header fields that clients act on. */
 function seen(status, text, field) {
   let code = "no code";
   try {

@@ -1,4 +1,4 @@
-"""The same as client.mjs with http.client of Python's standard library, which sends everything before it reads."""
+"""Does the same as client.mjs with http.client of Python's standard library, which sends the whole body before it reads."""
 
 import http.client
 import json
@@ -47,7 +47,7 @@ counts = {}
 connection = None
 done = repeats = 0
 while done < order["tries"]:
-    # One connection for all, as long as it lives: pooling.
+    # One connection for all requests while it is open, as connection pools do.
     connection = connection or http.client.HTTPConnection(urlsplit(order["url"]).netloc, timeout=60)
     try:
         outcome = attempt(connection)

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Installation, RunningServer } from "../kit.ts";
 
-/** What a client is to see of a refusal, and the request that meets it. */
+/** A refusal as a client must see it, and the request that the server refuses in this way. */
 export type RefusalCase = {
   name: string;
-  /** As the clients report it: status, code, `retry-after` where the answer has the field. */
+  /** Status and code as the clients report them, with `retry-after` where the response has that field. */
   expected: string;
   method: "POST" | "PUT";
   path: string;
@@ -15,11 +15,11 @@ export type RefusalCase = {
   isChunked: boolean;
   /** Smallest body that is refused in this way. */
   minBytes: number;
-  /** Statuses of a request that slipped past the refusal. */
+  /** Statuses with which the server accepted the request, so that the client tries again. */
   again: string[];
 };
 
-/** How often each answer was seen. */
+/** How often each response was received. */
 export type Seen = Record<string, number>;
 export type RefusalClient = {
   name: string;
@@ -29,14 +29,14 @@ export type RefusalClient = {
 
 const FORM_PATH = "/v1/audio/transcriptions";
 const DECLARED_BYTES = 1000;
-/** So that a form of 50 MB is read to its end and one of 60 MB is not. */
+/** Forms of 50 MB are read to the end, and forms of 60 MB are not. */
 export const REFUSAL_ENVIRONMENT = {
   SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
   SHRUTI_LIMITS_REQUEST_BURST: "1",
   SHRUTI_LIMITS_SYNCHRONOUS_MAX_BYTES: String(25 * 1024 * 1024),
 };
 
-/** The refusals of large requests, against a server that was started with `REFUSAL_ENVIRONMENT`. */
+/** Lists the refusals of large requests. The server must run with `REFUSAL_ENVIRONMENT`. */
 export async function refusalCases(
   installation: Installation,
   server: RunningServer,
@@ -114,7 +114,7 @@ export async function refusalCases(
 
 const tokenOf = (headers: Record<string, string>) => (headers.authorization ?? "").slice("Bearer ".length);
 
-/** A key whose organization may send one request a second, and has sent it. */
+/** Makes a key whose organization may send one request a second, and uses that request up. */
 async function limitedKey(installation: Installation): Promise<string> {
   const organization = await installation.json<{ id: string }>("orgs", "create", "Limited");
   await installation.output("orgs", "set", organization.id, "--requests-per-second", "1");
@@ -136,7 +136,7 @@ async function limitedKey(installation: Installation): Promise<string> {
   return key;
 }
 
-/** The clients of this machine; those it lacks are left out and named in `missing`. */
+/** Lists the clients that are installed here. `missing` names the others. */
 export function refusalClients(): { clients: RefusalClient[]; missing: string[] } {
   const script = join(import.meta.dir, "client.mjs");
   const node = Bun.which("node");
@@ -207,7 +207,7 @@ async function byCurl(baseUrl: string, refusal: RefusalCase, bytes: number, trie
   }
 }
 
-/** The last head and body that curl printed; one or two `100 Continue` may come before. */
+/** Returns the last head and body that curl printed. One or two `100 Continue` may come before them. */
 function readCurl(text: string): string {
   const final = text.slice(Math.max(0, text.lastIndexOf("HTTP/1.1 ")));
   const [head = "", body = ""] = final.split("\r\n\r\n");
@@ -217,7 +217,7 @@ function readCurl(text: string): string {
   return `${head.slice(9, 12)} ${code}${retry}${id}`;
 }
 
-/** What a command prints; of curl also when it ended early. */
+/** Returns the output of a command. For curl, also when it ended early. */
 export async function run(command: string[]): Promise<string> {
   const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [out, err, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);

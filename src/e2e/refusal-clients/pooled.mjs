@@ -1,4 +1,4 @@
-/** Asks many times over pooled connections, some of them to be closed after the answer; prints how often what came. */
+/** Sends many requests over pooled connections. Some responses close their connection. Prints the counts of responses. */
 import http from "node:http";
 
 const [url, count] = [process.argv[2], Number(process.argv[3])];
@@ -11,7 +11,7 @@ function ask(n) {
       answer.resume();
       answer.on("end", () => resolve(String(answer.statusCode)));
     });
-    // Written by hand, as by clients that pool whatever they asked for.
+    // Some clients keep a connection in their pool although they have asked the server to close it.
     request.shouldKeepAlive = true;
     request.on("error", ({ code }) => resolve(`lost: ${code}`));
     request.end();

@@ -1,4 +1,4 @@
-"""The same as pooled.mjs with http.client, which takes a connection for open until an answer says otherwise."""
+"""Does the same as pooled.mjs with http.client, which takes a connection for open until a response says otherwise."""
 
 import http.client
 import json

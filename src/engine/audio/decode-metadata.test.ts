@@ -8,8 +8,8 @@ import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
 
 /**
- * What a recording says about itself, its titles, field names, comments and chapters, changes nothing: not its
- * duration, hence not its charge, and not whether it is accepted.
+ * Texts in a recording (titles, field names, comments, chapters) change nothing: neither its duration, on which the
+ * charge depends, nor whether it is accepted.
  */
 
 const ffmpeg = Bun.which("ffmpeg");
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Text that a reader of a decoder's output could take for the decoder's own, and what parsers stumble over. */
+/** Texts that look like the output of a decoder, and texts that are difficult for parsers. */
 const fragments = fc.constantFrom(
   "\n",
   "\r\n",

@@ -15,8 +15,8 @@ import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
 import { countAudio, decodeAudio } from "./decode.ts";
 
 /**
- * Recordings whose containers do what few do: parameters that change midway, files that were joined byte by byte, gaps
- * in time, time stamps that jump. Each second of sound is a tone of its own, so that it shows where it went.
+ * Recordings with unusual containers: parameters that change midway, files joined byte by byte, gaps in time, and time
+ * stamps that jump. Each second of sound has its own tone, which shows at which time it was decoded.
  */
 
 const ffmpeg = Bun.which("ffmpeg");
@@ -40,7 +40,7 @@ function run(...command: string[]): void {
 }
 
 let made = 0;
-/** A file of one tone; an encoder works on whole frames, so its real length may be some milliseconds more. */
+/** Writes a file of one tone. Encoders work on whole frames, so its real length may be some milliseconds more. */
 function tone(
   ending: string,
   encoder: string,
@@ -79,7 +79,7 @@ function soundAt(path: string, startMs: number, lengthMs = 400): Int16Array {
   return new Int16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
 }
 
-/** How strong a frequency is in 16 kHz sound: 1 for a tone of full scale (Goertzel's algorithm). */
+/** Measures how strong a frequency is in 16 kHz sound: 1 for a tone of full scale (Goertzel's algorithm). */
 function strength(samples: Int16Array, hertz: number): number {
   const factor = 2 * Math.cos((2 * Math.PI * hertz) / 16_000);
   let [last, before] = [0, 0];
@@ -87,7 +87,7 @@ function strength(samples: Int16Array, hertz: number): number {
   return (2 * Math.sqrt(last * last + before * before - factor * last * before)) / samples.length;
 }
 
-/** Decodes, and checks that each tone is heard at its time and no other is, and that counting agrees. */
+/** Decodes, and checks that each tone is at its time, that no other tone is there, and that counting gives the same length. */
 async function expectTones(path: string, durationMs: number, tones: { hertz: number; atMs: number }[]) {
   const output = join(folder, `heard-${made++}.pcm`);
   const decoded = await decodeAudio(nativeFiles, path, { output, ...LIMITS });
@@ -131,7 +131,7 @@ describe.skipIf(ffmpeg === null)(
       ["FLV", "flv", "aac", []],
       ["MPEG-PS", "mpg", "mp2", ["-ar", "48000"]],
     ];
-    /** Encoders work on whole frames: how long each part is by itself, and that it is nearly what was asked for. */
+    /** Measures how long each part is by itself, because encoders work on whole frames. Checks that it is nearly as requested. */
     async function durationOf(part: Buffer, { seconds }: Tone): Promise<number> {
       const { durationMs } = await countAudio(nativeFiles, write(part), LIMITS);
       expect(Math.abs(durationMs - seconds * 1000)).toBeLessThan(130);
@@ -154,7 +154,7 @@ describe.skipIf(ffmpeg === null)(
       expect(measurements.truncated).toBe(false);
     });
 
-    test("apart: the mono part is the first channel's, the second one is silent there", async () => {
+    test("with separate channels the mono part is on the first channel, and the second one is silent there", async () => {
       const parts = [tone("flac", "flac", LOW, MONO), tone("flac", "flac", HIGH, STEREO)];
       const options = { output: { directory: folder, channels: "separate" as const }, ...LIMITS };
       const { files } = await decodeAudio(nativeFiles, write(Buffer.concat(parts)), options);
@@ -165,7 +165,7 @@ describe.skipIf(ffmpeg === null)(
       expect(hears(3_000, HIGH.hertz)).toEqual([true, true]);
     });
 
-    test("many parts in turn, and back again", async () => {
+    test("many parts alternate between two forms", async () => {
       const tones = [LOW, HIGH, LOW, HIGH];
       const parts = tones.map((each, index) =>
         tone("mp3", "libmp3lame", each, index % 2 === 0 ? MONO : STEREO, "-write_xing", "0"),
@@ -180,9 +180,9 @@ describe.skipIf(ffmpeg === null)(
       await expectTones(write(Buffer.concat(parts)), atMs, expected);
     });
 
-    test("a chain's last link that is damaged is told, and the others are heard", async () => {
+    test("a damaged last link of a chain is reported, and the other links are decoded", async () => {
       const last = tone("ogg", "libopus", HIGH, STEREO);
-      // The heads' packets are gone; the page that begins the stream is whole.
+      // The packets with the heads are missing. The page that begins the stream is complete.
       const damaged = Buffer.concat([last.subarray(0, 47), last.subarray(400)]);
       const path = write(Buffer.concat([tone("ogg", "libopus", LOW, MONO), damaged]));
       const { measurements } = await expectTones(path, 2_000, [{ hertz: LOW.hertz, atMs: 1_000 }]);
@@ -266,7 +266,7 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
     await expect(countAudio(nativeFiles, path, LIMITS)).rejects.toMatchObject({ reason: "too_long" });
   });
 
-  test("what broke off before such a gap is decoded once it was measured, whatever its header claims", async () => {
+  test("a recording that breaks off before such a gap is decoded after it was measured, whatever its header claims", async () => {
     const whole = readFileSync(withGap("mka", "flac", 13 * 3600));
     const path = write(whole.subarray(0, whole.length * 0.4));
     const counted = await countAudio(nativeFiles, path, { ...LIMITS, maxDurationMs: 24 * 3_600_000 });
@@ -280,7 +280,7 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
   });
 });
 
-/** Time stamps of a Matroska file's blocks, changed in place; milliseconds. */
+/** Changes the time stamps of a Matroska file's blocks in place, in milliseconds. */
 function rewriteClusterTimes(bytes: Buffer, change: (timeMs: number, index: number) => number): Buffer {
   const out = Buffer.from(bytes);
   let index = 0;
@@ -310,12 +310,18 @@ describe.skipIf(ffmpeg === null)("time stamps that jump", () => {
   ];
 
   test.each([
-    ["backwards to the start: what follows is heard after what is there", (timeMs: number) => timeMs % 6_000],
+    [
+      "backwards to the start: the sound that follows comes after the sound before",
+      (timeMs: number) => timeMs % 6_000,
+    ],
     ["all equal", () => 0],
-    ["one cluster's far ahead", (timeMs: number, index: number) => (index === 2 ? timeMs + 20_000 : timeMs)],
+    [
+      "one cluster's time stamp is far ahead",
+      (timeMs: number, index: number) => (index === 2 ? timeMs + 20_000 : timeMs),
+    ],
   ])("%s", async (what, change) => {
     const path = write(rewriteClusterTimes(original, change));
-    // Far ahead for two seconds is a gap, and then the clock runs backwards.
+    // Far ahead for two seconds is a gap. After it the clock runs backwards.
     const gapMs = what.startsWith("one cluster") ? 20_000 : 0;
     const shifted = tones.map(({ hertz, atMs }) => ({ hertz, atMs: atMs + (atMs > 4_000 ? gapMs : 0) }));
     await expectTones(path, seconds * 1000 + gapMs, shifted);

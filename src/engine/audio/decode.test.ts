@@ -15,7 +15,7 @@ if (systemFfmpeg === null || sox === null) {
 
 let folder: string;
 let nativeFiles: NativeFiles;
-/** Ten seconds: three tones with a second of silence in between, left and right different, 44.1 kHz. */
+/** Ten seconds: three tones with a second of silence in between, different left and right, 44.1 kHz. */
 let master: string;
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ function encode(name: string, ...options: string[]): string {
   return path;
 }
 
-/** Two seconds of sox's making, 16 bit. */
+/** Two seconds made by sox, 16 bit. */
 function made(name: string, rateHz: number, channels: number, tones: string): string {
   const path = join(folder, name);
   const format = ["-r", String(rateHz), "-b", "16", "-c", String(channels)];
@@ -74,7 +74,7 @@ async function failure(work: Promise<unknown>): Promise<DecodeError> {
     (error) => error,
   );
   if (!(outcome instanceof DecodeError)) throw new Error(`not a DecodeError: ${outcome}`);
-  // Messages go to clients.
+  // Clients see the messages.
   expect(outcome.message).not.toContain(folder);
   return outcome;
 }
@@ -91,7 +91,7 @@ function rms(samples: Int16Array, startSecond: number, endSecond: number): numbe
 type Format = { name: string; encoder: string; options: string[]; toleranceMs?: number; channels?: number };
 const mono = (rate: number) => ["-ac", "1", "-ar", String(rate)];
 
-/** Tolerances: block and frame sizes of the codec, and its delay. */
+/** Tolerances come from block and frame sizes of the codec, and from its delay. */
 const FORMATS: Format[] = [
   { name: "u8.wav", encoder: "pcm_u8", options: [] },
   { name: "s24.wav", encoder: "pcm_s24le", options: [] },
@@ -170,7 +170,7 @@ describe.skipIf(systemFfmpeg === null || sox === null)("formats", () => {
       expect(decoded.measurements.truncated).toBe(false);
       const samples = samplesOf(join(folder, "out.pcm"));
       expect(samples.length).toBe(decoded.samples);
-      // The first tone, and the silence after it: the sound stands where it was.
+      // The first tone, and the silence after it, are at the same times as in the recording.
       const tone = rms(samples, 1, 2);
       expect(tone).toBeGreaterThan(3_000);
       expect(rms(samples, 3.12, 3.25)).toBeLessThan(tone / 5);
@@ -179,7 +179,7 @@ describe.skipIf(systemFfmpeg === null || sox === null)("formats", () => {
     });
   }
 
-  test("sound beside a picture track is decoded, the picture is not", async () => {
+  test("sound beside a video track is decoded, and the video is not", async () => {
     const path = join(folder, "video.mp4");
     const video = ["-f", "lavfi", "-i", "testsrc=size=64x64:rate=10:duration=10", "-i", master];
     output([systemFfmpeg ?? "", "-v", "error", "-y", ...video, "-c:v", "mpeg4", "-c:a", "aac", path]);
@@ -187,7 +187,7 @@ describe.skipIf(systemFfmpeg === null || sox === null)("formats", () => {
   });
 });
 
-/** Made by hand: few systems have an encoder. RFC 4867 section 5; frames of the highest mode, 20 ms each. */
+/** Made by hand, because few systems have an encoder. RFC 4867 section 5; frames of the highest mode, 20 ms each. */
 describe("AMR", () => {
   const frames = (magic: string, head: number, payloadBytes: number) =>
     Buffer.concat([
@@ -217,7 +217,7 @@ describe.skipIf(sox === null)("channels", () => {
     expect(decoded.measurements.identicalChannels).toBe(false);
   });
 
-  test("six microphones without places are split, and mixed in equal shares", async () => {
+  test("six channels without positions are split, and mixed in equal shares", async () => {
     const path = made("six.wav", 16_000, 6, "sine 500 vol 0.9");
     const decoded = await decode(path, { output: { directory: folder, channels: "separate" } });
     expect(decoded.files.length).toBe(6);
@@ -229,7 +229,7 @@ describe.skipIf(sox === null)("channels", () => {
     expect(ratio).toBeLessThanOrEqual(1.01);
   });
 
-  test("a loud stereo recording is mixed without clipping, and equal channels are noticed", async () => {
+  test("a loud stereo recording is mixed without clipping, and equal channels are detected", async () => {
     const path = made("loud.wav", 44_100, 2, "sine 440 vol 0.95");
     const decoded = await decode(path);
     const peak = samplesOf(join(folder, "out.pcm")).reduce(
@@ -251,7 +251,7 @@ describe("measurements", () => {
     return write(name, Buffer.concat([header, Buffer.from(sound.buffer)]));
   };
 
-  test("wide-band sound at a good level", async () => {
+  test("wide-band sound at a good level has no faults", async () => {
     const { measurements } = await decode(noise("fine.wav", 0.3));
     expect(measurements.truncated).toBe(false);
     expect(measurements.clippedRatio).toBe(0);
@@ -261,7 +261,7 @@ describe("measurements", () => {
     expect(Math.abs(measurements.highFrequencyDb + 4.3)).toBeLessThan(1.6);
   });
 
-  test("clipped sound: the share of its samples at full scale", async () => {
+  test("clipped sound gives the share of its samples at full scale", async () => {
     const { measurements } = await decode(noise("clipped.wav", 4));
     expect(measurements.peakDb).toBeGreaterThan(-0.01);
     expect(measurements.clippedRatio).toBeCloseTo(0.75, 1);
@@ -273,11 +273,11 @@ describe("measurements", () => {
     expect(measurements.clippedRatio).toBe(0);
   });
 
-  test("quiet sound: its level", async () => {
+  test("quiet sound gives its level", async () => {
     expect((await decode(noise("quiet.wav", 0.01))).measurements.peakDb).toBeCloseTo(-40, 0);
   });
 
-  test("very low speech: what it holds above 5 kHz is heard, and what a telephone takes away is not", async () => {
+  test("very quiet speech still has a level above 5 kHz, and telephone speech does not", async () => {
     const highDb = async (name: string, sound: Sound) =>
       (await decode(write(name, Buffer.from(wavOf(amplified(sound, -40)))))).measurements.highFrequencyDb;
     const speech = sampleSound("05-hi");
@@ -285,14 +285,14 @@ describe("measurements", () => {
     expect(await highDb("low-telephone.wav", telephoned(speech))).toBeLessThan(-50);
   });
 
-  test.skipIf(sox === null)("telephone sound: nothing above 5 kHz", async () => {
+  test.skipIf(sox === null)("telephone sound has hardly anything above 5 kHz", async () => {
     const path = join(folder, "narrow.wav");
     output([sox ?? "", noise("wide.wav", 0.3), path, "sinc", "-3400"]);
     expect((await decode(path)).measurements.highFrequencyDb).toBeLessThan(-50);
   });
 });
 
-test("digital silence has the lowest levels, not none", async () => {
+test("digital silence has the lowest levels, and they are numbers", async () => {
   const path = write("silence.wav", wav({ rate: 16_000, samples: 16_000, level: 0 }));
   const { peakDb, rmsDb, clippedRatio, identicalChannels } = (await decode(path)).measurements;
   expect({ peakDb, rmsDb, clippedRatio, identicalChannels }).toEqual({
@@ -312,7 +312,7 @@ describe("hostile files", () => {
     ["an HLS playlist", () => write("list.m3u8", "#EXTM3U\n#EXTINF:10,\nmaster.wav\n#EXT-X-ENDLIST\n")],
     ["a concat list", () => write("list.txt", `ffconcat version 1.0\nfile '${master}'\n`)],
     [
-      "an SDP with an address",
+      "an SDP file with an address",
       () => write("a.sdp", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nt=0 0\nm=audio 9 RTP/AVP 0\n"),
     ],
     ["a WAV header alone", () => write("header.wav", wav({ rate: 16_000, samples: 0 }))],
@@ -333,39 +333,39 @@ describe("hostile files", () => {
     });
   }
 
-  test("a name with shell, URL and option characters is a name", async () => {
+  test("a file name with shell, URL and option characters is only a name", async () => {
     const path = write("-i pipe:0 %41 'x' $(touch y)\u00e9.wav", wav({ rate: 16_000, samples: 16_000 }));
     expect((await decode(path)).durationMs).toBe(1000);
   });
 
-  test.skipIf(systemFfmpeg === null)("a picture track alone has no audio", async () => {
+  test.skipIf(systemFfmpeg === null)("a file with a video track only has no audio", async () => {
     const path = join(folder, "silent.mp4");
     const source = ["-f", "lavfi", "-i", "testsrc=size=64x64:rate=10:duration=1"];
     output([systemFfmpeg ?? "", "-v", "error", "-y", ...source, "-c:v", "mpeg4", path]);
     expect((await failure(decode(path))).reason).toBe("no_audio");
   });
 
-  test("a WAV that breaks off is decoded as far as it goes", async () => {
+  test("a WAV that breaks off is decoded up to its end", async () => {
     const path = cut(write("whole.wav", wav({ rate: 16_000, samples: 160_000 })), 0.5, "half.wav");
     const decoded = await decode(path);
     expect(Math.abs(decoded.durationMs - 5_000)).toBeLessThanOrEqual(2);
     expect(decoded.measurements.truncated).toBe(true);
   });
 
-  test("a WAV that understates its size is decoded to its real end", async () => {
+  test("a WAV whose header claims too little is decoded to its real end", async () => {
     const path = write("short.wav", wav({ rate: 16_000, samples: 160_000, claimedSamples: 16_000 }));
     const decoded = await decode(path);
     expect(decoded.durationMs).toBe(10_000);
     expect(decoded.measurements.truncated).toBe(false);
   });
 
-  test("chunks behind the sound of a WAV are not taken for sound", async () => {
+  test("chunks after the audio of a WAV are not decoded as audio", async () => {
     const tag = Buffer.concat([Buffer.from("LIST"), uint32(20_000), Buffer.alloc(20_000, 0x41)]);
     const path = write("tagged.wav", Buffer.concat([wav({ rate: 16_000, samples: 16_000 }), tag]));
     expect((await decode(path)).durationMs).toBe(1000);
   });
 
-  test("a WAV of unknown size, as a pipe writes it, is whole", async () => {
+  test("a WAV of unknown size, as written to a pipe, is decoded completely", async () => {
     const path = write("piped.wav", wav({ rate: 16_000, samples: 32_000, claimedSamples: 0x7fffff00 }));
     const decoded = await decode(path);
     expect(decoded.durationMs).toBe(2000);
@@ -378,7 +378,7 @@ describe("hostile files", () => {
     ["cut.flac", ["-c:a", "flac"]],
   ] as const) {
     test.skipIf(systemFfmpeg === null || sox === null)(
-      `${name}: half of it is decoded and told`,
+      `${name}: the first half of the file is decoded and reported as truncated`,
       async () => {
         const decoded = await decode(cut(encode(`whole-${name}`, ...options), 0.5, name));
         expect(decoded.durationMs).toBeGreaterThan(3_000);
@@ -397,7 +397,7 @@ describe("hostile files", () => {
   );
 });
 
-/** Children of this process. */
+/** Lists the children of this process. */
 function children(): number[] {
   return readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8")
     .split(" ")
@@ -408,11 +408,11 @@ function children(): number[] {
 describe("limits", () => {
   const long = () => write("long.wav", wav({ rate: 16_000, samples: 16_000 * 30 }));
 
-  test("a recording over the limit is refused before and after decoding, and nothing is left", async () => {
+  test("a recording over the limit is refused before or after decoding, and no file is left", async () => {
     const target = { directory: mkdtempSync(join(folder, "target-")), channels: "mix" } as const;
     const options = { output: target, maxDurationMs: 20_000 };
     expect((await failure(decode(long(), options))).reason).toBe("too_long");
-    // Headers without a length: it shows only while decoding.
+    // These headers have no length, so the limit is only reached while decoding.
     const silent = write(
       "endless.wav",
       wav({ rate: 16_000, samples: 16_000 * 30, claimedSamples: 0x7fffff00 }),
@@ -421,11 +421,11 @@ describe("limits", () => {
     expect(readdirSync(target.directory)).toEqual([]);
   });
 
-  test("a recording of exactly the limit is taken", async () => {
+  test("a recording of exactly the limit is accepted", async () => {
     expect((await decode(long(), { maxDurationMs: 30_000 })).durationMs).toBe(30_000);
   });
 
-  test("abort ends the child at once and leaves nothing", async () => {
+  test("abort ends the child at once and leaves no file", async () => {
     const path = write("huge.wav", wav({ rate: 8_000, samples: 8_000 * 3600 }));
     const target = { directory: mkdtempSync(join(folder, "target-")), channels: "mix" } as const;
     const controller = new AbortController();
@@ -446,7 +446,7 @@ describe("limits", () => {
     expect((await failure(decode(path, { signal: AbortSignal.abort() }))).reason).toBe("aborted");
   });
 
-  test("time over is a limit", async () => {
+  test("when the time is over, decoding fails with the reason `limits`", async () => {
     const path = write("huge.wav", wav({ rate: 8_000, samples: 8_000 * 3600 }));
     const work = countAudio(nativeFiles, path, { maxDurationMs: 7_200_000, timeoutMs: 5 });
     expect((await failure(work)).reason).toBe("limits");
@@ -472,7 +472,7 @@ describe("limits", () => {
     expect(outlivedParent).toBe(false);
   });
 
-  test("what a killed attempt left is removed, other files are not", async () => {
+  test("files of a killed attempt are removed, and other files are not", async () => {
     const directory = mkdtempSync(join(folder, "target-"));
     const leftover = join(directory, "mix.pcm.0123456789ab.unfinished");
     writeFileSync(leftover, "half");
@@ -481,7 +481,7 @@ describe("limits", () => {
     expect(readdirSync(directory).sort()).toEqual(["mix.pcm", "other.pcm"]);
   });
 
-  test("a decoder that is stopped from outside is no short recording", async () => {
+  test("a decoder that is stopped from outside fails, and its recording does not count as short", async () => {
     const path = write("huge.wav", wav({ rate: 8_000, samples: 8_000 * 3600 }));
     const target = { directory: mkdtempSync(join(folder, "target-")), channels: "mix" } as const;
     let stopped = 0;
@@ -500,11 +500,11 @@ describe("limits", () => {
     expect(readdirSync(target.directory)).toEqual([]);
   });
 
-  test("a full disk is no room, not a short recording", async () => {
+  test("on a full disk decoding fails with disk_full, and the recording does not count as short", async () => {
     const small = mkdtempSync(join(folder, "small-"));
     const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", small]);
     if (mount.exitCode !== 0) {
-      console.warn("decode.test.ts: a full disk is not tried, because this user may not mount one");
+      console.warn("decode.test.ts: a full disk is not tested, because this user may not mount one");
       return;
     }
     try {
@@ -521,7 +521,7 @@ const PNG = Buffer.from(
   "base64",
 );
 
-/** Random but the same in every run (xorshift), so that a failure can be seen again. */
+/** Generates numbers that are the same in every run (xorshift), so that a failure can be repeated. */
 function randomBytes(count: number): Uint8Array {
   const bytes = new Uint8Array(count);
   let state = 0x9e3779b9;

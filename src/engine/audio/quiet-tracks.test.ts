@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("loud enough and silent tracks are left alone, others come to -20 dB, by 40 dB at most", () => {
+test("loud and silent tracks are not changed, and others are amplified to -20 dB, by 40 dB at most", () => {
   expect(gainFor(-14)).toBe(0);
   expect(gainFor(-36)).toBe(0);
   expect(gainFor(-44)).toBe(24);
@@ -30,7 +30,7 @@ const peakOf = (path: string) => {
   return samples.reduce((peak, sample) => Math.max(peak, Math.abs(sample)), 0) / 32_768;
 };
 
-test("each channel is amplified by itself, and keeps its length", async () => {
+test("each channel is amplified separately, and keeps its length", async () => {
   const speech = sampleSound("04-en");
   const path = join(folder, "call.wav");
   writeFileSync(path, wavOf(asChannels(speech, amplified(speech, -30), silence(1))));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { COEFFICIENTS, createFrameAnalyzer, createRealFft, FRAME_SAMPLES } from "./diarize-features.ts";
 
-test("the spectrum is that of the definition", () => {
+test("the spectrum matches its definition", () => {
   for (const size of [8, 64, 512]) {
     const frame = Float64Array.from({ length: size }, (_, n) => Math.sin(n * n * 0.37) + 0.2 * (n % 3));
     const power = new Float64Array(size / 2 + 1);
@@ -36,7 +36,7 @@ describe("cepstral coefficients", () => {
     });
   };
 
-  test("loudness changes nothing, colour does", () => {
+  test("a change of loudness changes nothing, and a change of spectrum does", () => {
     expect(distance(of(noisy(300, 0.1)), of(noisy(300, 0.4)))).toBeLessThan(0.01);
     expect(distance(of(noisy(300, 0.4)), of(noisy(3_000, 0.4)))).toBeGreaterThan(5);
   });

@@ -16,7 +16,7 @@ function gaussian(frames: readonly (readonly [number, number])[]) {
   return gaussianOf(sums, scratch);
 }
 
-test("the determinant is that of the regularised covariance", () => {
+test("the determinant is that of the regularised covariance matrix", () => {
   const { logDeterminant: log } = gaussian([
     [0, 0],
     [4, 2],
@@ -28,7 +28,7 @@ test("the determinant is that of the regularised covariance", () => {
   expect(logDeterminant(emptySums(2), undefined, scratch)).toBe(0);
 });
 
-test("the likelihood ratio is nothing between halves of one sound, and grows with the distance", () => {
+test("the likelihood ratio is near zero between halves of one sound, and grows with the distance", () => {
   const around = (x: number) =>
     gaussian([
       [x, 0],
@@ -42,6 +42,6 @@ test("the likelihood ratio is nothing between halves of one sound, and grows wit
   expect(likelihoodRatio(around(0), around(9), scratch)).toBeGreaterThan(near);
 });
 
-test("the cost counts a mean and half a covariance", () => {
+test("the cost counts one mean and half a covariance matrix", () => {
   expect(modelCost(2, 100)).toBeCloseTo(0.5 * 5 * Math.log(100), 9);
 });

@@ -9,8 +9,8 @@ import { EngineError } from "../protocol.ts";
 import { createPool } from "../workers/pool.ts";
 
 /**
- * There are no embedding weights to test with: a network without any, which gives the norm of each mel band, stands in
- * for them. It shows that the native path runs to its end, not how well real weights do.
+ * No embedding weights are available for tests. A network without weights, which returns the norm of each mel band,
+ * replaces them. These tests show that the native code runs to its end, not how good real weights are.
  */
 const SEGMENTATION = join(
   import.meta.dir,
@@ -40,7 +40,7 @@ function write(name: string, bytes: Uint8Array): string {
   return path;
 }
 
-/** A conversation of so many seconds, said so many times. */
+/** Makes a conversation of this length, repeated this many times. */
 function track(seconds: number, times = 1) {
   const { pcm, regions } = makeConversation([LOW_VOICE, HIGH_VOICE], seconds, 3);
   const bytes = Buffer.from(pcm.buffer, pcm.byteOffset, pcm.byteLength);
@@ -68,7 +68,7 @@ describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../sha
     expect(isCountUncertain).toBe(false);
   }, 60_000);
 
-  test("weights that break the process fail this work alone, and with a reason", async () => {
+  test("weights that crash the process fail only this work, and with a reason", async () => {
     const embeddingPath = write("empty.onnx", emptyModel(BAND_NORM_METADATA));
     const weights = { segmentationPath: SEGMENTATION, embeddingPath };
     const { pcmPath, regions } = track(5);
@@ -99,7 +99,7 @@ describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../sha
   }, 60_000);
 });
 
-test("weights that are not there are an error, not a crash of the program", async () => {
+test("missing weights are an error, and the program survives", async () => {
   const weights = { segmentationPath: join(directory, "no.onnx"), embeddingPath: join(directory, "no.onnx") };
   const failing = pool.diarize({ tracks: [track(2)], weights }, new AbortController().signal);
   const error = await failing.then(

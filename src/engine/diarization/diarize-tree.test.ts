@@ -7,7 +7,7 @@ import { buildTree, cutTree, segmentsOf } from "./diarize-tree.ts";
 
 const yieldToLoop = async () => undefined;
 
-/** Segments of 60 frames around a mean that is the speaker's. */
+/** Segments of 60 frames around the mean of their speaker. */
 function segmentsAround(speakers: readonly number[], trackOf: (index: number) => number): SpeakerSegment[] {
   const random = randomFrom(5);
   const scratch = new Float64Array((COEFFICIENTS * (COEFFICIENTS + 1)) / 2);
@@ -25,7 +25,7 @@ function segmentsAround(speakers: readonly number[], trackOf: (index: number) =>
   });
 }
 
-test("segments of one mean are joined first; the cut gives them back", async () => {
+test("segments of one mean are joined first, and the cut separates them again", async () => {
   const speakers = [0, 5, 0, 9, 5, 9, 0, 5, 9, 0];
   const roots = await buildTree(
     segmentsAround(speakers, () => 0),
@@ -37,14 +37,14 @@ test("segments of one mean are joined first; the cut gives them back", async () 
   expect(groups.flat().sort((a, b) => a - b)).toEqual(speakers.map((_, index) => index));
 });
 
-test("tracks stay apart unless they may be joined", async () => {
+test("tracks are not joined unless this is allowed", async () => {
   const segments = segmentsAround([0, 0, 0, 0], (index) => index % 2);
   expect(await buildTree(segments, { mayJoinTracks: false, yieldToLoop })).toHaveLength(2);
   expect(await buildTree(segments, { mayJoinTracks: true, yieldToLoop })).toHaveLength(1);
   expect(await buildTree([], { mayJoinTracks: true, yieldToLoop })).toEqual([]);
 });
 
-test("more segments than are compared at once lose none", async () => {
+test("with more segments than are compared at once, none is lost", async () => {
   const speakers = Array.from({ length: 1_700 }, (_, index) => (index % 2) * 6);
   const roots = await buildTree(
     segmentsAround(speakers, () => 0),

@@ -37,14 +37,14 @@ async function run(voices: readonly MadeVoice[], seconds: number, bounds: Omit<D
   return { ...outcome, speakers, der, turns };
 }
 
-describe("speakers are told apart without weights", () => {
-  test("two speakers, number given", async () => {
+describe("speakers are distinguished without weights", () => {
+  test("two speakers, when the number is given", async () => {
     const { der, speakers } = await run([LOW_VOICE, HIGH_VOICE], 60, { minSpeakers: 2, maxSpeakers: 2 });
     expect(speakers).toBe(2);
     expect(der.errorRate).toBeLessThan(0.05);
   });
 
-  test("the number is found: one, two, three", async () => {
+  test("one, two or three speakers, when the number is not given", async () => {
     for (const voices of [[LOW_VOICE], [LOW_VOICE, HIGH_VOICE], [LOW_VOICE, HIGH_VOICE, ROUGH_VOICE]]) {
       const { der, speakers, isCountUncertain } = await run(voices, 40 * voices.length);
       expect(speakers).toBe(voices.length);
@@ -53,7 +53,7 @@ describe("speakers are told apart without weights", () => {
     }
   });
 
-  test("one speaker stays one when the number is one; bounds are kept", async () => {
+  test("one speaker when the number is one; bounds are kept", async () => {
     const one = await run([LOW_VOICE, HIGH_VOICE], 30, { minSpeakers: 1, maxSpeakers: 1 });
     expect(one.speakers).toBe(1);
     const three = await run([LOW_VOICE, HIGH_VOICE, ROUGH_VOICE], 60, { minSpeakers: 1, maxSpeakers: 2 });
@@ -62,19 +62,19 @@ describe("speakers are told apart without weights", () => {
     expect(two.speakers).toBeGreaterThanOrEqual(2);
   });
 
-  test("more speakers asked for than there is speech for is uncertain", async () => {
+  test("more requested speakers than there is speech for make the number uncertain", async () => {
     const { speakers, isCountUncertain } = await run([LOW_VOICE], 3, { minSpeakers: 20, maxSpeakers: 20 });
     expect(speakers).toBeLessThan(20);
     expect(isCountUncertain).toBe(true);
   });
 
-  test("two voices that are nearly one leave the number uncertain", async () => {
+  test("two nearly equal voices make the number uncertain", async () => {
     const alike = { ...LOW_VOICE, tract: 0.97, pitchHz: LOW_VOICE.pitchHz * 1.03 };
     const { isCountUncertain } = await run([LOW_VOICE, alike], 120);
     expect(isCountUncertain).toBe(true);
   });
 
-  test("turns are in order, apart, and within the speech that was found", async () => {
+  test("turns are in order, do not overlap, and are within the detected speech", async () => {
     const { turns } = await run([LOW_VOICE, HIGH_VOICE], 30);
     for (const [index, { startMs, endMs }] of turns.entries()) {
       expect(endMs).toBeGreaterThan(startMs);
@@ -84,7 +84,7 @@ describe("speakers are told apart without weights", () => {
 });
 
 describe("channels", () => {
-  test("different channels hold different speakers, however alike they sound", async () => {
+  test("different channels have different speakers, however similar they sound", async () => {
     const tracks = [1, 2].map((seed) => trackOf(makeConversation([LOW_VOICE], 30, seed)));
     const { turns } = await diarizeAcoustically({ tracks }, new AbortController().signal);
     const [first, second] = turns.map((track) => [...new Set(track.map(({ speaker }) => speaker))]);
@@ -93,14 +93,14 @@ describe("channels", () => {
     expect(first).not.toEqual(second);
   });
 
-  test("unless there are fewer speakers than channels", async () => {
+  test("channels share a speaker when fewer speakers than channels are requested", async () => {
     const tracks = [1, 2].map((seed) => trackOf(makeConversation([LOW_VOICE], 20, seed)));
     const job = { tracks, minSpeakers: 1, maxSpeakers: 1 };
     const { turns } = await diarizeAcoustically(job, new AbortController().signal);
     expect(new Set(turns.flat().map(({ speaker }) => speaker)).size).toBe(1);
   });
 
-  test("a given number counts all channels: one alone, two beside each other", async () => {
+  test("a given number counts the speakers of all channels", async () => {
     const tracks = [
       trackOf(makeConversation([LOW_VOICE], 40, 3)),
       trackOf(makeConversation([HIGH_VOICE, ROUGH_VOICE], 60, 4)),
@@ -110,7 +110,7 @@ describe("channels", () => {
     expect(turns.map((track) => new Set(track.map(({ speaker }) => speaker)).size)).toEqual([1, 2]);
   });
 
-  test("an empty channel beside a full one, no speech at all, and speech too short to judge", async () => {
+  test("an empty channel beside a full one, no speech at all, and speech that is too short", async () => {
     const full = trackOf(makeConversation([LOW_VOICE], 10, 5));
     const empty = trackOf({ pcm: new Int16Array(0), regions: [] });
     const signal = new AbortController().signal;
@@ -128,14 +128,14 @@ describe("channels", () => {
   });
 });
 
-test("digital silence that was taken for speech breaks nothing", async () => {
+test("digital silence within detected speech does no harm", async () => {
   const track = trackOf({ pcm: new Int16Array(160_000), regions: [{ startSample: 0, endSample: 160_000 }] });
   const job = { tracks: [track], minSpeakers: 2, maxSpeakers: 2 };
   const { turns } = await diarizeAcoustically(job, new AbortController().signal);
   expect(turns.flat().length).toBeGreaterThan(0);
 });
 
-test("an abort is heard at once", async () => {
+test("an abort ends the work at once", async () => {
   const track = trackOf(makeConversation([LOW_VOICE, HIGH_VOICE], 240, 6));
   const controller = new AbortController();
   const running = diarizeAcoustically({ tracks: [track] }, controller.signal);

@@ -18,7 +18,7 @@ async function mappedWith(environment: Record<string, string>): Promise<string[]
 const CARRIED = ["carried-libstdc++.so.6", "carried-libgcc_s.so.1"];
 
 test.skipIf(process.platform !== "linux")(
-  "the machine's C++ run time is used where it has one",
+  "the machine's C++ run time is used if it has one",
   async () => {
     const mapped = await mappedWith({});
     for (const name of ["sherpa-onnx.addon", "libonnxruntime.so"]) expect(mapped).toContain(name);
@@ -28,7 +28,7 @@ test.skipIf(process.platform !== "linux")(
 );
 
 test.skipIf(process.platform !== "linux")(
-  "the carried C++ run time is used where the machine has no usable one",
+  "the embedded C++ run time is used if the machine has no usable one",
   async () => {
     const broken = mkdtempSync(join(tmpdir(), "shruti-libraries-"));
     for (const name of ["libstdc++.so.6", "libgcc_s.so.1"]) writeFileSync(join(broken, name), "");

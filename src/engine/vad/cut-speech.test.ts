@@ -10,7 +10,7 @@ const WINDOW = { maxSamples: 29.5 * RATE_HZ, gapSamples };
 const FRAMES_PER_SECOND = RATE_HZ / frameSamples;
 const evenLevels = (seconds: number) => new Float32Array(seconds * FRAMES_PER_SECOND).fill(0.5);
 
-test("the cut falls on the quietest point, and one quiet frame is no pause", () => {
+test("speech is cut at its quietest point, and a single quiet frame is not a pause", () => {
   const values = evenLevels(48);
   values[28 * FRAMES_PER_SECOND] = 0;
   for (let frame = 20 * FRAMES_PER_SECOND; frame < 20 * FRAMES_PER_SECOND + 10; frame++) values[frame] = 0.05;
@@ -22,7 +22,7 @@ test("the cut falls on the quietest point, and one quiet frame is no pause", () 
   expect(second).toEqual({ startSample: first?.endSample ?? 0, endSample: 48 * RATE_HZ });
 });
 
-test("of pauses about as quiet the latest is taken: a full window costs no more than a short one", () => {
+test("of equally quiet pauses the latest is chosen, because a full window costs no more than a short one", () => {
   const values = evenLevels(48);
   const pauseAt = (second: number, level: number) =>
     values.fill(level, second * FRAMES_PER_SECOND, second * FRAMES_PER_SECOND + 10);
@@ -35,7 +35,7 @@ test("of pauses about as quiet the latest is taken: a full window costs no more 
   expect((first?.endSample ?? 0) / RATE_HZ).toBeLessThan(26.2);
 });
 
-test("no scrap is left at the end, short regions stay, and missing levels do no harm", () => {
+test("no short remainder is left, short regions are not cut, and missing levels do no harm", () => {
   const short = { startSample: 0, endSample: 100 };
   const long = { startSample: 1_000, endSample: 1_000 + 5.1 * RATE_HZ };
   const levels = { frameSamples, values: evenLevels(10) };
@@ -48,7 +48,7 @@ test("no scrap is left at the end, short regions stay, and missing levels do no 
   expect(blind.at(-1)?.endSample).toBe(long.endSample);
 });
 
-test("the parts are the regions, none too long", () => {
+test("the parts add up to the regions, and none is too long", () => {
   const level = fc.integer({ min: 0, max: 240 });
   const region = fc.tuple(fc.integer({ min: 0, max: 9_000 }), fc.integer({ min: 1, max: 90_000 }));
   fc.assert(
@@ -82,7 +82,7 @@ test("the parts are the regions, none too long", () => {
   );
 });
 
-test("speech of half a chunk and more is divided where its beginning fills the chunk before", () => {
+test("a region of at least half a chunk is divided when its beginning fills the previous chunk", () => {
   const values = evenLevels(120).fill(180);
   const pauseAt = (second: number) =>
     values.fill(120, second * FRAMES_PER_SECOND, second * FRAMES_PER_SECOND + 6);
@@ -99,15 +99,15 @@ test("speech of half a chunk and more is divided where its beginning fills the c
       .map((start) => Math.floor(start / RATE_HZ));
   };
   expect(cutsOf(stretch(0, 15), stretch(20, 40))).toEqual([33]);
-  // Eleven seconds are one breath.
+  // Eleven seconds without a pause.
   expect(cutsOf(stretch(0, 20), stretch(24, 35))).toEqual([]);
-  // Speech without any pause is left whole where it fits into a chunk.
+  // Speech without any pause stays whole if it fits into a chunk.
   expect(cutsOf(stretch(0, 15), stretch(60, 80))).toEqual([]);
-  // Four seconds of room are too little to begin in.
+  // Four seconds of free space are too few to begin in.
   expect(cutsOf(stretch(0, 25), stretch(26, 50))).toEqual([]);
 });
 
-test("packed, whatever was cut meets only at the ends of chunks", () => {
+test("after packing, parts of one region meet only at the ends of chunks", () => {
   const region = fc.tuple(fc.integer({ min: 400, max: 90_000 }), fc.integer({ min: 1, max: 1_500_000 }));
   fc.assert(
     fc.property(

@@ -14,7 +14,7 @@ let nativeFiles: NativeFiles;
 let silero: Silero;
 let speech: Int16Array;
 
-// onnxruntime-web puts Node's own in its place, under which the program's thread does not start: other tests need it.
+// onnxruntime-web replaces this global by Node's own, with which the program's threads do not start in other tests.
 const { Worker } = globalThis;
 afterAll(() => {
   globalThis.Worker = Worker;
@@ -28,7 +28,7 @@ beforeAll(async () => {
   speech = samples.slice(0, Math.floor(samples.length / WINDOW) * WINDOW);
 });
 
-/** The published net, one window after the other, each with the last 64 samples before it. */
+/** Runs the published network, one window after the other, each with the last 64 samples of the one before. */
 async function publishedProbabilities(pcm: Int16Array): Promise<number[]> {
   const session = await InferenceSession.create(new Uint8Array(readFileSync(SILERO_ONNX)));
   const rate = new Tensor("int64", BigInt64Array.from([16_000n]), []);
@@ -46,8 +46,8 @@ async function publishedProbabilities(pcm: Int16Array): Promise<number[]> {
   return found;
 }
 
-describe("the net", () => {
-  test("answers what the published one answers, over speech and pauses, in each of its builds", async () => {
+describe("the network", () => {
+  test("gives the results of the published one, over speech and pauses, in each of its builds", async () => {
     const pcm = speech.slice(0, 300 * WINDOW);
     const published = await publishedProbabilities(pcm);
     expect(Math.max(...published)).toBeGreaterThan(0.9);
@@ -59,7 +59,7 @@ describe("the net", () => {
     }
   }, 60_000);
 
-  test("answers the same however the recording is cut into blocks", () => {
+  test("gives the same results however the recording is cut into blocks", () => {
     const whole = silero.listen().probabilities(speech);
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 70 }), { maxLength: 12 }), (blocks) => {
@@ -75,7 +75,7 @@ describe("the net", () => {
     );
   });
 
-  test("stays within 0 and 1 at full scale, and two listeners do not hear each other", () => {
+  test("stays within 0 and 1 at full scale, and two detectors do not affect each other", () => {
     const square = Int16Array.from({ length: 40 * WINDOW }, (_, n) => (n % 50 < 25 ? 32_767 : -32_768));
     const alone = silero.listen().probabilities(speech);
     const [first, second] = [silero.listen(), silero.listen()];
@@ -87,7 +87,7 @@ describe("the net", () => {
   });
 });
 
-test("what does not fit is refused", () => {
+test("rejects input of the wrong size", () => {
   expect(() => silero.listen().probabilities(new Int16Array(100))).toThrow("whole windows");
   expect(() => silero.listen(silero.variants)).toThrow(RangeError);
   expect(() => sileroWeights(new Uint8Array([10, 0]))).toThrow("has no stft.forward_basis_buffer");

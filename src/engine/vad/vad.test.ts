@@ -59,7 +59,7 @@ test.skipIf(SAMPLES === undefined)("speech that is longer than the window is cut
   const [path = ""] = await decode(samplePath("04-en"));
   const samples = samplesOf(path);
   const stretch = (start: number, end: number) => samples.subarray(start * 16_000, end * 16_000);
-  // The end of one utterance and the beginning of the next with a breath in between that does not end a region.
+  // The end of one utterance and the beginning of the next, with a pause in between that is too short to end a region.
   const [, first, second] = utterancesIn("04-en");
   const [end = 0, start = 0] = [first?.end, second?.start];
   const said = [stretch(end - 0.91, end), new Int16Array(0.15 * 16_000), stretch(start, start + 0.74)];
@@ -80,7 +80,7 @@ test.skipIf(SAMPLES === undefined)("speech that is longer than the window is cut
   expect(after?.startSample).toBe(before?.endSample ?? 0);
 });
 
-describe("no speech", () => {
+describe("no speech is found in", () => {
   test("digital silence", async () => {
     expect(await detect(pcm(new Int16Array(16_000 * 20)))).toEqual([]);
   });
@@ -118,7 +118,7 @@ function utterances(folder: string): Utterance[] {
 }
 
 describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
-  test("every utterance is found whole, and most of the silence is left out", async () => {
+  test("every utterance is found completely, and most of the silence is left out", async () => {
     const all = utterances(SAMPLES ?? "");
     let regionSeconds = 0;
     let recordedSeconds = 0;
@@ -129,18 +129,18 @@ describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
         for (const region of regions) regionSeconds += seconds(region.endSample - region.startSample);
         for (const utterance of all) {
           if (utterance.file !== file || utterance.channel !== channel) continue;
-          // This voice hums on for up to 1.3 s behind its last word, and the labels count that in.
+          // This voice hums for up to 1.3 s after its last word, and the labels include that.
           const hum = utterance.voice === "fest-marathi_NSK_diphone" ? 1.3 : 0;
           const lost = uncovered(regions, utterance.start, utterance.end - hum);
           expect({ ...utterance, lost: lost > 0.02 ? lost : 0 }).toEqual({ ...utterance, lost: 0 });
         }
       }
     }
-    // 60 % of the recordings is utterances; the rest here is padding.
+    // Utterances are 60 % of the recordings. The rest here is padding.
     expect(regionSeconds / recordedSeconds).toBeLessThan(0.75);
   }, 30_000);
 
-  test("one result whatever the position in the file, and with two calls at once", async () => {
+  test("the result does not depend on the position in the file, nor on another call at the same time", async () => {
     const [path = ""] = await decode(samplePath("04-en"));
     const speech = samplesOf(path);
     const shift = 512 * 1000;
@@ -152,14 +152,14 @@ describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
     expect(shifted.length).toBe(alone.length);
     for (const [index, region] of alone.entries()) {
       const moved = shifted[index];
-      // The net remembers what it heard: a window more or less at the edges.
+      // The network has a state, so the edges may differ by one window.
       expect(Math.abs((moved?.startSample ?? 0) - shift - region.startSample)).toBeLessThanOrEqual(1024);
       expect(Math.abs((moved?.endSample ?? 0) - shift - region.endSample)).toBeLessThanOrEqual(1024);
     }
     expect(await vad.detectSpeech(path)).toEqual(alone);
   });
 
-  test("an abort ends it with the next block", async () => {
+  test("an abort ends the detection with the next block", async () => {
     const [path = ""] = await decode(samplePath("12-en-long"));
     const controller = new AbortController();
     let found = 0;
@@ -187,12 +187,12 @@ function uncovered(regions: SpeechRegion[], start: number, end: number): number 
 }
 
 test.skipIf(!existsSync(DATA))(
-  "a minute of real speech: silences of over a second are left out",
+  "in a minute of real speech, silences of over a second are left out",
   async () => {
     const [path = ""] = await decode(join(DATA, "audio/silero_test.wav"));
     const regions = await detect(path);
     expect(regions.length).toBeGreaterThan(5);
-    // Between these times the recording is silent (looked up by its level).
+    // Between these times the recording is silent, as its level shows.
     for (const [start, end] of [
       [7.7, 8.7],
       [47.7, 48.4],
@@ -207,13 +207,13 @@ describe("shapeRegions", () => {
   const region = (startMs: number, endMs: number) => ({ startSample: startMs * 16, endSample: endMs * 16 });
   const options = { minSpeechMs: 100, minSilenceMs: 300, paddingMs: 200 };
 
-  test("joins what a short silence parts, and pads", () => {
+  test("joins regions across a short silence, and adds padding", () => {
     expect(shapeRegions([region(1000, 2000), region(2200, 3000)], 16 * 5000, options)).toEqual([
       region(800, 3200),
     ]);
   });
 
-  test("joins first and drops then: clicks in a row are speech", () => {
+  test("joins regions before it drops short ones: clicks in a row count as speech", () => {
     const clicks = [region(1000, 1060), region(1100, 1160), region(1200, 1260)];
     expect(shapeRegions(clicks, 16 * 5000, options)).toEqual([region(800, 1460)]);
     expect(shapeRegions([region(1000, 1060)], 16 * 5000, options)).toEqual([]);
@@ -224,16 +224,16 @@ describe("shapeRegions", () => {
     expect(shapeRegions(raw, 16 * 2100, options)).toEqual([region(0, 1155), region(1155, 2100)]);
   });
 
-  test("a last window that reaches over the end is cut there", () => {
+  test("cuts a last window that extends beyond the end", () => {
     expect(shapeRegions([region(1000, 2016)], 16 * 2010, options)).toEqual([region(800, 2010)]);
   });
 });
 
-describe("what is told before the end", () => {
+describe("regions that are reported before the end", () => {
   const WINDOW_SAMPLES = 512;
 
-  test("is the beginning of what is returned, whatever the detector answers", () => {
-    // Stretches of speech and silence, in windows of 32 ms: clicks, breaths, sentences, speeches.
+  test("are the beginning of the returned regions, whatever the detector finds", () => {
+    // Speech and silence in windows of 32 ms: clicks, breaths, sentences, long speeches.
     const stretch = fc.oneof(
       fc.integer({ min: 1, max: 4 }),
       fc.integer({ min: 5, max: 40 }),
@@ -267,7 +267,7 @@ describe("what is told before the end", () => {
     );
   });
 
-  test("comes while the file is being read", async () => {
+  test("arrive while the file is still being read", async () => {
     const speech = new Int16Array(45 * 16_000);
     const { pcm: said } = makeConversation([LOW_VOICE], 3, 5);
     for (let at = 0; at + said.length < speech.length; at += said.length + 16_000) speech.set(said, at);

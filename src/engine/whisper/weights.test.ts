@@ -9,7 +9,7 @@ import { openWideModel } from "../../testing/wide-model.ts";
 import { variantName } from "../cpu-variants.ts";
 import { FILE_TYPES } from "./whisper-model-file.ts";
 
-/** Every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
+/** Tests every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
 
 const ROOT = join(import.meta.dirname, "../../..");
 const NATIVE_DIR = join(ROOT, "build/native");
@@ -18,19 +18,19 @@ const HEADERS = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml/inc
 const AMX_LIBRARY = join(NATIVE_DIR, "libggml-cpu-sapphirerapids.so");
 const TYPES = [...FILE_TYPES.values()].map(({ name }) => name);
 const VARIANTS = readdirSync(NATIVE_DIR).flatMap((file) => variantName(file) ?? []);
-/** What the library uses beside AMX. On a processor that has AMX the library is tested without an emulator. */
+/** Instructions that the library uses besides AMX. A processor that has AMX runs the library without an emulator. */
 const CPU_FLAGS = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8").split(/\s+/) : [];
 const CAN_EMULATE_AMX =
   !CPU_FLAGS.includes("amx_int8") &&
   ["avx512f", "avx512vbmi", "avx512_vnni", "avx512_bf16"].every((flag) => CPU_FLAGS.includes(flag));
-/** All types on all variants as whole transcriptions, too: several minutes. */
+/** All types on all variants as complete transcriptions as well, which takes several minutes. */
 const IS_THOROUGH = process.env.SHRUTI_ALL_WEIGHTS === "1";
-/** The plainest, and the one of processors without AVX-512. */
+/** The plainest variant, and the one for processors without AVX-512. */
 const SOME_VARIANTS = ["x64", "haswell"];
-/** Inputs are rounded to 8 bits, and in half of the types in blocks of 256: 0.5 to 0.7 % were measured everywhere. */
+/** Inputs are rounded to 8 bits, and for half of the types in blocks of 256. Measured everywhere: 0.5 to 0.7 %. */
 const MOST_ERROR = 0.01;
 const MOST_ERROR_F16 = 0.0005;
-/** Of a token's probability between variants: 0.025 was measured for q2_k, 0.006 for the others. */
+/** Largest difference of a token's probability between variants. Measured: 0.025 for q2_k, 0.006 for the others. */
 const MOST_DIFFERENCE = 0.05;
 
 let dir = "";
@@ -74,7 +74,7 @@ function productsIn(stdout: string): Product[] {
 
 function expectRight(products: Product[]): void {
   expect([...new Set(products.map(({ type }) => type))].sort()).toEqual([...TYPES].sort());
-  // Not `>`: no number is wrong as well.
+  // Not `>`, so that NaN counts as an error too.
   const wrong = products.filter(
     ({ type, error }) => !(error < (type === "f16" ? MOST_ERROR_F16 : MOST_ERROR)),
   );
@@ -93,7 +93,7 @@ describe("matrix products", () => {
   });
 });
 
-/** Palette 1; bytes in a row of each tile, two bytes each; rows of each tile (ggml-cpu/amx/mmq.cpp of ggml). */
+/** The tile configuration: palette 1; bytes in a row of each tile, two bytes each; rows of each tile (ggml-cpu/amx/mmq.cpp). */
 const TILE_CONFIGURATION = [
   ...[1, ...Array(15).fill(0)],
   ...[64, 64, 32, 32, 64, 64, 64, 64].flatMap((bytes) => [bytes, 0]),
@@ -102,9 +102,9 @@ const TILE_CONFIGURATION = [
 ];
 
 /**
- * The 64 bytes that each `ldtilecfg` of a library loads, where they are constant.
+ * Returns the 64 bytes that each `ldtilecfg` of a library loads, if they are constant.
  *
- * @throws Error where they are not: then the library stores them first, which compilers have left out
+ * @throws Error if they are not constant: the library then stores them first, and compilers have omitted that
  */
 function tileConfigurations(library: string): number[][] {
   const lines = disassemble(library);
@@ -120,7 +120,7 @@ function tileConfigurations(library: string): number[][] {
   });
 }
 
-/** A copy of a library that says of itself that it suits this processor. */
+/** Makes a copy of a library that reports to support this processor. */
 function forced(library: string): string {
   const bytes = readFileSync(library);
   const returnOne = [0xb8, 1, 0, 0, 0, 0xc3];
@@ -131,14 +131,14 @@ function forced(library: string): string {
 }
 
 describe.if(process.arch === "x64")("AMX", () => {
-  test("the processor reads the whole configuration of its tiles", () => {
+  test("the processor reads a complete tile configuration", () => {
     const configurations = tileConfigurations(AMX_LIBRARY);
     expect(configurations.length).toBeGreaterThan(0);
     for (const found of configurations) expect(found).toEqual(TILE_CONFIGURATION);
   });
 
   test.if(CAN_EMULATE_AMX)(
-    "every type of weights is multiplied right, its instructions emulated",
+    "every type of weights is multiplied correctly by emulated instructions",
     async () => {
       const result = await run(probe, forced(AMX_LIBRARY), "emulate-amx");
       expect(result).toMatchObject({ status: 0, signal: null });
@@ -180,7 +180,7 @@ describe("transcriptions", () => {
     for (const [i, { text, probabilities }] of heard.entries()) {
       const type = types[i] ?? "";
       expect({ variant, type, text }).toEqual({ variant, type, text: wordsIn("01-en", "verbatim") });
-      // On the best variant first: the others are compared with it.
+      // The best variant comes first, because the others are compared with it.
       const expected = sure.get(type) ?? probabilities;
       sure.set(type, expected);
       expect(probabilities.length).toBe(expected.length);
@@ -191,13 +191,13 @@ describe("transcriptions", () => {
     }
   }
 
-  test("every type of weights is heard the same on the best variant", async () => {
+  test("every type of weights gives the same text on the best variant", async () => {
     const found = await child<{ cpuVariant: string; plainerVariants: string[] }>("describe", { models: [] });
     usable = [found.cpuVariant, ...found.plainerVariants];
     await hear(TYPES, found.cpuVariant);
   }, 120_000);
 
-  test("and one type on others", async () => {
+  test("one type of weights gives the same text on other variants", async () => {
     expect(usable).toContain("x64");
     const others = usable.slice(1).filter((name) => IS_THOROUGH || SOME_VARIANTS.includes(name));
     expect(others).not.toEqual([]);

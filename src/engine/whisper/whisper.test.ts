@@ -11,7 +11,7 @@ import type { WhisperSegment } from "./whisper-segments.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 const NATIVE_DIR = join(ROOT, "build/native");
 const MODEL = join(ROOT, "models/demo.bin");
-/** What the sample says that most tests use. */
+/** The words of the sample that most tests use. */
 const SAID = wordsIn("01-en", "verbatim");
 const CHILD_LIMIT_MS = 120_000;
 
@@ -39,7 +39,7 @@ async function child(scenario: string, request: object): Promise<Child> {
   return { status: process_.exitCode, signal: process_.signalCode ?? undefined, stderr, stdout };
 }
 
-/** The JSON that a child prints; a child that crashes or says anything on stderr fails the test. */
+/** Returns the JSON that a child prints. A child that crashes or writes to stderr fails the test. */
 async function ask<T>(scenario: string, request: object): Promise<T> {
   const { status, signal, stderr, stdout } = await child(scenario, request);
   expect({ status, signal, stderr }).toEqual({ status: 0, signal: undefined, stderr: "" });
@@ -63,7 +63,7 @@ function random(seed: number): () => number {
   };
 }
 
-/** Where the head of a tensor begins: dimensions, length of the name, type, sizes, name. */
+/** Returns where the head of a tensor begins: dimensions, length of the name, type, sizes, name. */
 function tensorHead(bytes: Buffer, name: string, dimensions: number): number {
   return bytes.indexOf(name) - 12 - 4 * dimensions;
 }
@@ -89,7 +89,7 @@ describe("model files", () => {
     });
   });
 
-  test("what is no model is refused with a reason", () => {
+  test("a file that is not a model is refused with a reason", () => {
     expect(() => checkModelFile(join(dir, "absent.bin"))).toThrow("cannot be opened: ENOENT");
     expect(() => checkModelFile(dir)).toThrow("not a regular file");
     expect(() => checkModelFile(file("empty.bin", new Uint8Array()))).toThrow("empty");
@@ -102,11 +102,11 @@ describe("model files", () => {
     const floats = Buffer.from(bytes);
     floats.writeInt32LE(0, 44);
     expect(() => checkModelFile(file("f32.bin", floats))).toThrow("32 bits");
-    // A model without tensors, such as whisper.cpp's own test files, hears nothing and would load.
+    // A model without tensors, such as whisper.cpp's own test files, would load and recognize nothing.
     expect(() => checkModelFile(file("weightless.bin", bytes.subarray(0, head)))).toThrow("no weights");
   });
 
-  test("a file cut anywhere is refused", () => {
+  test("a model file that is truncated anywhere is refused", () => {
     const next = random(2);
     const cuts = [1, 3, 4, 5, 47, 48, 55, 56, 57, head - 1, head + 1, head + 11, head + 12, bytes.length - 1];
     for (const name of ["encoder.conv1.weight", "decoder.blocks.2.mlp.2.bias", "decoder.ln.weight"]) {
@@ -188,7 +188,7 @@ describe("model files", () => {
     for (let i = 0; i < 12; i++) {
       const damaged = Buffer.from(bytes);
       const at = head + Math.floor(next() * (bytes.length - head - 70_000));
-      // Whole blocks of one tensor, never a head: those are the test above.
+      // Damages blocks within one tensor, never a head: the test above covers heads.
       const tensorEnd = nextTensorHead(bytes, at);
       damaged.fill(i % 2 === 0 ? 0xff : 0x7b, Math.max(at, tensorEnd - 60_000), tensorEnd);
       models.push(file(`weights-${i}.bin`, damaged));
@@ -213,14 +213,14 @@ describe("model files", () => {
   });
 });
 
-/** The end of the weights that `offset` lies in, found by the names of the tensors. */
+/** Returns the end of the weights at `offset`, found by the names of the tensors. */
 function nextTensorHead(bytes: Buffer, offset: number): number {
   const candidates = ["encoder.", "decoder."].map((word) => bytes.indexOf(word, offset + 40));
   const next = Math.min(...candidates.map((at) => (at < 0 ? bytes.length : at - 28)));
   return Math.max(offset, next);
 }
 
-/** A model with few layers, random weights of `width`, and the demo model's filters and vocabulary. */
+/** Makes a model with few layers, random weights of this `width`, and the demonstration model's filters and vocabulary. */
 function writeWideModel(path: string, width: number): void {
   const demo = readFileSync(MODEL);
   const sizes = { vocab: 51865, state: width, audioLayers: 1, textLayers: 1, mels: 80, weights: F16 };
@@ -255,7 +255,7 @@ describe("transcription", () => {
     );
   }
 
-  test("the engine describes itself", async () => {
+  test("the engine reports its properties", async () => {
     const engine = await ask<{ version: string; cpuVariant: string; devices: { type: string }[] }>(
       "describe",
       {},
@@ -290,7 +290,7 @@ describe("transcription", () => {
       return (errors?.substitutions ?? 0) + (errors?.deletions ?? 0) + (errors?.insertions ?? 0);
     };
     expect(errorsIn("02-hi", digits)).toBeLessThanOrEqual(mostWordErrors("02-hi"));
-    // Models differ in how they write English words when nobody tells them.
+    // Without a prompt, models differ in how they write English words.
     const mixedErrors = Math.min(
       errorsIn("03-mixed", mixed, "codemix"),
       errorsIn("03-mixed", mixed, "verbatim"),
@@ -298,7 +298,7 @@ describe("transcription", () => {
     expect(mixedErrors).toBeLessThanOrEqual(mostWordErrors("03-mixed"));
   });
 
-  test("two and four at once on one model hear the same as one alone", async () => {
+  test("two and four calls at once on one model give the same text as one alone", async () => {
     for (const parallel of [1, 2, 4]) {
       const request = {
         models: [MODEL],
@@ -314,7 +314,7 @@ describe("transcription", () => {
     }
   }, 60_000);
 
-  test("four at once hold one copy of the weights", async () => {
+  test("four calls at once share one copy of the weights", async () => {
     const path = join(dir, "wide.bin");
     writeWideModel(path, 512);
     const weights = checkModelFile(path).bytes;
@@ -326,7 +326,7 @@ describe("transcription", () => {
     });
     rmSync(path);
     expect(rss.loaded - rss.before).toBeWithin(weights * 0.8, weights * 1.3);
-    // Each further one costs a decoder's state, as the first did, and no weights.
+    // Each further call adds a decoder's state, like the first one, and no weights.
     const state = rss.one - rss.loaded;
     expect((rss.several - rss.one) / 3).toBeLessThan(state + weights * 0.4);
   }, 60_000);
@@ -361,7 +361,7 @@ describe("transcription", () => {
     expect(heard[8]).not.toMatch(new RegExp(`\\b(${suppressed})\\b`));
   }, 60_000);
 
-  test("audio that is empty, too loud or no number is refused; silence and clicks are not", async () => {
+  test("audio that is empty, too loud or not a number is refused; silence and clicks are accepted", async () => {
     const speechFrom = sample("01-en");
     const audio = [
       { fill: 0, samples: 0 },
@@ -426,7 +426,7 @@ describe("transcription", () => {
     }
   });
 
-  test("an abort ends the work soon, and the model goes on working", async () => {
+  test("an abort ends the work soon, and the model remains usable", async () => {
     const result = await ask<{ aborted: { outcome: Outcome; tookMs: number }[]; afterwards: string }>(
       "abort",
       {

@@ -9,12 +9,12 @@ const program = join(folder, "decoder");
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 test.if(existsSync("/proc/self/exe"))(
-  "a decoder whose parent is gone is ended, one that we run is not",
+  "a decoder whose parent process is gone is ended, and a decoder of this process is not",
   async () => {
     copyFileSync(Bun.which("sleep") ?? "/bin/sleep", program);
     chmodSync(program, 0o755);
     const own = Bun.spawn([program, "30"], { stdout: "ignore", stderr: "ignore" });
-    // The shell in between ends at once: what it started has lost its parent.
+    // The shell in between ends at once, so the process that it started has lost its parent.
     const shell = Bun.spawn(["sh", "-c", `${program} 30 >/dev/null 2>&1 & echo $!`], {
       stdout: "pipe",
       stderr: "ignore",

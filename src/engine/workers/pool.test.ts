@@ -43,7 +43,7 @@ afterEach(async () => {
   for (const pool of pools.splice(0)) await pool.close();
 });
 
-/** Workers that answer after a while, and a machine whose memory they fill. */
+/** Scripted workers that reply after a while, on a machine whose memory they fill. */
 function openPool(
   more: Partial<PoolOptions> = {},
   machine: { models: number; chunkMs: number; device?: string } = { models: 2.5, chunkMs: 5 },
@@ -128,7 +128,7 @@ describe("pool", () => {
     expect(history.filter((entry) => entry.startsWith("+")).sort()).toEqual(["+a", "+b"]);
   });
 
-  test("when memory is short the model that was idle longest makes room", async () => {
+  test("when memory is short, the model that was idle longest is unloaded", async () => {
     const { pool, loaded } = openPool();
     await chunk(pool, "a");
     await chunk(pool, "b");
@@ -137,7 +137,7 @@ describe("pool", () => {
     expect(loaded()).toEqual(["a", "c"]);
   });
 
-  test("with memory for one, two busy models take turns, never both at once, and both get on", async () => {
+  test("with memory for one model, two busy models take turns, are never loaded both at once, and both progress", async () => {
     const { pool, history, most } = openPool({}, { models: 1.2, chunkMs: 5 });
     const stream = async (id: string, chunks: number) => {
       for (let i = 0; i < chunks; i++) await chunk(pool, id);
@@ -147,11 +147,11 @@ describe("pool", () => {
     const count = (name: string) => history.filter((entry) => entry === name).length;
     expect([count("a"), count("b"), count("c")]).toEqual([40, 5, 3]);
     expect(history.indexOf("b")).toBeLessThan(history.lastIndexOf("a"));
-    // A turn lasts several chunks: a load for each would be all that the machine does.
+    // A turn lasts several chunks. Otherwise the machine would spend all its time loading.
     expect(history.filter((entry) => entry === "+a").length).toBeLessThan(12);
   });
 
-  test("who waits for memory leaves when aborted, and no longer sends the others away", async () => {
+  test("a request that is aborted while it waits for memory leaves the queue, and no longer causes other models to be unloaded", async () => {
     const { pool, history } = openPool({}, { models: 1.2, chunkMs: 100 });
     const running = chunk(pool, "a");
     await Bun.sleep(5);
@@ -165,7 +165,7 @@ describe("pool", () => {
     expect(history).toEqual(["+a", "a", "a"]);
   });
 
-  test("a model larger than the machine is tried all the same", async () => {
+  test("a model larger than the machine's memory is tried nevertheless", async () => {
     const { pool, loaded } = openPool({}, { models: 0.1, chunkMs: 1 });
     await chunk(pool, "a");
     expect(loaded()).toEqual(["a"]);
@@ -178,7 +178,7 @@ describe("pool", () => {
       gpuFreeBytes: models * MODEL_BYTES * 1.5,
     });
 
-    test("its memory counts, not the machine's", async () => {
+    test("the memory of the GPU counts, not that of the machine", async () => {
       const wide = openPool(room(2), { models: 0, chunkMs: 1, device: "Vulkan0" });
       for (const id of ["a", "b", "a"]) await chunk(wide.pool, id);
       expect(wide.loaded()).toEqual(["a", "b"]);
@@ -188,7 +188,7 @@ describe("pool", () => {
       expect(narrow.most()).toBe(1);
     });
 
-    test("a model that it refused takes none of its memory", async () => {
+    test("a model that the GPU refused takes none of its memory", async () => {
       const machine = { models: 100, chunkMs: 1, device: "cpu" };
       const { pool, loaded } = openPool(room(1), machine);
       await chunk(pool, "a");
@@ -197,7 +197,7 @@ describe("pool", () => {
       expect(loaded()).toEqual(["a", "b"]);
     });
 
-    test("no backend is loaded where the processor does the work", async () => {
+    test("no backend is loaded when the processor does the work", async () => {
       const { pool, begun } = openPool(room(2));
       const job = { tracks: [] } as unknown as Parameters<Pool["diarize"]>[0];
       await pool.diarize(job, never);
@@ -208,7 +208,7 @@ describe("pool", () => {
     });
   });
 
-  test("a model without work is unloaded, and loaded again when it is wanted", async () => {
+  test("an idle model is unloaded, and loaded again for the next chunk", async () => {
     const { pool, loaded, history } = openPool({ modelIdleMs: 30 });
     await chunk(pool, "a");
     await untilLoaded(loaded, []);
@@ -217,7 +217,7 @@ describe("pool", () => {
     expect(history).toEqual(["+a", "a", "+a", "a"]);
   });
 
-  test("closing interrupts who runs and who waits", async () => {
+  test("closing interrupts running and waiting requests", async () => {
     const { pool } = openPool({}, { models: 1.2, chunkMs: 1_000 });
     const kinds = ["a", "b"].map((id) => chunk(pool, id).catch((error: EngineError) => error.kind));
     await Bun.sleep(10);
@@ -226,7 +226,7 @@ describe("pool", () => {
     expect(await chunk(pool, "a").catch((error: EngineError) => error.kind)).toBe("interrupted");
   });
 
-  test("a probe tells what the machine has, and leaves no process", async () => {
+  test("a probe reports what the machine has, and leaves no process", async () => {
     let ended = 0;
     const { spawn } = openPool();
     const info = await probeEngine(

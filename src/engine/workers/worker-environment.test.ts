@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { workerEnvironment } from "./worker-environment.ts";
 
-test("a worker gets what drivers and libraries need, and nothing that could be a secret", () => {
+test("a worker process receives the variables that drivers and libraries need, and none that could be a secret", () => {
   const needed = {
     PATH: "/usr/bin",
     HOME: "/var/lib/shruti",

@@ -5,7 +5,7 @@ import { EngineError, type WorkerReply, type WorkerRequest } from "../protocol.t
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./worker-host.ts";
 import type { WorkerExit, WorkerProcess } from "./worker-process.ts";
 
-/** A worker made of closures: what it does with a chunk is said by the test. */
+/** A scripted worker made of closures. The test decides what it does with a chunk. */
 type Behaviour = (id: number, reply: (reply: WorkerReply) => void, die: (exit: WorkerExit) => void) => void;
 
 const OUTCOME = { segments: [], elapsedMs: 5 };
@@ -86,7 +86,7 @@ describe("worker host", () => {
     expect(spawned()).toBe(1);
   });
 
-  test("a crash fails the work inside, and the next request gets a new worker after a pause", async () => {
+  test("a crash fails the requests in that process, and the next request gets a new process after a pause", async () => {
     const { host, spawned } = openHost([hang, crash]);
     const both = [kindOf(ask(host)), kindOf(ask(host))];
     expect(await Promise.all(both)).toEqual(["crashed", "crashed"]);
@@ -97,7 +97,7 @@ describe("worker host", () => {
     expect(host.status().restarts).toBe(1);
   });
 
-  test("a hung chunk costs its worker, and its neighbour is not to blame", async () => {
+  test("a hung chunk ends its worker process, and the other chunks in it do not count as failed", async () => {
     const { host } = openHost([hang, hang]);
     const slow = kindOf(ask(host, { timeoutMs: 60_000 }));
     const hung = kindOf(ask(host, { timeoutMs: 50 }));
@@ -105,7 +105,7 @@ describe("worker host", () => {
     expect(await kindOf(ask(host))).toBe("fine");
   });
 
-  test("an abort is passed on; one that is not heard within the grace is enforced", async () => {
+  test("an abort is passed on; if the worker does not obey within the grace time, its process is killed", async () => {
     const { host, received } = openHost([hang]);
     const controller = new AbortController();
     const aborted = kindOf(ask(host, { signal: controller.signal }));
@@ -117,13 +117,13 @@ describe("worker host", () => {
     expect(received.some(({ type }) => type === "abort")).toBe(true);
   });
 
-  test("weights that cannot be loaded say why, again on the next try", async () => {
+  test("weights that cannot be loaded fail with the reason, and again on the next attempt", async () => {
     const { host } = openHost([], { type: "unusable", reason: "no tensors" });
     await expect(ask(host)).rejects.toThrow("no tensors");
     expect(await kindOf(ask(host))).toBe("unusable_model");
   });
 
-  test("who asks to be alone has no neighbours", async () => {
+  test("a request that asks to run alone has no others beside it", async () => {
     const running: number[] = [];
     let most = 0;
     const slow: Behaviour = (id, reply) => {
@@ -143,7 +143,7 @@ describe("worker host", () => {
     expect(most).toBe(2);
   });
 
-  test("stopping interrupts what runs", async () => {
+  test("stopping interrupts running requests", async () => {
     const { host } = openHost([hang]);
     const running = kindOf(ask(host));
     await Bun.sleep(5);
@@ -152,7 +152,7 @@ describe("worker host", () => {
     expect(await kindOf(ask(host))).toBe("interrupted");
   });
 
-  test("weights that break worker after worker are given up, each time after a longer pause", async () => {
+  test("weights that end one worker process after another are given up, each time after a longer pause", async () => {
     const { host, spawned } = openHost([], (die) => {
       die({ code: null, signal: "SIGSEGV" });
       return undefined;
@@ -166,7 +166,7 @@ describe("worker host", () => {
     expect(host.status()).toMatchObject({ state: "backoff", problem: expect.stringContaining("SIGSEGV") });
   });
 
-  test("a program that cannot be started is no crash of this one", async () => {
+  test("a worker program that cannot be started does not crash this one", async () => {
     const spawn = () => {
       throw new Error("EACCES");
     };
@@ -175,7 +175,7 @@ describe("worker host", () => {
     expect(host.status().problem).toContain("EACCES");
   });
 
-  test("who waits for a slow load, for a pause or behind a lone chunk leaves at once when aborted", async () => {
+  test("requests that wait for a slow load, a pause or a lone chunk end at once when they are aborted", async () => {
     const slow = openHost([], () => undefined).host;
     const paused = openHost([crash, hang]).host;
     await kindOf(ask(paused));
@@ -185,14 +185,14 @@ describe("worker host", () => {
     const controller = new AbortController();
     const waiting = [slow, paused, busy].map((host) => kindOf(ask(host, { signal: controller.signal })));
     controller.abort();
-    // Timers of this process are late when it is: who waits for one comes after this one.
+    // When this process is late, so are its timers. This timer was set last, so it fires after the awaited one.
     const late = Bun.sleep(100).then(() => "late");
     expect(await Promise.race([Promise.all(waiting), late])).toEqual(["aborted", "aborted", "aborted"]);
     await busy.stop(true);
     expect(await alone).toBe("interrupted");
   });
 
-  test("a GPU that breaks the worker before anything came out is left alone under auto, and nobody is blamed", async () => {
+  test("under auto, a GPU that ends the worker process before any result is no longer used, and no request counts as failed", async () => {
     const devices: string[] = [];
     const { host, received, logged } = openHost(
       [crash],
@@ -210,7 +210,7 @@ describe("worker host", () => {
     expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "a worker ended while it was in use" });
   });
 
-  test("why a GPU refused a model is kept with it", async () => {
+  test("the reason why a GPU refused a model is kept with the model", async () => {
     const { host } = openHost(
       [answer],
       { type: "loaded", device: "cpu", gpuFailure: "CUDA0 has 1.0 GiB of memory free" },
@@ -220,7 +220,7 @@ describe("worker host", () => {
     expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "CUDA0 has 1.0 GiB of memory free" });
   });
 
-  test("a named device is never replaced", async () => {
+  test("a device that is set by name is never replaced", async () => {
     const { host, received } = openHost(
       [crash, answer],
       { type: "loaded", device: "CUDA0" },
@@ -233,7 +233,7 @@ describe("worker host", () => {
     );
   });
 
-  test("a request that meets a worker which has just died does not wait for ever", async () => {
+  test("a request to a worker process that has just ended does not wait for ever", async () => {
     const { host } = openHost([crash, answer]);
     const first = kindOf(ask(host));
     const second = kindOf(ask(host));
@@ -242,10 +242,10 @@ describe("worker host", () => {
   });
 });
 
-describe("a worker that dies of this processor's code before it has decoded anything", () => {
+describe("a worker process that this processor's code ends before its first chunk", () => {
   const VARIANTS = ["amx", "avx512", "avx2", "plain"];
 
-  /** Workers that load the best variant that they are not to avoid; `broken` ones end at their first chunk. */
+  /** Workers that load the best variant that is not avoided. Those in `broken` end at their first chunk. */
   function openHostWith(
     broken: Record<string, string>,
     { at = "transcribe", ...more }: Partial<HostOptions> & { at?: "load" | "transcribe" } = {},
@@ -295,7 +295,7 @@ describe("a worker that dies of this processor's code before it has decoded anyt
     return { host, used, logged };
   }
 
-  test("its work is done with the next plainer code, without a failure or a pause", async () => {
+  test("is replaced by one with plainer code, without a failure or a pause", async () => {
     const { host, used, logged } = openHostWith({ amx: "SIGILL", avx512: "SIGILL" });
     const before = performance.now();
     expect(await Promise.all([kindOf(ask(host)), kindOf(ask(host))])).toEqual(["fine", "fine"]);
@@ -311,14 +311,14 @@ describe("a worker that dies of this processor's code before it has decoded anyt
     expect(used).toHaveLength(3);
   });
 
-  test("while it loads the same happens to who warms it", async () => {
+  test("is replaced in the same way while a caller waits for the load", async () => {
     const { host, used } = openHostWith({ amx: "SIGSEGV" }, { at: "load" });
     await host.warm(new AbortController().signal);
     expect(used).toEqual(["amx", "avx512"]);
     expect(host.status()).toMatchObject({ state: "ready", problem: undefined });
   });
 
-  test("other hosts do not repeat it", async () => {
+  test("is not tried again by other hosts", async () => {
     const brokenVariants = createBrokenVariants();
     await ask(openHostWith({ amx: "SIGILL" }, { brokenVariants }).host);
     const second = openHostWith({ amx: "SIGILL" }, { brokenVariants });
@@ -327,7 +327,7 @@ describe("a worker that dies of this processor's code before it has decoded anyt
     expect(brokenVariants.list()).toEqual([{ variant: "amx", signal: "SIGILL" }]);
   });
 
-  test("where plainer code ends it, too, the work is to blame and the best code is used again", async () => {
+  test("counts as failed by its work when plainer code ends it as well, and the best code is used again", async () => {
     const all = Object.fromEntries(VARIANTS.map((name) => [name, "SIGSEGV"]));
     const brokenVariants = createBrokenVariants();
     const { host, used, logged } = openHostWith(all, { brokenVariants });
@@ -339,13 +339,13 @@ describe("a worker that dies of this processor's code before it has decoded anyt
     expect(used).toEqual(["amx", "avx512", "avx2", "amx"]);
   });
 
-  test("a worker that found too little memory is not told from one that is ended", async () => {
+  test("that had too little memory is treated like one that was ended", async () => {
     const { host, used } = openHostWith({ amx: "SIGKILL" });
     expect(await kindOf(ask(host))).toBe("crashed");
     expect(used).toEqual(["amx"]);
   });
 
-  test("who gives up in the meantime gets an abort", async () => {
+  test("reports an abort to a caller that gives up in the meantime", async () => {
     const { host } = openHostWith({ amx: "SIGILL" });
     const controller = new AbortController();
     const aborted = kindOf(ask(host, { signal: controller.signal }));

@@ -13,8 +13,8 @@ async function relayed(parts: string[]): Promise<string[]> {
   return lines;
 }
 
-describe("what a worker writes to standard error", () => {
-  test("is passed on line by line, in however many parts a line comes", async () => {
+describe("the standard error output of a worker process", () => {
+  test("is passed on line by line, in however many parts a line arrives", async () => {
     expect(await relayed(["Invalid device index ", "7", " here.\nsecond\n\n", "no end"])).toEqual([
       "Invalid device index 7 here.",
       "second",
@@ -22,7 +22,7 @@ describe("what a worker writes to standard error", () => {
     ]);
   });
 
-  test("and neither a line nor their number grows without bound", async () => {
+  test("is limited in the length and the number of lines", async () => {
     const [long] = await relayed(["x".repeat(10_000), "y".repeat(10_000)]);
     expect(long?.length).toBe(500);
     expect((await relayed(Array.from({ length: 1_000 }, () => "line\n"))).length).toBe(200);

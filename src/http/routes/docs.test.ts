@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => testApp.close());
 
 describe("/docs", () => {
-  test("needs no key, and forbids every other host", async () => {
+  test("needs no key, and forbids requests to every other host", async () => {
     const response = await testApp.fetch("/docs");
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -24,7 +24,7 @@ describe("/docs", () => {
     expect(await response.text()).not.toMatch(/https?:\/\//);
   });
 
-  test("serves the viewer compressed, and not again when it is known", async () => {
+  test("serves the viewer compressed, and only once to a browser that has it", async () => {
     const response = await testApp.fetch("/docs/viewer.js", { headers: { "accept-encoding": "gzip" } });
     expect(response.headers.get("content-encoding")).toBe("gzip");
     expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000_000);

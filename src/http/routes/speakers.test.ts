@@ -21,7 +21,7 @@ async function resultOf(script: Script, more: Partial<TranscriptionCreate>) {
   return { done, result: await client.result(body.id) };
 }
 
-test("segments are divided at the turns and labelled as the speakers appear", async () => {
+test("segments are divided at the turns, and speakers are numbered as they first appear", async () => {
   for (const diarization of [true, { speakers: 2 }, { min_speakers: 1, max_speakers: 20 }]) {
     const { done, result } = await resultOf(TALK, { diarization });
     expect(done.request.diarization).toBe(true);
@@ -33,24 +33,24 @@ test("segments are divided at the turns and labelled as the speakers appear", as
   }
 });
 
-test("without diarization, or with false, nobody is labelled", async () => {
+test("without diarization, or with false, segments have no speakers", async () => {
   for (const more of [{}, { diarization: false }]) {
     const { result } = await resultOf(TALK, more);
     expect(result.segments.map((segment) => "speaker" in segment)).toEqual([false]);
   }
 });
 
-test("silence has no speakers, and none are looked for", async () => {
+test("silence has no speakers, and diarization does not run", async () => {
   const { result } = await resultOf({ seconds: 3 }, { diarization: true });
   expect(result).toMatchObject({ segments: [], warnings: ["no_speech"] });
 });
 
-test("a short recording in one request has its speakers, too", async () => {
+test("a short recording in one request has its speakers as well", async () => {
   const result = await client.transcribe(scriptedAudio(TALK), { language: "hi", diarization: "true" });
   expect(result.segments.map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2"]);
 });
 
-test("GET /v1/models tells that the built-in method is active", async () => {
+test("GET /v1/models reports that the built-in method is active", async () => {
   const { body } = await client.call<{ data: object[] }>("GET", "/v1/models");
   expect(body.data[0]).toMatchObject({
     capabilities: { diarization: "available" },

@@ -7,7 +7,7 @@ import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/op
 import { forever, until } from "../../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
 
-/** What synchronous requests may use up: time, places, decoders, the disk. */
+/** Limits of what synchronous requests may use: time, places, decoders, disk space. */
 
 let testApp: TestApp | undefined;
 afterEach(async () => {
@@ -21,7 +21,7 @@ async function open(options: TestAppOptions = {}): Promise<TestApp> {
 }
 
 const AUDIO = scriptedAudio({ seconds: 2, text: "नमस्ते" });
-/** Of 16 places one organization gets so many. */
+/** Number of the 16 places that one organization gets. */
 const PLACES_OF_ONE = 12;
 
 type Answer = { status: number; code: string | undefined; id: string | undefined; retryAfter: string | null };
@@ -37,7 +37,7 @@ async function ask(app: TestApp, headers: Record<string, string> = {}, key = app
   return answerOf(await app.as(key)("/v1/audio/transcriptions", { method: "POST", headers, body }));
 }
 
-/** The same form, whose bytes come when the test says so. */
+/** Makes the same form. The test decides when its bytes arrive. */
 function askInParts(app: TestApp, headers: Record<string, string> = {}) {
   const parts = [
     '--b\r\nContent-Disposition: form-data; name="language"\r\n\r\nhi\r\n',
@@ -126,7 +126,7 @@ describe("the deadline", () => {
     expect(data).toMatchObject([{ state: "cancelled", amount_paise: 0 }]);
   });
 
-  test("of a request that joined ends its own wait, and not the work that another waits for", async () => {
+  test("of a request that joined another ends only its own wait, and not the work", async () => {
     const app = await open({ config: { limits: { synchronous_timeout_seconds: 2 } } });
     const release = app.engine.hold();
     const headers = { "idempotency-key": "k" };
@@ -146,7 +146,7 @@ describe("the deadline", () => {
 });
 
 describe("places", () => {
-  test("are held by requests that wait with one key, so that their files do not pile up", async () => {
+  test("are held by requests that wait with one key, so that their files do not accumulate", async () => {
     const app = await open();
     const release = app.engine.hold();
     const headers = { "idempotency-key": "k" };
@@ -159,7 +159,7 @@ describe("places", () => {
     await until("the others were refused", () => answered.length === 30 - PLACES_OF_ONE);
     expect(new Set(answered.map(({ status }) => status))).toEqual(new Set([503]));
     expect(answered.every(({ retryAfter }) => Number(retryAfter) > 0)).toBe(true);
-    // The owner's file is a transcription's.
+    // The file of the first request belongs to a transcription.
     expect(filesOf(app, "incoming").length).toBe(PLACES_OF_ONE);
     release();
     await Promise.all(joined);
@@ -169,7 +169,7 @@ describe("places", () => {
     expect(countRows(app, "transcriptions")).toBe(1);
   });
 
-  test("are held until a file is verified, and another organization finds one", async () => {
+  test("are held until a file is verified, and another organization still gets one", async () => {
     const app = await open();
     const verifying = Promise.withResolvers<void>();
     app.engine.interfere({ verify: () => verifying.promise });
@@ -188,7 +188,7 @@ describe("places", () => {
     await Promise.all(asked);
   });
 
-  test("for recognition are at no time held by an organization that cannot pay", async () => {
+  test("for recognition are never held by an organization that cannot pay", async () => {
     const app = await open();
     const poor = otherOrganization(app, 0);
     let isOver = false;
@@ -201,12 +201,12 @@ describe("places", () => {
     isOver = true;
     await Promise.all(loops);
     expect(answers).toEqual(answers.map(() => 200));
-    // 503 while the other's request has the place.
+    // 503 while the other organization's request has the place.
     expect([...poorAnswers].sort()).toEqual(poorAnswers.has(503) ? [402, 503] : [402]);
   });
 });
 
-/** The key of another organization. */
+/** Makes a key of another organization. */
 function otherOrganization({ app, accounts, makeKey }: TestApp, creditPaise: number): string {
   const { id } = accounts.createOrganization({ name: "Other" });
   if (creditPaise > 0) app.services.credit.grant({ organizationId: id, amountPaise: creditPaise });
@@ -214,7 +214,7 @@ function otherOrganization({ app, accounts, makeKey }: TestApp, creditPaise: num
 }
 
 describe("a body", () => {
-  test("that comes too slowly is refused, and gives its place back", async () => {
+  test("that arrives too slowly is refused, and gives its place back", async () => {
     const app = await open({
       config: { limits: { slow_receive_seconds: 1, synchronous_max_receiving: 1 } },
     });
@@ -227,7 +227,7 @@ describe("a body", () => {
     expect(filesOf(app, "incoming")).toEqual([]);
   });
 
-  test("is not taken when the disk has no room beside its reserve", async () => {
+  test("is not received when the disk has no space besides the reserve", async () => {
     const app = await open({ config: { storage: { reserve_bytes: Number.MAX_SAFE_INTEGER } } });
     const begunMs = performance.now();
     const endless = askInParts(app);
@@ -236,7 +236,7 @@ describe("a body", () => {
       code: "capacity_unavailable",
       retryAfter: "60",
     });
-    // Long before the deadline: what a refused sender still sends is waited for while it sends.
+    // This is long before the deadline: the server only waits for the rest while the refused client still sends it.
     expect(performance.now() - begunMs).toBeLessThan(5_000);
     expectNothingStored(app);
   });

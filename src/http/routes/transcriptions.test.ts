@@ -72,7 +72,7 @@ describe("a transcription", () => {
     expect(Object.keys(segment ?? {}).sort()).toEqual(["confidence", "index", "language", "text"]);
   });
 
-  test("of separate channels is billed for each, and says which is which", async () => {
+  test("of separate channels is billed for each, and names the channel of each segment", async () => {
     const before = await client.usage();
     const { id, request } = await finished({ ...HINDI, channels: 2 }, { channel_mode: "separate" });
     expect(request.channel_mode).toBe("separate");
@@ -89,7 +89,7 @@ describe("a transcription", () => {
     expect(before.credit.balance_paise - after.credit.balance_paise).toBe(5);
   });
 
-  test("of silence is completed, empty, and says so", async () => {
+  test("of silence is completed and empty, with a warning", async () => {
     const { id, state } = await finished({ seconds: 3 });
     expect(state).toBe("completed");
     expect(await client.result(id)).toMatchObject({
@@ -100,7 +100,7 @@ describe("a transcription", () => {
     });
   });
 
-  test("that cannot be decoded fails, says why, and is free", async () => {
+  test("that cannot be decoded fails with a reason, and is free", async () => {
     const before = await client.usage();
     const failed = await finished({ ...HINDI, trouble: "crash" });
     expect(failed).toMatchObject({ state: "failed", error: { code: "transcription_failed" } });
@@ -110,7 +110,7 @@ describe("a transcription", () => {
     expect(after.data[0]).toMatchObject({ state: "failed", amount_paise: 0, billed_seconds: 0 });
   });
 
-  test("is cancelled once, and a finished one is left alone", async () => {
+  test("can be cancelled once, and a finished one does not change", async () => {
     const release = testApp.engine.hold();
     const before = await client.usage();
     const { body } = await start(HINDI);
@@ -146,7 +146,7 @@ describe("a result by Accept", () => {
 });
 
 describe("GET /v1/models", () => {
-  test("lists what can be asked for", async () => {
+  test("lists what clients can request", async () => {
     const { body } = await client.call<{ data: object[] }>("GET", "/v1/models");
     expect(body).toMatchObject({
       object: "list",

@@ -6,7 +6,7 @@ import { expectRefusal, fingerprint } from "../../testing/scenarios.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
 import type { UploadCreated } from "../wire/schemas.ts";
 
-/** How long an upload's token is good, and how many uploads may be open. */
+/** How long an upload's token is valid, and how many uploads may be open. */
 
 const open: TestApp[] = [];
 async function openApp(options: TestAppOptions = {}) {
@@ -28,7 +28,7 @@ const post = (body: unknown) => ({
   body: JSON.stringify(body),
 });
 
-/** Every way to use an upload's token, each on an upload that has half its bytes by tus. */
+/** Every way to use an upload's token, each on an upload that has received half of its bytes by tus. */
 async function withToken(testApp: TestApp, created: UploadCreated): Promise<Record<string, Response>> {
   const { authorization } = created.upload.headers as { authorization: string };
   const path = `/storage/uploads/${created.id}`;
@@ -110,7 +110,7 @@ describe("an upload's token", () => {
     });
   }
 
-  test("stays good when another key of the project is revoked, and where an older program made the upload", async () => {
+  test("stays valid when another key of the project is revoked, and for an upload that an older version of the program created", async () => {
     const testApp = await openApp();
     const { apiKeys } = testApp.app.services;
     const other = apiKeys.createKey({ projectId: testApp.project.id, name: "other" });
@@ -127,7 +127,7 @@ describe("an upload's token", () => {
 });
 
 describe("open uploads of an organization", () => {
-  test("are bounded: 429 with a time, nothing stored, other organizations untouched", async () => {
+  test("are limited: 429 with Retry-After, nothing stored, other organizations not affected", async () => {
     const testApp = await openApp({ config: { limits: { max_open_uploads: 3 } } });
     const send = testApp.as(testApp.key);
     const client = apiClient(send);
@@ -148,14 +148,14 @@ describe("open uploads of an organization", () => {
       201,
     );
 
-    // One that is complete leaves its place to another.
+    // A complete upload leaves its place to another one.
     await testApp.fetch(`/storage/uploads/${first.id}`, { ...first.upload, body: AUDIO });
     await client.call("POST", `/v1/uploads/${first.id}/complete`);
     await client.createUpload(5);
     await expectRefusal(await send("/v1/uploads", post({ bytes: 5 })), { code: "rate_limited" });
   });
 
-  test("that have expired take no place, and the answer names the time until one does", async () => {
+  test("do not count once they have expired, and the refusal names the time until the next one expires", async () => {
     const limits = { max_open_uploads: 1, upload_expiry_seconds: 90 };
     const testApp = await openApp({ config: { limits } });
     const send = testApp.as(testApp.key);
@@ -173,7 +173,7 @@ describe("open uploads of an organization", () => {
     await apiClient(send).createUpload(5);
   });
 
-  test("have no bound with 0, and of requests at once exactly as many as fit are taken", async () => {
+  test("are unlimited with 0, and of simultaneous requests exactly as many as fit are accepted", async () => {
     const free = await openApp({ config: { limits: { max_open_uploads: 0 } } });
     const bounded = await openApp({ config: { limits: { max_open_uploads: 7 } } });
     for (const [testApp, taken] of [

@@ -25,7 +25,7 @@ const post = (body: unknown) => ({
 });
 
 describe("uploads", () => {
-  test("create answers with both ways to send the file", async () => {
+  test("creation responds with both ways to send the file", async () => {
     const { send } = await openApp({ config: { server: { base_url: "https://speech.example/api" } } });
     const response = await send("/v1/uploads", post({ bytes: 12 }));
     expect(response.status).toBe(201);
@@ -86,7 +86,7 @@ describe("uploads", () => {
     );
   });
 
-  test("what is not audio: 415 now and again, and the upload says why", async () => {
+  test("a file that is not audio: 415 now and on repetition, and the upload has the reason", async () => {
     const { testApp, client, send } = await openApp();
     const created = await client.createUpload(4);
     await testApp.fetch(`/storage/uploads/${created.id}`, { ...created.upload, body: "text" });
@@ -151,7 +151,7 @@ describe("uploads", () => {
     await expectRefusal(again, { code: "content_deleted", detail: "audio.upload_id" });
   });
 
-  test("browsers of configured origins may use the storage addresses, others not", async () => {
+  test("browsers may use the storage addresses from configured origins only", async () => {
     const origin = "https://app.example";
     const preflight = { method: "OPTIONS", headers: { origin, "access-control-request-method": "PATCH" } };
     const off = await openApp();

@@ -31,7 +31,7 @@ async function register(body: unknown) {
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }
 
-test("a registered endpoint is answered with its secret, and with nothing else", async () => {
+test("registering an endpoint returns the endpoint with its secret, and nothing else", async () => {
   const url = "https://hooks.example/transcriptions?tenant=7";
   const { status, body } = await register({ url });
   expect(status).toBe(201);

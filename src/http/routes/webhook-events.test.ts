@@ -40,13 +40,13 @@ async function open() {
   return { client, endpoint, engine, start, eventOf };
 }
 
-test("what finishes is told to its endpoint, signed with the secret of the registration", async () => {
+test("a final state is sent to its endpoint, signed with the secret of the registration", async () => {
   const { client, endpoint, engine, start, eventOf } = await open();
   const spoken = await start({ seconds: 2, text: "नमस्ते" });
   const done = await eventOf(spoken.id);
   expect(done.body).toEqual({ type: "transcription.completed", data: { id: spoken.id, state: "completed" } });
   expect(isAuthentic(done.event, endpoint.secret)).toBe(true);
-  // What the event tells can be fetched by the time it arrives.
+  // The transcription of the event can be fetched when the event arrives.
   expect((await client.result(spoken.id)).text).toBe("नमस्ते");
 
   const broken = await start({ seconds: 2, trouble: "refuse" });

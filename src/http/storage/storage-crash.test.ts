@@ -63,7 +63,7 @@ async function partWay(path: string, atLeast: number): Promise<void> {
   while (((await Bun.file(path).exists()) ? Bun.file(path).size : 0) < atLeast) await Bun.sleep(1);
 }
 
-test("kill -9 in the middle of a PATCH, three times: what is resumed comes out identical", async () => {
+test("kill -9 during a PATCH, three times: the resumed upload is identical to the file", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "shruti-crash-"));
   folders.push(dataDir);
   const bytes = randomBytes(48 * 1024 * 1024);
@@ -92,7 +92,7 @@ test("kill -9 in the middle of a PATCH, three times: what is resumed comes out i
   expect(Buffer.compare(await Bun.file(path).bytes(), bytes)).toBe(0);
 }, 60_000);
 
-test("kill -9 while a large upload is verified: the next start goes on with it", async () => {
+test("kill -9 while a large upload is verified: the next start continues the verification", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "shruti-crash-"));
   folders.push(dataDir);
   const bytes = randomBytes(40 * 1024 * 1024);
@@ -101,7 +101,7 @@ test("kill -9 while a large upload is verified: the next start goes on with it",
   await fetch(created.upload.url, { method: "PUT", headers: created.upload.headers, body: bytes });
   server.process.kill("SIGKILL");
   await server.process.exited;
-  // The digest of the way was lost with the process: it is read from the file.
+  // The digest of the received bytes was lost with the process, so it is computed from the file.
   server = await startServer(dataDir);
   expect((await fetch(`${server.url}/complete/${created.id}`, { method: "POST" })).status).toBe(202);
   server.process.kill("SIGKILL");

@@ -30,7 +30,7 @@ afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 
-/** Bytes that repeat nowhere, so that a shift shows. */
+/** Makes bytes that repeat nowhere, so that a shift is noticed. */
 function noise(bytes: number, seed = 1): Uint8Array<ArrayBuffer> {
   const block = createHash("sha512").update(String(seed)).digest();
   const out = new Uint8Array(bytes);
@@ -110,7 +110,7 @@ async function expectError(response: Response, status: number, code: string, det
   if (detail !== undefined) expect(error.detail).toBe(detail);
 }
 
-/** A body whose length is not declared. */
+/** Makes a body whose length is not declared. */
 function chunked(...chunks: Uint8Array<ArrayBuffer>[]): ReadableStream<Uint8Array<ArrayBuffer>> {
   return new ReadableStream({
     async pull(controller) {
@@ -122,7 +122,7 @@ function chunked(...chunks: Uint8Array<ArrayBuffer>[]): ReadableStream<Uint8Arra
   });
 }
 
-/** Sends a request's head by hand, so that its body can be sent at any pace or not at all. */
+/** Sends the head of a request by hand, so that its body can be sent at any speed or not at all. */
 async function rawRequest(
   created: UploadCreated,
   head: string[],
@@ -162,21 +162,21 @@ describe("PUT", () => {
     await expectError(await put(created, bytes), 409, "conflict");
   });
 
-  test("repeated starts over, also with a chunked body", async () => {
+  test("a repeated PUT starts again at the beginning, also with a chunked body", async () => {
     const created = await create(1000);
     expect((await put(created, noise(1000, 1))).status).toBe(200);
     expect((await put(created, chunked(noise(500, 2), noise(500, 3)))).status).toBe(200);
     expect(await stored(created.id)).toEqual(new Uint8Array([...noise(500, 2), ...noise(500, 3)]));
   });
 
-  test("a short body is told so and can be repeated", async () => {
+  test("a short body gets an error that says so, and can be sent again", async () => {
     const created = await create(1000);
     await expectError(await put(created, noise(999)), 409, "upload_incomplete");
     await expectError(await complete(created.id), 409, "upload_incomplete");
     expect((await put(created, noise(1000))).status).toBe(200);
   });
 
-  test("a longer body is refused before it is sent when its length is declared", async () => {
+  test("a body that is declared too long is refused before it is sent", async () => {
     const created = await create(1000);
     const { answer } = await rawRequest(created, [
       `PUT /storage/uploads/${created.id} HTTP/1.1`,
@@ -187,7 +187,7 @@ describe("PUT", () => {
     expect(text).toContain("audio_too_large");
   });
 
-  test("a longer chunked body is refused at the first byte too many, and nothing of it is stored", async () => {
+  test("a chunked body is refused at the first byte too many, and none of its bytes is stored", async () => {
     const created = await create(1000);
     const { socket, answer } = await rawRequest(created, [
       `PUT /storage/uploads/${created.id} HTTP/1.1`,
@@ -198,7 +198,7 @@ describe("PUT", () => {
     expect((await stored(created.id)).length).toBe(0);
   });
 
-  test("a wrong, missing or foreign token and an unknown upload look the same", async () => {
+  test("a wrong, missing or foreign token and an unknown upload get the same answer", async () => {
     const created = await create(10);
     const other = await create(10);
     for (const authorization of ["", "Bearer wrong", "Basic abc", other.upload.headers.authorization ?? ""]) {
@@ -247,7 +247,7 @@ describe("PUT", () => {
     await expectError(response, 422, "unknown_parameter", "part");
   });
 
-  test("HEAD, OPTIONS, DELETE and other methods", async () => {
+  test("HEAD, OPTIONS and DELETE are answered, other methods are refused", async () => {
     const created = await create(1000);
     const { url, headers } = created.upload;
     const head = () => fetch(url, { method: "HEAD", headers });
@@ -282,7 +282,7 @@ describe("PUT", () => {
     }
   });
 
-  test("a client at 1 kB/s is not cut off, although the server's idle time is shorter", async () => {
+  test("a client that sends 1 kB/s is not cut off, although the server's idle time is shorter", async () => {
     const slow = serveUploads(bench, { idleTimeoutSeconds: 2 });
     try {
       const bytes = noise(17_000);
@@ -312,7 +312,7 @@ describe("PUT", () => {
 });
 
 describe("tus", () => {
-  test("OPTIONS tells what there is, and no more", async () => {
+  test("OPTIONS lists the supported extensions, and no others", async () => {
     const response = await fetch(`${server.url}/storage/tus`, { method: "OPTIONS" });
     expect(response.status).toBe(204);
     expect(response.headers.get("tus-version")).toBe("1.0.0");
@@ -323,7 +323,7 @@ describe("tus", () => {
     expect([...response.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 
-  test("creation, upload in pieces, HEAD in between, complete", async () => {
+  test("an upload is created, sent in pieces with HEAD in between, and completed", async () => {
     const bytes = noise(1_000_000);
     const created = await create(bytes.length, sha256(bytes));
     const first = await createTus(created);
@@ -349,7 +349,7 @@ describe("tus", () => {
     await expectError(await patch(created, bytes.length, ""), 409, "conflict");
   });
 
-  test("a repeated creation gives the same address and leaves the bytes untouched", async () => {
+  test("a repeated creation returns the same address and leaves the bytes unchanged", async () => {
     const bytes = noise(1000);
     const created = await create(bytes.length);
     const first = await createTus(created);
@@ -368,7 +368,7 @@ describe("tus", () => {
     expect(await stored(created.id)).toEqual(bytes);
   });
 
-  test("creation with the first bytes, and the rest by PUT or PATCH", async () => {
+  test("the first bytes may come with the creation, and the rest by PUT or PATCH", async () => {
     const bytes = noise(1000);
     const created = await create(bytes.length);
     const headers = {
@@ -415,7 +415,7 @@ describe("tus", () => {
     expect(await Bun.file(bench.uploads.audioPath(created.id)).exists()).toBe(false);
   });
 
-  test("every refusal is our JSON, with the tus version", async () => {
+  test("every refusal is JSON in the form of the interface, with the tus version", async () => {
     const created = await create(1000);
     const other = await create(1000);
     const noVersion = await createTus(created, { "tus-resumable": "0.2.2" });
@@ -460,7 +460,7 @@ describe("tus", () => {
     await expectError(response, 412, "invalid_request");
   });
 
-  test("more bytes than declared are refused, and the offset stays", async () => {
+  test("more bytes than declared are refused, and the offset does not change", async () => {
     const created = await create(1000);
     await createTus(created);
     await patch(created, 0, noise(600));
@@ -471,7 +471,7 @@ describe("tus", () => {
     expect((await patch(created, 600, chunked(noise(200), noise(200)))).status).toBe(204);
   });
 
-  test("Upload-Checksum is checked, and bytes that fail it are not kept", async () => {
+  test("Upload-Checksum is checked, and bytes with a wrong checksum are not kept", async () => {
     const bytes = noise(1000);
     const created = await create(bytes.length);
     await createTus(created);
@@ -495,7 +495,7 @@ describe("tus", () => {
     expect(await stored(created.id)).toEqual(bytes);
   });
 
-  test("termination frees the bytes; the upload can be created again", async () => {
+  test("termination deletes the bytes, and the upload can be created again", async () => {
     const created = await create(1000);
     await expectError(await tus(created, `/${created.id}`, "DELETE"), 404, "not_found");
     await createTus(created);
@@ -520,7 +520,7 @@ describe("tus", () => {
     expect((await stored(created.id)).length).toBe(1000);
   });
 
-  test("a stalled request gives way at once to the one that resumes, and what it brought is kept", async () => {
+  test("a stalled request gives way at once to the request that resumes, and its bytes are kept", async () => {
     const bytes = noise(1000);
     const created = await create(bytes.length);
     await createTus(created);
@@ -542,7 +542,7 @@ describe("tus", () => {
     expect(await stored(created.id)).toEqual(bytes);
   });
 
-  test("tus-js-client: whole, aborted and resumed, with parallel parts refused", async () => {
+  test("tus-js-client: uploads whole files, aborts and resumes; parallel parts are refused", async () => {
     const bytes = noise(5_000_000);
     const created = await create(bytes.length, sha256(bytes));
     await new Promise<void>((resolve, reject) => {
@@ -567,7 +567,7 @@ describe("tus", () => {
     await expect(sendByTus(parallel, bytes, { parallelUploads: 2 })).rejects.toThrow("501");
   });
 
-  test("expired uploads are gone", async () => {
+  test("expired uploads are rejected", async () => {
     const created = await create(1000);
     await createTus(created);
     bench.database.sqlite.run("UPDATE uploads SET expires_at = 1 WHERE id = ?", [created.id]);
@@ -578,7 +578,7 @@ describe("tus", () => {
   });
 });
 
-/** A HEAD response has no body: the same status with a body of our shape, to share the assertion. */
+/** Gives a HEAD response, which has no body, the same status and a body in the usual form, to share the assertion. */
 async function asGetError(response: Response): Promise<Response> {
   expect(await response.text()).toBe("");
   return Response.json(

@@ -5,7 +5,7 @@ import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/op
 import { type Script, scriptedAudio } from "../../testing/scripted-engine.ts";
 
 const HINDI: Script = { seconds: 2, text: "नमस्ते" };
-/** 2 s at 3000 paise an hour, rounded up. */
+/** The price of 2 s at 3000 paise an hour, rounded up. */
 const PRICE_PAISE = 2;
 
 let open: TestApp[] = [];
@@ -27,7 +27,7 @@ async function outcomeOf(response: Response): Promise<Outcome> {
   return { status: response.status, id: body.id, code: body.error?.code };
 }
 
-/** A request to either endpoint; `variant` makes the body differ. */
+/** Sends a request to either endpoint. `variant` makes the body differ. */
 async function send(
   testApp: TestApp,
   ask: { key: string; idempotencyKey?: string; variant?: string; uploadId?: string },
@@ -72,7 +72,7 @@ async function settled(testApp: TestApp): Promise<void> {
 }
 
 describe("an idempotency key", () => {
-  test("returns the original transcription, whatever has become of it", async () => {
+  test("returns the original transcription, whatever its state is now", async () => {
     const testApp = await openApp();
     const client = apiClient(testApp.as(testApp.key));
     const { id: uploadId } = await client.upload(scriptedAudio(HINDI));
@@ -89,7 +89,7 @@ describe("an idempotency key", () => {
     expect(countTranscriptions(testApp)).toBe(1);
   });
 
-  test("means the same request when defaults are written out, and fields stand in another order", async () => {
+  test("means the same request when defaults are written out, and when fields are in another order", async () => {
     const testApp = await openApp();
     const client = apiClient(testApp.as(testApp.key));
     const { id: uploadId } = await client.upload(scriptedAudio(HINDI));
@@ -109,7 +109,7 @@ describe("an idempotency key", () => {
     expect([second.status, second.body.id]).toEqual([200, first.body.id]);
   });
 
-  test("is answered with an empty account", async () => {
+  test("is answered even when the organization has no credit left", async () => {
     const testApp = await openApp({ creditPaise: PRICE_PAISE });
     const client = apiClient(testApp.as(testApp.key));
     const { id: uploadId } = await client.upload(scriptedAudio(HINDI));
@@ -125,7 +125,7 @@ describe("an idempotency key", () => {
     );
   });
 
-  test("belongs to a project and to an endpoint", async () => {
+  test("belongs to one project and one endpoint", async () => {
     const testApp = await openApp();
     const other = testApp.accounts.createProject({ organizationId: testApp.organization.id, name: "second" });
     const otherKey = testApp.makeKey(other.id);
@@ -139,7 +139,7 @@ describe("an idempotency key", () => {
     await settled(testApp);
   });
 
-  test("is free again after a refusal", async () => {
+  test("can be used again after a refusal", async () => {
     const testApp = await openApp({ creditPaise: 0 });
     const { id: uploadId } = await apiClient(testApp.as(testApp.key)).upload(scriptedAudio(HINDI));
     const ask = { key: testApp.key, idempotencyKey: "k", uploadId };
@@ -156,7 +156,7 @@ describe("an idempotency key", () => {
     expect(countUploads(testApp)).toBe(2);
   });
 
-  test("holds for 24 hours at least, and not for ever", async () => {
+  test("is kept for at least 24 hours, but not for ever", async () => {
     const testApp = await openApp();
     const first = await send(testApp, { key: testApp.key, idempotencyKey: "k" });
     testApp.clock.advance(24 * 3_600_000);
@@ -167,7 +167,7 @@ describe("an idempotency key", () => {
 });
 
 describe("synchronous requests with one key", () => {
-  test("join, even with one place, and the work is done once", async () => {
+  test("share one place and one run of the work", async () => {
     const testApp = await openApp();
     const release = testApp.engine.hold();
     const ask = { key: testApp.key, idempotencyKey: "k" };
@@ -191,7 +191,7 @@ describe("synchronous requests with one key", () => {
     });
   });
 
-  test("are told of a timeout again", async () => {
+  test("get the timeout again", async () => {
     const testApp = await openApp({ config: { limits: { synchronous_timeout_seconds: 1 } } });
     testApp.engine.hold();
     const ask = { key: testApp.key, idempotencyKey: "k" };
@@ -223,10 +223,10 @@ describe("a client that goes away", () => {
     return (await apiClient(testApp.as(testApp.key)).usage()).data.map(({ state }) => state);
   };
 
-  test("without a key takes its work along", async () => {
+  test("ends its work when it sent no key", async () => {
     expect(await leave({})).toEqual(["cancelled"]);
   });
-  test("with a key can come back for it", async () => {
+  test("can repeat the request with its key and get the result", async () => {
     expect(await leave({ "idempotency-key": "k" })).toEqual(["completed"]);
   });
 });
@@ -251,7 +251,7 @@ const asks = fc.array(
   { minLength: 1, maxLength: 14 },
 );
 
-/** What must hold for all requests of one project under one key. */
+/** Checks what must hold for all requests of one project under one key. */
 function checkGroup(outcomes: { ask: Ask; outcome: Outcome }[], firstStatus: number): number {
   const answered = outcomes.filter(({ outcome }) => outcome.id !== undefined);
   const ids = new Set(answered.map(({ outcome }) => outcome.id));
@@ -263,14 +263,14 @@ function checkGroup(outcomes: { ask: Ask; outcome: Outcome }[], firstStatus: num
   for (const { ask, outcome } of outcomes) {
     if (outcome.id !== undefined) continue;
     expect(["idempotency_conflict", "not_found"]).toContain(outcome.code ?? "");
-    // Whoever asked for what was accepted got it.
+    // Every client that asked for accepted work got that work.
     if (ask.upload === "there") expect(variants.has(ask.variant)).toBe(false);
   }
   return ids.size;
 }
 
 describe("under random interleavings", () => {
-  test("a key is accepted once for one request", async () => {
+  test("a key is accepted once, for one request", async () => {
     const testApp = await openApp({ config: { limits: { max_queued: 0 } } });
     const other = testApp.accounts.createProject({ organizationId: testApp.organization.id, name: "second" });
     const keys = [testApp.key, testApp.makeKey(other.id)];

@@ -15,7 +15,7 @@ const LANGUAGE = 'Content-Disposition: form-data; name="language"';
 const WITHIN_MS = 5_000;
 let count = 0;
 
-/** Receives a form of these parts that arrives in pieces of so many bytes. */
+/** Receives a form of these parts that arrives in pieces of this many bytes. */
 async function receive(parts: readonly Part[], pieceBytes: number): Promise<ReceivedForm> {
   const chunks = parts.flatMap(({ head, bytes }) => [
     Buffer.from(`--xyz\r\n${head}\r\n\r\n`),
@@ -44,7 +44,7 @@ async function receive(parts: readonly Part[], pieceBytes: number): Promise<Rece
   });
 }
 
-/** Parts that the parser skips without a word. */
+/** Parts that the parser skips without an error. */
 const SKIPPED: Record<string, string> = {
   "without Content-Disposition": "X-Other: value",
   "of another disposition": 'Content-Disposition: attachment; name="extra"',
@@ -56,7 +56,7 @@ const SKIPPED: Record<string, string> = {
   "with too many fields in its head": `${"X-Many: x\r\n".repeat(30)}${LANGUAGE}`,
 };
 
-describe("parts that no form has", () => {
+describe("parts that a form may not have", () => {
   const sizes = [0, 1, 65_535, 65_536, 84_000, 300_000];
   test.each(Object.entries(SKIPPED))("%s: the form is read to its end and refused", async (_title, head) => {
     for (const bytes of sizes) {
@@ -73,7 +73,7 @@ describe("parts that no form has", () => {
     }
   });
 
-  test("more of them than a form may have, the last ones large", async () => {
+  test("too many of them, the last ones large", async () => {
     const fields = Array.from({ length: 64 }, (_, index) => ({
       head: `Content-Disposition: form-data; name="f${index}"`,
       bytes: 2,
@@ -86,7 +86,7 @@ describe("parts that no form has", () => {
   });
 });
 
-test("forms of any parts in any pieces come to their end, and only those with skipped parts have a fault", async () => {
+test("forms of any parts in any pieces are read to the end, and only those with skipped parts have a fault", async () => {
   const heads = [FILE, LANGUAGE, ...Object.values(SKIPPED)];
   const size = fc.oneof(fc.nat({ max: 200 }), fc.integer({ min: 15_000, max: 140_000 }));
   const part = fc.record({ head: fc.constantFrom(...heads), bytes: size });

@@ -56,7 +56,7 @@ function operations(): [string, DescribedOperation][] {
   );
 }
 
-/** The components, each under the name that the document gives it. */
+/** The components, each under its name in the document. */
 const NAMED = new Map(
   Object.values(schemas).flatMap((schema): [string, TSchema][] => {
     const { title } = schema as unknown as { title?: unknown };
@@ -83,7 +83,7 @@ describe("GET /openapi.json", () => {
       expect(operation?.responses[status]?.content).toHaveProperty(["application/json", "schema"]);
   });
 
-  test("describes nothing under /v1 that is not there, and everything that is", () => {
+  test("describes everything under /v1 that exists, and nothing else", () => {
     const described = operations()
       .map(([name]) => name)
       .filter((name) => name.includes(" /v1/"));
@@ -92,7 +92,7 @@ describe("GET /openapi.json", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("names every code under its status, and every route's own", () => {
+  test("names every code under its status, and the codes of each route", () => {
     const found = new Set<string>();
     for (const [, { responses }] of operations()) {
       for (const [status, { content }] of Object.entries(responses)) {
@@ -129,14 +129,14 @@ describe("GET /openapi.json", () => {
     ]);
   });
 
-  test("refers only to components that exist, and to all of them", () => {
+  test("refers only to components that exist, and uses all of them", () => {
     const text = JSON.stringify(document);
     const referred = new Set([...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name]) => name));
     expect([...referred].sort()).toEqual(Object.keys(document.components.schemas).sort());
     expect(Object.keys(document.components.schemas).sort()).toEqual([...NAMED.keys()].sort());
   });
 
-  test("suits generators of clients", () => {
+  test("is accepted by client generators", () => {
     const faults: string[] = [];
     const walk = (value: unknown, path: string) => {
       if (typeof value !== "object" || value === null) return;
@@ -155,7 +155,7 @@ describe("GET /openapi.json", () => {
     expect(document.components.schemas.Mode).toHaveProperty("default", "native");
   });
 
-  test("gives the page that tries it nothing that would fail", () => {
+  test("gives parameters no example values, because the page for trying requests would send them", () => {
     for (const [name, { parameters }] of operations()) {
       for (const parameter of parameters ?? []) {
         const filledIn = "example" in parameter || "examples" in parameter.schema;
@@ -164,7 +164,7 @@ describe("GET /openapi.json", () => {
     }
   });
 
-  test("closes every object", () => {
+  test("allows no unknown fields in any object", () => {
     const open: string[] = [];
     const walk = (value: unknown, path: string) => {
       if (typeof value !== "object" || value === null) return;
@@ -186,11 +186,11 @@ describe("examples", () => {
     for (const example of examples) expect([...Value.Errors(schema, example)]).toEqual([]);
   });
 
-  test("stand at every request and response", () => {
+  test("are present for every request and response", () => {
     for (const [name, { requestBody, responses }] of operations()) {
       if (!name.includes(" /v1/")) continue;
       for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
-        // A page that lets readers try it would send the example in the place of a file.
+        // A page for trying requests would send the example in place of a file.
         expect([name, "example" in media]).toEqual([name, type === "application/json"]);
       }
       for (const { content } of Object.values(responses)) {

@@ -24,18 +24,18 @@ const manifest: ModelManifest = {
 };
 const source = renderManifest(manifest);
 
-test("what is written is read back", () => {
+test("a written manifest can be read", () => {
   expect(parseManifest(source, "m.toml")).toEqual(manifest);
   const { notice: _, ...plain } = { ...manifest, decoding: {} };
   expect(parseManifest(renderManifest(plain), "m.toml")).toEqual(plain);
 });
 
-test("the family may be named, and is whisper where it is not", () => {
+test("the family may be named, and is whisper by default", () => {
   const named = source.replace('licence = "MIT"', 'licence = "MIT"\nfamily = "whisper"');
   expect(parseManifest(named, "m.toml")).toEqual(parseManifest(source, "m.toml"));
 });
 
-test("a language's name comes from the program where it is known", () => {
+test("a known language takes its name from the program", () => {
   const { languages } = parseManifest(source.replace('name = "Hindi"\n', ""), "m.toml");
   expect(languages[0]?.name).toBe("Hindi");
 });
@@ -60,7 +60,7 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ['licence = "MIT"', 'licence = "MIT"\nfamily = "hmm"', "m.toml:6: family must be one of whisper"],
 ];
 for (const [from, to, words] of FAULTS) {
-  test(`refused with its line: ${words}`, () => {
+  test(`is refused with the line: ${words}`, () => {
     const line = source.slice(0, source.indexOf('code = "hi"')).split("\n").length;
     const expected = words.replace("m.toml:14", `m.toml:${line - 1}`);
     expect(source).toContain(from);

@@ -28,7 +28,7 @@ afterEach(() => {
 
 const DEMO = join(import.meta.dirname, "../../../models/demo.bin");
 
-/** Stands for the engine's check where the bytes do not matter. */
+/** Replaces the engine's check where the bytes do not matter. */
 function lookAt(path: string): { multilingual: boolean } {
   const text = readFileSync(path, "utf8");
   if (!text.startsWith("weights")) throw new Error(`model ${path} cannot be used: it is not a whisper model`);
@@ -53,7 +53,7 @@ function weights(name: string, content = "weights"): string {
 }
 
 describe("the demonstration model", () => {
-  test("is a model that the engine can use, as its manifest says", async () => {
+  test("can be used by the engine, with the values of its manifest", async () => {
     const demo = await extractEmbeddedModel(folder);
     expect(sha256Hex(readFileSync(fileOf(demo.files, "weights")))).toBe(demo.sha256);
     expect(demo.bytes).toBe(statSync(DEMO).size);
@@ -66,7 +66,7 @@ describe("the demonstration model", () => {
     });
   });
 
-  test("stands in while nothing is installed, and stays to be found", async () => {
+  test("is the default while no model is installed, and can always be found", async () => {
     const models = await open();
     expect(models.list().map(({ id }) => id)).toEqual(["demo"]);
     expect(models.resolve().id).toBe("demo");
@@ -76,7 +76,7 @@ describe("the demonstration model", () => {
     expect(() => models.resolve("demo")).toThrow("no such model");
   });
 
-  test("is copied out once, replaces a cut copy and older versions", async () => {
+  test("is written to the disk once, and replaces a truncated copy and older versions", async () => {
     const source = weights("carried.bin", "weights of the demonstration");
     const hash = sha256Hex("weights of the demonstration");
     const dir = join(folder, "out");
@@ -93,7 +93,7 @@ describe("the demonstration model", () => {
 });
 
 describe("add", () => {
-  test("copies weights, writes a manifest, finds id, version and languages", async () => {
+  test("copies weights, writes a manifest, and finds id, version and languages", async () => {
     const models = await open();
     const added = await models.add(weights("ggml-Large-V3-q5_0.bin"), { licence: "MIT" });
     expect(added).toMatchObject({
@@ -112,7 +112,7 @@ describe("add", () => {
     expect(english.languages.map(({ code }) => code)).toEqual(["en"]);
   });
 
-  test("refuses what cannot be used and leaves nothing behind", async () => {
+  test("refuses files that cannot be used, and leaves nothing behind", async () => {
     const models = await open();
     const good = weights("good.bin");
     const bad = weights("bad.bin", "no");
@@ -137,7 +137,7 @@ describe("add", () => {
 });
 
 describe("the default", () => {
-  test("is the first that was added, until another is chosen, by this process or another", async () => {
+  test("is the first model that was added, until this process or another one chooses a different model", async () => {
     const models = await open();
     await models.add(weights("b.bin"));
     await models.add(weights("a.bin"));
@@ -149,7 +149,7 @@ describe("the default", () => {
     expect(models.resolve().id).toBe("a");
     expect(models.resolve("b").id).toBe("b");
     await expect(models.remove("a")).rejects.toThrow("choose another first");
-    // A choice and a removal by another process, of which this one has not been told, are no gap.
+    // Between a choice and a removal by another process, which this process has not noticed yet, there is still a default.
     other.setDefault("b");
     await other.remove("a");
     expect(models.resolve().id).toBe("b");
@@ -162,7 +162,7 @@ describe("the default", () => {
     expect(() => models.setDefault("a")).toThrow("no installed model");
   });
 
-  test("is the demonstration model again when the last one is removed", async () => {
+  test("is the demonstration model again when the last model is removed", async () => {
     const models = await open();
     await models.add(weights("a.bin"));
     await models.remove("a");
@@ -171,7 +171,7 @@ describe("the default", () => {
     expect(models.resolve().id).toBe("b");
   });
 
-  test("whose files are gone is told, and no other takes its place", async () => {
+  test("that has lost its files is reported, and no other model replaces it", async () => {
     const models = await open();
     const weightsPath = fileOf((await models.add(weights("b.bin"))).files, "weights");
     await models.add(weights("a.bin"));
@@ -180,13 +180,13 @@ describe("the default", () => {
     expect(() => models.resolve()).toThrow("The default model b is not installed.");
     expect(models.list().map(({ id }) => id)).toEqual(["a"]);
     expect(models.resolve("a").id).toBe("a");
-    // Nor does the demonstration model.
+    // Not even the demonstration model does.
     await models.remove("a");
     expect(models.list().map(({ id }) => id)).toEqual(["demo"]);
     expect(() => models.resolve()).toThrow("The default model b is not installed.");
   });
 
-  test("of models put there by hand is the only one, which stays it when others are added", async () => {
+  test("is a model put there by hand while it is the only one, and remains it when others are added", async () => {
     const models = await open();
     await models.add(weights("b.bin"));
     putSetting(database.store, SETTING_NAMES.defaultModel, undefined, 0);
@@ -200,7 +200,7 @@ describe("the default", () => {
     expect(models.list().map(({ id }) => id)).toEqual(["a", "b"]);
   });
 
-  test("that the config names is not removed", async () => {
+  test("in the config cannot be removed", async () => {
     const models = await open({ default: "a" });
     await models.add(weights("a.bin"));
     await models.add(weights("b.bin"));
@@ -209,7 +209,7 @@ describe("the default", () => {
     expect(models.resolve().id).toBe("a");
   });
 
-  test("of the config goes first, and one that is missing is no client's fault", async () => {
+  test("in the config overrides a choice, and a missing one is not the client's fault", async () => {
     const models = await open({ default: "b" });
     await models.add(weights("a.bin"));
     expect(() => models.resolve()).toThrow("b is not installed");
@@ -220,7 +220,7 @@ describe("the default", () => {
 });
 
 describe("files", () => {
-  test("what appears, changes, breaks and goes is seen without a restart", async () => {
+  test("are noticed without a restart when they appear, change, break or disappear", async () => {
     const directory = join(folder, "elsewhere");
     const models = await open({ dir: directory });
     const weightsPath = fileOf((await models.add(weights("a.bin"))).files, "weights");
@@ -237,7 +237,7 @@ describe("files", () => {
     expect(models.problems()[0]).toContain("there are no weights");
   });
 
-  test("verify reads every byte", async () => {
+  test("are read completely by verify", async () => {
     const models = await open();
     const weightsPath = fileOf((await models.add(weights("a.bin"))).files, "weights");
     expect(await models.verify("a")).toEqual({ id: "a", sha256: sha256Hex("weights"), problems: [] });
@@ -265,7 +265,7 @@ describe("files", () => {
   });
 });
 
-test("capabilities are those of weights and config", async () => {
+test("and the config determine the capabilities", async () => {
   const models = await open();
   const { capabilities, modes, limits } = models.describe(models.resolve());
   expect(capabilities).toEqual({

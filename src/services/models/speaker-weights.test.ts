@@ -36,7 +36,7 @@ function file(name: string, bytes: Uint8Array | string): string {
 }
 
 describe("a file of weights", () => {
-  test("says itself what it is", () => {
+  test("states its kind", () => {
     const speaker = file("speaker.onnx", bandNormModel());
     expect(Object.fromEntries(readOnnxMetadata(speaker))).toEqual(BAND_NORM_METADATA);
     checkSpeakerWeights(speaker, "speaker");
@@ -46,7 +46,7 @@ describe("a file of weights", () => {
     expect(() => checkSpeakerWeights(segmentation, "speaker")).toThrow(/framework.*kind segmentation/);
   });
 
-  test("of another sample rate, without metadata, cut off, or of another sort is refused", () => {
+  test("with another sample rate, without metadata, truncated, or of another kind is refused", () => {
     const bytes = bandNormModel();
     const cases: [string, Uint8Array | string, RegExp][] = [
       ["8k.onnx", bandNormModel({ ...BAND_NORM_METADATA, sample_rate: "8000" }), /8000 Hz/],
@@ -70,7 +70,7 @@ describe("a file of weights", () => {
 });
 
 describe("installing", () => {
-  test("both kinds are needed; the second one is tried out together with the first", async () => {
+  test("needs both kinds, and the second file is tried together with the first", async () => {
     const tried: string[] = [];
     const tryOut = async (weights: { segmentationPath: string; embeddingPath: string }) => {
       expect(existsSync(weights.segmentationPath) && existsSync(weights.embeddingPath)).toBe(true);
@@ -92,7 +92,7 @@ describe("installing", () => {
     expect(installedSpeakerWeights(models)).toEqual(["speaker"]);
   });
 
-  test("what the engine cannot use leaves nothing behind and the old weights in place", async () => {
+  test("leaves nothing behind when the engine cannot use the files, and the old weights are kept", async () => {
     const models = join(directory, "models");
     await placeSpeakerWeights(
       models,

@@ -14,7 +14,7 @@ describe("the request behind an idempotency key", () => {
   const same: [string, RequestIdentity][] = [
     ["the same values", identity],
     ["the default model by its name", named],
-    ["another default since", { ...identity, model: { id: "large" } }],
+    ["a default model that has changed since", { ...identity, model: { id: "large" } }],
   ];
   for (const [name, other] of same) {
     test(`same: ${name}`, () => expect(isSameRequest(base, hashRequest(other))).toBe(true));

@@ -4,7 +4,7 @@ import { createDecoderLanes, type DecoderWork } from "./decoder-lanes.ts";
 
 const NEVER = new AbortController().signal;
 
-/** Lanes whose work ends when the test says so, by its name. */
+/** Opens lanes. The test ends their work by its name. */
 function openBench(own = 2) {
   const lanes = createDecoderLanes(own);
   const begun: string[] = [];
@@ -13,7 +13,7 @@ function openBench(own = 2) {
   return {
     lanes,
     begun,
-    /** Names of work that runs. */
+    /** Names of running work. */
     running: () => [...gates.keys()],
     ask(name: string, work: Partial<DecoderWork> = {}, signal = NEVER) {
       const organizationId = name.slice(0, 1);
@@ -40,9 +40,9 @@ type Case = {
   title: string;
   own?: number;
   asked: (string | [string, Partial<DecoderWork>])[];
-  /** What runs at once. */
+  /** The work that runs at first. */
   begins: string[];
-  /** Which end, one after the other, and what begins then. */
+  /** The work that ends, one after the other, and the work that then begins. */
   afterwards?: [string, string[]][];
 };
 
@@ -53,9 +53,9 @@ const CASES: Case[] = [
     asked: ["a1", "a2", "a3", "a4", "b1", "b2", "c1", "d1"],
     begins: ["a1", "a2", "b1", "c1"],
     afterwards: [
-      // One that has none goes before one that has fewer than its own.
+      // An owner without a lane goes before one that has fewer than its share.
       ["a1", ["d1"]],
-      // One stays free for those that have none.
+      // One lane stays free for owners that have none.
       ["d1", []],
       ["c1", ["a3"]],
     ],
@@ -135,7 +135,7 @@ describe("decoder lanes", () => {
     },
   );
 
-  test("what is aborted while it waits never begins, and holds no lane", async () => {
+  test("work that is aborted while it waits never begins, and holds no lane", async () => {
     const bench = openBench();
     const leaving = new AbortController();
     void bench.ask("a1");
@@ -152,7 +152,7 @@ describe("decoder lanes", () => {
     expect(bench.lanes.status()).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  test("work that fails gives its lane back", async () => {
+  test("work that fails returns its lane", async () => {
     const lanes = createDecoderLanes(2);
     const work = { organizationId: "a", purpose: "upload", isLarge: false } as const;
     const failing = Array.from({ length: 20 }, () =>
@@ -163,7 +163,7 @@ describe("decoder lanes", () => {
     expect(lanes.status()).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  test("whatever is asked and ends in whatever order, all of it is done, and never too much at once", async () => {
+  test("whatever is requested and whatever order it ends in, all work is done, and never too much at once", async () => {
     const asked = fc.record({
       organizationId: fc.constantFrom("a", "b", "c", "d", "e"),
       purpose: fc.constantFrom("synchronous", "transcription", "upload" as const),

@@ -8,7 +8,7 @@ import { extractNativeFiles } from "../../engine/native-files.ts";
 import { ENCODED_FORMATS, encodeFormat, makeWav, systemEncoders } from "../../testing/audio-makers.ts";
 import { CALLER, openUploadBench, type UploadBench } from "../../testing/upload-bench.ts";
 
-/** Recordings as customers have them, through the service and the real decoder. */
+/** Recordings as customers have them, through the service with the real decoder. */
 
 const SECONDS = 3;
 const encoders = systemEncoders();
@@ -72,33 +72,36 @@ describe("formats", () => {
     );
   }
 
-  test.skipIf(!encoders.has("libmp3lame"))("an MP3 that changes its bit rate on the way", async () => {
-    const parts = [32, 128].map((kilobits) => {
-      const options = [
-        "-ac",
-        "1",
-        "-ar",
-        "16000",
-        "-b:a",
-        `${kilobits}k`,
-        "-write_xing",
-        "0",
-        "-id3v2_version",
-        "0",
-      ];
-      const format = {
-        name: `${kilobits}k.mp3`,
-        encoder: "libmp3lame",
-        options,
-        channels: 1,
-        toleranceMs: 0,
-      };
-      return readFileSync(encodeFormat(folder, makeWav({ seconds: SECONDS }), format));
-    });
-    const outcome = await send(Buffer.concat(parts));
-    expect(outcome).toMatchObject({ state: "complete", channels: 1 });
-    expect(Math.abs((outcome.durationMs ?? 0) - SECONDS * 2000)).toBeLessThanOrEqual(250);
-  });
+  test.skipIf(!encoders.has("libmp3lame"))(
+    "an MP3 whose bit rate changes is verified with its true duration",
+    async () => {
+      const parts = [32, 128].map((kilobits) => {
+        const options = [
+          "-ac",
+          "1",
+          "-ar",
+          "16000",
+          "-b:a",
+          `${kilobits}k`,
+          "-write_xing",
+          "0",
+          "-id3v2_version",
+          "0",
+        ];
+        const format = {
+          name: `${kilobits}k.mp3`,
+          encoder: "libmp3lame",
+          options,
+          channels: 1,
+          toleranceMs: 0,
+        };
+        return readFileSync(encodeFormat(folder, makeWav({ seconds: SECONDS }), format));
+      });
+      const outcome = await send(Buffer.concat(parts));
+      expect(outcome).toMatchObject({ state: "complete", channels: 1 });
+      expect(Math.abs((outcome.durationMs ?? 0) - SECONDS * 2000)).toBeLessThanOrEqual(250);
+    },
+  );
 });
 
 describe("hostile and broken", () => {
@@ -137,17 +140,17 @@ describe("hostile and broken", () => {
     });
   });
 
-  test("a recording that breaks off is taken as far as it goes, and known to be truncated", async () => {
+  test("a recording that breaks off is accepted up to its end, and marked as truncated", async () => {
     const outcome = await send(whole.slice(0, 44 + 32_000));
     expect(outcome).toMatchObject({ state: "complete", durationMs: 1000, truncated: true });
   });
 
-  test("a header that claims less than there is: the record has the truth", async () => {
+  test("with a header that claims too little, the record has the true duration", async () => {
     const outcome = await send(makeWav({ seconds: SECONDS, claims: { dataBytes: 3200 } }));
     expect(outcome).toMatchObject({ state: "complete", durationMs: SECONDS * 1000, truncated: false });
   });
 
-  test("three channels are verified; a model's limit is for the transcription to say", async () => {
+  test("three channels are accepted by verification, because a model's limit is checked by the transcription", async () => {
     expect(await send(makeWav({ seconds: 1, channels: 3 }))).toMatchObject({
       state: "complete",
       channels: 3,

@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => bench.close());
 
-/** What a client may do with an upload; `bytes` counts from where it starts. */
+/** The actions of a client on an upload. `bytes` counts from where it starts. */
 type Step =
   | {
       kind: "put" | "patch";
@@ -33,7 +33,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       chunk: fc.integer({ min: 1, max: 30 }),
       breaksOff: fc.boolean(),
       takenOver: fc.boolean(),
-      // 0: before the first byte is read
+      // 0: before the first byte is read.
       afterMs: fc.integer({ min: 0, max: 2 }),
     }),
   },
@@ -41,13 +41,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.constant({ kind: "complete" as const }) },
 );
 
-/** A client that says nothing, and another that takes over before the first one's bytes are waited for. */
+/** One client that sends nothing, and another that takes over before the first one's bytes are awaited. */
 const TAKEN_OVER_AT_ONCE: [Uint8Array<ArrayBuffer>, Step[]] = [
   new Uint8Array([1, 2]),
   [{ kind: "put", bytes: 0, chunk: 1, breaksOff: false, takenOver: true, afterMs: 0 }],
 ];
 
-/** Sends some bytes of the file, more than it has where asked to, and perhaps breaks off or stalls after them. */
+/** Sends some bytes of the file, or more than it has where requested, and may then break off or stall. */
 function bodyOf(
   data: Uint8Array,
   start: number,
@@ -78,7 +78,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
   );
 }
 
-test("whatever a client does, the file is a beginning of the recording, and only a whole one completes", async () => {
+test("whatever a client does, the stored file is a beginning of the recording, and only a complete one can be completed", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.uint8Array({ minLength: 1, maxLength: 60 }),
@@ -125,7 +125,7 @@ test("whatever a client does, the file is a beginning of the recording, and only
   );
 }, 60_000);
 
-/** A body that says nothing, or gives some bytes first. */
+/** A body that sends nothing, or some bytes first. */
 const silentBody = (first?: Uint8Array) =>
   new ReadableStream<Uint8Array>({
     start(controller) {
@@ -133,7 +133,7 @@ const silentBody = (first?: Uint8Array) =>
     },
   });
 
-test("an organization that writes as many uploads as it may leaves places for another", async () => {
+test("an organization that writes as many uploads as it may leaves places for another one", async () => {
   const opened = openUploadBench();
   const gone = new AbortController();
   const write = async (caller: typeof CALLER) => {
@@ -167,7 +167,7 @@ test("an organization that writes as many uploads as it may leaves places for an
   }
 }, 60_000);
 
-test("a body that comes too slowly is refused; a resumed upload goes on where it was", async () => {
+test("a body that arrives too slowly is refused, and a resumed upload continues at the same position", async () => {
   const opened = openUploadBench({
     config: testConfig({ storage: { reserve_bytes: 0 }, limits: { slow_receive_seconds: 1 } }),
   });

@@ -34,7 +34,7 @@ const SHA256 = createHash("sha256").update(BYTES).digest("hex");
 function body(...chunks: Uint8Array[]): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
-      // Copies: the receiver keeps what it is given.
+      // Copies, because the receiver keeps the bytes that it gets.
       for (const chunk of chunks) controller.enqueue(chunk.slice());
       controller.close();
     },
@@ -61,7 +61,7 @@ async function sent({ uploads }: UploadBench, sha256?: string): Promise<string> 
 }
 
 describe("complete", () => {
-  test("before all bytes are there nothing changes, and sending goes on", async () => {
+  test("fails before all bytes have arrived, changes nothing, and sending continues", async () => {
     const { uploads } = bench();
     const { upload } = await uploads.create(CALLER, { bytes: BYTES.length });
     expect(await codeOf(uploads.complete(CALLER, upload.id))).toBe("upload_incomplete");
@@ -74,7 +74,7 @@ describe("complete", () => {
     expect(done).toMatchObject({ state: "complete", durationMs: 1000, channels: 1, sampleRateHz: 8000 });
   });
 
-  test("two at once verify once, and both get the outcome; a third as well", async () => {
+  test("called twice at once verifies once, and both calls get the outcome; a later call gets it as well", async () => {
     let runs = 0;
     const opened = bench({
       verifyAudio: async () => {
@@ -96,7 +96,7 @@ describe("complete", () => {
     expect(runs).toBe(1);
   });
 
-  test("another SHA-256 is rejected with upload_rejected, now and again, and the bytes go", async () => {
+  test("with another SHA-256 is rejected with upload_rejected, now and on repetition, and the bytes are deleted", async () => {
     const opened = bench();
     const id = await sent(opened, "0".repeat(64));
     expect(await codeOf(opened.uploads.complete(CALLER, id))).toBe("upload_rejected");
@@ -107,20 +107,20 @@ describe("complete", () => {
     expect(existsSync(opened.uploads.audioPath(id))).toBe(false);
   });
 
-  test("the right SHA-256 is complete, also where another process received the beginning", async () => {
+  test("with the right SHA-256 succeeds, also when another process received the beginning", async () => {
     const opened = bench();
     const id = await sent(opened, SHA256);
     expect((await opened.uploads.complete(CALLER, id)).isFinished).toBe(true);
 
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length, sha256: SHA256 });
     mkdirSync(join(opened.dataDir, "uploads"), { recursive: true });
-    // As after a restart: the first half was received by another process.
+    // This is the state after a restart: another process received the first half.
     writeFileSync(opened.uploads.audioPath(upload.id), BYTES.subarray(0, 4));
     await opened.uploads.receive(upload.id, { at: 4, body: body(BYTES.subarray(4)) });
     expect((await opened.uploads.complete(CALLER, upload.id)).isFinished).toBe(true);
   });
 
-  test("another SHA-256 is what is told, before or after the decoder has failed", async () => {
+  test("reports another SHA-256 rather than a failure of the decoder, whichever comes first", async () => {
     for (const failsAt of ["once", "when it is stopped"]) {
       const opened = bench({
         verifyAudio: async (_path, signal) => {
@@ -134,13 +134,13 @@ describe("complete", () => {
     }
   });
 
-  test("what cannot be decoded is told where the SHA-256 is right", async () => {
+  test("reports a failure of the decoder when the SHA-256 is right", async () => {
     const opened = bench({ verifyAudio: () => Promise.reject(new AppError("audio_decode_failed")) });
     const id = await sent(opened, SHA256);
     expect(await codeOf(opened.uploads.complete(CALLER, id))).toBe("audio_decode_failed");
   });
 
-  test("a stop while it is hashed and decoded leaves it to the next start", async () => {
+  test("that is interrupted by a stop is continued by the next start", async () => {
     const decoding = Promise.withResolvers<void>();
     const opened = bench({
       verifyAudio: (_path, signal) => {
@@ -160,7 +160,7 @@ describe("complete", () => {
     expect(again.uploads.get(CALLER, id).state).toBe("complete");
   });
 
-  test("what cannot be decoded is rejected with audio_decode_failed; too long or silent-of-samples too", async () => {
+  test("rejects undecodable audio with audio_decode_failed, and audio that is too long or has no samples as well", async () => {
     for (const [thrown, code] of [
       [new AppError("audio_decode_failed"), "audio_decode_failed"],
       [new AppError("audio_too_long", { message: "too long" }), "upload_rejected"],
@@ -178,7 +178,7 @@ describe("complete", () => {
     }
   });
 
-  test("a large file is verified in the background", async () => {
+  test("verifies a large file in the background", async () => {
     const gate = Promise.withResolvers<void>();
     const opened = bench({
       config: testConfig({ storage: { reserve_bytes: 0 }, limits: { verify_in_request_bytes: 5 } }),
@@ -201,7 +201,7 @@ describe("complete", () => {
     expect((await opened.uploads.complete(CALLER, id)).isFinished).toBe(true);
   });
 
-  test("a failure of the machine leaves it verifying and is tried again, also after a restart", async () => {
+  test("keeps the state verifying after a failure of the machine and tries again, also after a restart", async () => {
     const clock = manualClock();
     let failures = 0;
     const opened = bench({
@@ -226,7 +226,7 @@ describe("complete", () => {
     expect(again.uploads.get(CALLER, id).state).toBe("complete");
   });
 
-  test("after six failures of the machine it is rejected", async () => {
+  test("rejects the upload after six failures of the machine", async () => {
     const clock = manualClock();
     let runs = 0;
     const opened = bench({
@@ -247,7 +247,7 @@ describe("complete", () => {
     expect(opened.uploads.get(CALLER, id)).toMatchObject({ state: "rejected", errorCode: "upload_rejected" });
   });
 
-  test("a store that cannot be read afterwards ends no more than the run", async () => {
+  test("a store that cannot be read afterwards ends only that run", async () => {
     const before = bench({ verifyAudio: () => Promise.reject(new Error("no")) });
     await before.uploads.complete(CALLER, await sent(before));
     await before.uploads.close();
@@ -265,7 +265,7 @@ describe("complete", () => {
     expect(errors[1]).toContain("closed database");
   });
 
-  test("without room on the disk it waits for as long as it takes", async () => {
+  test("waits as long as the disk is full", async () => {
     const clock = manualClock();
     let runs = 0;
     let failure: Error | undefined = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
@@ -288,7 +288,7 @@ describe("complete", () => {
     };
     await failUntil(10);
     expect(opened.uploads.get(CALLER, id).state).toBe("verifying");
-    // What fails once there is room has its own tries.
+    // Other failures have their own count of attempts, once the disk has space.
     failure = new Error("no process could be started");
     await failUntil(15);
     expect(opened.uploads.get(CALLER, id).state).toBe("verifying");
@@ -299,7 +299,7 @@ describe("complete", () => {
 });
 
 describe("receiving", () => {
-  test("never stores more than was declared, in one chunk or many", async () => {
+  test("never stores more bytes than declared, in one chunk or many", async () => {
     const opened = bench();
     const { upload } = await opened.uploads.create(CALLER, { bytes: 4 });
     const path = opened.uploads.audioPath(upload.id);
@@ -316,7 +316,7 @@ describe("receiving", () => {
     expect(await codeOf(opened.uploads.receive(upload.id, declared))).toBe("audio_too_large");
   });
 
-  test("a newer request ends the older one, whose bytes stay", async () => {
+  test("a newer request ends the older one, whose bytes are kept", async () => {
     const opened = bench();
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
     const stalled = new ReadableStream<Uint8Array>({
@@ -332,7 +332,7 @@ describe("receiving", () => {
     expect(await Bun.file(opened.uploads.audioPath(upload.id)).text()).toBe("ten bytes!");
   });
 
-  test("a whole file is brought to the disk before anybody is told, and so is its name", async () => {
+  test("a complete file and its name are on the disk before the response is sent", async () => {
     const opened = bench();
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
     const probe = await openFile(opened.dataDir, "r");
@@ -350,7 +350,7 @@ describe("receiving", () => {
     }
   });
 
-  test("closing the service ends a request that is under way; its bytes stay", async () => {
+  test("closing the service ends a running request, whose bytes are kept", async () => {
     const opened = bench();
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
     const stalled = new ReadableStream<Uint8Array>({
@@ -363,7 +363,7 @@ describe("receiving", () => {
     expect(await opened.uploads.storedBytes(upload.id)).toBe(6);
   });
 
-  test("at another position than the file's end it is a conflict", async () => {
+  test("a position other than the end of the file is a conflict", async () => {
     const opened = bench();
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
     for (const at of [1, 5, 10]) {
@@ -371,7 +371,7 @@ describe("receiving", () => {
     }
   });
 
-  test("a disk that is nearly full refuses new uploads, and ends running ones without losing others", async () => {
+  test("a nearly full disk refuses new uploads, and ends running ones while the others continue", async () => {
     let free = 1000;
     const opened = bench({
       config: testConfig({ storage: { reserve_bytes: 500 } }),
@@ -392,7 +392,7 @@ describe("receiving", () => {
 });
 
 describe("ownership and tokens", () => {
-  test("only the own project sees it", async () => {
+  test("only the project that owns an upload sees it", async () => {
     const opened = bench();
     const id = await sent(opened);
     expect(await codeOf(() => opened.uploads.get(SIBLING, id))).toBe("forbidden");
@@ -400,7 +400,7 @@ describe("ownership and tokens", () => {
     expect(await codeOf(opened.uploads.complete(SIBLING, id))).toBe("forbidden");
   });
 
-  test("the token is stored hashed, and no other opens the upload", async () => {
+  test("the token is stored as a hash, and no other token opens the upload", async () => {
     const opened = bench();
     const { upload, token } = await opened.uploads.create(CALLER, { bytes: 1 });
     const other = await opened.uploads.create(CALLER, { bytes: 1 });
@@ -435,7 +435,7 @@ describe("ownership and tokens", () => {
 });
 
 describe("time and sweeps", () => {
-  test("an upload that does not arrive in time is rejected, and what came is removed", async () => {
+  test("an upload that does not arrive in time is rejected, and its bytes are removed", async () => {
     const clock = manualClock();
     const opened = bench({ clock });
     const { upload, token } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
@@ -457,7 +457,7 @@ describe("time and sweeps", () => {
     expect(readdirSync(join(opened.dataDir, "uploads"))).toEqual([kept]);
   });
 
-  test("an upload that runs out while it is being sent is ended", async () => {
+  test("an upload that expires while it is being sent is ended", async () => {
     const clock = manualClock();
     const opened = bench({ clock });
     const { upload } = await opened.uploads.create(CALLER, { bytes: BYTES.length });
@@ -472,7 +472,7 @@ describe("time and sweeps", () => {
     expect(existsSync(opened.uploads.audioPath(upload.id))).toBe(false);
   });
 
-  test("the sweep removes what nobody needs, marks what is lost, and touches nothing else", async () => {
+  test("the sweep removes files without an upload, marks uploads without a file, and changes nothing else", async () => {
     const opened = bench();
     const complete = await sent(opened);
     await opened.uploads.complete(CALLER, complete);
@@ -500,19 +500,19 @@ describe("time and sweeps", () => {
     expect(await next.uploads.sweepOrphans()).toEqual({ filesRemoved: 0, recordsMarked: 0 });
   });
 
-  test("a directory of recordings that is missing as a whole marks nothing", async () => {
+  test("when the whole directory of recordings is missing, no upload is marked", async () => {
     const opened = bench();
     const id = await sent(opened);
     await opened.uploads.complete(CALLER, id);
     rmSync(join(opened.dataDir, "uploads"), { recursive: true });
-    // The first makes the directory: the next one, as of the next start, finds it empty.
+    // The first service creates the directory. The second one, as after a restart, finds it empty.
     for (let starts = 0; starts < 2; starts += 1) {
       expect(await opened.uploads.sweepOrphans()).toEqual({ filesRemoved: 0, recordsMarked: 0 });
       expect(opened.uploads.get(CALLER, id).deletedAt).toBeNull();
     }
   });
 
-  test("a synchronous request's file becomes a complete upload, and can be undone", async () => {
+  test("the file of a synchronous request becomes a complete upload, and this can be undone", async () => {
     const opened = bench();
     const path = join(opened.dataDir, "incoming");
     writeFileSync(path, BYTES);

@@ -92,7 +92,7 @@ describe("addresses of receivers", () => {
     expect(refusalOf(address, rulesOf({ allow_private_networks: false }))).toContain("private");
   });
 
-  test("a network allowed in the config beats every refusal, and only that network", () => {
+  test("a network that the config allows overrides every refusal, for that network only", () => {
     const allowing = rulesOf({
       allowed_networks: ["127.0.0.0/8", "fe80::5", "10.9.0.0/16"],
       allow_private_networks: false,
@@ -107,7 +107,7 @@ describe("addresses of receivers", () => {
     expect(() => parseNetwork("localhost")).toThrow("allowed_networks");
   });
 
-  test("no IPv6 dress makes a refused IPv4 address acceptable", () => {
+  test("no IPv6 form of a refused IPv4 address is accepted", () => {
     const octet = fc.integer({ min: 0, max: 255 });
     const refused = fc.tuple(fc.constantFrom(0, 127, 224, 239, 240, 255), octet, octet, octet);
     fc.assert(
@@ -171,7 +171,7 @@ describe("URLs of endpoints", () => {
     expect(problemOf(url)).toContain(reason);
   });
 
-  test("a test bench may use plain HTTP and its own machine", () => {
+  test("a test setup may use plain HTTP and its own machine", () => {
     const bench = rulesOf({ allow_http: true, allowed_networks: ["127.0.0.0/8"] });
     for (const url of ["http://127.0.0.1:8080/", "http://localhost/", "https://127.0.0.1/"]) {
       expect(problemOf(url, bench)).toBeUndefined();

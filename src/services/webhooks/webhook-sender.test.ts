@@ -49,7 +49,7 @@ function senderWith(webhooks: Partial<Config["webhooks"]> = {}, resolve?: Resolv
 async function send(url: string, webhooks?: Partial<Config["webhooks"]>, resolve?: Resolve) {
   const message = { eventId: "evt_1", url, secrets: [secret], body, attempts: 0 };
   const outcome = await senderWith(webhooks, resolve).send(message);
-  if (!outcome) throw new Error("nobody stopped it");
+  if (!outcome) throw new Error("the attempt was not stopped");
   return outcome;
 }
 
@@ -99,7 +99,7 @@ describe("one attempt", () => {
     expect(other.received).toEqual([]);
   });
 
-  test("an endless answer is read up to a bound", async () => {
+  test("an endless response is read up to a limit", async () => {
     let bytes = 0;
     const block = new Uint8Array(16_384);
     const endless = () =>
@@ -116,8 +116,8 @@ describe("one attempt", () => {
     expect(bytes).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test("a compressed answer is not unpacked", async () => {
-    // Bytes that nobody can unpack: only who tries to would fail.
+  test("a compressed response is not decompressed", async () => {
+    // These bytes cannot be decompressed, so an attempt to do so would fail.
     const headers = { "content-encoding": "gzip" };
     const outcome = await send(receiver(() => new Response("no gzip at all", { headers })).url);
     expect(outcome).toMatchObject({ status: 200, error: null });
@@ -140,7 +140,7 @@ describe("one attempt", () => {
     expect((await send(url)).error).toContain("closed the connection");
   });
 
-  test("headers without end are a failure at once", async () => {
+  test("endless headers are a failure at once", async () => {
     const { url } = await raw((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\n");
@@ -189,14 +189,14 @@ describe("the limit of one attempt", () => {
     await limited(url, "no answer within 1 s");
   });
 
-  test("covers a body that comes byte by byte, though it began with 200", async () => {
+  test("covers a body that arrives byte by byte after a status of 200", async () => {
     const { url } = await raw((socket) =>
       drip(socket, "HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n", "y".repeat(900)),
     );
     expect((await limited(url, "the answer was not complete within 1 s")).status).toBe(200);
   });
 
-  test("a stop breaks the attempt off, and its outcome is unknown", async () => {
+  test("a stop aborts the attempt, and its outcome is unknown", async () => {
     const { url } = await raw(() => {});
     const stop = new AbortController();
     const sending = senderWith().send(
@@ -221,20 +221,20 @@ function drip(socket: import("node:net").Socket, head: string, slow: string): vo
 describe("addresses and certificates", () => {
   const named = (port: number) => `https://receiver.test:${port}/hook`;
 
-  test("a certificate of the own authority is accepted, for its name, and the Host field is the name", async () => {
+  test("a certificate of the configured authority is accepted for its name, and the Host field has that name", async () => {
     const { port, received } = receiver(undefined, certificates.receiver);
     expect((await send(named(port), { ca_file: certificates.caFile }, toBench)).error).toBeNull();
     expect(received[0]?.host).toBe(`receiver.test:${port}`);
     expect(received[0]?.url).toBe(named(port));
   });
 
-  test("without the own authority it is refused, with advice", async () => {
+  test("without the configured authority it is refused, with advice", async () => {
     const { port, received } = receiver(undefined, certificates.receiver);
     expect((await send(named(port), {}, toBench)).error).toContain("authority is unknown");
     expect(received).toEqual([]);
   });
 
-  test("a certificate for another name is refused, also after the right name was served", async () => {
+  test("a certificate for another name is refused, also after a request with the right name", async () => {
     const { port, received } = receiver(undefined, certificates.receiver);
     const sender = senderWith({ ca_file: certificates.caFile }, toBench);
     const to = (url: string) => sender.send({ eventId: "evt_1", url, secrets: [secret], body, attempts: 0 });
@@ -243,7 +243,7 @@ describe("addresses and certificates", () => {
     expect(received).toHaveLength(1);
   });
 
-  test("a self-signed certificate is refused, unless it is itself in the file of authorities", async () => {
+  test("a self-signed certificate is refused unless the file of authorities contains it", async () => {
     const { port } = receiver(undefined, certificates.selfSigned);
     const outcome = await send(named(port), { ca_file: certificates.caFile }, toBench);
     expect(outcome.error).toContain("self-signed");
@@ -251,14 +251,14 @@ describe("addresses and certificates", () => {
     expect((await send(named(port), { ca_file: own }, toBench)).error).toBeNull();
   });
 
-  test("an address in the URL is checked against the certificate's address", async () => {
+  test("for an address in the URL, the certificate must contain that address", async () => {
     const good = receiver(undefined, certificates.address);
     expect((await send(good.url, { ca_file: certificates.caFile })).error).toBeNull();
     const bad = receiver(undefined, certificates.receiver);
     expect((await send(bad.url, { ca_file: certificates.caFile })).error).toContain("another host name");
   });
 
-  test("a name whose answer turns into a refused address is not called (rebinding)", async () => {
+  test("a name that later resolves to a refused address is not called (DNS rebinding)", async () => {
     const { port, received } = receiver(undefined, certificates.receiver);
     const answers = [["127.0.0.1"], ["169.254.169.254"], ["127.0.0.1", "127.66.0.1", "10.0.0.1", "::1"]];
     let asked = 0;
@@ -267,7 +267,7 @@ describe("addresses and certificates", () => {
     const attempt = () =>
       sender.send({ eventId: "evt_1", url: named(port), secrets: [secret], body, attempts: 0 });
     expect((await attempt())?.error).toBeNull();
-    // Asked once for the attempt: the address that was checked is the one that was called.
+    // The name was resolved once, so the checked address is the called one.
     expect(asked).toBe(1);
     expect((await attempt())?.error).toContain("169.254.169.254 is a link-local address");
     expect((await attempt())?.error).toContain("::1 is a loopback address");
@@ -276,7 +276,7 @@ describe("addresses and certificates", () => {
     expect(received).toHaveLength(1);
   });
 
-  test("several addresses take turns", async () => {
+  test("several addresses are used in turn", async () => {
     const { port } = receiver();
     const resolve: Resolve = async () => ["127.0.0.1", "127.0.0.2"];
     const sender = senderWith({}, resolve);
@@ -288,24 +288,24 @@ describe("addresses and certificates", () => {
     expect(called).toEqual(["127.0.0.1", "127.0.0.2", "127.0.0.1"]);
   });
 
-  test("http, allowed when the endpoint was registered, is refused once the setting is off", async () => {
+  test("an http endpoint, allowed when it was registered, is refused once the setting is off", async () => {
     const { url, received } = receiver();
     expect((await send(url, { allow_http: false })).error).toContain("https://");
     expect(received).toEqual([]);
   });
 
-  test("names are resolved by the system", async () => {
+  test("names are resolved by the operating system", async () => {
     const { port } = receiver();
     expect((await send(`http://localhost:${port}/`)).error).toBeNull();
     const refused = await send(`http://localhost:${port}/`, { allowed_networks: ["10.0.0.0/8"] });
     expect(refused.error).toContain("loopback");
-    // RFC 6761: a name under .invalid never exists; a bench without a name server gets no answer at all.
+    // RFC 6761: a name under .invalid never exists. A machine without a name server gets no answer at all.
     expect((await send("https://receiver.invalid/", { timeout_seconds: 10 })).error).toMatch(
       /name server|resolved/,
     );
   }, 15_000);
 
-  test("a file of authorities that cannot be used stops the start", () => {
+  test("a file of authorities that cannot be used prevents the start", () => {
     const empty = join(certificates.caFile, "..", "empty.pem");
     writeFileSync(empty, "nothing");
     expect(() => senderWith({ ca_file: empty })).toThrow("webhooks.ca_file");
@@ -313,7 +313,7 @@ describe("addresses and certificates", () => {
   });
 });
 
-test("no proxy of the environment is obeyed", async () => {
+test("proxies in environment variables are ignored", async () => {
   const proxy = receiver(() => new Response("I am a proxy", { status: 502 }));
   const target = receiver();
   const script = `

@@ -13,7 +13,7 @@ function headersOf(secrets: string[]) {
   };
 }
 
-test("a Standard Webhooks library verifies what is signed, and nothing else", () => {
+test("a Standard Webhooks library accepts signed events, and nothing else", () => {
   const secret = newSigningSecret();
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   const headers = headersOf([secret]);

@@ -33,7 +33,7 @@ function refusal(work: () => unknown): Partial<AppError> {
 }
 
 describe("registration", () => {
-  test("keeps the address as given and makes a secret of its own", () => {
+  test("keeps the address as given and creates a new secret", () => {
     const one = register();
     expect(one).toMatchObject({ url: URL_GIVEN, disabledAt: null, ...kit.caller });
     expect(isId("webhookEndpoint", one.id)).toBe(true);
@@ -46,7 +46,7 @@ describe("registration", () => {
     expect(JSON.stringify(kit.service.list())).not.toContain("whsec_");
   });
 
-  test("is bounded for a project", () => {
+  test("is limited for each project", () => {
     for (let index = 0; index < MAX_ENDPOINTS_PER_PROJECT; index++) register();
     expect(refusal(register).code).toBe("conflict");
   });
@@ -57,7 +57,7 @@ describe("an endpoint named by a transcription", () => {
     refusal(() => requireEndpoint(kit.database.store, caller, id));
   const detail = "webhook_endpoint_id";
 
-  test("must exist, be the project's own, and able to receive", () => {
+  test("must exist, belong to the project, and be able to receive", () => {
     const { id } = register();
     expect(require(id)).toEqual({});
     expect(require(newId("webhookEndpoint", 0))).toEqual({ code: "not_found", detail });
@@ -75,8 +75,8 @@ describe("an endpoint named by a transcription", () => {
   });
 });
 
-describe("what admins do", () => {
-  test("a disabled endpoint's events wait, with the reason, and are due once it is enabled", () => {
+describe("actions of admins", () => {
+  test("disabling an endpoint lets its events wait with the reason, and they are due once it is enabled", () => {
     const { id } = register();
     const [before] = kit.finish(id);
     disable(id);
@@ -94,7 +94,7 @@ describe("what admins do", () => {
     expect(refusal(() => kit.service.enable("whe_none")).code).toBe("not_found");
   });
 
-  test("removal ends what waits, forgets the secrets and cannot be undone", () => {
+  test("removing an endpoint ends its waiting events, deletes the secrets and cannot be undone", () => {
     const { id } = register();
     kit.finish(id, 2);
     kit.service.remove(id);
@@ -111,7 +111,7 @@ describe("what admins do", () => {
     }
   });
 
-  test("a redelivery starts over, one by one or all that failed", () => {
+  test("redelivery starts again, for one event or for all that failed", () => {
     const { id } = register();
     const ids = kit.finish(id, 3);
     kit.database.sqlite.run(
@@ -132,7 +132,7 @@ describe("what admins do", () => {
     expect(refusal(() => kit.service.deliveries({ endpointId: "whe_none" })).code).toBe("not_found");
   });
 
-  test("a rotation keeps the previous secret for a day, or not at all", () => {
+  test("rotation keeps the previous secret valid for a day, or not at all", () => {
     const { id, secret } = register();
     const secrets = () => {
       const row = findEndpoint(kit.database.store, id);
@@ -149,7 +149,7 @@ describe("what admins do", () => {
   });
 
   test.each(EVENT_TYPES)(
-    "a test delivery of %s is signed, about nothing, and stored nowhere",
+    "a test delivery of %s is signed, refers to no transcription, and is not stored",
     async (type) => {
       const receiver = startReceiver();
       const { id, secret } = register(receiver.url);

@@ -1,10 +1,10 @@
-// Executes the instructions of AMX (TILE and INT8) on a processor that has none: each raises SIGILL, and the handler
-// does what Intel's manual says of it (Software Developer's Manual, volume 2, LDTILECFG to TILEZERO and TDPBSSD to
-// TDPBUUD). A fault that the manual names stays one: a wrong configuration ends the process by SIGSEGV (#GP), the use
-// of a tile without rows by SIGILL (#UD), as on the real processor.
+// Executes the instructions of AMX (TILE and INT8) on a processor without them. Each raises SIGILL, and the handler does
+// what Intel's manual describes (Software Developer's Manual, volume 2, LDTILECFG to TILEZERO and TDPBSSD to TDPBUUD).
+// Faults of the manual remain faults, as on the real processor: a wrong configuration ends the process with SIGSEGV
+// (#GP), and the use of a tile without rows with SIGILL (#UD).
 //
-// Linux on x86-64, GNU C. Linked into a program with -rdynamic it also grants the use of the tiles, for which
-// libraries ask the kernel.
+// For Linux on x86-64, GNU C. When it is linked into a program with -rdynamic, it also grants the permission to use the
+// tiles, for which libraries ask the kernel.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ static int           is_emulating;
 static unsigned long executed;
 
 static void fault(int signal_number, const char *what) {
-    // Nothing but async-signal-safe calls from here.
+    // From here on only async-signal-safe functions are called.
     ssize_t ignored = write(2, "amx-emulator: ", 14);
     ignored = write(2, what, strlen(what));
     ignored = write(2, "\n", 1);
@@ -87,7 +87,7 @@ static void move_rows(int tile, uint8_t *memory, int64_t stride, int is_store) {
 
 static int32_t byte_of(uint8_t byte, int is_signed) { return is_signed ? (int8_t)byte : byte; }
 
-// sums += a · b for bytes in groups of four.
+// Adds a · b to sums, for bytes in groups of four.
 static void dot_products(int sums, int a, int b, int a_is_signed, int b_is_signed) {
     require_tile(sums);
     require_tile(a);
@@ -119,7 +119,7 @@ static uint64_t register_value(const ucontext_t *context, int number) {
     return (uint64_t)context->uc_mcontext.gregs[order[number]];
 }
 
-// An operand in memory: ModR/M, SIB and displacement (volume 2, chapter 2).
+// An operand in memory, given by ModR/M, SIB and displacement (volume 2, chapter 2).
 struct operand {
     uint8_t *base;    // with displacement, and with the index where that is no stride
     int64_t  stride;  // index times scale
@@ -160,8 +160,8 @@ static struct operand read_operand(const ucontext_t *context, const uint8_t *mod
 
 enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2 };
 
-// The instruction at `at`, all with a VEX prefix of three bytes, opcode map 0F38, W 0, L 0.
-// Returns its length; 0 for one that is none of AMX.
+// Decodes the instruction at `at`. All have a VEX prefix of three bytes, opcode map 0F38, W 0, L 0.
+// Returns its length, or 0 when it is not an instruction of AMX.
 static int execute(const ucontext_t *context, const uint8_t *at) {
     if (at[0] != 0xC4 || (at[1] & 0x1F) != 2 || (at[2] & 0x84) != 0) return 0;
     const int      r = !(at[1] & 0x80), x = !(at[1] & 0x40), b = !(at[1] & 0x20);
@@ -210,10 +210,10 @@ static void on_illegal_instruction(int signal_number, siginfo_t *info, void *opa
     __atomic_add_fetch(&executed, 1, __ATOMIC_RELAXED);
 }
 
-// How many instructions were emulated.
+// Returns how many instructions were emulated.
 unsigned long amx_emulated(void) { return executed; }
 
-// Begins to emulate, in all threads.
+// Begins to emulate, for all threads.
 void amx_emulate(void) {
     struct sigaction action;
     is_emulating = 1;
@@ -223,7 +223,7 @@ void amx_emulate(void) {
     sigaction(SIGILL, &action, NULL);
 }
 
-// The C library's function, but that the kernel's permission to use the tiles is given while they are emulated.
+// Replaces the C library's function: while tiles are emulated, the permission to use them is given without the kernel.
 long syscall(long number, ...) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023 };
     long    arguments[6];

@@ -1,10 +1,10 @@
-// Multiplies matrices of every type of weights with one of ggml's libraries for a family of processors, and compares
-// with sums in double precision over the same weights.
+// Multiplies matrices of every type of weights with one of ggml's libraries for a family of processors, and compares the
+// results with sums in double precision over the same weights.
 //
 //   weights-probe LIBGGML-CPU-….so [emulate-amx]
 //
-// Prints a line for each: type of weights, buffer (CPU, or one in which the library keeps weights in an order of its
-// own), number of columns, and the error as root mean square, relative to that of the right result.
+// Prints a line for each: type of weights, buffer (CPU, or a buffer in which the library keeps weights in its own order),
+// number of columns, and the root mean square of the error, relative to that of the correct result.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const enum ggml_type TYPES[] = {
     GGML_TYPE_F16,  GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
     GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K,
 };
-// One column is a token of the decoder; 70 are two whole blocks of the tiles and a rest.
+// One column is a token of the decoder. 70 columns are two whole blocks of the tiles and a remainder.
 static const int COLUMNS[] = {1, 5, 32, 70};
 
 static float weights[ROWS * WIDTH], inputs[MOST_COLUMNS * WIDTH], exact_weights[ROWS * WIDTH];
@@ -36,7 +36,7 @@ static void die(const char *what) {
     exit(1);
 }
 
-// Nearly normally distributed, the same in every run.
+// Returns nearly normally distributed numbers, the same in every run.
 static float next_number(void) {
     static uint32_t state = 1;
     float           sum = 0;
