@@ -224,7 +224,7 @@ async function complete(
   for (;;) {
     const latest = await ask(server, key, path, { method: "GET" });
     checkAnswer(plan, "get", latest, [200]);
-    if (!Value.Check(Upload, latest.body)) find(plan, `get: ${JSON.stringify(latest.body)} is no upload`);
+    if (!Value.Check(Upload, latest.body)) find(plan, `get: ${JSON.stringify(latest.body)} is not an upload`);
     const upload = latest.body as UploadBody;
     if (upload.state !== "verifying") return { answer, upload };
     if (Date.now() > deadline) {
@@ -246,7 +246,7 @@ function checkComplete(plan: Plan, upload: UploadBody): void {
   if (!(Number.isInteger(channels) && channels >= 1)) find(plan, `complete with ${channels} channels`);
   if (plan.sends !== "all") find(plan, "complete, although not all bytes, or more, were sent");
   if (plan.hash === "wrong") find(plan, "complete, although the declared SHA-256 is another");
-  if (plan.kind === "no recording") find(plan, `complete, although it is no recording: ${seconds} s`);
+  if (plan.kind === "no recording") find(plan, `complete, although it is not a recording: ${seconds} s`);
   const { origin } = plan;
   if (origin?.durationMs !== undefined) {
     if (Math.abs(seconds * 1000 - origin.durationMs) > 200 || channels !== origin.channels)

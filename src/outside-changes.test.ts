@@ -19,19 +19,19 @@ test("a write by another process is reported once; a failed check is logged and 
   closing.push(database.close, other.close);
   const errors: string[] = [];
   const log = openLog("error", "json", (line) => void errors.push(line));
-  let told = 0;
+  let calls = 0;
   const onChange = () => {
-    told++;
-    if (told === 1) throw new Error("the store cannot be read");
+    calls++;
+    if (calls === 1) throw new Error("the store cannot be read");
   };
   const watch = watchOutsideChanges(database, log, onChange, 1);
   closing.push(watch.stop);
   database.sqlite.run("CREATE TABLE own (n)");
   await Bun.sleep(20);
-  expect(told).toBe(0);
+  expect(calls).toBe(0);
   other.sqlite.run("CREATE TABLE foreign_one (n)");
-  while (told < 2) await Bun.sleep(1);
+  while (calls < 2) await Bun.sleep(1);
   await Bun.sleep(20);
-  expect(told).toBe(2);
+  expect(calls).toBe(2);
   expect(errors).toEqual([expect.stringContaining("the store cannot be read")]);
 });

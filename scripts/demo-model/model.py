@@ -20,8 +20,9 @@ def sinusoids(length, channels, longest=10000):
 
 
 def gelu(x):
-    """ggml's GELU, the tanh approximation. The layers use the exact function, which differs by at most 0.0005 and is ten times
-    faster in bfloat16. Its backward pass is wrong in torch 1.13 for the strides of a convolution's output."""
+    """ggml's GELU, the tanh approximation, for the convolutions. The other layers use the exact function: it differs by at
+    most 0.0005 and is ten times faster in bfloat16, but in torch 1.13 its backward pass is wrong for the strides of a
+    convolution's output."""
     return F.gelu(x, approximate="tanh")
 
 

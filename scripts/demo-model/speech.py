@@ -69,7 +69,8 @@ class Utterance:
 
 @dataclass
 class Layout:
-    """A window's sound and its words; frames of unknown content are IGNORED. `cut` is the start of an utterance that the window's end cuts off."""
+    """A window's sound and its words; frames of unknown content are IGNORED. `cut` is the start of an utterance
+    that the window's end cuts off."""
 
     audio: np.ndarray
     phones: np.ndarray  # phoneme class of each frame

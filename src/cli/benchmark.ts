@@ -72,7 +72,7 @@ async function benchmark(context: CliContext, directory: string, options: Option
         const startedAt = performance.now();
         const result = await transcriber.transcribe(plan, file.path, progress.update);
         const [gap] = describeGaps(result);
-        // A score with words left out for want of the engine would say nothing about the model.
+        // A gap is a failure of the engine. A score with its words missing would say nothing about the model.
         if (gap !== undefined) throw new Error(gap);
         const elapsedSeconds = (performance.now() - startedAt) / 1000;
         scored.push({ ...score(file, result, options.language), elapsedSeconds });

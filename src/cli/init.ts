@@ -46,7 +46,7 @@ async function init(
     writeNewFileNow(configPath, renderConfig({ storage: { data_dir: dataDir } }), 0o600);
     report(context, options, { configPath, dataDir, ...records });
   } catch (error) {
-    // The next try would refuse to overwrite an incomplete database.
+    // Otherwise the next `init` would refuse to overwrite the incomplete database.
     for (const suffix of ["", "-wal", "-shm", "-journal"]) {
       rmSync(databasePath(dataDir) + suffix, { force: true });
     }
@@ -94,5 +94,5 @@ function report(context: CliContext, options: InitOptions, made: Made): void {
   context.printLine(`organization  ${made.organizationId}`);
   context.printLine(`project       ${made.projectId}`);
   context.printLine(`key           ${made.key}`);
-  context.note("The key is shown this once. Next: shruti credit grant --org … --paise …, then shruti serve.");
+  context.note("The key is shown only now. Next: shruti credit grant --org … --paise …, then shruti serve.");
 }

@@ -7,12 +7,12 @@ import { becomeOwner } from "./owner.ts";
 
 type LocalTranscriber = Awaited<ReturnType<typeof openLocalTranscriber>>;
 
-/** What commands that transcribe without a server are told of the model and the speech. */
+/** Choices of model and speech for a command that transcribes without a server. */
 export type LocalChoices = Omit<LocalRequest, "modelId"> & { model?: string | undefined };
 
 /**
- * Opens the pipeline without a server for a command's work, tells what its user should know of the model, and closes
- * it whatever becomes of the work.
+ * Opens the pipeline without a server for a command's work, prints what its user should know about the model, and closes
+ * the pipeline when the work has ended, also by an error.
  *
  * @throws AppError when no model fits the choices; what `work` throws
  */

@@ -13,7 +13,7 @@ import { becomeOwner } from "./owner.ts";
 import { STATUS_FILE } from "./status-file.ts";
 import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
-/** No limit of the HTTP server itself: each route has its limit, with the documented answer. */
+/** The HTTP server itself has no limit, because each route has its own limit with the documented answer. */
 const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
 const STATUS_EVERY_MS = 1_000;
 
@@ -51,9 +51,9 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     server = listen(config, app, certificate);
     app.start();
     log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
-    if (namesNoMachine(config)) {
+    if (hasUnknownAddress(config)) {
       log.warn(
-        "upload addresses name no machine, and clients elsewhere cannot use them: set server.base_url",
+        "upload addresses contain no host name, so clients on other machines cannot use them: set server.base_url",
       );
     }
     const ending = certificate && endingOf(certificate, Date.now());
@@ -117,8 +117,8 @@ export async function checkSettings(config: Config): Promise<void> {
   readCertificate(config);
 }
 
-/** Tells whether clients' address is unknown: the server listens on all addresses, and no base URL is set. */
-function namesNoMachine({ server }: Config): boolean {
+/** Reports whether the address for clients is unknown: the server listens on all addresses, and no base URL is set. */
+function hasUnknownAddress({ server }: Config): boolean {
   return server.base_url === "" && /^(0\.0\.0\.0|\[?::\]?):\d+$/.test(server.listen);
 }
 

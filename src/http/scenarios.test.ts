@@ -360,7 +360,7 @@ const SCENARIOS: Scenario[] = [
   },
   {
     code: "audio_decode_failed",
-    title: "an upload that is no audio",
+    title: "an upload that is not audio",
     leavesTrace: true,
     given: async (t) => {
       const { id, upload } = await clientOf(t).createUpload(4);
@@ -374,7 +374,7 @@ const SCENARIOS: Scenario[] = [
   },
   {
     code: "audio_decode_failed",
-    title: "a synchronous file that is no audio",
+    title: "a synchronous file that is not audio",
     detail: "file",
     given: (t) => () => synchronous(t, new TextEncoder().encode("not audio")),
   },

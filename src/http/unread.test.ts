@@ -194,9 +194,9 @@ test("Bun closes the connection at once with `connection: close`, and reads on w
       }),
   });
   closing.push(() => void server.stop(true));
-  const told = await connect(server.port ?? 0);
-  told.send(head(1_000_000, "/close"));
-  expect(await told.closed).toBeLessThan(1_000);
+  const refused = await connect(server.port ?? 0);
+  refused.send(head(1_000_000, "/close"));
+  expect(await refused.closed).toBeLessThan(1_000);
   const kept = await connect(server.port ?? 0);
   kept.send(head(1_000_000));
   await kept.answered();

@@ -64,7 +64,7 @@ export async function recognizeGuarded(
   return { segments, warnings: [...warnings] };
 }
 
-/** The segments of a model: those with words, and those that stand for speech that the model does not know. */
+/** The segments of a model: those with words, and those that represent speech that the model does not know. */
 type DividedSegments = { known: RecognizedSegment[]; unknown: RecognizedSegment[] };
 
 /** Recognizes regions, repeats faulty text once, and drops or marks what the guards reject. Adds to `warnings`. */
@@ -118,7 +118,7 @@ function stitch(
   });
 }
 
-/** Separates the segments that stand for unknown speech: those without known words, and those below `unknownBelow`. */
+/** Separates the segments that represent unknown speech: those without known words, and those below `unknownBelow`. */
 function divideKnown(segments: readonly RecognizedSegment[], model: GuardTask["model"]): DividedSegments {
   const { unknownToken, unknownBelow = 0 } = model.decoding;
   const known: RecognizedSegment[] = [];

@@ -8,7 +8,7 @@ export type PositionedChunk = NewChunk & { position: number };
 export type Prefetch<Outcome> = {
   /** Receives all final chunks so far, in order of position. Each call repeats the earlier chunks. */
   offer(chunks: readonly NewChunk[]): void;
-  /** Returns the attempt at exactly this chunk where one began. The caller then handles its failure. */
+  /** Returns the attempt that began for exactly this chunk, once; else undefined. The caller handles its failure. */
   take(chunk: PositionedChunk): Promise<Outcome> | undefined;
   /** Aborts all attempts, and waits until none uses the engine any more. */
   stop(): Promise<void>;
@@ -36,7 +36,7 @@ export function createPrefetch<Outcome>(
   let hasFailed = false;
 
   /** Begins more attempts. After a failure nothing more begins: the caller that takes the chunk handles the failure. */
-  function pump(): void {
+  function beginMore(): void {
     while (running < limit && !hasFailed && !either.aborted && runs.length < offered.length) {
       const position = runs.length;
       const chunk = offered[position];
@@ -50,7 +50,7 @@ export function createPrefetch<Outcome>(
         })
         .finally(() => {
           running--;
-          pump();
+          beginMore();
         });
     }
   }
@@ -58,7 +58,7 @@ export function createPrefetch<Outcome>(
   return {
     offer(chunks) {
       offered = chunks;
-      pump();
+      beginMore();
     },
     take({ position, channel, startMs, endMs, regions }) {
       const run = runs[position];

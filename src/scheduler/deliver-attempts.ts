@@ -22,7 +22,7 @@ export type AttemptsDeps = {
   recorder: OutcomeRecorder;
   /** Returns numbers in [0, 1) for the schedule's jitter. */
   random: () => number;
-  /** Called after each attempt that showed something about its endpoint. */
+  /** Called after each attempt that a stop did not abort. */
   onEnded: () => void;
 };
 
@@ -37,7 +37,7 @@ export type AttemptCounts = {
 /** Sends due events as far as the limits allow, and records the outcomes. */
 export type Attempts = {
   /**
-   * Starts attempts at these endpoints, in rounds: each round gives every endpoint an equal share of what is free.
+   * Starts attempts at these endpoints, in rounds: each round gives every endpoint an equal share of the free attempts.
    * Endpoints after the one that was served last come first.
    *
    * @throws what the store throws

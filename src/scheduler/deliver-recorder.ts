@@ -22,7 +22,7 @@ export type RecorderDeps = {
 export type OutcomeRecorder = {
   /** Returns the number of outcomes that are not recorded yet. */
   count(): number;
-  /** Reports whether so many outcomes wait that nothing more should be sent. */
+  /** Reports whether the limit of waiting outcomes is reached, so that nothing more should be sent. */
   isFull(): boolean;
   /** Records an outcome soon. One that disables its endpoint is recorded at once. */
   add(outcome: DeliveryOutcome): void;

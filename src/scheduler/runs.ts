@@ -40,7 +40,7 @@ export function createRuns({ context, turns, workingFiles, onEnded }: RunsDeps):
   let isClosed = false;
 
   /** Runs a transcription once, and handles an unexpected error. Never rejects. */
-  async function carry(row: TranscriptionRow, signal: AbortSignal): Promise<void> {
+  async function runOnce(row: TranscriptionRow, signal: AbortSignal): Promise<void> {
     const { id } = row;
     try {
       await runTranscription(context, id, signal);
@@ -67,7 +67,7 @@ export function createRuns({ context, turns, workingFiles, onEnded }: RunsDeps):
       const controller = new AbortController();
       const run: Run = { controller, row, done: Promise.resolve() };
       runs.set(id, run);
-      run.done = carry(row, controller.signal).finally(() => {
+      run.done = runOnce(row, controller.signal).finally(() => {
         runs.delete(id);
         onEnded();
       });
@@ -95,7 +95,7 @@ type HandBack = {
   forget(id: string): void;
   /**
    * Puts a transcription back into the queue after an unexpected error, or fails it after too many. A full disk does
-   * not count. Waits until the store can be written or the signal is aborted; the transcription is then as it was.
+   * not count. Waits until the store can be written. When the signal is aborted first, nothing changes.
    */
   afterError(row: TranscriptionRow, cause: unknown, signal: AbortSignal): Promise<void>;
 };

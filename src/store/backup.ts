@@ -33,7 +33,8 @@ export function writeBackup(database: Database, path: string): number {
   const unfinished = `${path}.${process.pid}.partial`;
   refuseExisting(path);
   try {
-    // The copy holds the secrets that sign webhooks. SQLite gives its journal the mode of the file that it finds.
+    // The copy has the secrets that sign webhooks. SQLite gives its journal the mode of the database file, so an empty
+    // private file is created first.
     rmSync(unfinished, { force: true });
     makePrivateFile(unfinished);
     backupDatabase(database, unfinished);

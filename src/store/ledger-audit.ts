@@ -175,7 +175,7 @@ function auditEffect(
   }
 }
 
-/** Checks what is cached beside the ledger: balances of organizations and charges by day. */
+/** Checks the sums that are stored besides the ledger: balances of organizations and charges by day. */
 function auditCaches(store: Store, totals: Map<string, Totals>, report: Report): void {
   const rows = store.values<[string, number, number, number]>(sql`
     SELECT o.id, o.balance_paise, o.reserved_paise,
@@ -203,7 +203,7 @@ function auditCaches(store: Store, totals: Map<string, Totals>, report: Report):
 
 const FINAL = "('completed', 'partial', 'failed', 'cancelled')";
 
-/** Each query selects what violates a rule, one sentence in each row. Each join uses a unique index. */
+/** Each query selects the violations of one rule, with one sentence in each row. Each join uses a unique index. */
 const PAIR_CHECKS: readonly { check: string; query: string }[] = [
   {
     check: "release",

@@ -48,7 +48,7 @@ export const openScripted: OpenRecognizer = async (family) => {
       const text = readFileSync(fileOf(files, "model"), "utf8");
       const tokens = new Set(readFileSync(fileOf(files, "tokens"), "utf8").split("\n"));
       const unknown = text.split(" ").find((word) => !tokens.has(word));
-      if (unknown !== undefined) throw new Error(`the model writes ${unknown}, which is no token`);
+      if (unknown !== undefined) throw new Error(`the model writes ${unknown}, which is not a token`);
       return {
         device: "cpu",
         async recognize(samples, settings, { signal }) {

@@ -83,7 +83,7 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope): Cutter
   }
 
   /** Returns a pause in a shorter region, so that its beginning fills this chunk; undefined: the region stays whole. */
-  function welcomeCut(start: number, end: number): number | undefined {
+  function cutToFillChunk(start: number, end: number): number | undefined {
     const space = filling.spaceFrom(start);
     if (
       filling.isEmpty() ||
@@ -107,7 +107,7 @@ export function createCutter(limits: ChunkLimits, levels: LevelEnvelope): Cutter
       let start = begun ?? startSample;
       begun = undefined;
       while (endSample - start > maxSamples) start = putBeginning(start, endSample);
-      const cut = welcomeCut(start, endSample);
+      const cut = cutToFillChunk(start, endSample);
       if (cut !== undefined) {
         start = put(start, cut);
         filling.next();

@@ -250,17 +250,17 @@ describe("regions that are reported before the end", () => {
           const total = answers.length * WINDOW_SAMPLES;
           const values = answers.map((_, n) => levels[n % levels.length] ?? 0);
           const envelope = { frameSamples: WINDOW_SAMPLES, values };
-          const told: SpeechRegion[] = [];
+          const reported: SpeechRegion[] = [];
           const limits = { maxSamples: maxMs * 16, gapSamples: 6_400 };
           const options = { limits };
           const tracked = trackRegions(0.5);
-          const tell = foundReporter(tracked.regions, envelope, options, (found) => told.push(...found));
+          const tell = foundReporter(tracked.regions, envelope, options, (found) => reported.push(...found));
           for (const [n, isSpeech] of answers.entries()) {
             tracked.take(isSpeech ? 0.9 : 0.1);
             if ((n + 1) % blockWindows === 0) tell((n + 1) * WINDOW_SAMPLES);
           }
           const all = finishedRegions(tracked.regions, total, envelope, options);
-          expect(told).toEqual(all.slice(0, told.length));
+          expect(reported).toEqual(all.slice(0, reported.length));
         },
       ),
       { numRuns: 500 },
@@ -271,15 +271,15 @@ describe("regions that are reported before the end", () => {
     const speech = new Int16Array(45 * 16_000);
     const { pcm: said } = makeConversation([LOW_VOICE], 3, 5);
     for (let at = 0; at + said.length < speech.length; at += said.length + 16_000) speech.set(said, at);
-    const told: SpeechRegion[] = [];
-    let toldBeforeLast = 0;
+    const reported: SpeechRegion[] = [];
+    let reportedBeforeLast = 0;
     const regions = await detect(pcm(speech), {
       onFound: (found) => {
-        toldBeforeLast = told.length;
-        told.push(...found);
+        reportedBeforeLast = reported.length;
+        reported.push(...found);
       },
     });
-    expect(toldBeforeLast).toBeGreaterThan(3);
-    expect(told).toEqual(regions.slice(0, told.length));
+    expect(reportedBeforeLast).toBeGreaterThan(3);
+    expect(reported).toEqual(regions.slice(0, reported.length));
   });
 });

@@ -15,8 +15,8 @@ export type CodeChoiceOptions = {
 };
 
 /**
- * Which native code the next worker process may use: GPU backends, and code for this kind of processor. Code that
- * ended a process before it delivered anything is replaced by simpler code.
+ * Chooses the native code that the next worker process may use: GPU backends, and code for this kind of processor. Code
+ * that ended a process before it delivered anything is replaced by simpler code.
  */
 export type CodeChoice = {
   /** Returns the backend folders for the next process; none once the GPU was given up. */
@@ -30,7 +30,7 @@ export type CodeChoice = {
   givenUpBackends(): { path: string; reason: string }[];
   /** Records that a process loaded its model on the processor because the GPU refused it. */
   noteGpuFailure(reason: string): void;
-  /** Records that a process completed a task with its code, which later crashes then do not speak against. */
+  /** Records that a process completed a task with its code. Later crashes no longer count against that code. */
   prove(generation: WorkerGeneration): void;
   /**
    * Decides whether a GPU ended a process, and if so gives the GPU up. Only under `auto`: a device that the config

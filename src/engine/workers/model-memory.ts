@@ -11,7 +11,7 @@ export type ResidentModel = {
   users: number;
   /** Calls that use the model now. */
   inside: number;
-  /** Its memory is taken, or about to be. */
+  /** It has its memory, or is about to get it. */
   isResident: boolean;
   /** Since when it waits for other models to give up memory. */
   waitingSinceMs: number | undefined;
@@ -19,7 +19,7 @@ export type ResidentModel = {
 };
 
 export type ModelMemoryOptions = {
-  /** Memory of the GPU that models run on, free before any was loaded; undefined: they run on the processor. */
+  /** Free memory of the GPU before any model was loaded; undefined when models run on the processor. */
   gpuFreeBytes: number | undefined;
   /** Returns the memory of the machine that is free now. */
   availableBytes: () => number;
@@ -32,7 +32,7 @@ const MEMORY_FACTOR = 1.5;
 
 /** Decides which models fit in memory together, and which one gives way. It changes nothing. */
 export type ModelMemory = {
-  /** Whether a model fits beside those that are resident. */
+  /** Reports whether a model fits beside those that are resident. */
   hasMemoryFor(model: ResidentModel): boolean;
   /** Returns the resident models that compete with a model for memory, the least recently used first. */
   residentRivals(model: ResidentModel): ResidentModel[];

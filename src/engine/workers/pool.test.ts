@@ -172,17 +172,17 @@ describe("pool", () => {
   });
 
   describe("on a GPU", () => {
-    const room = (models: number): Partial<PoolOptions> => ({
+    const memoryFor = (models: number): Partial<PoolOptions> => ({
       backendDirs: ["/backends"],
       device: "auto",
       gpuFreeBytes: models * MODEL_BYTES * 1.5,
     });
 
     test("the memory of the GPU counts, not that of the machine", async () => {
-      const wide = openPool(room(2), { models: 0, chunkMs: 1, device: "Vulkan0" });
+      const wide = openPool(memoryFor(2), { models: 0, chunkMs: 1, device: "Vulkan0" });
       for (const id of ["a", "b", "a"]) await chunk(wide.pool, id);
       expect(wide.loaded()).toEqual(["a", "b"]);
-      const narrow = openPool(room(1.5), { models: 100, chunkMs: 1, device: "Vulkan0" });
+      const narrow = openPool(memoryFor(1.5), { models: 100, chunkMs: 1, device: "Vulkan0" });
       for (const id of ["a", "b", "a"]) await chunk(narrow.pool, id);
       expect(narrow.loaded()).toEqual(["a"]);
       expect(narrow.most()).toBe(1);
@@ -190,7 +190,7 @@ describe("pool", () => {
 
     test("a model that the GPU refused takes none of its memory", async () => {
       const machine = { models: 100, chunkMs: 1, device: "cpu" };
-      const { pool, loaded } = openPool(room(1), machine);
+      const { pool, loaded } = openPool(memoryFor(1), machine);
       await chunk(pool, "a");
       machine.device = "Vulkan0";
       await chunk(pool, "b");
@@ -198,7 +198,7 @@ describe("pool", () => {
     });
 
     test("no backend is loaded when the processor does the work", async () => {
-      const { pool, begun } = openPool(room(2));
+      const { pool, begun } = openPool(memoryFor(2));
       const job = { tracks: [] } as unknown as Parameters<Pool["diarize"]>[0];
       await pool.diarize(job, never);
       await pool.diarize({ ...job, weights: {} } as typeof job, never);

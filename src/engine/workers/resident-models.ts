@@ -7,7 +7,7 @@ import { createWorkerHost, type HostOptions, type HostState, type WorkerHost } f
 
 export type ResidentOptions = {
   device: DevicePreference;
-  /** Memory of the GPU that models run on, free before any is loaded; left out: they run on the processor. */
+  /** Free memory of the GPU before any model is loaded; absent when models run on the processor. */
   gpuFreeBytes?: number | undefined;
   /** Idle time after which a model is unloaded; 0: never. */
   modelIdleMs: number;
@@ -47,7 +47,7 @@ export type ResidentModels = {
   close(): Promise<void>;
 };
 
-/** Loading takes seconds. A model with work keeps its memory for this time although others wait for it. */
+/** A busy model keeps its memory at least this long although others wait for it, because loading takes seconds. */
 const TURN_MS = 30_000;
 /** Memory can become free without notice, so callers that wait look again after this time. */
 const LOOK_EVERY_MS = 500;
@@ -75,8 +75,8 @@ export function createResidentModels(
   }
 
   /**
-   * Makes a model resident, and unloads idle models as far as that takes. Only the model that has waited longest may do
-   * so: memory that was freed for one model must not go to another.
+   * Makes a model resident, and unloads as many idle models as needed. Only the model that has waited longest may do
+   * so, because memory that was freed for one model must not go to another.
    *
    * @returns false when the model has to wait
    */

@@ -15,12 +15,12 @@ export const PUT_METHODS = ["PUT", "HEAD", "DELETE", "OPTIONS"] as const;
  * `/storage/uploads/{id}`: the whole file in one request (docs/decisions.md section 5).
  * Each method needs the upload's token.
  *
- * - PUT writes it, from the start each time; 200 with the upload
+ * - PUT writes the file, each time from the start; 200 with the upload
  * - HEAD reports how many bytes are stored, without disturbing a sender
- * - DELETE throws away what is stored; the upload can be sent again
+ * - DELETE removes the stored bytes; the upload can be sent again
  *
- * @throws AppError `method_not_allowed`, `unauthorized`, `organization_disabled`, `not_found`, and what the upload service
- *   refuses bytes with
+ * @throws AppError `method_not_allowed`, `unauthorized`, `organization_disabled`, `not_found`, and the errors of
+ *   `uploads.receive`
  */
 export async function handlePut(
   deps: StorageDeps,

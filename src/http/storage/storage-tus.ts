@@ -22,7 +22,7 @@ const CHECKSUMS = ["sha1", "sha256", "md5"] as const;
 export const COLLECTION_METHODS = ["POST", "OPTIONS"];
 export const RESOURCE_METHODS = ["HEAD", "PATCH", "DELETE", "OPTIONS"];
 const BODY_TYPE = "application/offset+octet-stream";
-/** What @tus/server is shown of a request. */
+/** The header fields that @tus/server receives. It receives no others. */
 const PROTOCOL_HEADERS = [
   "tus-resumable",
   "upload-length",
@@ -32,7 +32,7 @@ const PROTOCOL_HEADERS = [
   "content-length",
 ];
 
-/** A refusal whose status the protocol prescribes, under the nearest of our codes. */
+/** A refusal with the status that the protocol prescribes, and the nearest code of the interface. */
 class TusRefusal extends AppError {
   readonly protocolStatus: number;
 
@@ -46,7 +46,7 @@ class TusRefusal extends AppError {
   }
 }
 
-/** What one request carries past @tus/server: the upload it may write, the body, and what went wrong. */
+/** The data of one request that bypass @tus/server: the upload that it may write, the body, and its failure. */
 type Exchange = { upload: UploadRow; input: StorageRequest; failure?: unknown };
 
 /**

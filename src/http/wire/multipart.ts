@@ -53,7 +53,7 @@ export type FormFault = { name: string; message: string };
  * Receives a `multipart/form-data` body (RFC 7578): the file goes to the disk piece by piece, is counted and
  * hashed; text fields are kept. Memory stays flat whatever is sent.
  *
- * @throws AppError `invalid_request` for another content type or a body that is no correct form, the signal's
+ * @throws AppError `invalid_request` for another content type or a body that is not a correct form, the signal's
  *   reason when it aborts
  */
 export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {

@@ -190,7 +190,7 @@ const TUS_COLLECTION = {
 const TUS_RESOURCE = {
   head: {
     operationId: "getTusOffset",
-    summary: "Where to go on",
+    summary: "Where to continue",
     tags: ["Uploads"],
     security: TOKEN,
     externalDocs: TUS_DOCS,

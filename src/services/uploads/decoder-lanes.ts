@@ -38,6 +38,8 @@ export function lanesOfOne(cores = availableParallelism()): number {
  * - Large work gets at most half of an organization's lanes, and half of all.
  *
  * Work holds its lane for one decoding only. So no work that has a lane waits for another lane.
+ *
+ * @param own most lanes of one organization
  */
 export function createDecoderLanes(own = lanesOfOne()): DecoderLanes {
   const spare = Math.max(2, Math.floor(own / 4));

@@ -29,11 +29,11 @@ export type Receiving = {
   body: ReadableStream<Uint8Array> | null;
   /** Bytes of the body, where the client declared them. */
   declaredBytes?: number;
-  /** Is called with each chunk, to keep a slow connection alive and to compute a digest of the body. */
+  /** Called with each chunk, to keep a slow connection alive and to compute a digest of the body. */
   onChunk?: (chunk: Uint8Array) => void;
   /** Aborts when the client disconnects. */
   signal?: AbortSignal;
-  /** Is called once all bytes of the body are in the file. When it throws, they are removed from the file. */
+  /** Called once all bytes of the body are in the file. When it throws, they are removed from the file. */
   approve?: () => void;
 };
 
@@ -60,7 +60,7 @@ function collectGarbageAfter(receivedBytes: number): void {
  * It first ends an older request that still writes the same upload. Bytes that arrived before a failure stay in the
  * file, so that a tus client can resume there. They are removed when the body was too long or was not approved.
  *
- * @throws AppError `conflict` (not at that position, not receiving any more, another request took over),
+ * @throws AppError `conflict` (wrong position, no longer receiving, or another request took over),
  *   `audio_too_large` (more bytes than declared), `capacity_unavailable` (disk, too many uploads at once, or a body
  *   that comes so slowly that it keeps others out)
  */
