@@ -40,7 +40,7 @@ export function unfinishedPath(folder: string): string {
   return join(folder, `.${randomBytes(6).toString("hex")}.unfinished`);
 }
 
-/** Tells whether a file's name is one of `unfinishedPath`: no finished file has such a name. */
+/** Reports whether a file's name is one of `unfinishedPath`: no finished file has such a name. */
 export function isUnfinishedName(name: string): boolean {
   return UNFINISHED.test(name);
 }

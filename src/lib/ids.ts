@@ -42,7 +42,7 @@ export function newId(kind: IdKind, nowMs: number): string {
   return `${ID_PREFIXES[kind]}_${ulid(newestMs)}`;
 }
 
-/** Tells whether a text has the form of an identifier of this kind. The resource need not exist. */
+/** Reports whether a text has the form of an identifier of this kind. The resource need not exist. */
 export function isId(kind: IdKind, text: string): boolean {
   const prefix = `${ID_PREFIXES[kind]}_`;
   return text.startsWith(prefix) && /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text.slice(prefix.length));

@@ -208,7 +208,7 @@ export function countUnfinishedByState(store: Store): UnfinishedWork[] {
     .all();
 }
 
-/** Tells whether an unfinished transcription, other than `exceptId`, needs this upload's audio. */
+/** Reports whether an unfinished transcription, other than `exceptId`, needs this upload's audio. */
 export function isUploadInUse(store: Store, uploadId: string, exceptId?: string): boolean {
   const row = store
     .select({ id: transcriptions.id })

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import type { TObject } from "@sinclair/typebox";
 import type { Command } from "commander";
 import { buildProgram } from "../cli/program.ts";
@@ -22,6 +24,7 @@ import { MANIFEST_KEYS, ManifestError, parseManifest } from "../services/models/
 import {
   codesIn,
   fieldsOf,
+  ROOT,
   readDocument,
   type Section,
   sectionOf,
@@ -31,6 +34,7 @@ import {
 } from "./documents.ts";
 import { generatedTables, rowsBelow } from "./generated-tables.ts";
 import { openTestApp, type TestApp } from "./open-test-app.ts";
+import { proseOf, riddlesIn } from "./plain-english.ts";
 
 /** Compares the tables of docs/ with the code. Where they differ, either of them may be wrong. */
 
@@ -313,27 +317,20 @@ describe.each(PROSE)("%s", (path) => {
   });
 });
 
-/** Words that docs/glossary.md advises against, "English". */
-function riddlesIn(text: string): string[] {
-  const riddles =
-    /\b(?:whoever|nobody|somebody|anew|rooms?|(?:is|are|be|was) told|stands? (?:in|at|on|for)|goes on|(?<!there )is no (?!longer|more))\b/gi;
-  return [...text.replaceAll(/\s+/g, " ").matchAll(riddles)].map(([words]) => words);
-}
-
-describe("messages in plain English", () => {
-  test("of errors", () => {
+describe("plain English", () => {
+  test("is in the texts of errors", () => {
     const messages = Object.values(ERROR_TABLE).map(({ message }) => message);
     expect(messages.flatMap(riddlesIn)).toEqual([]);
   });
 
-  test("of settings", () => {
+  test("is in the texts of settings", () => {
     const helps = Object.values(CONFIG_SCHEMA).flatMap((section) =>
       Object.values(section).map(({ help }) => help),
     );
     expect(helps.flatMap(riddlesIn)).toEqual([]);
   });
 
-  test("of commands and options", () => {
+  test("is in the texts of commands and options", () => {
     const { program, context } = buildProgram({ out: () => {}, err: () => {}, environment: {} });
     context.close();
     const textsOf = (command: Command): string[] => [
@@ -347,7 +344,20 @@ describe("messages in plain English", () => {
     expect(texts.flatMap(riddlesIn)).toEqual([]);
   });
 
-  test("words to avoid are found in a text", () => {
+  test("is in comments and names of tests", () => {
+    const paths = ["src", "scripts"].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+        .filter((name) => /\.(?:ts|mjs|c|h|py|sh|cmake|toml)$/.test(name))
+        .map((name) => join(folder, name))
+        // This file has such words for the next test.
+        .filter((path) => path !== "src/testing/docs.test.ts"),
+    );
+    const texts = paths.flatMap((path) => proseOf(path, readDocument(path)).map((text) => ({ path, text })));
+    expect(texts.length).toBeGreaterThan(4_000);
+    expect(texts.filter(({ text }) => riddlesIn(text).length > 0)).toEqual([]);
+  });
+
+  test("is missed by words to avoid in a text, a comment or the name of a test", () => {
     expect(riddlesIn("Nobody is told; it stands in the rooms, is no text and goes on anew.")).toEqual([
       "Nobody",
       "is told",
@@ -357,5 +367,14 @@ describe("messages in plain English", () => {
       "goes on",
       "anew",
     ]);
+    const source =
+      '/** It tells\n * whether. */\ntest("goes on", () => {}); // Whoever comes\ndescribe.skipIf(a("b"))(`rooms`);';
+    expect(proseOf("a.ts", source).flatMap(riddlesIn)).toEqual([
+      "tells whether",
+      "Whoever",
+      "goes on",
+      "rooms",
+    ]);
+    expect(proseOf("a.py", 'x = 1  # anew\n"""Is told."""').flatMap(riddlesIn)).toEqual(["anew", "Is told"]);
   });
 });

@@ -41,7 +41,7 @@ export type ModelRegistry = {
   findDefault(): InstalledModel | undefined;
   /** Returns the id that the config file, else an admin's choice names; undefined when neither names one. */
   namedDefault(): string | undefined;
-  /** Tells whether an admin has chosen this id as the default. */
+  /** Reports whether an admin has chosen this id as the default. */
   isChosen(id: string): boolean;
   /** Stores an admin's choice of the default; undefined removes it. */
   choose(id: string | undefined): void;

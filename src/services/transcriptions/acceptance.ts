@@ -81,7 +81,7 @@ export function hashRequest({
 }
 
 /**
- * Tells whether two identities are of the same request: equal values, and the same model or for both the default, which
+ * Reports whether two identities are of the same request: equal values, and the same model or for both the default, which
  * an admin may have changed in between.
  */
 export function isSameRequest(left: string, right: string): boolean {

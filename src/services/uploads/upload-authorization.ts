@@ -27,7 +27,7 @@ export function authorizeUpload(
   return expireUpload(context, found.upload);
 }
 
-/** Tells whether the key that made the upload is valid. Its token ends with the key. */
+/** Reports whether the key that made the upload is valid. Its token ends with the key. */
 function isKeyValid({ upload, key }: UploadBearer, nowMs: number): boolean {
   if (upload.apiKeyId === null) return true;
   return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > nowMs);

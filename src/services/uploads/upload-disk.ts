@@ -19,7 +19,7 @@ export async function checkDisk(
   if (bytes > 0 ? free - bytes < reserve : free < reserve / 2) throw diskFull();
 }
 
-/** Tells whether an upload's bytes were refused by the disk, or by `checkDisk`. */
+/** Reports whether an upload's bytes were refused by the disk, or by `checkDisk`. */
 export function isDiskFailure(error: unknown): boolean {
   return isRefusedWrite(error) || (error instanceof AppError && error.code === "capacity_unavailable");
 }

@@ -121,7 +121,7 @@ static uint64_t register_value(const ucontext_t *context, int number) {
 
 // An operand in memory, given by ModR/M, SIB and displacement (volume 2, chapter 2).
 struct operand {
-    uint8_t *base;    // with displacement, and with the index where that is no stride
+    uint8_t *base;    // includes the displacement, and the index unless it is the stride
     int64_t  stride;  // index times scale
     int      bytes;   // of ModR/M, SIB and displacement
 };
