@@ -133,7 +133,10 @@ type Run = {
 };
 
 /** The only organization and transcription, so there are no turns to share. */
-const LOCAL = { organizationId: "local", transcriptionId: "local", weight: 1, isSynchronous: false };
+const LOCAL = {
+  ...{ organizationId: "local", projectId: "local", transcriptionId: "local" },
+  ...{ weight: 1, remainingMs: 0, isSynchronous: false },
+};
 
 /** @throws the error that ended the recognition, or AppError when there was none */
 async function run({ config, clock, plan, file, directory, onProgress, ...parts }: Run) {

@@ -24,7 +24,7 @@ export function shareOfSynchronousRequest(
 }
 
 /** Returns the audio without an outcome, milliseconds over the channels that are recognized. */
-function remainingMs(row: TranscriptionRow, progressMs: number): number {
+export function remainingMsOf(row: TranscriptionRow, progressMs = row.progressMs): number {
   return Math.max(0, billedMsOf(row) - progressMs);
 }
 
@@ -42,7 +42,7 @@ export function estimateQueueSeconds(
   progressOf: (transcriptionId: string) => number,
 ): number {
   const own = running.filter((row) => row.organizationId === organizationId);
-  const remaining = (own.length > 0 ? own : running).map((row) => remainingMs(row, progressOf(row.id)));
+  const remaining = (own.length > 0 ? own : running).map((row) => remainingMsOf(row, progressOf(row.id)));
   if (remaining.length === 0) return 1;
   // All running work shares the machine.
   const sharers = new Set(running.map((row) => row.organizationId)).size;

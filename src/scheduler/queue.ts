@@ -1,8 +1,9 @@
+import { billedMsOf } from "../domain/transcription.ts";
 import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
-import { listQueueHeads } from "../store/transcriptions.ts";
+import { listQueueHeads, type TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import type { Runs } from "./runs.ts";
-import type { Turns } from "./turns.ts";
+import { type Turns, turnOf } from "./turns.ts";
 
 /** Starts queued transcriptions in fair turns, as far as the machine has use for more. */
 export type Queue = {
@@ -14,27 +15,29 @@ export type Queue = {
 
 /** Recordings prepared in advance, so that decoding one never leaves a slot without a chunk. */
 const PREPARED_IN_ADVANCE = 2;
-/** Organizations without any running work start one transcription each beyond that, up to this number. */
-const MAX_EXTRA_ORGANIZATIONS = 32;
+/** Transcriptions that may start beyond that: of organizations without running work, and those that overtake. */
+const MAX_EXTRA = 32;
 
 /**
- * Returns the queued transcription to start next, or undefined when none waits or enough are running.
+ * Returns the queued transcription to start next, or undefined when none waits or enough are running. When enough are
+ * running, an organization may still start its first one, and one with less work left than each of its running ones.
  */
 function nextQueued({ database, slots, weightOf }: RunContext, turns: Turns, runs: Runs): string | undefined {
   const asynchronous = runs.rows().filter((row) => !isSynchronous(row));
-  const busy = new Set(asynchronous.map(({ organizationId }) => organizationId));
   const free = slots.status().workers + PREPARED_IN_ADVANCE - asynchronous.length;
-  if (free <= -MAX_EXTRA_ORGANIZATIONS) return undefined;
-  const heads = listQueueHeads(database.store).filter(
+  if (free <= -MAX_EXTRA) return undefined;
+  const shortestRunning = new Map<string, number>();
+  for (const row of asynchronous) {
+    const shortest = shortestRunning.get(row.organizationId) ?? Number.POSITIVE_INFINITY;
+    shortestRunning.set(row.organizationId, Math.min(shortest, billedMsOf(row)));
+  }
+  const overtakes = (row: TranscriptionRow) =>
+    billedMsOf(row) < (shortestRunning.get(row.organizationId) ?? Number.POSITIVE_INFINITY);
+  const candidates = listQueueHeads(database.store)
     // A run that has just put its transcription back into the queue has not ended yet.
-    ({ organizationId, id }) => (free > 0 || !busy.has(organizationId)) && !runs.has(id),
-  );
-  const candidates = heads.map(({ organizationId }) => ({
-    organizationId,
-    weight: weightOf(organizationId),
-  }));
-  const organizationId = turns.next(candidates);
-  return heads.find((head) => head.organizationId === organizationId)?.id;
+    .filter((row) => !runs.has(row.id) && (free > 0 || overtakes(row)))
+    .map((row) => turnOf(row, weightOf(row.organizationId)));
+  return turns.next(candidates)?.transcriptionId;
 }
 
 export function createQueue(context: RunContext, turns: Turns, runs: Runs): Queue {

@@ -5,7 +5,7 @@ import { isDiskFull } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { runTranscription } from "./transcribe.ts";
-import type { Turns } from "./turns.ts";
+import { type Turns, turnOf } from "./turns.ts";
 import type { WorkingFiles } from "./working-files.ts";
 
 /** Holds the transcriptions that run in this process. A transcription has at most one run at a time. */
@@ -62,8 +62,7 @@ export function createRuns({ context, turns, workingFiles, onEnded }: RunsDeps):
     begin(id) {
       const row = transcriptions.find(id);
       if (!row || runs.has(id) || isClosed) return false;
-      const { organizationId, durationMs } = row;
-      turns.account(organizationId, context.weightOf(organizationId), Math.max(1, durationMs));
+      turns.account(turnOf(row, context.weightOf(row.organizationId)));
       const controller = new AbortController();
       const run: Run = { controller, row, done: Promise.resolve() };
       runs.set(id, run);

@@ -220,6 +220,27 @@ describe("fair turns", () => {
     expect(most).toBeLessThanOrEqual(lanesOfOne());
   });
 
+  test("a short recording overtakes the long ones of its organization, also in the queue", async () => {
+    const testApp = await open({ config: { engine: { workers: 1 } } });
+    const order: string[] = [];
+    watchChunks(testApp.engine, ({ audio }) => void order.push(audio.pcmPath.split("/").at(-2) ?? ""));
+    const release = testApp.engine.hold();
+    const long = { seconds: 300, text: "नमस्ते" };
+    const slow: string[] = [];
+    for (let count = 0; count < 8; count++) slow.push(await begin(testApp, long));
+    await until("the first ones run", () => stateOf(testApp, slow[2] ?? "") === "transcribing");
+    expect(stateOf(testApp, slow[3] ?? "")).toBe("queued");
+    const id = await begin(testApp, FOUR_CHUNKS);
+    await until("it has been begun", () => stateOf(testApp, id) !== "queued");
+    // As long as a running one: it has to wait, and the answer says how many are ahead.
+    const next = await clientOf(testApp).get(await begin(testApp, long));
+    expect(next.queue_position).toBe(5);
+    release();
+    expect((await clientOf(testApp).finished(id)).state).toBe("completed");
+    // Four of its own, one that ran already, and the turn of the oldest recording.
+    expect(order.lastIndexOf(id)).toBeLessThan(8);
+  });
+
   test("chunks are distributed by weight", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const three = newOrganization(testApp, "Three", 3);

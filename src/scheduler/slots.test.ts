@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import { createSlots, type Slot, type SlotRequest, type Slots } from "./slots.ts";
-import { createTurns } from "./turns.ts";
 
 const never = new AbortController().signal;
 const request = (
@@ -11,8 +10,10 @@ const request = (
   isSynchronous: false,
   organizationId,
   weight: 1,
+  projectId: `${organizationId}-main`,
   transcriptionId,
   position: 0,
+  remainingMs: 3_600_000,
   costMs: 30_000,
   model: { id: "model", slots: 100 },
   ...values,
@@ -157,24 +158,5 @@ describe("slots", () => {
     slots.pause();
     held.release();
     expect(slots.status()).toMatchObject({ running: 0, waiting: 1 });
-  });
-});
-
-describe("turns", () => {
-  test("time spent idle earns no advantage", () => {
-    const turns = createTurns();
-    const both = [
-      { organizationId: "a", weight: 1 },
-      { organizationId: "b", weight: 1 },
-    ];
-    for (let i = 0; i < 100; i++)
-      turns.account(turns.next([{ organizationId: "a", weight: 1 }]) ?? "", 1, 10);
-    const seen: string[] = [];
-    for (let i = 0; i < 6; i++) {
-      const next = turns.next(both) ?? "";
-      seen.push(next);
-      turns.account(next, 1, 10);
-    }
-    expect(seen.filter((name) => name === "a").length).toBeGreaterThanOrEqual(2);
   });
 });

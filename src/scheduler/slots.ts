@@ -1,18 +1,12 @@
-import { createTurns } from "./turns.ts";
+import { createTurns, type TurnCandidate } from "./turns.ts";
+import { createWaitingChunks } from "./waiting-chunks.ts";
 
 /** A chunk that asks for a slot. */
-export type SlotRequest = {
+export type SlotRequest = TurnCandidate & {
   /** A client waits for this chunk with an open connection. */
   isSynchronous: boolean;
-  organizationId: string;
-  /** The organization's share of turns. */
-  weight: number;
-  /** Identifiers sort by age: the older transcription of an organization goes first. */
-  transcriptionId: string;
   /** Order within the transcription. */
   position: number;
-  /** Audio to recognize, milliseconds: what the turn costs. */
-  costMs: number;
   /** The model, and how many of its chunks the memory of the machine allows side by side. */
   model: { id: string; slots: number };
   /** More chunks of the recording are about to ask for slots, so this one must not take the whole machine. */
@@ -42,7 +36,7 @@ export type SlotsStatus = {
   workers: number;
 };
 
-/** Decides which chunk runs next: synchronous ones first, then organizations in turn, oldest transcription first. */
+/** Decides which chunk runs next: synchronous ones first, then the others in fair turns (`turns.ts`). */
 export type Slots = {
   /** Waits for a slot, which the caller releases. Rejects with the signal's reason when it is aborted first. */
   acquire(request: SlotRequest, signal: AbortSignal): Promise<Slot>;
@@ -57,33 +51,37 @@ type Waiter = SlotRequest & { admit: (slot: Slot) => void };
 
 export function createSlots(options: SlotsOptions): Slots {
   const turns = createTurns();
-  const waiting = new Set<Waiter>();
+  const synchronous = createWaitingChunks<Waiter>();
+  const asynchronous = createWaitingChunks<Waiter>();
   const running = createRunningCounts(options);
   let isPaused = false;
 
   /** Estimates how many chunks share the machine. A few get much each; the last ones must leave nothing idle. */
   function sharersOf({ hasSuccessors, model }: SlotRequest): number {
-    const beside = hasSuccessors ? model.slots - 1 : startable(waiting, running);
+    const beside = hasSuccessors ? model.slots - 1 : startable();
     return Math.max(1, Math.min(running.slots(), running.all() + beside));
   }
 
-  function choose(): Waiter | undefined {
-    const synchronous = [...waiting].filter((waiter) => waiter.isSynchronous);
-    if (synchronous.length > 0 && running.hasSlotFor(true)) return oldest(synchronous);
-    if (isPaused || !running.hasSlotFor(false)) return undefined;
-    const others = [...waiting].filter(
-      ({ isSynchronous, model }) => !isSynchronous && running.slotsLeft(model) > 0,
-    );
-    const organizationId = turns.next(others);
-    return oldest(others.filter((waiter) => waiter.organizationId === organizationId));
+  /** Counts the waiting chunks that the limits of their models allow to run. */
+  function startable(): number {
+    const counts = asynchronous.models().map(({ model, count }) => Math.min(count, running.slotsLeft(model)));
+    return counts.reduce((sum, count) => sum + count, synchronous.count());
   }
+
+  function choose(): Waiter | undefined {
+    if (synchronous.count() > 0 && running.hasSlotFor(true)) return synchronous.oldest();
+    if (isPaused || !running.hasSlotFor(false)) return undefined;
+    return turns.next(asynchronous.heads().filter(({ model }) => running.slotsLeft(model) > 0));
+  }
+
+  const waitingWith = ({ isSynchronous }: SlotRequest) => (isSynchronous ? synchronous : asynchronous);
 
   function pump(): void {
     while (true) {
       const chosen = choose();
       if (!chosen) return;
-      waiting.delete(chosen);
-      turns.account(chosen.organizationId, chosen.weight, chosen.costMs);
+      waitingWith(chosen).remove(chosen);
+      turns.account(chosen);
       running.count(chosen, 1);
       chosen.admit({ sharers: sharersOf(chosen), release: once(() => free(chosen)) });
     }
@@ -99,7 +97,7 @@ export function createSlots(options: SlotsOptions): Slots {
       signal.throwIfAborted();
       return new Promise((resolve, reject) => {
         const onAbort = () => {
-          waiting.delete(waiter);
+          waitingWith(waiter).remove(waiter);
           reject(signal.reason);
         };
         const waiter: Waiter = {
@@ -110,7 +108,7 @@ export function createSlots(options: SlotsOptions): Slots {
           },
         };
         signal.addEventListener("abort", onAbort, { once: true });
-        waiting.add(waiter);
+        waitingWith(waiter).add(waiter);
         pump();
       });
     },
@@ -124,7 +122,7 @@ export function createSlots(options: SlotsOptions): Slots {
     status: () => ({
       running: running.all(),
       runningSynchronous: running.synchronous(),
-      waiting: waiting.size,
+      waiting: synchronous.count() + asynchronous.count(),
       workers: running.slots(),
     }),
   };
@@ -167,31 +165,6 @@ function createRunningCounts({ slots: initialSlots, synchronousSlots }: SlotsOpt
       if (byModel.get(model.id) === 0) byModel.delete(model.id);
     },
   };
-}
-
-/** Counts the waiting chunks that the limits of their models allow to run. */
-function startable(waiting: Iterable<Waiter>, running: RunningCounts): number {
-  const asked = new Map<string, { model: Waiter["model"]; count: number }>();
-  let sum = 0;
-  for (const { isSynchronous, model } of waiting) {
-    if (isSynchronous) sum++;
-    else asked.set(model.id, { model, count: (asked.get(model.id)?.count ?? 0) + 1 });
-  }
-  for (const { model, count } of asked.values()) sum += Math.min(count, running.slotsLeft(model));
-  return sum;
-}
-
-function oldest(waiters: readonly Waiter[]): Waiter | undefined {
-  let chosen: Waiter | undefined;
-  for (const waiter of waiters) {
-    if (!chosen || isBefore(waiter, chosen)) chosen = waiter;
-  }
-  return chosen;
-}
-
-function isBefore(left: Waiter, right: Waiter): boolean {
-  if (left.transcriptionId !== right.transcriptionId) return left.transcriptionId < right.transcriptionId;
-  return left.position < right.position;
 }
 
 function once(work: () => void): () => void {

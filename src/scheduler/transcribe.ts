@@ -7,6 +7,7 @@ import { recognizeRecording } from "../recognition/recognize.ts";
 import { isDiskFull } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
+import { remainingMsOf } from "./estimates.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
 /**
@@ -92,23 +93,24 @@ function slotsFor(
   row: TranscriptionRow,
   model: InstalledModel,
 ): ChunkSlots {
-  const { organizationId } = row;
+  const { id: transcriptionId, organizationId, projectId } = row;
+  let remainingMs = remainingMsOf(row);
   return {
     count: () => slots.status().workers,
-    acquire: ({ position, speechMs, hasSuccessors }, signal) =>
-      slots.acquire(
-        {
-          isSynchronous: isSynchronous(row),
-          organizationId,
-          weight: weightOf(organizationId),
-          transcriptionId: row.id,
-          position,
-          costMs: speechMs,
-          model: { id: model.id, slots: engine.capacity(model).chunks },
-          hasSuccessors,
-        },
-        signal,
-      ),
+    async acquire({ position, speechMs, hasSuccessors }, signal) {
+      const request = {
+        ...{ isSynchronous: isSynchronous(row), organizationId, projectId, transcriptionId, position },
+        weight: weightOf(organizationId),
+        remainingMs: Math.max(0, remainingMs),
+        costMs: speechMs,
+        model: { id: model.id, slots: engine.capacity(model).chunks },
+        hasSuccessors,
+      };
+      const slot = await slots.acquire(request, signal);
+      // A repeated attempt is subtracted again. That only lets the transcription end a little sooner.
+      remainingMs -= speechMs;
+      return slot;
+    },
   };
 }
 

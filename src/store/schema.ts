@@ -157,7 +157,17 @@ export const transcriptions = sqliteTable(
     index("transcriptions_unfinished")
       .on(t.organizationId, t.id)
       .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`),
-    index("transcriptions_queued").on(t.organizationId, t.id).where(sql`state = 'queued'`),
+    index("transcriptions_queued_by_age")
+      .on(t.organizationId, t.projectId, t.id)
+      .where(sql`state = 'queued'`),
+    index("transcriptions_queued_by_work")
+      .on(
+        t.organizationId,
+        t.projectId,
+        sql`(duration_ms * CASE channel_mode WHEN 'separate' THEN channels ELSE 1 END)`,
+        t.id,
+      )
+      .where(sql`state = 'queued'`),
     index("transcriptions_by_upload").on(t.uploadId),
     index("transcriptions_kept").on(t.finishedAt).where(sql`content_deleted_at IS NULL`),
   ],

@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, inArray, lt, ne, sql } from "drizzle-orm";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Warning } from "../domain/result.ts";
 import {
+  billedMsOf,
   nextTranscriptionState,
   statesAllowing,
   type TranscriptionState,
@@ -140,14 +141,32 @@ export function listUnfinished(store: Store): TranscriptionRow[] {
     .all();
 }
 
-/** Finds the oldest queued transcription of each organization: the candidates for the next turn. */
-export function listQueueHeads(store: Store): { organizationId: string; id: string }[] {
-  return store
-    .select({ organizationId: transcriptions.organizationId, id: sql<string>`min(${transcriptions.id})` })
-    .from(transcriptions)
-    .where(sql`state = 'queued'`)
-    .groupBy(transcriptions.organizationId)
-    .all();
+/**
+ * Lists the oldest queued transcription of each project and the one with the least audio: the candidates for the next
+ * turn. Each takes a few steps in an index, however many are queued.
+ */
+export function listQueueHeads(store: Store): TranscriptionRow[] {
+  const heads = store.all<{ oldest: string; shortest: string }>(sql`
+    WITH RECURSIVE heads(id) AS (
+      SELECT (
+        SELECT id FROM transcriptions WHERE state = 'queued' ORDER BY organization_id, project_id, id LIMIT 1
+      )
+      UNION ALL
+      SELECT (
+        SELECT id FROM transcriptions
+        WHERE state = 'queued' AND (organization_id, project_id) > (last.organization_id, last.project_id)
+        ORDER BY organization_id, project_id, id LIMIT 1
+      )
+      FROM heads JOIN transcriptions AS last ON last.id = heads.id
+    )
+    SELECT heads.id AS oldest, (
+      SELECT transcriptions.id FROM transcriptions
+      WHERE state = 'queued' AND organization_id = head.organization_id AND project_id = head.project_id
+      ORDER BY ${BILLED_MS}, transcriptions.id LIMIT 1
+    ) AS shortest
+    FROM heads JOIN transcriptions AS head ON head.id = heads.id`);
+  const ids = heads.flatMap(({ oldest, shortest }) => [oldest, shortest]);
+  return store.select().from(transcriptions).where(inArray(transcriptions.id, ids)).all();
 }
 
 export function countQueued(store: Store, organizationId: string): number {
@@ -159,7 +178,7 @@ export function countQueued(store: Store, organizationId: string): number {
   return row?.waiting ?? 0;
 }
 
-/** Counts the queued transcriptions of the same organization before this one; 0: it is next. */
+/** Counts the queued transcriptions of the same organization with less audio, or as much and older; 0: it is next. */
 export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
   const found = store
     .select({ waiting: count() })
@@ -168,7 +187,7 @@ export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
       and(
         sql`state = 'queued'`,
         eq(transcriptions.organizationId, row.organizationId),
-        lt(transcriptions.id, row.id),
+        sql`(${BILLED_MS}, ${transcriptions.id}) < (${billedMsOf(row)}, ${row.id})`,
       ),
     )
     .get();

@@ -54,7 +54,13 @@ export function openRecognitionKit({ workers = 2 } = {}) {
           slots.acquire(
             {
               ...{ isSynchronous: false, organizationId: "org", weight: 1, transcriptionId: "tr", position },
-              ...{ costMs: speechMs, hasSuccessors, model: { id: SCRIPTED_MODEL.id, slots: workers } },
+              ...{
+                projectId: "prj",
+                remainingMs: 0,
+                costMs: speechMs,
+                hasSuccessors,
+                model: { id: SCRIPTED_MODEL.id, slots: workers },
+              },
             },
             signal,
           ),

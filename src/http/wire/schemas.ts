@@ -231,7 +231,11 @@ export const Transcription = closed(
       Type.Number({ minimum: 0, maximum: 1, description: "Share of the audio that is done." }),
     ),
     queue_position: Type.Optional(
-      Type.Integer({ minimum: 0, description: "While queued: how many of the organization are in front." }),
+      Type.Integer({
+        minimum: 0,
+        description:
+          "While queued: how many of the organization are ahead, because they have less audio, or as much and were first.",
+      }),
     ),
   },
   {

@@ -3,6 +3,7 @@ import webhookDeliveries from "./0002_webhook_deliveries.sql" with { type: "text
 import transcriptionsByState from "./0003_transcriptions_by_state.sql" with { type: "text" };
 import uploadsOfKeys from "./0004_uploads_of_keys.sql" with { type: "text" };
 import chunkAttempts from "./0005_chunk_attempts.sql" with { type: "text" };
+import fairQueue from "./0006_fair_queue.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -11,4 +12,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0003_transcriptions_by_state", sql: transcriptionsByState },
   { name: "0004_uploads_of_keys", sql: uploadsOfKeys },
   { name: "0005_chunk_attempts", sql: chunkAttempts },
+  { name: "0006_fair_queue", sql: fairQueue },
 ];
