@@ -41,7 +41,7 @@ export type AttemptCounts = Pick<ChunkRecord, "attempt" | "failures" | "crashes"
  * Records the progress of one recognition. The server keeps it in rows, so that work continues after a restart from the
  * last finished chunk. A command keeps it in memory.
  *
- * All functions are synchronous. They may throw errors of the store, which recognition passes on.
+ * Errors of the store are thrown, or reject, and recognition passes them on.
  */
 export type Checkpoint = {
   /** Returns the warnings of an earlier preparation, whose chunks are recorded, or undefined when there was none. */
@@ -54,19 +54,19 @@ export type Checkpoint = {
   /** Returns all chunks in order of position. */
   chunks(): ChunkRecord[];
   /**
-   * Ends a waiting chunk with its text. Changes nothing, and returns false, when the chunk has ended already or
+   * Ends a waiting chunk with its text, and resolves once that is durable. Changes nothing, and resolves with false, when the chunk has ended already or
    * another attempt has begun. Outcomes may come late or twice.
    *
    * @param doneMs audio with an outcome, this chunk included, milliseconds over the channels
    */
-  completeChunk(position: number, attempt: string, text: ChunkText, doneMs: number): boolean;
-  /** Ends a waiting chunk as a gap. Returns false where `completeChunk` would. */
-  giveUpChunk(position: number, attempt: string, reason: GapReason, doneMs: number): boolean;
-  /** Counts a failed attempt and begins another. Returns undefined where `completeChunk` would return false. */
+  completeChunk(position: number, attempt: string, text: ChunkText, doneMs: number): Promise<boolean>;
+  /** Ends a waiting chunk as a gap. Resolves with false where `completeChunk` would. */
+  giveUpChunk(position: number, attempt: string, reason: GapReason, doneMs: number): Promise<boolean>;
+  /** Counts a failed attempt and begins another. Returns undefined where `completeChunk` would resolve with false. */
   countFailure(position: number, attempt: string, hasCrashed: boolean): AttemptCounts | undefined;
   /**
    * Begins another attempt without counting the last one, and returns its token. Returns undefined where `completeChunk`
-   * would return false.
+   * would resolve with false.
    */
   renewAttempt(position: number, attempt: string): string | undefined;
   /** Records that every chunk has an outcome. Returns false when the transcription has ended meanwhile. */
@@ -110,9 +110,9 @@ export function createMemoryCheckpoint(onProgress: (share: number) => void = () 
       return true;
     },
     chunks: () => records.map((record) => ({ ...record })),
-    completeChunk: (position, attempt, text, doneMs) =>
+    completeChunk: async (position, attempt, text, doneMs) =>
       end(find(position, attempt), { state: "done", ...text }, doneMs),
-    giveUpChunk: (position, attempt, gapReason, doneMs) =>
+    giveUpChunk: async (position, attempt, gapReason, doneMs) =>
       end(find(position, attempt), { state: "failed", gapReason }, doneMs),
     countFailure(position, attempt, hasCrashed) {
       const record = find(position, attempt);

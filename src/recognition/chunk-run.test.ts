@@ -141,6 +141,8 @@ test("progress rises with each chunk and never falls", async () => {
   const seen: number[] = [];
   let id = "";
   watchChunks(testApp.engine, async () => {
+    // The outcome of the last chunk waits some milliseconds for others to be committed with.
+    await Bun.sleep(50);
     seen.push((await clientOf(testApp).get(id)).progress ?? -1);
     return undefined;
   });

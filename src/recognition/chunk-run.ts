@@ -50,7 +50,7 @@ export async function runChunk(
     try {
       const { text, workMs } = await (begun ??
         recognizeOnce(tools, task, chunk, { isAlone: crashes > 0 }, signal));
-      if (checkpoint.completeChunk(position, attempt, text, progress.finish(position)))
+      if (await checkpoint.completeChunk(position, attempt, text, progress.finish(position)))
         tools.onRecognized?.(progress.shareOf(position), workMs);
       return;
     } catch (error) {
@@ -68,7 +68,7 @@ export async function runChunk(
       ({ attempt, failures, crashes } = counted);
       if (failures < tools.chunkAttempts && crashes < MAX_CRASHES) continue;
       const reason = kind === "hung" ? "time_limit" : "engine_error";
-      checkpoint.giveUpChunk(position, attempt, reason, progress.finish(position));
+      await checkpoint.giveUpChunk(position, attempt, reason, progress.finish(position));
       return;
     }
   }

@@ -7,6 +7,7 @@ import type { RecognitionTools } from "../recognition/context.ts";
 import type { TranscriptionService } from "../services/transcriptions/transcriptions.ts";
 import type { DecoderLanes } from "../services/uploads/decoder-lanes.ts";
 import type { Database } from "../store/database.ts";
+import type { GroupCommit } from "../store/group-commit.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { Slots } from "./slots.ts";
 import type { Throughput } from "./throughput.ts";
@@ -34,6 +35,8 @@ export type ServerParts = {
 export type RunContext = ServerParts & {
   slots: Slots;
   throughput: Throughput;
+  /** Commits the outcomes of chunks that end at the same time together. */
+  commits: GroupCommit;
   /** Returns the folder of a transcription's decoded audio. */
   workingDir: (transcriptionId: string) => string;
   /** Returns an organization's share of turns. */

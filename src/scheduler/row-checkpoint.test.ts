@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type Checkpoint, createMemoryCheckpoint } from "../recognition/checkpoint.ts";
+import { createGroupCommit } from "../store/group-commit.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { begin, forever, until } from "../testing/scheduler-kit.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
@@ -32,13 +33,14 @@ async function openRows() {
     if (!found) throw new Error("the transcription is gone");
     return found;
   };
+  const commits = createGroupCommit(database.store);
   await until("it is claimed", () => row().state === "preparing");
   return {
-    checkpoint: createRowCheckpoint(database, row()),
+    checkpoint: createRowCheckpoint(database, row(), commits),
     reopen: () => {
       moveTranscription(database.store, id, "requeue");
       moveTranscription(database.store, id, "claim");
-      return createRowCheckpoint(database, row());
+      return createRowCheckpoint(database, row(), commits);
     },
   };
 }
@@ -65,8 +67,8 @@ describe.each([
       ...{ failures: 2, crashes: 1, attempt: attemptAt(checkpoint, 0) },
     });
     expect(checkpoint.renewAttempt(0, attemptAt(checkpoint, 0))).toBe(attemptAt(checkpoint, 0));
-    expect(checkpoint.completeChunk(0, attemptAt(checkpoint, 0), TEXT, 5_000)).toBe(true);
-    expect(checkpoint.giveUpChunk(2, attemptAt(checkpoint, 2), "time_limit", 10_000)).toBe(true);
+    expect(await checkpoint.completeChunk(0, attemptAt(checkpoint, 0), TEXT, 5_000)).toBe(true);
+    expect(await checkpoint.giveUpChunk(2, attemptAt(checkpoint, 2), "time_limit", 10_000)).toBe(true);
     const again = reopen();
     expect(again.preparedWarnings()).toEqual(["low_volume"]);
     expect(again.savePreparation({ warnings: ["low_volume"], totalMs: 15_000 })).toBe(true);
@@ -82,10 +84,10 @@ describe.each([
     const { checkpoint } = await openOne();
     expect(checkpoint.savePreparation({ warnings: [], totalMs: 15_000, chunks: CHUNKS })).toBe(true);
     const [first, second] = [attemptAt(checkpoint, 0), attemptAt(checkpoint, 1)];
-    expect(checkpoint.completeChunk(0, first, TEXT, 5_000)).toBe(true);
-    expect(checkpoint.giveUpChunk(1, second, "engine_error", 10_000)).toBe(true);
-    expectNoChange(checkpoint, 0, first);
-    expectNoChange(checkpoint, 1, second);
+    expect(await checkpoint.completeChunk(0, first, TEXT, 5_000)).toBe(true);
+    expect(await checkpoint.giveUpChunk(1, second, "engine_error", 10_000)).toBe(true);
+    await expectNoChange(checkpoint, 0, first);
+    await expectNoChange(checkpoint, 1, second);
   });
 
   test("does not change a chunk for an attempt that was followed by another, or that never existed", async () => {
@@ -95,16 +97,16 @@ describe.each([
     expect(new Set([...attempts, ""]).size).toBe(4);
     const [failed = "", interrupted = "", running = ""] = attempts;
     checkpoint.countFailure(0, failed, false);
-    expectNoChange(checkpoint, 0, failed);
+    await expectNoChange(checkpoint, 0, failed);
     checkpoint.renewAttempt(1, interrupted);
-    expectNoChange(checkpoint, 1, interrupted);
-    expectNoChange(checkpoint, 2, "");
-    expectNoChange(checkpoint, 2, interrupted);
+    await expectNoChange(checkpoint, 1, interrupted);
+    await expectNoChange(checkpoint, 2, "");
+    await expectNoChange(checkpoint, 2, interrupted);
     // A later run begins again with the chunks that were under way.
     const again = reopen();
     again.savePreparation({ warnings: [], totalMs: 15_000 });
-    expectNoChange(again, 2, running);
-    expect(again.completeChunk(2, attemptAt(again, 2), TEXT, 5_000)).toBe(true);
+    await expectNoChange(again, 2, running);
+    expect(await again.completeChunk(2, attemptAt(again, 2), TEXT, 5_000)).toBe(true);
   });
 });
 
@@ -112,11 +114,11 @@ function attemptAt(checkpoint: Checkpoint, position: number): string {
   return checkpoint.chunks()[position]?.attempt ?? "";
 }
 
-function expectNoChange(checkpoint: Checkpoint, position: number, attempt: string): void {
+async function expectNoChange(checkpoint: Checkpoint, position: number, attempt: string): Promise<void> {
   const before = checkpoint.chunks();
   const other = { segments: [], warnings: ["script_mismatch" as const] };
-  expect(checkpoint.completeChunk(position, attempt, other, 15_000)).toBe(false);
-  expect(checkpoint.giveUpChunk(position, attempt, "engine_error", 15_000)).toBe(false);
+  expect(await checkpoint.completeChunk(position, attempt, other, 15_000)).toBe(false);
+  expect(await checkpoint.giveUpChunk(position, attempt, "engine_error", 15_000)).toBe(false);
   expect(checkpoint.countFailure(position, attempt, true)).toBeUndefined();
   expect(checkpoint.renewAttempt(position, attempt)).toBeUndefined();
   expect(checkpoint.chunks()).toEqual(before);

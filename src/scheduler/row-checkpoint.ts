@@ -9,6 +9,7 @@ import {
   renewAttempts,
 } from "../store/chunks.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
+import type { GroupCommit } from "../store/group-commit.ts";
 import { moveTranscription, raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
 
 /**
@@ -21,11 +22,12 @@ import { moveTranscription, raiseProgress, type TranscriptionRow } from "../stor
 export function createRowCheckpoint(
   { store }: Database,
   { id, audioWarnings }: Pick<TranscriptionRow, "id" | "audioWarnings">,
+  commits: GroupCommit,
 ): Checkpoint {
   const keyOf = (position: number, attempt: string) => ({ transcriptionId: id, position, attempt });
 
-  function end(doneMs: number, endChunk: (tx: Store) => boolean): boolean {
-    return transaction(store, (tx) => {
+  function end(doneMs: number, endChunk: (tx: Store) => boolean): Promise<boolean> {
+    return commits.run((tx) => {
       const hasEnded = endChunk(tx);
       if (hasEnded) raiseProgress(tx, id, doneMs);
       return hasEnded;

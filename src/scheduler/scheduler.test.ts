@@ -174,6 +174,9 @@ describe("a start", () => {
   });
 });
 
+/** Longer than a chunk's outcome waits to be committed with others. */
+const CHUNK_WORK_MS = 20;
+
 describe("fair turns", () => {
   test("one recording beside a thousand waiting ones starts at once", async () => {
     const testApp = await open({ config: { engine: { workers: 1 }, limits: { max_queued: 0 } } });
@@ -223,7 +226,11 @@ describe("fair turns", () => {
   test("a short recording overtakes the long ones of its organization, also in the queue", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
     const order: string[] = [];
-    watchChunks(testApp.engine, ({ audio }) => void order.push(audio.pcmPath.split("/").at(-2) ?? ""));
+    watchChunks(testApp.engine, async ({ audio }) => {
+      order.push(audio.pcmPath.split("/").at(-2) ?? "");
+      await Bun.sleep(CHUNK_WORK_MS);
+      return undefined;
+    });
     const release = testApp.engine.hold();
     const long = { seconds: 300, text: "नमस्ते" };
     const slow: string[] = [];
@@ -249,6 +256,7 @@ describe("fair turns", () => {
     const names = new Map<string, string>();
     watchChunks(testApp.engine, async ({ audio }) => {
       order.push(names.get(audio.pcmPath.split("/").at(-2) ?? "") ?? "");
+      await Bun.sleep(CHUNK_WORK_MS);
       return undefined;
     });
     const recording = { seconds: 100, text: "नमस्ते" };

@@ -1,6 +1,7 @@
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
+import { createGroupCommit } from "../store/group-commit.ts";
 import { requireOrganization } from "../store/organizations.ts";
 import {
   countUnfinishedByState,
@@ -102,6 +103,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     ...options,
     slots,
     throughput,
+    commits: createGroupCommit(store),
     workingDir: workingFiles.pathOf,
     weightOf: (organizationId) => requireOrganization(store, organizationId).weight,
   };
