@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { basename, join, relative } from "node:path";
+import { basename, join, relative, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
+import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-const OUTPUT = join(ROOT, "dist/shruti");
 
 /**
  * Builds everything into one executable: the native parts (cached between builds), then the program with all of them
@@ -12,14 +13,16 @@ const OUTPUT = join(ROOT, "dist/shruti");
  *
  * @param entry module that the program starts with
  * @param output path of the executable
+ * @param target platform of a release, built with the pinned compilers; undefined: this machine, with its own
  */
-export async function buildExecutable(entry: string, output: string): Promise<void> {
-  await buildAssets();
+export async function buildExecutable(entry: string, output: string, target?: Target): Promise<void> {
+  const toolchain = target === undefined ? await hostToolchain() : await releaseToolchain(target);
+  await buildAssets(toolchain);
   mkdirSync(join(output, ".."), { recursive: true });
   const unfinished = `${output}.${process.pid}.unfinished`;
   try {
-    const command = [process.execPath, "build", ...BUILD_FLAGS, `--outfile=${unfinished}`, entry, ...THREADS];
-    await run(command, { cwd: ROOT });
+    const flags = [...BUILD_FLAGS, ...targetFlags(toolchain), `--outfile=${unfinished}`];
+    await run([process.execPath, "build", ...flags, entry, ...THREADS], { cwd: ROOT });
     renameSync(unfinished, output);
   } finally {
     rmSync(unfinished, { force: true });
@@ -30,6 +33,17 @@ export async function buildExecutable(entry: string, output: string): Promise<vo
     ];
     for (const map of maps) rmSync(`${map}.map`, { force: true });
   }
+}
+
+/** Selects the native parts of a target (package.json, `imports`), and the Bun that the executable begins with. */
+function targetFlags({ target, runtime }: Toolchain): string[] {
+  if (target === undefined) return [];
+  const flags = [`--target=bun-${target}`, `--conditions=${conditionOf(target)}`];
+  return runtime === undefined ? flags : [...flags, `--compile-executable-path=${runtime}`];
+}
+
+function conditionOf(target: Target): string {
+  return `shruti-${target}`;
 }
 
 /** Entry modules of threads. */
@@ -47,12 +61,32 @@ const BUILD_FLAGS = [
   "--no-compile-autoload-bunfig",
 ];
 
+function usage(): never {
+  console.error(`usage: bun scripts/build.ts [--target ${TARGETS.join("|")}] [--output FILE]`);
+  process.exit(2);
+}
+
+function parseCommand(): { target: Target | undefined; output: string } {
+  const options = { target: { type: "string" }, output: { type: "string" } } as const;
+  let values: { target?: string; output?: string };
+  try {
+    ({ values } = parseArgs({ options }));
+  } catch {
+    return usage();
+  }
+  const target = TARGETS.find((name) => name === values.target);
+  if (values.target !== undefined && target === undefined) return usage();
+  const output = values.output ?? join(ROOT, "dist", target === undefined ? "shruti" : `shruti-${target}`);
+  return { target, output: resolve(output) };
+}
+
 if (import.meta.main) {
+  const { target, output } = parseCommand();
   const entry = join(ROOT, "src/main.ts");
   if (!existsSync(entry)) throw new Error(`${relative(ROOT, entry)} does not exist`);
   const startedMs = performance.now();
-  await buildExecutable(entry, OUTPUT);
-  const megabytes = (statSync(OUTPUT).size / 1e6).toFixed(0);
+  await buildExecutable(entry, output, target);
+  const megabytes = (statSync(output).size / 1e6).toFixed(0);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
-  console.log(`${relative(process.cwd(), OUTPUT)}: ${megabytes} MB, built in ${seconds} s`);
+  console.log(`${relative(process.cwd(), output)}: ${megabytes} MB, built in ${seconds} s`);
 }

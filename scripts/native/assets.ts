@@ -11,26 +11,57 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { runtimeName } from "./cpp-runtime.ts";
 import { buildDecoder } from "./decoder.ts";
+import { isNewerVersion, newestGlibc } from "./glibc.ts";
 import { collectSherpa } from "./sherpa.ts";
 import { buildSilero } from "./silero.ts";
+import { RELEASE_GLIBC, type Target, type Toolchain } from "./toolchain.ts";
 import { buildWhisper } from "./whisper.ts";
 
-/** The folder of the carried native files and of the generated module that imports them; git-ignored. */
-export const ASSETS_DIR = join(import.meta.dirname, "../../build/native");
+const BUILD = join(import.meta.dirname, "../../build");
 const STAMP = "stamp";
+
+/**
+ * Returns the folder of the carried native files and of the generated module that imports them; git-ignored.
+ * package.json (`imports`) knows these names.
+ *
+ * @param target platform of a release; undefined: this machine
+ */
+function assetsFolder(target: Target | undefined): string {
+  return join(BUILD, target === undefined ? "native" : `native-${target}`);
+}
 
 /**
  * Builds all native parts and copies them into one flat folder, with a module (`assets.ts`) that imports each file, so
  * that `bun build --compile` embeds them. If nothing has changed, it only compares a stamp.
  *
  * @returns the folder
+ * @throws Error when a part of a release needs a newer glibc than `RELEASE_GLIBC`
  */
-export async function buildAssets(): Promise<string> {
-  const folders = [await buildDecoder(), await collectSherpa(), await buildSilero(), await buildWhisper()];
-  const stamp = `${generatorHash()}\n${folders.join("\n")}\n`;
-  if (!isCurrent(stamp)) layOut(folders, stamp);
-  return ASSETS_DIR;
+export async function buildAssets(toolchain: Toolchain): Promise<string> {
+  const folders = [
+    await buildDecoder(toolchain),
+    await collectSherpa(toolchain),
+    await buildSilero(toolchain),
+    await buildWhisper(toolchain),
+  ];
+  const dir = assetsFolder(toolchain.target);
+  const stamp = `${generatorHash()}\n${toolchain.identity}\n${folders.join("\n")}\n`;
+  if (!isCurrent(dir, stamp)) layOut(dir, folders, toolchain, stamp);
+  return dir;
+}
+
+/** What `shruti version` and a release's list of parts say of the native parts. */
+type NativeBuild = { target: string; compiler: string; glibc: string; runtime: string };
+
+function describeBuild(dir: string, toolchain: Toolchain): NativeBuild {
+  const glibc = newestGlibc(dir) ?? "";
+  if (toolchain.target !== undefined && isNewerVersion(glibc, RELEASE_GLIBC)) {
+    throw new Error(`a native part needs glibc ${glibc}; a release needs ${RELEASE_GLIBC} at most`);
+  }
+  const target = toolchain.target ?? `${toolchain.platform}-${toolchain.arch}`;
+  return { target, compiler: toolchain.compiler, glibc, runtime: runtimeName(toolchain) };
 }
 
 /** Returns the hash of this file, so that a change of this script writes the folder again. */
@@ -40,13 +71,13 @@ function generatorHash(): string {
     .digest("hex");
 }
 
-function isCurrent(stamp: string): boolean {
-  const path = join(ASSETS_DIR, STAMP);
+function isCurrent(dir: string, stamp: string): boolean {
+  const path = join(dir, STAMP);
   return existsSync(path) && readFileSync(path, "utf8") === stamp;
 }
 
-function layOut(folders: string[], stamp: string): void {
-  const unfinished = `${ASSETS_DIR}.${process.pid}`;
+function layOut(dir: string, folders: string[], toolchain: Toolchain, stamp: string): void {
+  const unfinished = `${dir}.${process.pid}`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
   const names: string[] = [];
@@ -59,10 +90,12 @@ function layOut(folders: string[], stamp: string): void {
       names.push(name);
     }
   }
-  writeFileSync(join(unfinished, "assets.ts"), assetsModule(unfinished, names.sort()));
+  const build = describeBuild(unfinished, toolchain);
+  writeFileSync(join(unfinished, "toolchain.json"), `${JSON.stringify(build, null, 2)}\n`);
+  writeFileSync(join(unfinished, "assets.ts"), assetsModule(unfinished, names.sort(), build));
   writeFileSync(join(unfinished, STAMP), stamp);
-  rmSync(ASSETS_DIR, { recursive: true, force: true });
-  renameSync(unfinished, ASSETS_DIR);
+  rmSync(dir, { recursive: true, force: true });
+  renameSync(unfinished, dir);
 }
 
 /** Returns a name that Bun can import: it refuses `.node` files, while `process.dlopen` accepts any name. */
@@ -70,7 +103,7 @@ function embeddable(name: string): string {
   return name.replace(/\.node$/, ".addon");
 }
 
-function assetsModule(folder: string, names: string[]): string {
+function assetsModule(folder: string, names: string[], build: NativeBuild): string {
   const files = names.map((name) => {
     const path = join(folder, name);
     const sha256 = createHash("sha256").update(readFileSync(path)).digest("hex");
@@ -85,6 +118,9 @@ function assetsModule(folder: string, names: string[]): string {
     "",
     "export const NATIVE_HASH: string =",
     `  "${all.digest("hex")}";`,
+    "",
+    "export const NATIVE_BUILD: { target: string; compiler: string; glibc: string; runtime: string } =",
+    `  ${JSON.stringify(build)};`,
     "",
     "export const NATIVE_FILES: {",
     "  name: string; path: string; bytes: number; sha256: string; executable: boolean",

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { cachedBuild } from "./cache.ts";
 import { buildFfmpeg } from "./ffmpeg.ts";
 import { run } from "./run.ts";
+import type { Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "decoder");
 const FILES = ["main", "source", "reader", "clock", "tracks", "measure", "amplify"];
@@ -12,35 +13,38 @@ const FLAGS = [
   ...["-fno-math-errno", "-fno-trapping-math"],
 ];
 const LIBRARIES = ["-lavformat", "-lavcodec", "-lswresample", "-lavutil", "-lz", "-lm", "-pthread"];
-/** Links glibc and zlib statically. macOS has no static libc, so only the FFmpeg libraries are static there. */
-const STATIC = process.platform === "linux" ? ["-static"] : [];
 
 /**
  * Builds Shruti's decoder (`decoder/`): one static program that uses FFmpeg's libraries.
  *
  * @returns the folder that holds `decoder` and FFmpeg's licence text
  */
-export async function buildDecoder(): Promise<string> {
-  const ffmpeg = await buildFfmpeg();
-  const inputs = [{ path: import.meta.path }, { path: SOURCES }, { literal: ffmpeg }];
+export async function buildDecoder(toolchain: Toolchain): Promise<string> {
+  const ffmpeg = await buildFfmpeg(toolchain);
+  const inputs = [
+    { path: import.meta.path },
+    { path: SOURCES },
+    { literal: ffmpeg },
+    { literal: toolchain.identity },
+  ];
   return cachedBuild("decoder", inputs, async (outDir) => {
     const program = join(outDir, "decoder");
+    const { staticCc, env, mapFlags } = toolchain;
     const sources = FILES.map((name) => join(SOURCES, `${name}.c`));
-    const libraries = [`-L${join(ffmpeg, "lib")}`, ...LIBRARIES];
-    await run([
-      "cc",
-      ...FLAGS,
-      `-I${join(ffmpeg, "include")}`,
-      ...sources,
-      "-o",
-      program,
-      ...STATIC,
-      ...libraries,
-    ]);
-    await run(["strip", program]);
+    const include = `-I${join(ffmpeg, "include")}`;
+    const linking = [...linkFlags(toolchain), `-L${join(ffmpeg, "lib")}`, ...LIBRARIES];
+    await run([staticCc, ...FLAGS, ...mapFlags, include, ...sources, "-o", program, ...linking], { env });
+    if (toolchain.target === undefined) await run(["strip", program]);
     await refuseDynamic(program);
     copyFileSync(join(ffmpeg, "COPYING.LGPLv2.1"), join(outDir, "COPYING.LGPLv2.1"));
   });
+}
+
+/** Links libc and zlib statically. macOS has no static libc, so only the FFmpeg libraries are static there. */
+function linkFlags({ platform, target }: Toolchain): string[] {
+  if (platform !== "linux") return [];
+  // A release has musl as its libc, whose threads have small stacks otherwise.
+  return target === undefined ? ["-static"] : ["-static", "-Wl,-s", "-Wl,-z,stack-size=8388608"];
 }
 
 /** @throws Error for a dynamic program, which would not start on a host without its libraries */

@@ -1,8 +1,9 @@
-import { copyFileSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { cachedBuild } from "./cache.ts";
 import { run } from "./run.ts";
+import { processorOf, type Toolchain } from "./toolchain.ts";
 
 /** The npm package `libav.js` carries FFmpeg's unmodified release tarball. */
 const FFMPEG_VERSION = "9.0";
@@ -74,38 +75,71 @@ const CONFIGURE_FLAGS = [
 
 /**
  * Builds FFmpeg's libraries for Shruti's decoder: audio only, LGPL 2.1, static, without network and without any
- * protocol, so that a file cannot name another file or address.
+ * protocol, so that a file cannot name another file or address. For a release, zlib too.
  *
- * Needs a C compiler, make, xz, zlib's headers and (on x86-64) nasm. About three minutes on two cores, once per
+ * Needs a C compiler, make, xz, zlib's headers and (for x86-64) nasm. About three minutes on two cores, once per
  * cache.
  *
  * @returns the folder with `include/`, `lib/` and FFmpeg's licence text
  */
-export function buildFfmpeg(): Promise<string> {
+export function buildFfmpeg(toolchain: Toolchain): Promise<string> {
   const inputs = [
     { literal: CONFIGURE_FLAGS.join(" ") },
-    { literal: "install, licence, 1" },
+    { literal: toolchain.target === undefined ? "install, licence, 2" : toolchain.identity },
     { path: SOURCE_TARBALL },
+    ...(toolchain.target === undefined ? [] : [{ path: ZLIB_TARBALL }, { path: import.meta.path }]),
   ];
-  return cachedBuild(`ffmpeg-${FFMPEG_VERSION}`, inputs, compile);
+  return cachedBuild(`ffmpeg-${FFMPEG_VERSION}`, inputs, (outDir) => compile(toolchain, outDir));
 }
 
-async function compile(outDir: string): Promise<void> {
-  const workDir = join(tmpdir(), `shruti-ffmpeg-${process.pid}`);
-  rmSync(workDir, { recursive: true, force: true });
-  mkdirSync(workDir, { recursive: true });
+async function compile(toolchain: Toolchain, outDir: string): Promise<void> {
+  const work = mkdtempSync(join(tmpdir(), "shruti-ffmpeg-"));
+  const env = { ...toolchain.env, ...(toolchain.target && { ZIG_LOCAL_CACHE_DIR: join(work, "zig-cache") }) };
   try {
-    await run(["tar", "-xJf", SOURCE_TARBALL, "-C", workDir]);
-    const sourceDir = join(workDir, `ffmpeg-${FFMPEG_VERSION}`);
-    await run(["nice", "./configure", `--prefix=${outDir}`, ...CONFIGURE_FLAGS], { cwd: sourceDir });
-    refuseGpl(join(sourceDir, "config.h"));
-    await run(["nice", "make", `-j${availableParallelism()}`, "install-libs", "install-headers"], {
-      cwd: sourceDir,
+    await run(["tar", "-xJf", SOURCE_TARBALL, "-C", work]);
+    const cwd = join(work, `ffmpeg-${FFMPEG_VERSION}`);
+    if (toolchain.target !== undefined) {
+      await compileZlib({ ...toolchain, env }, work, join(cwd, ZLIB_FOLDER));
+      cpSync(join(cwd, ZLIB_FOLDER), outDir, { recursive: true });
+    }
+    // FFmpeg's libraries contain the command line of `configure`: without folders of the machine that builds.
+    await run(["nice", "./configure", "--prefix=/", ...CONFIGURE_FLAGS, ...crossFlags(toolchain)], {
+      cwd,
+      env,
     });
-    copyFileSync(join(sourceDir, "COPYING.LGPLv2.1"), join(outDir, "COPYING.LGPLv2.1"));
+    refuseGpl(join(cwd, "config.h"));
+    const make = ["nice", "make", `-j${availableParallelism()}`, `DESTDIR=${outDir}`];
+    await run([...make, "install-libs", "install-headers"], { cwd, env });
+    copyFileSync(join(cwd, "COPYING.LGPLv2.1"), join(outDir, "COPYING.LGPLv2.1"));
   } finally {
-    rmSync(workDir, { recursive: true, force: true });
+    rmSync(work, { recursive: true, force: true });
   }
+}
+
+function crossFlags(toolchain: Toolchain): string[] {
+  if (toolchain.target === undefined) return [];
+  return [
+    ...["--enable-cross-compile", "--target-os=linux", `--arch=${processorOf(toolchain.target)}`],
+    ...[`--cc=${toolchain.staticCc}`, `--ar=${toolchain.ar}`, `--ranlib=${toolchain.ranlib}`],
+    ...[`--extra-cflags=-I${ZLIB_FOLDER}/include`, `--extra-ldflags=-L${ZLIB_FOLDER}/lib`],
+  ];
+}
+
+/** `libav.js` carries zlib's release tarball, too. */
+const ZLIB_VERSION = "1.3.2";
+const ZLIB_TARBALL = join(SOURCE_TARBALL, `../zlib-${ZLIB_VERSION}.tar.gz`);
+
+/** In FFmpeg's source folder, in which its build runs. */
+const ZLIB_FOLDER = "zlib";
+
+/** Builds zlib: this machine's own was built for its own libc. */
+async function compileZlib(toolchain: Toolchain, work: string, outDir: string): Promise<void> {
+  await run(["tar", "-xzf", ZLIB_TARBALL, "-C", work]);
+  const cwd = join(work, `zlib-${ZLIB_VERSION}`);
+  const { staticCc, ar, ranlib } = toolchain;
+  const env = { ...toolchain.env, CC: staticCc, AR: ar, RANLIB: ranlib, CFLAGS: "-O3" };
+  await run(["./configure", "--static", "--prefix=/"], { cwd, env });
+  await run(["make", `DESTDIR=${outDir}`, "install"], { cwd, env });
 }
 
 /** @throws Error when FFmpeg is configured under the GPL, which must not be shipped */

@@ -10,7 +10,13 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # Nothing is asked of the host but glibc; the C++ run time is a private copy in each object.
-add_link_options(-static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,--enable-new-dtags)
+if(SHRUTI_RELEASE)
+  # zig's linker: its C++ run time is static and hidden, but for the operators new and delete.
+  add_link_options(-Wl,-s -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/ggml-libraries.map)
+else()
+  add_link_options(-static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,--enable-new-dtags)
+endif()
+add_compile_options(-ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
 
 set(BUILD_SHARED_LIBS ON)
 set(GGML_BACKEND_DL ON CACHE BOOL "")

@@ -2,12 +2,17 @@
  * Runs a build tool to its end.
  *
  * @param command program and arguments
+ * @param options folder to run in, and variables beside those of this process
  * @returns its standard output
  * @throws when it does not start or exits with another status than 0; the message ends with its last output
  */
-export async function run(command: string[], options: { cwd?: string } = {}): Promise<string> {
+export async function run(
+  command: string[],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<string> {
   const child = Bun.spawn(command, {
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    env: { ...process.env, ...options.env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parse } from "protobufjs";
 import { type BuildInput, cachedBuild } from "./cache.ts";
 import { run } from "./run.ts";
+import type { Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "silero");
 /** Version 6. It has the same shape as v5, and missed a seventh to a third less speech on labelled meetings. */
@@ -16,16 +17,18 @@ const FLAGS = [
   // Square roots without `errno` and traps, which no code uses.
   ...["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"],
 ];
-/** Builds of the net for kinds of processors: name, floats in a vector register, flags. */
-const VARIANTS: [name: string, vector: number, flags: string[]][] = [
-  ["run_plain", 4, []],
-  ...(process.arch === "x64"
-    ? ([
-        ["run_avx2", 8, ["-mavx2", "-mfma"]],
-        ["run_avx512", 16, ["-mavx512f", "-mfma", "-mprefer-vector-width=512"]],
-      ] satisfies [string, number, string[]][])
-    : []),
-];
+/** A build of the net for a kind of processors; `vector`: floats in a vector register. */
+type Variant = { name: string; vector: number; flags: string[] };
+
+function variantsFor(arch: string): Variant[] {
+  const plain = { name: "run_plain", vector: 4, flags: [] };
+  if (arch !== "x64") return [plain];
+  return [
+    plain,
+    { name: "run_avx2", vector: 8, flags: ["-mavx2", "-mfma"] },
+    { name: "run_avx512", vector: 16, flags: ["-mavx512f", "-mfma", "-mprefer-vector-width=512"] },
+  ];
+}
 
 /**
  * Builds the speech detector: its net for blocks of windows (silero/net.c), and its weights in the order in which the
@@ -33,27 +36,40 @@ const VARIANTS: [name: string, vector: number, flags: string[]][] = [
  *
  * @returns the folder with `silero.<so|dylib>` and `silero.weights`
  */
-export async function buildSilero(): Promise<string> {
-  const suffix = process.platform === "darwin" ? "dylib" : "so";
-  const inputs: BuildInput[] = [{ path: import.meta.path }, { path: SOURCES }, { path: SILERO_ONNX }];
+export async function buildSilero(toolchain: Toolchain): Promise<string> {
+  const suffix = toolchain.platform === "darwin" ? "dylib" : "so";
+  const inputs: BuildInput[] = [
+    { literal: toolchain.identity },
+    { path: import.meta.path },
+    { path: SOURCES },
+    { path: SILERO_ONNX },
+  ];
   return cachedBuild("silero", inputs, async (outDir) => {
     const weights = sileroWeights(new Uint8Array(readFileSync(SILERO_ONNX)));
     writeFileSync(join(outDir, "silero.weights"), new Uint8Array(weights.buffer));
-    const objects = mkdtempSync(join(tmpdir(), "shruti-silero-"));
-    try {
-      const compiled = VARIANTS.map(([name]) => join(objects, `${name}.o`));
-      for (const [index, [name, vector, flags]] of VARIANTS.entries()) {
-        const defined = [`-DRUN_NET=${name}`, `-DVECTOR=${vector}`];
-        const files = ["-c", join(SOURCES, "net.c"), "-o", compiled[index] ?? ""];
-        await run(["cc", ...FLAGS, ...flags, ...defined, ...files]);
-      }
-      const library = join(outDir, `silero.${suffix}`);
-      await run(["cc", ...FLAGS, "-shared", "-o", library, join(SOURCES, "silero.c"), ...compiled]);
-      if (process.platform === "linux") await run(["strip", "--strip-unneeded", library]);
-    } finally {
-      rmSync(objects, { recursive: true });
-    }
+    await compileLibrary(toolchain, join(outDir, `silero.${suffix}`));
   });
+}
+
+async function compileLibrary(toolchain: Toolchain, library: string): Promise<void> {
+  const { cc, env, mapFlags } = toolchain;
+  const compiler = [cc, ...FLAGS, ...mapFlags];
+  const objects = mkdtempSync(join(tmpdir(), "shruti-silero-"));
+  try {
+    const compiled: string[] = [];
+    for (const { name, vector, flags } of variantsFor(toolchain.arch)) {
+      const object = join(objects, `${name}.o`);
+      const defined = [`-DRUN_NET=${name}`, `-DVECTOR=${vector}`];
+      await run([...compiler, ...flags, ...defined, "-c", join(SOURCES, "net.c"), "-o", object], { env });
+      compiled.push(object);
+    }
+    const linking = toolchain.target === undefined ? [] : ["-Wl,-s"];
+    const files = [join(SOURCES, "silero.c"), ...compiled];
+    await run([...compiler, "-shared", ...linking, "-o", library, ...files], { env });
+    await toolchain.strip(library);
+  } finally {
+    rmSync(objects, { recursive: true });
+  }
 }
 
 /** The parts of ONNX's format that contain a net's constants (onnx.proto, with its field numbers). */

@@ -1,18 +1,11 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { type BuildInput, cachedBuild } from "./cache.ts";
 import { newestGlibc } from "./glibc.ts";
+import { nodeHeaders } from "./node-headers.ts";
 import { run } from "./run.ts";
+import { hostToolchain, processorOf, type Toolchain } from "./toolchain.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /**
@@ -24,7 +17,9 @@ const WHISPER_SOURCE = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp")
 const BINDING_SOURCE = join(ROOT, "node_modules/smart-whisper");
 const NODE_ADDON_API = join(ROOT, "node_modules/node-addon-api");
 const PROJECT = join(import.meta.dirname, "whisper");
-const LIBRARY_SETTINGS = join(import.meta.dirname, "ggml-libraries.cmake");
+const LIBRARY_SETTINGS = ["ggml-libraries.cmake", "ggml-libraries.map"].map((name) =>
+  join(import.meta.dirname, name),
+);
 const PEERS_PROJECT = join(import.meta.dirname, "whisper-peers");
 const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
 
@@ -40,21 +35,20 @@ const CMAKE_FLAGS = ["-DCMAKE_BUILD_TYPE=Release", "-DGIT_EXE=/bin/false"];
  *
  * @returns a folder with these files alone
  */
-export async function buildWhisper(): Promise<string> {
+export async function buildWhisper(toolchain: Toolchain): Promise<string> {
   requirePatches();
-  const compiler = await compilerVersion();
   const inputs: BuildInput[] = [
-    { literal: [compiler, ...CMAKE_FLAGS].join("\n") },
+    { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
     { path: PROJECT },
-    { path: LIBRARY_SETTINGS },
+    ...LIBRARY_SETTINGS.map((path) => ({ path })),
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
   ];
   return cachedBuild("whisper", inputs, async (outDir) => {
     const includes = `${nodeHeaders()};${NODE_ADDON_API}`;
     const flags = [`-DBINDING_SOURCE=${BINDING_SOURCE}`, `-DNODE_INCLUDES=${includes}`];
-    await buildInto(outDir, PROJECT, flags, ["ggml", "smart-whisper"], /\.(so|addon)$/);
+    await buildInto(toolchain, outDir, PROJECT, flags, ["ggml", "smart-whisper"], /\.(so|addon)$/);
   });
 }
 
@@ -66,14 +60,15 @@ export async function buildWhisper(): Promise<string> {
  */
 export async function buildWhisperPeers(): Promise<string> {
   requirePatches();
+  const toolchain = await hostToolchain();
   const inputs: BuildInput[] = [
-    { literal: [await compilerVersion(), ...CMAKE_FLAGS].join("\n") },
+    { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
     { path: join(WHISPER_SOURCE, "examples") },
     { path: PEERS_PROJECT },
   ];
   return cachedBuild("whisper-peers", inputs, (outDir) =>
-    buildInto(outDir, PEERS_PROJECT, [], PEERS, /^whisper-(cli|server|quantize)$/),
+    buildInto(toolchain, outDir, PEERS_PROJECT, [], PEERS, /^whisper-(cli|server|quantize)$/),
   );
 }
 
@@ -108,6 +103,7 @@ function isSource(name: string): boolean {
 }
 
 async function buildInto(
+  toolchain: Toolchain,
   outDir: string,
   project: string,
   flags: string[],
@@ -117,6 +113,10 @@ async function buildInto(
   const work = mkdtempSync(join(tmpdir(), "shruti-whisper-"));
   try {
     const generator = Bun.which("ninja") === null ? [] : ["-G", "Ninja"];
+    const env = {
+      ...toolchain.env,
+      ...(toolchain.target && { ZIG_LOCAL_CACHE_DIR: join(work, "zig-cache") }),
+    };
     await run(
       [
         "cmake",
@@ -126,46 +126,47 @@ async function buildInto(
         work,
         ...generator,
         ...CMAKE_FLAGS,
+        ...crossFlags(toolchain),
         `-DWHISPER_SOURCE=${WHISPER_SOURCE}`,
-      ].concat(flags),
+        ...flags,
+      ],
+      { env },
     );
     const jobs = String(availableParallelism());
-    await run(["nice", "cmake", "--build", work, "--parallel", jobs, "--target", ...targets]);
+    await run(["nice", "cmake", "--build", work, "--parallel", jobs, "--target", ...targets], { env });
     mkdirSync(outDir, { recursive: true });
     for (const name of readdirSync(join(work, "bin")).filter((entry) => wanted.test(entry))) {
       copyFileSync(join(work, "bin", name), join(outDir, name));
-      await run(["strip", "--strip-unneeded", join(outDir, name)]);
+      await toolchain.strip(join(outDir, name));
     }
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
-async function compilerVersion(): Promise<string> {
-  const compiler = process.env.CXX || "c++";
-  return (await run([compiler, "--version"])).split("\n")[0] ?? "";
-}
-
-/** The folder of node_api.h: that of `npm_config_nodedir`, of the node in the path, or of the system. */
-function nodeHeaders(): string {
-  const node = Bun.which("node");
-  const homes = [
-    process.env.npm_config_nodedir,
-    node === null ? undefined : dirname(dirname(realpathSync(node))),
-    "/usr",
-    "/usr/local",
+/** What CMake does not find out by itself when it builds for a release. */
+function crossFlags(toolchain: Toolchain): string[] {
+  const { target, cc, cxx, ar, ranlib, env, mapFlags } = toolchain;
+  if (target === undefined) return [];
+  const path = (program: string) => Bun.which(program, { PATH: env.PATH ?? "" }) ?? program;
+  const flags = mapFlags.join(" ");
+  return [
+    "-DCMAKE_SYSTEM_NAME=Linux",
+    `-DCMAKE_SYSTEM_PROCESSOR=${processorOf(target)}`,
+    `-DCMAKE_C_COMPILER=${path(cc)}`,
+    `-DCMAKE_CXX_COMPILER=${path(cxx)}`,
+    `-DCMAKE_AR=${path(ar)}`,
+    `-DCMAKE_RANLIB=${path(ranlib)}`,
+    `-DCMAKE_C_FLAGS=${flags}`,
+    `-DCMAKE_CXX_FLAGS=${flags}`,
+    "-DSHRUTI_RELEASE=ON",
   ];
-  for (const home of homes) {
-    const folder = home === undefined ? undefined : join(home, "include/node");
-    if (folder !== undefined && existsSync(join(folder, "node_api.h"))) return folder;
-  }
-  throw new Error(
-    "Node's headers (include/node/node_api.h) were not found: install them or set npm_config_nodedir",
-  );
 }
 
 if (import.meta.main) {
-  const folder = process.argv.includes("--peers") ? await buildWhisperPeers() : await buildWhisper();
+  const folder = process.argv.includes("--peers")
+    ? await buildWhisperPeers()
+    : await buildWhisper(await hostToolchain());
   console.log(folder);
-  console.log(`newest glibc needed: ${await newestGlibc(folder)}`);
+  console.log(`newest glibc needed: ${newestGlibc(folder)}`);
 }

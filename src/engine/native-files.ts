@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { NATIVE_FILES, NATIVE_HASH } from "../../build/native/assets.ts";
+import { NATIVE_FILES, NATIVE_HASH } from "#native-parts";
 import { type CarriedFile, copyCarriedFiles, DamagedFileError } from "./carried-files.ts";
 import { isOnNoexecMount } from "./mounts.ts";
 

@@ -3,7 +3,7 @@ import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { SpeakerWeights } from "../../domain/model.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { DiarizeJob, DiarizeOutcome, SpeakerTurn } from "../protocol.ts";
-import { loadSherpa, type SherpaHandle } from "./sherpa.ts";
+import { loadSherpa } from "./sherpa.ts";
 
 /** sherpa-onnx's own defaults (`OfflineSpeakerDiarizationConfig`), in seconds. */
 const MIN_DURATION_ON_SECONDS = 0.3;
@@ -11,6 +11,7 @@ const MIN_DURATION_OFF_SECONDS = 0.5;
 /** sherpa-onnx's default when no number of speakers is given: clusters are joined up to this cosine distance. */
 const CLUSTER_THRESHOLD = 0.5;
 const FIND_NUMBER = -1;
+const THREADS = 1;
 
 /**
  * Distinguishes speakers with installed weights: segmentation, embeddings and clustering of sherpa-onnx
@@ -28,22 +29,18 @@ export function diarizeNeurally(
   weights: SpeakerWeights,
 ): DiarizeOutcome {
   const addon = loadSherpa(nativeFiles);
-  const clusteringFor = (numClusters: number) => ({ numClusters, threshold: CLUSTER_THRESHOLD });
-  const model = { numThreads: 1, provider: "cpu", debug: 0 } as const;
-  const diarization: SherpaHandle | null = addon.createOfflineSpeakerDiarization({
-    segmentation: { pyannote: { model: weights.segmentationPath }, ...model },
-    embedding: { model: weights.embeddingPath, ...model },
-    clustering: clusteringFor(FIND_NUMBER),
-    minDurationOn: MIN_DURATION_ON_SECONDS,
-    minDurationOff: MIN_DURATION_OFF_SECONDS,
-  });
+  const diarization = addon.open(
+    weights.segmentationPath,
+    weights.embeddingPath,
+    THREADS,
+    MIN_DURATION_ON_SECONDS,
+    MIN_DURATION_OFF_SECONDS,
+  );
   if (!diarization) throw new Error("sherpa-onnx cannot use these weights for telling speakers apart");
-  const rate = addon.getOfflineSpeakerDiarizationSampleRate(diarization);
+  const rate = addon.sampleRate(diarization);
   if (rate !== SAMPLE_RATE_HZ) throw new Error(`the weights are made for ${rate} Hz, not ${SAMPLE_RATE_HZ}`);
-  const process = (samples: Float32Array, clusters: number) => {
-    addon.offlineSpeakerDiarizationSetConfig(diarization, { clustering: clusteringFor(clusters) });
-    return addon.offlineSpeakerDiarizationProcess(diarization, samples);
-  };
+  const process = (samples: Float32Array, clusters: number) =>
+    addon.process(diarization, samples, clusters, CLUSTER_THRESHOLD);
   const isOneTrack = job.tracks.length === 1;
   const { minSpeakers = 1, maxSpeakers = Number.POSITIVE_INFINITY } = isOneTrack ? job : {};
   let speakersBefore = 0;

