@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # Builds a GPU backend for `[engine] device`, from the same ggml source as the program.
 #
-#   scripts/build-backend.sh cuda|vulkan [FOLDER]
+#   scripts/build-backend.sh [--target linux-x64|linux-arm64] cuda|vulkan [FOLDER]
 #
 # Writes libggml-cuda.so or libggml-vulkan.so into FOLDER (default: dist/backends). Copy it into `backends/` of the
 # data directory; `shruti doctor` reports whether it loads. The graphics driver, and for CUDA the run-time libraries of
 # the toolkit with which it was built (libcudart, libcublas), must be installed on the machine that uses it. The file ends
 # with the version of whisper.cpp for which it was built; a program with another version does not load it.
+#
+# --target builds a companion of a release (scripts/build.ts --target) with the same pinned compiler, for glibc 2.28 and
+# newer, into dist/shruti-backend-vulkan-VERSION-TARGET by default. Its exceptions reach the release's code; those of
+# another compiler end the worker process. CUDA's compiler needs g++: run this script without --target on the oldest
+# system that has to be supported, such as a container of RHEL 8 with the toolkit.
 #
 # Environment:
 #   JOBS                number of processors that the build uses; default: all
@@ -29,7 +34,7 @@ die() {
 }
 
 usage() {
-  echo "usage: scripts/build-backend.sh cuda|vulkan [FOLDER]" >&2
+  echo "usage: scripts/build-backend.sh [--target linux-x64|linux-arm64] cuda|vulkan [FOLDER]" >&2
   exit 2
 }
 
@@ -82,9 +87,18 @@ need_vulkan() {
     missing+=("libvulkan (the Vulkan loader, development files)")
 }
 
+target=""
+if [ "${1:-}" = --target ]; then
+  target="${2:-}"
+  case "$target" in linux-x64 | linux-arm64) shift 2 ;; *) usage ;; esac
+fi
 [ $# -ge 1 ] && [ $# -le 2 ] || usage
 backend="$1"
 folder="${2:-$ROOT/dist/backends}"
+if [ -n "$target" ] && [ $# = 1 ]; then
+  release="$(sed -n 's/^ *"version": *"\([^"]*\)".*/\1/p' "$ROOT/package.json")"
+  folder="$ROOT/dist/shruti-backend-$backend-$release-$target"
+fi
 case "$backend" in
   cuda) flags=(-DGGML_CUDA=ON) ;;
   vulkan) flags=(-DGGML_VULKAN=ON) ;;
@@ -92,6 +106,14 @@ case "$backend" in
 esac
 if [ "$backend" = cuda ] && [ -n "${CUDA_ARCHITECTURES:-}" ]; then
   flags+=("-DCMAKE_CUDA_ARCHITECTURES=$CUDA_ARCHITECTURES")
+fi
+
+if [ -n "$target" ]; then
+  [ "$backend" != cuda ] || die "CUDA's compiler needs g++: build without --target, on an old system (see the head of this script)"
+  variables="$("$ROOT/scripts/bun.sh" "$ROOT/scripts/native/toolchain.ts" "$target")" || die "the pinned compiler is missing"
+  eval "$variables"
+  flags+=(-DSHRUTI_RELEASE=ON -DCMAKE_SYSTEM_NAME=Linux "-DCMAKE_SYSTEM_PROCESSOR=$PROCESSOR")
+  flags+=("-DCMAKE_C_COMPILER=$(command -v "$CC")" "-DCMAKE_CXX_COMPILER=$(command -v "$CXX")")
 fi
 
 work="$(mktemp -d)"
@@ -116,7 +138,8 @@ library="libggml-$backend.so"
 [ -f "$work/build/bin/$library" ] || die "the build made no $library"
 mkdir -p "$folder"
 cp "$work/build/bin/$library" "$folder/$library.unfinished"
-strip --strip-unneeded "$folder/$library.unfinished"
+# A target's linker has left the symbols out.
+[ -n "$target" ] || strip --strip-unneeded "$folder/$library.unfinished"
 # The dynamic linker does not read these bytes at the end. src/engine/backend-files.ts looks for them.
 printf '\nshruti backend of whisper.cpp %s\n' "$version" >>"$folder/$library.unfinished"
 mv "$folder/$library.unfinished" "$folder/$library"

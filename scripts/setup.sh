@@ -4,6 +4,7 @@
 #   . scripts/setup.sh
 #   shruti_setup                    # what a build needs
 #   shruti_setup ffmpeg sox         # and these programs (Debian packages of the same name) too
+#   shruti_setup libstdc++-11-pic libgcc-11-dev     # and what a release for x86-64 is linked with; -arm64-cross: for ARM
 #
 # Adds Bun's folder to PATH. Prints what is missing in one line and returns 1 when it cannot install it.
 
@@ -70,8 +71,19 @@ shruti_missing_packages() {
   shruti_has_node_headers || echo libnode-dev
   local name
   for name in "$@"; do
-    command -v "$name" >/dev/null || echo "$name"
+    shruti_is_there "$name" || echo "$name"
   done
+}
+
+# Is there what a package gives: a program of its name, or archives of GCC?
+shruti_is_there() {
+  case "$1" in
+    libstdc++-11-pic) [ -f /usr/lib/gcc/x86_64-linux-gnu/11/libstdc++_pic.a ] ;;
+    libgcc-11-dev) [ -f /usr/lib/gcc/x86_64-linux-gnu/11/libgcc_eh.a ] ;;
+    libstdc++-11-pic-arm64-cross) [ -f /usr/lib/gcc-cross/aarch64-linux-gnu/11/libstdc++_pic.a ] ;;
+    libgcc-11-dev-arm64-cross) [ -f /usr/lib/gcc-cross/aarch64-linux-gnu/11/libgcc_eh.a ] ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
 }
 
 # Node's headers come with some packages of Node itself, with libnode-dev on Debian, or by npm_config_nodedir.

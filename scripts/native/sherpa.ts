@@ -4,7 +4,7 @@ import { type BuildInput, cachedBuild } from "./cache.ts";
 import { findRuntime } from "./cpp-runtime.ts";
 import { nodeHeaders } from "./node-headers.ts";
 import { run } from "./run.ts";
-import type { Toolchain } from "./toolchain.ts";
+import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "sherpa");
 const ADDON_FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-shared"];
@@ -30,7 +30,7 @@ export async function collectSherpa(toolchain: Toolchain): Promise<string> {
     ...libraries.map((name) => ({ path: join(published, name) })),
     ...runtime.files.map((path) => ({ path })),
   ];
-  return cachedBuild("sherpa", inputs, async (outDir) => {
+  return cachedBuild(partName(toolchain, "sherpa"), inputs, async (outDir) => {
     for (const name of libraries) {
       copyFileSync(join(published, name), join(outDir, name));
       if (toolchain.platform === "linux") await stripForeign(toolchain, join(outDir, name));

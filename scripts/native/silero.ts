@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parse } from "protobufjs";
 import { type BuildInput, cachedBuild } from "./cache.ts";
 import { run } from "./run.ts";
-import type { Toolchain } from "./toolchain.ts";
+import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "silero");
 /** Version 6. It has the same shape as v5, and missed a seventh to a third less speech on labelled meetings. */
@@ -44,7 +44,7 @@ export async function buildSilero(toolchain: Toolchain): Promise<string> {
     { path: SOURCES },
     { path: SILERO_ONNX },
   ];
-  return cachedBuild("silero", inputs, async (outDir) => {
+  return cachedBuild(partName(toolchain, "silero"), inputs, async (outDir) => {
     const weights = sileroWeights(new Uint8Array(readFileSync(SILERO_ONNX)));
     writeFileSync(join(outDir, "silero.weights"), new Uint8Array(weights.buffer));
     await compileLibrary(toolchain, join(outDir, `silero.${suffix}`));

@@ -41,6 +41,11 @@ export type Toolchain = {
 
 const ROOT = join(import.meta.dirname, "../..");
 
+/** Returns the name of a part's build. Builds of one name wait for each other; those of other targets need not. */
+export function partName({ target }: Toolchain, part: string): string {
+  return target === undefined ? part : `${part}-${target}`;
+}
+
 /** The compilers of this machine, for this machine. */
 export async function hostToolchain(): Promise<Toolchain> {
   const cxx = process.env.CXX || "c++";
@@ -152,4 +157,13 @@ function placeCompilers(zig: string, library: string, processor: string): Promis
     symlinkSync(library, join(outDir, "zig-lib"));
     for (const name of COMPILER_NAMES) copyFileSync(COMPILER, join(outDir, name));
   });
+}
+
+/** Prints the compilers of a target as variables for the shell: `bun scripts/native/toolchain.ts linux-x64`. */
+if (import.meta.main) {
+  const target = TARGETS.find((name) => name === process.argv[2]);
+  if (target === undefined) throw new Error(`the target is one of ${TARGETS.join(", ")}`);
+  const { cc, cxx, env } = await releaseToolchain(target);
+  const variables = { ...env, CC: cc, CXX: cxx, PROCESSOR: processorOf(target) };
+  for (const [name, value] of Object.entries(variables)) console.log(`export ${name}='${value}'`);
 }

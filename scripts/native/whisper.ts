@@ -5,7 +5,7 @@ import { type BuildInput, cachedBuild } from "./cache.ts";
 import { newestGlibc } from "./glibc.ts";
 import { nodeHeaders } from "./node-headers.ts";
 import { run } from "./run.ts";
-import { hostToolchain, processorOf, type Toolchain } from "./toolchain.ts";
+import { hostToolchain, partName, processorOf, type Toolchain } from "./toolchain.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /**
@@ -45,7 +45,7 @@ export async function buildWhisper(toolchain: Toolchain): Promise<string> {
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
   ];
-  return cachedBuild("whisper", inputs, async (outDir) => {
+  return cachedBuild(partName(toolchain, "whisper"), inputs, async (outDir) => {
     const includes = `${nodeHeaders()};${NODE_ADDON_API}`;
     const flags = [`-DBINDING_SOURCE=${BINDING_SOURCE}`, `-DNODE_INCLUDES=${includes}`];
     await buildInto(toolchain, outDir, PROJECT, flags, ["ggml", "smart-whisper"], /\.(so|addon)$/);

@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, linkSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { Target } from "../../scripts/native/toolchain.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const BINARY = join(ROOT, "dist/shruti");
@@ -52,8 +53,18 @@ function isTestTool(folder: string, name: string): boolean {
   return name.endsWith(".test.ts") || /\/src\/(e2e|testing)(\/|$)/.test(folder);
 }
 
-async function build(): Promise<void> {
-  const child = Bun.spawn([process.execPath, join(ROOT, "scripts/build.ts")], {
+const releases = new Map<Target, Promise<string>>();
+
+/** Builds the executable of a release from the present sources, at most once for each run of the tests. */
+export function releaseBinary(target: Target): Promise<string> {
+  const output = join(ROOT, `dist/shruti-${target}`);
+  const begun = releases.get(target) ?? build("--target", target, "--output", output).then(() => output);
+  releases.set(target, begun);
+  return begun;
+}
+
+async function build(...args: string[]): Promise<void> {
+  const child = Bun.spawn([process.execPath, join(ROOT, "scripts/build.ts"), ...args], {
     cwd: ROOT,
     stdin: "ignore",
     stdout: "pipe",

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, wordsIn } from "../../e2e/samples.ts";
 import { disassemble, fileOffset, functionOffset } from "../../testing/elf.ts";
+import { NATIVE_DIR } from "../../testing/native-files.ts";
 import type { Heard } from "../../testing/whisper-test-child.ts";
 import { openWideModel } from "../../testing/wide-model.ts";
 import { variantName } from "../cpu-variants.ts";
@@ -12,7 +13,6 @@ import { FILE_TYPES } from "./whisper-model-file.ts";
 /** Tests every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
 
 const ROOT = join(import.meta.dirname, "../../..");
-const NATIVE_DIR = join(ROOT, "build/native");
 const SOURCES = join(import.meta.dirname, "../../testing/native");
 const HEADERS = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml/include");
 const AMX_LIBRARY = join(NATIVE_DIR, "libggml-cpu-sapphirerapids.so");

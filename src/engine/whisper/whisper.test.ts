@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mostWordErrors, samplePath as sample, utterancesIn, wordsIn } from "../../e2e/samples.ts";
 import { wordErrors } from "../../pipeline/wer.ts";
+import { NATIVE_DIR } from "../../testing/native-files.ts";
 import { type Outcome, textOf } from "../../testing/whisper-test-child.ts";
 import { checkModelFile, expectedTensors, F16 } from "./whisper-model-file.ts";
 import type { WhisperSegment } from "./whisper-segments.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const NATIVE_DIR = join(ROOT, "build/native");
 const MODEL = join(ROOT, "models/demo.bin");
 /** The words of the sample that most tests use. */
 const SAID = wordsIn("01-en", "verbatim");

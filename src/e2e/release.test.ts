@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { copyFileSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { elfFilesIn, isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
+import { RELEASE_GLIBC } from "../../scripts/native/toolchain.ts";
+import type { TranscriptionResult } from "../http/wire/schemas.ts";
+import { releaseBinary } from "./binary.ts";
+import { expectSaid } from "./expect-said.ts";
+import { type Installation, install } from "./kit.ts";
+import { saidIn, samplePath } from "./samples.ts";
+
+/** The executable of a release for x86-64, built with the pinned compiler for all systems from RHEL 8 on. */
+
+const ROOT = resolve(import.meta.dir, "../..");
+const PARTS = join(ROOT, "build/native-linux-x64");
+/** The build of all native parts without a cache. */
+const BUILD_LIMIT_MS = 1_800_000;
+
+let executable: string;
+let installation: Installation;
+beforeAll(async () => {
+  executable = await releaseBinary("linux-x64");
+  installation = await install({ place: async (path) => copyFileSync(executable, path) });
+}, BUILD_LIMIT_MS);
+afterAll(() => installation?.remove());
+
+test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {
+  const files = elfFilesIn(readFileSync(executable));
+  const parts = readdirSync(PARTS).filter((name) => elfFilesIn(readFileSync(join(PARTS, name))).length > 0);
+  expect(parts.length).toBeGreaterThan(20);
+  // All parts, and the executable itself.
+  expect(files.length).toBe(parts.length + 1);
+  const newest = newestGlibcOf(files) ?? "none";
+  expect({ newest, isTooNew: isNewerVersion(newest, RELEASE_GLIBC) }).toEqual({ newest, isTooNew: false });
+});
+
+test("it transcribes", async () => {
+  const command = ["transcribe", samplePath("01-en"), "--language", "en", "--format", "json"];
+  const { code, out } = await installation.command(...command);
+  expect(code).toBe(0);
+  expectSaid(JSON.parse(out) as TranscriptionResult, saidIn("01-en"));
+}, 60_000);
+
+describe("its native parts pass the tests of this machine's", () => {
+  test.each([
+    "src/engine/whisper/weights.test.ts",
+    "src/engine/vad/silero.test.ts",
+    "src/engine/audio/decode.test.ts",
+    "src/engine/diarization/sherpa.test.ts",
+    "src/engine/diarization/diarize-neural.test.ts",
+  ])(
+    "%s",
+    async (file) => {
+      const command = [
+        process.execPath,
+        "test",
+        "--conditions=shruti-linux-x64",
+        "--timeout",
+        "120000",
+        file,
+      ];
+      const child = Bun.spawn(command, { cwd: ROOT, stdout: "pipe", stderr: "pipe" });
+      const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+      expect({ code: await child.exited, said: out + err }).toMatchObject({ code: 0 });
+    },
+    600_000,
+  );
+});
