@@ -1,0 +1,68 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newestGlibc } from "./glibc.ts";
+import { run } from "./run.ts";
+import { releaseToolchain } from "./toolchain.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-toolchain-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const THROWS = `
+  #include <new>
+  #include <stdexcept>
+  extern "C" __attribute__((visibility("default"))) void fail(int how) {
+    if (how == 0) throw std::runtime_error("it failed");
+    throw std::bad_alloc();
+  }`;
+/** Catches as smart-whisper's threads do, which say "an unknown exception" of the last kind. */
+const CATCHES = `
+  #include <cstdio>
+  #include <stdexcept>
+  extern "C" void fail(int how);
+  int main() {
+    for (int how = 0; how < 2; how++) {
+      try { fail(how); }
+      catch (const std::exception &error) { puts(error.what()); }
+      catch (...) { puts("unknown"); }
+      try { throw std::runtime_error("its own"); }
+      catch (const std::exception &error) { puts(error.what()); }
+    }
+  }`;
+
+test("an exception of one library is caught in another, each with a C++ run time of its own", async () => {
+  const { cxx, env } = await releaseToolchain("linux-x64");
+  writeFileSync(join(folder, "throws.cpp"), THROWS);
+  writeFileSync(join(folder, "catches.cpp"), CATCHES);
+  const settings = join(import.meta.dirname, "ggml-libraries.map");
+  const flags = ["-O2", "-fPIC", "-fvisibility=hidden", "-Wl,-s", `-Wl,--version-script=${settings}`];
+  const options = { cwd: folder, env };
+  await run([cxx, ...flags, "-shared", "throws.cpp", "-o", "libthrows.so"], options);
+  await run([cxx, "-O2", "catches.cpp", "./libthrows.so", "-o", "catches"], options);
+  expect((await run(["./catches"], options)).trim().split("\n")).toEqual([
+    "unknown",
+    "its own",
+    "unknown",
+    "its own",
+  ]);
+  expect(newestGlibc(folder)).toMatch(/^2\.(\d|1\d|2[0-8])(\.|$)/);
+}, 600_000);
+
+test("each processor's instructions reach the compiler, AMX among them", async () => {
+  const { cc, env } = await releaseToolchain("linux-x64");
+  const flags = ["-mavx512f", "-mavx512vnni", "-mamx-tile", "-mamx-int8"];
+  const macros = await run([cc, ...flags, "-dM", "-E", "-x", "c", "/dev/null"], { env });
+  for (const name of ["__AVX512VNNI__", "__AMX_TILE__", "__AMX_INT8__"])
+    expect(macros).toContain(`${name} 1`);
+  expect(macros).not.toContain("__AVX512BF16__");
+}, 600_000);
+
+test("ARM's architectures have the names of other compilers", async () => {
+  const { cc, env } = await releaseToolchain("linux-arm64");
+  const flags = ["-march=armv8.6-a+dotprod+fp16+sve+i8mm+sve2"];
+  const macros = await run([cc, ...flags, "-dM", "-E", "-x", "c", "/dev/null"], { env });
+  for (const name of ["DOTPROD", "FP16_VECTOR_ARITHMETIC", "SVE2", "MATMUL_INT8"]) {
+    expect(macros).toContain(`__ARM_FEATURE_${name} 1`);
+  }
+}, 600_000);
