@@ -5,9 +5,9 @@ import { elfFilesIn, isNewerVersion, newestGlibcOf } from "../../scripts/native/
 import { RELEASE_GLIBC } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
 import { releaseBinary } from "./binary.ts";
-import { expectSaid } from "./expect-said.ts";
+import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install } from "./kit.ts";
-import { saidIn, samplePath } from "./samples.ts";
+import { samplePath, utterancesIn } from "./samples.ts";
 
 /** The executable of a release for x86-64, built with the pinned compiler for all systems from RHEL 8 on. */
 
@@ -38,7 +38,7 @@ test("it transcribes", async () => {
   const command = ["transcribe", samplePath("01-en"), "--language", "en", "--format", "json"];
   const { code, out } = await installation.command(...command);
   expect(code).toBe(0);
-  expectSaid(JSON.parse(out) as TranscriptionResult, saidIn("01-en"));
+  expectUtterances(JSON.parse(out) as TranscriptionResult, utterancesIn("01-en"));
 }, 60_000);
 
 describe("its native parts pass the tests of this machine's", () => {

@@ -1,7 +1,7 @@
 // The part of sherpa-onnx that Shruti uses, as a Node-API addon over its C interface. The published addon needs a newer
 // glibc and C++ run time than its own libraries do.
 //
-//   open(segmentation path, embedding path, threads, seconds on, seconds off)   a handle; null: weights it cannot use
+//   open(segmentation path, embedding path, threads, seconds on, seconds off)   a handle, or null for unusable weights
 //   sampleRate(handle)                                                          in Hz
 //   process(handle, samples, clusters, threshold)                               [{ start, end, speaker }], in seconds
 #include <node_api.h>
@@ -72,7 +72,7 @@ static napi_status read_float(napi_env env, napi_value value, float *number) {
   return status;
 }
 
-// Returns a copy, to be freed; NULL when the value is no string.
+// Returns a copy, which the caller frees, or NULL when the value is not a string.
 static char *read_string(napi_env env, napi_value value) {
   size_t length = 0;
   if (napi_get_value_string_utf8(env, value, NULL, 0, &length) != napi_ok) return NULL;
