@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
+import { seal } from "./release/seal.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
@@ -23,6 +24,7 @@ export async function buildExecutable(entry: string, output: string, target?: Ta
   try {
     const flags = [...BUILD_FLAGS, ...targetFlags(toolchain), `--outfile=${unfinished}`];
     await run([process.execPath, "build", ...flags, entry, ...THREADS], { cwd: ROOT });
+    await seal(unfinished);
     renameSync(unfinished, output);
   } finally {
     rmSync(unfinished, { force: true });
@@ -56,6 +58,8 @@ const BUILD_FLAGS = [
   // Byte code needs the older module format, which has no top-level await.
   "--format=esm",
   "--sourcemap",
+  // Modules in the older format otherwise contain the folder of the build, and no two builds are equal.
+  ...["--define", '__dirname="/"', "--define", '__filename="/"'],
   // The executable must not read settings from the folder in which it is started.
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",
