@@ -25,6 +25,7 @@ import { registerStatus } from "./status.ts";
 import { registerTranscribe } from "./transcribe.ts";
 import { registerTranscriptions } from "./transcriptions.ts";
 import { registerUsage } from "./usage.ts";
+import { registerVerify } from "./verify.ts";
 import { registerVersion } from "./version.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
@@ -47,6 +48,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerDoctor,
   registerStatus,
   registerVersion,
+  registerVerify,
 ];
 
 /** Exit statuses (docs/decisions.md section 11). */
