@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
+import { writeParts } from "./release/parts.ts";
 import { seal } from "./release/seal.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -18,8 +19,16 @@ const ROOT = join(import.meta.dirname, "..");
  */
 export async function buildExecutable(entry: string, output: string, target?: Target): Promise<void> {
   const toolchain = target === undefined ? await hostToolchain() : await releaseToolchain(target);
-  await buildAssets(toolchain);
+  const native = await buildAssets(toolchain);
   mkdirSync(join(output, ".."), { recursive: true });
+  await writeParts({
+    path: partsPath(target),
+    native,
+    platform: `${toolchain.platform}-${toolchain.arch}`,
+    compiler: toolchain.compiler,
+    entries: [entry, ...THREADS],
+    flags: target === undefined ? [] : [`--conditions=${conditionOf(target)}`],
+  });
   const unfinished = `${output}.${process.pid}.unfinished`;
   try {
     const flags = [...BUILD_FLAGS, ...targetFlags(toolchain), `--outfile=${unfinished}`];
@@ -42,6 +51,11 @@ function targetFlags({ target, runtime }: Toolchain): string[] {
   if (target === undefined) return [];
   const flags = [`--target=bun-${target}`, `--conditions=${conditionOf(target)}`];
   return runtime === undefined ? flags : [...flags, `--compile-executable-path=${runtime}`];
+}
+
+/** Returns the path of the list of parts; package.json (`imports`) knows these names. */
+function partsPath(target: Target | undefined): string {
+  return join(ROOT, target === undefined ? "build/parts" : `build/parts-${target}`, "shruti.parts");
 }
 
 function conditionOf(target: Target): string {

@@ -3,3 +3,8 @@ declare module "*/standalone.js" {
   const path: string;
   export default path;
 }
+/** The list of the executable's parts (src/parts.ts). */
+declare module "#shruti-parts" {
+  const path: string;
+  export default path;
+}

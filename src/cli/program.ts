@@ -17,6 +17,7 @@ import { registerCredit } from "./credit.ts";
 import { registerDoctor } from "./doctor.ts";
 import { registerInit } from "./init.ts";
 import { registerKeys } from "./keys.ts";
+import { registerLicenses } from "./licenses.ts";
 import { registerModels } from "./models.ts";
 import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
@@ -48,6 +49,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerDoctor,
   registerStatus,
   registerVersion,
+  registerLicenses,
   registerVerify,
 ];
 

@@ -8,10 +8,25 @@ export function registerVersion(program: Command, context: CliContext): void {
   program
     .command("version")
     .description("print the version")
-    .option("--json", "print JSON")
-    .action((options: { json?: true }) => {
-      const { version } = packageJson;
-      if (!options.json) context.printLine(`shruti ${version}`);
-      else context.printJson({ version, bun: Bun.version, platform: process.platform, arch: process.arch });
+    .option("--json", "print JSON: version, commit, compiler, and all parts with their versions")
+    .action(async (options: { json?: true }) => {
+      if (options.json) context.printJson(await facts());
+      else context.printLine(`shruti ${packageJson.version}`);
     });
+}
+
+async function facts() {
+  const { readParts } = await import("../parts.ts");
+  const { build, licence, parts } = await readParts();
+  return {
+    ...build,
+    arch: process.arch,
+    licence: licence?.name ?? null,
+    parts: parts.map(({ name, version, licence: of, within }) => ({
+      name,
+      version,
+      licence: of,
+      ...(within === undefined ? {} : { within }),
+    })),
+  };
 }

@@ -28,6 +28,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "local.ts",
     "doctor.ts",
     "self-check.ts",
+    "parts.ts",
     "config",
     "services",
     "store",

@@ -1,0 +1,409 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Part } from "../../src/parts.ts";
+import { keptText, licenceFilesIn, standardText } from "./licence-texts.ts";
+import type { PartWithTexts } from "./npm-parts.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const MODULES = join(ROOT, "node_modules");
+const WHISPER = join(MODULES, "nodejs-whisper/cpp/whisper.cpp");
+const FFMPEG_SOURCES = join(MODULES, "libav.js/sources");
+const DEMO_MODEL = join(ROOT, "models");
+
+/** Files beside the libraries that are no part of their own: the texts and lists of a build. */
+const NO_PARTS = /^(assets\.ts|stamp|COPYING\..*|.*\.json)$/;
+
+/** What is known of a part in the native files. Its presence is looked up in the files, not assumed. */
+type NativePart = {
+  name: string;
+  licence: string;
+  source: string;
+  /** Files that are made of it. */
+  files: RegExp;
+  /** Bytes that one of the files contains when the part is in there; undefined: always. */
+  evidence?: RegExp;
+  /** Compilers with which it is linked; undefined: all. */
+  compiler?: RegExp;
+  version: (files: Files, compiler: string) => string;
+  texts: () => string[];
+  within?: string;
+  purl?: (version: string) => string;
+  note?: string;
+  kind?: Part["kind"];
+};
+
+/** Names and contents (Latin-1) of native files. */
+type Files = Map<string, string>;
+
+const packageVersion = (name: string): string =>
+  (JSON.parse(readFileSync(join(MODULES, name, "package.json"), "utf8")) as { version: string }).version;
+
+/** @returns the first group of an expression in any of the files */
+function found(files: Files, expression: RegExp): string {
+  for (const text of files.values()) {
+    const match = expression.exec(text)?.[1];
+    if (match !== undefined) return match;
+  }
+  throw new Error(`no native file contains ${expression}`);
+}
+
+function inSource(path: string, expression: RegExp): string {
+  const match = expression.exec(readFileSync(join(WHISPER, path), "utf8"));
+  if (!match) throw new Error(`${path} has no ${expression}`);
+  return match.slice(1).join(".");
+}
+
+const whisperVersion = () => inSource("CMakeLists.txt", /project\("whisper\.cpp" VERSION ([\d.]+)\)/);
+const ggmlVersion = () =>
+  inSource(
+    "ggml/CMakeLists.txt",
+    /VERSION_MAJOR (\d+)\)[\s\S]*?VERSION_MINOR (\d+)\)[\s\S]*?VERSION_PATCH (\d+)\)/,
+  );
+const github = (repository: string) => (version: string) => `pkg:github/${repository}@${version}`;
+
+const ffmpegVersion = () => {
+  const tarballs = readdirSync(FFMPEG_SOURCES).flatMap(
+    (name) => /^ffmpeg-(\d[\w.]*)\.tar\.xz$/.exec(name)?.[1] ?? [],
+  );
+  if (tarballs.length !== 1) throw new Error(`${FFMPEG_SOURCES} has ${tarballs.length} releases of FFmpeg`);
+  return tarballs[0] ?? "";
+};
+
+/** The newest set of symbols tells the release of the library: libstdc++.so.6.0.30 has GLIBCXX_3.4.30. */
+function libstdcxxVersion(files: Files): string {
+  const sets = [...files.values()].flatMap((text) => [...text.matchAll(/GLIBCXX_3\.4\.(\d+)/g)]);
+  return `6.0.${Math.max(...sets.map(([, number]) => Number(number)))}`;
+}
+
+const SHERPA = "sherpa-onnx";
+const IN_SHERPA = { within: SHERPA, files: /^libsherpa-onnx-c-api\.so$/ } as const;
+const sherpaVersion = () => packageVersion("sherpa-onnx-node");
+const thatOfSherpa = () => `that of sherpa-onnx ${sherpaVersion()}`;
+const apache = (copyright: string) => () => [standardText("Apache-2.0", copyright)];
+const CARRIED = /^carried-/;
+const CPP = /^(carried-|libggml|smart-whisper|decoder|silero\.so|sherpa-onnx)/;
+
+const WHISPER_PARTS: NativePart[] = [
+  {
+    name: "whisper.cpp",
+    licence: "MIT",
+    source: "https://github.com/ggml-org/whisper.cpp",
+    files: /^smart-whisper\.addon$/,
+    version: whisperVersion,
+    purl: github("ggml-org/whisper.cpp"),
+    note: "the source in the npm package nodejs-whisper, with a patch (patches/)",
+    texts: () => licenceFilesIn(WHISPER),
+  },
+  {
+    name: "ggml",
+    licence: "MIT",
+    source: "https://github.com/ggml-org/ggml",
+    files: /^libggml/,
+    version: ggmlVersion,
+    purl: github("ggml-org/ggml"),
+    note: "the source in the npm package nodejs-whisper, with a patch (patches/)",
+    texts: () => licenceFilesIn(WHISPER),
+  },
+  {
+    name: "llamafile's matrix multiplication",
+    licence: "MIT",
+    source: "https://github.com/mozilla-ai/llamafile",
+    files: /^libggml-cpu/,
+    within: "ggml",
+    version: () => `that of ggml ${ggmlVersion()}`,
+    texts: () => [standardText("MIT", "Copyright 2024 Mozilla Foundation")],
+  },
+  {
+    name: "smart-whisper",
+    licence: "MIT",
+    source: "https://github.com/JacobLinCool/smart-whisper",
+    files: /^smart-whisper\.addon$/,
+    version: () => packageVersion("smart-whisper"),
+    purl: (version) => `pkg:npm/smart-whisper@${version}`,
+    note: "its binding only, with a patch (patches/)",
+    texts: () => licenceFilesIn(join(MODULES, "smart-whisper")),
+  },
+  {
+    name: "node-addon-api",
+    licence: "MIT",
+    source: "https://github.com/nodejs/node-addon-api",
+    files: /^smart-whisper\.addon$/,
+    version: () => packageVersion("node-addon-api"),
+    purl: (version) => `pkg:npm/node-addon-api@${version}`,
+    texts: () => licenceFilesIn(join(MODULES, "node-addon-api")),
+  },
+];
+
+const DECODER_PARTS: NativePart[] = [
+  {
+    name: "FFmpeg",
+    licence: "LGPL-2.1-or-later",
+    source: "https://ffmpeg.org/releases/",
+    files: /^decoder$/,
+    version: ffmpegVersion,
+    purl: (version) =>
+      `pkg:generic/ffmpeg@${version}?download_url=https://ffmpeg.org/releases/ffmpeg-${version}.tar.xz`,
+    note: "libavformat, libavcodec, libswresample and libavutil, unmodified, linked statically into the decoder program. Its source and the way to another FFmpeg: docs/release.md section 5",
+    texts: () => [
+      keptText("ffmpeg-LICENSE.md"),
+      standardText("LGPL-2.1-or-later", "FFmpeg: Copyright (c) the FFmpeg developers"),
+    ],
+  },
+  {
+    name: "zlib",
+    licence: "Zlib",
+    source: "https://zlib.net/",
+    files: /^decoder$/,
+    evidence: / inflate [\d.]+ Copyright/,
+    version: (files) => found(files, / inflate ([\d.]+) Copyright/),
+    purl: (version) => `pkg:generic/zlib@${version}`,
+    texts: () => [standardText("Zlib", "Copyright (C) 1995-2026 Jean-loup Gailly and Mark Adler")],
+  },
+  {
+    name: "glibc",
+    licence: "LGPL-2.1-or-later",
+    source: "https://www.gnu.org/software/libc/",
+    files: /^decoder$/,
+    evidence: /Fatal glibc error/,
+    version: (_files, compiler) => `that of the machine with ${compiler}`,
+    note: "linked statically into the decoder program by a build with the machine's compiler; a release has musl instead",
+    texts: () => [standardText("LGPL-2.1-or-later", "Copyright (C) Free Software Foundation, Inc.")],
+  },
+  {
+    name: "musl",
+    licence: "MIT",
+    source: "https://musl.libc.org/",
+    files: /^decoder$/,
+    compiler: /^zig /,
+    version: (_files, compiler) => `that of ${compiler}`,
+    texts: () => [keptText("musl-COPYRIGHT.txt")],
+  },
+];
+
+const SILERO_PARTS: NativePart[] = [
+  {
+    name: "Silero VAD",
+    kind: "model",
+    licence: "MIT",
+    source: "https://github.com/snakers4/silero-vad",
+    files: /^silero\.weights$/,
+    version: () => "6",
+    note: `weights of version 6, from the npm package @ricky0123/vad-web ${packageVersion("@ricky0123/vad-web")}`,
+    texts: () => [standardText("MIT", "Copyright (c) 2020-present Silero Team")],
+  },
+];
+
+const SHERPA_PARTS: NativePart[] = [
+  {
+    name: SHERPA,
+    licence: "Apache-2.0",
+    source: "https://github.com/k2-fsa/sherpa-onnx",
+    files: /^(libsherpa-onnx-c-api\.so|sherpa-onnx\.addon)$/,
+    version: sherpaVersion,
+    purl: () => `pkg:npm/sherpa-onnx-${process.platform}-${process.arch}@${sherpaVersion()}`,
+    note: "as published in its npm package; its libraries are named after its strings and build files",
+    texts: apache("Copyright (c) Xiaomi Corporation and the k2-fsa project"),
+  },
+  {
+    ...IN_SHERPA,
+    name: "eSpeak NG",
+    licence: "GPL-3.0-or-later",
+    source: "https://github.com/csukuangfj/espeak-ng",
+    evidence: /The espeak-ng library has not been initialized/,
+    version: thatOfSherpa,
+    note: "linked statically into sherpa-onnx's published library for speech synthesis, which Shruti does not use. Whoever distributes it has the duties of the GPL: docs/release.md section 4",
+    texts: () => [
+      standardText(
+        "GPL-3.0-or-later",
+        "Copyright (C) 2005-2014 Jonathan Duddington, 2013-2017 Reece H. Dunn and the contributors of eSpeak NG",
+      ),
+    ],
+  },
+  {
+    ...IN_SHERPA,
+    name: "piper-phonemize",
+    licence: "MIT",
+    source: "https://github.com/csukuangfj/piper-phonemize",
+    evidence: /phonemize_eSpeak/,
+    version: thatOfSherpa,
+    texts: () => [standardText("MIT", "Copyright (c) 2023 Michael Hansen")],
+  },
+  {
+    ...IN_SHERPA,
+    name: "kaldifst and OpenFst",
+    licence: "Apache-2.0",
+    source: "https://github.com/k2-fsa/kaldifst",
+    evidence: /kaldifst/,
+    version: thatOfSherpa,
+    texts: apache("Copyright the k2-fsa project, Google Inc. and the authors of Kaldi"),
+  },
+  {
+    ...IN_SHERPA,
+    name: "kaldi-native-fbank",
+    licence: "Apache-2.0",
+    source: "https://github.com/csukuangfj/kaldi-native-fbank",
+    version: thatOfSherpa,
+    texts: apache("Copyright Xiaomi Corporation (Fangjun Kuang) and the authors of Kaldi"),
+  },
+  {
+    ...IN_SHERPA,
+    name: "KISS FFT",
+    licence: "BSD-3-Clause",
+    source: "https://github.com/mborgerding/kissfft",
+    version: thatOfSherpa,
+    texts: () => [
+      standardText("BSD-3-Clause", "Copyright (c) 2003-2010 Mark Borgerding. All rights reserved."),
+    ],
+  },
+  {
+    ...IN_SHERPA,
+    name: "hclust-cpp",
+    licence: "BSD-2-Clause",
+    source: "https://github.com/csukuangfj/hclust-cpp",
+    version: thatOfSherpa,
+    texts: () => [
+      standardText(
+        "BSD-2-Clause",
+        "Copyright: fastcluster: Daniel Müllner, 2011; C++ interface: Christoph Dalitz, 2020",
+      ),
+    ],
+  },
+  {
+    ...IN_SHERPA,
+    name: "Eigen",
+    licence: "MPL-2.0",
+    source: "https://gitlab.com/libeigen/eigen",
+    version: thatOfSherpa,
+    texts: () => [
+      standardText(
+        "MPL-2.0",
+        "Copyright (C) the authors of Eigen. Its source is at https://gitlab.com/libeigen/eigen",
+      ),
+    ],
+  },
+  {
+    ...IN_SHERPA,
+    name: "JSON for Modern C++, simple-sentencepiece, cppinyin",
+    licence: "MIT AND Apache-2.0",
+    source: "https://github.com/k2-fsa/sherpa-onnx/tree/master/cmake",
+    version: thatOfSherpa,
+    texts: () => [
+      standardText("MIT", "Copyright (c) 2013-2025 Niels Lohmann"),
+      standardText("Apache-2.0", "Copyright the k2-fsa project and contributors"),
+    ],
+  },
+  {
+    name: "ONNX Runtime",
+    licence: "MIT",
+    source: "https://github.com/microsoft/onnxruntime",
+    files: /^libonnxruntime\.so$/,
+    version: (files) => found(files, /VERS_(\d+\.\d+\.\d+)/),
+    purl: github("microsoft/onnxruntime"),
+    note: "built by the authors of sherpa-onnx; the notices of the libraries in it are those that version 1.30.0 publishes",
+    texts: () => [keptText("onnxruntime-LICENSE.txt"), keptText("onnxruntime-ThirdPartyNotices.txt")],
+  },
+];
+
+const COMPILER_PARTS: NativePart[] = [
+  {
+    name: "libstdc++ and libgcc",
+    licence: "GPL-3.0-or-later WITH GCC-exception-3.1",
+    source: "https://gcc.gnu.org/",
+    files: CARRIED,
+    evidence: /libstdc\+\+|GLIBCXX_|GCC_3\.0/,
+    version: libstdcxxVersion,
+    note: "the exception permits any licence for programs that GCC compiles; files of their own, for hosts without them, and linked into our libraries by a build with GCC",
+    texts: () => [
+      keptText("gcc-exception-3.1.txt"),
+      standardText("GPL-3.0-or-later", "Copyright (C) Free Software Foundation, Inc."),
+    ],
+  },
+  {
+    name: "LLVM libc++, libc++abi and libunwind",
+    licence: "Apache-2.0 WITH LLVM-exception",
+    source: "https://github.com/llvm/llvm-project",
+    files: CPP,
+    compiler: /^zig /,
+    version: (_files, compiler) => `that of ${compiler}`,
+    texts: () => [keptText("llvm-LICENSE.txt")],
+  },
+  {
+    name: "zig's compiler-rt",
+    licence: "MIT",
+    source: "https://ziglang.org/",
+    files: CPP,
+    compiler: /^zig /,
+    version: (_files, compiler) => `that of ${compiler}`,
+    texts: () => [standardText("MIT", "Copyright (c) Zig contributors")],
+  },
+];
+
+const NATIVE: NativePart[] = [
+  ...WHISPER_PARTS,
+  ...DECODER_PARTS,
+  ...SILERO_PARTS,
+  ...SHERPA_PARTS,
+  ...COMPILER_PARTS,
+];
+
+/** Our own native files: they contain other parts, and code of the product. */
+const OWN = /^(silero\.so)$/;
+
+/**
+ * Lists the parts of the native files and of the models.
+ *
+ * @param folder the native files that are embedded
+ * @param compiler the compiler's name and version
+ * @throws Error for a file that belongs to no known part
+ */
+export function nativeParts(folder: string, compiler: string): PartWithTexts[] {
+  const names = readdirSync(folder).filter((name) => !NO_PARTS.test(name));
+  const all: Files = new Map(names.map((name) => [name, readFileSync(join(folder, name), "latin1")]));
+  const parts = NATIVE.flatMap((part) => nativePart(part, all, compiler) ?? []);
+  const known = new Set(parts.flatMap(({ files }) => (files ?? []).map(({ name }) => name)));
+  const unknown = names.filter((name) => !known.has(name) && !OWN.test(name));
+  if (unknown.length > 0) throw new Error(`no part is known for these native files: ${unknown.join(", ")}`);
+  return [...parts, demoModel()];
+}
+
+function nativePart(part: NativePart, all: Files, compiler: string): PartWithTexts | undefined {
+  const { name, licence, source, within, note, kind } = part;
+  if (part.compiler && !part.compiler.test(compiler)) return undefined;
+  const files: Files = new Map([...all].filter(([file]) => part.files.test(file)));
+  const { evidence } = part;
+  if (files.size === 0 || (evidence && ![...files.values()].some((text) => evidence.test(text))))
+    return undefined;
+  const version = part.version(files, compiler);
+  return {
+    name,
+    version,
+    kind: kind ?? "native",
+    licence,
+    source,
+    ...(part.purl ? { purl: part.purl(version) } : {}),
+    ...(within ? { within } : {}),
+    ...(note ? { note } : {}),
+    files: [...files].map(([file, text]) => ({ name: file, sha256: sha256(Buffer.from(text, "latin1")) })),
+    texts: part.texts(),
+  };
+}
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+function demoModel(): PartWithTexts {
+  const manifest = readFileSync(join(DEMO_MODEL, "demo.toml"), "utf8");
+  const field = (name: string) => new RegExp(`^${name} = "(.*)"$`, "m").exec(manifest)?.[1] ?? "";
+  const bytes = readFileSync(join(DEMO_MODEL, "demo.bin"));
+  if (statSync(join(DEMO_MODEL, "demo.bin")).size === 0) throw new Error("models/demo.bin is empty");
+  return {
+    name: field("name"),
+    version: field("version"),
+    kind: "model",
+    licence: "LicenseRef-Shruti",
+    source: "models/README.md",
+    note: field("licence"),
+    files: [{ name: "demo.bin", sha256: sha256(bytes) }],
+    texts: [`${field("licence")}.\n${field("source")}.\n`],
+  };
+}

@@ -1,0 +1,66 @@
+import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Parts } from "../../src/parts.ts";
+import { buildFacts, productLicence } from "./build-facts.ts";
+import { bunParts } from "./bun-parts.ts";
+import { textKey } from "./licence-texts.ts";
+import { nativeParts } from "./native-parts.ts";
+import { npmParts, type PartWithTexts } from "./npm-parts.ts";
+
+export type PartsOptions = {
+  /** The file to write; src/parts.ts embeds it. */
+  path: string;
+  /** Folder of the native files. */
+  native: string;
+  /** Such as `linux-x64`. */
+  platform: string;
+  compiler: string;
+  /** Modules that the program starts with. */
+  entries: string[];
+  /** Flags of the bundler that decide what it takes. */
+  flags: string[];
+};
+
+/**
+ * Writes the list of all parts of an executable with their licence texts, before it is bundled.
+ *
+ * @throws Error for a part without licence text
+ */
+export async function writeParts({
+  path,
+  native,
+  platform,
+  compiler,
+  entries,
+  flags,
+}: PartsOptions): Promise<Parts> {
+  // The program imports the list, so the bundler needs a file when it lists the packages.
+  mkdirSync(dirname(path), { recursive: true });
+  if (!existsSync(path)) writeFileSync(path, "");
+  const build = await buildFacts(native, platform, compiler);
+  const found = [...nativeParts(native, compiler), ...bunParts(), ...(await npmParts(entries, flags))];
+  const parts = assemble(build, found);
+  const unfinished = `${path}.unfinished`;
+  writeFileSync(unfinished, `${JSON.stringify(parts, null, 1)}\n`);
+  renameSync(unfinished, path);
+  return parts;
+}
+
+/** Puts equal texts together, and sorts, so that the result does not depend on the order of finding. */
+export function assemble(build: Parts["build"], found: PartWithTexts[]): Parts {
+  const texts = new Map<string, string>();
+  const parts = found.map((part) => {
+    const present = part.texts.filter((text) => text.trim() !== "");
+    if (present.length === 0) throw new Error(`${part.name} ${part.version} has no licence text`);
+    for (const text of present) texts.set(textKey(text), text);
+    return { ...part, texts: present.map(textKey) };
+  });
+  const key = ({ kind, name, version }: PartWithTexts | Parts["parts"][number]) =>
+    `${kind} ${name} ${version}`;
+  return {
+    build,
+    licence: productLicence(),
+    parts: parts.sort((a, b) => (key(a) < key(b) ? -1 : 1)),
+    texts: Object.fromEntries([...texts].sort(([a], [b]) => (a < b ? -1 : 1))),
+  };
+}
