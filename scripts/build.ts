@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import type { Parts } from "../src/parts.ts";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
@@ -16,12 +17,13 @@ const ROOT = join(import.meta.dirname, "..");
  * @param entry module that the program starts with
  * @param output path of the executable
  * @param target platform of a release, built with the pinned compilers; undefined: this machine, with its own
+ * @returns the parts that it is made of
  */
-export async function buildExecutable(entry: string, output: string, target?: Target): Promise<void> {
+export async function buildExecutable(entry: string, output: string, target?: Target): Promise<Parts> {
   const toolchain = target === undefined ? await hostToolchain() : await releaseToolchain(target);
   const native = await buildAssets(toolchain);
   mkdirSync(join(output, ".."), { recursive: true });
-  await writeParts({
+  const parts = await writeParts({
     path: partsPath(target),
     native,
     platform: `${toolchain.platform}-${toolchain.arch}`,
@@ -35,6 +37,7 @@ export async function buildExecutable(entry: string, output: string, target?: Ta
     await run([process.execPath, "build", ...flags, entry, ...THREADS], { cwd: ROOT });
     await seal(unfinished);
     renameSync(unfinished, output);
+    return parts;
   } finally {
     rmSync(unfinished, { force: true });
     // The source maps are inside the executable.

@@ -14,6 +14,9 @@ const FLAGS = [
 ];
 const LIBRARIES = ["-lavformat", "-lavcodec", "-lswresample", "-lavutil", "-lz", "-lm", "-pthread"];
 
+/** What the recipe in a release repeats (scripts/release/ffmpeg-source.ts). */
+export const DECODER = { sources: SOURCES, files: FILES, flags: FLAGS, libraries: LIBRARIES };
+
 /**
  * Builds Shruti's decoder (`decoder/`): one static program that uses FFmpeg's libraries.
  *

@@ -49,14 +49,16 @@ export async function writeParts({
 /** Puts equal texts together, and sorts, so that the result does not depend on the order of finding. */
 export function assemble(build: Parts["build"], found: PartWithTexts[]): Parts {
   const texts = new Map<string, string>();
-  const parts = found.map((part) => {
+  const key = ({ kind, name, version }: PartWithTexts | Parts["parts"][number]) =>
+    `${kind} ${name} ${version}`;
+  // A package may be installed in several places. What the program itself takes goes before what a bundle may contain.
+  const ordered = found.toSorted((a, b) => Number(a.within === undefined) - Number(b.within === undefined));
+  const parts = [...new Map(ordered.map((part) => [key(part), part])).values()].map((part) => {
     const present = part.texts.filter((text) => text.trim() !== "");
     if (present.length === 0) throw new Error(`${part.name} ${part.version} has no licence text`);
     for (const text of present) texts.set(textKey(text), text);
     return { ...part, texts: present.map(textKey) };
   });
-  const key = ({ kind, name, version }: PartWithTexts | Parts["parts"][number]) =>
-    `${kind} ${name} ${version}`;
   return {
     build,
     licence: productLicence(),

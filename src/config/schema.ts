@@ -121,6 +121,10 @@ export const CONFIG_SCHEMA = {
       30 * DAY_SECONDS,
       "Idle time after which a model is unloaded; 0: never.",
     ),
+    decoder: text(
+      "",
+      "Another decoder program, absolute path, such as one with another FFmpeg; empty: ours.",
+    ),
   },
   models: {
     dir: text("", "Directory of installed models; empty: models/ in the data directory."),

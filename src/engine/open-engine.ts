@@ -1,9 +1,10 @@
-import { join } from "node:path";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
 import type { Log } from "../lib/log.ts";
 import { listBackends } from "./backend-files.ts";
 import { chosenGpu, requireDevice } from "./devices.ts";
 import { createLocalEngine, type Engine } from "./engine.ts";
-import { extractNativeFiles } from "./native-files.ts";
+import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { DevicePreference, EngineInfo } from "./protocol.ts";
 import { endOrphans } from "./workers/orphans.ts";
@@ -15,6 +16,7 @@ export type EngineSettings = {
     model_idle_seconds: number;
     workers: number | "auto";
     threads_per_worker: number | "auto";
+    decoder: string;
   };
   limits: { max_duration_seconds: number };
 };
@@ -31,12 +33,13 @@ export type OpenedEngine = {
  * Opens the native engine of this machine, and copies its carried files to disk first.
  *
  * @param dataDir receives native files (`native/`); an admin puts GPU backends there (`backends/`)
- * @throws NativeFilesError when the files cannot be copied; Error when `engine.device` names a missing device
+ * @throws NativeFilesError when the files cannot be copied; Error when `engine.device` names a missing device, or
+ *   `engine.decoder` no program
  */
 export async function openEngine(settings: EngineSettings, dataDir: string, log: Log): Promise<OpenedEngine> {
   const { device, workers, threads_per_worker: threadsPerWorker } = settings.engine;
   const backends = join(dataDir, "backends");
-  const nativeFiles = await extractNativeFiles(dataDir);
+  const nativeFiles = withDecoder(await extractNativeFiles(dataDir), settings.engine.decoder);
   const ended = endOrphans([nativeFiles.decoder]);
   if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
   const backendDirs = device !== "cpu" && hasBackends(backends) ? [backends] : [];
@@ -65,6 +68,26 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
     maxDurationMs: settings.limits.max_duration_seconds * 1000,
   });
   return { engine, gpuFreeBytes, probed };
+}
+
+/**
+ * Puts another decoder in the place of ours. FFmpeg's licence gives the user the right to run another FFmpeg
+ * (docs/release.md section 5).
+ */
+function withDecoder(nativeFiles: NativeFiles, program: string): NativeFiles {
+  if (program === "") return nativeFiles;
+  if (!isAbsolute(program)) throw new Error(`engine.decoder: ${program} is not an absolute path`);
+  try {
+    accessSync(program, constants.X_OK);
+    // The kernel names processes by this path.
+    const decoder = realpathSync(program);
+    if (statSync(decoder).isFile()) return { ...nativeFiles, decoder };
+  } catch (cause) {
+    throw new Error(`engine.decoder: ${program} cannot be run (${(cause as NodeJS.ErrnoException).code})`, {
+      cause,
+    });
+  }
+  throw new Error(`engine.decoder: ${program} is not a program`);
 }
 
 function hasBackends(directory: string): boolean {

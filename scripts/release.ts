@@ -1,0 +1,104 @@
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import packageJson from "../package.json" with { type: "json" };
+import { renderLicences } from "../src/cli/licenses.ts";
+import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
+import type { Parts } from "../src/parts.ts";
+import { buildExecutable } from "./build.ts";
+import { LICENCE_FILE } from "./release/build-facts.ts";
+import { layOutBundle, writeChecksums } from "./release/bundle.ts";
+import { layOutFfmpegSource } from "./release/ffmpeg-source.ts";
+import { packFolder } from "./release/tarball.ts";
+
+/**
+ * Makes a release: a tarball for each platform, the source of FFmpeg and the decoder, and signed checksums.
+ * docs/release.md describes it.
+ */
+
+const ROOT = join(import.meta.dirname, "..");
+const PLATFORMS = ["linux-x64", "linux-arm64"] as const;
+type Platform = (typeof PLATFORMS)[number];
+
+const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${PLATFORMS.join("|")}]... [--output DIR]`;
+
+type Options = { platforms: Platform[]; signKey: string | undefined; output: string };
+
+function parseCommand(): Options {
+  try {
+    const { values } = parseArgs({
+      options: {
+        "sign-key": { type: "string" },
+        platform: { type: "string", multiple: true, default: ["linux-x64"] },
+        output: { type: "string", default: join(ROOT, "dist/release") },
+      },
+    });
+    const platforms = values.platform.map((name) => {
+      const platform = PLATFORMS.find((known) => known === name);
+      if (platform === undefined) throw new Error(`there is no platform ${name}`);
+      return platform;
+    });
+    return {
+      platforms: [...new Set(platforms)],
+      signKey: values["sign-key"],
+      output: resolve(values.output),
+    };
+  } catch (error) {
+    console.error(`release: ${error instanceof Error ? error.message : error}\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+async function release({ platforms, signKey, output }: Options): Promise<void> {
+  const key = signKey === undefined ? undefined : readPrivateKey(readFileSync(signKey, "utf8"));
+  const name = `shruti-${packageJson.version}`;
+  mkdirSync(resolve(output, ".."), { recursive: true });
+  const work = mkdtempSync(`${output}.`);
+  const made = join(work, "release");
+  mkdirSync(made);
+  try {
+    let parts: Parts | undefined;
+    for (const platform of platforms) {
+      // The path in the repository is part of the bytes, so it is the same for every output folder.
+      const executable = join(ROOT, `dist/shruti-${platform}`);
+      parts = await buildExecutable(join(ROOT, "src/main.ts"), executable, platform);
+      const folder = join(work, `${name}-${platform}`);
+      await layOutBundle(folder, executable, parts, key);
+      await packFolder(folder, join(made, `${name}-${platform}.tar.gz`), timeOf(parts));
+    }
+    if (parts === undefined) return;
+    const source = join(work, `${name}-ffmpeg-source`);
+    layOutFfmpegSource(source, renderLicences(decoderOnly(parts)));
+    await packFolder(source, join(made, `${name}-ffmpeg-source.tar.gz`), timeOf(parts));
+    await writeChecksums(made, key);
+    rmSync(output, { recursive: true, force: true });
+    renameSync(made, output);
+    report(output, parts, key === undefined ? undefined : keyFingerprint(key));
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** The commit's time; outside a repository the beginning of time, so that the bytes do not depend on the clock. */
+function timeOf({ build }: Parts): Date {
+  return new Date(build.committed_at ?? 0);
+}
+
+function decoderOnly(list: Parts): Parts {
+  const parts = list.parts.filter(({ files }) => files?.some(({ name }) => name === "decoder"));
+  return { ...list, parts };
+}
+
+function report(output: string, { build, licence, parts }: Parts, key: string | undefined): void {
+  for (const file of ["SHA256SUMS", ...[...new Bun.Glob("*.tar.gz").scanSync(output)].sort()]) {
+    const megabytes = (statSync(join(output, file)).size / 1e6).toFixed(1);
+    console.log(`${relative(process.cwd(), join(output, file))}  ${megabytes} MB`);
+  }
+  console.log(`version ${build.version}, commit ${build.commit ?? "unknown"}, ${parts.length} parts`);
+  if (build.dirty)
+    console.log("NOTE: files differ from that commit, so nobody can make this release a second time");
+  if (licence === null) console.log(`NOTE: no licence has been chosen; its place is ${LICENCE_FILE}`);
+  console.log(key === undefined ? "NOTE: unsigned; see --sign-key" : `signed with the key ${key}`);
+}
+
+await release(parseCommand());

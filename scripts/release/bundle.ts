@@ -1,0 +1,114 @@
+import { createHash, type KeyObject } from "node:crypto";
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { renderLicences } from "../../src/cli/licenses.ts";
+import { renderConfig } from "../../src/config/load.ts";
+import { renderChecksums } from "../../src/lib/checksums.ts";
+import { signMessage } from "../../src/lib/signatures.ts";
+import type { Parts } from "../../src/parts.ts";
+import { run } from "../native/run.ts";
+import { LICENCE_FILE } from "./build-facts.ts";
+import { renderSbom } from "./sbom.ts";
+import { seal } from "./seal.ts";
+import { filesBelow } from "./tarball.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const CHECKSUMS = "SHA256SUMS";
+/** Dashboards and alert rules, once there are any. */
+const OPERATIONS = "ops";
+
+/**
+ * Lays out the folder that becomes a platform's tarball.
+ *
+ * @param folder is made; its name is that of the tarball
+ * @param key signs the list of checksums; undefined: the release is unsigned
+ */
+export async function layOutBundle(
+  folder: string,
+  executable: string,
+  parts: Parts,
+  key: KeyObject | undefined,
+): Promise<void> {
+  mkdirSync(join(folder, "docs"), { recursive: true });
+  copyFileSync(executable, join(folder, "shruti"));
+  copyFileSync(join(ROOT, "install.sh"), join(folder, "install.sh"));
+  for (const program of ["shruti", "install.sh"]) chmodSync(join(folder, program), 0o755);
+  writeFileSync(join(folder, "shruti.service"), await renderUnit());
+  writeFileSync(join(folder, "shruti.example.toml"), renderExampleConfig());
+  copyFileSync(join(ROOT, "README.md"), join(folder, "README.md"));
+  for (const name of readdirSync(join(ROOT, "docs")).filter((entry) => entry.endsWith(".md"))) {
+    copyFileSync(join(ROOT, "docs", name), join(folder, "docs", name));
+  }
+  if (existsSync(join(ROOT, LICENCE_FILE)))
+    copyFileSync(join(ROOT, LICENCE_FILE), join(folder, "LICENSE.txt"));
+  if (existsSync(join(ROOT, OPERATIONS)))
+    cpSync(join(ROOT, OPERATIONS), join(folder, OPERATIONS), { recursive: true });
+  writeFileSync(join(folder, "LICENCES.txt"), renderLicences(parts));
+  writeFileSync(join(folder, "sbom.cdx.json"), renderSbom(parts, await sha256Of(executable)));
+  await writeChecksums(folder, key);
+}
+
+/**
+ * Writes the list of all files in a folder, and its signature.
+ *
+ * @param key undefined: without signature
+ */
+export async function writeChecksums(folder: string, key: KeyObject | undefined): Promise<void> {
+  const files = filesBelow(folder)
+    .map((name) => ({ name, path: join(folder, name) }))
+    .filter(({ name, path }) => !name.startsWith(CHECKSUMS) && statSync(path).isFile());
+  const checksums = await Promise.all(
+    files.map(async ({ name, path }) => ({ name, sha256: await sha256Of(path) })),
+  );
+  const list = renderChecksums(checksums);
+  writeFileSync(join(folder, CHECKSUMS), list);
+  if (key !== undefined) writeFileSync(join(folder, `${CHECKSUMS}.sig`), signMessage(Buffer.from(list), key));
+}
+
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of createReadStream(path)) hash.update(piece);
+  return hash.digest("hex");
+}
+
+/** Takes the unit from install.sh itself, which stages files when DESTDIR is set. */
+async function renderUnit(): Promise<string> {
+  const work = mkdtempSync(join(tmpdir(), "shruti-unit-"));
+  try {
+    // Nothing of the program is needed for its unit. The seal is a comment in a shell script.
+    const program = join(work, "shruti");
+    writeFileSync(program, "#!/bin/sh\necho shruti\n", { mode: 0o755 });
+    await seal(program);
+    const stage = join(work, "stage");
+    // Without DESTDIR, root would install the program here.
+    await run(["env", `DESTDIR=${stage}`, "sh", join(ROOT, "install.sh"), program]);
+    return readFileSync(join(stage, "etc/systemd/system/shruti.service"), "utf8");
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** All settings with their meaning, each commented out: a later default then arrives with an upgrade. */
+export function renderExampleConfig(): string {
+  const lines = renderConfig().split("\n");
+  const settings = lines.map((line) => (/^\w+ = /.test(line) ? `#${line}` : line));
+  return [
+    "# Every setting with its default. Copy what you change to /etc/shruti/shruti.toml.",
+    "",
+    ...settings,
+  ].join("\n");
+}

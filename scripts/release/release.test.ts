@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
+import parseExpression from "spdx-expression-parse";
+import { loadConfig } from "../../src/config/load.ts";
+import { sha256Hex } from "../../src/lib/sha256.ts";
+import type { Parts } from "../../src/parts.ts";
+import { renderExampleConfig } from "./bundle.ts";
+import { nativeParts } from "./native-parts.ts";
+import { npmPart, npmParts, packageFolder } from "./npm-parts.ts";
+import { assemble } from "./parts.ts";
+import { renderSbom } from "./sbom.ts";
+import { packFolder } from "./tarball.ts";
+
+/** The pieces of a release; src/e2e/release-bundle.test.ts makes a whole one. */
+
+const ROOT = join(import.meta.dirname, "../..");
+const folder = mkdtempSync(join(tmpdir(), "shruti-release-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const BUILD: Parts["build"] = {
+  version: "1.2.3",
+  commit: "0123456789abcdef0123456789abcdef01234567",
+  dirty: false,
+  committed_at: "2026-11-22T06:00:00.000Z",
+  platform: "linux-x64",
+  compiler: "cc 1",
+  glibc: "2.28",
+  bun: Bun.version,
+  bun_revision: Bun.revision,
+};
+
+describe("parts", () => {
+  let list: Parts;
+
+  beforeAll(async () => {
+    const entries = [join(ROOT, "src/main.ts"), join(ROOT, "src/store/file-hash-worker.ts")];
+    const native = nativeParts(join(ROOT, "build/native"), "c++ (Debian) 12");
+    list = assemble(BUILD, [...native, ...(await npmParts(entries, []))]);
+  }, 60_000);
+
+  test("every part has a version, an SPDX licence, a source and a licence text", () => {
+    for (const { name, version, licence, source, texts } of list.parts) {
+      expect({ name, version: version !== "", source: source !== "" }).toEqual({
+        name,
+        version: true,
+        source: true,
+      });
+      expect(() => parseExpression(licence)).not.toThrow();
+      expect({
+        name,
+        texts: texts.map((key) => (list.texts[key] ?? "").length > 100 || name === "Shruti demonstration"),
+      }).toEqual({
+        name,
+        texts: texts.map(() => true),
+      });
+      expect(texts.length).toBeGreaterThan(0);
+    }
+  });
+
+  test("they are what the bundler takes, and what is known to be linked into the native files", () => {
+    const names = list.parts.map(({ name }) => name);
+    expect(names).toContain("elysia");
+    expect(names).toContain("FFmpeg");
+    expect(names).toContain("whisper.cpp");
+    expect(names).toContain("ONNX Runtime");
+    // Tools of the build and of tests are not inside.
+    expect(names).not.toContain("typescript");
+    expect(names).not.toContain("ajv-formats-draft2019");
+    const own = list.parts.filter(({ kind, within }) => kind === "npm" && within === undefined);
+    expect(own.every(({ sha512 }) => /^[0-9a-f]{128}$/.test(sha512 ?? ""))).toBe(true);
+  });
+
+  test("the list does not depend on the order of finding", () => {
+    const found = list.parts.map((part) => ({
+      ...part,
+      texts: part.texts.map((key) => list.texts[key] ?? ""),
+    }));
+    expect(JSON.stringify(assemble(BUILD, found.reverse()))).toBe(JSON.stringify(list));
+  });
+
+  test("the bill of materials is valid CycloneDX 1.6, and the same each time", async () => {
+    const sbom = renderSbom(list, sha256Hex("executable"));
+    expect(renderSbom(list, sha256Hex("executable"))).toBe(sbom);
+    expect(renderSbom(list, sha256Hex("another"))).not.toBe(sbom);
+    expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(sbom)).toBeNull();
+    const bom = JSON.parse(sbom);
+    expect(bom).toMatchObject({ bomFormat: "CycloneDX", specVersion: "1.6" });
+    expect(bom.components).toHaveLength(list.parts.length);
+    expect(bom.components.find(({ name }: { name: string }) => name === "FFmpeg")).toMatchObject({
+      version: "9.0",
+      purl: expect.stringMatching(/^pkg:generic\/ffmpeg@9\.0/),
+      licenses: [{ expression: "LGPL-2.1-or-later" }],
+      hashes: [{ alg: "SHA-256", content: expect.stringMatching(/^[0-9a-f]{64}$/) }],
+    });
+  });
+
+  test("a validator would find a mistake", async () => {
+    const broken = renderSbom(list, sha256Hex("executable")).replace(
+      '"bomFormat": "CycloneDX"',
+      '"bomFormat": "Other"',
+    );
+    expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(broken)).not.toBeNull();
+  });
+});
+
+/** Makes a package as npm unpacks it. */
+function packageOf(name: string, files: Record<string, string>): string {
+  const path = join(folder, "node_modules", name);
+  mkdirSync(path, { recursive: true });
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(path, file), text);
+  return path;
+}
+
+describe("a package", () => {
+  test("without licence text is refused, and with its notice accepted", () => {
+    const path = packageOf("bare", {
+      "package.json": '{"name": "bare", "version": "1.0.0", "license": "MIT"}',
+    });
+    expect(() => npmPart(path)).toThrow("bare 1.0.0 (MIT) has no licence text");
+    const { texts } = npmPart(path, { bare: "Copyright (c) 2026 Somebody" });
+    expect(texts.join()).toContain("Copyright (c) 2026 Somebody\n");
+    expect(texts.join()).toContain("Permission is hereby granted");
+    expect(texts.join()).not.toContain("<");
+  });
+
+  test("without licence is refused", () => {
+    const path = packageOf("none", {
+      "package.json": '{"name": "none", "version": "1.0.0"}',
+      LICENSE: "text",
+    });
+    expect(() => npmPart(path)).toThrow("none 1.0.0 has no licence");
+  });
+
+  test("contributes its licence and notice files alone", () => {
+    const path = packageOf("@scope/full", {
+      "package.json":
+        '{"name": "@scope/full", "version": "2.0.0", "license": "MIT", "repository": "github:scope/full"}',
+      "LICENSE-MIT.txt": "the licence",
+      NOTICE: "the notice",
+      "license.js": "export {}",
+      "README.md": "license",
+    });
+    expect(npmPart(path)).toMatchObject({
+      source: "https://github.com/scope/full",
+      purl: "pkg:npm/%40scope/full@2.0.0",
+      texts: ["the licence\n", "the notice\n"],
+    });
+  });
+
+  test.each([
+    ["node_modules/a/index.js", "node_modules/a"],
+    ["node_modules/@a/b/dist/index.js", "node_modules/@a/b"],
+    ["node_modules/a/node_modules/@b/c/index.js", "node_modules/a/node_modules/@b/c"],
+    ["src/main.ts", undefined],
+  ])("%s belongs to %s", (path, expected) => {
+    expect(packageFolder(path)).toBe(expected);
+  });
+});
+
+test("a native file that belongs to no known part is refused", () => {
+  const native = join(folder, "native");
+  cpSync(join(ROOT, "build/native"), native, { recursive: true });
+  writeFileSync(join(native, "libunknown.so"), "");
+  expect(() => nativeParts(native, "c++ 12")).toThrow(
+    "no part is known for these native files: libunknown.so",
+  );
+});
+
+test("a folder packed twice gives the same bytes, whatever its place, times and owner's umask", async () => {
+  const archives: Buffer[] = [];
+  for (const [place, mode] of [
+    ["one", 0o644],
+    ["two", 0o600],
+  ] as const) {
+    const top = join(folder, place, "top");
+    const names = place === "one" ? ["b", "a", "docs/c"] : ["docs/c", "a", "b"];
+    mkdirSync(join(top, "docs"), { recursive: true });
+    for (const name of names) {
+      writeFileSync(join(top, name), `contents of ${name}`, { mode: name === "a" ? mode | 0o111 : mode });
+      utimesSync(join(top, name), place.length, names.indexOf(name));
+    }
+    chmodSync(join(top, "docs"), place === "one" ? 0o755 : 0o700);
+    const archive = join(folder, `${place}.tar.gz`);
+    await packFolder(top, archive, new Date("2026-11-22T06:00:00Z"));
+    archives.push(readFileSync(archive));
+  }
+  expect(archives[0]?.equals(archives[1] ?? Buffer.alloc(0))).toBe(true);
+});
+
+test("the example config changes nothing, and every setting in it can be used", () => {
+  const text = renderExampleConfig();
+  const path = join(folder, "example.toml");
+  writeFileSync(path, text);
+  expect(loadConfig(path, {})).toEqual(loadConfig(undefined, {}));
+  const uncommented = join(folder, "uncommented.toml");
+  writeFileSync(uncommented, text.replaceAll(/^#(\w+ = )/gm, "$1"));
+  expect(loadConfig(uncommented, {})).toEqual(loadConfig(undefined, {}));
+  expect(text.match(/^#\w+ = /gm)?.length).toBeGreaterThan(40);
+});
