@@ -13,7 +13,7 @@ import { packFolder } from "./release/tarball.ts";
 
 /**
  * Makes a release: a tarball for each platform, the source of FFmpeg and the decoder, and signed checksums.
- * docs/release.md describes it.
+ * docs/release.md section 1 describes it.
  */
 
 const ROOT = join(import.meta.dirname, "..");

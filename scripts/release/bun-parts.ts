@@ -2,7 +2,7 @@ import { standardText } from "./licence-texts.ts";
 import type { PartWithTexts } from "./npm-parts.ts";
 
 /**
- * Bun, and the libraries that it links statically, as its page of licences names them (LICENSE.md of its repository).
+ * Bun, and the libraries that it links statically, as its page of licences names them.
  * Versions are those that the running Bun reports; the others are those of its commit.
  */
 
@@ -210,7 +210,7 @@ export function bunParts(): PartWithTexts[] {
     licence: "MIT",
     source: `${source}/tree/${Bun.revision}`,
     purl: `pkg:npm/bun@${Bun.version}`,
-    note: "the libraries in it are named after its own page of licences, LICENSE.md",
+    note: "the libraries in it are named after its own page of licences",
     texts: [standardText("MIT", "Copyright (c) Oven and the contributors of Bun")],
   };
   return [bun, ...LIBRARIES.map((found) => libraryPart(found))];

@@ -146,7 +146,7 @@ const DECODER_PARTS: NativePart[] = [
       `pkg:generic/ffmpeg@${version}?download_url=https://ffmpeg.org/releases/ffmpeg-${version}.tar.xz`,
     note: "libavformat, libavcodec, libswresample and libavutil, unmodified, linked statically into the decoder program. Its source and the way to another FFmpeg: docs/release.md section 5",
     texts: () => [
-      keptText("ffmpeg-LICENSE.md"),
+      keptText("ffmpeg-LICENSE.txt"),
       standardText("LGPL-2.1-or-later", "FFmpeg: Copyright (c) the FFmpeg developers"),
     ],
   },

@@ -42,7 +42,7 @@ const verify = (file: string, ...options: string[]) =>
 function listed(name: string, signIt = true): string {
   const dir = at(name);
   mkdirSync(join(dir, "docs"), { recursive: true });
-  const contents = { shruti: "program", "docs/a.md": "text" };
+  const contents = { shruti: "program", "docs/a.txt": "text" };
   for (const [file, text] of Object.entries(contents)) writeFileSync(join(dir, file), text);
   const sums = Object.entries(contents).map(([file, text]) => ({ name: file, sha256: sha256Hex(text) }));
   writeFileSync(join(dir, "SHA256SUMS"), renderChecksums(sums));
@@ -111,14 +111,14 @@ describe("a detached signature", () => {
 describe("a list of checksums", () => {
   test("verifies its files, and reports those that are not there", async () => {
     const dir = listed("sums");
-    rmSync(join(dir, "docs/a.md"));
+    rmSync(join(dir, "docs/a.txt"));
     const { status, out } = await verify(join(dir, "SHA256SUMS"), "--json");
     expect(status).toBe(0);
     expect(JSON.parse(out)).toMatchObject({
       by: "signature",
       key: expect.stringMatching(/^[0-9a-f]{64}$/),
       files: [
-        { name: "docs/a.md", outcome: "absent" },
+        { name: "docs/a.txt", outcome: "absent" },
         { name: "shruti", outcome: "verified" },
       ],
     });

@@ -82,7 +82,6 @@ describe("a release", () => {
     for (const name of ["shruti", "install.sh"])
       expect(statSync(join(UNPACKED, name)).mode & 0o777).toBe(0o755);
     expect(statSync(join(UNPACKED, "sbom.cdx.json")).mode & 0o777).toBe(0o644);
-    expect(existsSync(join(UNPACKED, "docs/release.md"))).toBe(true);
   });
 
   test("is verified by openssl and by the program, and a changed one is refused", async () => {

@@ -39,7 +39,7 @@ async function check(...command: string[]): Promise<{ code: number; out: string 
   return { code: await child.exited, out };
 }
 
-/** The same check with programs of the system alone, as docs/release.md shows it. */
+/** The same check with programs of the system alone, as docs/release.md section 6 shows it. */
 const IN_SHELL = `
   bytes=$(($(stat -c %s "$1") - ${SEAL_BYTES}))
   test "$(tail -c ${SEAL_BYTES} "$1" | sed -n 's/^#shruti-seal 1 bytes=[0-9]* sha256=\\([0-9a-f]*\\) *$/\\1/p')" = \\

@@ -7,11 +7,11 @@ const B = "b".repeat(64);
 test("a list is sorted, and read back", () => {
   const text = renderChecksums([
     { name: "shruti", sha256: B },
-    { name: "docs/a b.md", sha256: A },
+    { name: "docs/a b.txt", sha256: A },
   ]);
-  expect(text).toBe(`${A}  docs/a b.md\n${B}  shruti\n`);
+  expect(text).toBe(`${A}  docs/a b.txt\n${B}  shruti\n`);
   expect(parseChecksums(text)).toEqual([
-    { name: "docs/a b.md", sha256: A },
+    { name: "docs/a b.txt", sha256: A },
     { name: "shruti", sha256: B },
   ]);
 });

@@ -1,0 +1,52 @@
+import { afterAll, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { upToDateBinary } from "./binary.ts";
+
+/** `engine.decoder` puts another decoder in the place of the carried one: what FFmpeg's licence gives a user. */
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-decoder-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const SAMPLE = resolve(import.meta.dir, "../../models/samples/02-hi.wav");
+
+async function transcribe(decoder: string): Promise<{ code: number; out: string; err: string }> {
+  const child = Bun.spawn([await upToDateBinary(), "transcribe", SAMPLE, "--language", "hi"], {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH ?? "",
+      HOME: folder,
+      SHRUTI_STORAGE_DATA_DIR: join(folder, "data"),
+      SHRUTI_ENGINE_DECODER: decoder,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  return { code: await child.exited, out, err };
+}
+
+test("another decoder does the work", async () => {
+  const carried = await transcribe("");
+  expect(carried).toMatchObject({ code: 0, out: expect.stringMatching(/\S/) });
+  const [version = ""] = readdirSync(join(folder, "data/native"));
+  const original = join(folder, "data/native", version, "decoder");
+  const used = join(folder, "used");
+  const other = join(folder, "other-decoder");
+  writeFileSync(other, `#!/bin/sh\n: > '${used}'\nexec '${original}' "$@"\n`, { mode: 0o755 });
+  expect(await transcribe(other)).toMatchObject({ code: 0, out: carried.out });
+  expect(existsSync(used)).toBe(true);
+}, 60_000);
+
+test.each([
+  ["a relative path", "other-decoder", "engine.decoder: other-decoder is not an absolute path"],
+  ["no such program", "/nothing/here", "engine.decoder: /nothing/here cannot be run (ENOENT)"],
+  ["a folder", tmpdir(), "is not a program"],
+])("%s is refused by the setting's name", async (_what, decoder, message) => {
+  expect(await transcribe(decoder)).toMatchObject({
+    code: 1,
+    out: "",
+    err: expect.stringContaining(message),
+  });
+});
