@@ -27,7 +27,6 @@ export async function buildExecutable(entry: string, output: string, target?: Ta
     path: partsPath(target),
     native,
     platform: `${toolchain.platform}-${toolchain.arch}`,
-    compiler: toolchain.compiler,
     entries: [entry, ...THREADS],
     flags: target === undefined ? [] : [`--conditions=${conditionOf(target)}`],
   });

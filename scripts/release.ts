@@ -6,6 +6,7 @@ import { renderLicences } from "../src/cli/licenses.ts";
 import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
 import type { Parts } from "../src/parts.ts";
 import { buildExecutable } from "./build.ts";
+import { TARGETS, type Target } from "./native/toolchain.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
 import { layOutBundle, writeChecksums } from "./release/bundle.ts";
 import { layOutFfmpegSource } from "./release/ffmpeg-source.ts";
@@ -17,12 +18,10 @@ import { packFolder } from "./release/tarball.ts";
  */
 
 const ROOT = join(import.meta.dirname, "..");
-const PLATFORMS = ["linux-x64", "linux-arm64"] as const;
-type Platform = (typeof PLATFORMS)[number];
 
-const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${PLATFORMS.join("|")}]... [--output DIR]`;
+const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--output DIR]`;
 
-type Options = { platforms: Platform[]; signKey: string | undefined; output: string };
+type Options = { platforms: Target[]; signKey: string | undefined; output: string };
 
 function parseCommand(): Options {
   try {
@@ -34,7 +33,7 @@ function parseCommand(): Options {
       },
     });
     const platforms = values.platform.map((name) => {
-      const platform = PLATFORMS.find((known) => known === name);
+      const platform = TARGETS.find((known) => known === name);
       if (platform === undefined) throw new Error(`there is no platform ${name}`);
       return platform;
     });

@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import type { BuildFacts, Parts } from "../../src/parts.ts";
-import { newestGlibc } from "../native/glibc.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** The one place of the product's licence. package.json has its SPDX name. */
@@ -14,8 +13,16 @@ function git(...args: string[]): string | undefined {
   return child.exitCode === 0 ? child.stdout.toString().trim() : undefined;
 }
 
-/** Facts of a build. They depend on the commit, the working tree and the tools alone. */
-export async function buildFacts(native: string, platform: string, compiler: string): Promise<BuildFacts> {
+/**
+ * Returns the facts of a build. They depend on the commit, the working tree and the tools alone.
+ *
+ * @param native the native files, with what their build wrote about itself
+ */
+export function buildFacts(native: string, platform: string): BuildFacts {
+  const { compiler, glibc } = JSON.parse(readFileSync(join(native, "toolchain.json"), "utf8")) as {
+    compiler: string;
+    glibc: string;
+  };
   const commit = git("rev-parse", "HEAD");
   const seconds = git("show", "-s", "--format=%ct", "HEAD");
   return {
@@ -25,7 +32,7 @@ export async function buildFacts(native: string, platform: string, compiler: str
     committed_at: seconds === undefined ? null : new Date(Number(seconds) * 1000).toISOString(),
     platform,
     compiler,
-    glibc: (await newestGlibc(native)) ?? null,
+    glibc: glibc || null,
     bun: Bun.version,
     bun_revision: Bun.revision,
   };

@@ -28,10 +28,13 @@ type NativePart = {
   version: (files: Files, compiler: string) => string;
   texts: () => string[];
   within?: string;
-  purl?: (version: string) => string;
+  purl?: (version: string, platform: string) => string;
   note?: string;
   kind?: Part["kind"];
 };
+
+/** How the native files were built: the compiler's name and version, and such as `linux-x64`. */
+export type NativeBuild = { compiler: string; platform: string };
 
 /** Names and contents (Latin-1) of native files. */
 type Files = Map<string, string>;
@@ -82,7 +85,8 @@ const sherpaVersion = () => packageVersion("sherpa-onnx-node");
 const thatOfSherpa = () => `that of sherpa-onnx ${sherpaVersion()}`;
 const apache = (copyright: string) => () => [standardText("Apache-2.0", copyright)];
 const CARRIED = /^carried-/;
-const CPP = /^(carried-|libggml|smart-whisper|decoder|silero\.so|sherpa-onnx)/;
+const CPP = /^(libggml|smart-whisper)/;
+const COMPILED = /^(libggml|smart-whisper|decoder$|silero\.so|sherpa-onnx\.addon)/;
 
 const WHISPER_PARTS: NativePart[] = [
   {
@@ -199,9 +203,9 @@ const SHERPA_PARTS: NativePart[] = [
     name: SHERPA,
     licence: "Apache-2.0",
     source: "https://github.com/k2-fsa/sherpa-onnx",
-    files: /^(libsherpa-onnx-c-api\.so|sherpa-onnx\.addon)$/,
+    files: /^libsherpa-onnx-c-api\.so$/,
     version: sherpaVersion,
-    purl: () => `pkg:npm/sherpa-onnx-${process.platform}-${process.arch}@${sherpaVersion()}`,
+    purl: (version, platform) => `pkg:npm/sherpa-onnx-${platform}@${version}`,
     note: "as published in its npm package; its libraries are named after its strings and build files",
     texts: apache("Copyright (c) Xiaomi Corporation and the k2-fsa project"),
   },
@@ -332,7 +336,7 @@ const COMPILER_PARTS: NativePart[] = [
     name: "zig's compiler-rt",
     licence: "MIT",
     source: "https://ziglang.org/",
-    files: CPP,
+    files: COMPILED,
     compiler: /^zig /,
     version: (_files, compiler) => `that of ${compiler}`,
     texts: () => [standardText("MIT", "Copyright (c) Zig contributors")],
@@ -348,26 +352,29 @@ const NATIVE: NativePart[] = [
 ];
 
 /** Our own native files: they contain other parts, and code of the product. */
-const OWN = /^(silero\.so)$/;
+const OWN = /^(silero\.so|sherpa-onnx\.addon)$/;
 
 /**
  * Lists the parts of the native files and of the models.
  *
  * @param folder the native files that are embedded
- * @param compiler the compiler's name and version
  * @throws Error for a file that belongs to no known part
  */
-export function nativeParts(folder: string, compiler: string): PartWithTexts[] {
+export function nativeParts(folder: string, build: NativeBuild): PartWithTexts[] {
   const names = readdirSync(folder).filter((name) => !NO_PARTS.test(name));
   const all: Files = new Map(names.map((name) => [name, readFileSync(join(folder, name), "latin1")]));
-  const parts = NATIVE.flatMap((part) => nativePart(part, all, compiler) ?? []);
+  const parts = NATIVE.flatMap((part) => nativePart(part, all, build) ?? []);
   const known = new Set(parts.flatMap(({ files }) => (files ?? []).map(({ name }) => name)));
   const unknown = names.filter((name) => !known.has(name) && !OWN.test(name));
   if (unknown.length > 0) throw new Error(`no part is known for these native files: ${unknown.join(", ")}`);
   return [...parts, demoModel()];
 }
 
-function nativePart(part: NativePart, all: Files, compiler: string): PartWithTexts | undefined {
+function nativePart(
+  part: NativePart,
+  all: Files,
+  { compiler, platform }: NativeBuild,
+): PartWithTexts | undefined {
   const { name, licence, source, within, note, kind } = part;
   if (part.compiler && !part.compiler.test(compiler)) return undefined;
   const files: Files = new Map([...all].filter(([file]) => part.files.test(file)));
@@ -381,7 +388,7 @@ function nativePart(part: NativePart, all: Files, compiler: string): PartWithTex
     kind: kind ?? "native",
     licence,
     source,
-    ...(part.purl ? { purl: part.purl(version) } : {}),
+    ...(part.purl ? { purl: part.purl(version, platform) } : {}),
     ...(within ? { within } : {}),
     ...(note ? { note } : {}),
     files: [...files].map(([file, text]) => ({ name: file, sha256: sha256(Buffer.from(text, "latin1")) })),

@@ -14,7 +14,6 @@ export type PartsOptions = {
   native: string;
   /** Such as `linux-x64`. */
   platform: string;
-  compiler: string;
   /** Modules that the program starts with. */
   entries: string[];
   /** Flags of the bundler that decide what it takes. */
@@ -26,19 +25,12 @@ export type PartsOptions = {
  *
  * @throws Error for a part without licence text
  */
-export async function writeParts({
-  path,
-  native,
-  platform,
-  compiler,
-  entries,
-  flags,
-}: PartsOptions): Promise<Parts> {
+export async function writeParts({ path, native, platform, entries, flags }: PartsOptions): Promise<Parts> {
   // The program imports the list, so the bundler needs a file when it lists the packages.
   mkdirSync(dirname(path), { recursive: true });
   if (!existsSync(path)) writeFileSync(path, "");
-  const build = await buildFacts(native, platform, compiler);
-  const found = [...nativeParts(native, compiler), ...bunParts(), ...(await npmParts(entries, flags))];
+  const build = buildFacts(native, platform);
+  const found = [...nativeParts(native, build), ...bunParts(), ...(await npmParts(entries, flags))];
   const parts = assemble(build, found);
   const unfinished = `${path}.unfinished`;
   writeFileSync(unfinished, `${JSON.stringify(parts, null, 1)}\n`);

@@ -46,7 +46,7 @@ describe("parts", () => {
 
   beforeAll(async () => {
     const entries = [join(ROOT, "src/main.ts"), join(ROOT, "src/store/file-hash-worker.ts")];
-    const native = nativeParts(join(ROOT, "build/native"), "c++ (Debian) 12");
+    const native = nativeParts(join(ROOT, "build/native"), BUILD);
     list = assemble(BUILD, [...native, ...(await npmParts(entries, []))]);
   }, 60_000);
 
@@ -173,9 +173,7 @@ test("a native file that belongs to no known part is refused", () => {
   const native = join(folder, "native");
   cpSync(join(ROOT, "build/native"), native, { recursive: true });
   writeFileSync(join(native, "libunknown.so"), "");
-  expect(() => nativeParts(native, "c++ 12")).toThrow(
-    "no part is known for these native files: libunknown.so",
-  );
+  expect(() => nativeParts(native, BUILD)).toThrow("no part is known for these native files: libunknown.so");
 });
 
 test("a folder packed twice gives the same bytes, whatever its place, times and owner's umask", async () => {
