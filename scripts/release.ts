@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -6,10 +7,11 @@ import { renderLicences } from "../src/cli/licenses.ts";
 import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
 import type { Parts } from "../src/parts.ts";
 import { buildExecutable } from "./build.ts";
-import { TARGETS, type Target } from "./native/toolchain.ts";
+import { buildFfmpeg } from "./native/ffmpeg.ts";
+import { releaseToolchain, TARGETS, type Target } from "./native/toolchain.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
 import { layOutBundle, writeChecksums } from "./release/bundle.ts";
-import { layOutFfmpegSource } from "./release/ffmpeg-source.ts";
+import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";
 import { packFolder } from "./release/tarball.ts";
 
 /**
@@ -48,27 +50,19 @@ function parseCommand(): Options {
   }
 }
 
+const NAME = `shruti-${packageJson.version}`;
+
 async function release({ platforms, signKey, output }: Options): Promise<void> {
   const key = signKey === undefined ? undefined : readPrivateKey(readFileSync(signKey, "utf8"));
-  const name = `shruti-${packageJson.version}`;
   mkdirSync(resolve(output, ".."), { recursive: true });
   const work = mkdtempSync(`${output}.`);
   const made = join(work, "release");
   mkdirSync(made);
   try {
     let parts: Parts | undefined;
-    for (const platform of platforms) {
-      // The path in the repository is part of the bytes, so it is the same for every output folder.
-      const executable = join(ROOT, `dist/shruti-${platform}`);
-      parts = await buildExecutable(join(ROOT, "src/main.ts"), executable, platform);
-      const folder = join(work, `${name}-${platform}`);
-      await layOutBundle(folder, executable, parts, key);
-      await packFolder(folder, join(made, `${name}-${platform}.tar.gz`), timeOf(parts));
-    }
+    for (const platform of platforms) parts = await releasePlatform(platform, work, made, key);
     if (parts === undefined) return;
-    const source = join(work, `${name}-ffmpeg-source`);
-    layOutFfmpegSource(source, renderLicences(decoderOnly(parts)));
-    await packFolder(source, join(made, `${name}-ffmpeg-source.tar.gz`), timeOf(parts));
+    await releaseSource(platforms[0] ?? "linux-x64", parts, work, made);
     await writeChecksums(made, key);
     rmSync(output, { recursive: true, force: true });
     renameSync(made, output);
@@ -76,6 +70,30 @@ async function release({ platforms, signKey, output }: Options): Promise<void> {
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+}
+
+/** Builds the executable of a platform and packs its tarball. */
+async function releasePlatform(
+  platform: Target,
+  work: string,
+  made: string,
+  key: KeyObject | undefined,
+): Promise<Parts> {
+  // Not in the folder of the output: the executable's path in the repository may be part of its bytes.
+  const executable = join(ROOT, `dist/shruti-${platform}`);
+  const parts = await buildExecutable(join(ROOT, "src/main.ts"), executable, platform);
+  const folder = join(work, `${NAME}-${platform}`);
+  await layOutBundle(folder, executable, parts, key);
+  await packFolder(folder, join(made, `${NAME}-${platform}.tar.gz`), timeOf(parts));
+  return parts;
+}
+
+/** Packs the source of FFmpeg and of the decoder. The flags are the same for all platforms. */
+async function releaseSource(platform: Target, parts: Parts, work: string, made: string): Promise<void> {
+  const folder = join(work, `${NAME}-ffmpeg-source`);
+  const flags = configureFlags(await buildFfmpeg(await releaseToolchain(platform)));
+  layOutFfmpegSource(folder, flags, renderLicences(decoderOnly(parts)));
+  await packFolder(folder, join(made, `${NAME}-ffmpeg-source.tar.gz`), timeOf(parts));
 }
 
 /** The commit's time; outside a repository the beginning of time, so that the bytes do not depend on the clock. */
@@ -100,4 +118,10 @@ function report(output: string, { build, licence, parts }: Parts, key: string | 
   console.log(key === undefined ? "NOTE: unsigned; see --sign-key" : `signed with the key ${key}`);
 }
 
-await release(parseCommand());
+const options = parseCommand();
+try {
+  await release(options);
+} catch (error) {
+  console.error(`release: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+}

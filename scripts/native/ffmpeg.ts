@@ -73,9 +73,6 @@ const CONFIGURE_FLAGS = [
   `--enable-parser=${PARSERS.join(",")}`,
 ];
 
-/** What the recipe in a release repeats (scripts/release/ffmpeg-source.ts). */
-export const FFMPEG = { version: FFMPEG_VERSION, tarball: SOURCE_TARBALL, flags: CONFIGURE_FLAGS };
-
 /**
  * Builds FFmpeg's libraries for Shruti's decoder: audio only, LGPL 2.1, static, without network and without any
  * protocol, so that a file cannot name another file or address. For a release, zlib too.

@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Part } from "../../src/parts.ts";
+import { ffmpegRelease } from "./ffmpeg-source.ts";
 import { keptText, licenceFilesIn, standardText } from "./licence-texts.ts";
 import type { PartWithTexts } from "./npm-parts.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const MODULES = join(ROOT, "node_modules");
 const WHISPER = join(MODULES, "nodejs-whisper/cpp/whisper.cpp");
-const FFMPEG_SOURCES = join(MODULES, "libav.js/sources");
 const DEMO_MODEL = join(ROOT, "models");
 
 /** Files beside the libraries that are no part of their own: the texts and lists of a build. */
@@ -64,14 +64,6 @@ const ggmlVersion = () =>
     /VERSION_MAJOR (\d+)\)[\s\S]*?VERSION_MINOR (\d+)\)[\s\S]*?VERSION_PATCH (\d+)\)/,
   );
 const github = (repository: string) => (version: string) => `pkg:github/${repository}@${version}`;
-
-const ffmpegVersion = () => {
-  const tarballs = readdirSync(FFMPEG_SOURCES).flatMap(
-    (name) => /^ffmpeg-(\d[\w.]*)\.tar\.xz$/.exec(name)?.[1] ?? [],
-  );
-  if (tarballs.length !== 1) throw new Error(`${FFMPEG_SOURCES} has ${tarballs.length} releases of FFmpeg`);
-  return tarballs[0] ?? "";
-};
 
 /** The newest set of symbols tells the release of the library: libstdc++.so.6.0.30 has GLIBCXX_3.4.30. */
 function libstdcxxVersion(files: Files): string {
@@ -145,7 +137,7 @@ const DECODER_PARTS: NativePart[] = [
     licence: "LGPL-2.1-or-later",
     source: "https://ffmpeg.org/releases/",
     files: /^decoder$/,
-    version: ffmpegVersion,
+    version: () => ffmpegRelease().version,
     purl: (version) =>
       `pkg:generic/ffmpeg@${version}?download_url=https://ffmpeg.org/releases/ffmpeg-${version}.tar.xz`,
     note: "libavformat, libavcodec, libswresample and libavutil, unmodified, linked statically into the decoder program. Its source and the way to another FFmpeg: docs/release.md section 5",
