@@ -208,7 +208,7 @@ const SHERPA_PARTS: NativePart[] = [
     source: "https://github.com/csukuangfj/espeak-ng",
     evidence: /The espeak-ng library has not been initialized/,
     version: thatOfSherpa,
-    note: "linked statically into sherpa-onnx's published library for speech synthesis, which Shruti does not use. Whoever distributes it has the duties of the GPL: docs/release.md section 4",
+    note: "linked statically into the published library of sherpa-onnx for speech synthesis, which Shruti does not use. Those who distribute it have the duties of the GPL: docs/release.md section 4",
     texts: () => [
       standardText(
         "GPL-3.0-or-later",

@@ -34,7 +34,7 @@ const NOTICES: Record<string, string> = {
   "drizzle-orm": "Copyright the Drizzle Team and contributors",
 };
 
-/** The one package that is embedded as a finished bundle; nobody lists what of its dependencies is in there. */
+/** The one package that is embedded as a finished bundle. It does not list which dependencies it contains. */
 const PUBLISHED_BUNDLE = "@scalar/api-reference";
 
 /**
