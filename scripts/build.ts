@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { basename, join, relative, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Parts } from "../src/parts.ts";
 import { buildAssets } from "./native/assets.ts";
@@ -30,21 +30,18 @@ export async function buildExecutable(entry: string, output: string, target?: Ta
     entries: [entry, ...THREADS],
     flags: target === undefined ? [] : [`--conditions=${conditionOf(target)}`],
   });
+  // The executable contains its first name, so that one is always the same. Source maps are written beside it.
   const unfinished = `${output}.${process.pid}.unfinished`;
+  const executable = join(unfinished, "shruti");
+  mkdirSync(unfinished, { recursive: true });
   try {
-    const flags = [...BUILD_FLAGS, ...targetFlags(toolchain), `--outfile=${unfinished}`];
+    const flags = [...BUILD_FLAGS, ...targetFlags(toolchain), `--outfile=${executable}`];
     await run([process.execPath, "build", ...flags, entry, ...THREADS], { cwd: ROOT });
-    await seal(unfinished);
-    renameSync(unfinished, output);
+    await seal(executable);
+    renameSync(executable, output);
     return parts;
   } finally {
-    rmSync(unfinished, { force: true });
-    // The source maps are inside the executable.
-    const maps = [
-      unfinished,
-      ...THREADS.map((thread) => join(output, "..", `${basename(thread, ".ts")}.js`)),
-    ];
-    for (const map of maps) rmSync(`${map}.map`, { force: true });
+    rmSync(unfinished, { recursive: true, force: true });
   }
 }
 
