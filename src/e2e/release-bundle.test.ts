@@ -134,6 +134,17 @@ describe("a release", () => {
     expect(found.out.trim()).toBe("0");
   }, 60_000);
 
+  test("has the executable that the same commit gives a second time", async () => {
+    const again = join(ROOT, `dist/again-${process.pid}`);
+    try {
+      await succeed(ROOT, process.execPath, "scripts/build.ts", "--target", "linux-x64", "--output", again);
+      const [first, second] = (await succeed(folder, "sha256sum", SHRUTI, again)).split("\n");
+      expect(second?.slice(0, 64)).toBe(first?.slice(0, 64));
+    } finally {
+      rmSync(again, { force: true });
+    }
+  }, 600_000);
+
   test("has an example config and a unit that can be used", async () => {
     await succeed(UNPACKED, SHRUTI, "config", "check", "--config", "shruti.example.toml");
     expect(await Bun.file(join(UNPACKED, "shruti.service")).text()).toContain("\n[Service]\n");
