@@ -8,7 +8,7 @@ import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
 import type { Parts } from "../src/parts.ts";
 import { buildExecutable } from "./build.ts";
 import { buildFfmpeg } from "./native/ffmpeg.ts";
-import { releaseToolchain, TARGETS, type Target } from "./native/toolchain.ts";
+import { hostToolchain, releaseToolchain, TARGETS, type Target } from "./native/toolchain.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
 import { layOutBundle, writeChecksums } from "./release/bundle.ts";
 import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";
@@ -21,9 +21,12 @@ import { packFolder } from "./release/tarball.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
-const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--output DIR]`;
+const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--output DIR]
+       bun run release --host [--sign-key FILE] [--output DIR]      for tests: with this machine's compiler, for machines like it`;
 
-type Options = { platforms: Target[]; signKey: string | undefined; output: string };
+/** undefined: this machine's own platform, built with its own compiler. */
+type Platform = Target | undefined;
+type Options = { platforms: Platform[]; signKey: string | undefined; output: string };
 
 function parseCommand(): Options {
   try {
@@ -31,6 +34,7 @@ function parseCommand(): Options {
       options: {
         "sign-key": { type: "string" },
         platform: { type: "string", multiple: true, default: ["linux-x64"] },
+        host: { type: "boolean", default: false },
         output: { type: "string", default: join(ROOT, "dist/release") },
       },
     });
@@ -40,7 +44,7 @@ function parseCommand(): Options {
       return platform;
     });
     return {
-      platforms: [...new Set(platforms)],
+      platforms: values.host ? [undefined] : [...new Set(platforms)],
       signKey: values["sign-key"],
       output: resolve(values.output),
     };
@@ -62,7 +66,7 @@ async function release({ platforms, signKey, output }: Options): Promise<void> {
     let parts: Parts | undefined;
     for (const platform of platforms) parts = await releasePlatform(platform, work, made, key);
     if (parts === undefined) return;
-    await releaseSource(platforms[0] ?? "linux-x64", parts, work, made);
+    await releaseSource(platforms[0], parts, work, made);
     await writeChecksums(made, key);
     rmSync(output, { recursive: true, force: true });
     renameSync(made, output);
@@ -74,27 +78,30 @@ async function release({ platforms, signKey, output }: Options): Promise<void> {
 
 /** Builds the executable of a platform and packs its tarball. */
 async function releasePlatform(
-  platform: Target,
+  platform: Platform,
   work: string,
   made: string,
   key: KeyObject | undefined,
 ): Promise<Parts> {
   // Not in the folder of the output: the executable's path in the repository may be part of its bytes.
-  const executable = join(ROOT, `dist/shruti-${platform}`);
+  const executable = join(ROOT, `dist/shruti-${platform ?? "host"}`);
   const parts = await buildExecutable(join(ROOT, "src/main.ts"), executable, platform);
-  const folder = join(work, `${NAME}-${platform}`);
-  await layOutBundle(folder, executable, parts, key);
-  await packFolder(folder, join(made, `${NAME}-${platform}.tar.gz`), timeOf(parts));
+  const name = `${NAME}-${parts.build.platform}`;
+  await layOutBundle(join(work, name), executable, parts, key);
+  await packFolder(join(work, name), join(made, `${name}.tar.gz`), timeOf(parts));
   return parts;
 }
 
 /** Packs the source of FFmpeg and of the decoder. The flags are the same for all platforms. */
-async function releaseSource(platform: Target, parts: Parts, work: string, made: string): Promise<void> {
+async function releaseSource(platform: Platform, parts: Parts, work: string, made: string): Promise<void> {
   const folder = join(work, `${NAME}-ffmpeg-source`);
-  const flags = configureFlags(await buildFfmpeg(await releaseToolchain(platform)));
+  const flags = configureFlags(await buildFfmpeg(await toolchainOf(platform)));
   layOutFfmpegSource(folder, flags, renderLicences(decoderOnly(parts)));
   await packFolder(folder, join(made, `${NAME}-ffmpeg-source.tar.gz`), timeOf(parts));
 }
+
+const toolchainOf = (platform: Platform) =>
+  platform === undefined ? hostToolchain() : releaseToolchain(platform);
 
 /** The commit's time; outside a repository the beginning of time, so that the bytes do not depend on the clock. */
 function timeOf({ build }: Parts): Date {
@@ -113,7 +120,7 @@ function report(output: string, { build, licence, parts }: Parts, key: string | 
   }
   console.log(`version ${build.version}, commit ${build.commit ?? "unknown"}, ${parts.length} parts`);
   if (build.dirty)
-    console.log("NOTE: files differ from that commit, so nobody can make this release a second time");
+    console.log("NOTE: files differ from that commit, so this release cannot be made a second time");
   if (licence === null) console.log(`NOTE: no licence has been chosen; its place is ${LICENCE_FILE}`);
   console.log(key === undefined ? "NOTE: unsigned; see --sign-key" : `signed with the key ${key}`);
 }

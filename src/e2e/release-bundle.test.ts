@@ -38,6 +38,9 @@ async function succeed(cwd: string, ...command: string[]): Promise<string> {
   return out;
 }
 
+/** `host`: with this machine's compiler, where the parts of a release are not in the cache and there is no time. */
+const ON_HOST = process.env.SHRUTI_TEST_RELEASE === "host";
+
 let said = "";
 
 beforeAll(async () => {
@@ -45,7 +48,15 @@ beforeAll(async () => {
   const key = join(folder, "private.pem");
   writeFileSync(key, privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
   writeFileSync(PUBLIC, publicKey.export({ type: "spki", format: "pem" }));
-  const release = [process.execPath, "scripts/release.ts", "--sign-key", key, "--output", OUTPUT];
+  const release = [
+    process.execPath,
+    "scripts/release.ts",
+    "--sign-key",
+    key,
+    "--output",
+    OUTPUT,
+    ...(ON_HOST ? ["--host"] : []),
+  ];
   said = await succeed(ROOT, ...release);
   await succeed(folder, "tar", "-xzf", TARBALL);
 }, 1_200_000);
@@ -135,9 +146,10 @@ describe("a release", () => {
   }, 60_000);
 
   test("has the executable that the same commit gives a second time", async () => {
+    const target = ON_HOST ? [] : ["--target", "linux-x64"];
     const again = join(ROOT, `dist/again-${process.pid}`);
     try {
-      await succeed(ROOT, process.execPath, "scripts/build.ts", "--target", "linux-x64", "--output", again);
+      await succeed(ROOT, process.execPath, "scripts/build.ts", ...target, "--output", again);
       const [first, second] = (await succeed(folder, "sha256sum", SHRUTI, again)).split("\n");
       expect(second?.slice(0, 64)).toBe(first?.slice(0, 64));
     } finally {

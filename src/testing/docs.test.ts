@@ -271,6 +271,7 @@ const PROSE = [
   INTERFACE,
   DECISIONS,
   "docs/engine.md",
+  "docs/release.md",
   "docs/glossary.md",
 ];
 /** Objects of `GET /v1/models` whose names are also names of config sections. */
@@ -288,6 +289,7 @@ const VARIABLES = [
   "SHRUTI_CRASH_STARTS",
   "SHRUTI_SOAK",
   "SHRUTI_TEST_BACKEND",
+  "SHRUTI_TEST_RELEASE",
 ];
 
 describe.each(PROSE)("%s", (path) => {
