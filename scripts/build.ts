@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
+import { seal } from "./release/seal.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const OUTPUT = join(ROOT, "dist/shruti");
@@ -20,6 +21,7 @@ export async function buildExecutable(entry: string, output: string): Promise<vo
   try {
     const command = [process.execPath, "build", ...BUILD_FLAGS, `--outfile=${unfinished}`, entry, ...THREADS];
     await run(command, { cwd: ROOT });
+    await seal(unfinished);
     renameSync(unfinished, output);
   } finally {
     rmSync(unfinished, { force: true });
@@ -42,6 +44,8 @@ const BUILD_FLAGS = [
   // Byte code needs the older module format, which has no top-level await.
   "--format=esm",
   "--sourcemap",
+  // Modules in the older format otherwise contain the folder of the build, and no two builds are equal.
+  ...["--define", '__dirname="/"', "--define", '__filename="/"'],
   // The executable must not read settings from the folder in which it is started.
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",

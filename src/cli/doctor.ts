@@ -15,9 +15,10 @@ export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
     .description("Check config, data directory, engine and models, and measure the speed of this machine.")
+    .option("--self", "check only that this executable is undamaged; needs no config")
     .option("--json", "print JSON")
-    .action(async (options: { json?: true }) => {
-      const findings = await examine(context);
+    .action(async (options: { self?: true; json?: true }) => {
+      const findings = options.self ? await self() : await examine(context);
       if (options.json) context.printJson(findings);
       else
         for (const { check, ok, detail } of findings)
@@ -26,12 +27,21 @@ export function registerDoctor(program: Command, context: CliContext): void {
     });
 }
 
+/** Compares the executable and its embedded parts with the build's checksums. */
+async function self(): Promise<Finding[]> {
+  const { examineSelf } = await import("../self-check.ts");
+  return examineSelf();
+}
+
 async function examine(context: CliContext): Promise<Finding[]> {
   const { config, path } = context.loadConfig();
+  // Before root's rights are given up: afterwards the kernel does not show this process its own executable.
+  const executable = Bun.isStandaloneExecutable ? await self() : [];
   // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
   const findings: Finding[] = [
     { check: "config", ok: true, detail: path ?? "none found: defaults" },
+    ...executable,
     await machine(),
   ];
   const { dataDirOf } = await import("../services/admin.ts");

@@ -27,6 +27,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "app.ts",
     "local.ts",
     "doctor.ts",
+    "self-check.ts",
     "config",
     "services",
     "store",
