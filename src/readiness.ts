@@ -30,6 +30,8 @@ export type Readiness = {
   startDraining(): void;
   /** Ends the checks. */
   stop(): void;
+  /** Tells whether the default model has been loaded and works. */
+  hasModel(): boolean;
   /** Returns why the program cannot take work; empty: it can. */
   reasons(): string[];
 };
@@ -106,6 +108,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       clearTimeout(timer);
       stopping.abort(new Error("the program is stopping"));
     },
+    hasModel: () => problem === undefined,
     reasons() {
       if (isDraining) return ["the server is stopping"];
       return [

@@ -49,7 +49,9 @@ async function examine(context: CliContext): Promise<Finding[]> {
   findings.push(directory(dataDir, user));
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   findings.push(...certificate(config));
-  findings.push(...(await engine(context, config)));
+  const version = await databaseVersion(dataDir);
+  if (version) findings.push(version);
+  findings.push(...(await engine(context, config, version?.ok === false)));
   return findings;
 }
 
@@ -84,6 +86,24 @@ function disk(dataDir: string, reserveBytes: number): Finding {
   return { check: "disk", ok: freeBytes >= reserveBytes, detail };
 }
 
+/** Reports the database's version; undefined where there is none. Nothing is changed. */
+async function databaseVersion(dataDir: string): Promise<Finding | undefined> {
+  const [{ databasePath }, { DatabaseVersionError, describeVersion }, { versionOf }] = await Promise.all([
+    import("../store/database.ts"),
+    import("../store/database-version.ts"),
+    import("../store/upgrade.ts"),
+  ]);
+  const path = databasePath(dataDir);
+  if (!existsSync(path)) return undefined;
+  try {
+    const version = versionOf(path);
+    if (version.state !== "current") throw new DatabaseVersionError(path, version);
+    return { check: "database", ok: true, detail: `version ${describeVersion(version.needed)}` };
+  } catch (error) {
+    return { check: "database", ok: false, detail: errorMessage(error) };
+  }
+}
+
 /** Checks the certificate with the rights of the server's user. Returns no check without TLS. */
 function certificate(config: Config): Finding[] {
   try {
@@ -97,10 +117,11 @@ function certificate(config: Config): Finding[] {
   }
 }
 
-async function engine(context: CliContext, config: Config): Promise<Finding[]> {
+async function engine(context: CliContext, config: Config, ignoresDatabase: boolean): Promise<Finding[]> {
   const { examineEngine } = await import("../doctor.ts");
   try {
-    const report = await examineEngine({ config, clock: context.clock, environment: context.io.environment });
+    const { environment } = context.io;
+    const report = await examineEngine({ config, clock: context.clock, environment, ignoresDatabase });
     return [
       {
         check: "engine",
