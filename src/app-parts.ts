@@ -40,6 +40,8 @@ export type AppOptions = {
   embeddedModel?: InstalledModel;
   /** Called before the database is upgraded, with its size: that can take minutes. */
   onUpgrade?: (bytes: number) => void;
+  /** Called when this machine can never run the engine, with the reason. */
+  onUnfit?: (reason: string) => void;
   /** Returns the address for clients when the config names none. It is called late: a free port is known late. */
   baseUrl: () => string;
 };
@@ -164,7 +166,12 @@ export async function openServices(
   };
 }
 
-export function openWorkers(base: AppBase, services: AppServices): AppWorkers {
+/** @param onUnfit see `AppOptions` */
+export function openWorkers(
+  base: AppBase,
+  services: AppServices,
+  onUnfit?: (reason: string) => void,
+): AppWorkers {
   const { config, clock, log, database, engine } = base;
   const { models, uploads, transcriptions, webhooks } = services;
   const scheduler = openScheduler(base, services);
@@ -177,6 +184,7 @@ export function openWorkers(base: AppBase, services: AppServices): AppWorkers {
       engine,
       defaultModel: () => models.resolve(),
       log,
+      ...(onUnfit ? { onUnfit } : {}),
       isDiskFull: () => base.freeBytes() < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
       onDefault(model) {
         base.hold.whenOver(() => {

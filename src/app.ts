@@ -63,7 +63,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const base = await openBase(options);
   const late: { scheduler?: Scheduler } = {};
   const services = await openServices(base, options.embeddedModel, () => late.scheduler);
-  const workers = openWorkers(base, services);
+  const workers = openWorkers(base, services, options.onUnfit);
   const { scheduler, deliverer, verification, sweeper, readiness } = workers;
   late.scheduler = scheduler;
   const { apiKeys, credit, models, uploads, transcriptions, webhooks } = services;

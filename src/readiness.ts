@@ -11,6 +11,8 @@ export type ReadinessDeps = {
   isDiskFull: () => boolean;
   /** Called with the default model at the start and after each change, before it is loaded. */
   onDefault?: (model: InstalledModel) => void;
+  /** Called when this machine can never load the engine, with the reason. */
+  onUnfit?: (reason: string) => void;
   /** Milliseconds between two checks of the default model; replaced in tests. */
   everyMs?: number;
 };
@@ -37,6 +39,8 @@ export type Readiness = {
 };
 
 const EVERY_MS = 5_000;
+/** The dynamic loader's words for a C or C++ library that is older than the engine needs. */
+const NEEDS_NEWER_LIBRARY = /version [`'"]?[A-Z]+_[\d.]+[`'"]? not found/;
 
 export function createReadiness(deps: ReadinessDeps): Readiness {
   const { engine, log } = deps;
@@ -84,6 +88,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       const found = `the engine cannot start: ${reason}`;
       if (found !== problem) log.error({ err: error }, "not ready: the default model cannot be used");
       problem = found;
+      if (NEEDS_NEWER_LIBRARY.test(reason)) deps.onUnfit?.(reason);
     }
   }
 

@@ -111,7 +111,13 @@ function exitStatusOf(error: unknown): number {
   if (error instanceof DatabaseVersionError) return EXIT.version;
   // A full disk passes, and the next try may succeed. Anything else would fail again in the same way.
   if (error instanceof UpgradeError) return error.isPassing ? EXIT.failed : EXIT.version;
-  return EXIT.failed;
+  return isDenied(error) ? EXIT.rights : EXIT.failed;
+}
+
+/** Tells whether the system refused an access for want of rights. */
+function isDenied(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
+  return [code, cause?.code].some((each) => each === "EACCES" || each === "EPERM" || each === "EROFS");
 }
 
 function messageOf(error: unknown): string {
