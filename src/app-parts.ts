@@ -185,6 +185,7 @@ export function openWorkers(
       defaultModel: () => models.resolve(),
       log,
       ...(onUnfit ? { onUnfit } : {}),
+      isHeld: base.hold.isHeld,
       isDiskFull: () => base.freeBytes() < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
       onDefault(model) {
         base.hold.whenOver(() => {

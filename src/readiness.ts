@@ -9,6 +9,8 @@ export type ReadinessDeps = {
   defaultModel: () => InstalledModel;
   log: Log;
   isDiskFull: () => boolean;
+  /** Tells whether work still waits for the end of an upgrade. */
+  isHeld?: () => boolean;
   /** Called with the default model at the start and after each change, before it is loaded. */
   onDefault?: (model: InstalledModel) => void;
   /** Called when this machine can never load the engine, with the reason. */
@@ -118,6 +120,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       if (isDraining) return ["the server is stopping"];
       return [
         ...(problem === undefined ? [] : [problem]),
+        ...(deps.isHeld?.() ? ["the server is starting after an upgrade"] : []),
         ...(deps.isDiskFull() ? ["the disk is nearly full"] : []),
       ];
     },

@@ -68,16 +68,20 @@ export async function upgradeDatabase(
   const seen = peekVersion(path, migrations);
   if (seen?.state === "current" || seen?.state === "empty") return undefined;
   if (seen !== undefined && seen.state !== "older") throw new DatabaseVersionError(path, seen);
+  requireSpace(path);
   if (seen) onBegin?.(seen, statSync(path).size);
   const sqlite = withPath(
     path,
     () => new SqliteDatabase(path, { readwrite: true, create: false, strict: true }),
   );
   try {
-    const version = withPath(path, () => {
+    withPath(path, () => {
       sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-      return readVersion(sqlite, migrations);
+      setUp(sqlite);
+      sqlite.run("BEGIN IMMEDIATE");
     });
+    // From here on, no other process writes.
+    const version = readVersion(sqlite, migrations);
     if (version.state === "current") return undefined;
     if (version.state !== "older" || version.found === undefined)
       throw new DatabaseVersionError(path, version);
@@ -86,6 +90,7 @@ export async function upgradeDatabase(
     await migrateWithBackup(sqlite, path, upgrade, migrations);
     return upgrade;
   } finally {
+    if (sqlite.inTransaction) sqlite.run("ROLLBACK");
     sqlite.close();
   }
 }
@@ -96,38 +101,30 @@ async function migrateWithBackup(
   upgrade: Upgrade,
   migrations: typeof MIGRATIONS,
 ): Promise<void> {
-  withPath(path, () => setUp(sqlite));
   removeUnfinished(path);
   prune(path, KEPT_UPGRADE_BACKUPS - 1);
-  withPath(path, () => sqlite.run("BEGIN IMMEDIATE"));
+  backUp(path, upgrade.backup);
   try {
-    backUp(path, upgrade.backup);
-    try {
-      // Written before the commit: a server that starts after a crash right behind it must know of the upgrade.
-      await writeRecord(path, { ...upgrade, sha256: null });
-      applyMigrations(sqlite, migrations);
-      const writesOfOthers = countWritesOfOthers(sqlite);
-      sqlite.run("COMMIT");
-      await sealRecord(sqlite, path, upgrade, writesOfOthers);
-    } catch (error) {
-      if (!sqlite.inTransaction) throw error;
-      rmSync(recordPath(path), { force: true });
-      // The database is still the same as this copy. A server that tries again and again must not fill the disk.
-      rmSync(upgrade.backup, { force: true });
-      throw new UpgradeError(
-        `the upgrade of ${path} to version ${upgrade.to} failed, and nothing was changed: ${errorMessage(error)}`,
-        error,
-      );
-    }
-  } finally {
-    if (sqlite.inTransaction) sqlite.run("ROLLBACK");
+    // Written before the commit: a server that starts after a crash right behind it must know of the upgrade.
+    await writeRecord(path, { ...upgrade, sha256: null });
+    applyMigrations(sqlite, migrations);
+  } catch (error) {
+    rmSync(recordPath(path), { force: true });
+    // The database is still the same as this copy. A server that tries again and again must not fill the disk.
+    rmSync(upgrade.backup, { force: true });
+    throw new UpgradeError(
+      `the upgrade of ${path} to version ${upgrade.to} failed, and nothing was changed: ${errorMessage(error)}`,
+      error,
+    );
   }
+  const writesOfOthers = countWritesOfOthers(sqlite);
+  sqlite.run("COMMIT");
+  await sealRecord(sqlite, path, upgrade, writesOfOthers);
 }
 
 /** @throws UpgradeError when the copy cannot be made */
 function backUp(path: string, backup: string): void {
   try {
-    requireSpace(path);
     // A second connection: SQLite cannot copy within the transaction that keeps other writers out.
     const reader = new SqliteDatabase(path, { readwrite: true, create: false });
     try {
@@ -138,19 +135,23 @@ function backUp(path: string, backup: string): void {
     }
     giveToOwner(backup);
   } catch (error) {
-    throw new UpgradeError(
-      `${path} must be upgraded, but its backup beside it cannot be written, so nothing was changed: ${errorMessage(error)}`,
-      error,
-    );
+    throw backupFailure(path, error);
   }
 }
 
+const backupFailure = (path: string, error: unknown) =>
+  new UpgradeError(
+    `${path} must be upgraded, but its backup beside it cannot be written, so nothing was changed: ${errorMessage(error)}`,
+    error,
+  );
+
+/** Looks before anything is opened. @throws UpgradeError where the copy will not fit */
 function requireSpace(path: string): void {
   const { bavail, bsize } = statfsSync(dirname(path));
   const bytes = statSync(path).size;
   if (bavail * bsize >= bytes) return;
   const reason = `it needs ${bytes} bytes, and the disk has ${bavail * bsize} free`;
-  throw Object.assign(new Error(reason), { code: "ENOSPC" });
+  throw backupFailure(path, Object.assign(new Error(reason), { code: "ENOSPC" }));
 }
 
 /** Counts commits of other connections, as far as this one has noticed. */
