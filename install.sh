@@ -7,6 +7,7 @@
 #   ./install.sh --uninstall              removes service, unit and executable; config, recordings and user remain
 #
 #   --prefix DIR    the executable goes into DIR/bin; default /usr/local
+#   --listen A:P    address and port of a first installation; default 127.0.0.1:8080
 #   --no-systemd    installs no unit and starts nothing: you run `shruti serve` with a supervisor of your own
 #   --key FILE      public key of the signer (Ed25519, PEM); SHA256SUMS and its signature must be beside EXECUTABLE.
 #                   The key is kept as /etc/shruti/release.pem, and every later upgrade must be signed with it
@@ -33,6 +34,7 @@ KEPT_KEY=/etc/shruti/release.pem
 STATE_DIR=/var/lib/shruti
 UNIT=/etc/systemd/system/shruti.service
 KEY=""
+ASKED_LISTEN=""
 WAIT_SECONDS=60
 MAX_WAIT_SECONDS=240
 USE_SYSTEMD=yes
@@ -59,7 +61,7 @@ did() {
 }
 
 usage() {
-  sed -n '2,23s/^# \{0,1\}//p' "$0"
+  sed -n '2,24s/^# \{0,1\}//p' "$0"
 }
 
 # Brings a file to the disk; older versions of sync know no files.
@@ -97,6 +99,11 @@ parse() {
         PREFIX="$2"
         shift
         ;;
+      --listen)
+        needs_value "$1" $#
+        ASKED_LISTEN="$2"
+        shift
+        ;;
       --key)
         needs_value "$1" $#
         KEY="$2"
@@ -131,6 +138,10 @@ check_arguments() {
     *) fail "--prefix: $PREFIX is not an absolute path" 2 ;;
   esac
   is_plain "$PREFIX" || fail "--prefix: a unit cannot name $PREFIX; use letters, digits and . _ - + @ /" 2
+  if [ -n "$ASKED_LISTEN" ]; then
+    echo "$ASKED_LISTEN" | grep -qE '^([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$' ||
+      fail "--listen: $ASKED_LISTEN is not address:port" 2
+  fi
   if [ -n "$KEY" ]; then [ -f "$KEY" ] || fail "--key: there is no file $KEY" 2; fi
   BIN="$PREFIX/bin/shruti"
   # Exists from the first change of an upgrade until its end, so that a run after a kill knows what has been done.
@@ -317,11 +328,15 @@ look_at_start() {
 
 look_at_config() {
   DATA="$STATE_DIR"
-  LISTEN=127.0.0.1:8080
+  LISTEN="${ASKED_LISTEN:-127.0.0.1:8080}"
   if [ ! -e "$CONFIG" ]; then
     if [ -e "$DATA/shruti.db" ] && ! recorded initialising; then
       refuse "$DATA holds a database, but there is no $CONFIG: write one with data_dir = \"$DATA\" under [storage]"
     fi
+    return 0
+  fi
+  if [ -n "$ASKED_LISTEN" ] && ! recorded initialising; then
+    refuse "--listen is for a first installation; change server.listen in $CONFIG"
     return 0
   fi
   status=0
@@ -648,6 +663,7 @@ initialise() {
   act install -d -m 0755 "$(dirname "$CONFIG")"
   act install -d -o shruti -g shruti -m 0700 "$STATE_DIR"
   if [ ! -e "$CONFIG" ]; then act "$BIN" init --data "$STATE_DIR" --config "$CONFIG"; fi
+  if [ -n "$ASKED_LISTEN" ]; then act sed -i "s/^listen = .*/listen = \"$ASKED_LISTEN\"/" "$CONFIG"; fi
   act chown root:shruti "$CONFIG"
   act chmod 0640 "$CONFIG"
 }
@@ -736,6 +752,7 @@ go_back() {
   echo "install: going back to the version from before" >&2
   systemctl stop shruti || true
   if ! undo_migration; then
+    systemctl reset-failed shruti 2>/dev/null || true
     systemctl start --no-block shruti || true
     fail "the upgraded database is in use and stays, and with it the new version: see 'journalctl -u shruti'. The database from before the upgrade is beside it (shruti.db.version-…)" 6
   fi
@@ -754,6 +771,7 @@ go_back() {
     mv "$UNIT.new" "$UNIT"
   fi
   systemctl daemon-reload
+  systemctl reset-failed shruti 2>/dev/null || true
   if recorded was-running; then start_previous; fi
   rm -f "$BIN.new" "$STATE"
   fail "the upgrade failed and was undone: the version from before $(if is_active; then echo "runs again"; else echo "is in place"; fi)" 5
@@ -765,9 +783,12 @@ undo_migration() {
   new="$BIN"
   [ ! -e "$BIN.new" ] || new="$BIN.new"
   status=0
-  "$new" migrate --undo --config "$CONFIG" >&2 || status=$?
+  output="$("$new" migrate --undo --config "$CONFIG" 2>&1)" || status=$?
   # 4: there is no unconfirmed upgrade. Either it was never made, or it has been confirmed.
-  [ "$status" = 4 ] || return "$status"
+  if [ "$status" != 4 ]; then
+    echo "install: $output" >&2
+    return "$status"
+  fi
   ! recorded swapped || "$new" migrate --check --json --config "$CONFIG" 2>/dev/null | grep -q '"state": "older"'
 }
 
