@@ -614,9 +614,9 @@ print_data_access() {
   case "$data/" in
     "$STATE_DIR"/*) printf 'ProtectHome=true\n' ;;
     /home/* | /root/* | /run/user/*)
-      printf '# storage.data_dir of the config\nProtectHome=tmpfs\nBindPaths=%s\nReadWritePaths=%s\n' "$data" "$data"
+      printf '# storage.data_dir of the config\nProtectHome=tmpfs\nBindPaths=-%s\nReadWritePaths=-%s\n' "$data" "$data"
       ;;
-    *) printf '# storage.data_dir of the config\nProtectHome=true\nReadWritePaths=%s\n' "$data" ;;
+    *) printf '# storage.data_dir of the config\nProtectHome=true\nReadWritePaths=-%s\n' "$data" ;;
   esac
 }
 

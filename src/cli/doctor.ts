@@ -6,6 +6,7 @@ import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
+import { problemOfSandbox, readUnit } from "./service-sandbox.ts";
 import { endingOf, readCertificate } from "./tls.ts";
 
 type Finding = { check: string; ok: boolean; detail: string };
@@ -37,6 +38,9 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const { config, path } = context.loadConfig();
   // Before root's rights are given up: afterwards the kernel does not show this process its own executable.
   const executable = Bun.isStandaloneExecutable ? await self() : [];
+  const { dataDirOf } = await import("../services/admin.ts");
+  const dataDir = dataDirOf(config);
+  const service = sandbox(dataDir);
   // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
   const findings: Finding[] = [
@@ -44,9 +48,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
     ...executable,
     await machine(),
   ];
-  const { dataDirOf } = await import("../services/admin.ts");
-  const dataDir = dataDirOf(config);
-  findings.push(directory(dataDir, user));
+  findings.push(directory(dataDir, user), ...service);
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   findings.push(...certificate(config));
   const version = await databaseVersion(dataDir);
@@ -76,6 +78,13 @@ function directory(dataDir: string, user: number | undefined): Finding {
   } catch {
     return { check: "data", ok: false, detail: `${dataDir} cannot be written` };
   }
+}
+
+/** Reports whether the unit of the service, where there is one, lets the service use the data directory. */
+function sandbox(dataDir: string): Finding[] {
+  const unit = readUnit();
+  const problem = unit === undefined ? undefined : problemOfSandbox(unit, dataDir);
+  return problem === undefined ? [] : [{ check: "service", ok: false, detail: problem }];
 }
 
 function disk(dataDir: string, reserveBytes: number): Finding {

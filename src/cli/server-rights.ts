@@ -4,6 +4,7 @@ import { AppError } from "../domain/errors.ts";
 import { dataDirOf, requireDatabase } from "../services/admin.ts";
 import { databasePath } from "../store/database.ts";
 import { CommandError } from "./context.ts";
+import { sandboxAdvice } from "./service-sandbox.ts";
 
 /** What this process knows about the service manager that has started it. */
 type Environment = Record<string, string | undefined>;
@@ -24,7 +25,7 @@ export function requireServerRights(config: Config, environment: Environment): v
   } catch (error) {
     const isHidden = error instanceof AppError && HOMES.test(dataDir) && isService(environment);
     if (!isHidden) throw error;
-    throw new CommandError("rights", `${dataDir} is not visible to the service: ${unitAdvice(dataDir)}`);
+    throw new CommandError("rights", `${dataDir} is not visible to the service: ${sandboxAdvice(dataDir)}`);
   }
   const path = databasePath(dataDir);
   requireAccess(dataDir, constants.R_OK | constants.W_OK | constants.X_OK, dataDir);
@@ -39,7 +40,7 @@ function requireAccess(path: string, mode: number, dataDir: string): void {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "EROFS") {
-      throw new CommandError("rights", `${path} is read-only for this process: ${unitAdvice(dataDir)}`);
+      throw new CommandError("rights", `${path} is read-only for this process: ${sandboxAdvice(dataDir)}`);
     }
     throw new CommandError(
       "rights",
@@ -50,11 +51,3 @@ function requireAccess(path: string, mode: number, dataDir: string): void {
 
 const isService = ({ NOTIFY_SOCKET, INVOCATION_ID }: Environment) =>
   NOTIFY_SOCKET !== undefined || INVOCATION_ID !== undefined;
-
-/** Says how to open the sandbox of the unit that install.sh writes. */
-function unitAdvice(dataDir: string): string {
-  const lines = HOMES.test(dataDir)
-    ? `ProtectHome=no and ReadWritePaths=${dataDir}`
-    : `ReadWritePaths=${dataDir}`;
-  return `where a systemd unit runs the server, its sandbox is the cause; run install.sh again, or put ${lines} under [Service] with \`systemctl edit shruti\``;
-}
