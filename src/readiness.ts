@@ -9,7 +9,7 @@ export type ReadinessDeps = {
   defaultModel: () => InstalledModel;
   log: Log;
   isDiskFull: () => boolean;
-  /** Tells whether work still waits for the end of an upgrade. */
+  /** Reports whether work still waits for the end of an upgrade. */
   isHeld?: () => boolean;
   /** Called with the default model at the start and after each change, before it is loaded. */
   onDefault?: (model: InstalledModel) => void;
@@ -34,7 +34,7 @@ export type Readiness = {
   startDraining(): void;
   /** Ends the checks. */
   stop(): void;
-  /** Tells whether the default model has been loaded and works. */
+  /** Reports whether the default model has been loaded and works. */
   hasModel(): boolean;
   /** Returns why the program cannot take work; empty: it can. */
   reasons(): string[];

@@ -8,7 +8,7 @@ export type UpgradeHold = {
   isHeld(): boolean;
   /** Runs work now, or when the hold ends. */
   whenOver(work: () => void): void;
-  /** Begins to check. `isReady` tells whether the server could take work. */
+  /** Begins to check. `isReady` reports whether the server could take work. */
   start(isReady: () => boolean): void;
   stop(): void;
 };
@@ -19,7 +19,7 @@ const LOOK_EVERY_MS = 100;
 
 /**
  * @param hold undefined: there is nothing to wait for
- * @param hold.confirm is called when the hold ends, before any work; when it throws, the hold goes on
+ * @param hold.confirm is called when the hold ends, before any work; when it throws, the hold continues
  */
 export function createUpgradeHold(
   log: Log,

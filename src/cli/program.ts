@@ -114,7 +114,7 @@ function exitStatusOf(error: unknown): number {
   return isDenied(error) ? EXIT.rights : EXIT.failed;
 }
 
-/** Tells whether the system refused an access for want of rights. */
+/** Reports whether the system refused an access for want of rights. */
 function isDenied(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return [code, cause?.code].some((each) => each === "EACCES" || each === "EPERM" || each === "EROFS");

@@ -97,11 +97,11 @@ const upgradeMicroseconds = (bytes: number) => Math.round((60 + bytes / 5_000_00
 
 /** Native files that cannot be used here will not be usable at the next try, unless the disk was full. */
 async function explainStart(error: unknown): Promise<never> {
-  const [{ NativeFilesError }, { isOutOfRoom }] = await Promise.all([
+  const [{ NativeFilesError }, { isDiskFull }] = await Promise.all([
     import("../engine/native-files.ts"),
-    import("../store/out-of-room.ts"),
+    import("../store/disk-full.ts"),
   ]);
-  if (!(error instanceof NativeFilesError) || isOutOfRoom(error)) throw error;
+  if (!(error instanceof NativeFilesError) || isDiskFull(error)) throw error;
   const code = (error.cause as NodeJS.ErrnoException | undefined)?.code ?? "";
   throw new CommandError(/^(EACCES|EPERM|EROFS)$/.test(code) ? "rights" : "machine", error.message);
 }

@@ -29,7 +29,7 @@ afterAll(async () => {
 const LISTING =
   "find /etc/shruti /etc/passwd /etc/systemd/system /usr/local/bin /var/lib/shruti -printf '%p %s %T@ %i\\n' 2>/dev/null | sort";
 
-/** Writes an executable that is none: an ELF header, a text, and a right checksum of itself. */
+/** Writes a file that only looks like an executable: an ELF header, a text, and a right checksum of itself. */
 async function elf(name: string, machine: number, text = ""): Promise<string> {
   const path = join(box.folder, name);
   const header = Buffer.alloc(64);

@@ -44,7 +44,7 @@ export type HttpDeps = {
    * so is every further one.
    */
   stopping: AbortSignal;
-  /** Tells whether all work waits until the server has been ready once after an upgrade. */
+  /** Reports whether all work waits until the server has been ready once after an upgrade. */
   isHeld: () => boolean;
   metrics: Metrics;
   /** What clients put in front of every path, without a slash at the end; known once a port is bound. */

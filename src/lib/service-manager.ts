@@ -1,7 +1,7 @@
 import { dlopen, FFIType, ptr } from "bun:ffi";
 
 /**
- * Tells systemd, or another manager with the same protocol (sd_notify(3)), what the service does. Bun has no datagram
+ * Reports to systemd, or another manager with the same protocol (sd_notify(3)), what the service does. Bun has no datagram
  * sockets of the Unix domain, so the C library sends the datagram.
  */
 
@@ -21,7 +21,7 @@ const SYMBOLS = {
   close: { args: [FFIType.i32], returns: FFIType.i32 },
 } as const;
 
-/** Something that the manager can be told, as `NAME=value`. */
+/** A state for the manager, as `NAME=value`. */
 export type ServiceState = Partial<
   Record<"READY" | "STOPPING" | "STATUS" | "EXTEND_TIMEOUT_USEC", string | number>
 >;

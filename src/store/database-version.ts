@@ -2,9 +2,9 @@ import { constants, Database as SqliteDatabase } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { sha256Hex } from "../lib/sha256.ts";
+import { isDiskFull } from "./disk-full.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { rowsOnce } from "./once.ts";
-import { isOutOfRoom } from "./out-of-room.ts";
 
 /** The version of a database: the migrations that it lists, compared with those of this program. */
 export type DatabaseVersion = {
@@ -35,7 +35,7 @@ export class UpgradeError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
     this.name = "UpgradeError";
-    this.isPassing = isOutOfRoom(cause);
+    this.isPassing = isDiskFull(cause);
   }
 }
 
@@ -103,7 +103,7 @@ export function peekVersion(path: string, migrations = MIGRATIONS): DatabaseVers
   }
 }
 
-/** Tells whether a log has something that the database file lacks. Its files are there then already. */
+/** Reports whether a log has something that the database file lacks. Its files are there then already. */
 function hasLog(path: string): boolean {
   return ["-wal", "-journal"].some(
     (suffix) => (statSync(path + suffix, { throwIfNoEntry: false })?.size ?? 0) > 0,

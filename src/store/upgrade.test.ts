@@ -90,7 +90,7 @@ test.each(MIGRATIONS.slice(0, -1).map(({ name }, index) => [name, index + 1] as 
     expect(versionOf(path)).toMatchObject({ state: "older", found: name });
     expect(settingsOf(path)).toEqual(["mine"]);
     expect(names()).toEqual(["shruti.db"]);
-    expect(undoUpgrade(path)).rejects.toThrow("no upgrade that could be undone");
+    await expect(undoUpgrade(path)).rejects.toThrow("no upgrade that could be undone");
   },
 );
 
@@ -206,7 +206,7 @@ describe("the version is read without leaving anything behind", () => {
     );
   });
 
-  test("of a folder or file that is no database", () => {
+  test("of a folder, and of a file without a database", () => {
     writeFileSync(path, "no database");
     expect(peekVersion(path)).toBeUndefined();
     expect(peekVersion(folder)).toBeUndefined();

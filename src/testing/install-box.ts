@@ -37,7 +37,7 @@ echo ready
 exec sleep 100000
 `;
 
-/** Tells whether this user may make such a file system: usually root on a machine, not in every container. */
+/** Reports whether this user may make such a file system: usually root on a machine, not in every container. */
 export function mayOpenInstallBox(): boolean {
   if (process.getuid?.() !== 0) return false;
   const needed = ["unshare", "nsenter", "mount", "setpriv", "useradd", "setsid", "awk", "find"];
