@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { buildExecutable } from "../../scripts/build.ts";
+import { MIGRATIONS } from "../store/migrations/index.ts";
 import { type InstallBox, mayOpenInstallBox, openInstallBox } from "../testing/install-box.ts";
 import type { Fault } from "../testing/next-version.ts";
 import { placeBinary } from "./binary.ts";
@@ -80,9 +81,9 @@ async function state(): Promise<State> {
   };
 }
 
-const THIS_VERSION = "0005_chunk_attempts";
-const OLD = { version: THIS_VERSION, isNext: false, isReady: true, leftovers: "", paise: 1000 } as const;
-const NEW = { ...OLD, version: "9000_next", isNext: true } as const;
+const THIS_VERSION = MIGRATIONS.at(-1)?.name ?? "";
+const OLD = { version: THIS_VERSION, isNext: false, isReady: true, leftovers: "", paise: 1000 };
+const NEW = { ...OLD, version: "9000_next", isNext: true };
 
 /** Goes back to the old executable and a copy of its database, whatever a test has left. */
 async function reset(): Promise<void> {

@@ -35,7 +35,7 @@ const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 const PROBES = new Set(["/healthz", "/readyz"]);
 
 /** Answered while an upgrade is not confirmed as well: they write nothing. */
-const OPEN_WHILE_HELD = new Set(["/metrics", "/openapi.json", "/docs"]);
+const OPEN_WHILE_HELD = /^\/(metrics|openapi\.json|docs|docs\/.*)$/;
 const HELD_RETRY_SECONDS = 5;
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
@@ -65,7 +65,7 @@ function createApp(deps: HttpDeps, cors: Cors) {
       const context = contextOf(request);
       if (PROBES.has(context.path)) return;
       if (deps.stopping.aborted) throw stopped(context);
-      if (deps.isHeld() && !OPEN_WHILE_HELD.has(context.path)) throw held();
+      if (deps.isHeld() && !OPEN_WHILE_HELD.test(context.path)) throw held();
     })
     .onTransform(({ request, route }) => {
       contextOf(request).route = route;
