@@ -518,12 +518,14 @@ bring_executable() {
     return
   fi
   act mkdir -p "$DESTDIR$PREFIX/bin"
+  if [ "$DRY_RUN" = no ]; then BRINGING=yes; fi
   act cp "$EXECUTABLE" "$DESTDIR$BIN.new"
   act chmod 0755 "$DESTDIR$BIN.new"
   if [ "$DRY_RUN" = no ]; then
     sync_file "$DESTDIR$BIN.new"
     cmp -s "$EXECUTABLE" "$DESTDIR$BIN.new" || fail "the copy $DESTDIR$BIN.new differs from $EXECUTABLE"
   fi
+  BRINGING=no
 }
 
 # A running server keeps its old file: the new one is renamed over the name.
@@ -834,8 +836,13 @@ resume() {
 
 # Undoes what an error or a signal has left half done while no server runs.
 CHANGING=no
+BRINGING=no
 at_exit() {
-  if [ "$CHANGING" = no ]; then return 0; fi
+  if [ "$CHANGING" = no ]; then
+    # Stopped before the first change: only the copy is there.
+    if [ "$BRINGING" = yes ]; then rm -f "$DESTDIR$BIN.new"; fi
+    return 0
+  fi
   CHANGING=no
   if [ "$FRESH" = yes ]; then return 0; fi
   go_back

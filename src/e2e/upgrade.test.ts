@@ -164,6 +164,16 @@ describe.skipIf(!isPossible)("install.sh", () => {
     expect(await createUpload()).toMatchObject({ status: 201 });
   }, 120_000);
 
+  test("SIGTERM in the middle of an upgrade undoes it", async () => {
+    await reset();
+    await setFault("never ready");
+    const { code, err } = await box.run(`sh ${box.folder}/next/install.sh & script=$!
+      until cmp -s ${SHRUTI} ${box.folder}/next/shruti; do sleep 0.2; done
+      kill -TERM $script; wait $script`);
+    expect({ code, err }).toEqual({ code: 5, err: expect.stringContaining("runs again") });
+    expect(await state()).toEqual(OLD);
+  }, 120_000);
+
   const KILLS: [step: string, fault: Fault][] = [
     ["stop", "none"],
     ["migrate", "none"],
