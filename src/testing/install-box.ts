@@ -34,7 +34,8 @@ cp "$2" /usr/local/sbin/systemctl
 printf '#!/bin/sh\\ntail -n 20 /run/shruti-service.log\\n' >/usr/local/sbin/journalctl
 chmod 755 /usr/local/sbin/*
 echo ready
-exec sleep 100000
+# Ends with the test, however that ends: its end of the pipe is closed then.
+exec cat
 `;
 
 /** Reports whether this user may make such a file system: usually root on a machine, not in every container. */
@@ -54,7 +55,7 @@ export async function openInstallBox(): Promise<InstallBox> {
   const layers = mkdtempSync(join(tmpdir(), "shruti-layers-"));
   const systemctl = join(import.meta.dir, "fake-systemctl.sh");
   const holder = Bun.spawn(["unshare", "--mount", "sh", "-c", MOUNTS, "sh", layers, systemctl], {
-    stdin: "ignore",
+    stdin: "pipe",
     stdout: "pipe",
     stderr: "pipe",
   });
