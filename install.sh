@@ -1,70 +1,548 @@
 #!/bin/sh
 # Installs Shruti as a systemd service, or upgrades it: executable, user, config, data directory, unit.
-# What exists is kept; only the executable (the previous one stays as shruti.previous) and the unit are replaced.
-# Needs root; DESTDIR=… stages the files elsewhere, without user, key or service, as packagers do.
+# Config and recordings are kept. It looks first, and changes nothing when this machine cannot run the program.
+# An upgrade that is not ready in time is undone: executable, unit and database are then those from before.
 #
-#   ./install.sh [EXECUTABLE]        default: dist/shruti beside this script, else ./shruti
-#   ./install.sh --uninstall         takes service, unit and executable away; config, recordings and user stay
+#   ./install.sh [OPTION]… [EXECUTABLE]   default: dist/shruti or shruti beside this script, else ./shruti
+#   ./install.sh --uninstall              removes service, unit and executable; config, recordings and user remain
+#
+#   --prefix DIR    the executable goes into DIR/bin; default /usr/local
+#   --listen A:P    address and port of a first installation; default 127.0.0.1:8080
+#   --no-systemd    installs no unit and starts nothing: you run `shruti serve` with a supervisor of your own
+#   --key FILE      public key of the signer (Ed25519, PEM); SHA256SUMS and its signature must be beside EXECUTABLE.
+#                   The key is kept as /etc/shruti/release.pem, and every later upgrade must be signed with it
+#   --wait SECONDS  how long an upgrade may take until it is ready; default 60, at most 240
+#   --dry-run       looks, prints every step and changes nothing
+#
+# Needs root. DESTDIR=… stages the files elsewhere, without user, key or service, as packagers do. OpenRC and other
+# init systems are not supported; use --no-systemd there.
+#
+# Exit status: 0 done · 1 failed · 2 wrong usage · 3 this machine or its config does not fit, nothing was changed
+# · 4 the executable is not what was released, nothing was changed · 5 the upgrade failed, the version from before runs
+# again · 6 the upgrade failed and could not be undone: the messages say what to do
 set -eu
 # The modes of what is made here do not depend on the admin's shell.
 umask 022
+# The forms of numbers and messages must not depend on it either.
+LC_ALL=C
+export LC_ALL
 
 DESTDIR="${DESTDIR:-}"
-BIN=/usr/local/bin/shruti
+PREFIX=""
 CONFIG=/etc/shruti/shruti.toml
-DATA=/var/lib/shruti
+KEPT_KEY=/etc/shruti/release.pem
+STATE_DIR=/var/lib/shruti
 UNIT=/etc/systemd/system/shruti.service
+KEY=""
+ASKED_LISTEN=""
+WAIT_SECONDS=60
+MAX_WAIT_SECONDS=240
+USE_SYSTEMD=yes
+DRY_RUN=no
+ACTION=install
+EXECUTABLE=""
+# Native parts that the program copies into its data directory, and the log of an upgrade, KiB.
+DATA_KIB=409600
+# A program that does not answer within this time hangs.
+RUN_SECONDS=60
 
 fail() {
   echo "install: $1" >&2
   exit "${2:-1}"
 }
 
+say() {
+  echo "$1  $2"
+}
+
+# The same for a step that a dry run has only printed.
+did() {
+  [ "$DRY_RUN" = yes ] || say "$1" "$2"
+}
+
 usage() {
-  sed -n '2,7s/^# \{0,1\}//p' "$0"
+  sed -n '2,24s/^# \{0,1\}//p' "$0"
+}
+
+# Brings a file to the disk; older versions of sync know no files.
+sync_file() {
+  sync "$1" 2>/dev/null || sync
+}
+
+# Runs a step that changes something, or only prints it.
+act() {
+  if [ "$DRY_RUN" = yes ]; then
+    echo "would run   $*"
+  else
+    "$@"
+  fi
+}
+
+# ---- arguments
+
+needs_value() {
+  [ "$2" -ge 2 ] || fail "$1 needs a value; see $0 --help" 2
+}
+
+parse() {
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      -h | --help)
+        usage
+        exit 0
+        ;;
+      --uninstall) ACTION=uninstall ;;
+      --no-systemd) USE_SYSTEMD=no ;;
+      --dry-run) DRY_RUN=yes ;;
+      --prefix)
+        needs_value "$1" $#
+        PREFIX="$2"
+        shift
+        ;;
+      --listen)
+        needs_value "$1" $#
+        ASKED_LISTEN="$2"
+        shift
+        ;;
+      --key)
+        needs_value "$1" $#
+        KEY="$2"
+        shift
+        ;;
+      --wait)
+        needs_value "$1" $#
+        WAIT_SECONDS="$2"
+        shift
+        ;;
+      -*) fail "there is no option $1; see $0 --help" 2 ;;
+      *)
+        [ -z "$EXECUTABLE" ] || fail "one executable at most; see $0 --help" 2
+        EXECUTABLE="$1"
+        ;;
+    esac
+    shift
+  done
+  check_arguments
+}
+
+check_arguments() {
+  case "$WAIT_SECONDS" in
+    '' | *[!0-9]*) fail "--wait: $WAIT_SECONDS is not a number of seconds" 2 ;;
+  esac
+  # A server that is not ready accepts work again after five minutes, and then there is no way back.
+  [ "$WAIT_SECONDS" -le "$MAX_WAIT_SECONDS" ] || fail "--wait: at most $MAX_WAIT_SECONDS seconds" 2
+  if [ -z "$PREFIX" ]; then PREFIX="$(installed_prefix)"; fi
+  PREFIX="${PREFIX%/}"
+  case "$PREFIX" in
+    /*) ;;
+    *) fail "--prefix: $PREFIX is not an absolute path" 2 ;;
+  esac
+  is_plain "$PREFIX" || fail "--prefix: a unit cannot name $PREFIX; use letters, digits and . _ - + @ /" 2
+  if [ -n "$ASKED_LISTEN" ]; then
+    echo "$ASKED_LISTEN" | grep -qE '^([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$' ||
+      fail "--listen: $ASKED_LISTEN is not address:port" 2
+  fi
+  if [ -n "$KEY" ]; then [ -f "$KEY" ] || fail "--key: there is no file $KEY" 2; fi
+  BIN="$PREFIX/bin/shruti"
+  # Exists from the first change of an upgrade until its end, so that a run after a kill knows what has been done.
+  STATE="$PREFIX/bin/.shruti.upgrade"
+}
+
+# The unit of the installation that is there says where its executable is.
+installed_prefix() {
+  found=""
+  if [ -z "$DESTDIR" ] && [ -f "$UNIT" ]; then
+    found="$(sed -n 's|^ExecStart=\(/.*\)/bin/shruti serve .*|\1|p' "$UNIT")"
+  fi
+  echo "${found:-/usr/local}"
+}
+
+# Paths that need no quoting in a unit.
+is_plain() {
+  case "$1" in
+    *[!A-Za-z0-9._@+/-]*) return 1 ;;
+  esac
 }
 
 find_executable() {
-  if [ $# -gt 0 ]; then
-    [ -f "$1" ] || fail "there is no file $1"
-    echo "$1"
+  if [ -n "$EXECUTABLE" ]; then
+    [ -f "$EXECUTABLE" ] || fail "there is no file $EXECUTABLE"
     return
   fi
   here="$(cd "$(dirname "$0")" && pwd)"
   for candidate in "$here/dist/shruti" "$here/shruti" ./shruti; do
     if [ -f "$candidate" ]; then
-      echo "$candidate"
+      EXECUTABLE="$candidate"
       return
     fi
   done
   fail "no executable found; build it with 'bun run build' or name it"
 }
 
-# Before anything is replaced: a new version may know of a mistake that the old one did not.
-check_executable() {
-  "$1" version >/dev/null || fail "$1 does not run on this machine"
-  if [ -z "$DESTDIR" ] && [ -e "$CONFIG" ]; then
-    "$1" config check --config "$CONFIG" >/dev/null || fail "nothing was changed: correct $CONFIG first"
+# ---- is it what was released
+
+# The last 112 bytes of an executable are a line with the checksum of all bytes before it.
+check_seal() {
+  is_elf || return 0
+  size=$(($(wc -c <"$EXECUTABLE") - 112))
+  [ "$size" -gt 0 ] || fail "$EXECUTABLE is damaged: it is too short" 4
+  wanted="$(tail -c 112 "$EXECUTABLE" | tr -d '\000' | sed -n 's/^#shruti-seal 1 bytes=[0-9]* sha256=\([0-9a-f]\{64\}\) *$/\1/p')"
+  [ -n "$wanted" ] || fail "$EXECUTABLE is cut off or damaged: its end is not that of this program" 4
+  found="$(head -c "$size" "$EXECUTABLE" | sha256sum | cut -d ' ' -f 1)"
+  [ "$wanted" = "$found" ] || fail "$EXECUTABLE is damaged: its SHA-256 is not that of the build" 4
+}
+
+is_elf() {
+  [ "$(head -c 4 "$EXECUTABLE" | od -An -tx1 | tr -d ' \n')" = 7f454c46 ]
+}
+
+# SHA256SUMS and its signature, where they are beside the executable; with a key they must be there.
+check_release() {
+  folder="$(cd "$(dirname "$EXECUTABLE")" && pwd)"
+  name="$(basename "$EXECUTABLE")"
+  sums="$folder/SHA256SUMS"
+  if [ -z "$KEY" ] && [ -f "$KEPT_KEY" ] && [ -z "$DESTDIR" ]; then KEY="$KEPT_KEY"; fi
+  if [ ! -f "$sums" ]; then
+    [ -z "$KEY" ] || fail "the key $KEY is given, but there is no $sums to verify $name with" 4
+    say "checksum  " "no SHA256SUMS beside $name: only its own checksum is compared"
+    return 0
+  fi
+  check_sum
+  if [ -n "$KEY" ]; then check_signature; else say "signature " "not verified: no --key was given"; fi
+}
+
+check_sum() {
+  # Names are compared as text, not as a pattern.
+  wanted="$(awk -v name="$name" 'substr($0, 67) == name { print $1 }' "$sums")"
+  [ -n "$wanted" ] || fail "$sums does not list $name" 4
+  found="$(sha256sum <"$EXECUTABLE" | cut -d ' ' -f 1)"
+  [ "$wanted" = "$found" ] || fail "$EXECUTABLE is not the file that $sums lists: its SHA-256 differs" 4
+  say "checksum  " "$name is as SHA256SUMS lists it"
+}
+
+check_signature() {
+  [ -f "$sums.sig" ] || fail "$sums has no signature SHA256SUMS.sig beside it" 4
+  if openssl pkeyutl -help 2>&1 | grep -q -e '-rawin'; then
+    openssl pkeyutl -verify -rawin -pubin -inkey "$KEY" -in "$sums" -sigfile "$sums.sig" >/dev/null 2>&1 ||
+      fail "the signature of $sums does not fit the key $KEY" 4
+    say "signature " "SHA256SUMS is signed with $KEY"
+    return 0
+  fi
+  [ -z "$DESTDIR" ] || fail "openssl 3 is needed to verify $sums" 3
+  # An executable that verifies itself finds damage. It cannot prove where it comes from.
+  run_new verify "$sums" --key "$KEY" >/dev/null 2>&1 || fail "the signature of $sums does not fit the key $KEY" 4
+  say "signature " "SHA256SUMS is signed with $KEY; without openssl 3, the executable itself has verified it"
+}
+
+# ---- does it fit this machine
+
+REFUSALS=0
+refuse() {
+  echo "install: refused: $1" >&2
+  REFUSALS=$((REFUSALS + 1))
+}
+
+stop_if_refused() {
+  [ "$REFUSALS" = 0 ] || fail "nothing was changed" 3
+}
+
+run_new() {
+  if command -v timeout >/dev/null 2>&1; then
+    timeout "$RUN_SECONDS" "$EXECUTABLE" "$@"
+  else
+    "$EXECUTABLE" "$@"
   fi
 }
 
-# A running server keeps its old file: the new one is put beside it and renamed over the name.
-put_executable() {
-  if [ -e "$DESTDIR$BIN" ] && cmp -s "$1" "$DESTDIR$BIN"; then
-    echo "executable  $BIN (kept: the same)"
+look_at_system() {
+  [ "$(uname -s)" = Linux ] || refuse "this system is $(uname -s); the program runs on Linux only"
+  [ -r /proc/self/stat ] || refuse "/proc is not mounted, and the program needs it"
+  # A file that is not ELF is a script in its place, as in tests.
+  if is_elf; then
+    look_at_architecture
+    look_at_processor
+    look_at_glibc
+  fi
+}
+
+look_at_architecture() {
+  case "$(od -An -tx1 -j18 -N2 "$EXECUTABLE" | tr -d ' \n')" in
+    3e00) wanted=x86_64 ;;
+    b700) wanted=aarch64 ;;
+    *) wanted=unknown ;;
+  esac
+  machine="$(uname -m)"
+  [ "$wanted" = "$machine" ] || refuse "$EXECUTABLE is for processors of the kind $wanted; this machine is $machine"
+}
+
+look_at_processor() {
+  [ "$(uname -m)" = x86_64 ] && [ -r /proc/cpuinfo ] || return 0
+  flags="$(sed -n '/^flags/{s/^[^:]*://;p;q;}' /proc/cpuinfo)"
+  [ -n "$flags" ] || return 0
+  for flag in sse4_2 popcnt; do
+    case " $flags " in
+      *" $flag "*) ;;
+      *) refuse "this processor lacks $flag, which the program needs (any x86-64 processor since about 2009 has it; a virtual machine may hide it: choose the CPU model \"host\")" ;;
+    esac
+  done
+}
+
+# Every library in the executable names the versions of glibc that it needs.
+look_at_glibc() {
+  needed="$(grep -aoE 'GLIBC_2\.[0-9]+' "$EXECUTABLE" | sort -u | sort -t . -k 2 -n | tail -n 1 | cut -d _ -f 2)"
+  [ -n "$needed" ] || return 0
+  present="$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p')"
+  if [ -z "$present" ]; then
+    refuse "this system has no glibc (Alpine and others have musl); the program needs glibc $needed or newer"
+  elif [ "${present#2.}" != "$present" ]; then
+    minor="${present#2.}"
+    [ "${minor%%[!0-9]*}" -ge "${needed#2.}" ] ||
+      refuse "this system has glibc $present; the program needs $needed or newer"
+  fi
+}
+
+# The reason why a program does not start, from its exit status and what it printed.
+explain_start() {
+  case "$1" in
+    124) echo "it hangs" ;;
+    126) if [ -x "$EXECUTABLE" ]; then echo "the file cannot be executed here (is its folder on a mount with noexec?)"; else echo "it is not executable: chmod +x $EXECUTABLE"; fi ;;
+    127) echo "its loader is missing: this system has no glibc for it" ;;
+    134) echo "it ends with an abort" ;;
+    132) echo "this processor lacks instructions that it needs" ;;
+    *) echo "status $1: $(printf '%s' "$2" | head -n 1)" ;;
+  esac
+}
+
+look_at_start() {
+  [ "$REFUSALS" = 0 ] || return 0
+  status=0
+  output="$(run_new version 2>&1)" || status=$?
+  if [ "$status" != 0 ]; then
+    refuse "$EXECUTABLE does not start: $(explain_start "$status" "$output")"
+    return 0
+  fi
+  VERSION="$output"
+  output="$(run_new doctor --self 2>&1)" ||
+    fail "$EXECUTABLE does not pass its own check, nothing was changed: $(printf '%s' "$output" | head -n 3)" 4
+}
+
+look_at_config() {
+  DATA="$STATE_DIR"
+  LISTEN="${ASKED_LISTEN:-127.0.0.1:8080}"
+  if [ ! -e "$CONFIG" ]; then
+    if [ -e "$DATA/shruti.db" ] && ! recorded initialising; then
+      refuse "$DATA holds a database, but there is no $CONFIG: write one with data_dir = \"$DATA\" under [storage]"
+    fi
+    return 0
+  fi
+  if [ -n "$ASKED_LISTEN" ] && ! recorded initialising; then
+    refuse "--listen is for a first installation; change server.listen in $CONFIG"
+    return 0
+  fi
+  status=0
+  output="$(run_new config check --config "$CONFIG" 2>&1)" || status=$?
+  if [ "$status" != 0 ]; then
+    refuse "correct $CONFIG first: $(printf '%s' "$output" | tail -n 1)"
+    return 0
+  fi
+  shown="$(run_new config show --json --config "$CONFIG")"
+  DATA="$(printf '%s\n' "$shown" | sed -n 's/^ *"data_dir": "\(.*\)",\{0,1\}$/\1/p')"
+  LISTEN="$(printf '%s\n' "$shown" | sed -n 's/^ *"listen": "\(.*\)",\{0,1\}$/\1/p')"
+  # The unit's working directory is the one for relative paths.
+  case "$DATA" in
+    /*) ;;
+    *) DATA="$STATE_DIR/${DATA#./}" ;;
+  esac
+}
+
+# The database: what version it has, and whether this program can use it.
+look_at_database() {
+  MIGRATES=no
+  [ -e "$CONFIG" ] && [ -e "$DATA/shruti.db" ] && [ "$REFUSALS" = 0 ] || return 0
+  status=0
+  output="$(run_new migrate --check --json --config "$CONFIG" 2>&1)" || status=$?
+  if [ "$status" != 0 ]; then
+    refuse "the database cannot be used by $EXECUTABLE: $(printf '%s' "$output" | tail -n 1)"
+    return 0
+  fi
+  case "$output" in
+    *'"state": "older"'*) MIGRATES=yes ;;
+  esac
+}
+
+# Prints the nearest folder of a path that exists.
+existing() {
+  at="$1"
+  while [ ! -d "$at" ]; do at="$(dirname "$at")"; done
+  echo "$at"
+}
+
+look_at_mounts() {
+  for folder in "$PREFIX/bin" "$DATA"; do
+    found="$(existing "$folder")"
+    if is_noexec "$found"; then
+      refuse "$folder is on a mount with the option noexec, and the program runs files there"
+    fi
+    if ! is_writable "$found"; then refuse "$folder is on a file system that is read-only"; fi
+  done
+}
+
+# Of the mounts that cover a path the longest counts, and of several on one point the last.
+mount_options() {
+  awk -v path="$(cd "$1" && pwd -P)" '
+    { point = $5; gsub(/\\040/, " ", point) }
+    point == "/" || path == point || index(path, point "/") == 1 {
+      if (length(point) >= best) { best = length(point); options = $6 }
+    }
+    END { print options }' /proc/self/mountinfo
+}
+
+is_noexec() {
+  case ",$(mount_options "$1")," in *,noexec,*) ;; *) return 1 ;; esac
+}
+
+is_writable() {
+  case ",$(mount_options "$1")," in *,ro,*) return 1 ;; esac
+}
+
+free_kib() {
+  df -Pk "$1" | awk 'NR == 2 { print $4 }'
+}
+
+device_of() {
+  df -Pk "$1" | awk 'NR == 2 { print $1, $NF }'
+}
+
+look_at_disks() {
+  program_at="$(existing "$PREFIX/bin")"
+  data_at="$(existing "$DATA")"
+  program=$(($(wc -c <"$EXECUTABLE") / 1024 + 1))
+  data=$DATA_KIB
+  # An upgrade writes a copy of the database, and its log may become as large.
+  if [ "$MIGRATES" = yes ]; then data=$((data + $(wc -c <"$DATA/shruti.db") * 2 / 1024)); fi
+  if [ "$(device_of "$program_at")" = "$(device_of "$data_at")" ]; then
+    need_space "$data_at" $((program + data)) "executable and data directory"
+  else
+    need_space "$program_at" "$program" "the executable"
+    need_space "$data_at" "$data" "the data directory"
+  fi
+}
+
+need_space() {
+  free="$(free_kib "$1")"
+  [ "$free" -ge "$2" ] || refuse "$1 has $((free / 1024)) MiB free; $(($2 / 1024 + 1)) MiB are needed for $3"
+}
+
+# The port of the config must be free, or ours.
+look_at_port() {
+  port="${LISTEN##*:}"
+  case "$port" in
+    '' | 0 | *[!0-9]*) return 0 ;;
+  esac
+  inodes="$(sockets_on "$(printf '%04X' "$port")" "$(hex_address "${LISTEN%:*}")")"
+  for inode in $inodes; do
+    holder="$(process_with "$inode")"
+    case "$(readlink "/proc/$holder/exe" 2>/dev/null || true)" in
+      "$BIN" | "$BIN.previous" | "$BIN "* | "$BIN.previous "*) ;;
+      *)
+        refuse "port $port of server.listen ($LISTEN) is in use${holder:+ by process $holder ($(cat "/proc/$holder/comm" 2>/dev/null))}"
+        return 0
+        ;;
+    esac
+  done
+}
+
+# Prints the inodes of listening sockets that are in the way of a port (hex) of an address (hex, or "any").
+sockets_on() {
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v port="$1" -v address="$2" '
+    $4 == "0A" && split($2, local, ":") == 2 && local[2] == port {
+      if (address == "any" || local[1] == address || local[1] ~ /^0+$/) print $10
+    }'
+}
+
+# The form of an IPv4 address in /proc/net/tcp; "any" for everything else.
+hex_address() {
+  case "$1" in
+    0.0.0.0 | *[!0-9.]*) echo any ;;
+    *.*.*.*) echo "$1" | awk -F . '{ printf "%02X%02X%02X%02X\n", $4, $3, $2, $1 }' ;;
+    *) echo any ;;
+  esac
+}
+
+# Prints the number of the process that holds a socket.
+process_with() {
+  holder_fd="$(find /proc/[0-9]*/fd -maxdepth 1 -lname "socket:\\[$1\\]" 2>/dev/null | head -n 1)"
+  holder_fd="${holder_fd#/proc/}"
+  echo "${holder_fd%%/*}"
+}
+
+look_at_service() {
+  if [ "$USE_SYSTEMD" = yes ]; then
+    if ! has_systemd; then refuse "systemd does not run here: use --no-systemd, and start 'shruti serve' yourself"; fi
+    is_plain "$DATA" || refuse "a unit cannot name the data directory $DATA; use letters, digits and . _ - + @ /"
+  elif [ -e "$CONFIG" ] && running="$(run_new status --ready --json --config "$CONFIG" 2>/dev/null | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p')" && [ -n "$running" ]; then
+    refuse "a server runs (process $running), and with --no-systemd nothing here can stop it: stop it first"
+  fi
+  if ! id shruti >/dev/null 2>&1 && ! command -v useradd >/dev/null 2>&1; then
+    refuse "there is no user shruti, and no useradd to make one"
+  fi
+}
+
+has_systemd() {
+  [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1
+}
+
+# All reasons are printed, not only the first.
+look() {
+  VERSION=""
+  look_at_system
+  stop_if_refused
+  look_at_start
+  stop_if_refused
+  look_at_config
+  look_at_database
+  look_at_mounts
+  look_at_disks
+  look_at_port
+  look_at_service
+  stop_if_refused
+}
+
+# ---- the parts of an installation
+
+# The new executable gets beside the old one while that still runs. It takes its place later, at once.
+bring_executable() {
+  SAME=no
+  if [ -e "$DESTDIR$BIN" ] && cmp -s "$EXECUTABLE" "$DESTDIR$BIN"; then
+    SAME=yes
     return
   fi
-  mkdir -p "$DESTDIR$(dirname $BIN)"
-  cp "$1" "$DESTDIR$BIN.new"
-  chmod 0755 "$DESTDIR$BIN.new"
-  if [ -e "$DESTDIR$BIN" ]; then ln -f "$DESTDIR$BIN" "$DESTDIR$BIN.previous"; fi
-  mv "$DESTDIR$BIN.new" "$DESTDIR$BIN"
-  echo "executable  $BIN ($("$1" version))"
+  act mkdir -p "$DESTDIR$PREFIX/bin"
+  if [ "$DRY_RUN" = no ]; then BRINGING=yes; fi
+  act cp "$EXECUTABLE" "$DESTDIR$BIN.new"
+  act chmod 0755 "$DESTDIR$BIN.new"
+  if [ "$DRY_RUN" = no ]; then
+    sync_file "$DESTDIR$BIN.new"
+    cmp -s "$EXECUTABLE" "$DESTDIR$BIN.new" || fail "the copy $DESTDIR$BIN.new differs from $EXECUTABLE"
+  fi
+  BRINGING=no
 }
 
-put_unit() {
-  mkdir -p "$DESTDIR$(dirname $UNIT)"
-  cat >"$DESTDIR$UNIT" <<UNIT_END
+# A running server keeps its old file: the new one is renamed over the name.
+put_executable() {
+  if [ "$SAME" = yes ]; then
+    say "executable" "$BIN (kept: the same)"
+    return
+  fi
+  # After an interrupted upgrade, the executable in place is the one that never became ready.
+  if [ -e "$DESTDIR$BIN" ] && ! recorded swapped; then act ln -f "$DESTDIR$BIN" "$DESTDIR$BIN.previous"; fi
+  record swapped
+  act mv "$DESTDIR$BIN.new" "$DESTDIR$BIN"
+  did "executable" "$BIN${VERSION:+ ($VERSION)}"
+}
+
+print_unit() {
+  cat <<UNIT_END
 # Replaced by every upgrade; changes belong into a drop-in: systemctl edit shruti
 [Unit]
 Description=Shruti speech transcription
@@ -73,30 +551,41 @@ After=network-online.target
 Wants=network-online.target
 
 [Service]
+Type=notify
 ExecStart=$BIN serve --config $CONFIG
 User=shruti
 Group=shruti
-WorkingDirectory=$DATA
+WorkingDirectory=$STATE_DIR
 Restart=always
 RestartSec=2
-# A config or data directory that cannot be used does not get better by trying.
-RestartPreventExitStatus=2 4
+# What does not get better by trying: wrong config, no data directory, a database of another version, missing rights,
+# a machine that cannot run the engine (docs/decisions.md section 11).
+RestartPreventExitStatus=2 4 6 7 8
+# The server listens within seconds. It asks for more time itself when it upgrades a large database.
+TimeoutStartSec=120
 KillMode=mixed
 # Longer than server.drain_seconds and the 5 s that requests have after it.
 TimeoutStopSec=90
 # A worker that the kernel ends for want of memory costs its chunk a second try and not everybody the service.
 OOMPolicy=continue
+# Models fill most of a machine of their own; the rest remains for the system and its administrators. The program
+# measures what it may use, and plans its workers within it.
+MemoryMax=90%
+# Some hundred threads are usual; this stops what multiplies without end.
+TasksMax=8192
 LimitNOFILE=65536
 LimitCORE=0
 UMask=0077
 StateDirectory=shruti
 StateDirectoryMode=0700
+UNIT_END
+  print_data_access
+  cat <<UNIT_END
 # For server.listen on a port below 1024.
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 NoNewPrivileges=true
 ProtectSystem=strict
-ProtectHome=true
 PrivateTmp=true
 ProtectHostname=true
 ProtectKernelLogs=true
@@ -119,92 +608,319 @@ SystemCallErrorNumber=EPERM
 [Install]
 WantedBy=multi-user.target
 UNIT_END
-  chmod 0644 "$DESTDIR$UNIT"
-  echo "unit        $UNIT"
+}
+
+# The sandbox opens for a data directory that is elsewhere.
+print_data_access() {
+  data="${DATA:-$STATE_DIR}"
+  case "$data/" in
+    "$STATE_DIR"/*) printf 'ProtectHome=true\n' ;;
+    /home/* | /root/* | /run/user/*)
+      printf '# storage.data_dir of the config\nProtectHome=tmpfs\nBindPaths=-%s\nReadWritePaths=-%s\n' "$data" "$data"
+      ;;
+    *) printf '# storage.data_dir of the config\nProtectHome=true\nReadWritePaths=-%s\n' "$data" ;;
+  esac
+}
+
+put_unit() {
+  act mkdir -p "$DESTDIR$(dirname "$UNIT")"
+  if [ "$DRY_RUN" = yes ]; then
+    echo "would write $UNIT"
+    return
+  fi
+  # Not over the unit of the version from before, when an interrupted upgrade has written this one already.
+  if [ -z "$DESTDIR" ] && [ -e "$UNIT" ] && ! recorded unit; then cp -p "$UNIT" "$UNIT.previous"; fi
+  record unit
+  print_unit >"$DESTDIR$UNIT.new"
+  chmod 0644 "$DESTDIR$UNIT.new"
+  mv "$DESTDIR$UNIT.new" "$DESTDIR$UNIT"
+  say "unit      " "$UNIT"
 }
 
 make_user() {
   if ! id shruti >/dev/null 2>&1; then
-    useradd --system --user-group --home-dir "$DATA" --shell /usr/sbin/nologin shruti
-    echo "user        shruti"
+    shell=/usr/sbin/nologin
+    [ -x "$shell" ] || shell=/sbin/nologin
+    act useradd --system --user-group --home-dir "$STATE_DIR" --shell "$shell" shruti
+    did "user      " shruti
   fi
   # What opens a GPU, where the system has such groups.
   for group in render video; do
-    if getent group "$group" >/dev/null; then usermod --append --groups "$group" shruti; fi
+    if getent group "$group" >/dev/null; then act usermod --append --groups "$group" shruti; fi
   done
 }
 
 # The first key is printed here and nowhere else.
 initialise() {
-  if [ -e "$CONFIG" ]; then
-    echo "config      $CONFIG (kept)"
+  if [ -e "$CONFIG" ] && ! recorded initialising; then
+    say "config    " "$CONFIG (kept)"
     return
   fi
-  if [ -e "$DATA/shruti.db" ]; then
-    fail "$DATA holds a database, but there is no $CONFIG: write one with data_dir = \"$DATA\" under [storage]"
+  if [ ! -e "$CONFIG" ] && recorded initialising && [ -e "$STATE_DIR/shruti.db" ]; then
+    # A run was killed between database and config. No server has used that database.
+    mv "$STATE_DIR/shruti.db" "$STATE_DIR/shruti.db.interrupted"
+    rm -f "$STATE_DIR/shruti.db-wal" "$STATE_DIR/shruti.db-shm"
   fi
-  install -d -m 0755 "$(dirname $CONFIG)"
-  install -d -o shruti -g shruti -m 0700 "$DATA"
-  "$BIN" init --data "$DATA" --config "$CONFIG"
-  chown root:shruti "$CONFIG"
-  chmod 0640 "$CONFIG"
+  record initialising
+  act install -d -m 0755 "$(dirname "$CONFIG")"
+  act install -d -o shruti -g shruti -m 0700 "$STATE_DIR"
+  if [ ! -e "$CONFIG" ]; then act "$BIN" init --data "$STATE_DIR" --config "$CONFIG"; fi
+  if [ -n "$ASKED_LISTEN" ]; then act sed -i "s/^listen = .*/listen = \"$ASKED_LISTEN\"/" "$CONFIG"; fi
+  act chown root:shruti "$CONFIG"
+  act chmod 0640 "$CONFIG"
 }
 
-has_systemd() {
-  [ -d /run/systemd/system ]
+keep_key() {
+  if [ -z "$KEY" ] || [ "$KEY" = "$KEPT_KEY" ]; then return 0; fi
+  act install -m 0644 "$KEY" "$KEPT_KEY"
+  did "key       " "$KEPT_KEY: later upgrades must be signed with it"
+}
+
+# ---- upgrade and way back
+
+# Notes what has been done, durably, for a run after a kill.
+record() {
+  if [ "$DRY_RUN" = yes ] || [ -n "$DESTDIR" ]; then return 0; fi
+  recorded "$1" && return 0
+  echo "$1" >>"$STATE"
+  sync_file "$STATE"
+}
+
+recorded() {
+  [ -z "$DESTDIR" ] && grep -qx "$1" "$STATE" 2>/dev/null
+}
+
+is_ready() {
+  "$1" status --ready --config "$CONFIG" >/dev/null 2>&1
+}
+
+is_active() {
+  systemctl is-active --quiet shruti
+}
+
+# Waits until the service is ready, or cannot become ready any more.
+wait_ready() {
+  deadline=$(($(date +%s) + WAIT_SECONDS))
+  while [ "$(date +%s)" -lt "$deadline" ]; do
+    if is_ready "$1"; then
+      # A server that ends right after its first answer is not one.
+      sleep 2
+      if is_active && is_ready "$1"; then return 0; fi
+    fi
+    case "$(systemctl is-active shruti 2>/dev/null || true)" in
+      failed | inactive) return 1 ;;
+    esac
+    sleep 1
+  done
+  return 1
+}
+
+# The version from before runs while the new one is prepared; from here on it does not.
+stop_service() {
+  if [ ! -e "$UNIT" ]; then return 0; fi
+  if is_active; then
+    # What was not ready before need not be ready afterwards.
+    if [ "$DRY_RUN" = no ] && is_ready "$EXECUTABLE"; then record was-ready; fi
+    record was-running
+  fi
+  if [ "$DRY_RUN" = no ]; then CHANGING=yes; fi
+  act systemctl stop shruti
+}
+
+migrate() {
+  if [ "$MIGRATES" = no ]; then return 0; fi
+  new="$BIN.new"
+  [ "$SAME" = no ] || new="$BIN"
+  if [ "$DRY_RUN" = yes ]; then
+    act "$new" migrate --config "$CONFIG"
+    return
+  fi
+  record migrates
+  if "$new" migrate --config "$CONFIG"; then return 0; fi
+  echo "install: the database was not upgraded" >&2
+  go_back
+}
+
+show_journal() {
+  journalctl --unit shruti --lines 10 --no-pager --output cat >&2 || true
+}
+
+# Back to executable, unit and database from before. Ends the script.
+#
+# The database goes back only where nothing has been written since its upgrade: until the new server has been ready
+# once, it accepts no work and starts none (docs/decisions.md section 13), and `shruti migrate --undo` checks it.
+go_back() {
+  CHANGING=no
+  echo "install: going back to the version from before" >&2
+  systemctl stop shruti || true
+  if ! undo_migration; then
+    systemctl reset-failed shruti 2>/dev/null || true
+    systemctl start --no-block shruti || true
+    fail "the upgraded database is in use and stays, and with it the new version: see 'journalctl -u shruti'. The database from before the upgrade is beside it (shruti.db.version-…)" 6
+  fi
+  if recorded swapped; then
+    if [ ! -e "$BIN.previous" ]; then
+      fail "there is no version from before: the new one stays; see 'journalctl -u shruti'" 6
+    fi
+    if ! cmp -s "$BIN.previous" "$BIN"; then
+      rm -f "$BIN.new"
+      ln "$BIN.previous" "$BIN.new"
+      mv "$BIN.new" "$BIN"
+    fi
+  fi
+  if recorded unit && [ -e "$UNIT.previous" ]; then
+    cp -p "$UNIT.previous" "$UNIT.new"
+    mv "$UNIT.new" "$UNIT"
+  fi
+  systemctl daemon-reload
+  systemctl reset-failed shruti 2>/dev/null || true
+  if recorded was-running; then start_previous; fi
+  rm -f "$BIN.new" "$STATE"
+  fail "the upgrade failed and was undone: the version from before $(if is_active; then echo "runs again"; else echo "is in place"; fi)" 5
+}
+
+# Puts the database from before back. The new executable does it: the old one may not know of upgrades.
+undo_migration() {
+  recorded migrates || return 0
+  new="$BIN"
+  [ ! -e "$BIN.new" ] || new="$BIN.new"
+  status=0
+  output="$("$new" migrate --undo --config "$CONFIG" 2>&1)" || status=$?
+  # 4: there is no unconfirmed upgrade. Either it was never made, or it has been confirmed.
+  if [ "$status" != 4 ]; then
+    echo "install: $output" >&2
+    return "$status"
+  fi
+  ! recorded swapped || "$new" migrate --check --json --config "$CONFIG" 2>/dev/null | grep -q '"state": "older"'
+}
+
+start_previous() {
+  systemctl start --no-block shruti || true
+  if recorded was-ready; then
+    # It answered before, so the new executable's question works with it.
+    wait_ready "$EXECUTABLE" || fail "the version from before is in place again, but does not get ready: see 'journalctl -u shruti'" 6
+  fi
 }
 
 start_service() {
-  if ! has_systemd; then
-    echo "systemd is not running here; start it with: $BIN serve --config $CONFIG"
+  act systemctl daemon-reload
+  act systemctl enable --quiet shruti
+  act systemctl restart --no-block shruti
+  if [ "$DRY_RUN" = yes ]; then
+    echo "would wait  until the service is ready, for $WAIT_SECONDS s at most; else go back to the version from before"
     return
   fi
-  systemctl daemon-reload
-  systemctl enable --quiet shruti
-  systemctl restart shruti
-  # A service that ends at once has only begun to be active.
-  sleep 2
-  if ! systemctl is-active --quiet shruti; then
-    journalctl --unit shruti --lines 5 --no-pager --output cat >&2 || true
-    fail "the service does not stay up; see: journalctl -u shruti"
+  if wait_ready "$BIN"; then
+    CHANGING=no
+    say "service   " "ready; see: systemctl status shruti, shruti status"
+    return
   fi
-  echo "service     started; see: systemctl status shruti, shruti status"
+  reason="$("$BIN" status --ready --config "$CONFIG" 2>&1 || true)"
+  echo "install: not ready within $WAIT_SECONDS s: ${reason#error: }" >&2
+  if is_active && recorded was-running && ! recorded was-ready; then
+    CHANGING=no
+    say "service   " "runs and is not ready, as before the upgrade"
+    return
+  fi
+  show_journal
+  if [ "$FRESH" = yes ]; then CHANGING=no; fi
+  if [ "$FRESH" = yes ]; then fail "the service does not get ready; see: journalctl -u shruti" 6; fi
+  go_back
 }
 
+# What to do about a run that was killed: its record tells later steps what has been done.
+resume() {
+  if [ "$DRY_RUN" = yes ] || [ ! -e "$STATE" ]; then return 0; fi
+  say "repair    " "an earlier run was interrupted; this one completes it"
+}
+
+# Undoes what an error or a signal has left half done while no server runs.
+CHANGING=no
+BRINGING=no
+at_exit() {
+  if [ "$CHANGING" = no ]; then
+    # Stopped before the first change: only the copy is there.
+    if [ "$BRINGING" = yes ]; then rm -f "$DESTDIR$BIN.new"; fi
+    return 0
+  fi
+  CHANGING=no
+  if [ "$FRESH" = yes ]; then return 0; fi
+  go_back
+}
+trap at_exit EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+lock() {
+  if [ "$DRY_RUN" = yes ] || ! command -v flock >/dev/null 2>&1; then return 0; fi
+  mkdir -p "$PREFIX/bin"
+  exec 9>"$PREFIX/bin/.shruti.lock"
+  flock -n 9 || fail "another run of install.sh is at work"
+}
+
+install_here() {
+  lock
+  resume
+  FRESH=no
+  if [ ! -e "$BIN" ] || [ ! -e "$CONFIG" ] || recorded fresh; then FRESH=yes; fi
+  bring_executable
+  record begun
+  if [ "$FRESH" = yes ]; then record fresh; fi
+  make_user
+  if [ "$USE_SYSTEMD" = yes ]; then
+    stop_service
+    migrate
+    put_executable
+    put_unit
+    initialise
+    start_service
+  else
+    put_executable
+    initialise
+    say "service   " "none (--no-systemd); start it with: $BIN serve --config $CONFIG"
+  fi
+  keep_key
+  act rm -f "$STATE" "$BIN.new"
+}
+
+stage() {
+  DATA="$STATE_DIR"
+  VERSION="$("$EXECUTABLE" version 2>/dev/null || true)"
+  bring_executable
+  put_executable
+  [ "$USE_SYSTEMD" = no ] || put_unit
+}
+
+# ---- uninstall
+
 uninstall() {
-  if has_systemd && [ -e "$UNIT" ]; then systemctl disable --now --quiet shruti; fi
-  rm -f "$UNIT" "$BIN" "$BIN.previous"
-  if has_systemd; then systemctl daemon-reload; fi
-  echo "removed     service, unit and executable"
-  echo "kept        $(dirname $CONFIG), $DATA and the user shruti; to remove these as well:"
-  echo "            rm -r $(dirname $CONFIG) $DATA; userdel shruti"
+  if has_systemd && [ -e "$UNIT" ]; then act systemctl disable --now --quiet shruti; fi
+  act rm -f "$UNIT" "$UNIT.previous" "$UNIT.new" "$BIN" "$BIN.previous" "$BIN.new" "$STATE" "$PREFIX/bin/.shruti.lock"
+  if has_systemd; then act systemctl daemon-reload; fi
+  did "removed   " "service, unit and executable"
+  say "kept      " "$(dirname $CONFIG), $STATE_DIR and the user shruti; to remove these as well:"
+  say "          " "rm -r $(dirname $CONFIG) $STATE_DIR; userdel shruti"
 }
 
 require_root() {
   if [ "$(id -u)" != 0 ]; then fail "root is needed$1"; fi
 }
 
-case "${1:-}" in
-  -h | --help)
-    usage
-    exit 0
-    ;;
-  --uninstall)
-    [ $# = 1 ] || fail "--uninstall stands alone" 2
-    require_root ""
-    uninstall
-    exit 0
-    ;;
-  -*) fail "there is no option $1; see $0 --help" 2 ;;
-esac
-[ $# -le 1 ] || fail "one executable at most; see $0 --help" 2
-
-executable="$(find_executable "$@")"
-if [ -z "$DESTDIR" ]; then require_root " (or DESTDIR=… to stage the files)"; fi
-check_executable "$executable"
-put_executable "$executable"
-put_unit
-if [ -n "$DESTDIR" ]; then exit 0; fi
-make_user
-initialise
-start_service
+parse "$@"
+if [ "$ACTION" = uninstall ]; then
+  [ -z "$EXECUTABLE" ] || fail "--uninstall takes no executable" 2
+  require_root ""
+  uninstall
+  exit 0
+fi
+find_executable
+check_seal
+check_release
+if [ -n "$DESTDIR" ]; then
+  stage
+  exit 0
+fi
+require_root " (or DESTDIR=… to stage the files)"
+look
+install_here

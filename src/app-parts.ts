@@ -1,7 +1,5 @@
-import { mkdirSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, statfsSync } from "node:fs";
 import type { Config } from "./config/schema.ts";
-import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
 import type { Engine } from "./engine/engine.ts";
 import { openEngine } from "./engine/open-engine.ts";
@@ -17,6 +15,7 @@ import { createVerification, type Verification } from "./scheduler/verify.ts";
 import { dataDirOf } from "./services/admin.ts";
 import { type ApiKeyService, createApiKeyService } from "./services/api-keys.ts";
 import { type CreditService, createCreditService } from "./services/credit.ts";
+import { lockDataDir } from "./services/data-dir-lock.ts";
 import { createModelService, type ModelService } from "./services/models/models.ts";
 import { createRateLimiter, type RateLimiter } from "./services/rate-limit.ts";
 import {
@@ -27,7 +26,9 @@ import { createDecoderLanes, type DecoderLanes } from "./services/uploads/decode
 import { createUploadService, type UploadService } from "./services/uploads/uploads.ts";
 import { createWebhookService, type WebhookService } from "./services/webhooks/webhooks.ts";
 import { type Database, databasePath, openDatabase } from "./store/database.ts";
-import { type ProcessLock, takeProcessLock } from "./store/process-lock.ts";
+import type { ProcessLock } from "./store/process-lock.ts";
+import { confirmUpgrade, unconfirmedUpgrade, upgradeDatabase } from "./store/upgrade.ts";
+import { createUpgradeHold, type UpgradeHold } from "./upgrade-hold.ts";
 
 export type AppOptions = {
   config: Config;
@@ -37,6 +38,10 @@ export type AppOptions = {
   engine?: Engine;
   /** Takes the place of the carried model in tests. */
   embeddedModel?: InstalledModel;
+  /** Called before the database is upgraded, with its size: that can take minutes. */
+  onUpgrade?: (bytes: number) => void;
+  /** Called when this machine can never run the engine, with the reason. */
+  onUnfit?: (reason: string) => void;
   /** Returns the address for clients when the config names none. It is called late: a free port is known late. */
   baseUrl: () => string;
 };
@@ -50,6 +55,7 @@ export type AppBase = {
   lock: ProcessLock;
   database: Database;
   engine: Engine;
+  hold: UpgradeHold;
   /** Returns the free bytes of the file system with the data directory. */
   freeBytes: () => number;
 };
@@ -78,21 +84,45 @@ const DAY_MS = 86_400_000;
 /** With less free space the database cannot grow, whatever reserve the config asks for. */
 const LEAST_FREE_BYTES = 1024 * 1024;
 
-/** @throws AppError `conflict` when another server uses the data directory; Error when the engine cannot be opened */
-export async function openBase({ config, log, clock, engine }: AppOptions): Promise<AppBase> {
+/**
+ * Upgrades the database when it is of an older version.
+ *
+ * @throws AppError `conflict` when another server uses the data directory; DatabaseVersionError, UpgradeError; Error when
+ *   the engine cannot be opened
+ */
+export async function openBase(options: AppOptions): Promise<AppBase> {
+  const { config, log, engine, clock = systemClock } = options;
   const dataDir = dataDirOf(config);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const lock = requireLock(dataDir);
+  const lock = lockDataDir(dataDir);
+  const path = databasePath(dataDir);
+  await upgrade(path, options);
   return {
     config,
     log,
-    clock: clock ?? systemClock,
+    clock,
     dataDir,
     lock,
-    database: openDatabase(databasePath(dataDir)),
+    database: openDatabase(path),
+    hold: createUpgradeHold(log, unconfirmedUpgrade(path) && { confirm: () => confirmUpgrade(path) }),
     engine: engine ?? (await openEngine(config, dataDir, log)).engine,
     freeBytes: () => freeBytesOf(dataDir),
   };
+}
+
+async function upgrade(path: string, { log, clock = systemClock, onUpgrade }: AppOptions): Promise<void> {
+  if (!existsSync(path)) return;
+  const made = await upgradeDatabase(path, {
+    nowMs: clock.now(),
+    onBegin(version, bytes) {
+      log.info(
+        { from: version.found, to: version.needed, bytes },
+        "the database is upgraded, after a backup",
+      );
+      onUpgrade?.(bytes);
+    },
+  });
+  if (made) log.info(made, "the database has been upgraded");
 }
 
 /**
@@ -136,7 +166,12 @@ export async function openServices(
   };
 }
 
-export function openWorkers(base: AppBase, services: AppServices): AppWorkers {
+/** @param onUnfit see `AppOptions` */
+export function openWorkers(
+  base: AppBase,
+  services: AppServices,
+  onUnfit?: (reason: string) => void,
+): AppWorkers {
   const { config, clock, log, database, engine } = base;
   const { models, uploads, transcriptions, webhooks } = services;
   const scheduler = openScheduler(base, services);
@@ -149,11 +184,15 @@ export function openWorkers(base: AppBase, services: AppServices): AppWorkers {
       engine,
       defaultModel: () => models.resolve(),
       log,
+      ...(onUnfit ? { onUnfit } : {}),
+      isHeld: base.hold.isHeld,
       isDiskFull: () => base.freeBytes() < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
       onDefault(model) {
-        const capacity = engine.capacity(model);
-        scheduler.resize(capacity);
-        log.info({ model: model.id, workers: capacity.chunks }, "the default model");
+        base.hold.whenOver(() => {
+          const capacity = engine.capacity(model);
+          scheduler.resize(capacity);
+          log.info({ model: model.id, workers: capacity.chunks }, "the default model");
+        });
       },
     }),
   };
@@ -174,10 +213,4 @@ function openScheduler(base: AppBase, { models, uploads, decoders, transcription
 function freeBytesOf(directory: string): number {
   const { bavail, bsize } = statfsSync(directory);
   return bavail * bsize;
-}
-
-function requireLock(dataDir: string): ProcessLock {
-  const lock = takeProcessLock(join(dataDir, "serve.lock"));
-  if (lock) return lock;
-  throw new AppError("conflict", { message: `Another server is using the data directory ${dataDir}.` });
 }

@@ -63,7 +63,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const base = await openBase(options);
   const late: { scheduler?: Scheduler } = {};
   const services = await openServices(base, options.embeddedModel, () => late.scheduler);
-  const workers = openWorkers(base, services);
+  const workers = openWorkers(base, services, options.onUnfit);
   const { scheduler, deliverer, verification, sweeper, readiness } = workers;
   late.scheduler = scheduler;
   const { apiKeys, credit, models, uploads, transcriptions, webhooks } = services;
@@ -74,12 +74,14 @@ export async function openApp(options: AppOptions): Promise<App> {
     apiKeys.forgetCached();
     models.forgetCached();
     readiness.check();
+    if (base.hold.isHeld()) return;
     scheduler.onOutsideChange();
     deliverer.wake();
   });
 
   const drain = once(async () => {
     readiness.startDraining();
+    base.hold.stop();
     await scheduler.stop();
     watch.stop();
     stopping.abort(new Error("the program is stopping"));
@@ -96,11 +98,15 @@ export async function openApp(options: AppOptions): Promise<App> {
     handle: http.handle,
     idleSeconds: IDLE_SECONDS,
     start() {
-      scheduler.start();
-      deliverer.start();
-      verification.start();
-      sweeper.start();
+      base.hold.whenOver(() => {
+        if (stopping.signal.aborted) return;
+        scheduler.start();
+        deliverer.start();
+        verification.start();
+        sweeper.start();
+      });
       readiness.start();
+      base.hold.start(readiness.hasModel);
     },
     status: () => ({ ...scheduler.status(), engine: base.engine.status(), unready: readiness.reasons() }),
     startDraining: readiness.startDraining,
@@ -148,6 +154,7 @@ function openHttp(
       stopping,
       metrics,
       baseUrl: () => config.server.base_url || baseUrl(),
+      isHeld: base.hold.isHeld,
       unreadyReasons: readiness.reasons,
     }),
   );

@@ -24,7 +24,13 @@ import { createModelService, type ModelService } from "./services/models/models.
 import { checkRequest } from "./services/transcriptions/acceptance.ts";
 import { databasePath, openDatabase } from "./store/database.ts";
 
-export type LocalOptions = { config: Config; clock: Clock; environment: Record<string, string | undefined> };
+export type LocalOptions = {
+  config: Config;
+  clock: Clock;
+  environment: Record<string, string | undefined>;
+  /** Leaves the database alone, and with it the default model that an admin has chosen. */
+  ignoresDatabase?: boolean;
+};
 
 /** The request for all files of one command. */
 export type LocalRequest = {
@@ -100,11 +106,15 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
   };
 }
 
-/** Opens the engine and the models without a server. */
-export async function openLocalParts({ config, clock, environment }: LocalOptions) {
+/**
+ * Opens the engine and the models without a server.
+ *
+ * @throws DatabaseVersionError when the data directory has a database of another version, unless `ignoresDatabase`
+ */
+export async function openLocalParts({ config, clock, environment, ignoresDatabase }: LocalOptions) {
   const dataDir = homeFor(config, environment);
   const path = databasePath(dataDir);
-  const database = openDatabase(existsSync(path) ? path : ":memory:");
+  const database = openDatabase(!ignoresDatabase && existsSync(path) ? path : ":memory:");
   const { engine, gpuFreeBytes, probed } = await openEngine(config, dataDir, silentLog);
   const models = await createModelService({
     database,

@@ -9,8 +9,12 @@ export type ReadinessDeps = {
   defaultModel: () => InstalledModel;
   log: Log;
   isDiskFull: () => boolean;
+  /** Reports whether work still waits for the end of an upgrade. */
+  isHeld?: () => boolean;
   /** Called with the default model at the start and after each change, before it is loaded. */
   onDefault?: (model: InstalledModel) => void;
+  /** Called when this machine can never load the engine, with the reason. */
+  onUnfit?: (reason: string) => void;
   /** Milliseconds between two checks of the default model; replaced in tests. */
   everyMs?: number;
 };
@@ -30,11 +34,15 @@ export type Readiness = {
   startDraining(): void;
   /** Ends the checks. */
   stop(): void;
+  /** Reports whether the default model has been loaded and works. */
+  hasModel(): boolean;
   /** Returns why the program cannot take work; empty: it can. */
   reasons(): string[];
 };
 
 const EVERY_MS = 5_000;
+/** The dynamic loader's words for a C or C++ library that is older than the engine needs. */
+const NEEDS_NEWER_LIBRARY = /version [`'"]?[A-Z]+_[\d.]+[`'"]? not found/;
 
 export function createReadiness(deps: ReadinessDeps): Readiness {
   const { engine, log } = deps;
@@ -82,6 +90,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       const found = `the engine cannot start: ${reason}`;
       if (found !== problem) log.error({ err: error }, "not ready: the default model cannot be used");
       problem = found;
+      if (NEEDS_NEWER_LIBRARY.test(reason)) deps.onUnfit?.(reason);
     }
   }
 
@@ -106,10 +115,12 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       clearTimeout(timer);
       stopping.abort(new Error("the program is stopping"));
     },
+    hasModel: () => problem === undefined,
     reasons() {
       if (isDraining) return ["the server is stopping"];
       return [
         ...(problem === undefined ? [] : [problem]),
+        ...(deps.isHeld?.() ? ["the server is starting after an upgrade"] : []),
         ...(deps.isDiskFull() ? ["the disk is nearly full"] : []),
       ];
     },

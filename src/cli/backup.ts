@@ -12,8 +12,9 @@ export function registerBackup(program: Command, context: CliContext): void {
     .argument("<file>", "file to make")
     .option("--json", "print JSON")
     .action(async (file: string, options: { json?: true }) => {
-      const admin = await context.openServices();
-      const bytes = admin.backUp(file);
+      const { config } = context.loadConfig();
+      const { backUpDatabase } = await import("../services/admin.ts");
+      const bytes = backUpDatabase(config, file);
       if (options.json) context.printJson({ file: resolve(file), bytes });
       else context.printLine(`${resolve(file)}: ${bytes} bytes`);
     });

@@ -1,7 +1,9 @@
+import { accessSync, constants } from "node:fs";
 import type { Command } from "commander";
 import { renderConfig } from "../config/load.ts";
 import { type Config, SECRET_SETTINGS } from "../config/schema.ts";
 import type { CliContext } from "./context.ts";
+import { becomeOwner } from "./owner.ts";
 import { checkSettings } from "./serve.ts";
 
 /** `shruti config …` */
@@ -14,7 +16,12 @@ export function registerConfig(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (options: { json?: true }) => {
       const { config, path } = context.loadConfig();
+      // Root may read a key or certificate that the server's user may not.
+      const user = becomeOwner(config);
       await checkSettings(config);
+      if (user !== undefined && path !== undefined && !isReadable(path)) {
+        context.note(`${path}: user ${user}, who owns the data directory, cannot read this file`);
+      }
       if (options.json) context.printJson({ ok: true, config: path ?? null });
       else context.printLine(`${path ?? "defaults and environment (no config file found)"}: ok`);
     });
@@ -33,6 +40,15 @@ export function registerConfig(program: Command, context: CliContext): void {
     .command("defaults")
     .description("a whole config file with every setting, its default and its meaning")
     .action(() => void context.io.out(renderConfig()));
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function withoutSecrets(config: Config): Record<string, Record<string, unknown>> {

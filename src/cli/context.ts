@@ -11,7 +11,17 @@ export type CliIo = {
 };
 
 /** Ways in which a command itself can fail. `program.ts` has the exit status of each. */
-export type CommandFailure = "failed" | "usage" | "not_found" | "conflict";
+export type CommandFailure =
+  | "failed"
+  | "usage"
+  | "not_found"
+  | "conflict"
+  /** The database is of another version. */
+  | "version"
+  /** The user who runs this lacks a right. */
+  | "rights"
+  /** This machine cannot run the program. */
+  | "machine";
 
 /** An error that ends a command with one line on standard error. */
 export class CommandError extends Error {

@@ -6,6 +6,7 @@ import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
+import { problemOfSandbox, readUnit } from "./service-sandbox.ts";
 import { endingOf, readCertificate } from "./tls.ts";
 
 type Finding = { check: string; ok: boolean; detail: string };
@@ -37,6 +38,9 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const { config, path } = context.loadConfig();
   // Before root's rights are given up: afterwards the kernel does not show this process its own executable.
   const executable = Bun.isStandaloneExecutable ? await self() : [];
+  const { dataDirOf } = await import("../services/admin.ts");
+  const dataDir = dataDirOf(config);
+  const service = sandbox(dataDir);
   // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
   const findings: Finding[] = [
@@ -44,12 +48,12 @@ async function examine(context: CliContext): Promise<Finding[]> {
     ...executable,
     await machine(),
   ];
-  const { dataDirOf } = await import("../services/admin.ts");
-  const dataDir = dataDirOf(config);
-  findings.push(directory(dataDir, user));
+  findings.push(directory(dataDir, user), ...service);
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   findings.push(...certificate(config));
-  findings.push(...(await engine(context, config)));
+  const version = await databaseVersion(dataDir);
+  if (version) findings.push(version);
+  findings.push(...(await engine(context, config, version?.ok === false)));
   return findings;
 }
 
@@ -76,12 +80,37 @@ function directory(dataDir: string, user: number | undefined): Finding {
   }
 }
 
+/** Reports whether the unit of the service, where there is one, lets the service use the data directory. */
+function sandbox(dataDir: string): Finding[] {
+  const unit = readUnit();
+  const problem = unit === undefined ? undefined : problemOfSandbox(unit, dataDir);
+  return problem === undefined ? [] : [{ check: "service", ok: false, detail: problem }];
+}
+
 function disk(dataDir: string, reserveBytes: number): Finding {
   if (!existsSync(dataDir)) return { check: "disk", ok: true, detail: "not looked at" };
   const { bavail, bsize } = statfsSync(dataDir);
   const freeBytes = bavail * bsize;
   const detail = `${(freeBytes / 1024 ** 3).toFixed(1)} GiB free, reserve ${(reserveBytes / 1024 ** 3).toFixed(1)} GiB`;
   return { check: "disk", ok: freeBytes >= reserveBytes, detail };
+}
+
+/** Reports the database's version; undefined where there is none. Nothing is changed. */
+async function databaseVersion(dataDir: string): Promise<Finding | undefined> {
+  const [{ databasePath }, { DatabaseVersionError, describeVersion }, { versionOf }] = await Promise.all([
+    import("../store/database.ts"),
+    import("../store/database-version.ts"),
+    import("../store/upgrade.ts"),
+  ]);
+  const path = databasePath(dataDir);
+  if (!existsSync(path)) return undefined;
+  try {
+    const version = versionOf(path);
+    if (version.state !== "current") throw new DatabaseVersionError(path, version);
+    return { check: "database", ok: true, detail: `version ${describeVersion(version.needed)}` };
+  } catch (error) {
+    return { check: "database", ok: false, detail: errorMessage(error) };
+  }
 }
 
 /** Checks the certificate with the rights of the server's user. Returns no check without TLS. */
@@ -97,10 +126,11 @@ function certificate(config: Config): Finding[] {
   }
 }
 
-async function engine(context: CliContext, config: Config): Promise<Finding[]> {
+async function engine(context: CliContext, config: Config, ignoresDatabase: boolean): Promise<Finding[]> {
   const { examineEngine } = await import("../doctor.ts");
   try {
-    const report = await examineEngine({ config, clock: context.clock, environment: context.io.environment });
+    const { environment } = context.io;
+    const report = await examineEngine({ config, clock: context.clock, environment, ignoresDatabase });
     return [
       {
         check: "engine",

@@ -3,6 +3,7 @@ import { ConfigError } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
 import { registerConfig } from "./config.ts";
@@ -18,6 +19,7 @@ import { registerDoctor } from "./doctor.ts";
 import { registerInit } from "./init.ts";
 import { registerKeys } from "./keys.ts";
 import { registerLicenses } from "./licenses.ts";
+import { registerMigrate } from "./migrate.ts";
 import { registerModels } from "./models.ts";
 import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
@@ -45,6 +47,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerWebhooks,
   registerUsage,
   registerBackup,
+  registerMigrate,
   registerConfig,
   registerDoctor,
   registerStatus,
@@ -54,10 +57,10 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
 ];
 
 /** Exit statuses (docs/decisions.md section 11). */
-const EXIT = { done: 0, failed: 1, usage: 2, not_found: 4, conflict: 5 } as const satisfies Record<
-  CommandFailure | "done",
-  number
->;
+const EXIT = {
+  ...{ done: 0, failed: 1, usage: 2, not_found: 4, conflict: 5 },
+  ...{ version: 6, rights: 7, machine: 8 },
+} as const satisfies Record<CommandFailure | "done", number>;
 
 /** Exit statuses of services' errors. All other errors are `failed`. */
 const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
@@ -109,7 +112,16 @@ function exitStatusOf(error: unknown): number {
   if (error instanceof CommandError) return EXIT[error.failure];
   if (error instanceof ConfigError) return EXIT.usage;
   if (error instanceof AppError) return EXIT_BY_CODE[error.code] ?? EXIT.failed;
-  return EXIT.failed;
+  if (error instanceof DatabaseVersionError) return EXIT.version;
+  // A full disk passes, and the next try may succeed. Anything else would fail again in the same way.
+  if (error instanceof UpgradeError) return error.isPassing ? EXIT.failed : EXIT.version;
+  return isDenied(error) ? EXIT.rights : EXIT.failed;
+}
+
+/** Reports whether the system refused an access for want of rights. */
+function isDenied(error: unknown): boolean {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
+  return [code, cause?.code].some((each) => each === "EACCES" || each === "EPERM" || each === "EROFS");
 }
 
 function messageOf(error: unknown): string {

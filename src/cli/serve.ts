@@ -6,6 +6,7 @@ import type { App } from "../app.ts";
 import type { Config } from "../config/schema.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { openLog } from "../lib/log.ts";
+import { notifyServiceManager, type ServiceState } from "../lib/service-manager.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { within } from "../lib/within.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -29,9 +30,12 @@ export function registerServe(program: Command, context: CliContext): void {
 
 async function serve(config: Config, context: CliContext): Promise<void> {
   await checkSettings(config);
-  const { requireDatabase } = await import("../services/admin.ts");
-  requireDatabase(config);
+  const { requireServerRights } = await import("./server-rights.ts");
+  requireServerRights(config, context.io.environment);
   const user = becomeOwner(config);
+  if (user !== undefined) requireServerRights(config, context.io.environment);
+  const notify = (state: ServiceState) =>
+    void notifyServiceManager(context.io.environment.NOTIFY_SOCKET, state);
   // Other users may be able to read the data directory. New files are only for the server's user.
   process.umask(0o077);
   const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
@@ -39,9 +43,19 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   const { openApp } = await import("../app.ts");
   let server: Server<unknown> | undefined;
   let status: { stop(): void } | undefined;
-  const app = await openApp({ config, log, baseUrl: () => (server ? addressOf(server, config) : "") });
   const stopped = Promise.withResolvers<void>();
+  const app = await openApp({
+    ...{ config, log },
+    baseUrl: () => (server ? addressOf(server, config) : ""),
+    onUpgrade: (bytes) =>
+      notify({ STATUS: "upgrading the database", EXTEND_TIMEOUT_USEC: upgradeMicroseconds(bytes) }),
+    onUnfit: (reason) =>
+      stopped.reject(new CommandError("machine", `this machine cannot run the engine: ${reason}`)),
+  }).catch(explainStart);
+  // It is awaited only once the server listens.
+  stopped.promise.catch(() => {});
   const onSignal = stopOnSignal(() => {
+    notify({ STOPPING: 1, STATUS: "stopping: running chunks finish" });
     log.info("stopping: running chunks finish, the rest continues after the next start");
     app.startDraining();
     stopped.resolve();
@@ -50,6 +64,8 @@ async function serve(config: Config, context: CliContext): Promise<void> {
     const certificate = readCertificate(config);
     server = listen(config, app, certificate);
     app.start();
+    // The model is still being loaded: `GET /readyz` reports that. Requests are answered from now on.
+    notify({ READY: 1, STATUS: `listening on ${addressOf(server, config)}` });
     log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
     if (hasUnknownAddress(config)) {
       log.warn(
@@ -76,6 +92,20 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   }
 }
 
+/** A backup, the migrations and the hash of the result: at least 5 MB of the database in a second, and a minute. */
+const upgradeMicroseconds = (bytes: number) => Math.round((60 + bytes / 5_000_000) * 1_000_000);
+
+/** Native files that cannot be used here will not be usable at the next try, unless the disk was full. */
+async function explainStart(error: unknown): Promise<never> {
+  const [{ NativeFilesError }, { isDiskFull }] = await Promise.all([
+    import("../engine/native-files.ts"),
+    import("../store/disk-full.ts"),
+  ]);
+  if (!(error instanceof NativeFilesError) || isDiskFull(error)) throw error;
+  const code = (error.cause as NodeJS.ErrnoException | undefined)?.code ?? "";
+  throw new CommandError(/^(EACCES|EPERM|EROFS)$/.test(code) ? "rights" : "machine", error.message);
+}
+
 function listen(config: Config, app: App, certificate: Certificate | undefined): Server<unknown> {
   const at = config.server.listen.lastIndexOf(":");
   const hostname = config.server.listen.slice(0, at).replace(/^\[|\]$/g, "");
@@ -91,7 +121,8 @@ function listen(config: Config, app: App, certificate: Certificate | undefined):
     });
   } catch (error) {
     const reason = errorMessage(error);
-    throw new CommandError("failed", `cannot listen on ${config.server.listen}: ${reason}`);
+    const failure = (error as NodeJS.ErrnoException).code === "EACCES" ? "rights" : "failed";
+    throw new CommandError(failure, `cannot listen on ${config.server.listen}: ${reason}`);
   }
 }
 
@@ -130,6 +161,13 @@ function addressOf(server: Server<unknown>, config: Config): string {
   return `${scheme}://${host}:${server.port}`;
 }
 
+/** Returns the address of the server for programs on this machine. */
+function localAddressOf(server: Server<unknown>, config: Config): string {
+  const host = config.server.listen.slice(0, config.server.listen.lastIndexOf(":"));
+  const local = host === "0.0.0.0" || host === "" ? "127.0.0.1" : host.replace(/^\[?::\]?$/, "[::1]");
+  return `${config.server.tls_cert === "" ? "http" : "https"}://${local}:${server.port}`;
+}
+
 /** Drains at the first signal, and ends the process at the second. The database loses nothing. */
 function stopOnSignal(drain: () => void): { stop(): void } {
   let hasDrained = false;
@@ -155,6 +193,7 @@ function keepStatusFile(app: App, server: Server<unknown>, config: Config): { st
     const status = {
       pid: process.pid,
       address: addressOf(server, config),
+      local_address: localAddressOf(server, config),
       started_at: startedAt,
       updated_at: toTimestamp(Date.now()),
       ...app.status(),

@@ -8,6 +8,8 @@ export const STATUS_FILE = "status.json";
 export type ServerStatus = ReturnType<App["status"]> & {
   pid: number;
   address: string;
+  /** Where this machine reaches the server, whatever address clients use. Older versions do not write it. */
+  local_address?: string;
   started_at: string;
   updated_at: string;
 };

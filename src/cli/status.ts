@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { becomeOwner } from "./owner.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
 
 export function registerStatus(program: Command, context: CliContext): void {
@@ -9,8 +11,10 @@ export function registerStatus(program: Command, context: CliContext): void {
     .description(
       "Queue, workers, speed and an estimate of when the queue is empty; fails when no server runs.",
     )
+    .option("--ready", "only ask the running server whether it can take work; opens no database")
     .option("--json", "print JSON")
-    .action(async (options: { json?: boolean }) => {
+    .action(async (options: { json?: boolean; ready?: true }) => {
+      if (options.ready) return reportReadiness(context, options.json ?? false);
       const services = await context.openServices();
       const { countUnfinishedByState } = await import("../store/transcriptions.ts");
       const server = readServerStatus(services.dataDir);
@@ -36,6 +40,40 @@ export function registerStatus(program: Command, context: CliContext): void {
       if (server) for (const line of describe(server)) context.printLine(line);
       requireRunning(server, services.dataDir);
     });
+}
+
+const READY_TIMEOUT_MS = 5_000;
+
+/** Asks `GET /readyz` of the server on this data directory. Works with a server and a database of any version. */
+async function reportReadiness(context: CliContext, isJson: boolean): Promise<void> {
+  const { config } = context.loadConfig();
+  // The status file belongs to the server's user, and names the address that is asked.
+  becomeOwner(config);
+  const { dataDirOf } = await import("../services/admin.ts");
+  const dataDir = dataDirOf(config);
+  const server = readServerStatus(dataDir);
+  const reasons = server ? await askReadiness(server) : [`no server runs on ${dataDir}`];
+  const isReady = reasons.length === 0;
+  if (isJson) context.printJson({ ready: isReady, pid: server?.pid ?? null, reasons });
+  else if (isReady) context.printLine("ready");
+  if (!isReady) throw new CommandError("failed", reasons.join("; "));
+}
+
+/** @returns why the server is not ready; empty: it is */
+async function askReadiness({ local_address, unready }: ServerStatus): Promise<string[]> {
+  if (local_address === undefined) return unready;
+  try {
+    const answer = await fetch(`${local_address}/readyz`, {
+      signal: AbortSignal.timeout(READY_TIMEOUT_MS),
+      // The certificate is for the name that clients use.
+      tls: { rejectUnauthorized: false },
+    });
+    if (answer.ok) return [];
+    const { reasons } = (await answer.json()) as { reasons?: string[] };
+    return reasons ?? [`${local_address}/readyz answers ${answer.status}`];
+  } catch (error) {
+    return [`${local_address} does not answer: ${errorMessage(error)}`];
+  }
 }
 
 /** Ends the command with an exit status for scripts, after the findings are printed. */

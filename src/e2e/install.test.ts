@@ -1,9 +1,24 @@
-import { afterAll, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { afterAll, describe, expect, test } from "bun:test";
+import { sign as edSign, generateKeyPairSync } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { seal } from "../../scripts/release/seal.ts";
+import { sha256Hex } from "../lib/sha256.ts";
 
-/** Runs `install.sh` as packagers do, with DESTDIR. Wrong arguments are refused, and nothing is written. */
+/**
+ * Runs `install.sh` as packagers do, with DESTDIR. Wrong arguments and files that are not what was released are refused,
+ * and nothing is written.
+ */
 
 const SCRIPT = resolve(import.meta.dir, "../../install.sh");
 const folder = mkdtempSync(join(tmpdir(), "shruti-install-"));
@@ -41,7 +56,11 @@ test("the unit survives a worker process that runs out of memory, gives a stop e
   run("unit", executable("one", "shruti 1"));
   const unit = readFileSync(join(folder, "unit/etc/systemd/system/shruti.service"), "utf8");
   expect(unit).toContain("\nOOMPolicy=continue\n");
-  expect(unit).toContain("\nRestartPreventExitStatus=2 4\n");
+  expect(unit).toContain("\nRestartPreventExitStatus=2 4 6 7 8\n");
+  expect(unit).toContain("\nType=notify\n");
+  expect(unit).toMatch(/\nMemoryMax=\d+%\n/);
+  expect(unit).toMatch(/\nTasksMax=\d+\n/);
+  expect(unit).toContain("\nProtectHome=true\n");
   expect(unit).toContain("\nUser=shruti\n");
   expect(unit).toContain("\nStateDirectoryMode=0700\n");
   const defaultDrainSeconds = 30;
@@ -52,6 +71,14 @@ test.each([
   ["an executable that does not exist", ["nothing/here"], 1, "there is no file nothing/here"],
   ["an unknown option", ["--upgrade"], 2, "there is no option --upgrade"],
   ["two executables", ["a", "b"], 2, "one executable at most"],
+  ["an option without its value", ["--prefix"], 2, "--prefix needs a value"],
+  ["a relative prefix", ["--prefix", "opt"], 2, "opt is not an absolute path"],
+  ["a prefix that a unit cannot name", ["--prefix", "/opt/my programs"], 2, "a unit cannot name"],
+  ["a key that is not there", ["--key", "nothing.pem"], 2, "there is no file nothing.pem"],
+  ["a wait that is no number", ["--wait", "long"], 2, "is not a number of seconds"],
+  ["a wait beyond the way back", ["--wait", "300"], 2, "at most 240 seconds"],
+  ["an address without a port", ["--listen", "127.0.0.1"], 2, "is not address:port"],
+  ["an uninstallation of a file", ["--uninstall", "shruti"], 2, "--uninstall takes no executable"],
 ])("%s is refused", (_what, args, code, message) => {
   // The script would find this executable if it ignored the wrong name.
   mkdirSync(join(folder, "dist"), { recursive: true });
@@ -60,9 +87,99 @@ test.each([
   expect(() => statSync(join(folder, "refused"))).toThrow();
 });
 
+test("--prefix chooses the place of the executable, --no-systemd leaves the unit out", () => {
+  const { code } = run("prefix", "--prefix", "/opt/shruti/", executable("one", "shruti 1"));
+  expect(code).toBe(0);
+  expect(statSync(join(folder, "prefix/opt/shruti/bin/shruti")).mode & 0o777).toBe(0o755);
+  const unit = readFileSync(join(folder, "prefix/etc/systemd/system/shruti.service"), "utf8");
+  expect(unit).toContain("\nExecStart=/opt/shruti/bin/shruti serve --config /etc/shruti/shruti.toml\n");
+  expect(run("bare", "--no-systemd", executable("one", "shruti 1")).code).toBe(0);
+  expect(existsSync(join(folder, "bare/usr/local/bin/shruti"))).toBe(true);
+  expect(existsSync(join(folder, "bare/etc"))).toBe(false);
+});
+
+describe("an executable that is not what was released is refused", () => {
+  /** A file that begins like a program, and carries a right checksum of itself. */
+  async function sealed(name: string): Promise<string> {
+    const path = join(folder, name);
+    writeFileSync(path, Buffer.concat([Buffer.from("\x7fELF\x02\x01\x01"), Buffer.alloc(5000, "part")]));
+    await seal(path);
+    return path;
+  }
+  const refusal = (args: string[], stage: string) => {
+    const { code, err } = run(stage, ...args);
+    expect(() => statSync(join(folder, stage))).toThrow();
+    return { code, err };
+  };
+
+  test("by its own checksum", async () => {
+    const path = await sealed("whole");
+    expect(run("sealed", path).code).toBe(0);
+    const bytes = readFileSync(path);
+    bytes[2000] = (bytes[2000] ?? 0) ^ 1;
+    writeFileSync(path, bytes);
+    expect(refusal([path], "damaged")).toEqual({ code: 4, err: expect.stringContaining("is damaged") });
+    truncateSync(path, 4000);
+    expect(refusal([path], "cut")).toEqual({
+      code: 4,
+      err: expect.stringContaining("is cut off or damaged"),
+    });
+    truncateSync(path, 10);
+    expect(refusal([path], "short")).toEqual({ code: 4, err: expect.stringContaining("too short") });
+  });
+
+  test("by SHA256SUMS and its signature", () => {
+    const release = join(folder, "release");
+    mkdirSync(release);
+    const [program, sums] = [join(release, "shruti"), join(release, "SHA256SUMS")];
+    writeFileSync(program, "#!/bin/sh\necho shruti 3\n", { mode: 0o755 });
+    const line = `${sha256Hex(readFileSync(program))}  shruti\n`;
+    const keys = ["signer", "stranger"].map((name) => {
+      const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+      const path = join(folder, `${name}.pem`);
+      writeFileSync(path, publicKey.export({ type: "spki", format: "pem" }));
+      return { path, privateKey };
+    });
+    const [signer, stranger] = keys as [(typeof keys)[0], (typeof keys)[0]];
+    const withKey = ["--key", signer.path, program];
+    expect(refusal(withKey, "bare-key").err).toContain("there is no");
+    writeFileSync(sums, line);
+    expect(run("sums", program)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("not verified: no --key"),
+    });
+    expect(refusal(withKey, "unsigned").err).toContain("has no signature");
+    const sign = (by: typeof signer) =>
+      writeFileSync(`${sums}.sig`, edSign(null, readFileSync(sums), by.privateKey));
+    sign(signer);
+    expect(run("signed", ...withKey)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("is signed with"),
+    });
+    sign(stranger);
+    expect(refusal(withKey, "forged")).toEqual({
+      code: 4,
+      err: expect.stringContaining("does not fit the key"),
+    });
+    writeFileSync(sums, `${"0".repeat(64)}  shruti\n`);
+    sign(signer);
+    expect(refusal(withKey, "other")).toEqual({
+      code: 4,
+      err: expect.stringContaining("its SHA-256 differs"),
+    });
+    writeFileSync(sums, line.replace("shruti", "shrutz"));
+    expect(refusal([program], "unlisted")).toEqual({
+      code: 4,
+      err: expect.stringContaining("does not list shruti"),
+    });
+  });
+});
+
 test("help shows the usage", () => {
   const { code, out } = run("help", "--help");
   expect(code).toBe(0);
-  expect(out).toContain("./install.sh [EXECUTABLE]");
+  expect(out).toContain("./install.sh [OPTION]… [EXECUTABLE]");
+  expect(out).toContain("OpenRC and other");
+  expect(out).not.toContain("set -eu");
   expect(out).toContain("./install.sh --uninstall");
 });

@@ -44,6 +44,8 @@ export type HttpDeps = {
    * so is every further one.
    */
   stopping: AbortSignal;
+  /** Reports whether all work waits until the server has been ready once after an upgrade. */
+  isHeld: () => boolean;
   metrics: Metrics;
   /** What clients put in front of every path, without a slash at the end; known once a port is bound. */
   baseUrl: () => string;

@@ -34,6 +34,10 @@ const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 /** Answered by a stopping server as well; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 
+/** Answered while an upgrade is not confirmed as well: they write nothing. */
+const OPEN_WHILE_HELD = /^\/(metrics|openapi\.json|docs|docs\/.*)$/;
+const HELD_RETRY_SECONDS = 5;
+
 /** All routes of the service, in the order of docs/interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
   const keyed = defineRoutes("interface")
@@ -59,7 +63,9 @@ function createApp(deps: HttpDeps, cors: Cors) {
   const app = defineRoutes("shruti")
     .onRequest(({ request }) => {
       const context = contextOf(request);
-      if (deps.stopping.aborted && !PROBES.has(context.path)) throw stopped(context);
+      if (PROBES.has(context.path)) return;
+      if (deps.stopping.aborted) throw stopped(context);
+      if (deps.isHeld() && !OPEN_WHILE_HELD.test(context.path)) throw held();
     })
     .onTransform(({ request, route }) => {
       contextOf(request).route = route;
@@ -139,6 +145,14 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
 function stopped(context: RequestContext): AppError {
   context.closesConnection = true;
   return new AppError("capacity_unavailable", { message: "The server is stopping." });
+}
+
+/** Nothing may be written before the server has been ready once after an upgrade (upgrade-hold.ts). */
+function held(): AppError {
+  return new AppError("capacity_unavailable", {
+    message: "The server is starting after an upgrade.",
+    retryAfterSeconds: HELD_RETRY_SECONDS,
+  });
 }
 
 /** Status of `timeout`. */

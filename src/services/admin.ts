@@ -6,7 +6,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
-import { type Database, databasePath, openDatabase } from "../store/database.ts";
+import { type Database, databasePath, openAnyVersion, openDatabase } from "../store/database.ts";
 import type { AuditReport } from "../store/ledger-audit.ts";
 import { checkRestored } from "../store/restore-check.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
@@ -25,8 +25,6 @@ export type Admin = AdminDeps & {
   accounts: AccountService;
   credit: CreditService;
   webhooks: WebhookService;
-  /** Copies the database to a new file. Returns its size in bytes. @throws AppError `conflict` when the file exists */
-  backUp(file: string): number;
   close(): void;
 };
 
@@ -76,7 +74,6 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
     accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
     credit: createCreditService({ database, clock, config }),
     webhooks: createWebhookService({ database, clock, config }),
-    backUp: (file) => writeBackup(database, resolve(file)),
     close() {
       apiKeys.close();
       database.close();
@@ -84,11 +81,26 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
   };
 }
 
+/**
+ * Copies the database to a new file, whatever its version. A server may be running.
+ *
+ * @returns the copy's size in bytes
+ * @throws AppError `not_found` without a database, `conflict` when the file exists
+ */
+export function backUpDatabase(config: Config, file: string): number {
+  const database = openAnyVersion(requireDatabase(config));
+  try {
+    return writeBackup(database, resolve(file));
+  } finally {
+    database.sqlite.close();
+  }
+}
+
 export type Restored = { databasePath: string; previousPath: string | undefined; ledger: AuditReport };
 
 /**
- * Replaces the database by a backup, after it has checked the backup's schema, identifiers and ledger. It migrates a
- * backup of an older version.
+ * Replaces the database by a backup, after it has checked the backup's schema, identifiers and ledger. A backup of an
+ * older version keeps it: the next start of the server upgrades the database, or `shruti migrate` does.
  *
  * @throws AppError `not_found` without a data directory or such a file, `invalid_request` for a file that fails a
  *   check, `conflict` while another process has the database open

@@ -15,7 +15,8 @@ import { AppError } from "../domain/errors.ts";
 import { syncPathNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
-import { backupDatabase, type Database, openDatabase } from "./database.ts";
+import { backupDatabase, type Database, migrate, openDatabase } from "./database.ts";
+import { peekVersion } from "./database-version.ts";
 import { makePrivateFile } from "./private-file.ts";
 import { checkBackupFile } from "./restore-check.ts";
 
@@ -29,7 +30,7 @@ const COPY_BYTES = 1024 * 1024;
  * @returns the copy's size in bytes
  * @throws AppError `conflict` when the file exists already
  */
-export function writeBackup(database: Database, path: string): number {
+export function writeBackup(database: Pick<Database, "sqlite">, path: string): number {
   const unfinished = `${path}.${process.pid}.partial`;
   refuseExisting(path);
   try {
@@ -64,10 +65,11 @@ function link(from: string, to: string): void {
 
 /**
  * Replaces a database by a copy of a backup. It only reads the backup, and keeps the previous database under another
- * name.
+ * name. A backup of an older version keeps its version: the next start of the server upgrades it.
  *
  * @param stamp becomes a part of the previous database's new name
- * @param check is called with the migrated copy before it replaces the database; when it throws, nothing changes
+ * @param check is called with a copy of this program's version before anything is replaced; when it throws, nothing
+ *   changes
  * @returns the path of the previous database; undefined when there was none
  * @throws AppError `not_found` when there is no such file, `invalid_request` when it is not a backup,
  *   `conflict` while another process has the database open
@@ -86,7 +88,24 @@ export function restoreBackup(
     copyPrivately(backupPath, copyPath);
     giveToOwner(copyPath);
     checkBackupFile(copyPath, backupPath);
-    const copy = openDatabase(copyPath);
+    checkContent(copyPath, check);
+    syncPathNow(copyPath);
+    return exchange(copyPath, databaseFile, stamp);
+  } finally {
+    removeDatabase(copyPath);
+  }
+}
+
+/** Runs a check that reads tables of this program's version. A copy of an older version is copied again for that. */
+function checkContent(path: string, check: (copy: Database) => void): void {
+  const isOlder = peekVersion(path)?.state === "older";
+  const checked = isOlder ? `${path}.checked` : path;
+  try {
+    if (isOlder) {
+      copyPrivately(path, checked);
+      migrateFile(checked);
+    }
+    const copy = openDatabase(checked);
     try {
       check(copy);
       // Without this, closing checkpoints the log only once the garbage collector has freed each statement.
@@ -94,11 +113,22 @@ export function restoreBackup(
     } finally {
       copy.close();
     }
-    syncPathNow(copyPath);
-    return exchange(copyPath, databaseFile, stamp);
   } finally {
-    for (const suffix of ["", "-wal", "-shm"]) rmSync(copyPath + suffix, { force: true });
+    if (isOlder) removeDatabase(checked);
   }
+}
+
+function migrateFile(path: string): void {
+  const sqlite = new SqliteDatabase(path, { readwrite: true, create: false });
+  try {
+    migrate(sqlite);
+  } finally {
+    sqlite.close();
+  }
+}
+
+function removeDatabase(path: string): void {
+  for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(path + suffix, { force: true });
 }
 
 function exchange(copyPath: string, databaseFile: string, stamp: string): string | undefined {
@@ -114,8 +144,12 @@ function exchange(copyPath: string, databaseFile: string, stamp: string): string
   return previous;
 }
 
-/** Checks that no other process has the file open. Each connection in WAL mode holds a shared lock. */
-function requireUnused(path: string): void {
+/**
+ * Checks that no other process has the file open. Each connection in WAL mode holds a shared lock.
+ *
+ * @throws AppError `conflict`
+ */
+export function requireUnused(path: string): void {
   withExclusive(path, () => {});
 }
 

@@ -6,7 +6,9 @@ import type { BaseSQLiteDatabase } from "drizzle-orm/sqlite-core";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { statRegularFile } from "../lib/regular-file.ts";
 import { sha256Hex } from "../lib/sha256.ts";
+import { type DatabaseVersion, DatabaseVersionError, peekVersion, readVersion } from "./database-version.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
+import { rowsOnce } from "./once.ts";
 import { makePrivateFile } from "./private-file.ts";
 import * as schema from "./schema.ts";
 import { withPath } from "./with-path.ts";
@@ -34,18 +36,21 @@ export type OpenDatabaseOptions = {
 };
 
 /**
- * Opens the database file. Creates it when there is none, and migrates it.
+ * Opens the database file. Creates it when there is none. It does not upgrade a file of an older version:
+ * `upgradeDatabase` does.
  *
  * WAL with `synchronous=FULL` lets a committed transaction survive a power cut. `secure_delete` overwrites deleted
  * content.
  *
- * @throws Error when a newer version of the program wrote the file, or one of its migrations differs from this program's
+ * @throws DatabaseVersionError when the file is of another version; nothing has been written then
  */
 export function openDatabase(path: string, options: OpenDatabaseOptions = {}): Database {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   if (path !== ":memory:") {
     if (existsSync(path)) statRegularFile(path);
     else createPrivately(path);
+    const version = peekVersion(path);
+    if (version !== undefined) requireUsable(path, version);
   }
   const sqlite = withPath(
     path,
@@ -54,18 +59,39 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
   try {
     withPath(path, () => {
       sqlite.run(`PRAGMA busy_timeout = ${Math.floor(options.busyTimeoutMs ?? 5_000)}`);
-      sqlite.run("PRAGMA journal_mode = WAL");
-      sqlite.run("PRAGMA synchronous = FULL");
-      sqlite.run("PRAGMA foreign_keys = ON");
-      sqlite.run("PRAGMA secure_delete = ON");
-      sqlite.run("PRAGMA temp_store = MEMORY");
-      migrate(sqlite);
+      const version = readVersion(sqlite);
+      requireUsable(path, version);
+      setUp(sqlite);
+      if (version.state === "empty") migrate(sqlite);
     });
   } catch (error) {
     sqlite.close();
     throw error;
   }
   return { store: drizzle(sqlite, { schema }), sqlite, path, close: () => sqlite.close() };
+}
+
+/** Opens an existing database for a copy of it, whatever its version. */
+export function openAnyVersion(path: string): Pick<Database, "sqlite"> {
+  statRegularFile(path);
+  return withPath(path, () => {
+    const sqlite = new SqliteDatabase(path, { readwrite: true, create: false, strict: true });
+    sqlite.run("PRAGMA busy_timeout = 5000");
+    return { sqlite };
+  });
+}
+
+function requireUsable(path: string, version: DatabaseVersion): void {
+  if (version.state !== "current" && version.state !== "empty") throw new DatabaseVersionError(path, version);
+}
+
+/** Sets what every connection that writes has in common. */
+export function setUp(sqlite: SqliteDatabase): void {
+  sqlite.run("PRAGMA journal_mode = WAL");
+  sqlite.run("PRAGMA synchronous = FULL");
+  sqlite.run("PRAGMA foreign_keys = ON");
+  sqlite.run("PRAGMA secure_delete = ON");
+  sqlite.run("PRAGMA temp_store = MEMORY");
 }
 
 /** Creates the file for its owner alone. When that fails, SQLite fails right afterwards with a code of its own. */
@@ -98,32 +124,32 @@ export function transaction<T>(store: Store, work: (tx: Store) => T): T {
  * @throws Error when the file has a migration that this program does not have, or one with another hash
  */
 export function migrate(sqlite: SqliteDatabase, migrations = MIGRATIONS): void {
+  sqlite.transaction(() => applyMigrations(sqlite, migrations)).immediate();
+}
+
+/** Does the work of `migrate` in the transaction that the caller has opened. */
+export function applyMigrations(sqlite: SqliteDatabase, migrations = MIGRATIONS): void {
   sqlite.run(
     "CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY NOT NULL, sha256 TEXT NOT NULL, applied_at INTEGER NOT NULL)",
   );
   const known = new Map(migrations.map(({ name, sql }) => [name, sha256Hex(sql)]));
-  sqlite
-    .transaction(() => {
-      const applied = sqlite
-        .query<{ name: string; sha256: string }, []>("SELECT name, sha256 FROM schema_migrations")
-        .all();
-      for (const { name, sha256 } of applied) {
-        const expected = known.get(name);
-        if (expected === undefined)
-          throw new Error(`the database was written by a newer version (it has ${name})`);
-        if (expected !== sha256)
-          throw new Error(`the database's migration ${name} differs from this program's`);
-      }
-      const done = new Set(applied.map(({ name }) => name));
-      for (const { name, sql } of migrations) {
-        if (done.has(name)) continue;
-        sqlite.run(sql);
-        sqlite
-          .query("INSERT INTO schema_migrations (name, sha256, applied_at) VALUES (?, ?, ?)")
-          .run(name, sha256Hex(sql), Date.now());
-      }
-    })
-    .immediate();
+  const applied = rowsOnce<{ name: string; sha256: string }>(
+    sqlite,
+    "SELECT name, sha256 FROM schema_migrations",
+  );
+  for (const { name, sha256 } of applied) {
+    const expected = known.get(name);
+    if (expected === undefined)
+      throw new Error(`the database was written by a newer version (it has ${name})`);
+    if (expected !== sha256) throw new Error(`the database's migration ${name} differs from this program's`);
+  }
+  const done = new Set(applied.map(({ name }) => name));
+  for (const { name, sql } of migrations) {
+    if (done.has(name)) continue;
+    sqlite.run(sql);
+    const row = [name, sha256Hex(sql), Date.now()];
+    rowsOnce(sqlite, "INSERT INTO schema_migrations (name, sha256, applied_at) VALUES (?, ?, ?)", ...row);
+  }
 }
 
 /**
@@ -139,6 +165,6 @@ export function checkpoint(database: Database): void {
 }
 
 /** Writes a consistent copy of the whole database to a new file. */
-export function backupDatabase(database: Database, path: string): void {
-  database.sqlite.query("VACUUM INTO ?").run(path);
+export function backupDatabase(database: Pick<Database, "sqlite">, path: string): void {
+  rowsOnce(database.sqlite, "VACUUM INTO ?", path);
 }

@@ -1,0 +1,68 @@
+import { dlopen, FFIType, ptr } from "bun:ffi";
+
+/**
+ * Reports to systemd, or another manager with the same protocol (sd_notify(3)), what the service does. Bun has no datagram
+ * sockets of the Unix domain, so the C library sends the datagram.
+ */
+
+const AF_UNIX = 1;
+const SOCK_DGRAM = 2;
+const SOCK_CLOEXEC = 0o2000000;
+/** `sizeof(struct sockaddr_un)`: the family and 108 bytes of path. */
+const ADDRESS_BYTES = 110;
+const FAMILY_BYTES = 2;
+
+const SYMBOLS = {
+  socket: { args: [FFIType.i32, FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+  sendto: {
+    args: [FFIType.i32, FFIType.ptr, FFIType.u64, FFIType.i32, FFIType.ptr, FFIType.u32],
+    returns: FFIType.i64,
+  },
+  close: { args: [FFIType.i32], returns: FFIType.i32 },
+} as const;
+
+/** A state for the manager, as `NAME=value`. */
+export type ServiceState = Partial<
+  Record<"READY" | "STOPPING" | "STATUS" | "EXTEND_TIMEOUT_USEC", string | number>
+>;
+
+/**
+ * Sends a state to the service manager of this process.
+ *
+ * @param path the variable `NOTIFY_SOCKET`; an abstract address begins with `@`
+ * @returns false when there is no manager, or the datagram could not be sent
+ */
+export function notifyServiceManager(path: string | undefined, state: ServiceState): boolean {
+  if (path === undefined || !/^[@/]/.test(path)) return false;
+  const address = addressOf(path);
+  if (!address) return false;
+  const message = Buffer.from(
+    Object.entries(state)
+      .map(([name, value]) => `${name}=${value}\n`)
+      .join(""),
+  );
+  try {
+    const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
+    const socket = symbols.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (socket < 0) return false;
+    const sent = symbols.sendto(socket, ptr(message), message.length, 0, ptr(address), address.length);
+    symbols.close(socket);
+    close();
+    return Number(sent) === message.length;
+  } catch {
+    return false;
+  }
+}
+
+/** Makes the bytes of `struct sockaddr_un`; undefined when the path is too long. */
+function addressOf(path: string): Uint8Array | undefined {
+  const name = Buffer.from(path);
+  if (FAMILY_BYTES + name.length + 1 > ADDRESS_BYTES) return undefined;
+  const isAbstract = path.startsWith("@");
+  // The length of an abstract name counts; a path ends with a zero byte.
+  const address = new Uint8Array(FAMILY_BYTES + name.length + (isAbstract ? 0 : 1));
+  new DataView(address.buffer).setUint16(0, AF_UNIX, true);
+  address.set(name, FAMILY_BYTES);
+  if (isAbstract) address[FAMILY_BYTES] = 0;
+  return address;
+}

@@ -1,0 +1,251 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sha256Hex } from "../lib/sha256.ts";
+import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
+import { SLOW_MIGRATIONS } from "../testing/upgrade-worker.ts";
+import { migrate, openDatabase } from "./database.ts";
+import { DatabaseVersionError, peekVersion, UpgradeError } from "./database-version.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
+import { rowsOnce } from "./once.ts";
+import {
+  confirmUpgrade,
+  KEPT_UPGRADE_BACKUPS,
+  unconfirmedUpgrade,
+  undoUpgrade,
+  upgradeDatabase,
+  versionOf,
+} from "./upgrade.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-upgrade-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+let path: string;
+let count = 0;
+beforeEach(() => {
+  count += 1;
+  const own = join(folder, String(count));
+  mkdirSync(own);
+  path = join(own, "shruti.db");
+});
+
+const NOW_MS = Date.parse("2026-11-22T06:40:00.123Z");
+const LAST = MIGRATIONS.at(-1)?.name ?? "";
+const hashOf = (file: string) => sha256Hex(readFileSync(file));
+const names = () => readdirSync(join(path, "..")).sort();
+
+/** Makes a database of an older version with one row. */
+function makeOlder(at = path, migrations: number = 3, filling = 0): void {
+  const sqlite = new SqliteDatabase(at, { create: true });
+  sqlite.run("PRAGMA journal_mode = WAL");
+  migrate(sqlite, MIGRATIONS.slice(0, migrations));
+  sqlite.run("INSERT INTO settings (name, value, updated_at) VALUES ('mine', '1', 0)");
+  if (filling > 0)
+    rowsOnce(
+      sqlite,
+      "INSERT INTO settings (name, value, updated_at) VALUES ('filling', json_quote(hex(randomblob(?))), 0)",
+      filling,
+    );
+  sqlite.close(true);
+}
+
+function settingsOf(file: string): string[] {
+  const sqlite = new SqliteDatabase(file);
+  try {
+    return rowsOnce<{ name: string }>(sqlite, "SELECT name FROM settings ORDER BY name").map(
+      ({ name }) => name,
+    );
+  } finally {
+    sqlite.close(true);
+  }
+}
+
+function write(sql: string): void {
+  const sqlite = new SqliteDatabase(path);
+  sqlite.run(sql);
+  sqlite.close(true);
+}
+
+test.each(MIGRATIONS.slice(0, -1).map(({ name }, index) => [name, index + 1] as const))(
+  "a database of version %s is upgraded after a backup, and back again",
+  async (name, migrations) => {
+    makeOlder(path, migrations);
+    const before = hashOf(path);
+    expect(() => openDatabase(path)).toThrow(DatabaseVersionError);
+    expect([hashOf(path), names()]).toEqual([before, ["shruti.db"]]);
+
+    const upgrade = await upgradeDatabase(path, { nowMs: NOW_MS });
+    const backup = `${path}.version-${name.slice(0, 4)}.2026-11-22T06-40-00-123Z`;
+    expect(upgrade).toEqual({ from: name, to: LAST, backup });
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+    expect(peekVersion(backup)).toMatchObject({ state: "older", found: name });
+    expect(settingsOf(backup)).toEqual(["mine"]);
+    openDatabase(path).close();
+    expect(unconfirmedUpgrade(path)).toMatchObject({ backup });
+    expect(await upgradeDatabase(path, { nowMs: NOW_MS })).toBeUndefined();
+    Bun.gc(true);
+
+    await undoUpgrade(path);
+    expect(versionOf(path)).toMatchObject({ state: "older", found: name });
+    expect(settingsOf(path)).toEqual(["mine"]);
+    expect(names()).toEqual(["shruti.db"]);
+    await expect(undoUpgrade(path)).rejects.toThrow("no upgrade that could be undone");
+  },
+);
+
+test("an upgrade is not undone once something has been written, or it has been confirmed", async () => {
+  makeOlder();
+  await upgradeDatabase(path, { nowMs: NOW_MS });
+  write("UPDATE settings SET value = '2'");
+  await expect(undoUpgrade(path)).rejects.toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("written to since its upgrade"),
+  });
+  expect(versionOf(path).state).toBe("current");
+  confirmUpgrade(path);
+  await expect(undoUpgrade(path)).rejects.toMatchObject({ code: "not_found" });
+  expect(versionOf(path).state).toBe("current");
+});
+
+test("an upgrade is not undone while another process has the database open", async () => {
+  makeOlder();
+  await upgradeDatabase(path, { nowMs: NOW_MS });
+  const other = new SqliteDatabase(path);
+  rowsOnce(other, "SELECT * FROM settings");
+  await expect(undoUpgrade(path)).rejects.toMatchObject({ code: "conflict" });
+  other.close(true);
+  await undoUpgrade(path);
+  expect(versionOf(path).state).toBe("older");
+});
+
+test("only the newest backups are kept, and other files are left alone", async () => {
+  writeFileSync(`${path}.version-mine`, "mine");
+  writeFileSync(`${path}.before-2026`, "mine");
+  const made: string[] = [];
+  for (let round = 0; round < KEPT_UPGRADE_BACKUPS + 2; round++) {
+    rmSync(path, { force: true });
+    makeOlder(path, 1 + (round % 3));
+    made.push((await upgradeDatabase(path, { nowMs: NOW_MS + round }))?.backup ?? "");
+  }
+  const kept = made.slice(-KEPT_UPGRADE_BACKUPS);
+  const expected = [...kept, `${path}.version-mine`, `${path}.before-2026`, path, `${path}.upgraded`];
+  expect(names().map((name) => join(path, "..", name))).toEqual(expected.sort());
+});
+
+test("a migration that fails changes nothing and leaves no backup behind", async () => {
+  makeOlder();
+  const migrations = [
+    ...MIGRATIONS,
+    { name: "9000_broken", sql: "CREATE TABLE a (b); SELECT * FROM nothing" },
+  ];
+  const failure = await upgradeDatabase(path, { nowMs: NOW_MS, migrations }).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(UpgradeError);
+  expect(failure).toMatchObject({
+    isPassing: false,
+    message: expect.stringContaining("nothing was changed"),
+  });
+  expect(names()).toEqual(["shruti.db"]);
+  expect(versionOf(path)).toMatchObject({ state: "older", found: MIGRATIONS[2]?.name });
+  expect(settingsOf(path)).toEqual(["mine"]);
+  expect(unconfirmedUpgrade(path)).toBeUndefined();
+});
+
+test.skipIf(!mayMountDisks())(
+  "a disk without space for the backup, or for the migration, is reported, and nothing changes",
+  async () => {
+    const disk = join(path, "..");
+    const filler = join(disk, "filler");
+    expect(mountSmallDisk(disk, 8)).toBe(true);
+    const upgrade = (migrations = MIGRATIONS) =>
+      upgradeDatabase(path, { nowMs: NOW_MS, migrations }).catch((error: unknown) => error);
+    try {
+      makeOlder(path, 3, 1_000_000);
+      const before = hashOf(path);
+      writeFileSync(filler, Buffer.alloc(4_500_000));
+      expect(await upgrade()).toMatchObject({
+        isPassing: true,
+        message: expect.stringMatching(
+          /its backup beside it cannot be written, so nothing was changed: .*free/,
+        ),
+      });
+      expect([hashOf(path), names()]).toEqual([before, ["filler", "shruti.db"]]);
+      // Enough for the copy, not for the rows of the migration.
+      writeFileSync(filler, Buffer.alloc(2_500_000));
+      expect(await upgrade(SLOW_MIGRATIONS)).toMatchObject({
+        isPassing: true,
+        message: expect.stringContaining("nothing was changed"),
+      });
+      expect(versionOf(path)).toMatchObject({ state: "older", found: MIGRATIONS[2]?.name });
+      expect(settingsOf(path)).toEqual(["filling", "mine"]);
+      expect(names()).toEqual(["filler", "shruti.db"]);
+    } finally {
+      unmountDisk(disk);
+    }
+  },
+);
+
+describe("the version is read without leaving anything behind", () => {
+  test("from a file alone", () => {
+    makeOlder();
+    expect(peekVersion(path)).toMatchObject({ state: "older", found: MIGRATIONS[2]?.name, needed: LAST });
+    expect(names()).toEqual(["shruti.db"]);
+  });
+
+  test("from a log that is not in the file yet", () => {
+    makeOlder();
+    const server = new SqliteDatabase(path);
+    server.run("INSERT INTO schema_migrations VALUES ('9999_future', 'x', 0)");
+    const before = names();
+    expect(before).toContain("shruti.db-wal");
+    expect(peekVersion(path)).toMatchObject({ state: "newer", found: "9999_future" });
+    expect(names()).toEqual(before);
+    server.close(true);
+    expect(() => openDatabase(path)).toThrow(
+      "was written by a newer version: it has version 9999 (future), and this program needs version",
+    );
+  });
+
+  test("of a folder, and of a file without a database", () => {
+    writeFileSync(path, "no database");
+    expect(peekVersion(path)).toBeUndefined();
+    expect(peekVersion(folder)).toBeUndefined();
+    rmSync(path);
+    const foreign = new SqliteDatabase(path, { create: true });
+    foreign.run("CREATE TABLE something (a)");
+    foreign.close(true);
+    expect(() => openDatabase(path)).toThrow("is not a database of this program");
+  });
+});
+
+test("kill -9 at any moment leaves the old or the new version, whole; the next upgrade completes it", async () => {
+  const seen = new Set<string>();
+  for (let round = 0; round < 14; round++) {
+    rmSync(path, { force: true });
+    for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+    makeOlder(path, 3, 3_000_000);
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "../testing/upgrade-worker.ts"), path], {
+      stdout: "pipe",
+    });
+    await child.stdout.getReader().read();
+    await Bun.sleep(round * 45);
+    child.kill("SIGKILL");
+    await child.exited;
+    const { state } = (peekVersion(path, SLOW_MIGRATIONS) ?? { state: "unreadable" }) as { state: string };
+    seen.add(state);
+    expect(["older", "current"]).toContain(state);
+    const sqlite = new SqliteDatabase(path);
+    expect(rowsOnce<object>(sqlite, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+    sqlite.close(true);
+    await upgradeDatabase(path, { nowMs: Date.now(), migrations: SLOW_MIGRATIONS });
+    expect(peekVersion(path, SLOW_MIGRATIONS)?.state).toBe("current");
+    expect(settingsOf(path)).toEqual(["filling", "mine"]);
+    const left = names().filter((name) => name.includes(".version-"));
+    expect(left.length).toBeLessThanOrEqual(KEPT_UPGRADE_BACKUPS);
+    expect(left.filter((name) => name.includes("partial"))).toEqual([]);
+    // An undo either brings the old version back or refuses; it never loses the row.
+    await undoUpgrade(path).catch(() => {});
+    expect(settingsOf(path)).toEqual(["filling", "mine"]);
+  }
+  expect([...seen].sort()).toEqual(["current", "older"]);
+}, 60_000);

@@ -1,0 +1,260 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { readdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { AppError } from "../domain/errors.ts";
+import { syncPathNow, writeDurably } from "../lib/durable-files.ts";
+import { errorMessage } from "../lib/error-message.ts";
+import { giveToOwner } from "../lib/give-to-owner.ts";
+import { readRegularFile } from "../lib/regular-file.ts";
+import { requireUnused, writeBackup } from "./backup.ts";
+import { applyMigrations, setUp } from "./database.ts";
+import {
+  type DatabaseVersion,
+  DatabaseVersionError,
+  peekVersion,
+  readVersion,
+  UpgradeError,
+} from "./database-version.ts";
+import { sha256OfFile } from "./file-hash.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
+import { rowsOnce } from "./once.ts";
+import { withPath } from "./with-path.ts";
+
+/**
+ * Upgrades of a database to this program's version, and the way back. Callers hold the lock of the data directory, so
+ * no server runs and no other process upgrades.
+ */
+
+/** So many backups of upgrades are kept beside the database, the newest ones. */
+export const KEPT_UPGRADE_BACKUPS = 3;
+
+/** An upgrade that has been made. */
+export type Upgrade = {
+  /** Last migration before and after. */
+  from: string;
+  to: string;
+  /** The copy from before: a file beside the database. */
+  backup: string;
+};
+
+/** What the record beside the database says of an upgrade that no server has confirmed yet. */
+type UpgradeRecord = Upgrade & {
+  /** SHA-256 of the database file right after the upgrade; null where another process has written meanwhile. */
+  sha256: string | null;
+};
+
+export type UpgradeOptions = {
+  nowMs: number;
+  migrations?: typeof MIGRATIONS;
+  /** Called before the work begins, with the size of the database in bytes. */
+  onBegin?: (version: DatabaseVersion, bytes: number) => void;
+};
+
+const MAX_RECORD_BYTES = 16 * 1024;
+const BUSY_TIMEOUT_MS = 10_000;
+const recordPath = (path: string) => `${path}.upgraded`;
+
+/**
+ * Upgrades a database of an older version: a backup beside it, then all migrations in one transaction. No other process
+ * can write between the two.
+ *
+ * @returns undefined when the database has this program's version already
+ * @throws DatabaseVersionError for a newer or foreign database; UpgradeError when backup or migration failed
+ */
+export async function upgradeDatabase(
+  path: string,
+  { nowMs, migrations = MIGRATIONS, onBegin }: UpgradeOptions,
+): Promise<Upgrade | undefined> {
+  const seen = peekVersion(path, migrations);
+  if (seen?.state === "current" || seen?.state === "empty") return undefined;
+  if (seen !== undefined && seen.state !== "older") throw new DatabaseVersionError(path, seen);
+  requireSpace(path);
+  if (seen) onBegin?.(seen, statSync(path).size);
+  const sqlite = withPath(
+    path,
+    () => new SqliteDatabase(path, { readwrite: true, create: false, strict: true }),
+  );
+  try {
+    withPath(path, () => {
+      sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      setUp(sqlite);
+      sqlite.run("BEGIN IMMEDIATE");
+    });
+    // From here on, no other process writes.
+    const version = readVersion(sqlite, migrations);
+    if (version.state === "current") return undefined;
+    if (version.state !== "older" || version.found === undefined)
+      throw new DatabaseVersionError(path, version);
+    const backup = `${path}.version-${version.found.slice(0, 4)}.${stampOf(nowMs)}`;
+    const upgrade = { from: version.found, to: version.needed, backup };
+    await migrateWithBackup(sqlite, path, upgrade, migrations);
+    return upgrade;
+  } finally {
+    if (sqlite.inTransaction) sqlite.run("ROLLBACK");
+    sqlite.close();
+  }
+}
+
+async function migrateWithBackup(
+  sqlite: SqliteDatabase,
+  path: string,
+  upgrade: Upgrade,
+  migrations: typeof MIGRATIONS,
+): Promise<void> {
+  removeUnfinished(path);
+  prune(path, KEPT_UPGRADE_BACKUPS - 1);
+  backUp(path, upgrade.backup);
+  try {
+    // Written before the commit: a server that starts after a crash right behind it must know of the upgrade.
+    await writeRecord(path, { ...upgrade, sha256: null });
+    applyMigrations(sqlite, migrations);
+  } catch (error) {
+    rmSync(recordPath(path), { force: true });
+    // The database is still the same as this copy. A server that tries again and again must not fill the disk.
+    rmSync(upgrade.backup, { force: true });
+    throw new UpgradeError(
+      `the upgrade of ${path} to version ${upgrade.to} failed, and nothing was changed: ${errorMessage(error)}`,
+      error,
+    );
+  }
+  const writesOfOthers = countWritesOfOthers(sqlite);
+  sqlite.run("COMMIT");
+  await sealRecord(sqlite, path, upgrade, writesOfOthers);
+}
+
+/** @throws UpgradeError when the copy cannot be made */
+function backUp(path: string, backup: string): void {
+  try {
+    // A second connection: SQLite cannot copy within the transaction that keeps other writers out.
+    const reader = new SqliteDatabase(path, { readwrite: true, create: false });
+    try {
+      reader.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      writeBackup({ sqlite: reader }, backup);
+    } finally {
+      reader.close();
+    }
+    giveToOwner(backup);
+  } catch (error) {
+    throw backupFailure(path, error);
+  }
+}
+
+const backupFailure = (path: string, error: unknown) =>
+  new UpgradeError(
+    `${path} must be upgraded, but its backup beside it cannot be written, so nothing was changed: ${errorMessage(error)}`,
+    error,
+  );
+
+/** Looks before anything is opened. @throws UpgradeError where the copy will not fit */
+function requireSpace(path: string): void {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  const bytes = statSync(path).size;
+  if (bavail * bsize >= bytes) return;
+  const reason = `it needs ${bytes} bytes, and the disk has ${bavail * bsize} free`;
+  throw backupFailure(path, Object.assign(new Error(reason), { code: "ENOSPC" }));
+}
+
+/** Counts commits of other connections, as far as this one has noticed. */
+function countWritesOfOthers(sqlite: SqliteDatabase): number {
+  return rowsOnce<{ data_version: number }>(sqlite, "PRAGMA data_version")[0]?.data_version ?? 0;
+}
+
+/** Adds the hash of the file to the record, unless another process has written since the upgrade. */
+async function sealRecord(sqlite: SqliteDatabase, path: string, upgrade: Upgrade, writesBefore: number) {
+  sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  sqlite.run("BEGIN IMMEDIATE");
+  try {
+    if (countWritesOfOthers(sqlite) !== writesBefore || logBytes(path) > 0) return;
+    await writeRecord(path, { ...upgrade, sha256: await sha256OfFile(path) });
+  } finally {
+    sqlite.run("ROLLBACK");
+  }
+}
+
+const logBytes = (path: string) => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+
+const stampOf = (nowMs: number) => new Date(nowMs).toISOString().replaceAll(/[:.]/g, "-");
+
+async function writeRecord(path: string, { backup, ...rest }: UpgradeRecord): Promise<void> {
+  const record = { ...rest, backup: basename(backup) };
+  await writeDurably(recordPath(path), `${JSON.stringify(record)}\n`, 0o600);
+}
+
+/** Returns the record of an upgrade that no server has confirmed; undefined when there is none. */
+function readRecord(path: string): UpgradeRecord | undefined {
+  try {
+    const { from, to, backup, sha256 } = JSON.parse(readRegularFile(recordPath(path), MAX_RECORD_BYTES));
+    if (typeof backup !== "string" || !isUpgradeBackup(path, backup)) return undefined;
+    return { from, to, backup: join(dirname(path), backup), sha256 };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the version of an existing database, and leaves the file as it is. @throws SQLite's error */
+export function versionOf(path: string): DatabaseVersion {
+  const version = peekVersion(path);
+  if (version) return version;
+  const sqlite = withPath(path, () => new SqliteDatabase(path, { readonly: true }));
+  try {
+    return withPath(path, () => readVersion(sqlite));
+  } finally {
+    sqlite.close();
+  }
+}
+
+/** Returns the upgrade that has been made and that no server has confirmed yet. */
+export function unconfirmedUpgrade(path: string): Upgrade | undefined {
+  const record = readRecord(path);
+  // A record of an upgrade that a crash has rolled back is not one.
+  return record && peekVersion(path)?.found === record.to ? record : undefined;
+}
+
+/** Confirms an upgrade: from now on, `undoUpgrade` refuses. */
+export function confirmUpgrade(path: string): void {
+  rmSync(recordPath(path), { force: true });
+  syncPathNow(dirname(path));
+}
+
+/**
+ * Puts the backup of an unconfirmed upgrade back, if nothing has been written since the upgrade.
+ *
+ * @throws AppError `not_found` without such an upgrade, `conflict` when the database has changed or is in use
+ */
+export async function undoUpgrade(path: string): Promise<Upgrade> {
+  const upgrade = unconfirmedUpgrade(path) && readRecord(path);
+  if (!upgrade) throw new AppError("not_found", { message: `${path} has no upgrade that could be undone.` });
+  requireUnused(path);
+  if (logBytes(path) > 0 || upgrade.sha256 === null || (await sha256OfFile(path)) !== upgrade.sha256) {
+    throw new AppError("conflict", {
+      message: `${path} has been written to since its upgrade, so it stays; its backup from before is ${upgrade.backup}.`,
+    });
+  }
+  for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+  renameSync(upgrade.backup, path);
+  syncPathNow(dirname(path));
+  confirmUpgrade(path);
+  return upgrade;
+}
+
+function isUpgradeBackup(path: string, name: string): boolean {
+  return name.startsWith(`${basename(path)}.version-`) && /\.version-\d{4}\.[\dTZ-]+$/.test(name);
+}
+
+/** Removes copies that a kill has left unfinished. */
+function removeUnfinished(path: string): void {
+  for (const name of readdirSync(dirname(path))) {
+    const [, backup] = /^(.*)\.\d+\.partial(-journal)?$/.exec(name) ?? [];
+    if (backup !== undefined && isUpgradeBackup(path, backup))
+      rmSync(join(dirname(path), name), { force: true });
+  }
+}
+
+/** Removes the oldest backups of upgrades. */
+function prune(path: string, kept: number): void {
+  const stamp = (name: string) => name.slice(name.lastIndexOf(".") + 1);
+  const backups = readdirSync(dirname(path))
+    .filter((name) => isUpgradeBackup(path, name))
+    .sort((a, b) => stamp(b).localeCompare(stamp(a)));
+  for (const name of backups.slice(kept)) rmSync(join(dirname(path), name), { force: true });
+}
