@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { buildCtc } from "./ctc.ts";
 import { buildDecoder } from "./decoder.ts";
 import { collectSherpa } from "./sherpa.ts";
 import { buildSilero } from "./silero.ts";
@@ -27,7 +28,13 @@ const STAMP = "stamp";
  * @returns the folder
  */
 export async function buildAssets(): Promise<string> {
-  const folders = [await buildDecoder(), await collectSherpa(), await buildSilero(), await buildWhisper()];
+  const folders = [
+    await buildDecoder(),
+    await collectSherpa(),
+    await buildCtc(),
+    await buildSilero(),
+    await buildWhisper(),
+  ];
   const stamp = `${generatorHash()}\n${folders.join("\n")}\n`;
   if (!isCurrent(stamp)) layOut(folders, stamp);
   return ASSETS_DIR;

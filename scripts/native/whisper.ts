@@ -147,7 +147,7 @@ async function compilerVersion(): Promise<string> {
 }
 
 /** The folder of node_api.h: that of `npm_config_nodedir`, of the node in the path, or of the system. */
-function nodeHeaders(): string {
+export function nodeHeaders(): string {
   const node = Bun.which("node");
   const homes = [
     process.env.npm_config_nodedir,
