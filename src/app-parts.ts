@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
+import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
 import type { Engine } from "./engine/engine.ts";
 import { openEngine } from "./engine/open-engine.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
@@ -108,7 +109,7 @@ export async function openServices(
   const { config, clock, log, dataDir, database, engine } = base;
   const credit = createCreditService({ database, clock, config });
   const models = await createModelService({
-    ...{ database, config, dataDir, log, clock, checkModelFile },
+    ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
     ...(embeddedModel === undefined ? {} : { embeddedModel }),
   });
   const decoders = createDecoderLanes();

@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { TokenSpan } from "../../domain/ctc-settings.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { ONNX_FLOAT, ONNX_INT64, type OnnxFile, type OnnxPort, readOnnxFile } from "../../lib/onnx-file.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
@@ -14,6 +15,8 @@ export type CtcModelInfo = {
   factor: number;
   /** Names of the files of weights beside the model. */
   external: string[];
+  /** Token spans of languages by their codes, as the metadata's `languages` names them: `hi:1536-1791,ta:…`. */
+  languages: Map<string, TokenSpan>;
 };
 
 const MAX_TOKENS_BYTES = 4 * 1024 * 1024;
@@ -36,7 +39,8 @@ export function checkCtcFiles(modelPath: string, tokensPath: string): CtcModelIn
     const { bins } = checkPorts(file, tokens.length);
     const factor = checkMetadata(file.metadata, tokens.length);
     for (const [name, bytes] of file.external) checkExternal(join(dirname(modelPath), name), bytes);
-    return { tokens, bins, factor, external: [...file.external.keys()] };
+    const languages = readLanguages(file.metadata.get("languages") ?? "", tokens.length - 1);
+    return { tokens, bins, factor, external: [...file.external.keys()], languages };
   });
 }
 
@@ -121,6 +125,19 @@ function checkMetadata(metadata: ReadonlyMap<string, string>, tokens: number): n
     throw new Error(`its normalize_type is ${found}; it has to be per_feature`);
   }
   return Number(factor);
+}
+
+function readLanguages(text: string, words: number): Map<string, TokenSpan> {
+  const languages = new Map<string, TokenSpan>();
+  for (const entry of text.split(",").filter((part) => part.trim() !== "")) {
+    const [, code, first, last] = /^\s*([a-z]{2,3}):(\d{1,7})-(\d{1,7})\s*$/.exec(entry) ?? [];
+    const span = { first: Number(first), last: Number(last) };
+    if (code === undefined || span.first > span.last || span.last >= words) {
+      throw new Error(`its metadata names the language ${JSON.stringify(entry)}, which is not as hi:0-255`);
+    }
+    languages.set(code, span);
+  }
+  return languages;
 }
 
 function checkExternal(path: string, bytes: number): void {

@@ -32,6 +32,7 @@ export function openCtcRecognizer(nativeFiles: NativeFiles): Recognizer {
       const path = fileOf(files, "model");
       const info = checkCtcFiles(path, fileOf(files, "tokens"));
       const session = await addon.open(path, 1);
+      await tryOut(addon, session, info);
       return {
         device: "cpu",
         recognize: (samples, settings, { signal }) =>
@@ -39,6 +40,45 @@ export function openCtcRecognizer(nativeFiles: NativeFiles): Recognizer {
       };
     },
   };
+}
+
+/** Length of the noise on which a loaded model is tried. */
+const TRIAL_SECONDS = 3;
+/** The number of frames may differ by this much from what the subsampling factor says: padding is rounded. */
+const FRAME_TOLERANCE = 2;
+
+/**
+ * Runs the net on noise and compares its frames with the subsampling factor of the metadata. With a wrong factor, times
+ * would be wrong without any other sign.
+ *
+ * @throws Error when the net does not do what its metadata says
+ */
+async function tryOut(
+  addon: CtcAddon,
+  session: CtcSession,
+  { tokens, bins, factor }: CtcModelInfo,
+): Promise<void> {
+  const allowed = allowedTokens(tokens.length, undefined);
+  const run = addon.run(session, noise(TRIAL_SECONDS * SAMPLE_RATE_HZ), CTC_INPUT.nemo, bins, allowed);
+  const { ids, inputFrames } = await run.promise;
+  if (Math.abs(ids.length - inputFrames / factor) > FRAME_TOLERANCE) {
+    const found = Math.round(inputFrames / Math.max(1, ids.length));
+    throw new Error(
+      `the model makes ${ids.length} frames of ${inputFrames}: its subsampling_factor is ${factor} and should be about ${found}`,
+    );
+  }
+  if (ids.includes(-1)) throw new Error("the model writes scores that are no numbers");
+}
+
+/** Returns quiet noise, the same at every call. */
+function noise(count: number): Float32Array {
+  const samples = new Float32Array(count);
+  let state = 1;
+  for (let n = 0; n < count; n++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    samples[n] = (state / 2 ** 32 - 0.5) * 0.02;
+  }
+  return samples;
 }
 
 async function recognize(
@@ -68,8 +108,13 @@ async function recognize(
   }
 }
 
-/** Returns 1 for each token of the span and for the blank, which is the last one. */
+/**
+ * Returns 1 for each token of the span and for the blank, which is the last one.
+ *
+ * @throws RangeError when the model has no such tokens
+ */
 function allowedTokens(count: number, span: CtcSettings["tokenSpan"]): Uint8Array {
+  if (span && span.last >= count - 1) throw new RangeError(`the model has no token ${span.last}`);
   const allowed = new Uint8Array(count).fill(span ? 0 : 1);
   if (span) allowed.fill(1, span.first, span.last + 1);
   allowed[count - 1] = 1;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { fileOf } from "../../domain/model.ts";
+import { checkCtcFiles } from "../../engine/ctc/ctc-files.ts";
 import { checkModelFile } from "../../engine/whisper/whisper-model-file.ts";
 import { silentLog } from "../../lib/log.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
@@ -43,6 +44,7 @@ function open(settings: Partial<Config["models"]> = {}) {
     log: silentLog,
     clock: manualClock(),
     checkModelFile: lookAt,
+    checkCtcFiles,
   });
 }
 

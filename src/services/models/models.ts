@@ -1,8 +1,10 @@
+import { dirname, join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { fileOf, type InstalledModel, type SpeakerWeights } from "../../domain/model.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { extractEmbeddedModel } from "./demo-model.ts";
+import { addCtcFolder, isCtcFolder } from "./folder-adding.ts";
 import { type AddModelOptions, addModel, invalidFile, type ModelAddingDeps } from "./model-adding.ts";
 import {
   type DiarizationMethod,
@@ -78,8 +80,8 @@ export type ModelService = {
   /** Removes speaker weights; the built-in method is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
   /**
-   * Copies a file of Whisper weights into the directory of models and writes its manifest. The first model that is
-   * added becomes the default.
+   * Copies a file of Whisper weights, or the folder of a CTC model, into the directory of models and writes its
+   * manifest. The first model that is added becomes the default.
    *
    * @throws AppError `invalid_request` (detail `file`) for a file that the engine cannot use, another SHA-256 or a
    *   wrong option; `conflict` when the id is taken
@@ -126,7 +128,10 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
     addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
-    add: (file, options = {}) => addModel(deps, registry, file, options),
+    add: (file, options = {}) =>
+      isCtcFolder(file)
+        ? addCtcFolder(deps, registry, file, options)
+        : addModel(deps, registry, file, options),
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
     setDefault(id) {
@@ -181,17 +186,26 @@ async function removeSpeakerWeights(
 }
 
 async function verifyModel(
-  { checkModelFile }: ModelServiceDeps,
+  { checkModelFile, checkCtcFiles }: ModelServiceDeps,
   registry: ModelRegistry,
   id: string,
 ): Promise<ModelVerification> {
   const model = registry.find(id) ?? registry.requireInstalled(id);
+  const { files, parts } = model;
   const problems: string[] = [];
-  const weightsPath = fileOf(model.files, "weights");
+  const weightsPath = fileOf(files, parts ? "model" : "weights");
   const sha256 = await sha256OfFile(weightsPath);
   if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
+  const folder = dirname(weightsPath);
+  for (const part of parts?.filter(({ role }) => role !== "model") ?? []) {
+    const found = await sha256OfFile(join(folder, part.name));
+    if (found !== part.sha256) {
+      problems.push(`the SHA-256 of ${part.name} is ${found}, the manifest says ${part.sha256}`);
+    }
+  }
   try {
-    checkModelFile(weightsPath);
+    if (parts) checkCtcFiles(weightsPath, fileOf(files, "tokens"));
+    else checkModelFile(weightsPath);
   } catch (error) {
     problems.push((error as Error).message);
   }
