@@ -64,7 +64,7 @@ function about<T>(path: string, work: () => T): T {
 export function readTokens(text: string): string[] {
   const tokens: string[] = [];
   const lines = text.split(/\r?\n/);
-  if (lines.at(-1) === "") lines.pop();
+  if (lines.length > 1 && lines.at(-1) === "") lines.pop();
   for (const [index, line] of lines.entries()) {
     const [, token, id] = /^(\S+)[ \t](\d{1,7})$/.exec(line) ?? [];
     if (token === undefined) throw new Error(`line ${index + 1} is not a token and its number`);
