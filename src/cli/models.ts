@@ -65,6 +65,33 @@ export function registerModels(program: Command, context: CliContext): void {
   registerVerify(models, context);
   registerRemove(models, context);
   registerDefault(models, context);
+  registerRoute(models, context);
+}
+
+function registerRoute(models: Command, context: CliContext): void {
+  models
+    .command("route")
+    .description(
+      "choose the models for languages of requests that name none, as hi=indic ta=large-v3; ta= removes a choice; without arguments, print them",
+    )
+    .argument("[language=id...]", "language and model", collectRoute)
+    .option("--json", "print JSON")
+    .action(async (changes: Record<string, string | undefined> | undefined, options: { json?: true }) => {
+      const service = await openModels(context);
+      if (changes) service.route(changes);
+      const routes = service.routes();
+      if (options.json) context.printJson(routes);
+      else for (const [code, id] of Object.entries(routes).sort()) context.printLine(`${code}=${id}`);
+      const overridden = Object.entries(changes ?? {}).filter(([code, id]) => routes[code] !== id);
+      if (overridden.length > 0) context.note("`models.languages` in the config file overrides this.");
+    });
+}
+
+/** Parses a choice such as `hi=indic`, or `hi=` to remove it. */
+function collectRoute(text: string, collected: Record<string, string | undefined> = {}) {
+  const [, code, id] = /^([a-z]{2,3})=(.*)$/.exec(text) ?? [];
+  if (code === undefined) throw new InvalidArgumentError("It is as hi=MODEL, or hi= to remove a choice.");
+  return { ...collected, [code]: id === "" ? undefined : id };
 }
 
 function registerVerify(models: Command, context: CliContext): void {
@@ -272,6 +299,7 @@ function toJson(service: ModelService, model: InstalledModel) {
     name: model.name,
     version: model.version,
     default: service.findDefault()?.id === model.id,
+    default_languages: service.servedLanguages(model),
     languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
     capabilities,
     diarization,

@@ -23,9 +23,11 @@ const UNKNOWN_TOKEN = "<unk>";
 /** Names in the directory of models that are no models. */
 const RESERVED_IDS = ["speakers"];
 
-/** Tells whether a path is a folder with a CTC model: `model.onnx`, which `tokens.txt` belongs to. */
+/** Tells whether a path is a folder with a CTC model, at least a part of one. */
 export function isCtcFolder(path: string): boolean {
-  return statSync(join(path, MODEL_NAME), { throwIfNoEntry: false }) !== undefined;
+  const isThere = (name: string) => statSync(join(path, name), { throwIfNoEntry: false }) !== undefined;
+  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return isFolder && (isThere(MODEL_NAME) || isThere(TOKENS_NAME));
 }
 
 /**

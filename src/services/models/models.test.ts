@@ -290,3 +290,75 @@ test("and the config determine the capabilities", async () => {
     diarization: "available",
   });
 });
+
+describe("the model for a language", () => {
+  const open2 = async (settings: Partial<Config["models"]> = {}) => {
+    const models = await open(settings);
+    await models.add(weights("a.bin", "weights a"), { languages: [{ code: "hi" }, { code: "en" }] });
+    await models.add(weights("b.bin", "weights b"), { languages: [{ code: "hi" }, { code: "ta" }] });
+    await models.add(weights("c.bin", "weights c"), { languages: [{ code: "kn" }, { code: "te" }] });
+    await models.add(weights("d.bin", "weights d"), { languages: [{ code: "te" }] });
+    return models;
+  };
+  const code = (call: () => unknown): string => {
+    try {
+      call();
+    } catch (error) {
+      return (error as { code: string }).code;
+    }
+    return "none";
+  };
+
+  test("is the chosen one, else the default, else the only one that has it", async () => {
+    const models = await open2();
+    const found = (language: string) => models.resolve(undefined, language).id;
+    expect(["hi", "en", "ta", "kn", "te", "or"].map(found)).toEqual(["a", "a", "b", "c", "a", "a"]);
+    models.route({ hi: "b", te: "d" });
+    expect(["hi", "en", "ta", "kn", "te"].map(found)).toEqual(["b", "a", "b", "c", "d"]);
+    expect(models.resolve("a", "hi").id).toBe("a");
+    expect(models.resolve().id).toBe("a");
+    const served = models.list().map((model) => [model.id, models.servedLanguages(model)]);
+    expect(Object.fromEntries(served)).toEqual({ a: ["en"], b: ["hi", "ta"], c: ["kn"], d: ["te"] });
+    models.route({ hi: undefined });
+    expect(models.routes()).toEqual({ te: "d" });
+    expect(found("hi")).toBe("a");
+  });
+
+  test("the config file overrides the choice; another process may choose", async () => {
+    const models = await open2({ languages: { hi: "b" } });
+    models.route({ hi: "a", te: "c" });
+    expect(models.routes()).toEqual({ hi: "b", te: "c" });
+    putSetting(database.store, SETTING_NAMES.languageModels, { te: "d" }, 0);
+    expect(models.resolve(undefined, "te").id).toBe("c");
+    models.forgetCached();
+    expect(models.resolve(undefined, "te").id).toBe("d");
+  });
+
+  test("is not replaced by another when it is missing, and cannot be removed while it serves", async () => {
+    const models = await open2({ languages: { ta: "gone" } });
+    expect(code(() => models.resolve(undefined, "ta"))).toBe("capacity_unavailable");
+    expect(models.servedLanguages(models.resolve("b"))).toEqual([]);
+    models.route({ te: "d" });
+    await expect(models.remove("d")).rejects.toThrow("serves te");
+    models.route({ te: undefined });
+    await models.remove("d");
+  });
+
+  test("a choice of a model that is not installed or lacks the language is refused, and nothing is stored", async () => {
+    const models = await open2();
+    expect(code(() => models.route({ hi: "b", ta: "none" }))).toBe("not_found");
+    expect(code(() => models.route({ hi: "b", ta: "a" }))).toBe("unsupported_language");
+    expect(models.routes()).toEqual({});
+  });
+
+  test("a language that no model has: the message says what could be used or installed", async () => {
+    const models = await open2();
+    const message = (language: string) => models.unsupportedLanguage(models.resolve(), language).message;
+    expect(message("te")).toBe(
+      "The model a does not support Telugu (te). Installed models that support it: c, d.",
+    );
+    expect(message("brx")).toEndWith("(brx). Models that support it and could be installed: IndicConformer.");
+    expect(message("mr")).toEndWith("could be installed: IndicConformer, Whisper large-v3.");
+    expect(message("xx")).toBe('The model a does not support "xx".');
+  });
+});

@@ -15,6 +15,13 @@ import {
 import { deleteModel } from "./model-files.ts";
 import { type ModelRegistry, type ModelRegistryDeps, openModelRegistry } from "./model-registry.ts";
 import {
+  modelFor,
+  namedModel,
+  routeLanguages,
+  servedLanguages,
+  unsupportedLanguage,
+} from "./model-routes.ts";
+import {
   deleteSpeakerWeights,
   findSpeakerWeights,
   installedSpeakerWeights,
@@ -52,12 +59,27 @@ export type ModelService = {
   /** Finds a model by id, also the demonstration model while others are installed: work may have begun with it. */
   find(id: string): InstalledModel | undefined;
   /**
-   * Finds the model that a request means; without an id the default.
+   * Finds the model that a request means. Without an id that is the default, or with a language the model that serves
+   * it (`ModelRoutes.modelFor`).
    *
    * @throws AppError `invalid_request` (detail `model`) when that model is not installed; `capacity_unavailable`
-   *   when the default is not installed, or when several models are installed and none is the default
+   *   when the model for the language or the default is not installed, or when several models are installed and none
+   *   is the default
    */
-  resolve(modelId?: string): InstalledModel;
+  resolve(modelId?: string, language?: string): InstalledModel;
+  /** Makes the error for a language that a request's model does not have. Its message says what could be used. */
+  unsupportedLanguage(model: InstalledModel, language: string): AppError;
+  /** Returns the languages in which requests that name no model use this one. */
+  servedLanguages(model: InstalledModel): string[];
+  /** Returns the ids of models by the languages that they serve, as config file and admin chose. */
+  routes(): Readonly<Record<string, string>>;
+  /**
+   * Chooses the models for languages of requests that name none; undefined removes a choice. `models.languages` in the
+   * config file overrides these choices.
+   *
+   * @throws AppError `not_found` for a model that is not installed, `unsupported_language` for one without the language
+   */
+  route(changes: Readonly<Record<string, string | undefined>>): void;
   /** Finds the default; undefined where `resolve` would throw `capacity_unavailable`. */
   findDefault(): InstalledModel | undefined;
   /** Describes a model as `GET /v1/models` shows it. */
@@ -93,7 +115,8 @@ export type ModelService = {
    * Removes a model's files. After the last one the demonstration model is the default.
    *
    * @throws AppError `not_found`; `conflict` while unfinished transcriptions use the model, when the config file
-   *   names it as the default, or when it is the default of several: an admin must first choose another
+   *   names it as the default, when it is the default of several, or when it serves a language: an admin must first
+   *   choose another
    */
   remove(id: string): Promise<void>;
   /**
@@ -119,7 +142,12 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     directory,
     list: registry.list,
     find: registry.find,
-    resolve: (modelId) => resolveModel(registry, modelId),
+    resolve: (modelId, language) =>
+      modelId === undefined ? modelFor(registry, language) : namedModel(registry, modelId),
+    unsupportedLanguage: (model, language) => unsupportedLanguage(registry, model, language),
+    servedLanguages: (model) => servedLanguages(registry, model),
+    routes: registry.routes,
+    route: (changes) => routeLanguages(registry, changes),
     findDefault: registry.findDefault,
     describe: (model) => describeModel(model, config, findSpeakerWeights(directory)),
     problems: registry.problems,
@@ -141,23 +169,6 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     },
     forgetCached: registry.forgetChoice,
   };
-}
-
-function resolveModel(registry: ModelRegistry, modelId: string | undefined): InstalledModel {
-  if (modelId !== undefined) {
-    const model = registry.list().find(({ id }) => id === modelId);
-    if (!model)
-      throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
-    return model;
-  }
-  const model = registry.findDefault();
-  if (model) return model;
-  const named = registry.namedDefault();
-  const message =
-    named === undefined
-      ? "Several models are installed, and none is chosen as the default."
-      : `The default model ${named} is not installed.`;
-  throw new AppError("capacity_unavailable", { message, retryAfterSeconds: 60 });
 }
 
 async function addSpeakerWeights(
@@ -225,6 +236,13 @@ async function removeModel(
   if (isDefault && registry.installed().length > 1) {
     throw new AppError("conflict", {
       message: `The model ${id} is the default; choose another first: shruti models default ID.`,
+    });
+  }
+  const served = Object.entries(registry.routes()).filter(([, routed]) => routed === id);
+  if (served.length > 0) {
+    const codes = served.map(([code]) => code).join(", ");
+    throw new AppError("conflict", {
+      message: `The model ${id} serves ${codes}; choose another first: shruti models route.`,
     });
   }
   const unfinished = countUnfinishedWithModel(database.store, id);
