@@ -1,6 +1,6 @@
 import { languageOf } from "./languages.ts";
 
-/** Public models that this program can run, with the languages that they were trained for (docs/models.md). */
+/** Public models that this program can run, with the languages that they were trained for (docs/models.md section 1). */
 
 /** IndicConformer: the languages of its published models. */
 const INDIC_CONFORMER = new Set(

@@ -95,13 +95,14 @@ export function unsupportedLanguage(
   language: string,
 ): AppError {
   const name = languageOf(language)?.name;
-  const called = name === undefined ? JSON.stringify(language.slice(0, 16)) : `${name} (${language})`;
+  const code = JSON.stringify(language.slice(0, 16));
+  const called = name === undefined ? code : `${name} (${language})`;
   const installed = registry.list().filter((other) => speaks(other, language));
   const known = knownModelsFor(language);
   let advice = "";
   if (installed.length > 0)
     advice = ` Installed models that support it: ${installed.map(({ id }) => id).join(", ")}.`;
   else if (known.length > 0) advice = ` Models that support it and could be installed: ${known.join(", ")}.`;
-  const message = `The model ${model.id} does not support ${called}.${advice}`;
+  const message = `The model ${model.id} does not support the language ${called}.${advice}`;
   return new AppError("unsupported_language", { detail: "language", message });
 }

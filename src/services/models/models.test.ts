@@ -355,10 +355,10 @@ describe("the model for a language", () => {
     const models = await open2();
     const message = (language: string) => models.unsupportedLanguage(models.resolve(), language).message;
     expect(message("te")).toBe(
-      "The model a does not support Telugu (te). Installed models that support it: c, d.",
+      "The model a does not support the language Telugu (te). Installed models that support it: c, d.",
     );
     expect(message("brx")).toEndWith("(brx). Models that support it and could be installed: IndicConformer.");
     expect(message("mr")).toEndWith("could be installed: IndicConformer, Whisper large-v3.");
-    expect(message("xx")).toBe('The model a does not support "xx".');
+    expect(message("xx")).toBe('The model a does not support the language "xx".');
   });
 });
