@@ -28,8 +28,11 @@ export function writtenTokens({ ids, probabilities }: BestTokens, blank: number)
 
 /** A pause between tokens that ends a segment. */
 const PAUSE_MS = 600;
-/** A token is the best one near its beginning. The sound goes on for about this long. */
-const TAIL_MS = 200;
+/**
+ * A token is the best one before its sound ends. With this addition, ends of the test model's 40 recordings are 0.04 s
+ * early to 0.13 s late, and starts 0.13 s early to 0.05 s late.
+ */
+const TAIL_MS = 60;
 const WORD_START = "▁";
 
 export type TokenTimes = {

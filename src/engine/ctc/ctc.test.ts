@@ -187,16 +187,16 @@ describe("tokens become segments", () => {
   test("a pause of 0.6 s before a word begins a segment; within a word it does not", () => {
     const segments = segmentsOf([token(0, 2), token(1, 16), token(1, 31), token(2, 60, 0.5)], TEXTS, times);
     expect(segments).toEqual([
-      { startMs: 80, endMs: 880, text: "yes no", language: "en", confidence: 1 },
-      { startMs: 1_240, endMs: 2_640, text: "not", language: "en", confidence: 0.75 },
+      { startMs: 80, endMs: 740, text: "yes no", language: "en", confidence: 1 },
+      { startMs: 1_240, endMs: 2_500, text: "not", language: "en", confidence: 0.75 },
     ]);
   });
 
   test("segments end within the audio and before the next one", () => {
     const segments = segmentsOf([token(0, 0), token(1, 15), token(0, 98)], TEXTS, times);
     expect(segments.map(({ startMs, endMs }) => [startMs, endMs])).toEqual([
-      [0, 240],
-      [600, 840],
+      [0, 100],
+      [600, 700],
       [3_920, 4_000],
     ]);
     expect(segmentsOf([token(0, 200)], TEXTS, times)[0]).toMatchObject({ startMs: 3_999, endMs: 4_000 });
