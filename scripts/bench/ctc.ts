@@ -19,6 +19,8 @@ type Measured = {
   loadedMb: number;
   peakMb: number;
   ms: Record<number, number>;
+  /** Processor time of one chunk. */
+  cpuMs: Record<number, number>;
 };
 type Engine = "shruti" | "sherpa";
 type Run = (samples: Float32Array) => Promise<unknown>;
@@ -94,17 +96,23 @@ async function measure(engine: Engine, threads: number, atOnce: number): Promise
   await run(noise(1));
   const firstMs = performance.now() - startedAt;
   const ms: Record<number, number> = {};
+  const cpuMs: Record<number, number> = {};
   for (const seconds of lengths) {
     const samples = noise(seconds);
     const times: number[] = [];
+    const cpuTimes: number[] = [];
     for (let round = 0; round < Number(values.rounds); round++) {
       const at = performance.now();
+      const before = process.cpuUsage();
       await Promise.all(Array.from({ length: atOnce }, () => run(samples)));
       times.push((performance.now() - at) / atOnce);
+      const { user, system } = process.cpuUsage(before);
+      cpuTimes.push((user + system) / 1000 / atOnce);
     }
     ms[seconds] = Math.round(median(times));
+    cpuMs[seconds] = Math.round(median(cpuTimes));
   }
-  return { loadMs, firstMs, loadedMb, peakMb: megabytes("VmHWM"), ms };
+  return { loadMs, firstMs, loadedMb, peakMb: megabytes("VmHWM"), ms, cpuMs };
 }
 
 if (values.engine !== undefined) {
@@ -113,7 +121,7 @@ if (values.engine !== undefined) {
   console.log(JSON.stringify(await measure(values.engine as Engine, threads, atOnce)));
 } else {
   console.log(
-    `engine  threads  at once  load ms  first ms  loaded MB  peak MB  ${lengths.map((s) => `ms of ${s} s`).join("  ")}  x real time`,
+    `engine  threads  at once  load ms  first ms  loaded MB  peak MB  ${lengths.map((s) => `wall/processor ms of ${s} s`).join("  ")}  x real time a core`,
   );
   for (const atOnce of numbers(values["at-once"])) {
     for (const threads of numbers(values.threads)) {
@@ -123,10 +131,11 @@ if (values.engine !== undefined) {
         const command = [import.meta.path, folder, ...options, "--at-once", `${atOnce}`, "--engine", engine];
         const child = Bun.spawnSync([process.execPath, ...command], { stderr: "inherit" });
         const measured = JSON.parse(child.stdout.toString()) as Measured;
-        const { loadMs, firstMs, loadedMb, peakMb, ms } = measured;
-        const speeds = lengths.map((length) => ((length * 1000) / (ms[length] ?? 1)).toFixed(1));
+        const { loadMs, firstMs, loadedMb, peakMb, ms, cpuMs } = measured;
+        const speeds = lengths.map((length) => ((length * 1000) / (cpuMs[length] ?? 1)).toFixed(1));
         const cells = [engine, threads, atOnce, Math.round(loadMs), Math.round(firstMs), loadedMb, peakMb];
-        console.log([...cells, ...lengths.map((length) => ms[length]), speeds.join(" ")].join("\t"));
+        const times = lengths.map((length) => `${ms[length]}/${cpuMs[length]}`);
+        console.log([...cells, ...times, speeds.join(" ")].join("\t"));
       }
     }
   }

@@ -95,7 +95,10 @@ async function engine(context: CliContext, config: Config): Promise<Finding[]> {
       {
         check: "engine",
         ok: true,
-        detail: `whisper.cpp ${report.whisperVersion}, processor code ${report.cpuVariant}`,
+        detail:
+          report.whisperVersion === ""
+            ? report.cpuVariant
+            : `whisper.cpp ${report.whisperVersion}, processor code ${report.cpuVariant}`,
       },
       ...report.devices.map((detail) => ({ check: "device", ok: true, detail })),
       ...report.backendFailures.map((detail) => ({ check: "backend", ok: false, detail })),
