@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { CTC_INPUT, loadCtc } from "../../src/engine/ctc/ctc-addon.ts";
 import { checkCtcFiles } from "../../src/engine/ctc/ctc-files.ts";
-import { loadSherpa } from "../../src/engine/diarization/sherpa.ts";
 import { extractNativeFiles } from "../../src/engine/native-files.ts";
 
 /**
@@ -58,7 +58,10 @@ type Sherpa = {
 const kept = new Set<Handle>();
 
 async function openSherpa(threads: number): Promise<Run> {
-  const sherpa = loadSherpa(await extractNativeFiles("")) as unknown as Sherpa;
+  const platform = `sherpa-onnx-${process.platform}-${process.arch}`;
+  const module = { exports: {} };
+  process.dlopen(module, join(import.meta.dir, "../../node_modules", platform, "sherpa-onnx.node"));
+  const sherpa = module.exports as Sherpa;
   const recognizer = sherpa.createOfflineRecognizer({
     featConfig: { sampleRate: 16_000, featureDim: 80 },
     modelConfig: {

@@ -100,7 +100,7 @@ function pairsOf({ body }: Pick<AST.TOMLTable, "body">): [name: string, value: u
   });
 }
 
-/** Tells whether a setting has a table of its own. */
+/** Reports whether a setting has a table of its own. */
 function isMap(section: string, name: string): boolean {
   const settings = Object.hasOwn(SECTIONS, section) ? SECTIONS[section] : undefined;
   return settings !== undefined && Object.hasOwn(settings, name) && settings[name]?.type === "map";

@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
-import { loadSherpa } from "../engine/diarization/sherpa.ts";
-import { extractNativeFiles } from "../engine/native-files.ts";
+import { join } from "node:path";
 
 /**
- * Recognizes recordings with sherpa-onnx's own CTC recognizer, and prints for each its tokens and their times in seconds,
+ * Recognizes recordings with the CTC recognizer of sherpa-onnx's published addon, and prints for each its tokens and their times in seconds,
  * as JSON. It runs in a process of its own, which sherpa-onnx may end.
  *
  * Arguments: the folder of a model, then WAV files (16 kHz, mono, 16 bits, a head of 44 bytes).
@@ -20,7 +19,14 @@ type Recognizers = {
 
 const HEAD_BYTES = 44;
 const [folder, ...recordings] = process.argv.slice(2);
-const sherpa = loadSherpa(await extractNativeFiles("")) as unknown as Recognizers;
+const published = join(
+  import.meta.dir,
+  "../../node_modules",
+  `sherpa-onnx-${process.platform}-${process.arch}`,
+);
+const module = { exports: {} };
+process.dlopen(module, join(published, "sherpa-onnx.node"));
+const sherpa = module.exports as Recognizers;
 const recognizer = sherpa.createOfflineRecognizer({
   featConfig: { sampleRate: 16_000, featureDim: 80 },
   modelConfig: {

@@ -130,7 +130,7 @@ describe("refused before native code sees it", () => {
     expect(() => checkCtcFiles(speech, TOKENS)).toThrow("its inputs are not features");
   });
 
-  test("what is no file", () => {
+  test("a path that is not a file", () => {
     expect(() => checkCtcFiles(join(folder, "none"), TOKENS)).toThrow("none");
     expect(() => checkCtcFiles(MODEL, join(folder, "none"))).toThrow("none");
     expect(() => checkCtcFiles(folder, TOKENS)).toThrow("not a regular file");

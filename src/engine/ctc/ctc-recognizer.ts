@@ -19,7 +19,7 @@ export function openCtcRecognizer(nativeFiles: NativeFiles): Recognizer {
   const { addon, version } = loadCtc(nativeFiles);
   return {
     info: {
-      whisperVersion: "",
+      libraryVersion: "",
       cpuVariant: `onnxruntime ${version}`,
       plainerVariants: [],
       devices: [],

@@ -23,7 +23,7 @@ const UNKNOWN_TOKEN = "<unk>";
 /** Names in the directory of models that are no models. */
 const RESERVED_IDS = ["speakers"];
 
-/** Tells whether a path is a folder with a CTC model, at least a part of one. */
+/** Reports whether a path is a folder with a CTC model, at least a part of one. */
 export function isCtcFolder(path: string): boolean {
   const isThere = (name: string) => statSync(join(path, name), { throwIfNoEntry: false }) !== undefined;
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
