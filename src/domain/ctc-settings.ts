@@ -13,6 +13,8 @@ export type TokenSpan = { first: number; last: number };
 /** Settings for recognizers of CTC models. */
 export type CtcSettings = RecognizerSettings & {
   features: CtcFeatures;
+  /** A JavaScript pattern (flag u) of tokens that must not be written; left out: none. */
+  suppressTokens?: string;
   /** Left out: all tokens of the model may be written. */
   tokenSpan?: TokenSpan;
 };

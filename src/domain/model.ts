@@ -18,14 +18,18 @@ export function modelLanguageOf(model: Pick<ModelManifest, "languages">, code: s
 }
 
 /** Families of models that this program can run; one recognizer for each. */
-export const MODEL_FAMILIES = ["whisper", "nemo_ctc"] as const;
+export const MODEL_FAMILIES = ["whisper", "nemo_ctc", "omnilingual_ctc"] as const;
 export type ModelFamilyName = (typeof MODEL_FAMILIES)[number];
 
 /** The native libraries that run models: whisper.cpp, and the ONNX runtime with greedy CTC. */
 export const MODEL_ENGINES = ["whisper", "onnx-ctc"] as const;
 export type ModelEngineName = (typeof MODEL_ENGINES)[number];
 
-const ENGINES: Record<ModelFamilyName, ModelEngineName> = { whisper: "whisper", nemo_ctc: "onnx-ctc" };
+const ENGINES: Record<ModelFamilyName, ModelEngineName> = {
+  whisper: "whisper",
+  nemo_ctc: "onnx-ctc",
+  omnilingual_ctc: "onnx-ctc",
+};
 
 /** Returns the engine that runs the models of a family. */
 export const engineOf = (family: ModelFamilyName): ModelEngineName => ENGINES[family];

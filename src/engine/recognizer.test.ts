@@ -56,6 +56,15 @@ const FAMILIES: Family[] = [
     damaged: { model: join(folder, "damaged/model.txt"), tokens: join(folder, "damaged/tokens.txt") },
   },
   {
+    name: "omnilingual_ctc",
+    family: familyOf("omnilingual_ctc"),
+    files: {
+      model: join(import.meta.dir, "../../models/tiny-ctc/raw/model.onnx"),
+      tokens: join(import.meta.dir, "../../models/tiny-ctc/raw/tokens.txt"),
+    },
+    damaged: { model: join(folder, "damaged/model.txt"), tokens: join(folder, "damaged/tokens.txt") },
+  },
+  {
     name: SCRIPTED_FAMILY,
     family: scriptedFamily,
     files: scriptedFiles(join(folder, "scripted")),

@@ -5,7 +5,7 @@ import { join } from "node:path";
  * Recognizes recordings with the CTC recognizer of sherpa-onnx's published addon, and prints for each its tokens and their times in seconds,
  * as JSON. It runs in a process of its own, which sherpa-onnx may end.
  *
- * Arguments: the folder of a model, then WAV files (16 kHz, mono, 16 bits, a head of 44 bytes).
+ * Arguments: the field of sherpa-onnx's config for the kind of model, its folder, then WAV files (16 kHz, mono, 16 bits, a head of 44 bytes).
  */
 
 type Handle = { readonly __handle: unique symbol };
@@ -18,7 +18,7 @@ type Recognizers = {
 };
 
 const HEAD_BYTES = 44;
-const [folder, ...recordings] = process.argv.slice(2);
+const [kind = "", folder, ...recordings] = process.argv.slice(2);
 const published = join(
   import.meta.dir,
   "../../node_modules",
@@ -30,7 +30,7 @@ const sherpa = module.exports as Recognizers;
 const recognizer = sherpa.createOfflineRecognizer({
   featConfig: { sampleRate: 16_000, featureDim: 80 },
   modelConfig: {
-    nemoCtc: { model: `${folder}/model.onnx` },
+    [kind]: { model: `${folder}/model.onnx` },
     tokens: `${folder}/tokens.txt`,
     numThreads: 1,
     provider: "cpu",

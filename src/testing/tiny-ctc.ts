@@ -4,6 +4,8 @@ import { join } from "node:path";
 /** The tiny CTC model of `models/tiny-ctc`, and its recordings with transcripts, for tests. */
 
 export const TINY_CTC = join(import.meta.dir, "../../models/tiny-ctc");
+/** A network with random weights that takes samples, in the form of Omnilingual's models. */
+export const RAW_CTC = join(TINY_CTC, "raw");
 const RECORDINGS = join(TINY_CTC, "recordings");
 const HEAD_BYTES = 44;
 

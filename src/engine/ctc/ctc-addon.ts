@@ -10,12 +10,12 @@ export type BestTokens = {
   /** −1 where no output is a number. */
   ids: Int32Array;
   probabilities: Float32Array;
-  /** Frames of features that the net received. */
+  /** Frames of features that the net received, or samples. */
   inputFrames: number;
 };
 
 /** Values of `input`: scripts/native/ctc/ctc.h. */
-export const CTC_INPUT = { nemo: 0, kaldi: 1 } as const;
+export const CTC_INPUT = { nemo: 0, kaldi: 1, samples: 2 } as const;
 /** A run takes at least this many samples. */
 export const CTC_LEAST_SAMPLES = 1_600;
 
@@ -40,7 +40,7 @@ export type CtcAddon = {
    *
    * @param samples 16 kHz mono, at least `CTC_LEAST_SAMPLES`; they are copied
    * @param input a value of `CTC_INPUT`
-   * @param bins mel bins, 1 to 256
+   * @param bins mel bins, 1 to 256; 1 for samples
    * @param allowed for each output of the net 1, or 0 when it must not be chosen; copied
    */
   run(

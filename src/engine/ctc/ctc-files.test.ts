@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CTC_METADATA, type CtcModelOptions, ctcModel } from "../../testing/onnx-makers.ts";
-import { TINY_CTC } from "../../testing/tiny-ctc.ts";
+import { RAW_CTC, TINY_CTC } from "../../testing/tiny-ctc.ts";
 import { checkCtcFiles, readTokens } from "./ctc-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-ctc-"));
@@ -28,6 +28,15 @@ test("the tiny model says what it is, in a few milliseconds", () => {
   const startedAt = performance.now();
   checkCtcFiles(MODEL, TOKENS);
   expect(performance.now() - startedAt).toBeLessThan(500);
+});
+
+test("a model that takes samples is one of Omnilingual", () => {
+  const info = checkCtcFiles(join(RAW_CTC, "model.onnx"), join(RAW_CTC, "tokens.txt"));
+  expect(info).toMatchObject({ family: "omnilingual_ctc", blank: 0, bins: 1, factor: 320 });
+  expect(info.tokens.slice(0, 6)).toEqual(["<blk>", "<pad>", "</s>", "<unk>", "▁", "a"]);
+  expect(() => checkCtcFiles(join(RAW_CTC, "model.onnx"), TOKENS)).toThrow(
+    "it writes 63 tokens, and the list has 91",
+  );
 });
 
 test("a model names the token spans of its languages", () => {
@@ -141,8 +150,20 @@ describe("refused before native code sees it", () => {
 
 describe("tokens.txt", () => {
   test("may have any order of lines and any of the blank's names", () => {
-    expect(readTokens("<eps> 2\na 0\n▁b 1\n")).toEqual(["a", "▁b", "<eps>"]);
-    expect(readTokens("a 0\r\n<blank> 1\r\n")).toEqual(["a", "<blank>"]);
+    expect(readTokens("<eps> 2\na 0\n▁b 1\n", "nemo_ctc")).toEqual({
+      tokens: ["a", "▁b", "<eps>"],
+      blank: 2,
+    });
+    expect(readTokens("a 0\r\n<blank> 1\r\n", "nemo_ctc").tokens).toEqual(["a", "<blank>"]);
+  });
+  test("of an Omnilingual model may have a space, and the blank anywhere", () => {
+    expect(readTokens("<s> 0\n  1\na 2\n", "omnilingual_ctc")).toEqual({
+      tokens: ["<s>", "▁", "a"],
+      blank: 0,
+    });
+    expect(readTokens("<s> 0\n<blk> 1\na 2\n", "omnilingual_ctc").blank).toBe(1);
+    expect(() => readTokens("a 0\n<s> 1\n", "omnilingual_ctc")).toThrow("one token must be the blank");
+    expect(() => readTokens("<blk> 0\n   1\n", "omnilingual_ctc")).toThrow("line 2 is not");
   });
   const refused: [text: string, reason: string][] = [
     ["", "line 1 is not"],
@@ -159,6 +180,6 @@ describe("tokens.txt", () => {
   ];
   for (const [text, reason] of refused) {
     test(`refused: ${reason} (${JSON.stringify(text)})`, () =>
-      expect(() => readTokens(text)).toThrow(reason));
+      expect(() => readTokens(text, "nemo_ctc")).toThrow(reason));
   }
 });

@@ -1,17 +1,21 @@
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { TokenSpan } from "../../domain/ctc-settings.ts";
+import type { ModelFamilyName } from "../../domain/model.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { ONNX_FLOAT, ONNX_INT64, type OnnxFile, type OnnxPort, readOnnxFile } from "../../lib/onnx-file.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
 
 /** What the files of a CTC model say. */
 export type CtcModelInfo = {
-  /** Texts of the tokens by their numbers; the last one is the blank. `▁` begins a word. */
+  family: CtcFamilyName;
+  /** Texts of the tokens by their numbers. `▁` begins a word. */
   tokens: string[];
-  /** Mel bins of a frame of features. */
+  /** Number of the blank. */
+  blank: number;
+  /** Mel bins of a frame of features; 1 for a model that takes samples. */
   bins: number;
-  /** Frames of features, of 10 ms each, for one frame of output. */
+  /** Frames of features, of 10 ms each, or samples, for one frame of output. */
   factor: number;
   /** Names of the files of weights beside the model. */
   external: string[];
@@ -19,13 +23,20 @@ export type CtcModelInfo = {
   languages: Map<string, TokenSpan>;
 };
 
+/** Families of CTC models. Their inputs distinguish them: `nemo_ctc` takes features, `omnilingual_ctc` samples. */
+export type CtcFamilyName = Exclude<ModelFamilyName, "whisper">;
+
 const MAX_TOKENS_BYTES = 4 * 1024 * 1024;
 const BLANKS = new Set(["<blk>", "<blank>", "<eps>"]);
+/** In Omnilingual's own list the first token is the blank. */
+const OMNILINGUAL_BLANK = "<s>";
+/** Samples for one frame of an Omnilingual model: 20 ms. */
+const OMNILINGUAL_FACTOR = 320;
 const MAX_BINS = 256;
 const MAX_FACTOR = 64;
 
 /**
- * Checks the files of a CTC model of NeMo as far as that is possible without native code, which would end the process for
+ * Checks the files of a CTC model as far as that is possible without native code, which would end the process for
  * many faults.
  *
  * @param modelPath an ONNX file; files of weights are beside it
@@ -33,14 +44,18 @@ const MAX_FACTOR = 64;
  * @throws Error with the file and the reason why it cannot be used
  */
 export function checkCtcFiles(modelPath: string, tokensPath: string): CtcModelInfo {
-  const tokens = about(tokensPath, () => readTokens(readRegularFile(tokensPath, MAX_TOKENS_BYTES)));
+  const file = about(modelPath, () => readOnnxFile(modelPath));
+  const family = takesSamples(file) ? "omnilingual_ctc" : "nemo_ctc";
+  const { tokens, blank } = about(tokensPath, () =>
+    readTokens(readRegularFile(tokensPath, MAX_TOKENS_BYTES), family),
+  );
   return about(modelPath, () => {
-    const file = readOnnxFile(modelPath);
-    const { bins } = checkPorts(file, tokens.length);
-    const factor = checkMetadata(file.metadata, tokens.length);
+    const bins = family === "nemo_ctc" ? checkFeatures(file) : 1;
+    checkScores(file, tokens.length);
+    const factor = family === "nemo_ctc" ? checkMetadata(file.metadata, tokens.length) : OMNILINGUAL_FACTOR;
     for (const [name, bytes] of file.external) checkExternal(join(dirname(modelPath), name), bytes);
     const languages = readLanguages(file.metadata.get("languages") ?? "", tokens.length - 1);
-    return { tokens, bins, factor, external: [...file.external.keys()], languages };
+    return { family, tokens, blank, bins, factor, external: [...file.external.keys()], languages };
   });
 }
 
@@ -57,50 +72,65 @@ function about<T>(path: string, work: () => T): T {
 }
 
 /**
- * Reads `tokens.txt`. Each number from 0 must occur once, and the last token must be the blank.
+ * Reads `tokens.txt`. Each number from 0 must occur once. The blank is the last token of a NeMo model; of an Omnilingual
+ * model it may be any, and a space may be a token.
  *
  * @throws Error with the line that is wrong
  */
-export function readTokens(text: string): string[] {
+export function readTokens(text: string, family: CtcFamilyName): { tokens: string[]; blank: number } {
+  const isOmnilingual = family === "omnilingual_ctc";
   const tokens: string[] = [];
   const lines = text.split(/\r?\n/);
   if (lines.length > 1 && lines.at(-1) === "") lines.pop();
   for (const [index, line] of lines.entries()) {
-    const [, token, id] = /^(\S+)[ \t](\d{1,7})$/.exec(line) ?? [];
+    const [, token, id] =
+      (isOmnilingual ? /^(\S+| )[ \t](\d{1,7})$/ : /^(\S+)[ \t](\d{1,7})$/).exec(line) ?? [];
     if (token === undefined) throw new Error(`line ${index + 1} is not a token and its number`);
     const number = Number(id);
     if (number >= lines.length)
       throw new Error(`line ${index + 1} has the number ${number} of ${lines.length} tokens`);
     if (tokens[number] !== undefined) throw new Error(`line ${index + 1} has the number ${number} again`);
-    tokens[number] = token;
+    tokens[number] = token === " " ? "▁" : token;
   }
   if (tokens.length < 2) throw new Error("it has no tokens");
   const blanks = tokens.flatMap((token, number) => (BLANKS.has(token) ? [number] : []));
-  if (blanks.length !== 1 || blanks[0] !== tokens.length - 1) {
-    throw new Error(`the last token must be the blank (${[...BLANKS].join(", ")}), and no other`);
+  if (isOmnilingual && blanks.length === 0 && tokens[0] === OMNILINGUAL_BLANK) blanks.push(0);
+  const [blank] = blanks;
+  const names = [...BLANKS].join(", ");
+  if (blank === undefined || blanks.length > 1 || (!isOmnilingual && blank !== tokens.length - 1)) {
+    const place = isOmnilingual ? "one token" : "the last token";
+    throw new Error(`${place} must be the blank (${names}), and no other`);
   }
-  return tokens;
+  return { tokens, blank };
 }
 
-/** Checks inputs and outputs: features with their length, and scores of the tokens. */
-function checkPorts({ inputs, outputs }: OnnxFile, tokens: number): { bins: number } {
+/** Reports whether the only input of a model is samples: batch × samples, floats. */
+function takesSamples({ inputs }: OnnxFile): boolean {
+  return inputs.length === 1 && isPort(inputs[0], ONNX_FLOAT, 2);
+}
+
+/** Checks inputs: features with their length. @returns the number of mel bins */
+function checkFeatures({ inputs }: OnnxFile): number {
   const [features, length] = inputs;
-  const [scores] = outputs;
   const bins = features?.shape[1];
   if (inputs.length !== 2 || !isPort(features, ONNX_FLOAT, 3) || !isPort(length, ONNX_INT64, 1)) {
     throw new Error(
-      "its inputs are not features (batch × bins × frames, floats) and their length (64-bit integers)",
+      "its inputs are not features (batch × bins × frames, floats) and their length (64-bit integers), nor samples alone",
     );
   }
   if (typeof bins !== "number" || bins < 1 || bins > MAX_BINS) {
     throw new Error(`its number of mel bins is ${bins}, not 1 to ${MAX_BINS}`);
   }
+  return bins;
+}
+
+/** Checks the output: scores of the tokens. */
+function checkScores({ outputs: [scores] }: OnnxFile, tokens: number): void {
   if (!isPort(scores, ONNX_FLOAT, 3)) throw new Error("its output is not batch × frames × tokens of floats");
   const classes = scores.shape[2];
   if (typeof classes === "number" && classes !== tokens) {
     throw new Error(`it writes ${classes} tokens, and the list has ${tokens}`);
   }
-  return { bins };
 }
 
 function isPort(port: OnnxPort | undefined, type: number, dimensions: number): port is OnnxPort {

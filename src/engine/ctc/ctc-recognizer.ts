@@ -4,18 +4,19 @@ import { fileOf } from "../../domain/model.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { Recognizer } from "../recognizer.ts";
 import { CTC_INPUT, CTC_LEAST_SAMPLES, type CtcAddon, type CtcSession, loadCtc } from "./ctc-addon.ts";
-import { type CtcModelInfo, checkCtcFiles } from "./ctc-files.ts";
+import { type CtcFamilyName, type CtcModelInfo, checkCtcFiles } from "./ctc-files.ts";
 import { segmentsOf, writtenTokens } from "./ctc-text.ts";
 
 /** Time between two frames of features. */
 const FEATURE_MS = 10;
+const SAMPLE_MS = 1000 / SAMPLE_RATE_HZ;
 
 /**
- * Opens the recognizer of NeMo's CTC models on the carried ONNX runtime.
+ * Opens the recognizer of a family of CTC models on the carried ONNX runtime.
  *
  * @throws Error when its libraries do not load
  */
-export function openCtcRecognizer(nativeFiles: NativeFiles): Recognizer {
+export function openCtcRecognizer(family: CtcFamilyName, nativeFiles: NativeFiles): Recognizer {
   const { addon, version } = loadCtc(nativeFiles);
   return {
     info: {
@@ -31,6 +32,8 @@ export function openCtcRecognizer(nativeFiles: NativeFiles): Recognizer {
       }
       const path = fileOf(files, "model");
       const info = checkCtcFiles(path, fileOf(files, "tokens"));
+      if (info.family !== family)
+        throw new Error(`${path} is a model of the family ${info.family}, not ${family}`);
       const session = await addon.open(path, 1);
       await tryOut(addon, session, info);
       return {
@@ -53,18 +56,16 @@ const FRAME_TOLERANCE = 2;
  *
  * @throws Error when the net does not do what its metadata says
  */
-async function tryOut(
-  addon: CtcAddon,
-  session: CtcSession,
-  { tokens, bins, factor }: CtcModelInfo,
-): Promise<void> {
-  const allowed = allowedTokens(tokens.length, undefined);
-  const run = addon.run(session, noise(TRIAL_SECONDS * SAMPLE_RATE_HZ), CTC_INPUT.nemo, bins, allowed);
+async function tryOut(addon: CtcAddon, session: CtcSession, info: CtcModelInfo): Promise<void> {
+  const { bins, factor } = info;
+  const settings: CtcSettings = { language: "", features: "nemo" };
+  const sound = noise(TRIAL_SECONDS * SAMPLE_RATE_HZ);
+  const run = addon.run(session, sound, inputOf(info, settings), bins, allowedTokens(info, settings));
   const { ids, inputFrames } = await run.promise;
   if (Math.abs(ids.length - inputFrames / factor) > FRAME_TOLERANCE) {
     const found = Math.round(inputFrames / Math.max(1, ids.length));
     throw new Error(
-      `the model makes ${ids.length} frames of ${inputFrames}: its subsampling_factor is ${factor} and should be about ${found}`,
+      `the model makes ${ids.length} frames of ${inputFrames}: its ${info.family === "nemo_ctc" ? "subsampling_factor" : "factor"} is ${factor} and should be about ${found}`,
     );
   }
   if (ids.includes(-1)) throw new Error("the model writes scores that are no numbers");
@@ -84,22 +85,25 @@ function noise(count: number): Float32Array {
 async function recognize(
   addon: CtcAddon,
   session: CtcSession,
-  { tokens, bins, factor }: CtcModelInfo,
+  info: CtcModelInfo,
   samples: Float32Array,
-  { language, features, tokenSpan }: CtcSettings,
+  settings: CtcSettings,
   signal: AbortSignal,
 ) {
   signal.throwIfAborted();
-  const allowed = allowedTokens(tokens.length, tokenSpan);
-  const { promise, number } = addon.run(session, longEnough(samples), CTC_INPUT[features], bins, allowed);
+  const { tokens, blank, bins, factor } = info;
+  const { language } = settings;
+  const allowed = allowedTokens(info, settings);
+  const sound = longEnough(samples);
+  const { promise, number } = addon.run(session, sound, inputOf(info, settings), bins, allowed);
   const onAbort = () => addon.abort(number);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     const best = await promise;
     signal.throwIfAborted();
-    const frameMs = factor * FEATURE_MS;
+    const frameMs = factor * (info.family === "nemo_ctc" ? FEATURE_MS : SAMPLE_MS);
     const audioMs = (samples.length * 1000) / SAMPLE_RATE_HZ;
-    return segmentsOf(writtenTokens(best, tokens.length - 1), tokens, { frameMs, audioMs, language });
+    return segmentsOf(writtenTokens(best, blank), tokens, { frameMs, audioMs, language });
   } catch (error) {
     signal.throwIfAborted();
     throw error;
@@ -108,16 +112,30 @@ async function recognize(
   }
 }
 
+function inputOf({ family }: CtcModelInfo, { features }: CtcSettings): number {
+  return family === "nemo_ctc" ? CTC_INPUT[features] : CTC_INPUT.samples;
+}
+
 /**
- * Returns 1 for each token of the span and for the blank, which is the last one.
+ * Returns 1 for each token that may be written, and for the blank.
  *
- * @throws RangeError when the model has no such tokens
+ * @throws RangeError when the model has no tokens of the span
  */
-function allowedTokens(count: number, span: CtcSettings["tokenSpan"]): Uint8Array {
-  if (span && span.last >= count - 1) throw new RangeError(`the model has no token ${span.last}`);
-  const allowed = new Uint8Array(count).fill(span ? 0 : 1);
-  if (span) allowed.fill(1, span.first, span.last + 1);
-  allowed[count - 1] = 1;
+function allowedTokens(
+  { tokens, blank }: CtcModelInfo,
+  { tokenSpan, suppressTokens }: CtcSettings,
+): Uint8Array {
+  const { first = 0, last = tokens.length - 1 } = tokenSpan ?? {};
+  if (last >= tokens.length || (tokenSpan && last >= blank && first <= blank)) {
+    throw new RangeError(`the model has no token ${last}`);
+  }
+  const allowed = new Uint8Array(tokens.length);
+  allowed.fill(1, first, last + 1);
+  if (suppressTokens !== undefined) {
+    const suppressed = new RegExp(`^(?:${suppressTokens})$`, "u");
+    for (const [id, token] of tokens.entries()) if (suppressed.test(token)) allowed[id] = 0;
+  }
+  allowed[blank] = 1;
   return allowed;
 }
 

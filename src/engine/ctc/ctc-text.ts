@@ -59,7 +59,8 @@ export function segmentsOf(
     const group = groups.at(-1);
     const before = group?.at(-1);
     const isPause = before !== undefined && (token.first - before.last) * frameMs >= PAUSE_MS;
-    if (group === undefined || (isPause && texts[token.id]?.startsWith(WORD_START))) groups.push([token]);
+    const isWord = texts[token.id]?.startsWith(WORD_START) || texts[before?.id ?? -1] === WORD_START;
+    if (group === undefined || (isPause && isWord)) groups.push([token]);
     else group.push(token);
   }
   return groups.flatMap((group, index): RecognizedSegment[] => {

@@ -3,8 +3,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CtcFeatures, CtcSettings } from "../../domain/ctc-settings.ts";
+import type { ModelFamilyName } from "../../domain/model.ts";
 import type { RecognizedSegment } from "../../domain/recognition.ts";
-import { separation, TINY_CTC, tinyRecordings } from "../../testing/tiny-ctc.ts";
+import { familyOf } from "../../pipeline/families/families.ts";
+import { RAW_CTC, separation, TINY_CTC, tinyRecordings } from "../../testing/tiny-ctc.ts";
 import { extractNativeFiles } from "../native-files.ts";
 import { createWorkerHost, type WorkerHost } from "../workers/worker-host.ts";
 import { segmentsOf, type WrittenToken, writtenTokens } from "./ctc-text.ts";
@@ -15,14 +17,14 @@ const folder = mkdtempSync(join(tmpdir(), "shruti-ctc-"));
 const hosts: WorkerHost[] = [];
 let host: WorkerHost;
 
-async function openHost(model: string): Promise<WorkerHost> {
+async function openHost(model: string, family: ModelFamilyName = "nemo_ctc"): Promise<WorkerHost> {
   const nativeFiles = await extractNativeFiles(folder);
   const files = { model: join(model, "model.onnx"), tokens: join(model, "tokens.txt") };
   const opened = createWorkerHost({
     nativeFiles,
     backendDirs: [],
     log: () => {},
-    opens: ["nemo_ctc"],
+    opens: [family],
     load: { files, device: "cpu" },
   });
   hosts.push(opened);
@@ -56,26 +58,56 @@ async function recognize(
 
 const textOf = (segments: readonly RecognizedSegment[]) => segments.map(({ text }) => text).join(" ");
 
-test("sherpa-onnx writes the same tokens for every recording, and begins them at the same time", async () => {
-  const child = Bun.spawn(
-    [
-      process.execPath,
-      join(import.meta.dir, "../../testing/sherpa-reference.ts"),
-      TINY_CTC,
-      ...tinyRecordings.map(({ path }) => path),
-    ],
-    { stdout: "pipe", stderr: "pipe" },
-  );
-  const [out, errors] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-  if ((await child.exited) !== 0) throw new Error(errors);
-  const reference = JSON.parse(out) as { tokens: string[]; timestamps: number[] }[];
-  expect(reference).toHaveLength(tinyRecordings.length);
-  for (const [index, { name, pcm }] of tinyRecordings.entries()) {
-    const { tokens = [], timestamps = [] } = reference[index] ?? {};
-    const segments = await recognize(pcm);
-    expect(textOf(segments), name).toBe(tokens.join("").replaceAll("▁", " ").trim());
-    expect(segments[0]?.startMs, name).toBeCloseTo((timestamps[0] ?? 0) * 1_000, 0);
+const ENGINES: [family: ModelFamilyName, kind: string, folder: string][] = [
+  ["nemo_ctc", "nemoCtc", TINY_CTC],
+  ["omnilingual_ctc", "omnilingual", RAW_CTC],
+];
+test.each(ENGINES)(
+  "sherpa-onnx writes the same tokens at the same times: %s",
+  async (family, kind, model) => {
+    const child = Bun.spawn(
+      [
+        ...[process.execPath, join(import.meta.dir, "../../testing/sherpa-reference.ts"), kind, model],
+        ...tinyRecordings.map(({ path }) => path),
+      ],
+      { stdout: "pipe", stderr: "pipe" },
+    );
+    const [out, errors] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    if ((await child.exited) !== 0) throw new Error(errors);
+    const reference = JSON.parse(out) as { tokens: string[]; timestamps: number[] }[];
+    expect(reference).toHaveLength(tinyRecordings.length);
+    const ours = await openHost(model, family);
+    for (const [index, { name, pcm }] of tinyRecordings.entries()) {
+      const { tokens = [], timestamps = [] } = reference[index] ?? {};
+      const segments = await recognize(pcm, {}, ours);
+      // sherpa-onnx leaves the end of a sentence out of its list of tokens.
+      const text = textOf(segments).replaceAll("</s>", "");
+      expect(text, name).toBe(tokens.join("").replaceAll("▁", " ").trim());
+      expect(segments[0]?.startMs, name).toBeCloseTo((timestamps[0] ?? 0) * 1_000, 0);
+    }
+  },
+  60_000,
+);
+
+test("tokens with letters of other scripts are not written by a model without a choice of language", async () => {
+  const ours = await openHost(RAW_CTC, "omnilingual_ctc");
+  const model = { languages: [], decoding: {} };
+  const [{ pcm } = { pcm: new Int16Array() }] = tinyRecordings;
+  expect(textOf(await recognize(pcm, {}, ours))).toMatch(/[a-z].*\p{Script=Devanagari}/u);
+  for (const [language, foreign] of [
+    ["hi", /[a-z]/],
+    ["en", /\p{Script=Devanagari}/u],
+    ["ta", /[a-z]|\p{Script=Devanagari}/u],
+  ] as const) {
+    const settings = familyOf("omnilingual_ctc").settingsFor(
+      { language, mode: "native" },
+      model,
+    ) as CtcSettings;
+    const text = textOf(await recognize(pcm, settings, ours)).replaceAll(/<[^>]*>/g, "");
+    expect(text).not.toMatch(foreign);
   }
+  const other = await openHost(RAW_CTC, "nemo_ctc");
+  await expect(recognize(pcm, {}, other)).rejects.toThrow("is a model of the family omnilingual_ctc");
 }, 60_000);
 
 for (const features of ["nemo", "kaldi"] satisfies CtcFeatures[]) {

@@ -1,6 +1,7 @@
 import type { CtcSettings } from "../../domain/ctc-settings.ts";
 import { type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
+import { suppressPattern } from "../wording.ts";
 import type { ModelFamily } from "./family.ts";
 
 /** The cost of attention grows with the square of the length, and counts little up to this. */
@@ -14,6 +15,18 @@ export const nemoCtcFamily: ModelFamily = {
   maxChunkMs: MAX_CHUNK_MS,
   settingsFor: ctcSettings,
   singlePass: (settings) => settings,
+};
+
+/**
+ * CTC models of Omnilingual. They know all languages at once, and none can be chosen. Their tokens are letters, so those of
+ * other scripts are left out.
+ */
+export const omnilingualCtcFamily: ModelFamily = {
+  ...nemoCtcFamily,
+  settingsFor(request, model): CtcSettings {
+    const suppressTokens = suppressPattern(request.language, request.mode);
+    return { ...ctcSettings(request, model), ...(suppressTokens === undefined ? {} : { suppressTokens }) };
+  },
 };
 
 function ctcSettings(

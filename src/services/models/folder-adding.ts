@@ -97,7 +97,7 @@ function manifestOf(
     id,
     name: options.name ?? id,
     version: options.version ?? sha256.slice(0, 12),
-    family: "nemo_ctc",
+    family: info.family,
     sha256,
     parts,
     languages,

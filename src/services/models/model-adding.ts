@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { CtcFeatures, TokenSpan } from "../../domain/ctc-settings.ts";
 import { AppError } from "../../domain/errors.ts";
 import { LANGUAGES, languageOf } from "../../domain/languages.ts";
-import type { InstalledModel, ModelLanguage, ModelManifest } from "../../domain/model.ts";
+import type { InstalledModel, ModelFamilyName, ModelLanguage, ModelManifest } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
 import type { Log } from "../../lib/log.ts";
 import { discardStaged, placeModel, stageWeights } from "./model-files.ts";
@@ -50,6 +50,7 @@ export type ModelAddingDeps = {
 
 /** What the files of a CTC model say. */
 export type CtcFolderInfo = {
+  family: ModelFamilyName;
   /** Texts of the tokens by their numbers. */
   tokens: readonly string[];
   /** Names of the files of weights beside the model. */
