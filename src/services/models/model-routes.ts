@@ -29,20 +29,39 @@ export function namedModel(registry: ModelRegistry, id: string): InstalledModel 
  */
 export function modelFor(registry: ModelRegistry, language: string | undefined): InstalledModel {
   if (language === undefined) return requireDefault(registry);
-  const routes = registry.routes();
-  const routed = Object.hasOwn(routes, language) ? routes[language] : undefined;
-  const models = registry.list();
-  if (routed !== undefined) {
-    const model = models.find(({ id }) => id === routed);
-    if (model) return model;
-    const message = `The model ${routed}, which serves ${language}, is not installed.`;
-    throw new AppError("capacity_unavailable", { message, retryAfterSeconds: 60 });
-  }
-  const standard = registry.findDefault();
-  if (standard && speaks(standard, language)) return standard;
+  const choices = choicesOf(registry);
+  const model = choose(choices, language);
+  if (model) return model;
+  const routed = routedTo(choices, language);
+  if (routed === undefined) return requireDefault(registry);
+  const message = `The model ${routed}, which serves ${language}, is not installed.`;
+  throw new AppError("capacity_unavailable", { message, retryAfterSeconds: 60 });
+}
+
+/** What is installed and chosen at one moment. To find it out reads the directory of models. */
+type Choices = {
+  models: readonly InstalledModel[];
+  standard: InstalledModel | undefined;
+  routes: Readonly<Record<string, string>>;
+};
+
+const choicesOf = (registry: ModelRegistry): Choices => ({
+  models: registry.list(),
+  standard: registry.findDefault(),
+  routes: registry.routes(),
+});
+
+const routedTo = ({ routes }: Choices, language: string) =>
+  Object.hasOwn(routes, language) ? routes[language] : undefined;
+
+/** Returns the model for a language; undefined where `modelFor` throws. */
+function choose(choices: Choices, language: string): InstalledModel | undefined {
+  const { models, standard } = choices;
+  const routed = routedTo(choices, language);
+  if (routed !== undefined) return models.find(({ id }) => id === routed);
+  if (!standard || speaks(standard, language)) return standard;
   const [only, ...others] = models.filter((model) => speaks(model, language));
-  if (standard && only && others.length === 0) return only;
-  return requireDefault(registry);
+  return only && others.length === 0 ? only : standard;
 }
 
 function requireDefault(registry: ModelRegistry): InstalledModel {
@@ -58,17 +77,8 @@ function requireDefault(registry: ModelRegistry): InstalledModel {
 
 /** Returns the languages in which requests that name no model use this one. */
 export function servedLanguages(registry: ModelRegistry, model: InstalledModel): string[] {
-  return model.languages
-    .map(({ code }) => code)
-    .filter((code) => {
-      try {
-        return modelFor(registry, code).id === model.id;
-      } catch (error) {
-        // No request in this language is accepted.
-        if (error instanceof AppError) return false;
-        throw error;
-      }
-    });
+  const choices = choicesOf(registry);
+  return model.languages.map(({ code }) => code).filter((code) => choose(choices, code)?.id === model.id);
 }
 
 /**
