@@ -104,6 +104,7 @@ async function engine(context: CliContext, config: Config): Promise<Finding[]> {
       ...report.backendFailures.map((detail) => ({ check: "backend", ok: false, detail })),
       ...report.avoidedCode.map((detail) => ({ check: "processor", ok: false, detail })),
       { check: "model", ok: true, detail: report.model },
+      ...report.routeProblems.map((detail) => ({ check: "languages", ok: false, detail })),
       { check: "workers", ok: true, detail: report.workers },
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),
     ];

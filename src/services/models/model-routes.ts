@@ -81,6 +81,17 @@ export function servedLanguages(registry: ModelRegistry, model: InstalledModel):
   return model.languages.map(({ code }) => code).filter((code) => choose(choices, code)?.id === model.id);
 }
 
+/** Says which choices of models for languages cannot be followed, one sentence each. */
+export function routeProblems(registry: ModelRegistry): string[] {
+  const { models, routes } = choicesOf(registry);
+  return Object.entries(routes).flatMap(([language, id]) => {
+    const model = models.find((found) => found.id === id);
+    if (!model) return [`the model ${id}, which is chosen for ${language}, is not installed`];
+    if (speaks(model, language)) return [];
+    return [`the model ${id}, which is chosen for ${language}, does not support this language`];
+  });
+}
+
 /**
  * Stores an admin's choices of models for languages.
  *

@@ -332,12 +332,19 @@ describe("the model for a language", () => {
     expect(models.resolve(undefined, "te").id).toBe("c");
     models.forgetCached();
     expect(models.resolve(undefined, "te").id).toBe("d");
+    expect(models.routeProblems()).toEqual([]);
+    putSetting(database.store, SETTING_NAMES.languageModels, { ta: "a" }, 0);
+    models.forgetCached();
+    expect(models.routeProblems()).toEqual([
+      "the model a, which is chosen for ta, does not support this language",
+    ]);
   });
 
   test("is not replaced by another when it is missing, and cannot be removed while it serves", async () => {
     const models = await open2({ languages: { ta: "gone" } });
     expect(code(() => models.resolve(undefined, "ta"))).toBe("capacity_unavailable");
     expect(models.servedLanguages(models.resolve("b"))).toEqual([]);
+    expect(models.routeProblems()).toEqual(["the model gone, which is chosen for ta, is not installed"]);
     models.route({ te: "d" });
     await expect(models.remove("d")).rejects.toThrow("serves te");
     models.route({ te: undefined });

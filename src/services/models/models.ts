@@ -18,6 +18,7 @@ import {
   modelFor,
   namedModel,
   routeLanguages,
+  routeProblems,
   servedLanguages,
   unsupportedLanguage,
 } from "./model-routes.ts";
@@ -73,6 +74,8 @@ export type ModelService = {
   servedLanguages(model: InstalledModel): string[];
   /** Returns the ids of models by the languages that they serve, as config file and admin chose. */
   routes(): Readonly<Record<string, string>>;
+  /** Says which choices of models for languages cannot be followed, one sentence each. */
+  routeProblems(): string[];
   /**
    * Chooses the models for languages of requests that name none; undefined removes a choice. `models.languages` in the
    * config file overrides these choices.
@@ -147,6 +150,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     unsupportedLanguage: (model, language) => unsupportedLanguage(registry, model, language),
     servedLanguages: (model) => servedLanguages(registry, model),
     routes: registry.routes,
+    routeProblems: () => routeProblems(registry),
     route: (changes) => routeLanguages(registry, changes),
     findDefault: registry.findDefault,
     describe: (model) => describeModel(model, config, findSpeakerWeights(directory)),
