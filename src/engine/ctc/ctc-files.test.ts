@@ -154,6 +154,8 @@ describe("tokens.txt", () => {
       tokens: ["a", "▁b", "<eps>"],
       blank: 2,
     });
+    // Only spaces and tabs separate. Other white space may be a token.
+    expect(readTokens("\u3000 0\n<blk> 1\n", "nemo_ctc").tokens).toEqual(["\u3000", "<blk>"]);
     expect(readTokens("a 0\r\n<blank> 1\r\n", "nemo_ctc").tokens).toEqual(["a", "<blank>"]);
   });
   test("of an Omnilingual model may have a space, and the blank anywhere", () => {

@@ -84,7 +84,7 @@ export function readTokens(text: string, family: CtcFamilyName): { tokens: strin
   if (lines.length > 1 && lines.at(-1) === "") lines.pop();
   for (const [index, line] of lines.entries()) {
     const [, token, id] =
-      (isOmnilingual ? /^(\S+| )[ \t](\d{1,7})$/ : /^(\S+)[ \t](\d{1,7})$/).exec(line) ?? [];
+      (isOmnilingual ? /^([^ \t]+| )[ \t](\d{1,7})$/ : /^([^ \t]+)[ \t](\d{1,7})$/).exec(line) ?? [];
     if (token === undefined) throw new Error(`line ${index + 1} is not a token and its number`);
     const number = Number(id);
     if (number >= lines.length)
