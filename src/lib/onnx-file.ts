@@ -40,6 +40,11 @@ const MAX_BYTES = 2 ** 31;
 /** Longest text that is read. */
 const MAX_TEXT_BYTES = 64 * 1024;
 const MAX_DIMENSIONS = 16;
+/** More of these has no model. The bounds keep memory small, whatever the file. */
+const MAX_PORTS = 256;
+const MAX_ENTRIES = 1_000;
+const MAX_WEIGHTS = 200_000;
+const MAX_EXTERNAL = 1_000;
 const BUFFER_BYTES = 64 * 1024;
 
 /** Wire types of protobuf. */
@@ -140,6 +145,7 @@ function readModel(cursor: Cursor, size: number): OnnxFile {
       readGraph(cursor, { from, to }, file, weights);
     }
     if (number === 14) file.metadata.set(...readPair(cursor, from, to));
+    if (file.metadata.size > MAX_ENTRIES) throw new Error("The file has too much metadata.");
   });
   if (!hasVersion || graphs !== 1) throw new Error(NO_MODEL);
   // Older files list weights among the inputs, too.
@@ -173,6 +179,8 @@ function readGraph(
     if (field.number === 5) weights.add(readTensor(cursor, field, file.external));
     if (field.number === 11) file.inputs.push(readPort(cursor, field));
     if (field.number === 12) file.outputs.push(readPort(cursor, field));
+    if (Math.max(file.inputs.length, file.outputs.length) > MAX_PORTS || weights.size > MAX_WEIGHTS)
+      throw new Error("The file has too many inputs, outputs or weights.");
   });
 }
 
@@ -233,6 +241,7 @@ function noteExternal(place: Map<string, string>, bytes: number, external: Map<s
   if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length < bytes) {
     throw new Error(`The file has a wrong position of weights in ${location}.`);
   }
+  if (external.size >= MAX_EXTERNAL) throw new Error("The file names too many files of weights.");
   external.set(location, Math.max(external.get(location) ?? 0, offset + length));
 }
 
