@@ -309,6 +309,7 @@ function toJson(service: ModelService, model: InstalledModel) {
     ...(model.notice === undefined ? {} : { notice: model.notice }),
     embedded: model.embedded,
     engine: engineOf(model.family),
+    family: model.family,
     path: fileOf(model.files, model.parts ? "model" : "weights"),
     bytes: model.bytes,
     sha256: model.sha256,

@@ -195,6 +195,24 @@ describe("a CTC model", () => {
   }, 120_000);
 });
 
+test("a model that takes samples is installed and writes only letters of the language's script", async () => {
+  const raw = join(source, "raw");
+  await installation.output("models", "add", raw, "--language", "en", "--language", "hi");
+  const { family, engine } = await installation.json<{ family: string; engine: string }>(
+    "models",
+    "show",
+    "raw",
+  );
+  expect({ family, engine }).toEqual({ family: "omnilingual_ctc", engine: "onnx-ctc" });
+  const [recording] = tinyRecordings;
+  if (!recording) throw new Error("there is no recording");
+  const english = await transcribed(soundOf(recording), { language: "en", model: "raw" });
+  expect(english.text).toMatch(/^[a-z ]+$/);
+  const hindi = await transcribed(soundOf(recording), { language: "hi", model: "raw" });
+  expect(hindi.text).toMatch(/^[\p{Script=Devanagari} ]+$/u);
+  await installation.output("models", "remove", "raw");
+}, 60_000);
+
 /** Two minutes of speech many times over: the model itself is much faster than everything around it. */
 function longRecording(times: number): Uint8Array<ArrayBuffer> {
   const { sound } = conversation(tinyRecordings);
