@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, statfsSync } from "node:fs";
 import type { Config } from "./config/schema.ts";
 import type { InstalledModel } from "./domain/model.ts";
+import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
 import type { Engine } from "./engine/engine.ts";
 import { openEngine } from "./engine/open-engine.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
@@ -138,7 +139,7 @@ export async function openServices(
   const { config, clock, log, dataDir, database, engine } = base;
   const credit = createCreditService({ database, clock, config });
   const models = await createModelService({
-    ...{ database, config, dataDir, log, clock, checkModelFile },
+    ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
     ...(embeddedModel === undefined ? {} : { embeddedModel }),
   });
   const decoders = createDecoderLanes();

@@ -15,6 +15,8 @@ import { familyOf } from "./pipeline/families/families.ts";
 
 export type EngineReport = {
   whisperVersion: string;
+  /** Choices of models for languages that cannot be followed. */
+  routeProblems: string[];
   cpuVariant: string;
   devices: string[];
   backendFailures: string[];
@@ -46,6 +48,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
     const speeds = await measureSpeeds(engine, model, machine.cores);
     return {
       ...describeNative(engine.status(), probed),
+      routeProblems: models.routeProblems(),
       model: describeModel(model, engine.status()),
       workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model.bytes),
       speeds,

@@ -6,6 +6,7 @@ import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
 import type { TranscriptionResult } from "./domain/result.ts";
 import type { ChannelMode, Mode, TranscriptionRequest } from "./domain/transcription.ts";
+import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
 import type { Engine } from "./engine/engine.ts";
 import { openEngine } from "./engine/open-engine.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
@@ -123,6 +124,7 @@ export async function openLocalParts({ config, clock, environment, ignoresDataba
     log: silentLog,
     clock,
     checkModelFile,
+    checkCtcFiles,
   });
   const close = async () => {
     await engine.close();

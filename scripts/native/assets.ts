@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { runtimeName } from "./cpp-runtime.ts";
+import { buildCtc } from "./ctc.ts";
 import { buildDecoder } from "./decoder.ts";
 import { isNewerVersion, newestGlibc } from "./glibc.ts";
 import { collectSherpa } from "./sherpa.ts";
@@ -43,6 +44,7 @@ export async function buildAssets(toolchain: Toolchain): Promise<string> {
   const folders = [
     await buildDecoder(toolchain),
     await collectSherpa(toolchain),
+    await buildCtc(toolchain),
     await buildSilero(toolchain),
     await buildWhisper(toolchain),
   ];

@@ -135,12 +135,16 @@ async function engine(context: CliContext, config: Config, ignoresDatabase: bool
       {
         check: "engine",
         ok: true,
-        detail: `whisper.cpp ${report.whisperVersion}, processor code ${report.cpuVariant}`,
+        detail:
+          report.whisperVersion === ""
+            ? report.cpuVariant
+            : `whisper.cpp ${report.whisperVersion}, processor code ${report.cpuVariant}`,
       },
       ...report.devices.map((detail) => ({ check: "device", ok: true, detail })),
       ...report.backendFailures.map((detail) => ({ check: "backend", ok: false, detail })),
       ...report.avoidedCode.map((detail) => ({ check: "processor", ok: false, detail })),
       { check: "model", ok: true, detail: report.model },
+      ...report.routeProblems.map((detail) => ({ check: "languages", ok: false, detail })),
       { check: "workers", ok: true, detail: report.workers },
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),
     ];

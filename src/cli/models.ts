@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
-import { fileOf, type InstalledModel } from "../domain/model.ts";
+import { InvalidArgumentError, Option } from "commander";
+import { CTC_FEATURES } from "../domain/ctc-settings.ts";
+import { engineOf, fileOf, type InstalledModel } from "../domain/model.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import type { AddModelOptions, ModelService } from "../services/models/models.ts";
 import { SPEAKER_WEIGHT_KINDS, type SpeakerWeightKind } from "../services/models/speaker-weights.ts";
@@ -64,6 +65,34 @@ export function registerModels(program: Command, context: CliContext): void {
   registerVerify(models, context);
   registerRemove(models, context);
   registerDefault(models, context);
+  registerRoute(models, context);
+}
+
+function registerRoute(models: Command, context: CliContext): void {
+  models
+    .command("route")
+    .description(
+      "choose the models for languages of requests that name none, as hi=indic ta=large-v3; ta= removes a choice; without arguments, print them",
+    )
+    .argument("[language=id...]", "language and model", collectRoute)
+    .option("--json", "print JSON")
+    .action(async (changes: Record<string, string | undefined> | undefined, options: { json?: true }) => {
+      const service = await openModels(context);
+      if (changes) service.route(changes);
+      const routes = service.routes();
+      if (options.json) context.printJson(routes);
+      else for (const [code, id] of Object.entries(routes).sort()) context.printLine(`${code}=${id}`);
+      for (const problem of service.routeProblems()) context.note(problem);
+      const overridden = Object.entries(changes ?? {}).filter(([code, id]) => routes[code] !== id);
+      if (overridden.length > 0) context.note("`models.languages` in the config file overrides this.");
+    });
+}
+
+/** Parses a choice such as `hi=indic`, or `hi=` to remove it. */
+function collectRoute(text: string, collected: Record<string, string | undefined> = {}) {
+  const [, code, id] = /^([a-z]{2,3})=(.*)$/.exec(text) ?? [];
+  if (code === undefined) throw new InvalidArgumentError("It is as hi=MODEL, or hi= to remove a choice.");
+  return { ...collected, [code]: id === "" ? undefined : id };
 }
 
 function registerVerify(models: Command, context: CliContext): void {
@@ -127,9 +156,12 @@ function registerAdd(models: Command, context: CliContext): void {
   models
     .command("add")
     .description(
-      "copy a file of Whisper weights into the models directory; a running server notices it at once",
+      "copy Whisper weights or a CTC model into the models directory; a running server notices it at once",
     )
-    .argument("<file>", "weights in ggml format, such as scripts/fetch-model.ts downloads")
+    .argument(
+      "<file>",
+      "weights in ggml format, such as scripts/fetch-model.ts downloads; or a folder with model.onnx and tokens.txt",
+    )
     .option(
       "--kind <kind>",
       `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; both are needed to take the built-in method's place`,
@@ -140,14 +172,17 @@ function registerAdd(models: Command, context: CliContext): void {
     // The option --version belongs to the program.
     .option("--model-version <version>", "version (default: from the SHA-256)")
     .option(
-      "--language <code[=token][:modes]>",
-      "a language it knows; token: whisper's code it was trained with; modes: as native+verbatim. Can be repeated (default: all that whisper knows, in all modes)",
+      "--language <code[=token][@tokens][:modes]>",
+      "a language it knows; token: whisper's code it was trained with; tokens of a CTC model: as 256-511; modes: as native+verbatim. Can be repeated (default: all that whisper knows, in all modes; of a CTC model those that it names, native)",
       collectLanguage,
     )
     .option("--licence <text>", "licence of the weights")
     .option("--source <text>", "where they come from")
     .option("--notice <text>", "what users should know before they use it")
     .option("--sha256 <hex>", "refuse the file when it has another SHA-256")
+    .addOption(
+      new Option("--features <kind>", "of a CTC model: how its features are computed").choices(CTC_FEATURES),
+    )
     .option("--default", "make it the default")
     .option("--json", "print JSON")
     .action(async (file: string, options: AddArguments) => {
@@ -175,9 +210,10 @@ function registerAdd(models: Command, context: CliContext): void {
 }
 
 async function openModels(context: CliContext): Promise<ModelService> {
-  const [{ createModelService }, { checkModelFile }, services] = await Promise.all([
+  const [{ createModelService }, { checkModelFile }, { checkCtcFiles }, services] = await Promise.all([
     import("../services/models/models.ts"),
     import("../engine/whisper/whisper-model-file.ts"),
+    import("../engine/ctc/ctc-files.ts"),
     context.openServices(),
   ]);
   const { database, config, dataDir, log, clock } = services;
@@ -188,6 +224,11 @@ async function openModels(context: CliContext): Promise<ModelService> {
     log,
     clock,
     checkModelFile,
+    checkCtcFiles,
+    tryOutModel: async (model) => {
+      const { tryOutModel } = await import("./model-trial.ts");
+      await tryOutModel(config, dataDir, log, model);
+    },
     tryOutSpeakerWeights: async (weights) => {
       const { tryOutSpeakerWeights } = await import("./speaker-weights.ts");
       await tryOutSpeakerWeights(config, dataDir, log, weights);
@@ -205,15 +246,17 @@ function readKind(text: string): SpeakerWeightKind {
 
 type GivenLanguage = NonNullable<AddModelOptions["languages"]>[number];
 
-/** Parses a language such as `hi`, `hi:native+codemix`, `or=hi` or `or=hi:native`. */
+/** Parses a language such as `hi`, `hi:native+codemix`, `or=hi`, `or=hi:native` or `hi@1536-1791`. */
 function collectLanguage(text: string, collected: GivenLanguage[] = []): GivenLanguage[] {
-  const [, code, decoderLanguage, modes] = /^([a-z]{2,3})(?:=([a-z]{2,3}))?(?::([a-z+]+))?$/.exec(text) ?? [];
+  const pattern = /^([a-z]{2,3})(?:=([a-z]{2,3}))?(?:@(\d{1,7})-(\d{1,7}))?(?::([a-z+]+))?$/;
+  const [, code, decoderLanguage, first, last, modes] = pattern.exec(text) ?? [];
   const names = modes?.split("+") ?? [];
-  if (code === undefined || !names.every(isMode)) {
-    throw new InvalidArgumentError("It is as hi, hi:native+codemix, or=hi or or=hi:native.");
+  if (code === undefined || !names.every(isMode) || Number(first) > Number(last)) {
+    throw new InvalidArgumentError("It is as hi, hi:native+codemix, or=hi, or=hi:native or hi@1536-1791.");
   }
   const language: GivenLanguage = { code };
   if (decoderLanguage !== undefined) language.decoderLanguage = decoderLanguage;
+  if (first !== undefined) language.tokenSpan = { first: Number(first), last: Number(last) };
   if (modes !== undefined) language.modes = names.filter(isMode);
   return [...collected, language];
 }
@@ -232,6 +275,7 @@ function fieldsOf(model: InstalledModel): [string, string][] {
     ["Name", model.name],
     ["Version", model.version],
     ["Languages", model.languages.map(({ code, modes }) => `${code} (${modes.join(", ")})`).join("; ")],
+    ["Engine", `${engineOf(model.family)} (${model.family})`],
     ["Licence", model.licence],
     ["Source", model.source],
     ["Notice", model.notice ?? "–"],
@@ -256,6 +300,7 @@ function toJson(service: ModelService, model: InstalledModel) {
     name: model.name,
     version: model.version,
     default: service.findDefault()?.id === model.id,
+    default_languages: service.servedLanguages(model),
     languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
     capabilities,
     diarization,
@@ -263,7 +308,9 @@ function toJson(service: ModelService, model: InstalledModel) {
     source: model.source,
     ...(model.notice === undefined ? {} : { notice: model.notice }),
     embedded: model.embedded,
-    path: fileOf(model.files, "weights"),
+    engine: engineOf(model.family),
+    family: model.family,
+    path: fileOf(model.files, model.parts ? "model" : "weights"),
     bytes: model.bytes,
     sha256: model.sha256,
   };

@@ -73,7 +73,7 @@ describe("usage of the command line", () => {
     [
       "a language the model lacks",
       ["transcribe", "/nowhere.wav", "--language", "xx"],
-      "does not support this language",
+      "does not support the language",
     ],
     [
       "a capability that is only announced",

@@ -26,7 +26,29 @@ describe("config", () => {
     expect(config.webhooks.allowed_networks).toEqual(["127.0.0.0/8", "::1/128"]);
   });
 
+  test("models for languages, in the file and in the environment", () => {
+    writeFileSync(path, '[models]\ndefault = "a"\n[models.languages]\nhi = "indic"\nta = "large-v3.1"\n');
+    expect(loadConfig(path, {}).models).toMatchObject({
+      default: "a",
+      languages: { hi: "indic", ta: "large-v3.1" },
+    });
+    const changed = loadConfig(path, { SHRUTI_MODELS_LANGUAGES: "brx=indic, hi=b" });
+    expect(changed.models.languages).toEqual({ brx: "indic", hi: "b" });
+    expect(loadConfig(path, { SHRUTI_MODELS_LANGUAGES: "" }).models.languages).toEqual({});
+    writeFileSync(path, renderConfig({ models: { languages: { hi: "indic" } } }));
+    expect(loadConfig(path, {}).models.languages).toEqual({ hi: "indic" });
+    writeFileSync(path, '[models]\nlanguages = { hi = "indic" }\n');
+    expect(loadConfig(path, {}).models.languages).toEqual({ hi: "indic" });
+    expect(() => loadConfig(path, { SHRUTI_MODELS_LANGUAGES: "hi" })).toThrow("wrong entry hi");
+  });
+
   const refused: [string, string, string][] = [
+    ["no language", '[models.languages]\nhindi = "a"\n', ":1: models.languages has a wrong entry hindi"],
+    ["no model", '[models.languages]\nhi = "../a"\n', ":1: models.languages has a wrong entry hi"],
+    ["a number as model", "[models.languages]\nhi = 1\n", ":1: models.languages has a wrong entry hi"],
+    ["no table", '[models]\nlanguages = "hi"\n', ":2: models.languages must be a table"],
+    ["another table", '[models.default]\nhi = "a"\n', ":1: unknown section [models.default]"],
+    ["a table of every object", '[constructor.name]\nhi = "a"\n', ":1: unknown section"],
     ["unknown setting", "[limits]\n\nmax_queue = 7\n", ":3: unknown setting limits.max_queue"],
     ["unknown section", "[limit]\nmax_queued = 7\n", ":1: unknown section [limit]"],
     ["wrong type", '[limits]\nmax_queued = "7"\n', ":2: limits.max_queued must be a whole number from 0"],

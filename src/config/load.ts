@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { getStaticTOMLValue } from "toml-eslint-parser";
+import { type AST, getStaticTOMLValue } from "toml-eslint-parser";
 import { readRegularFile } from "../lib/regular-file.ts";
 import { readToml, TomlError } from "../lib/toml.ts";
 import { unknownVariable, variableOf } from "./environment.ts";
@@ -71,18 +71,39 @@ function parseSettings(source: string, path: string): FoundSetting[] {
       if (node.type !== "TOMLTable")
         throw new ConfigError(`${path}:${line}: the setting must be in a [section]`);
       const section = node.resolvedKey.join(".");
+      const [parent = "", name = ""] = node.resolvedKey.map(String);
+      if (node.resolvedKey.length === 2 && isMap(parent, name)) {
+        found.push({
+          section: parent,
+          name,
+          value: Object.fromEntries(pairsOf(node).map(([key, text]) => [key, text])),
+          line,
+        });
+        continue;
+      }
       if (!Object.hasOwn(SECTIONS, section))
         throw new ConfigError(`${path}:${line}: unknown section [${section}]`);
-      for (const pair of node.body) {
-        const name = pair.key.keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value)).join(".");
-        found.push({ section, name, value: getStaticTOMLValue(pair.value), line: pair.loc.start.line });
-      }
+      for (const [name, value, line] of pairsOf(node)) found.push({ section, name, value, line });
     }
     return found;
   } catch (error) {
     if (error instanceof TomlError) throw new ConfigError(`${path}:${error.line}: ${error.message}`);
     throw error;
   }
+}
+
+/** Returns names, values and lines of a table. */
+function pairsOf({ body }: Pick<AST.TOMLTable, "body">): [name: string, value: unknown, line: number][] {
+  return body.map((pair) => {
+    const name = pair.key.keys.map((key) => (key.type === "TOMLBare" ? key.name : key.value)).join(".");
+    return [name, getStaticTOMLValue(pair.value), pair.loc.start.line];
+  });
+}
+
+/** Reports whether a setting has a table of its own. */
+function isMap(section: string, name: string): boolean {
+  const settings = Object.hasOwn(SECTIONS, section) ? SECTIONS[section] : undefined;
+  return settings !== undefined && Object.hasOwn(settings, name) && settings[name]?.type === "map";
 }
 
 function applyEnvironment(values: Values, environment: Environment): void {
@@ -111,6 +132,13 @@ function fromText(setting: Setting, raw: string): unknown {
       return raw === "true" ? true : raw === "false" ? false : raw;
     case "list":
       return raw === "" ? [] : raw.split(",").map((item) => item.trim());
+    case "map":
+      return Object.fromEntries(
+        raw
+          .split(",")
+          .filter((item) => item.trim() !== "")
+          .map((item) => [item.split("=")[0]?.trim() ?? "", item.split("=").slice(1).join("=").trim()]),
+      );
     default:
       return raw;
   }
@@ -134,6 +162,15 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
       return value.every((item) => setting.pattern?.test(item) ?? true)
         ? undefined
         : `does not match the required format: ${setting.help}`;
+    case "map": {
+      if (typeof value !== "object" || value === null || Array.isArray(value))
+        return "must be a table of texts";
+      const wrong = Object.entries(value).find(
+        ([key, text]) =>
+          !setting.keyPattern.test(key) || typeof text !== "string" || !setting.pattern.test(text),
+      );
+      return wrong && `has a wrong entry ${wrong[0]}: ${setting.help}`;
+    }
     case "choice":
       return setting.choices.includes(value as string)
         ? undefined
@@ -162,6 +199,12 @@ export function renderConfig(
     for (const [name, setting] of Object.entries(settings)) {
       const value = given[section]?.[name] ?? setting.default;
       const isHidden = hideSecrets && SECRET_SETTINGS.includes(`${section}.${name}`) && value !== "";
+      if (setting.type === "map") {
+        const entries = Object.entries(value as Record<string, string>);
+        lines.push(`# ${setting.help}`, `[${section}.${name}]`);
+        lines.push(...entries.map(([key, text]) => `${key} = ${JSON.stringify(text)}`), "");
+        continue;
+      }
       const choices = setting.type === "choice" ? ` One of: ${setting.choices.join(", ")}.` : "";
       lines.push(
         `# ${setting.help}${choices}`,

@@ -15,6 +15,14 @@ export type ChoiceSetting<T extends string = string> = Common & {
   default: T;
   choices: readonly T[];
 };
+/** Texts by keys: a table of its own in the file, the last one of its section. */
+export type MapSetting = Common & {
+  type: "map";
+  default: Readonly<Record<string, string>>;
+  /** The form of each key, and of each value. */
+  keyPattern: RegExp;
+  pattern: RegExp;
+};
 /** A whole number, or the word `auto`. */
 export type AutoSetting = Common & { type: "auto"; default: "auto"; min: number; max: number };
 export type Setting =
@@ -23,6 +31,7 @@ export type Setting =
   | BooleanSetting
   | ListSetting
   | ChoiceSetting
+  | MapSetting
   | AutoSetting;
 
 const integer = (value: number, min: number, max: number, help: string): IntegerSetting => ({
@@ -50,6 +59,13 @@ const choice = <const T extends string>(value: T, choices: readonly T[], help: s
   default: value,
   choices,
   help,
+});
+const map = (help: string, keyPattern: RegExp, pattern: RegExp): MapSetting => ({
+  type: "map",
+  default: {},
+  help,
+  keyPattern,
+  pattern,
 });
 const auto = (min: number, max: number, help: string): AutoSetting => ({
   type: "auto",
@@ -131,6 +147,11 @@ export const CONFIG_SCHEMA = {
     default: text(
       "",
       "Model for requests that name none; empty: the choice of `shruti models default`, else the only model.",
+    ),
+    languages: map(
+      'Models for the languages of requests that name none, such as hi = "indic-conformer"; else the choice of `shruti models route`, else the default where it has the language.',
+      /^[a-z]{2,3}$/,
+      /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/,
     ),
   },
   limits: {
@@ -248,11 +269,13 @@ type ValueOf<S> = S extends IntegerSetting
     ? number | "auto"
     : S extends BooleanSetting
       ? boolean
-      : S extends ListSetting
-        ? readonly string[]
-        : S extends { type: "choice"; choices: readonly (infer C)[] }
-          ? C
-          : string;
+      : S extends MapSetting
+        ? Readonly<Record<string, string>>
+        : S extends ListSetting
+          ? readonly string[]
+          : S extends { type: "choice"; choices: readonly (infer C)[] }
+            ? C
+            : string;
 
 /** The whole configuration, with sections and names as in the file. */
 export type Config = {

@@ -1,3 +1,4 @@
+import type { CtcFeatures, TokenSpan } from "./ctc-settings.ts";
 import type { Mode } from "./transcription.ts";
 
 /** A language that a model knows, and the modes that it has in it. */
@@ -7,6 +8,8 @@ export type ModelLanguage = {
   modes: Mode[];
   /** The code under which these weights know the language, where it is not `code`. */
   decoderLanguage?: string;
+  /** Only of CTC families: the tokens of this language; left out: all tokens may be written. */
+  tokenSpan?: TokenSpan;
 };
 
 /** Returns the code under which a model knows the language of a request. */
@@ -15,10 +18,23 @@ export function modelLanguageOf(model: Pick<ModelManifest, "languages">, code: s
 }
 
 /** Families of models that this program can run; one recognizer for each. */
-export const MODEL_FAMILIES = ["whisper"] as const;
+export const MODEL_FAMILIES = ["whisper", "nemo_ctc", "omnilingual_ctc"] as const;
 export type ModelFamilyName = (typeof MODEL_FAMILIES)[number];
 
-/** The files of a model by their role in its family: whisper has `weights`. Absolute paths. */
+/** The native libraries that run models: whisper.cpp, and the ONNX runtime with greedy CTC. */
+export const MODEL_ENGINES = ["whisper", "onnx-ctc"] as const;
+export type ModelEngineName = (typeof MODEL_ENGINES)[number];
+
+const ENGINES: Record<ModelFamilyName, ModelEngineName> = {
+  whisper: "whisper",
+  nemo_ctc: "onnx-ctc",
+  omnilingual_ctc: "onnx-ctc",
+};
+
+/** Returns the engine that runs the models of a family. */
+export const engineOf = (family: ModelFamilyName): ModelEngineName => ENGINES[family];
+
+/** The files of a model by their role in its family: whisper has `weights`, CTC `model` and `tokens`. Absolute paths. */
 export type ModelFiles = Readonly<Record<string, string>>;
 
 /** Returns the path of a model's file by its role. @throws Error when the model has no such file */
@@ -38,6 +54,14 @@ export type ModelDecoding = {
   unknownBelow?: number;
   /** Only of family `whisper`. */
   whisper?: WhisperTuning;
+  /** Only of CTC families. */
+  ctc?: CtcTuning;
+};
+
+/** Settings of recognition for particular CTC models. */
+export type CtcTuning = {
+  /** Left out: `nemo`. */
+  features?: CtcFeatures;
 };
 
 /** Settings of Whisper's decoder for particular weights. */
@@ -58,14 +82,26 @@ export type ModelManifest = {
   name: string;
   version: string;
   family: ModelFamilyName;
-  /** Lower-case hex of the weights' file. */
+  /** Lower-case hex of the weights' file; of several files that with the role `model`. */
   sha256: string;
+  /** The files of a model that has several, in the folder `<id>` beside the manifest. */
+  parts?: ModelPart[];
   languages: ModelLanguage[];
   licence: string;
   source: string;
   /** Shown to all who list models, such as "demonstration, not for real use". */
   notice?: string;
   decoding: ModelDecoding;
+};
+
+/** One of several files of a model. */
+export type ModelPart = {
+  /** What it is for its family. Files of weights that the model itself names have the role `weights`. */
+  role: string;
+  /** A plain file name. */
+  name: string;
+  /** Lower-case hex. */
+  sha256: string;
 };
 
 /** A manifest and the weights it describes. */

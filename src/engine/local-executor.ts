@@ -1,4 +1,5 @@
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { engineOf } from "../domain/model.ts";
 import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
 import { EngineError } from "./protocol.ts";
@@ -25,7 +26,8 @@ export function createLocalExecutor(
     capacity: ({ bytes }) => localCapacity(wanted, machine, bytes),
     async recognize({ sharers, ...job }, signal) {
       const { model, windowMs, audio } = job;
-      const threads = threadsFor(wanted, machine, sharers);
+      // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores.
+      const threads = engineOf(model.family) === "whisper" ? threadsFor(wanted, machine, sharers) : 1;
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };
       try {

@@ -14,10 +14,16 @@ export type NativeFiles = {
   smartWhisper: string;
   /** sherpa-onnx's addon; load it with `loadSherpa` (sherpa.ts). */
   sherpa: string;
+  /** Our addon for CTC models; load it with `loadCtc` (ctc-addon.ts). */
+  ctc: string;
+  /** The ONNX runtime of sherpa-onnx, which our addon uses, too. */
+  onnxruntime: string;
   /** Our build of the Silero speech detector; load it with `openSilero` (silero.ts). */
   silero: string;
   sileroWeights: string;
 };
+
+const LIBRARY_SUFFIX = process.platform === "darwin" ? "dylib" : "so";
 
 /** The carried files cannot be used. The message names the folder and the setting that an admin has to change. */
 export class NativeFilesError extends Error {
@@ -72,7 +78,9 @@ function locate(dir: string): NativeFiles {
     decoder: join(dir, "decoder"),
     smartWhisper: join(dir, "smart-whisper.addon"),
     sherpa: join(dir, "sherpa-onnx.addon"),
-    silero: join(dir, `silero.${process.platform === "darwin" ? "dylib" : "so"}`),
+    ctc: join(dir, "ctc.addon"),
+    onnxruntime: join(dir, `libonnxruntime.${LIBRARY_SUFFIX}`),
+    silero: join(dir, `silero.${LIBRARY_SUFFIX}`),
     sileroWeights: join(dir, "silero.weights"),
   };
 }

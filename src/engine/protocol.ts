@@ -148,7 +148,10 @@ export type ComputeDevice = {
 
 /** What a recognizer's native library found on this machine. */
 export type EngineInfo = {
-  /** Version of that library, such as whisper.cpp; GPU backends must be built for the same one. */
+  /**
+   * Version of that library, such as whisper.cpp; GPU backends must be built for the same one. Empty where the library has
+   * neither backends nor variants: then `cpuVariant` is its name and version.
+   */
   libraryVersion: string;
   cpuVariant: string;
   /** Variants that could replace `cpuVariant`, each with fewer of the processor's instructions than the one before. */

@@ -18,8 +18,8 @@ import { EngineError, type WorkerOutcome, type WorkerPart } from "./protocol.ts"
 import { createWorkerHost, type HostOptions, type WorkerHost } from "./workers/worker-host.ts";
 
 /**
- * The contract of every model family, both halves together, tested through a worker: whisper's in a process, the
- * scripted one in this process.
+ * The contract of every model family, both halves together, tested through a worker: those of the program in a
+ * process, the scripted one in this process.
  */
 
 type Family = {
@@ -45,6 +45,24 @@ const FAMILIES: Family[] = [
     family: familyOf("whisper"),
     files: { weights: join(import.meta.dir, "../../models/demo.bin") },
     damaged: { weights: join(folder, "damaged/model.txt") },
+  },
+  {
+    name: "nemo_ctc",
+    family: familyOf("nemo_ctc"),
+    files: {
+      model: join(import.meta.dir, "../../models/tiny-ctc/model.onnx"),
+      tokens: join(import.meta.dir, "../../models/tiny-ctc/tokens.txt"),
+    },
+    damaged: { model: join(folder, "damaged/model.txt"), tokens: join(folder, "damaged/tokens.txt") },
+  },
+  {
+    name: "omnilingual_ctc",
+    family: familyOf("omnilingual_ctc"),
+    files: {
+      model: join(import.meta.dir, "../../models/tiny-ctc/raw/model.onnx"),
+      tokens: join(import.meta.dir, "../../models/tiny-ctc/raw/tokens.txt"),
+    },
+    damaged: { model: join(folder, "damaged/model.txt"), tokens: join(folder, "damaged/tokens.txt") },
   },
   {
     name: SCRIPTED_FAMILY,
@@ -89,11 +107,21 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
 
   async function recognize(
     pcmPath: string,
-    { seconds = samples / 16_000, chosen = settings, signal = new AbortController().signal, on = host } = {},
+    {
+      seconds = samples / 16_000,
+      times = 1,
+      chosen = settings,
+      signal = new AbortController().signal,
+      on = host,
+    } = {},
   ): Promise<WorkerOutcome> {
-    const totalSamples = Math.floor(seconds * 16_000);
-    const slice = { sourceStartSample: 0, samples: totalSamples, targetStartSample: 0 };
-    const audio = { pcmPath, slices: [slice], totalSamples };
+    const length = Math.floor(seconds * 16_000);
+    const slices = Array.from({ length: times }, (_, index) => ({
+      sourceStartSample: 0,
+      samples: length,
+      targetStartSample: index * length,
+    }));
+    const audio = { pcmPath, slices, totalSamples: times * length };
     const request = { type: "transcribe", audio, settings: chosen, threads: 1 } as const;
     const reply = await on.request(request, { signal, timeoutMs: 60_000, isAlone: false });
     if (reply.type !== "transcribed") throw new Error(reply.type);
@@ -142,7 +170,10 @@ describe.each(FAMILIES)("models of the family $name", ({ name, family, files, da
 
   test("stop within two seconds when aborted, and continue with the next chunk", async () => {
     const stop = new AbortController();
-    const aborted = recognize(speech, { signal: stop.signal }).catch((error: EngineError) => error.kind);
+    // Long enough to be running still, also in the smallest model.
+    const aborted = recognize(speech, { times: 60, signal: stop.signal }).catch(
+      (error: EngineError) => error.kind,
+    );
     await Bun.sleep(20);
     const startedAt = performance.now();
     stop.abort();
@@ -183,5 +214,9 @@ test("a worker process loads the native libraries that its work needs, and no ot
   const whisperOnly = (await libraries(["whisper"])).join();
   expect(whisperOnly).toContain("ggml");
   expect(whisperOnly).not.toContain("silero");
+  expect(whisperOnly).not.toContain("onnxruntime");
+  const ctcOnly = (await libraries(["nemo_ctc"])).join();
+  expect(ctcOnly).toContain("onnxruntime");
+  expect(ctcOnly).not.toContain("ggml");
   expect(await libraries([])).toEqual([]);
 }, 60_000);

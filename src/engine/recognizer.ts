@@ -59,5 +59,10 @@ export const openRecognizer: OpenRecognizer = async (family, nativeFiles, code) 
       const { openWhisperRecognizer } = await import("./whisper/whisper-recognizer.ts");
       return openWhisperRecognizer(nativeFiles, code);
     }
+    case "nemo_ctc":
+    case "omnilingual_ctc": {
+      const { openCtcRecognizer } = await import("./ctc/ctc-recognizer.ts");
+      return openCtcRecognizer(family, nativeFiles);
+    }
   }
 };

@@ -3,7 +3,7 @@ import type { Store } from "./database.ts";
 import { settings } from "./schema.ts";
 
 /** Names of the choices that an admin makes at run time. */
-export const SETTING_NAMES = { defaultModel: "models.default" } as const;
+export const SETTING_NAMES = { defaultModel: "models.default", languageModels: "models.languages" } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 
 /** Returns a stored choice; undefined when there is none. */

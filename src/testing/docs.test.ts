@@ -221,7 +221,11 @@ describe("docs/decisions.md", () => {
     };
     for (const [key = "", required] of rows) {
       const [table, name = ""] = key.includes(".") ? key.split(".") : ["", key];
-      const heads: Record<string, string> = { languages: "[[languages]]\n", decoding: "[decoding]\n" };
+      const heads: Record<string, string> = {
+        files: "[[files]]\n",
+        languages: "[[languages]]\n",
+        decoding: "[decoding]\n",
+      };
       // No setting has a date as its value, so the message names a known key and its type.
       const source = `${(heads[table ?? ""] ?? "") + name} = 2026-11-22\n`;
       const rest = table === "" ? "" : `${MANIFEST_TOP}${table === "decoding" ? MANIFEST_LANGUAGE : ""}`;

@@ -77,7 +77,7 @@ function settings(isWanted: (section: string) => boolean): [name: string, settin
 }
 
 function defaultOf(one: Setting): string {
-  const text = String(one.default);
+  const text = one.type === "map" ? "" : String(one.default);
   return text === "" ? "empty" : text;
 }
 

@@ -14,6 +14,8 @@ export const NO_NATIVE_FILES: NativeFiles = {
   decoder: "",
   smartWhisper: "",
   sherpa: "",
+  ctc: "",
+  onnxruntime: "",
   silero: "",
   sileroWeights: "",
 };

@@ -20,11 +20,13 @@ const FLOAT = 1;
 const INT = 2;
 const INTS = 7;
 
-function tensor(name: string, dimensions: readonly (string | number)[]): number[] {
+const INT64 = 7;
+
+function tensor(name: string, dimensions: readonly (string | number)[], type = FLOAT): number[] {
   const shape = dimensions.flatMap((size) =>
     message(1, typeof size === "string" ? text(2, size) : number(1, size)),
   );
-  return [...text(1, name), ...message(2, message(1, [...number(1, FLOAT), ...message(2, shape)]))];
+  return [...text(1, name), ...message(2, message(1, [...number(1, type), ...message(2, shape)]))];
 }
 
 function model(graph: readonly number[], metadata: Readonly<Record<string, string>>): Uint8Array {
@@ -76,3 +78,48 @@ export const SEGMENTATION_METADATA = {
   receptive_field_size: "991",
   receptive_field_shift: "270",
 };
+
+/** The metadata of a CTC model of NeMo with 90 tokens. */
+export const CTC_METADATA = { vocab_size: "90", subsampling_factor: "4", normalize_type: "per_feature" };
+
+/** What `ctcModel` makes differently from a model that can be used. */
+export type CtcModelOptions = {
+  metadata?: Readonly<Record<string, string>>;
+  bins?: string | number;
+  classes?: string | number;
+  lengthType?: number;
+  /** A tensor of 4 floats, with this many bytes in the file. */
+  rawBytes?: number;
+  /** Where 4 floats of weights are, instead of in the file. */
+  external?: Readonly<Record<string, string>>;
+  /** The external weights belong to a graph within a node. */
+  isNested?: boolean;
+};
+
+/** Makes the head of a CTC model with metadata, inputs and outputs, and without a network. */
+export function ctcModel({
+  metadata = CTC_METADATA,
+  bins = 80,
+  classes = 91,
+  lengthType = INT64,
+  rawBytes,
+  external,
+  isNested = false,
+}: CtcModelOptions = {}): Uint8Array {
+  const entries = Object.entries(external ?? {}).flatMap(([key, value]) =>
+    message(13, [...text(1, key), ...text(2, value)]),
+  );
+  const raw = rawBytes === undefined ? [] : message(9, new Array(rawBytes).fill(0));
+  const weights = [...number(1, 4), ...number(2, FLOAT), ...text(8, "w"), ...raw, ...entries];
+  const hasWeights = external !== undefined || rawBytes !== undefined;
+  const attribute = [...text(1, "then_branch"), ...message(6, message(5, weights))];
+  const placed = isNested ? message(1, [...text(4, "If"), ...message(5, attribute)]) : message(5, weights);
+  const graph = [
+    ...text(2, "ctc"),
+    ...(hasWeights ? placed : []),
+    ...message(11, tensor("audio_signal", ["n", bins, "t"])),
+    ...message(11, tensor("length", ["n"], lengthType)),
+    ...message(12, tensor("logprobs", ["n", "t4", classes])),
+  ];
+  return model(graph, metadata);
+}

@@ -46,6 +46,7 @@ function toResponse(
     name: model.name,
     version: model.version,
     default: isDefault,
+    default_languages: models.servedLanguages(model),
     languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
     modes,
     capabilities,

@@ -512,7 +512,12 @@ export const Model = closed(
     object: Type.Literal("model"),
     name: Type.String(),
     version: Type.String(),
-    default: Type.Boolean({ description: "Used by requests that name no model." }),
+    default: Type.Boolean({
+      description: "Used by requests that name no model, in all languages that no other model serves.",
+    }),
+    default_languages: Type.Array(Type.String(), {
+      description: "Codes of the languages in which requests that name no model use this one.",
+    }),
     languages: Type.Array(
       closed({ code: Type.String(), name: Type.String(), modes: Type.Array(oneOf(MODES)) }),
     ),
@@ -556,6 +561,7 @@ export const Model = closed(
         name: "Indic small",
         version: "1.2.0",
         default: true,
+        default_languages: ["hi", "en"],
         languages: [
           { code: "hi", name: "Hindi", modes: ["native", "codemix", "verbatim"] },
           { code: "en", name: "English", modes: ["native", "verbatim"] },

@@ -1,7 +1,8 @@
 import { basename } from "node:path";
+import type { CtcFeatures, TokenSpan } from "../../domain/ctc-settings.ts";
 import { AppError } from "../../domain/errors.ts";
 import { LANGUAGES, languageOf } from "../../domain/languages.ts";
-import type { InstalledModel, ModelLanguage, ModelManifest } from "../../domain/model.ts";
+import type { InstalledModel, ModelFamilyName, ModelLanguage, ModelManifest } from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
 import type { Log } from "../../lib/log.ts";
 import { discardStaged, placeModel, stageWeights } from "./model-files.ts";
@@ -19,11 +20,14 @@ export type AddModelOptions = {
   licence?: string;
   source?: string;
   notice?: string;
-  /** The hash that the file must have, lower-case hex. */
+  /** The hash that the file must have, lower-case hex; of several files `model.onnx`. */
   sha256?: string;
+  /** Only of CTC models: how their features are computed. */
+  features?: CtcFeatures;
 };
 
-type AddedLanguage = { code: string; modes?: Mode[]; decoderLanguage?: string };
+/** `tokenSpan`: only of CTC models. */
+type AddedLanguage = { code: string; modes?: Mode[]; decoderLanguage?: string; tokenSpan?: TokenSpan };
 
 export type ModelAddingDeps = {
   /**
@@ -31,7 +35,28 @@ export type ModelAddingDeps = {
    * @throws Error with the reason why the engine could not use it
    */
   checkModelFile: (path: string) => { multilingual: boolean };
+  /**
+   * Looks at the files of a CTC model without loading them.
+   * @throws Error with the reason why the engine could not use them
+   */
+  checkCtcFiles: (modelPath: string, tokensPath: string) => CtcFolderInfo;
+  /**
+   * Loads a model in a process of its own and recognizes some sound; left out: it is not tried.
+   * @throws Error with the reason why the engine could not use it
+   */
+  tryOutModel?: (model: InstalledModel) => Promise<void>;
   log: Log;
+};
+
+/** What the files of a CTC model say. */
+export type CtcFolderInfo = {
+  family: ModelFamilyName;
+  /** Texts of the tokens by their numbers. */
+  tokens: readonly string[];
+  /** Names of the files of weights beside the model. */
+  external: readonly string[];
+  /** Token spans of languages by their codes, where the model names them. */
+  languages: ReadonlyMap<string, TokenSpan>;
 };
 
 /**
@@ -40,7 +65,7 @@ export type ModelAddingDeps = {
  * @throws AppError `invalid_request` (detail `file`), `conflict` when the id is taken
  */
 export async function addModel(
-  { checkModelFile, log }: ModelAddingDeps,
+  { checkModelFile, log }: Pick<ModelAddingDeps, "checkModelFile" | "log">,
   registry: ModelRegistry,
   file: string,
   options: AddModelOptions,
@@ -57,12 +82,9 @@ export async function addModel(
     }
     // The engine will load the copy, and the original may have changed since the first check.
     orInvalid(() => checkModelFile(staged.path));
-    const isFirst = registry.installed().length === 0;
-    const previous = registry.findDefault();
-    await placeModel(registry.directory, staged, manifestOf(id, staged.sha256, languages, options));
-    if (isFirst) registry.choose(id);
-    // The previous model was the default because it was the only one. It stays the default.
-    else if (registry.namedDefault() === undefined && previous) registry.choose(previous.id);
+    await keepDefault(registry, id, () =>
+      placeModel(registry.directory, staged, manifestOf(id, staged.sha256, languages, options)),
+    );
   } finally {
     await discardStaged(staged);
   }
@@ -70,12 +92,27 @@ export async function addModel(
   return registry.requireInstalled(id);
 }
 
+/** Places a model. The first one becomes the default; with another one, the default stays as it was. */
+export async function keepDefault(
+  registry: ModelRegistry,
+  id: string,
+  place: () => Promise<void>,
+): Promise<void> {
+  const isFirst = registry.installed().length === 0;
+  const previous = registry.findDefault();
+  await place();
+  if (isFirst) registry.choose(id);
+  // The previous model was the default because it was the only one. It stays the default.
+  else if (registry.namedDefault() === undefined && previous) registry.choose(previous.id);
+}
+
 /** Makes the error for a file of weights that cannot be used. */
 export function invalidFile(message: string): AppError {
   return new AppError("invalid_request", { message, detail: "file" });
 }
 
-function orInvalid<T>(check: () => T): T {
+/** Makes the error `invalid_request` of any error. */
+export function orInvalid<T>(check: () => T): T {
   try {
     return check();
   } catch (error) {
@@ -83,7 +120,8 @@ function orInvalid<T>(check: () => T): T {
   }
 }
 
-function requireFreeId(registry: ModelRegistry, id: string): string {
+/** Checks the id of a new model. @throws AppError `invalid_request`, `conflict` */
+export function requireFreeId(registry: ModelRegistry, id: string): string {
   if (!MODEL_ID_PATTERN.test(id)) {
     throw invalidFile(
       `${JSON.stringify(id)} cannot be a model's id: 1 to 64 of a to z, 0 to 9, dot, dash, underscore.`,
@@ -94,7 +132,7 @@ function requireFreeId(registry: ModelRegistry, id: string): string {
 }
 
 /** Refuses to write a manifest that could not be read again. */
-function checkManifest(manifest: ModelManifest): void {
+export function checkManifest(manifest: ModelManifest): void {
   try {
     parseManifest(renderManifest(manifest), "manifest");
   } catch (error) {

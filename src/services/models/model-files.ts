@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { constants, readdirSync, type Stats, statSync } from "node:fs";
-import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { InstalledModel, ModelManifest } from "../../domain/model.ts";
+import type { InstalledModel, ModelFiles, ModelManifest, ModelPart } from "../../domain/model.ts";
 import {
   createFile,
   isUnfinishedName,
@@ -10,7 +10,7 @@ import {
   unfinishedPath,
   writeDurably,
 } from "../../lib/durable-files.ts";
-import { makeFolder } from "../../lib/give-to-owner.ts";
+import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { readRegularFile, statRegularFile } from "../../lib/regular-file.ts";
 import {
   MAX_MANIFEST_BYTES,
@@ -20,7 +20,10 @@ import {
   renderManifest,
 } from "./model-manifest.ts";
 
-/** Installed models as files of a directory: `<id>.toml` beside `<id>.bin`. */
+/**
+ * Installed models as files of a directory: `<id>.toml` beside `<id>.bin`, or beside the folder `<id>` of a model with
+ * several files.
+ */
 
 /** Bytes that are read, hashed and written at once: few system calls, and each hash blocks for about a millisecond. */
 const COPY_BYTES = 1024 * 1024;
@@ -38,8 +41,13 @@ export function manifestPathOf(directory: string, id: string): string {
   return pathOfModel(directory, id, ".toml");
 }
 
+/** Returns the folder of a model with several files. */
+export function folderPathOf(directory: string, id: string): string {
+  return pathOfModel(directory, id, "");
+}
+
 /** @throws Error for a text that is not a valid id, because it could name a file elsewhere */
-function pathOfModel(directory: string, id: string, ending: ".bin" | ".toml"): string {
+function pathOfModel(directory: string, id: string, ending: ".bin" | ".toml" | ""): string {
   if (!MODEL_ID_PATTERN.test(id)) throw new Error(`${JSON.stringify(id)} is not a valid model id`);
   return join(directory, id + ending);
 }
@@ -77,8 +85,12 @@ function listIds(directory: string): string[] {
 function signatureOf(directory: string, id: string): string {
   const part = (found: Stats | undefined) => (found ? `${found.ino} ${found.size} ${found.mtimeMs}` : "none");
   const options = { throwIfNoEntry: false } as const;
-  const manifest = statSync(manifestPathOf(directory, id), options);
-  return `${id} ${part(manifest)} ${part(statSync(weightsPathOf(directory, id), options))}`;
+  const paths = [manifestPathOf(directory, id), weightsPathOf(directory, id)];
+  const folder = folderPathOf(directory, id);
+  if (statSync(folder, options)?.isDirectory()) {
+    paths.push(...readdirSync(folder).map((name) => join(folder, name)));
+  }
+  return [id, ...paths.map((path) => part(statSync(path, options)))].join(" ");
 }
 
 function scanModels(directory: string, ids: readonly string[]): ModelScan {
@@ -98,10 +110,22 @@ function readModel(directory: string, id: string): InstalledModel {
   const manifest = parseManifest(readRegularFile(path, MAX_MANIFEST_BYTES), path);
   if (manifest.id !== id)
     throw new ManifestError(`${path}: the file must be called ${manifest.id}.toml, after the id in it`);
-  const weightsPath = weightsPathOf(directory, id);
-  const weights = statSync(weightsPath, { throwIfNoEntry: false });
-  if (!weights?.isFile()) throw new ManifestError(`${path}: there are no weights ${weightsPath}`);
-  return { ...manifest, files: { weights: weightsPath }, bytes: weights.size, embedded: false };
+  const files = manifest.parts
+    ? partPaths(folderPathOf(directory, id), manifest.parts)
+    : { weights: weightsPathOf(directory, id) };
+  let bytes = 0;
+  for (const file of Object.values(files)) {
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (!found?.isFile()) throw new ManifestError(`${path}: there are no weights ${file}`);
+    bytes += found.size;
+  }
+  return { ...manifest, files, bytes, embedded: false };
+}
+
+/** Returns the paths of a model's files by their roles. Weights that the model itself names have the role `weights:NAME`. */
+export function partPaths(folder: string, parts: readonly ModelPart[]): ModelFiles {
+  const keyOf = ({ role, name }: ModelPart) => (role === "weights" ? `weights:${name}` : role);
+  return Object.fromEntries(parts.map((part) => [keyOf(part), join(folder, part.name)]));
 }
 
 async function* slices(file: FileHandle): AsyncGenerator<Uint8Array> {
@@ -125,12 +149,53 @@ export async function stageWeights(source: string, directory: string): Promise<S
   makeFolder(directory, FOLDER_MODE);
   await removeAbandoned(directory);
   const path = unfinishedPath(directory);
+  try {
+    return { path, ...(await copyAndHash(source, path)) };
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** A copy of a model's files in a folder with a temporary name. */
+export type StagedFolder = { path: string; parts: ModelPart[]; bytes: number };
+
+/**
+ * Does the same as `stageWeights` for a model with several files, which come into one folder under their own names.
+ *
+ * @param sources the files by role and name, with their paths
+ * @throws the file system's error; the copies are then removed
+ */
+export async function stageFolder(
+  sources: readonly (Pick<ModelPart, "role" | "name"> & { path: string })[],
+  directory: string,
+): Promise<StagedFolder> {
+  makeFolder(directory, FOLDER_MODE);
+  await removeAbandoned(directory);
+  const staged: StagedFolder = { path: unfinishedPath(directory), parts: [], bytes: 0 };
+  try {
+    await mkdir(staged.path, { mode: FOLDER_MODE });
+    giveToOwner(staged.path);
+    for (const { role, name, path } of sources) {
+      const { sha256, bytes } = await copyAndHash(path, join(staged.path, name));
+      staged.parts.push({ role, name, sha256 });
+      staged.bytes += bytes;
+    }
+    await syncPath(staged.path);
+    return staged;
+  } catch (error) {
+    await discardStaged(staged);
+    throw error;
+  }
+}
+
+async function copyAndHash(source: string, target: string): Promise<{ sha256: string; bytes: number }> {
   const hash = createHash("sha256");
   let bytes = 0;
   statRegularFile(source);
   const from = await open(source, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    const to = await createFile(path, FILE_MODE);
+    const to = await createFile(target, FILE_MODE);
     try {
       for await (const slice of slices(from)) {
         hash.update(slice);
@@ -141,13 +206,10 @@ export async function stageWeights(source: string, directory: string): Promise<S
     } finally {
       await to.close();
     }
-  } catch (error) {
-    await rm(path, { force: true });
-    throw error;
   } finally {
     await from.close();
   }
-  return { path, sha256: hash.digest("hex"), bytes };
+  return { sha256: hash.digest("hex"), bytes };
 }
 
 /** Gives staged weights their name and then writes the manifest. A model is installed once its manifest exists. */
@@ -160,15 +222,29 @@ export async function placeModel(
   await writeDurably(manifestPathOf(directory, manifest.id), renderManifest(manifest), FILE_MODE);
 }
 
-/** Removes staged weights that have not been placed. */
-export async function discardStaged(staged: StagedWeights): Promise<void> {
-  await rm(staged.path, { force: true });
+/** Does the same as `placeModel` for a model with several files. */
+export async function placeModelFolder(
+  directory: string,
+  staged: StagedFolder,
+  manifest: ModelManifest,
+): Promise<void> {
+  const folder = folderPathOf(directory, manifest.id);
+  // A folder without a manifest is left of an installation or removal that was killed.
+  await rm(folder, { recursive: true, force: true });
+  await rename(staged.path, folder);
+  await writeDurably(manifestPathOf(directory, manifest.id), renderManifest(manifest), FILE_MODE);
+}
+
+/** Removes staged files that have not been placed. */
+export async function discardStaged(staged: Pick<StagedWeights, "path">): Promise<void> {
+  await rm(staged.path, { recursive: true, force: true });
 }
 
 /** Removes a model. The manifest goes first, so that a scan never finds a manifest without weights. */
 export async function deleteModel(directory: string, id: string): Promise<void> {
   await rm(manifestPathOf(directory, id), { force: true });
   await rm(weightsPathOf(directory, id), { force: true });
+  await rm(folderPathOf(directory, id), { recursive: true, force: true });
   await syncPath(directory);
 }
 
@@ -177,6 +253,7 @@ async function removeAbandoned(directory: string): Promise<void> {
     if (!isUnfinishedName(name)) continue;
     const path = join(directory, name);
     const found = await stat(path).catch(() => undefined);
-    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(path, { force: true });
+    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS)
+      await rm(path, { recursive: true, force: true });
   }
 }

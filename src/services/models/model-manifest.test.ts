@@ -24,8 +24,26 @@ const manifest: ModelManifest = {
 };
 const source = renderManifest(manifest);
 
+const ctc: ModelManifest = {
+  ...manifest,
+  sha256: "cd".repeat(32),
+  family: "nemo_ctc",
+  parts: [
+    { role: "model", name: "model.onnx", sha256: "cd".repeat(32) },
+    { role: "tokens", name: "tokens.txt", sha256: "ef".repeat(32) },
+    { role: "weights", name: "weights.bin", sha256: "01".repeat(32) },
+  ],
+  languages: [
+    { code: "hi", name: "Hindi", modes: ["native"], tokenSpan: { first: 1536, last: 1791 } },
+    { code: "or", name: "Odia", modes: ["native"] },
+  ],
+  decoding: { unknownToken: "<unk>", ctc: { features: "kaldi" } },
+};
+const ctcSource = renderManifest(ctc);
+
 test("a written manifest can be read", () => {
   expect(parseManifest(source, "m.toml")).toEqual(manifest);
+  expect(parseManifest(ctcSource, "m.toml")).toEqual(ctc);
   const { notice: _, ...plain } = { ...manifest, decoding: {} };
   expect(parseManifest(renderManifest(plain), "m.toml")).toEqual(plain);
 });
@@ -59,6 +77,43 @@ const FAULTS: [from: string, to: string, words: string][] = [
   ["[decoding]", "[__proto__]\nunmistakable = 1\n[decoding]", "__proto__ is unknown"],
   ['licence = "MIT"', 'licence = "MIT"\nfamily = "hmm"', "m.toml:6: family must be one of whisper"],
 ];
+const CTC_FAULTS: [from: string, to: string, words: string][] = [
+  ['engine = "onnx-ctc"', 'engine = "whisper"', "engine must be onnx-ctc for the family nemo_ctc"],
+  ['engine = "onnx-ctc"', 'engine = "sherpa"', "engine must be one of whisper, onnx-ctc"],
+  [
+    'engine = "onnx-ctc"',
+    `engine = "onnx-ctc"\nsha256 = "${"ab".repeat(32)}"`,
+    "sha256 is given by [[files]]",
+  ],
+  ['engine = "onnx-ctc"\nfamily = "nemo_ctc"\n', "", "files is not for whisper"],
+  ['role = "tokens"', 'role = "words"', "files.1.role must be one of model, tokens, weights"],
+  ['role = "tokens"', 'role = "model"', "files must have the role model exactly once"],
+  ['role = "tokens"', 'role = "weights"', "files must have the role tokens exactly once"],
+  ['name = "tokens.txt"', 'name = "../tokens.txt"', "files.1.name must be a plain file name"],
+  ['name = "tokens.txt"', 'name = ".."', "files.1.name must be a plain file name"],
+  ['name = "tokens.txt"', 'name = "model.onnx"', "files.1.name is given twice"],
+  [`sha256 = "${"ef".repeat(32)}"`, "", "files.1.sha256 is missing"],
+  ["[1536,1791]", "[1791,1536]", "languages.0.token_span must be the numbers of its first and last token"],
+  ["[1536,1791]", "[1536.5,1791]", "languages.0.token_span must be the numbers of its first and last token"],
+  ["[1536,1791]", '"1536"', "languages.0.token_span must be the numbers of its first and last token"],
+  ["token_span", 'decoder_language = "hi"\ntoken_span', "languages.0.decoder_language is only for whisper"],
+  ['features = "kaldi"', "beam_size = 2", "decoding.beam_size is only for the engine whisper"],
+  ['features = "kaldi"', 'features = "mel"', "decoding.features must be one of nemo, kaldi"],
+];
+for (const [from, to, words] of CTC_FAULTS) {
+  test(`refused in a manifest with several files: ${words}`, () => {
+    expect(ctcSource).toContain(from);
+    expect(() => parseManifest(ctcSource.replace(from, to), "m.toml")).toThrow(words);
+  });
+}
+test("several files are not for whisper, and neither are token spans", () => {
+  expect(() => parseManifest(source.replace("beam_size = 2", 'features = "nemo"'), "m.toml")).toThrow(
+    "decoding.features is only for the engine onnx-ctc",
+  );
+  const spanned = source.replace('code = "hi"', 'code = "hi"\ntoken_span = [0, 5]');
+  expect(() => parseManifest(spanned, "m.toml")).toThrow("token_span is not for whisper");
+});
+
 for (const [from, to, words] of FAULTS) {
   test(`is refused with the line: ${words}`, () => {
     const line = source.slice(0, source.indexOf('code = "hi"')).split("\n").length;

@@ -5,7 +5,7 @@ import type { InstalledModel } from "../../domain/model.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Database } from "../../store/database.ts";
-import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
+import { findSetting, putSetting, SETTING_NAMES, type SettingName } from "../../store/settings.ts";
 import { createModelScanner } from "./model-files.ts";
 
 export type ModelRegistryDeps = {
@@ -41,6 +41,10 @@ export type ModelRegistry = {
   findDefault(): InstalledModel | undefined;
   /** Returns the id that the config file, else an admin's choice names; undefined when neither names one. */
   namedDefault(): string | undefined;
+  /** Returns the ids of models by the languages that they serve: an admin's choices, overridden by the config file. */
+  routes(): Readonly<Record<string, string>>;
+  /** Stores an admin's choices: the id of the model for each language; undefined removes a choice. */
+  route(changes: Readonly<Record<string, string | undefined>>): void;
   /** Reports whether an admin has chosen this id as the default. */
   isChosen(id: string): boolean;
   /** Stores an admin's choice of the default; undefined removes it. */
@@ -64,7 +68,8 @@ export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel)
   const directory = modelDirectoryOf(config, dataDir);
   const scan = createModelScanner(directory);
   const logged = new Set<string>();
-  const choice = openChoice(deps);
+  const choice = openChoice(deps, SETTING_NAMES.defaultModel, asText);
+  const routing = openChoice(deps, SETTING_NAMES.languageModels, asTexts);
 
   function installed(): InstalledModel[] {
     const { models, problems } = scan();
@@ -76,6 +81,7 @@ export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel)
   }
 
   const namedDefault = () => (config.models.default !== "" ? config.models.default : choice.read());
+  const routes = () => ({ ...routing.read(), ...config.models.languages });
 
   function available(): InstalledModel[] {
     const models = installed();
@@ -114,28 +120,42 @@ export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel)
       if (!model) throw new AppError("not_found", { message: `There is no installed model ${id}.` });
       return model;
     },
+    routes,
+    route(changes) {
+      const all = Object.entries({ ...routing.read(), ...changes });
+      const kept = all.filter((entry): entry is [string, string] => entry[1] !== undefined);
+      routing.write(kept.length === 0 ? undefined : Object.fromEntries(kept));
+    },
     isChosen: (id) => choice.read() === id,
     choose: choice.write,
-    forgetChoice: choice.forget,
+    forgetChoice() {
+      choice.forget();
+      routing.forget();
+    },
   };
 }
 
-/** An admin's choice of the default, as stored, with a copy in memory. */
-function openChoice({ database, clock }: Pick<ModelRegistryDeps, "database" | "clock">) {
-  let known: { id: string | undefined } | undefined;
+const asText = (value: unknown) => (typeof value === "string" ? value : undefined);
+const asTexts = (value: unknown) =>
+  typeof value === "object" && value !== null ? (value as Record<string, string>) : undefined;
+
+/** An admin's choice, as stored, with a copy in memory. */
+function openChoice<T>(
+  { database, clock }: Pick<ModelRegistryDeps, "database" | "clock">,
+  name: SettingName,
+  read: (value: unknown) => T | undefined,
+) {
+  let known: { value: T | undefined } | undefined;
   const forget = (): void => {
     known = undefined;
   };
   return {
-    read(): string | undefined {
-      if (!known) {
-        const value = findSetting(database.store, SETTING_NAMES.defaultModel);
-        known = { id: typeof value === "string" ? value : undefined };
-      }
-      return known.id;
+    read(): T | undefined {
+      known ??= { value: read(findSetting(database.store, name)) };
+      return known.value;
     },
-    write(id: string | undefined): void {
-      putSetting(database.store, SETTING_NAMES.defaultModel, id, clock.now());
+    write(value: T | undefined): void {
+      putSetting(database.store, name, value, clock.now());
       forget();
     },
     forget,

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import { fileOf } from "../../domain/model.ts";
+import { checkCtcFiles } from "../../engine/ctc/ctc-files.ts";
 import { checkModelFile } from "../../engine/whisper/whisper-model-file.ts";
 import { silentLog } from "../../lib/log.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
@@ -43,6 +44,7 @@ function open(settings: Partial<Config["models"]> = {}) {
     log: silentLog,
     clock: manualClock(),
     checkModelFile: lookAt,
+    checkCtcFiles,
   });
 }
 
@@ -286,5 +288,84 @@ test("and the config determine the capabilities", async () => {
     "mode.codemix": "coming_soon",
     "mode.verbatim": "coming_soon",
     diarization: "available",
+  });
+});
+
+describe("the model for a language", () => {
+  const open2 = async (settings: Partial<Config["models"]> = {}) => {
+    const models = await open(settings);
+    await models.add(weights("a.bin", "weights a"), { languages: [{ code: "hi" }, { code: "en" }] });
+    await models.add(weights("b.bin", "weights b"), { languages: [{ code: "hi" }, { code: "ta" }] });
+    await models.add(weights("c.bin", "weights c"), { languages: [{ code: "kn" }, { code: "te" }] });
+    await models.add(weights("d.bin", "weights d"), { languages: [{ code: "te" }] });
+    return models;
+  };
+  const code = (call: () => unknown): string => {
+    try {
+      call();
+    } catch (error) {
+      return (error as { code: string }).code;
+    }
+    return "none";
+  };
+
+  test("is the chosen one, else the default, else the only one that has it", async () => {
+    const models = await open2();
+    const found = (language: string) => models.resolve(undefined, language).id;
+    expect(["hi", "en", "ta", "kn", "te", "or"].map(found)).toEqual(["a", "a", "b", "c", "a", "a"]);
+    models.route({ hi: "b", te: "d" });
+    expect(["hi", "en", "ta", "kn", "te"].map(found)).toEqual(["b", "a", "b", "c", "d"]);
+    expect(models.resolve("a", "hi").id).toBe("a");
+    expect(models.resolve().id).toBe("a");
+    const served = models.list().map((model) => [model.id, models.servedLanguages(model)]);
+    expect(Object.fromEntries(served)).toEqual({ a: ["en"], b: ["hi", "ta"], c: ["kn"], d: ["te"] });
+    models.route({ hi: undefined });
+    expect(models.routes()).toEqual({ te: "d" });
+    expect(found("hi")).toBe("a");
+  });
+
+  test("the config file overrides the choice; another process may choose", async () => {
+    const models = await open2({ languages: { hi: "b" } });
+    models.route({ hi: "a", te: "c" });
+    expect(models.routes()).toEqual({ hi: "b", te: "c" });
+    putSetting(database.store, SETTING_NAMES.languageModels, { te: "d" }, 0);
+    expect(models.resolve(undefined, "te").id).toBe("c");
+    models.forgetCached();
+    expect(models.resolve(undefined, "te").id).toBe("d");
+    expect(models.routeProblems()).toEqual([]);
+    putSetting(database.store, SETTING_NAMES.languageModels, { ta: "a" }, 0);
+    models.forgetCached();
+    expect(models.routeProblems()).toEqual([
+      "the model a, which is chosen for ta, does not support this language",
+    ]);
+  });
+
+  test("is not replaced by another when it is missing, and cannot be removed while it serves", async () => {
+    const models = await open2({ languages: { ta: "gone" } });
+    expect(code(() => models.resolve(undefined, "ta"))).toBe("capacity_unavailable");
+    expect(models.servedLanguages(models.resolve("b"))).toEqual([]);
+    expect(models.routeProblems()).toEqual(["the model gone, which is chosen for ta, is not installed"]);
+    models.route({ te: "d" });
+    await expect(models.remove("d")).rejects.toThrow("serves te");
+    models.route({ te: undefined });
+    await models.remove("d");
+  });
+
+  test("a choice of a model that is not installed or lacks the language is refused, and nothing is stored", async () => {
+    const models = await open2();
+    expect(code(() => models.route({ hi: "b", ta: "none" }))).toBe("not_found");
+    expect(code(() => models.route({ hi: "b", ta: "a" }))).toBe("unsupported_language");
+    expect(models.routes()).toEqual({});
+  });
+
+  test("a language that no model has: the message says what could be used or installed", async () => {
+    const models = await open2();
+    const message = (language: string) => models.unsupportedLanguage(models.resolve(), language).message;
+    expect(message("te")).toBe(
+      "The model a does not support the language Telugu (te). Installed models that support it: c, d.",
+    );
+    expect(message("brx")).toEndWith("(brx). Models that support it and could be installed: IndicConformer.");
+    expect(message("mr")).toEndWith("could be installed: IndicConformer, Whisper large-v3.");
+    expect(message("xx")).toBe('The model a does not support the language "xx".');
   });
 });

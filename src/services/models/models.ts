@@ -1,8 +1,10 @@
+import { dirname, join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { fileOf, type InstalledModel, type SpeakerWeights } from "../../domain/model.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { extractEmbeddedModel } from "./demo-model.ts";
+import { addCtcFolder, isCtcFolder } from "./folder-adding.ts";
 import { type AddModelOptions, addModel, invalidFile, type ModelAddingDeps } from "./model-adding.ts";
 import {
   type DiarizationMethod,
@@ -12,6 +14,14 @@ import {
 } from "./model-description.ts";
 import { deleteModel } from "./model-files.ts";
 import { type ModelRegistry, type ModelRegistryDeps, openModelRegistry } from "./model-registry.ts";
+import {
+  modelFor,
+  namedModel,
+  routeLanguages,
+  routeProblems,
+  servedLanguages,
+  unsupportedLanguage,
+} from "./model-routes.ts";
 import {
   deleteSpeakerWeights,
   findSpeakerWeights,
@@ -50,12 +60,29 @@ export type ModelService = {
   /** Finds a model by id, also the demonstration model while others are installed: work may have begun with it. */
   find(id: string): InstalledModel | undefined;
   /**
-   * Finds the model that a request means; without an id the default.
+   * Finds the model that a request means. Without an id that is the default, or with a language the model that serves
+   * it (`ModelRoutes.modelFor`).
    *
    * @throws AppError `invalid_request` (detail `model`) when that model is not installed; `capacity_unavailable`
-   *   when the default is not installed, or when several models are installed and none is the default
+   *   when the model for the language or the default is not installed, or when several models are installed and none
+   *   is the default
    */
-  resolve(modelId?: string): InstalledModel;
+  resolve(modelId?: string, language?: string): InstalledModel;
+  /** Makes the error for a language that a request's model does not have. Its message says what could be used. */
+  unsupportedLanguage(model: InstalledModel, language: string): AppError;
+  /** Returns the languages in which requests that name no model use this one. */
+  servedLanguages(model: InstalledModel): string[];
+  /** Returns the ids of models by the languages that they serve, as config file and admin chose. */
+  routes(): Readonly<Record<string, string>>;
+  /** Says which choices of models for languages cannot be followed, one sentence each. */
+  routeProblems(): string[];
+  /**
+   * Chooses the models for languages of requests that name none; undefined removes a choice. `models.languages` in the
+   * config file overrides these choices.
+   *
+   * @throws AppError `not_found` for a model that is not installed, `unsupported_language` for one without the language
+   */
+  route(changes: Readonly<Record<string, string | undefined>>): void;
   /** Finds the default; undefined where `resolve` would throw `capacity_unavailable`. */
   findDefault(): InstalledModel | undefined;
   /** Describes a model as `GET /v1/models` shows it. */
@@ -78,8 +105,8 @@ export type ModelService = {
   /** Removes speaker weights; the built-in method is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
   /**
-   * Copies a file of Whisper weights into the directory of models and writes its manifest. The first model that is
-   * added becomes the default.
+   * Copies a file of Whisper weights, or the folder of a CTC model, into the directory of models and writes its
+   * manifest. The first model that is added becomes the default.
    *
    * @throws AppError `invalid_request` (detail `file`) for a file that the engine cannot use, another SHA-256 or a
    *   wrong option; `conflict` when the id is taken
@@ -91,7 +118,8 @@ export type ModelService = {
    * Removes a model's files. After the last one the demonstration model is the default.
    *
    * @throws AppError `not_found`; `conflict` while unfinished transcriptions use the model, when the config file
-   *   names it as the default, or when it is the default of several: an admin must first choose another
+   *   names it as the default, when it is the default of several, or when it serves a language: an admin must first
+   *   choose another
    */
   remove(id: string): Promise<void>;
   /**
@@ -117,7 +145,13 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     directory,
     list: registry.list,
     find: registry.find,
-    resolve: (modelId) => resolveModel(registry, modelId),
+    resolve: (modelId, language) =>
+      modelId === undefined ? modelFor(registry, language) : namedModel(registry, modelId),
+    unsupportedLanguage: (model, language) => unsupportedLanguage(registry, model, language),
+    servedLanguages: (model) => servedLanguages(registry, model),
+    routes: registry.routes,
+    routeProblems: () => routeProblems(registry),
+    route: (changes) => routeLanguages(registry, changes),
     findDefault: registry.findDefault,
     describe: (model) => describeModel(model, config, findSpeakerWeights(directory)),
     problems: registry.problems,
@@ -126,7 +160,10 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
     addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
-    add: (file, options = {}) => addModel(deps, registry, file, options),
+    add: (file, options = {}) =>
+      isCtcFolder(file)
+        ? addCtcFolder(deps, registry, file, options)
+        : addModel(deps, registry, file, options),
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
     setDefault(id) {
@@ -136,23 +173,6 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     },
     forgetCached: registry.forgetChoice,
   };
-}
-
-function resolveModel(registry: ModelRegistry, modelId: string | undefined): InstalledModel {
-  if (modelId !== undefined) {
-    const model = registry.list().find(({ id }) => id === modelId);
-    if (!model)
-      throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
-    return model;
-  }
-  const model = registry.findDefault();
-  if (model) return model;
-  const named = registry.namedDefault();
-  const message =
-    named === undefined
-      ? "Several models are installed, and none is chosen as the default."
-      : `The default model ${named} is not installed.`;
-  throw new AppError("capacity_unavailable", { message, retryAfterSeconds: 60 });
 }
 
 async function addSpeakerWeights(
@@ -181,17 +201,26 @@ async function removeSpeakerWeights(
 }
 
 async function verifyModel(
-  { checkModelFile }: ModelServiceDeps,
+  { checkModelFile, checkCtcFiles }: ModelServiceDeps,
   registry: ModelRegistry,
   id: string,
 ): Promise<ModelVerification> {
   const model = registry.find(id) ?? registry.requireInstalled(id);
+  const { files, parts } = model;
   const problems: string[] = [];
-  const weightsPath = fileOf(model.files, "weights");
+  const weightsPath = fileOf(files, parts ? "model" : "weights");
   const sha256 = await sha256OfFile(weightsPath);
   if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
+  const folder = dirname(weightsPath);
+  for (const part of parts?.filter(({ role }) => role !== "model") ?? []) {
+    const found = await sha256OfFile(join(folder, part.name));
+    if (found !== part.sha256) {
+      problems.push(`the SHA-256 of ${part.name} is ${found}, the manifest says ${part.sha256}`);
+    }
+  }
   try {
-    checkModelFile(weightsPath);
+    if (parts) checkCtcFiles(weightsPath, fileOf(files, "tokens"));
+    else checkModelFile(weightsPath);
   } catch (error) {
     problems.push((error as Error).message);
   }
@@ -211,6 +240,13 @@ async function removeModel(
   if (isDefault && registry.installed().length > 1) {
     throw new AppError("conflict", {
       message: `The model ${id} is the default; choose another first: shruti models default ID.`,
+    });
+  }
+  const served = Object.entries(registry.routes()).filter(([, routed]) => routed === id);
+  if (served.length > 0) {
+    const codes = served.map(([code]) => code).join(", ");
+    throw new AppError("conflict", {
+      message: `The model ${id} serves ${codes}; choose another first: shruti models route.`,
     });
   }
   const unfinished = countUnfinishedWithModel(database.store, id);

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readOnnxFile } from "../../lib/onnx-file.ts";
 import {
   BAND_NORM_METADATA,
   bandNormModel,
   emptyModel,
   SEGMENTATION_METADATA,
 } from "../../testing/onnx-makers.ts";
-import { readOnnxMetadata } from "./onnx-metadata.ts";
 import {
   checkSpeakerWeights,
   deleteSpeakerWeights,
@@ -38,7 +38,7 @@ function file(name: string, bytes: Uint8Array | string): string {
 describe("a file of weights", () => {
   test("states its kind", () => {
     const speaker = file("speaker.onnx", bandNormModel());
-    expect(Object.fromEntries(readOnnxMetadata(speaker))).toEqual(BAND_NORM_METADATA);
+    expect(Object.fromEntries(readOnnxFile(speaker).metadata)).toEqual(BAND_NORM_METADATA);
     checkSpeakerWeights(speaker, "speaker");
     expect(() => checkSpeakerWeights(speaker, "segmentation")).toThrow(/kind speaker/);
     const segmentation = file("segmentation.onnx", emptyModel(SEGMENTATION_METADATA));

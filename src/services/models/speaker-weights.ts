@@ -3,8 +3,8 @@ import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { SpeakerWeights } from "../../domain/model.ts";
 import { syncPath } from "../../lib/durable-files.ts";
+import { readOnnxFile } from "../../lib/onnx-file.ts";
 import { discardStaged, stageWeights } from "./model-files.ts";
-import { readOnnxMetadata } from "./onnx-metadata.ts";
 
 /** Speaker weights as files of the directory of models: `speakers/<kind>.onnx`. */
 
@@ -95,7 +95,7 @@ export async function deleteSpeakerWeights(directory: string, kind: SpeakerWeigh
  * @throws Error with the reason why it cannot be used as this kind of weights
  */
 export function checkSpeakerWeights(file: string, kind: SpeakerWeightKind): void {
-  const metadata = readOnnxMetadata(file);
+  const { metadata } = readOnnxFile(file);
   const missing = REQUIRED_METADATA[kind].filter((key) => !metadata.has(key));
   if (missing.length > 0) {
     const isOther = SPEAKER_WEIGHT_KINDS.find(

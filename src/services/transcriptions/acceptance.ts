@@ -106,7 +106,7 @@ export function checkRequest(
   if (request.language === "auto") throw new AppError("capability_unavailable", { detail: "language.auto" });
   if (request.timestamps === "word")
     throw new AppError("capability_unavailable", { detail: "timestamps.word" });
-  const model = models.resolve(modelId);
+  const model = models.resolve(modelId, request.language);
   const { capabilities } = models.describe(model);
   if (request.diarization && capabilities.diarization !== "available") {
     throw new AppError("capability_unavailable", { detail: "diarization" });
@@ -115,7 +115,7 @@ export function checkRequest(
     throw new AppError("capability_unavailable", { detail: "channel_mode.separate" });
   }
   const language = model.languages.find(({ code }) => code === request.language);
-  if (!language) throw new AppError("unsupported_language", { detail: "language" });
+  if (!language) throw models.unsupportedLanguage(model, request.language);
   if (!language.modes.includes(request.mode)) throw new AppError("unsupported_mode", { detail: "mode" });
   return model;
 }

@@ -1,0 +1,246 @@
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctc.h"
+
+/*
+ * onnxruntime's C interface is a table of functions. New versions only append to it, so these positions are fixed; the
+ * version that is asked for has all of them.
+ */
+enum {
+  INTERFACE_VERSION = 4,
+  GET_ERROR_MESSAGE = 2,
+  CREATE_ENV = 3,
+  CREATE_SESSION = 7,
+  RUN = 9,
+  CREATE_SESSION_OPTIONS = 10,
+  DISABLE_MEM_PATTERN = 17,
+  SET_GRAPH_OPTIMIZATION = 23,
+  SET_INTRA_OP_THREADS = 24,
+  SET_INTER_OP_THREADS = 25,
+  GET_INPUT_COUNT = 30,
+  GET_OUTPUT_COUNT = 31,
+  GET_INPUT_NAME = 36,
+  GET_OUTPUT_NAME = 37,
+  CREATE_RUN_OPTIONS = 39,
+  RUN_OPTIONS_TERMINATE = 46,
+  CREATE_TENSOR_WITH_DATA = 49,
+  GET_TENSOR_DATA = 51,
+  GET_ELEMENT_TYPE = 60,
+  GET_DIMENSIONS_COUNT = 61,
+  GET_DIMENSIONS = 62,
+  GET_TENSOR_SHAPE = 65,
+  CREATE_CPU_MEMORY = 69,
+  GET_ALLOCATOR = 78,
+  RELEASE_STATUS = 93,
+  RELEASE_SESSION = 95,
+  RELEASE_VALUE = 96,
+  RELEASE_RUN_OPTIONS = 97,
+  RELEASE_SHAPE = 99,
+  RELEASE_SESSION_OPTIONS = 100,
+  ADD_CONFIG_ENTRY = 130,
+};
+/* Values of its enumerations. */
+enum { LOG_FATAL = 4, ALL_OPTIMIZATIONS = 99, TYPE_FLOAT = 1, TYPE_INT64 = 7, ARENA = 1, MEMORY_DEFAULT = 0 };
+
+typedef struct {
+  const void *(*get_api)(uint32_t version);
+  const char *(*get_version)(void);
+} api_base;
+typedef void (*function)(void);
+/* NULL: success. */
+typedef void *status;
+
+static const api_base *base;
+static const function *api;
+static void *environment, *memory, *allocator;
+
+#define FN(position, ...) ((status(*)(__VA_ARGS__))api[position])
+#define RELEASE(position, object) ((void (*)(void *))api[position])(object)
+
+/* Returns whether a call succeeded; else releases the status and copies its message. */
+static bool succeeded(status failed, char *reason) {
+  if (!failed) return true;
+  const char *message = ((const char *(*)(const void *))api[GET_ERROR_MESSAGE])(failed);
+  snprintf(reason, CTC_REASON, "%s", message ? message : "unknown error");
+  RELEASE(RELEASE_STATUS, failed);
+  return false;
+}
+
+static bool fail(char *reason, const char *message) {
+  snprintf(reason, CTC_REASON, "%s", message);
+  return false;
+}
+
+bool ctc_open_runtime(const char *library, char *reason) {
+  if (environment) return true;
+  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) return fail(reason, dlerror());
+  const api_base *(*get_base)(void) = (const api_base *(*)(void))dlsym(handle, "OrtGetApiBase");
+  base = get_base ? get_base() : NULL;
+  api = base ? base->get_api(INTERFACE_VERSION) : NULL;
+  if (!api) return fail(reason, "the library is not onnxruntime");
+  return succeeded(FN(CREATE_ENV, int, const char *, void **)(LOG_FATAL, "shruti", &environment), reason) &&
+         succeeded(FN(CREATE_CPU_MEMORY, int, int, void **)(ARENA, MEMORY_DEFAULT, &memory), reason) &&
+         succeeded(FN(GET_ALLOCATOR, void **)(&allocator), reason);
+}
+
+const char *ctc_runtime_version(void) { return base ? base->get_version() : ""; }
+
+enum { MOST_INPUTS = 2 };
+
+struct ctc_session {
+  void *session;
+  size_t inputs;
+  char *input_names[MOST_INPUTS];
+  char *output_name;
+};
+
+static bool set_options(void *options, int threads, char *reason) {
+  typedef status (*set_number)(void *, int);
+  return succeeded(((set_number)api[SET_INTRA_OP_THREADS])(options, threads), reason) &&
+         succeeded(((set_number)api[SET_INTER_OP_THREADS])(options, 1), reason) &&
+         succeeded(((set_number)api[SET_GRAPH_OPTIMIZATION])(options, ALL_OPTIMIZATIONS), reason) &&
+         /* A pattern is kept for each length of sound, without end. */
+         succeeded(FN(DISABLE_MEM_PATTERN, void *)(options), reason) &&
+         /* Threads that wait must not keep a core busy: other chunks and requests need it. */
+         succeeded(FN(ADD_CONFIG_ENTRY, void *, const char *, const char *)(options,
+                                                                            "session.intra_op.allow_spinning", "0"),
+                   reason);
+}
+
+static bool read_names(ctc_session *s, char *reason) {
+  typedef status (*get_name)(const void *, size_t, void *, char **);
+  size_t outputs = 0;
+  if (!succeeded(FN(GET_INPUT_COUNT, const void *, size_t *)(s->session, &s->inputs), reason)) return false;
+  if (!succeeded(FN(GET_OUTPUT_COUNT, const void *, size_t *)(s->session, &outputs), reason)) return false;
+  if (s->inputs < 1 || s->inputs > MOST_INPUTS || outputs < 1)
+    return fail(reason, "the model's inputs and outputs are not those of a CTC model");
+  for (size_t n = 0; n < s->inputs; n++) {
+    if (!succeeded(((get_name)api[GET_INPUT_NAME])(s->session, n, allocator, &s->input_names[n]), reason))
+      return false;
+  }
+  return succeeded(((get_name)api[GET_OUTPUT_NAME])(s->session, 0, allocator, &s->output_name), reason);
+}
+
+ctc_session *ctc_open_session(const char *path, int threads, char *reason) {
+  void *options = NULL;
+  ctc_session *s = calloc(1, sizeof *s);
+  bool is_open =
+      s && succeeded(FN(CREATE_SESSION_OPTIONS, void **)(&options), reason) && set_options(options, threads, reason) &&
+      succeeded(FN(CREATE_SESSION, void *, const char *, const void *, void **)(environment, path, options, &s->session),
+                reason) &&
+      read_names(s, reason);
+  if (options) RELEASE(RELEASE_SESSION_OPTIONS, options);
+  if (is_open) return s;
+  ctc_close_session(s);
+  return NULL;
+}
+
+/* The few bytes of the names stay allocated, because a session lives as long as its process. */
+void ctc_close_session(ctc_session *s) {
+  if (s && s->session) RELEASE(RELEASE_SESSION, s->session);
+  free(s);
+}
+
+void *ctc_new_ending(void) {
+  void *options = NULL;
+  char reason[CTC_REASON];
+  return succeeded(FN(CREATE_RUN_OPTIONS, void **)(&options), reason) ? options : NULL;
+}
+
+void ctc_end(void *ending) {
+  char reason[CTC_REASON];
+  succeeded(FN(RUN_OPTIONS_TERMINATE, void *)(ending), reason);
+}
+
+void ctc_free_ending(void *ending) {
+  if (ending) RELEASE(RELEASE_RUN_OPTIONS, ending);
+}
+
+/* Finds for each frame the best output among those allowed, and its share of the probability of all allowed ones. */
+static bool choose(const float *scores, size_t frames, const uint8_t *allowed, size_t outputs, ctc_best *best) {
+  best->ids = malloc((frames + 1) * sizeof *best->ids);
+  best->probabilities = malloc((frames + 1) * sizeof *best->probabilities);
+  if (!best->ids || !best->probabilities) return false;
+  best->frames = frames;
+  for (size_t frame = 0; frame < frames; frame++, scores += outputs) {
+    int32_t id = -1;
+    for (size_t n = 0; n < outputs; n++) {
+      if (allowed[n] && scores[n] == scores[n] && (id < 0 || scores[n] > scores[id])) id = (int32_t)n;
+    }
+    double sum = 0;
+    for (size_t n = 0; id >= 0 && n < outputs; n++) {
+      if (allowed[n] && scores[n] == scores[n]) sum += expf(scores[n] - scores[id]);
+    }
+    best->ids[frame] = id;
+    best->probabilities[frame] = sum > 0 ? (float)(1 / sum) : 0;
+  }
+  return true;
+}
+
+/* Reads the net's output: one batch x frames x outputs, floats. */
+static bool read_output(void *output, const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
+  void *shape = NULL;
+  int type = 0;
+  size_t rank = 0;
+  int64_t dims[3] = {0};
+  float *scores = NULL;
+  bool is_read = succeeded(FN(GET_TENSOR_SHAPE, const void *, void **)(output, &shape), reason) &&
+                 succeeded(FN(GET_ELEMENT_TYPE, const void *, int *)(shape, &type), reason) &&
+                 succeeded(FN(GET_DIMENSIONS_COUNT, const void *, size_t *)(shape, &rank), reason) &&
+                 (rank == 3 || fail(reason, "the model's output has not three dimensions")) &&
+                 succeeded(FN(GET_DIMENSIONS, const void *, int64_t *, size_t)(shape, dims, 3), reason) &&
+                 succeeded(FN(GET_TENSOR_DATA, void *, void **)(output, (void **)&scores), reason);
+  if (shape) RELEASE(RELEASE_SHAPE, shape);
+  if (!is_read) return false;
+  if (type != TYPE_FLOAT || dims[0] != 1 || dims[1] < 0 || dims[2] != (int64_t)outputs) {
+    snprintf(reason, CTC_REASON, "the model's output has %lld x %lld numbers of type %d, not frames x %zu floats",
+             (long long)dims[1], (long long)dims[2], type, outputs);
+    return false;
+  }
+  return choose(scores, (size_t)dims[1], allowed, outputs, best) || fail(reason, "there is no memory");
+}
+
+bool ctc_run(ctc_session *s, void *ending, const float *samples, size_t count, enum ctc_input kind, int bins,
+             const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
+  typedef status (*make_tensor)(const void *, void *, size_t, const int64_t *, size_t, int, void **);
+  typedef status (*run_model)(void *, const void *, const char *const *, const void *const *, size_t,
+                              const char *const *, size_t, void **);
+  const make_tensor make = (make_tensor)api[CREATE_TENSOR_WITH_DATA];
+  memset(best, 0, sizeof *best);
+  const bool is_mel = kind != CTC_SAMPLES;
+  size_t frames = count;
+  float *features = is_mel ? ctc_mel(samples, count, kind, bins, &frames) : ctc_normalized(samples, count);
+  if (!features) return fail(reason, "there is no memory");
+  int64_t length = (int64_t)frames;
+  const int64_t mel_dims[] = {1, bins, length}, sample_dims[] = {1, length}, one = 1;
+  const size_t bytes = frames * (is_mel ? (size_t)bins : 1) * sizeof *features;
+  void *inputs[MOST_INPUTS] = {NULL}, *output = NULL;
+  const char *outputs_wanted[] = {s->output_name};
+  bool is_run = succeeded(make(memory, features, bytes, is_mel ? mel_dims : sample_dims, is_mel ? 3 : 2, TYPE_FLOAT,
+                               &inputs[0]),
+                          reason) &&
+                (s->inputs < 2 ||
+                 succeeded(make(memory, &length, sizeof length, &one, 1, TYPE_INT64, &inputs[1]), reason)) &&
+                succeeded(((run_model)api[RUN])(s->session, ending, (const char *const *)s->input_names,
+                                                (const void *const *)inputs, s->inputs, outputs_wanted, 1, &output),
+                          reason) &&
+                read_output(output, allowed, outputs, best, reason);
+  best->input_frames = frames;
+  for (size_t n = 0; n < MOST_INPUTS; n++)
+    if (inputs[n]) RELEASE(RELEASE_VALUE, inputs[n]);
+  if (output) RELEASE(RELEASE_VALUE, output);
+  free(features);
+  if (!is_run) ctc_free_best(best);
+  return is_run;
+}
+
+void ctc_free_best(ctc_best *best) {
+  free(best->ids), free(best->probabilities);
+  best->ids = NULL, best->probabilities = NULL;
+}

@@ -1,0 +1,18 @@
+import { languageOf } from "./languages.ts";
+
+/** Public models that this program can run, with the languages that they were trained for (docs/models.md section 1). */
+
+/** IndicConformer: the languages of its published models. */
+const INDIC_CONFORMER = new Set(
+  "as bn brx doi gu hi kn kok ks mai ml mni mr ne or pa sa sat sd ta te ur".split(" "),
+);
+
+/** Returns the names of public models that know a language; none for a code that the program does not know. */
+export function knownModelsFor(code: string): string[] {
+  const language = languageOf(code);
+  if (!language) return [];
+  return [
+    ...(INDIC_CONFORMER.has(code) ? ["IndicConformer"] : []),
+    ...(language.whisperCode === undefined ? [] : ["Whisper large-v3"]),
+  ];
+}
