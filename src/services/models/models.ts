@@ -22,6 +22,7 @@ import {
   servedLanguages,
   unsupportedLanguage,
 } from "./model-routes.ts";
+import { ggmlSource, type ModelSource } from "./model-source.ts";
 import {
   deleteSpeakerWeights,
   findSpeakerWeights,
@@ -30,9 +31,10 @@ import {
   type SpeakerWeightKind,
 } from "./speaker-weights.ts";
 
-export type { AddModelOptions } from "./model-adding.ts";
+export { type AddModelOptions, invalidFile } from "./model-adding.ts";
 export type { DiarizationMethod, ModelDescription } from "./model-description.ts";
 export { modelDirectoryOf } from "./model-registry.ts";
+export { ggmlSource, type ModelSource } from "./model-source.ts";
 
 export type ModelServiceDeps = ModelRegistryDeps &
   ModelAddingDeps & {
@@ -105,13 +107,14 @@ export type ModelService = {
   /** Removes speaker weights; the built-in method is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
   /**
-   * Copies a file of Whisper weights, or the folder of a CTC model, into the directory of models and writes its
-   * manifest. The first model that is added becomes the default.
+   * Brings Whisper weights, or the folder of a CTC model, into the directory of models and writes their manifest. The
+   * first model that is added becomes the default.
    *
-   * @throws AppError `invalid_request` (detail `file`) for a file that the engine cannot use, another SHA-256 or a
+   * @param source what to add; a text: the path of a ggml file or of the folder of a CTC model
+   * @throws AppError `invalid_request` (detail `file`) for weights that the engine cannot use, another SHA-256 or a
    *   wrong option; `conflict` when the id is taken
    */
-  add(file: string, options?: AddModelOptions): Promise<InstalledModel>;
+  add(source: string | ModelSource, options?: AddModelOptions): Promise<InstalledModel>;
   /** Reads and hashes the whole file of a model again. @throws AppError `not_found` */
   verify(id: string): Promise<ModelVerification>;
   /**
@@ -160,10 +163,12 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
     addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
-    add: (file, options = {}) =>
-      isCtcFolder(file)
-        ? addCtcFolder(deps, registry, file, options)
-        : addModel(deps, registry, file, options),
+    add: (source, options = {}) => {
+      if (typeof source !== "string") return addModel(deps, registry, source, options);
+      return isCtcFolder(source)
+        ? addCtcFolder(deps, registry, source, options)
+        : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options);
+    },
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
     setDefault(id) {
