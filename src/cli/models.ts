@@ -4,6 +4,7 @@ import type { ModelService } from "../services/models/models.ts";
 import type { SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { registerModelsAdd } from "./models-add.ts";
+import { registerModelsFetch } from "./models-fetch.ts";
 import { KINDS, readKind } from "./models-options.ts";
 import { registerModelsQuantise } from "./models-quantise.ts";
 import { renderFields, renderTable } from "./output.ts";
@@ -54,6 +55,7 @@ export function registerModels(program: Command, context: CliContext): void {
 
   registerModelsAdd(models, context);
   registerModelsQuantise(models, context);
+  registerModelsFetch(models, context);
   registerVerify(models, context);
   registerRemove(models, context);
   registerDefault(models, context);

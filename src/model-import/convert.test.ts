@@ -16,7 +16,7 @@ import type { WeightType } from "./quantise.ts";
 
 /**
  * SHA-256 of what other programs make of the same generated checkpoints: `f16` is the output of whisper.cpp 1.9.1's
- * `models/convert-h5-to-ggml.py`, the others of its `whisper-quantize`. testing/reference-converter/README.md says how
+ * `models/convert-h5-to-ggml.py`, the others of its `whisper-quantize`. src/testing/reference-converter/README.md says how
  * to run them.
  */
 const REFERENCE: {

@@ -126,9 +126,10 @@ export type ModelService = {
    */
   remove(id: string): Promise<void>;
   /**
-   * Chooses the model for requests that name none. `models.default` in the config file overrides this choice.
+   * Chooses the model for requests that name none. `models.default` in the config file overrides this choice. The
+   * demonstration model can be chosen while it is listed: then it is the only model, and an older choice is forgotten.
    *
-   * @throws AppError `not_found`
+   * @throws AppError `not_found`; `conflict` for the demonstration model while others are installed
    */
   setDefault(id: string): InstalledModel;
   /** Reads the choice of the default again, because another process may have changed it. */
@@ -171,13 +172,25 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     },
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
-    setDefault(id) {
-      const model = registry.requireInstalled(id);
-      registry.choose(id);
-      return model;
-    },
+    setDefault: (id) => setDefault(registry, id),
     forgetCached: registry.forgetChoice,
   };
+}
+
+function setDefault(registry: ModelRegistry, id: string): InstalledModel {
+  const model = registry.find(id);
+  if (!model?.embedded) {
+    const installed = registry.requireInstalled(id);
+    registry.choose(id);
+    return installed;
+  }
+  if (registry.installed().length > 0) {
+    throw new AppError("conflict", {
+      message: `${id} is the demonstration model, which is listed and used only while no other model is installed.`,
+    });
+  }
+  registry.choose(undefined);
+  return model;
 }
 
 async function addSpeakerWeights(
