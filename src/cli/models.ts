@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { engineOf, fileOf, type InstalledModel } from "../domain/model.ts";
-import type { ModelService } from "../services/models/models.ts";
+import type { MeasuredFigures, ModelService } from "../services/models/models.ts";
 import type { SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { registerModelsAdd } from "./models-add.ts";
@@ -49,8 +49,13 @@ export function registerModels(program: Command, context: CliContext): void {
       const service = await openModels(context);
       const model = service.find(id);
       if (!model) throw new CommandError("not_found", `There is no model ${id}.`);
-      if (options.json) context.printJson(toJson(service, model));
-      else context.io.out(renderFields(fieldsOf(model)));
+      if (options.json) {
+        context.printJson({ ...toJson(service, model), measured: service.measured(model).map(measuredJson) });
+      } else {
+        context.io.out(renderFields(fieldsOf(model)));
+        const measured = service.measured(model);
+        if (measured.length > 0) context.io.out(`\n${measuredTable(measured)}`);
+      }
     });
 
   registerModelsAdd(models, context);
@@ -192,6 +197,43 @@ function fieldsOf(model: InstalledModel): [string, string][] {
     ["Size", `${megabytes(model.bytes)} MB`],
     ["SHA-256", model.sha256],
   ];
+}
+
+/** The card of a model: what was measured on the customer's own recordings. */
+function measuredTable(figures: readonly MeasuredFigures[]): string {
+  const percent = (share: number | undefined) => (share === undefined ? "–" : (100 * share).toFixed(1));
+  const rows = figures.map((one) => [
+    one.date,
+    one.data,
+    one.language,
+    one.mode,
+    one.recordings,
+    one.words,
+    percent(one.wordErrorRate),
+    percent(one.characterErrorRate),
+    one.timesRealTime.toFixed(1),
+    one.memoryBytes === 0 ? "–" : Math.round(one.memoryBytes / 1e6),
+    one.device,
+  ]);
+  const heads = ["MEASURED", "DATA", "LANGUAGE", "MODE", "FILES", "WORDS", "WER %", "CER %"];
+  return renderTable([...heads, "× REAL TIME", "MEMORY MB", "DEVICE"], rows);
+}
+
+function measuredJson({ wordErrorRate, characterErrorRate, ...rest }: MeasuredFigures) {
+  return {
+    date: rest.date,
+    data: rest.data,
+    language: rest.language,
+    mode: rest.mode,
+    recordings: rest.recordings,
+    audio_seconds: rest.audioSeconds,
+    words: rest.words,
+    word_error_rate: wordErrorRate ?? null,
+    character_error_rate: characterErrorRate ?? null,
+    times_real_time: Number(rest.timesRealTime.toFixed(2)),
+    memory_bytes: rest.memoryBytes,
+    device: rest.device,
+  };
 }
 
 function describeDefault(service: ModelService): string {

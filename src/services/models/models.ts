@@ -6,6 +6,7 @@ import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { extractEmbeddedModel } from "./demo-model.ts";
 import { addCtcFolder, isCtcFolder } from "./folder-adding.ts";
 import { type AddModelOptions, addModel, invalidFile, type ModelAddingDeps } from "./model-adding.ts";
+import { deleteCard, type MeasuredFigures, measuredFigures, recordFigures } from "./model-card.ts";
 import {
   type DiarizationMethod,
   describeModel,
@@ -32,6 +33,7 @@ import {
 } from "./speaker-weights.ts";
 
 export { type AddModelOptions, invalidFile } from "./model-adding.ts";
+export type { MeasuredFigures } from "./model-card.ts";
 export type { DiarizationMethod, ModelDescription } from "./model-description.ts";
 export { modelDirectoryOf } from "./model-registry.ts";
 export { ggmlSource, type ModelSource } from "./model-source.ts";
@@ -132,6 +134,10 @@ export type ModelService = {
    * @throws AppError `not_found`; `conflict` for the demonstration model while others are installed
    */
   setDefault(id: string): InstalledModel;
+  /** Returns what the customer's benchmarks have measured with a model, the latest first. */
+  measured(model: InstalledModel): MeasuredFigures[];
+  /** Keeps what a benchmark has measured on the model's card. @throws the file system's error */
+  record(model: InstalledModel, figures: MeasuredFigures): Promise<void>;
   /** Reads the choice of the default again, because another process may have changed it. */
   forgetCached(): void;
 };
@@ -173,6 +179,8 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
     setDefault: (id) => setDefault(registry, id),
+    measured: (model) => measuredFigures(directory, model),
+    record: (model, figures) => recordFigures(directory, model, figures),
     forgetCached: registry.forgetChoice,
   };
 }
@@ -274,6 +282,7 @@ async function removeModel(
     });
   }
   await deleteModel(registry.directory, id);
+  deleteCard(registry.directory, id);
   if (registry.isChosen(id)) registry.choose(undefined);
   log.info({ model: id, default: registry.findDefault()?.id ?? null }, "a model was removed");
 }
