@@ -5,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
+import { registerBundle } from "./bundle.ts";
 import { registerConfig } from "./config.ts";
 import {
   type CliContext,
@@ -43,6 +44,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerWebhooks,
   registerUsage,
   registerBackup,
+  registerBundle,
   registerConfig,
   registerDoctor,
   registerStatus,

@@ -24,6 +24,7 @@ import {
   unsupportedLanguage,
 } from "./model-routes.ts";
 import { ggmlSource, type ModelSource } from "./model-source.ts";
+import { checkPrepared, type PreparedFiles, type PreparedModel, placePrepared } from "./prepared-models.ts";
 import {
   deleteSpeakerWeights,
   findSpeakerWeights,
@@ -117,6 +118,14 @@ export type ModelService = {
    *   wrong option; `conflict` when the id is taken
    */
   add(source: string | ModelSource, options?: AddModelOptions): Promise<InstalledModel>;
+  /**
+   * Checks and tries a model that comes with its own manifest, without installing it.
+   *
+   * @throws AppError `invalid_request` (detail `file`); `conflict` when another model has its id
+   */
+  prepare(files: PreparedFiles): Promise<PreparedModel>;
+  /** Installs a model that `prepare` has accepted. */
+  addPrepared(model: PreparedModel): Promise<InstalledModel>;
   /** Reads and hashes the whole file of a model again. @throws AppError `not_found` */
   verify(id: string): Promise<ModelVerification>;
   /**
@@ -176,6 +185,8 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
         ? addCtcFolder(deps, registry, source, options)
         : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options);
     },
+    prepare: (files) => checkPrepared(deps, registry, files),
+    addPrepared: (model) => placePrepared(registry, model),
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
     setDefault: (id) => setDefault(registry, id),
