@@ -77,7 +77,9 @@ function makeKey(context: CliContext, file: string, { json }: { json?: true }): 
   const fingerprint = keyFingerprint(publicKey);
   if (json) context.printJson({ private_key: file, public_key: publicFile, fingerprint });
   else context.printLine(`${publicFile}: fingerprint ${fingerprint}`);
-  context.note(`Keep ${file} secret. Admins who install your bundles need ${publicFile}; give it to them by another way.`);
+  context.note(
+    `Keep ${file} secret. Admins who install your bundles need ${publicFile}; give it to them by another way.`,
+  );
 }
 
 function openKey(path: string, read: (pem: string) => KeyObject): KeyObject {
