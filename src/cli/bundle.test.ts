@@ -198,7 +198,7 @@ describe("nothing of a bundle is installed", () => {
     30_000,
   );
 
-  test("with a name that leaves its folder, cut, signed by somebody else, or something else", async () => {
+  test("with a name that leaves its folder, cut, signed with another key, or of another kind", async () => {
     const receiver = open("receiver of others");
     const refusal = async (file: string, signer = `${key}.pub`) => {
       const refused = await receiver.run("bundle", "install", file, "--key", signer);

@@ -67,7 +67,7 @@ test("files without a known SHA-256 need consent; weights with another one are r
     ...["fetch", "whisper-hindi-small", "--directory", folder, "--mirror", mirror, "--accept-unverified"],
   );
   expect(accepted.status).toBe(1);
-  expect(accepted.err).toContain("pytorch_model.bin: what came is not the file");
+  expect(accepted.err).toContain("pytorch_model.bin: the downloaded bytes are not the file");
   expect(asked).toHaveLength(6);
   const path = join(folder, "whisper-hindi-small");
   expect(readdirSync(path).sort()).toEqual([

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { saidIn, samplePath } from "../e2e/samples.ts";
+import { samplePath, utterancesIn } from "../e2e/samples.ts";
 import { normalizeForScoring, wordErrors } from "../pipeline/wer.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { runCaptured } from "../testing/run-cli.ts";
@@ -46,7 +46,7 @@ test.each([
 ])(
   "without timestamps, %s has all of its speech, at its times",
   async (name, language) => {
-    const said = saidIn(name);
+    const said = utterancesIn(name);
     const words = said.map(({ text }) => text).join(" ");
     const errorsOf = ({ segments }: Result): number => {
       const heard = segments.map(({ text }) => text).join(" ");

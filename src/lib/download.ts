@@ -39,7 +39,7 @@ type Progress = { file: FileHandle; hash: Hash; bytes: number; total: number | u
 export async function download(options: DownloadOptions): Promise<string> {
   const { expected, path } = options;
   const part = `${path}.part`;
-  // Without a hash nobody would notice that the beginning is of another file.
+  // Without a hash, a beginning of another file would go unnoticed.
   if (expected.sha256 === undefined) await rm(part, { force: true });
   const file = await open(part, "a+");
   try {
@@ -50,7 +50,7 @@ export async function download(options: DownloadOptions): Promise<string> {
     const isSize = expected.bytes === undefined || progress.bytes === expected.bytes;
     if (!isSize || (expected.sha256 !== undefined && sha256 !== expected.sha256)) {
       await rm(part);
-      throw new Error(`what came is not the file: ${progress.bytes} bytes, SHA-256 ${sha256}`);
+      throw new Error(`the downloaded bytes are not the file: ${progress.bytes} bytes, SHA-256 ${sha256}`);
     }
     await file.sync();
     await rename(part, path);

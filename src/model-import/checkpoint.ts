@@ -31,7 +31,7 @@ const MAX_SHARDS = 64;
 /** A shard is a file beside its index, so its name is a plain one. */
 const PLAIN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,150}$/;
 
-/** Tells whether a folder has the name of a file with weights. */
+/** Reports whether a name is that of a file with weights. */
 export function isWeightsName(name: string): boolean {
   return /^(?:model|pytorch_model)[\w.-]*\.(?:safetensors|bin)$/.test(name);
 }

@@ -72,7 +72,7 @@ test("a dry run says the same and leaves nothing", async () => {
   expect({ sha256: dry.sha256, bytes: dry.bytes }).toEqual({ sha256, bytes });
 }, 60_000);
 
-test("a refusal and a full disk leave nothing, and are told apart", async () => {
+test("a refusal and a full disk leave nothing, and are different errors", async () => {
   const broken = join(root, "broken");
   mkdirSync(broken);
   const job = jobOf({ source: broken });

@@ -40,7 +40,7 @@ export function makeTensors(shape: WhisperShape, seed = 1): MadeTensor[] {
   return tensors.reverse();
 }
 
-/** Characters that stand for bytes in `vocab.json`. */
+/** Characters that represent bytes in `vocab.json`. */
 const CHARACTERS = ((): string[] => {
   let other = 256;
   return Array.from({ length: 256 }, (_, byte) => {

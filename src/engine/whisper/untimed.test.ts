@@ -4,7 +4,7 @@ import { recognizeUntimed } from "./untimed.ts";
 import type { LoadedModel, WhisperOptions } from "./whisper-model.ts";
 
 /**
- * Stands in for whisper.cpp without timestamps: one segment for the whole audio, with a token for each tone. It ends the
+ * Replaces whisper.cpp without timestamps: one segment for the whole audio, with a token for each tone. It ends the
  * text at the most tokens, as the library does.
  */
 function scripted(calls: number[]): Pick<LoadedModel, "recognize"> {

@@ -12,7 +12,7 @@ import type { WhisperSegment } from "./whisper-segments.ts";
 
 /** Tokens after which a text is ended; below the bound of whisper.cpp. */
 const MAX_TOKENS = 200;
-/** Audio that is not divided further: nobody says 200 tokens in it, so the model is in a loop. */
+/** Audio that is not divided further: speech of that length never has 200 tokens, so the model is in a loop. */
 const SHORTEST_SECONDS = 4;
 const FRAME = SAMPLE_RATE_HZ / 50;
 

@@ -42,7 +42,7 @@ export type BundleContents = {
   backends: string[];
 };
 
-/** A bundle that must not be installed: changed, signed by somebody else, or not a bundle. */
+/** A bundle that must not be installed: changed, signed with another key, or not a bundle. */
 export class BundleError extends Error {}
 
 /** @throws BundleError for anything but a `bundle.json` of this format */

@@ -22,7 +22,7 @@ export type CatalogueEntry = {
   source: string;
   /** Size of all files together, as far as it is published; `isRounded`: the page gives three digits. */
   size: { bytes: number; isRounded: boolean };
-  /** The error rate that the authors state. Nobody has checked it here. */
+  /** The error rate that the authors state. It has not been checked here. */
   published?: string;
   files: readonly CatalogueFile[];
   /** One ggml file, or a folder of transformers. */

@@ -1,4 +1,4 @@
-"""Stands in for the package `transformers`: it builds the modules of WhisperForConditionalGeneration with torch alone, so
+"""Replaces the package `transformers`: it builds the modules of WhisperForConditionalGeneration with torch alone, so
 that whisper.cpp's convert-h5-to-ggml.py sees the same state_dict, in the order of the modules."""
 import json
 import os
