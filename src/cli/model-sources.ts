@@ -40,6 +40,8 @@ export type FoundSource = {
   /** What `ModelService.add` takes. */
   added: string | ModelSource;
   hint?: CardHint;
+  /** Checks what can be checked quickly. @throws Error with the reason why it cannot be added */
+  check: () => void;
   /** Reads and checks everything, and writes nothing that stays. */
   rehearse: (directory: string) => Promise<{ bytes: number; sha256: string } | undefined>;
 };
@@ -52,10 +54,8 @@ const KINDS: readonly SourceKind[] = [
       kind: "the folder of a CTC model",
       name: basename(resolve(path)),
       added: path,
-      async rehearse() {
-        checkCtcFiles(join(path, "model.onnx"), join(path, "tokens.txt"));
-        return undefined;
-      },
+      check: () => void checkCtcFiles(join(path, "model.onnx"), join(path, "tokens.txt")),
+      rehearse: async () => undefined,
     }),
   },
   {
@@ -108,10 +108,8 @@ export function openGgml(path: string, options: Omit<SourceOptions, "checkCtcFil
       kind: source.kind,
       name: source.name,
       added: source,
-      async rehearse() {
-        source.check();
-        return undefined;
-      },
+      check: source.check,
+      rehearse: async () => undefined,
     };
   }
   const importing = importSource(source.kind, "ggml", path, { ...options, quantise });
@@ -120,10 +118,7 @@ export function openGgml(path: string, options: Omit<SourceOptions, "checkCtcFil
     ...importing,
     name,
     added: { ...importing.added, name, check: source.check },
-    async rehearse(directory) {
-      source.check();
-      return importing.rehearse(directory);
-    },
+    check: source.check,
   };
 }
 
@@ -174,11 +169,9 @@ function importSource(
     kind: kindName,
     name,
     added,
+    check,
     ...(hint ? { hint } : {}),
-    async rehearse(directory) {
-      check();
-      return run(directory, true);
-    },
+    rehearse: (directory) => run(directory, true),
   };
 }
 

@@ -2,9 +2,11 @@ import englishFile from "../../models/samples/01-en.wav" with { type: "file" };
 import hindiFile from "../../models/samples/02-hi.wav" with { type: "file" };
 import type { Config } from "../config/schema.ts";
 import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
-import type { InstalledModel } from "../domain/model.ts";
+import { engineOf, type InstalledModel } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { ChunkJob } from "../engine/protocol.ts";
 import { peakMemoryOfChildren } from "../engine/workers/child-memory.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import type { Log } from "../lib/log.ts";
 import { familyOf } from "../pipeline/families/families.ts";
 
@@ -66,6 +68,9 @@ async function recognizeSamples(engine: Engine, model: InstalledModel): Promise<
   checkHeard(heard, { ...sample, language }, known !== undefined);
   const heardInSilence = await hear(new Int16Array(QUIET_SECONDS * SAMPLE_RATE_HZ));
   const heardInNoise = await hear(noise(QUIET_SECONDS * SAMPLE_RATE_HZ));
+  // Each language of a CTC model has its own tokens. Whisper's models treat all languages alike.
+  const others = engineOf(model.family) === "whisper" ? [] : model.languages;
+  for (const { code } of others) if (code !== language) await recognize(engine, model, code, speech);
   const chunk = repeat(speech, model);
   const startedAt = performance.now();
   await hear(chunk);
@@ -107,18 +112,18 @@ async function recognize(
 ): Promise<string> {
   const family = familyOf(model.family);
   const bytes = new Uint8Array(pcm.buffer, pcm.byteOffset, pcm.byteLength);
-  const { segments } = await engine.recognize(
-    {
-      model,
-      windowMs: family.windowMs,
-      audio: { pcm: bytes, totalSamples: pcm.length },
-      settings: family.singlePass(family.settingsFor({ language, mode: "native" }, model)),
-      sharers: 1,
-      isAlone: true,
-    },
-    new AbortController().signal,
-  );
-  return segments
+  const job: ChunkJob = {
+    model,
+    windowMs: family.windowMs,
+    audio: { pcm: bytes, totalSamples: pcm.length },
+    settings: family.singlePass(family.settingsFor({ language, mode: "native" }, model)),
+    sharers: 1,
+    isAlone: true,
+  };
+  const outcome = await engine.recognize(job, new AbortController().signal).catch((error: unknown) => {
+    throw new Error(`The engine cannot use this model: ${errorMessage(error)}.`, { cause: error });
+  });
+  return outcome.segments
     .map(({ text }) => text.trim())
     .join(" ")
     .trim();

@@ -1,14 +1,16 @@
 import { type Command, Option } from "commander";
 import { CTC_FEATURES } from "../domain/ctc-settings.ts";
+import { AppError } from "../domain/errors.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { Mode } from "../domain/transcription.ts";
+import { errorMessage } from "../lib/error-message.ts";
 import type { StagedImport } from "../model-import/import-process.ts";
 import type { WeightType } from "../model-import/quantise.ts";
 import type { AddModelOptions } from "../services/models/models.ts";
 import type { SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
-import { type FoundSource, findSource } from "./model-sources.ts";
+import type { FoundSource } from "./model-sources.ts";
 import type { TrialReport } from "./model-trial.ts";
 import { openModels, toJson } from "./models.ts";
 import {
@@ -114,7 +116,8 @@ async function addModel(context: CliContext, path: string, options: AddArguments
       trial = await tryOut(context, model);
     };
     const service = await openModels(context, options.trial ? tryModel : undefined);
-    const [{ checkModelFile }, { checkCtcFiles }] = await Promise.all([
+    const [{ findSource }, { checkModelFile }, { checkCtcFiles }] = await Promise.all([
+      import("./model-sources.ts"),
       import("../engine/whisper/whisper-model-file.ts"),
       import("../engine/ctc/ctc-files.ts"),
     ]);
@@ -129,6 +132,7 @@ async function addModel(context: CliContext, path: string, options: AddArguments
         context.note(describeImport(imported));
       },
     });
+    checkFound(source);
     context.note(`found ${source.kind}: ${path}`);
     if (options.dryRun) return await rehearse(context, source, service.directory, options);
     noteHints(context, source, options);
@@ -140,6 +144,14 @@ async function addModel(context: CliContext, path: string, options: AddArguments
   } finally {
     progress.close();
     ending.stop();
+  }
+}
+
+function checkFound(source: FoundSource): void {
+  try {
+    source.check();
+  } catch (error) {
+    throw new AppError("invalid_request", { message: errorMessage(error), detail: "file" });
   }
 }
 

@@ -4,7 +4,6 @@ import type { WeightType } from "../model-import/quantise.ts";
 import type { AddModelOptions } from "../services/models/models.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
-import { nameWithType, openGgml } from "./model-sources.ts";
 import { openModels, toJson } from "./models.ts";
 import { describeImport, tryOut } from "./models-add.ts";
 import { readWeightType } from "./models-options.ts";
@@ -49,7 +48,10 @@ async function quantise(
   if (engineOf(model.family) !== "whisper") {
     throw new CommandError("usage", `${id} is not a Whisper model; only those can be quantised.`);
   }
-  const { checkModelFile } = await import("../engine/whisper/whisper-model-file.ts");
+  const [{ nameWithType, openGgml }, { checkModelFile }] = await Promise.all([
+    import("./model-sources.ts"),
+    import("../engine/whisper/whisper-model-file.ts"),
+  ]);
   const source = openGgml(fileOf(model.files, "weights"), {
     quantise: options.to,
     reserveBytes: context.loadConfig().config.storage.reserve_bytes,
@@ -60,7 +62,10 @@ async function quantise(
       context.note(describeImport(imported));
     },
   });
-  const made = await service.add(source.added, manifestOf(model, options));
+  const made = await service.add(
+    source.added,
+    manifestOf(model, options, nameWithType(model.id, options.to)),
+  );
   if (options.json) context.printJson(toJson(service, made));
   else context.printLine(made.id);
 }
@@ -68,10 +73,10 @@ async function quantise(
 const MAX_SOURCE = 1000;
 
 /** The new model says the same about itself, and of what it was made. */
-function manifestOf(model: InstalledModel, { id, to }: Options): AddModelOptions {
+function manifestOf(model: InstalledModel, { id, to }: Options, derivedId: string): AddModelOptions {
   const { name, languages, licence, source, notice, decoding } = model;
   return {
-    id: id ?? nameWithType(model.id, to),
+    id: id ?? derivedId,
     name: `${name} (${to})`,
     languages: languages.map(({ code, modes, decoderLanguage }) => ({
       code,
