@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  chownSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -111,6 +112,22 @@ test("a bundle is installed on another machine, where a second time changes noth
   expect({ status: again.status, out: again.out }).toEqual({ status: 0, out: "" });
   expect(again.err).toContain("two: the same model is installed already");
 }, 120_000);
+
+test.if(process.geteuid?.() === 0)(
+  "what root installs belongs to the owner of the data directory",
+  async () => {
+    const receiver = open("owned");
+    const owner = 12_345;
+    chownSync(at("owned"), owner, owner);
+    const installed = await receiver.run("bundle", "install", bundle, "--key", `${key}.pub`, "--no-trial");
+    expect(installed.status).toBe(0);
+    const paths = readdirSync(at("owned"), { recursive: true, encoding: "utf8" });
+    const placed = paths.filter((name) => /^(models|backends)/.test(name));
+    expect(placed.length).toBe(7);
+    expect(placed.filter((name) => statSync(at("owned", name)).uid !== owner)).toEqual([]);
+  },
+  30_000,
+);
 
 test("a bundle whose model has an id of another one installs nothing", async () => {
   const receiver = open("occupied");

@@ -36,13 +36,13 @@ const ed25519 = generateKeyPairSync("ed25519");
 test.each([
   ["a private key as public one", ed25519.privateKey.export({ type: "pkcs8", format: "pem" }), "private key"],
   ["an RSA key", rsa.publicKey.export({ type: "spki", format: "pem" }), "rsa, not for Ed25519"],
-  ["an empty file", "", "no public key"],
-  ["text", "hello\n", "no public key"],
+  ["an empty file", "", "not a public key"],
+  ["text", "hello\n", "not a public key"],
 ])("%s is refused", (_what, text, message) => {
   expect(() => readPublicKey(String(text))).toThrow(message);
 });
 
 test("a public key does not sign", () => {
   const text = ed25519.publicKey.export({ type: "spki", format: "pem" });
-  expect(() => readPrivateKey(String(text))).toThrow("no private key");
+  expect(() => readPrivateKey(String(text))).toThrow("not a private key");
 });

@@ -25,7 +25,7 @@ function ed25519(read: () => KeyObject, kind: "public" | "private"): KeyObject {
   try {
     key = read();
   } catch {
-    throw new KeyError(`it is no ${kind} key in PEM form`);
+    throw new KeyError(`it is not a ${kind} key in PEM form`);
   }
   if (key.asymmetricKeyType !== "ed25519") {
     throw new KeyError(`it is a key for ${key.asymmetricKeyType}, not for Ed25519`);

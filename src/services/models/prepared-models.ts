@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel, ModelManifest } from "../../domain/model.ts";
+import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { invalidFile, keepDefault, type ModelAddingDeps, orInvalid, tryOut } from "./model-adding.ts";
@@ -66,5 +67,8 @@ export async function placePrepared(
       ? placeModelFolder(directory, { path, parts, bytes }, manifest)
       : placeModel(directory, { path, sha256, bytes }, manifest),
   );
-  return registry.requireInstalled(id);
+  const model = registry.requireInstalled(id);
+  const files = Object.values(model.files);
+  for (const file of parts ? [dirname(files[0] ?? ""), ...files] : files) giveToOwner(file);
+  return model;
 }
