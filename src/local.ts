@@ -10,6 +10,7 @@ import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
 import type { Engine } from "./engine/engine.ts";
 import { openEngine } from "./engine/open-engine.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
+import { peakMemoryOfChildren } from "./engine/workers/child-memory.ts";
 import type { Clock } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";
@@ -21,7 +22,7 @@ import type { RecognitionTools } from "./recognition/context.ts";
 import { recognizeRecording } from "./recognition/recognize.ts";
 import { createSlots } from "./scheduler/slots.ts";
 import { dataDirOf } from "./services/admin.ts";
-import { createModelService, type ModelService } from "./services/models/models.ts";
+import { createModelService, type MeasuredFigures, type ModelService } from "./services/models/models.ts";
 import { checkRequest } from "./services/transcriptions/acceptance.ts";
 import { databasePath, openDatabase } from "./store/database.ts";
 
@@ -58,6 +59,10 @@ export type LocalTranscriber = {
   transcribe(plan: LocalPlan, file: string, onProgress: (done: number) => void): Promise<TranscriptionResult>;
   /** Renders a result of `transcribe`. */
   render(plan: LocalPlan, result: TranscriptionResult, format: Format): string;
+  /** Returns where the model runs, and the most memory that the engine's processes have had together. */
+  usage(): { device: string; memoryBytes: number };
+  /** Keeps what was measured on the model's card. @throws the file system's error */
+  record(plan: LocalPlan, figures: MeasuredFigures): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -102,6 +107,13 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
         mode: plan.request.mode,
         timestamps: plan.request.timestamps,
       }),
+
+    usage: () => ({
+      device: engine.status().models[0]?.device ?? "cpu",
+      memoryBytes: peakMemoryOfChildren(),
+    }),
+
+    record: ({ model }, figures) => models.record(model, figures),
 
     close,
   };

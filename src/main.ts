@@ -1,9 +1,13 @@
 import { WORKER_COMMAND } from "./engine/protocol.ts";
+import { IMPORT_COMMAND } from "./model-import/protocol.ts";
 
-/** This executable is either a worker process, or the command line, which also serves. */
+/** This executable is a worker process, a process that imports a model, or the command line, which also serves. */
 if (process.argv[2] === WORKER_COMMAND) {
   const { runWorker } = await import("./engine/workers/worker.ts");
   runWorker();
+} else if (process.argv[2] === IMPORT_COMMAND) {
+  const { runImportWorker } = await import("./model-import/import-worker.ts");
+  runImportWorker();
 } else {
   // A reader such as `head` may stop reading. The rest is then not wanted, which is not a failure.
   process.stdout.on("error", (error: Error & { code?: string }) =>

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, secondsOf, wordsIn } from "../e2e/samples.ts";
+import { databasePath, openDatabase } from "../store/database.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 import { findBenchmarkFiles } from "./benchmark-files.ts";
 import { CommandError } from "./context.ts";
@@ -45,11 +46,12 @@ describe("choosing the recordings to score", () => {
 });
 
 describe("the command", () => {
-  const run = (...args: string[]) =>
-    runCaptured(["benchmark", ...args], {
-      SHRUTI_STORAGE_DATA_DIR: join(directory, "data"),
-      XDG_CACHE_HOME: directory,
-    });
+  const environment = () => ({
+    SHRUTI_STORAGE_DATA_DIR: join(directory, "data"),
+    SHRUTI_LOG_LEVEL: "silent",
+    XDG_CACHE_HOME: directory,
+  });
+  const run = (...args: string[]) => runCaptured(["benchmark", ...args], environment());
 
   test("scores what the demonstration model recognizes, and continues after a file that is not a recording", async () => {
     copyFileSync(samplePath("01-en"), join(directory, "good.wav"));
@@ -75,6 +77,65 @@ describe("the command", () => {
     expect(table.out).toMatch(new RegExp(cells.join(" +")));
     expect(table.out).toMatch(/\nall /);
   }, 60_000);
+
+  test("compares models in one table, as JSON and as a page, and their cards keep the figures", async () => {
+    const models = join(directory, "data", "models");
+    mkdirSync(models, { recursive: true });
+    openDatabase(databasePath(join(directory, "data"))).close();
+    const manifest = readFileSync(join(import.meta.dir, "../../models/demo.toml"), "utf8");
+    for (const [id, changed] of [
+      ["good", manifest],
+      // Chunks of half a minute, which this model is bad at.
+      ["long", manifest.replace(/^max_chunk_seconds = .*$/m, "max_chunk_seconds = 29.5")],
+    ] as const) {
+      copyFileSync(join(import.meta.dir, "../../models/demo.bin"), join(models, `${id}.bin`));
+      writeFileSync(join(models, `${id}.toml`), changed.replace(/^id = .*$/m, `id = "${id}"`));
+    }
+    const data = join(directory, "calls <b>");
+    mkdirSync(data);
+    for (const name of ["01-en", "04-en"]) {
+      copyFileSync(samplePath(name), join(data, `${name}.wav`));
+      writeFileSync(join(data, `${name}.txt`), `${wordsIn(name)} & nothing`);
+    }
+    const page = join(directory, "report.html");
+    const options = ["--language", "en", "--models", "good,long"];
+    const compared = await run(data, ...options, "--report", page, "--json");
+    expect({ status: compared.status, err: compared.err }).toMatchObject({ status: 0 });
+    const { models: both } = JSON.parse(compared.out);
+    expect(both.map(({ model }: { model: string }) => model)).toEqual(["good", "long"]);
+    for (const { total, files, memory_bytes: memory, device } of both) {
+      expect(device).toBe("cpu");
+      expect(memory).toBeGreaterThan(50e6);
+      const [low, high] = total.word_error_interval;
+      expect(low).toBeLessThanOrEqual(total.words.error_rate);
+      expect(high).toBeGreaterThanOrEqual(total.words.error_rate);
+      for (const { words, differences } of files) {
+        expect(differences).toHaveLength(words.substitutions + words.deletions + words.insertions);
+      }
+      expect(files[0].differences).toContainEqual({
+        word: files[0].words.total - 1,
+        said: "nothing",
+        heard: null,
+      });
+    }
+    expect((await run(data, ...options)).out).toMatch(/\nlong +2 +\d+ +\d+\.\d \(\d+\.\d–\d+\.\d\)/);
+    const html = readFileSync(page, "utf8");
+    expect(html).toContain("calls &lt;b&gt;");
+    expect(html).not.toContain("<b>&");
+    expect(html).toContain('<span class="del">nothing</span>');
+    expect(html).toContain("<svg");
+    // The page needs no other file and runs nothing.
+    expect(html).not.toMatch(/<script|src=|href=|url\(|@import/);
+    const shown = await runCaptured(["models", "show", "good"], environment());
+    expect(shown.out).toMatch(/\d{4}-\d\d-\d\d +calls <b> +en +native +2 +/);
+    const json = JSON.parse((await runCaptured(["models", "show", "good", "--json"], environment())).out);
+    expect(json.measured).toMatchObject([
+      { data: "calls <b>", recordings: 2, word_error_rate: expect.any(Number) },
+    ]);
+    expect((await run(data, "--language", "en", "--models", "good,good")).status).toBe(2);
+    expect((await run(data, "--language", "en", "--models", "good", "--model", "long")).status).toBe(2);
+    expect((await run(data, "--language", "en", "--models", "good,none")).status).not.toBe(0);
+  }, 120_000);
 
   test("a language or mode that the model lacks is refused before anything is decoded", async () => {
     write("a.wav", "");

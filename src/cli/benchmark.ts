@@ -1,46 +1,43 @@
+import { basename, resolve } from "node:path";
 import type { Command } from "commander";
-import type { TranscriptionResult } from "../domain/result.ts";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import {
-  characterErrors,
-  type ErrorRate,
-  normalizeForScoring,
-  sumErrors,
-  wordErrors,
-} from "../pipeline/wer.ts";
+import type { ErrorRate } from "../pipeline/wer.ts";
+import { comparisonJson, comparisonTable } from "./benchmark-comparison.ts";
 import { type BenchmarkFile, findBenchmarkFiles } from "./benchmark-files.ts";
+import { renderReport } from "./benchmark-report.ts";
+import {
+  type Failed,
+  type Figures,
+  figuresOf,
+  type ModelScore,
+  type Scored,
+  score,
+  totalOf,
+} from "./benchmark-scores.ts";
 import { readChannelMode, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { describeGaps, withLocalTranscriber } from "./local-work.ts";
 import { renderTable } from "./output.ts";
 import { openProgress } from "./progress.ts";
 
-type Options = {
+export type BenchmarkOptions = {
   language: string;
   mode: Mode;
   model?: string;
+  models?: string[];
   channelMode: "mix" | "separate";
+  name?: string;
+  report?: string;
   json?: true;
 };
 
-/** The score of one recording. */
-type Scored = {
-  file: string;
-  audioSeconds: number;
-  elapsedSeconds: number;
-  words: ErrorRate | undefined;
-  characters: ErrorRate | undefined;
-  warnings: readonly string[];
-};
-type Failed = { file: string; error: string };
-
-/** `shruti benchmark`: scores an installed model on the customer's own recordings. Nothing leaves the machine. */
+/** `shruti benchmark`: scores installed models on the customer's own recordings. Nothing leaves the machine. */
 export function registerBenchmark(program: Command, context: CliContext): void {
   program
     .command("benchmark")
     .description(
-      "Score a model on recordings with transcripts: word and character error rates, and speed. Compared without case and punctuation, in one Unicode form; digits as they are.",
+      "Score models on recordings with transcripts: word and character error rates, and speed. Compared without case and punctuation, in one Unicode form; digits as they are.",
     )
     .argument(
       "<dir>",
@@ -49,25 +46,82 @@ export function registerBenchmark(program: Command, context: CliContext): void {
     .requiredOption("--language <code>", "language spoken")
     .option("--mode <mode>", MODES.join(", "), readMode, "native")
     .option("--model <id>", "model; else the default")
+    .option("--models <ids>", "compare several models, separated by commas", readModels)
     .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
+    .option("--name <text>", "name of the data, for the models' cards (default: the directory's)")
+    .option("--report <file>", "write a page that shows every transcript beside its reference")
     .option("--json", "print JSON")
-    .action(async (directory: string, options: Options) => {
+    .action(async (directory: string, options: BenchmarkOptions) => {
+      if (options.model !== undefined && options.models) {
+        throw new CommandError("usage", "Give --model or --models, not both.");
+      }
       await benchmark(context, directory, options);
     });
 }
 
-async function benchmark(context: CliContext, directory: string, options: Options): Promise<void> {
+function readModels(text: string): string[] {
+  const ids = text.split(",").map((id) => id.trim());
+  if (ids.includes("") || new Set(ids).size < ids.length) {
+    throw new CommandError("usage", "--models takes several models, each once, separated by commas.");
+  }
+  return ids;
+}
+
+async function benchmark(context: CliContext, directory: string, options: BenchmarkOptions): Promise<void> {
   const isByChannel = options.channelMode === "separate";
   const { files, leftOut } = findBenchmarkFiles(directory, options.language, isByChannel);
   for (const reason of leftOut) context.note(`left out: ${reason}`);
-  const { model, language, mode, channelMode } = options;
+  const scores: ModelScore[] = [];
+  for (const model of options.models ?? [options.model]) {
+    scores.push(await scoreModel(context, files, { ...options, name: nameOf(directory, options) }, model));
+  }
+  if (options.report !== undefined) {
+    const page = renderReport(nameOf(directory, options), options, scores, new Date(context.clock.now()));
+    await Bun.write(options.report, page);
+    context.note(`report: ${options.report}`);
+  }
+  print(context, options, scores);
+  const failed = scores.flatMap((one) => one.failed.map((failure) => ({ ...failure, model: one.model })));
+  for (const { file, model, error } of failed) {
+    context.note(`error: ${options.models ? `${model}: ` : ""}${file}: ${error}`);
+  }
+  if (failed.length > 0) {
+    const count = files.length * scores.length;
+    throw new CommandError("failed", `${failed.length} of ${count} files could not be transcribed`);
+  }
+}
+
+const nameOf = (directory: string, { name }: BenchmarkOptions): string =>
+  name ?? basename(resolve(directory));
+
+function print(context: CliContext, options: BenchmarkOptions, scores: readonly ModelScore[]): void {
+  const [only] = scores;
+  if (options.models || !only) {
+    if (options.json) context.printJson(comparisonJson(options, scores));
+    else context.io.out(comparisonTable(scores));
+    return;
+  }
+  const { model, version, scored, failed } = only;
+  if (options.json) context.printJson({ model, version, ...toJson(options, scored, failed) });
+  else context.io.out(toTable(scored));
+}
+
+/** Transcribes all files with one model. Each model has the machine for itself. */
+async function scoreModel(
+  context: CliContext,
+  files: readonly BenchmarkFile[],
+  options: BenchmarkOptions & { name: string },
+  model: string | undefined,
+): Promise<ModelScore> {
+  const { language, mode, channelMode } = options;
   const choices = { model, language, mode, channelMode, isDiarized: false };
+  const scored: Scored[] = [];
+  const failed: Failed[] = [];
+  let found: Pick<ModelScore, "model" | "version" | "device" | "memoryBytes"> | undefined;
   await withLocalTranscriber(context, choices, async (transcriber, plan) => {
     await transcriber.warm(plan);
-    const scored: Scored[] = [];
-    const failed: Failed[] = [];
     for (const file of files) {
-      const progress = openProgress(context.io, file.name);
+      const progress = openProgress(context.io, `${plan.model.id} ${file.name}`);
       try {
         const startedAt = performance.now();
         const result = await transcriber.transcribe(plan, file.path, progress.update);
@@ -75,7 +129,7 @@ async function benchmark(context: CliContext, directory: string, options: Option
         // A gap is a failure of the engine. A score with its words missing would say nothing about the model.
         if (gap !== undefined) throw new Error(gap);
         const elapsedSeconds = (performance.now() - startedAt) / 1000;
-        scored.push({ ...score(file, result, options.language), elapsedSeconds });
+        scored.push({ ...score(file, result, language), elapsedSeconds });
       } catch (error) {
         failed.push({ file: file.name, error: errorMessage(error) });
       } finally {
@@ -83,44 +137,40 @@ async function benchmark(context: CliContext, directory: string, options: Option
       }
     }
     const { id, version } = plan.model;
-    if (options.json) context.printJson({ model: id, version, ...toJson(options, scored, failed) });
-    else context.io.out(toTable(scored));
-    for (const { file, error } of failed) context.note(`error: ${file}: ${error}`);
-    if (failed.length > 0) {
-      throw new CommandError("failed", `${failed.length} of ${files.length} files could not be transcribed`);
-    }
+    found = { model: id, version, ...transcriber.usage() };
+    if (scored.length === 0) return;
+    await transcriber
+      .record(plan, cardFigures(context, options, { ...found, scored, failed }))
+      .catch((error: unknown) => context.note(`the model's card was not written: ${errorMessage(error)}`));
   });
+  if (!found) throw new Error("No model was measured.");
+  return { ...found, scored, failed };
 }
 
-function score(
-  file: BenchmarkFile,
-  result: TranscriptionResult,
-  language: string,
-): Omit<Scored, "elapsedSeconds"> {
-  // In the order of the reference: one channel after the other.
-  const segments = result.segments.toSorted(
-    (a, b) => (a.channel ?? 0) - (b.channel ?? 0) || a.startMs - b.startMs,
-  );
-  const heard = normalizeForScoring(segments.map(({ text }) => text).join(" "), language);
-  const said = normalizeForScoring(file.transcript, language);
+/** The figures that the model's card keeps. */
+function cardFigures(
+  context: CliContext,
+  { name, language, mode }: BenchmarkOptions & { name: string },
+  { scored, memoryBytes, device }: ModelScore,
+) {
+  const { words, characters, audioSeconds, elapsedSeconds } = totalOf(scored);
   return {
-    file: file.name,
-    audioSeconds: result.durationMs / 1000,
-    words: wordErrors(said, heard),
-    characters: characterErrors(said, heard),
-    warnings: result.warnings,
+    date: new Date(context.clock.now()).toISOString().slice(0, 10),
+    data: name,
+    language,
+    mode,
+    recordings: scored.length,
+    audioSeconds,
+    words: words.total,
+    wordErrorRate: words.rate,
+    characterErrorRate: characters.rate,
+    timesRealTime: audioSeconds / Math.max(elapsedSeconds, 1e-9),
+    memoryBytes,
+    device,
   };
 }
 
-function totalOf(scored: readonly Scored[]) {
-  const audioSeconds = scored.reduce((sum, file) => sum + file.audioSeconds, 0);
-  const elapsedSeconds = scored.reduce((sum, file) => sum + file.elapsedSeconds, 0);
-  const words = scored.map((file) => file.words).filter((rate) => rate !== undefined);
-  const characters = scored.map((file) => file.characters).filter((rate) => rate !== undefined);
-  return { audioSeconds, elapsedSeconds, words: sumErrors(words), characters: sumErrors(characters) };
-}
-
-function toJson(options: Options, scored: readonly Scored[], failed: readonly Failed[]) {
+function toJson(options: BenchmarkOptions, scored: readonly Scored[], failed: readonly Failed[]) {
   const { language, mode, channelMode } = options;
   return {
     language,
@@ -130,35 +180,6 @@ function toJson(options: Options, scored: readonly Scored[], failed: readonly Fa
     failed,
     total: { files: scored.length, ...figuresOf(totalOf(scored)) },
   };
-}
-
-type Figures = Pick<Scored, "audioSeconds" | "elapsedSeconds" | "words" | "characters">;
-
-function figuresOf({ audioSeconds, elapsedSeconds, words, characters }: Figures) {
-  return {
-    audio_seconds: rounded(audioSeconds, 3),
-    elapsed_seconds: rounded(elapsedSeconds, 3),
-    times_real_time: rounded(audioSeconds / Math.max(elapsedSeconds, 1e-9), 2),
-    words: countsOf(words),
-    characters: countsOf(characters),
-  };
-}
-
-/** Renders error rates; null when the texts are too long to be compared. */
-function countsOf(rate: ErrorRate | undefined) {
-  if (!rate) return null;
-  const { total, substitutions, deletions, insertions } = rate;
-  return {
-    total,
-    substitutions,
-    deletions,
-    insertions,
-    error_rate: rate.rate === undefined ? null : rounded(rate.rate, 5),
-  };
-}
-
-function rounded(value: number, digits: number): number {
-  return Number(value.toFixed(digits));
 }
 
 function toTable(scored: readonly Scored[]): string {

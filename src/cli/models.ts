@@ -1,21 +1,13 @@
-import { existsSync } from "node:fs";
-import type { Command } from "commander";
-import { InvalidArgumentError, Option } from "commander";
-import { CTC_FEATURES } from "../domain/ctc-settings.ts";
+import { type Command, InvalidArgumentError } from "commander";
 import { engineOf, fileOf, type InstalledModel } from "../domain/model.ts";
-import { MODES, type Mode } from "../domain/transcription.ts";
-import type { AddModelOptions, ModelService } from "../services/models/models.ts";
-import { SPEAKER_WEIGHT_KINDS, type SpeakerWeightKind } from "../services/models/speaker-weights.ts";
+import type { MeasuredFigures, ModelService } from "../services/models/models.ts";
+import type { SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { registerModelsAdd } from "./models-add.ts";
+import { registerModelsFetch } from "./models-fetch.ts";
+import { KINDS, readKind } from "./models-options.ts";
+import { registerModelsQuantise } from "./models-quantise.ts";
 import { renderFields, renderTable } from "./output.ts";
-
-type AddArguments = Omit<AddModelOptions, "languages" | "version"> & {
-  modelVersion?: string;
-  language?: NonNullable<AddModelOptions["languages"]>;
-  kind?: SpeakerWeightKind;
-  default?: true;
-  json?: true;
-};
 
 /** `shruti models …` */
 export function registerModels(program: Command, context: CliContext): void {
@@ -57,11 +49,18 @@ export function registerModels(program: Command, context: CliContext): void {
       const service = await openModels(context);
       const model = service.find(id);
       if (!model) throw new CommandError("not_found", `There is no model ${id}.`);
-      if (options.json) context.printJson(toJson(service, model));
-      else context.io.out(renderFields(fieldsOf(model)));
+      if (options.json) {
+        context.printJson({ ...toJson(service, model), measured: service.measured(model).map(measuredJson) });
+      } else {
+        context.io.out(renderFields(fieldsOf(model)));
+        const measured = service.measured(model);
+        if (measured.length > 0) context.io.out(`\n${measuredTable(measured)}`);
+      }
     });
 
-  registerAdd(models, context);
+  registerModelsAdd(models, context);
+  registerModelsQuantise(models, context);
+  registerModelsFetch(models, context);
   registerVerify(models, context);
   registerRemove(models, context);
   registerDefault(models, context);
@@ -152,64 +151,11 @@ function registerDefault(models: Command, context: CliContext): void {
     });
 }
 
-function registerAdd(models: Command, context: CliContext): void {
-  models
-    .command("add")
-    .description(
-      "copy Whisper weights or a CTC model into the models directory; a running server notices it at once",
-    )
-    .argument(
-      "<file>",
-      "weights in ggml format, such as scripts/fetch-model.ts downloads; or a folder with model.onnx and tokens.txt",
-    )
-    .option(
-      "--kind <kind>",
-      `instead of a speech model: ONNX weights for telling speakers apart, ${KINDS}; both are needed to take the built-in method's place`,
-      readKind,
-    )
-    .option("--id <id>", "ID (default: from the file's name)")
-    .option("--name <name>", "name, for people")
-    // The option --version belongs to the program.
-    .option("--model-version <version>", "version (default: from the SHA-256)")
-    .option(
-      "--language <code[=token][@tokens][:modes]>",
-      "a language it knows; token: whisper's code it was trained with; tokens of a CTC model: as 256-511; modes: as native+verbatim. Can be repeated (default: all that whisper knows, in all modes; of a CTC model those that it names, native)",
-      collectLanguage,
-    )
-    .option("--licence <text>", "licence of the weights")
-    .option("--source <text>", "where they come from")
-    .option("--notice <text>", "what users should know before they use it")
-    .option("--sha256 <hex>", "refuse the file when it has another SHA-256")
-    .addOption(
-      new Option("--features <kind>", "of a CTC model: how its features are computed").choices(CTC_FEATURES),
-    )
-    .option("--default", "make it the default")
-    .option("--json", "print JSON")
-    .action(async (file: string, options: AddArguments) => {
-      const { language, modelVersion, kind, default: isDefault, json, ...rest } = options;
-      if (!existsSync(file)) throw new CommandError("not_found", `There is no file ${file}.`);
-      const service = await openModels(context);
-      if (kind !== undefined) {
-        if (Object.keys(options).some((name) => name !== "kind")) {
-          throw new CommandError("usage", "With --kind there are no other options.");
-        }
-        await service.addSpeakerWeights(kind, file);
-        context.note(`the ${service.diarizationMethod()} method distinguishes speakers now`);
-        context.printLine(kind);
-        return;
-      }
-      const model = await service.add(file, {
-        ...rest,
-        ...(language === undefined ? {} : { languages: language }),
-        ...(modelVersion === undefined ? {} : { version: modelVersion }),
-      });
-      if (isDefault) service.setDefault(model.id);
-      if (json) context.printJson(toJson(service, model));
-      else context.printLine(model.id);
-    });
-}
-
-async function openModels(context: CliContext): Promise<ModelService> {
+/** Opens the models for a command. `tryOutModel` receives each new model before it is installed. */
+export async function openModels(
+  context: CliContext,
+  tryOutModel?: (model: InstalledModel) => Promise<void>,
+): Promise<ModelService> {
   const [{ createModelService }, { checkModelFile }, { checkCtcFiles }, services] = await Promise.all([
     import("../services/models/models.ts"),
     import("../engine/whisper/whisper-model-file.ts"),
@@ -225,44 +171,12 @@ async function openModels(context: CliContext): Promise<ModelService> {
     clock,
     checkModelFile,
     checkCtcFiles,
-    tryOutModel: async (model) => {
-      const { tryOutModel } = await import("./model-trial.ts");
-      await tryOutModel(config, dataDir, log, model);
-    },
+    ...(tryOutModel ? { tryOutModel } : {}),
     tryOutSpeakerWeights: async (weights) => {
       const { tryOutSpeakerWeights } = await import("./speaker-weights.ts");
       await tryOutSpeakerWeights(config, dataDir, log, weights);
     },
   });
-}
-
-const KINDS = SPEAKER_WEIGHT_KINDS.join(" or ");
-
-function readKind(text: string): SpeakerWeightKind {
-  const kind = SPEAKER_WEIGHT_KINDS.find((known) => known === text);
-  if (!kind) throw new InvalidArgumentError(`It is ${KINDS}.`);
-  return kind;
-}
-
-type GivenLanguage = NonNullable<AddModelOptions["languages"]>[number];
-
-/** Parses a language such as `hi`, `hi:native+codemix`, `or=hi`, `or=hi:native` or `hi@1536-1791`. */
-function collectLanguage(text: string, collected: GivenLanguage[] = []): GivenLanguage[] {
-  const pattern = /^([a-z]{2,3})(?:=([a-z]{2,3}))?(?:@(\d{1,7})-(\d{1,7}))?(?::([a-z+]+))?$/;
-  const [, code, decoderLanguage, first, last, modes] = pattern.exec(text) ?? [];
-  const names = modes?.split("+") ?? [];
-  if (code === undefined || !names.every(isMode) || Number(first) > Number(last)) {
-    throw new InvalidArgumentError("It is as hi, hi:native+codemix, or=hi, or=hi:native or hi@1536-1791.");
-  }
-  const language: GivenLanguage = { code };
-  if (decoderLanguage !== undefined) language.decoderLanguage = decoderLanguage;
-  if (first !== undefined) language.tokenSpan = { first: Number(first), last: Number(last) };
-  if (modes !== undefined) language.modes = names.filter(isMode);
-  return [...collected, language];
-}
-
-function isMode(name: string): name is Mode {
-  return MODES.some((mode) => mode === name);
 }
 
 function megabytes(bytes: number): number {
@@ -285,6 +199,43 @@ function fieldsOf(model: InstalledModel): [string, string][] {
   ];
 }
 
+/** The card of a model: what was measured on the customer's own recordings. */
+function measuredTable(figures: readonly MeasuredFigures[]): string {
+  const percent = (share: number | undefined) => (share === undefined ? "–" : (100 * share).toFixed(1));
+  const rows = figures.map((one) => [
+    one.date,
+    one.data,
+    one.language,
+    one.mode,
+    one.recordings,
+    one.words,
+    percent(one.wordErrorRate),
+    percent(one.characterErrorRate),
+    one.timesRealTime.toFixed(1),
+    one.memoryBytes === 0 ? "–" : Math.round(one.memoryBytes / 1e6),
+    one.device,
+  ]);
+  const heads = ["MEASURED", "DATA", "LANGUAGE", "MODE", "FILES", "WORDS", "WER %", "CER %"];
+  return renderTable([...heads, "× REAL TIME", "MEMORY MB", "DEVICE"], rows);
+}
+
+function measuredJson({ wordErrorRate, characterErrorRate, ...rest }: MeasuredFigures) {
+  return {
+    date: rest.date,
+    data: rest.data,
+    language: rest.language,
+    mode: rest.mode,
+    recordings: rest.recordings,
+    audio_seconds: rest.audioSeconds,
+    words: rest.words,
+    word_error_rate: wordErrorRate ?? null,
+    character_error_rate: characterErrorRate ?? null,
+    times_real_time: Number(rest.timesRealTime.toFixed(2)),
+    memory_bytes: rest.memoryBytes,
+    device: rest.device,
+  };
+}
+
 function describeDefault(service: ModelService): string {
   const model = service.findDefault();
   if (!model) return "No installed model is the default: requests that name none are refused.";
@@ -292,7 +243,7 @@ function describeDefault(service: ModelService): string {
   return `Requests that name no model use ${model.id}${notice}.`;
 }
 
-function toJson(service: ModelService, model: InstalledModel) {
+export function toJson(service: ModelService, model: InstalledModel) {
   const { capabilities, diarization } = service.describe(model);
   return {
     id: model.id,

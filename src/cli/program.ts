@@ -6,6 +6,7 @@ import { errorMessage } from "../lib/error-message.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
+import { registerBundle } from "./bundle.ts";
 import { registerConfig } from "./config.ts";
 import {
   type CliContext,
@@ -48,6 +49,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerUsage,
   registerBackup,
   registerMigrate,
+  registerBundle,
   registerConfig,
   registerDoctor,
   registerStatus,

@@ -74,6 +74,8 @@ export type WhisperTuning = {
   entropyThreshold?: number;
   /** False: an initial prompt makes this model worse, so no mode uses one. */
   acceptsPrompt?: boolean;
+  /** False: the weights were trained without timestamps; the times of segments are those of the speech. */
+  timestamps?: boolean;
 };
 
 /** The manifest beside the weights, `<id>.toml` (docs/decisions.md section 6). */

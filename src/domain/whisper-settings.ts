@@ -21,6 +21,8 @@ export type WhisperSettings = RecognizerSettings & {
   /** A JavaScript pattern; text tokens that match it as a whole are never chosen. */
   suppressRegex?: string;
   suppressNonSpeech: boolean;
+  /** False: the model was trained without timestamps. Audio is then at most 30 s long; a segment has the times of its audio. */
+  timestamps?: boolean;
   /** Most tokens of a segment, up to 224; 0 for no limit. */
   maxTokens: number;
 };

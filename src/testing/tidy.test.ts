@@ -16,6 +16,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   store: ["domain", "lib"],
   pipeline: ["domain", "lib"],
   engine: ["domain", "lib"],
+  "model-import": ["domain", "lib"],
   recognition: ["pipeline", "domain", "lib", "engine/engine.ts", "engine/protocol.ts"],
   services: ["store", "config", "domain", "lib"],
   scheduler: [
@@ -34,6 +35,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "store",
     "pipeline",
     "engine",
+    "model-import",
     "domain",
     "lib",
   ],

@@ -30,6 +30,7 @@ export type NativeParams = {
   noSpeechThreshold: number;
   initialPrompt: string;
   suppressNonSpeech: boolean;
+  timestamps: boolean;
   tokenTimestamps: false;
   maxTokens: number;
   suppressTokens: Int32Array;

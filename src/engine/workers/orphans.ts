@@ -25,14 +25,18 @@ export function endOrphans(programs: readonly string[]): number {
 
 /** Kills the children of this process, when it must end without waiting for them. */
 export function endChildren(): void {
-  for (const pid of processes()) {
-    if (parentOf(pid) !== process.pid) continue;
+  for (const pid of childProcesses()) {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
       // The process has ended meanwhile.
     }
   }
+}
+
+/** Returns the children of this process; none where the system has no `/proc`. */
+export function childProcesses(): number[] {
+  return processes().filter((pid) => parentOf(pid) === process.pid);
 }
 
 function processes(): number[] {

@@ -39,6 +39,7 @@ export function whisperSettings(
     logprobThreshold: -1,
     noSpeechThreshold: 0.6,
     suppressNonSpeech: true,
+    ...(whisper.timestamps === false ? { timestamps: false } : {}),
     maxTokens: 0,
     ...(suppressRegex === undefined ? {} : { suppressRegex }),
     ...(initialPrompt === undefined ? {} : { initialPrompt }),

@@ -2,7 +2,6 @@ import { statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { languageOf } from "../../domain/languages.ts";
 import type { InstalledModel, ModelLanguage, ModelManifest, ModelPart } from "../../domain/model.ts";
-import { errorMessage } from "../../lib/error-message.ts";
 import {
   type AddModelOptions,
   type CtcFolderInfo,
@@ -12,8 +11,9 @@ import {
   type ModelAddingDeps,
   orInvalid,
   requireFreeId,
+  tryOut,
 } from "./model-adding.ts";
-import { discardStaged, partPaths, placeModelFolder, type StagedFolder, stageFolder } from "./model-files.ts";
+import { discardStaged, partPaths, placeModelFolder, stageFolder } from "./model-files.ts";
 import type { ModelRegistry } from "./model-registry.ts";
 
 const MODEL_NAME = "model.onnx";
@@ -64,25 +64,14 @@ export async function addCtcFolder(
     if (options.sha256 !== undefined && options.sha256 !== manifest.sha256) {
       throw invalidFile(`The SHA-256 of ${MODEL_NAME} is ${manifest.sha256}, not ${options.sha256}.`);
     }
-    await tryOut(tryOutModel, staged, manifest);
+    const files = partPaths(staged.path, staged.parts);
+    await tryOut(tryOutModel, { ...manifest, files, bytes: staged.bytes, embedded: false });
     await keepDefault(registry, id, () => placeModelFolder(registry.directory, staged, manifest));
   } finally {
     await discardStaged(staged);
   }
   log.info({ model: id }, "a model was added");
   return registry.requireInstalled(id);
-}
-
-async function tryOut(
-  tryOutModel: ModelAddingDeps["tryOutModel"],
-  { path, parts, bytes }: StagedFolder,
-  manifest: ModelManifest,
-): Promise<void> {
-  try {
-    await tryOutModel?.({ ...manifest, files: partPaths(path, parts), bytes, embedded: false });
-  } catch (error) {
-    throw invalidFile(errorMessage(error));
-  }
 }
 
 function manifestOf(

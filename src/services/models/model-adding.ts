@@ -1,17 +1,24 @@
-import { basename } from "node:path";
 import type { CtcFeatures, TokenSpan } from "../../domain/ctc-settings.ts";
 import { AppError } from "../../domain/errors.ts";
 import { LANGUAGES, languageOf } from "../../domain/languages.ts";
-import type { InstalledModel, ModelFamilyName, ModelLanguage, ModelManifest } from "../../domain/model.ts";
+import type {
+  InstalledModel,
+  ModelDecoding,
+  ModelFamilyName,
+  ModelLanguage,
+  ModelManifest,
+} from "../../domain/model.ts";
 import { MODES, type Mode } from "../../domain/transcription.ts";
+import { errorMessage } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
-import { discardStaged, placeModel, stageWeights } from "./model-files.ts";
+import { discardStaged, placeModel } from "./model-files.ts";
 import { ManifestError, MODEL_ID_PATTERN, parseManifest, renderManifest } from "./model-manifest.ts";
 import type { ModelRegistry } from "./model-registry.ts";
+import type { ModelSource } from "./model-source.ts";
 
 /** What `shruti models add` may say about a model. Each field that is left out is derived from the file. */
 export type AddModelOptions = {
-  /** Left out: the file's name, without `ggml-` and `.bin`. */
+  /** Left out: the name of the source, such as that of the file without `ggml-` and `.bin`. */
   id?: string;
   name?: string;
   version?: string;
@@ -20,10 +27,12 @@ export type AddModelOptions = {
   licence?: string;
   source?: string;
   notice?: string;
-  /** The hash that the file must have, lower-case hex; of several files `model.onnx`. */
+  /** The hash that the ggml file must have, lower-case hex; of several files `model.onnx`. */
   sha256?: string;
   /** Only of CTC models: how their features are computed. */
   features?: CtcFeatures;
+  /** Only of Whisper models; left out: what the family does. */
+  decoding?: ModelDecoding;
 };
 
 /** `tokenSpan`: only of CTC models. */
@@ -41,8 +50,8 @@ export type ModelAddingDeps = {
    */
   checkCtcFiles: (modelPath: string, tokensPath: string) => CtcFolderInfo;
   /**
-   * Loads a model in a process of its own and recognizes some sound; left out: it is not tried.
-   * @throws Error with the reason why the engine could not use it
+   * Recognizes some sound with a model before it is installed; left out: models are not tried.
+   * @throws Error with the reason why it must not be installed
    */
   tryOutModel?: (model: InstalledModel) => Promise<void>;
   log: Log;
@@ -60,36 +69,63 @@ export type CtcFolderInfo = {
 };
 
 /**
- * Copies a file of weights into the directory of models and writes its manifest. The first model becomes the default.
+ * Brings weights into the directory of models and writes their manifest. The first model becomes the default.
  *
  * @throws AppError `invalid_request` (detail `file`), `conflict` when the id is taken
  */
 export async function addModel(
-  { checkModelFile, log }: Pick<ModelAddingDeps, "checkModelFile" | "log">,
+  { checkModelFile, tryOutModel, log }: Pick<ModelAddingDeps, "checkModelFile" | "tryOutModel" | "log">,
   registry: ModelRegistry,
-  file: string,
+  source: ModelSource,
   options: AddModelOptions,
 ): Promise<InstalledModel> {
-  const info = orInvalid(() => checkModelFile(file));
-  const id = requireFreeId(registry, options.id ?? idFromFile(file));
-  const languages = (options.languages ?? defaultLanguages(info)).map(fillLanguage);
-  // Before gigabytes are copied. Only the hash is not known yet.
-  checkManifest(manifestOf(id, "0".repeat(64), languages, options));
-  const staged = await stageWeights(file, registry.directory);
+  orInvalid(source.check);
+  const id = requireFreeId(registry, options.id ?? idFromName(source.name));
+  const describe = { ...options, name: options.name ?? id };
+  // Before gigabytes are read. Hash and vocabulary are not known yet.
+  checkManifest(manifestOf(id, "0".repeat(64), languagesOf(options, { multilingual: true }), describe));
+  const staged = await source.stage(registry.directory);
   try {
     if (options.sha256 !== undefined && options.sha256 !== staged.sha256) {
       throw invalidFile(`The file's SHA-256 is ${staged.sha256}, not ${options.sha256}.`);
     }
     // The engine will load the copy, and the original may have changed since the first check.
-    orInvalid(() => checkModelFile(staged.path));
-    await keepDefault(registry, id, () =>
-      placeModel(registry.directory, staged, manifestOf(id, staged.sha256, languages, options)),
+    const languages = languagesOf(
+      options,
+      orInvalid(() => checkModelFile(staged.path)),
     );
+    const { origin, licence } = staged;
+    const manifest = manifestOf(id, staged.sha256, languages, {
+      ...(origin === undefined ? {} : { source: origin }),
+      ...(licence === undefined ? {} : { licence }),
+      ...describe,
+    });
+    checkManifest(manifest);
+    const files = { weights: staged.path };
+    await tryOut(tryOutModel, { ...manifest, files, bytes: staged.bytes, embedded: false });
+    requireFreeId(registry, id);
+    await keepDefault(registry, id, () => placeModel(registry.directory, staged, manifest));
   } finally {
     await discardStaged(staged);
   }
   log.info({ model: id }, "a model was added");
   return registry.requireInstalled(id);
+}
+
+/** Tries a model with its temporary files. @throws AppError `invalid_request` when it must not be installed */
+export async function tryOut(
+  tryOutModel: ModelAddingDeps["tryOutModel"],
+  model: InstalledModel,
+): Promise<void> {
+  try {
+    await tryOutModel?.(model);
+  } catch (error) {
+    throw invalidFile(errorMessage(error));
+  }
+}
+
+function languagesOf(options: AddModelOptions, info: { multilingual: boolean }): ModelLanguage[] {
+  return (options.languages ?? defaultLanguages(info)).map(fillLanguage);
 }
 
 /** Places a model. The first one becomes the default; with another one, the default stays as it was. */
@@ -157,16 +193,13 @@ function manifestOf(
     licence: options.licence ?? "not stated",
     source: options.source ?? "not stated",
     ...(options.notice === undefined ? {} : { notice: options.notice }),
-    decoding: {},
+    decoding: options.decoding ?? {},
   };
 }
 
-/** Derives an id from a file's name: `ggml-large-v3-q5_0.bin` gives `large-v3-q5_0`. */
-function idFromFile(file: string): string {
-  return basename(file)
-    .replace(/^ggml-/i, "")
-    .replace(/\.(?:bin|ggml)$/i, "")
-    .toLowerCase();
+/** Derives an id from a name: `large-v3-q5_0` stays, `Whisper Hindi` gives `whisper-hindi`. */
+function idFromName(name: string): string {
+  return name.toLowerCase().replace(/\s+/g, "-").slice(0, 64);
 }
 
 function defaultLanguages({ multilingual }: { multilingual: boolean }): AddedLanguage[] {

@@ -248,12 +248,14 @@ export async function deleteModel(directory: string, id: string): Promise<void> 
   await syncPath(directory);
 }
 
-async function removeAbandoned(directory: string): Promise<void> {
+/** Removes what killed commands have left in the directory. */
+export async function removeAbandoned(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!isUnfinishedName(name)) continue;
     const path = join(directory, name);
     const found = await stat(path).catch(() => undefined);
-    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS)
+    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) {
       await rm(path, { recursive: true, force: true });
+    }
   }
 }

@@ -44,6 +44,8 @@ const ctcSource = renderManifest(ctc);
 test("a written manifest can be read", () => {
   expect(parseManifest(source, "m.toml")).toEqual(manifest);
   expect(parseManifest(ctcSource, "m.toml")).toEqual(ctc);
+  const untimed = { ...manifest, decoding: { whisper: { timestamps: false } } };
+  expect(parseManifest(renderManifest(untimed), "m.toml")).toEqual(untimed);
   const { notice: _, ...plain } = { ...manifest, decoding: {} };
   expect(parseManifest(renderManifest(plain), "m.toml")).toEqual(plain);
 });

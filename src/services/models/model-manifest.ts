@@ -28,6 +28,7 @@ export const MODEL_ID_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
 /** Says what is wrong with a value, as the end of a sentence that begins with its key; undefined: nothing. */
 type Check = (value: unknown) => string | undefined;
 
+const trueOrFalse: Check = (value) => (typeof value === "boolean" ? undefined : "must be true or false");
 const text: Check = (value) =>
   typeof value === "string" && value.trim() !== "" && value.length <= 1000 && !/\p{Cc}/u.test(value)
     ? undefined
@@ -91,7 +92,8 @@ const DECODING_KEYS: Record<string, Check> = {
   beam_size: within(1, 8, true),
   temperature_increment: within(0, 1, false),
   entropy_threshold: within(0, 100, false),
-  accepts_prompt: (value) => (typeof value === "boolean" ? undefined : "must be true or false"),
+  accepts_prompt: trueOrFalse,
+  timestamps: trueOrFalse,
   unknown_token: text,
   unknown_below: within(0, 1, false),
   max_chunk_seconds: within(1, 29.5, false),
@@ -104,6 +106,7 @@ const ENGINE_KEYS: Record<string, (typeof MODEL_ENGINES)[number]> = {
   temperature_increment: "whisper",
   entropy_threshold: "whisper",
   accepts_prompt: "whisper",
+  timestamps: "whisper",
   features: "onnx-ctc",
 };
 
@@ -299,6 +302,7 @@ function toDecoding(table: Record<string, unknown>): ModelDecoding {
     temperatureIncrement: number("temperature_increment"),
     entropyThreshold: number("entropy_threshold"),
     acceptsPrompt: table.accepts_prompt as boolean | undefined,
+    timestamps: table.timestamps as boolean | undefined,
   });
   const ctc = given<CtcTuning>({ features: table.features as CtcTuning["features"] });
   return given<ModelDecoding>({
@@ -389,6 +393,7 @@ export function renderManifest(manifest: ModelManifest): string {
   add("temperature_increment", whisper.temperatureIncrement);
   add("entropy_threshold", whisper.entropyThreshold);
   add("accepts_prompt", whisper.acceptsPrompt);
+  add("timestamps", whisper.timestamps);
   add("features", ctc.features);
   add("max_chunk_seconds", decoding.maxChunkMs === undefined ? undefined : decoding.maxChunkMs / 1000);
   add("unknown_token", decoding.unknownToken);

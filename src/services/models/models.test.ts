@@ -173,6 +173,21 @@ describe("the default", () => {
     expect(models.resolve().id).toBe("b");
   });
 
+  test("is the demonstration model while it is listed, and not while others are installed", async () => {
+    const models = await open();
+    expect(models.setDefault("demo").id).toBe("demo");
+    expect(models.resolve().id).toBe("demo");
+    await models.add(weights("a.bin"));
+    expect(models.list().map(({ id }) => id)).toEqual(["a"]);
+    expect(() => models.setDefault("demo")).toThrow("listed and used only while no other model is installed");
+    expect(models.resolve().id).toBe("a");
+    // A choice that is not there any more is forgotten.
+    rmSync(join(models.directory, "a.toml"));
+    expect(() => models.resolve()).toThrow("The default model a is not installed.");
+    models.setDefault("demo");
+    expect(models.resolve().id).toBe("demo");
+  });
+
   test("that has lost its files is reported, and no other model replaces it", async () => {
     const models = await open();
     const weightsPath = fileOf((await models.add(weights("b.bin"))).files, "weights");

@@ -6,6 +6,7 @@ import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { extractEmbeddedModel } from "./demo-model.ts";
 import { addCtcFolder, isCtcFolder } from "./folder-adding.ts";
 import { type AddModelOptions, addModel, invalidFile, type ModelAddingDeps } from "./model-adding.ts";
+import { deleteCard, type MeasuredFigures, measuredFigures, recordFigures } from "./model-card.ts";
 import {
   type DiarizationMethod,
   describeModel,
@@ -22,6 +23,8 @@ import {
   servedLanguages,
   unsupportedLanguage,
 } from "./model-routes.ts";
+import { ggmlSource, type ModelSource } from "./model-source.ts";
+import { checkPrepared, type PreparedFiles, type PreparedModel, placePrepared } from "./prepared-models.ts";
 import {
   deleteSpeakerWeights,
   findSpeakerWeights,
@@ -30,9 +33,11 @@ import {
   type SpeakerWeightKind,
 } from "./speaker-weights.ts";
 
-export type { AddModelOptions } from "./model-adding.ts";
+export { type AddModelOptions, invalidFile } from "./model-adding.ts";
+export type { MeasuredFigures } from "./model-card.ts";
 export type { DiarizationMethod, ModelDescription } from "./model-description.ts";
 export { modelDirectoryOf } from "./model-registry.ts";
+export { ggmlSource, type ModelSource } from "./model-source.ts";
 
 export type ModelServiceDeps = ModelRegistryDeps &
   ModelAddingDeps & {
@@ -105,13 +110,22 @@ export type ModelService = {
   /** Removes speaker weights; the built-in method is used again. @throws AppError `not_found` */
   removeSpeakerWeights(kind: SpeakerWeightKind): Promise<void>;
   /**
-   * Copies a file of Whisper weights, or the folder of a CTC model, into the directory of models and writes its
-   * manifest. The first model that is added becomes the default.
+   * Brings Whisper weights, or the folder of a CTC model, into the directory of models and writes their manifest. The
+   * first model that is added becomes the default.
    *
-   * @throws AppError `invalid_request` (detail `file`) for a file that the engine cannot use, another SHA-256 or a
+   * @param source what to add; a text: the path of a ggml file or of the folder of a CTC model
+   * @throws AppError `invalid_request` (detail `file`) for weights that the engine cannot use, another SHA-256 or a
    *   wrong option; `conflict` when the id is taken
    */
-  add(file: string, options?: AddModelOptions): Promise<InstalledModel>;
+  add(source: string | ModelSource, options?: AddModelOptions): Promise<InstalledModel>;
+  /**
+   * Checks and tries a model that comes with its own manifest, without installing it.
+   *
+   * @throws AppError `invalid_request` (detail `file`); `conflict` when another model has its id
+   */
+  prepare(files: PreparedFiles): Promise<PreparedModel>;
+  /** Installs a model that `prepare` has accepted. */
+  addPrepared(model: PreparedModel): Promise<InstalledModel>;
   /** Reads and hashes the whole file of a model again. @throws AppError `not_found` */
   verify(id: string): Promise<ModelVerification>;
   /**
@@ -123,11 +137,16 @@ export type ModelService = {
    */
   remove(id: string): Promise<void>;
   /**
-   * Chooses the model for requests that name none. `models.default` in the config file overrides this choice.
+   * Chooses the model for requests that name none. `models.default` in the config file overrides this choice. The
+   * demonstration model can be chosen while it is listed: then it is the only model, and an older choice is forgotten.
    *
-   * @throws AppError `not_found`
+   * @throws AppError `not_found`; `conflict` for the demonstration model while others are installed
    */
   setDefault(id: string): InstalledModel;
+  /** Returns what the customer's benchmarks have measured with a model, the latest first. */
+  measured(model: InstalledModel): MeasuredFigures[];
+  /** Keeps what a benchmark has measured on the model's card. @throws the file system's error */
+  record(model: InstalledModel, figures: MeasuredFigures): Promise<void>;
   /** Reads the choice of the default again, because another process may have changed it. */
   forgetCached(): void;
 };
@@ -160,19 +179,37 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
     addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
-    add: (file, options = {}) =>
-      isCtcFolder(file)
-        ? addCtcFolder(deps, registry, file, options)
-        : addModel(deps, registry, file, options),
+    add: (source, options = {}) => {
+      if (typeof source !== "string") return addModel(deps, registry, source, options);
+      return isCtcFolder(source)
+        ? addCtcFolder(deps, registry, source, options)
+        : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options);
+    },
+    prepare: (files) => checkPrepared(deps, registry, files),
+    addPrepared: (model) => placePrepared(registry, model),
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
-    setDefault(id) {
-      const model = registry.requireInstalled(id);
-      registry.choose(id);
-      return model;
-    },
+    setDefault: (id) => setDefault(registry, id),
+    measured: (model) => measuredFigures(directory, model),
+    record: (model, figures) => recordFigures(directory, model, figures),
     forgetCached: registry.forgetChoice,
   };
+}
+
+function setDefault(registry: ModelRegistry, id: string): InstalledModel {
+  const model = registry.find(id);
+  if (!model?.embedded) {
+    const installed = registry.requireInstalled(id);
+    registry.choose(id);
+    return installed;
+  }
+  if (registry.installed().length > 0) {
+    throw new AppError("conflict", {
+      message: `${id} is the demonstration model, which is listed and used only while no other model is installed.`,
+    });
+  }
+  registry.choose(undefined);
+  return model;
 }
 
 async function addSpeakerWeights(
@@ -256,6 +293,7 @@ async function removeModel(
     });
   }
   await deleteModel(registry.directory, id);
+  deleteCard(registry.directory, id);
   if (registry.isChosen(id)) registry.choose(undefined);
   log.info({ model: id, default: registry.findDefault()?.id ?? null }, "a model was removed");
 }
