@@ -17,6 +17,8 @@ struct shruti_mel_task {
 };
 
 struct shruti_functions {
+    // Whether products with whole windows are computed here. Their weights have to stay in the order of the file.
+    int multiplies_windows;
     // Writes log10 of the mel spectrum, at least -10, of `count` frames of 400 samples, each 160 after the one before.
     void (*mel_frames)(const struct shruti_mel_task * task, int first, int count);
     // Raises all to at least `least`, adds 4 and divides by 4.

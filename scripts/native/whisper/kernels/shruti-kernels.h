@@ -14,9 +14,17 @@ extern "C" {
 #endif
 
 struct ggml_compute_params;
+struct ggml_cgraph;
 
 // Computes a node, called by all threads of the pool. Returns the same on all of them.
 bool shruti_flash_attention(const struct ggml_compute_params * params, struct ggml_tensor * dst);
+
+bool shruti_product(const struct ggml_compute_params * params, struct ggml_tensor * dst);
+
+bool shruti_gelu(const struct ggml_compute_params * params, struct ggml_tensor * dst);
+
+// Computes a node of a graph together with those that follow it. Returns the number of those; 0 when nothing is done.
+int shruti_fuse(const struct ggml_compute_params * params, const struct ggml_cgraph * graph, int node);
 
 // Returns the bytes of work memory that a node needs, 0 for one that no kernel takes.
 size_t shruti_work_size(int threads, const struct ggml_tensor * node);

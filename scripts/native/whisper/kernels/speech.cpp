@@ -2,6 +2,7 @@
 // into what the processor has; a lane is a frame or a token.
 #include "settings.h"
 #include "shruti-functions.h"
+#include "vectors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -288,7 +289,13 @@ void exponentials(const float * x, int count, float * out) {
     }
 }
 
-const shruti_functions kFunctions = {mel_frames, finish_mel, largest, log_softmax, log_sum_exp, exponentials};
+#ifdef SHRUTI_VECTORS
+constexpr int kMultipliesWindows = 1;
+#else
+constexpr int kMultipliesWindows = 0;
+#endif
+
+const shruti_functions kFunctions = {kMultipliesWindows, mel_frames, finish_mel, largest, log_softmax, log_sum_exp, exponentials};
 
 }  // namespace
 
