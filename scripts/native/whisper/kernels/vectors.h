@@ -84,7 +84,7 @@ inline Vec round(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | 
 inline Vec scale_by_power(Vec x, Vec n) {
     const Vec     least = _mm256_set1_ps(-126.0f);
     const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(max(n, least)), _mm256_set1_epi32(127)), 23);
-    return _mm256_and_ps(mul(x, _mm256_castsi256_ps(exponent)), _mm256_cmp_ps(n, least, _CMP_GE_OQ));
+    return _mm256_and_ps(mul(x, _mm256_castsi256_ps(exponent)), _mm256_cmp_ps(n, least, _CMP_NLT_UQ));
 }
 // The sums of each of 8 vectors, in one.
 inline Vec sums_of(const Vec * x) {
@@ -100,9 +100,10 @@ inline Vec sums_of(const Vec * x) {
 
 #endif
 
-// 2^x for x up to 127, within 3 units of the last place; 0 for -INFINITY.
+// 2^x for x up to 127, within 3 units of the last place; 0 for -INFINITY. What is no number remains none: both max()
+// return their second operand then.
 inline Vec exp2_of(Vec x) {
-    const Vec clamped = max(x, fill(-200.0f));
+    const Vec clamped = max(fill(-200.0f), x);
     const Vec whole = round(clamped);
     const Vec rest = sub(clamped, whole);
     Vec       p = fill(1.5403530e-4f);
