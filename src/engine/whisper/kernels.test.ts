@@ -56,8 +56,14 @@ async function compile(options: string[]): Promise<string> {
   const emulator = join(dir, "amx-emulator.o");
   const base = join(NATIVE_DIR, "libggml-base.so");
   const kernels = readdirSync(KERNELS).filter((name) => name.endsWith(".cpp"));
-  const includes = [KERNELS, `${GGML}/include`, `${GGML}/src`, `${GGML}/src/ggml-cpu`].map((path) => `-I${path}`);
-  const sources = [join(SOURCES, "kernels-probe.cpp"), ...kernels.map((name) => join(KERNELS, name)), emulator];
+  const includes = [KERNELS, `${GGML}/include`, `${GGML}/src`, `${GGML}/src/ggml-cpu`].map(
+    (path) => `-I${path}`,
+  );
+  const sources = [
+    join(SOURCES, "kernels-probe.cpp"),
+    ...kernels.map((name) => join(KERNELS, name)),
+    emulator,
+  ];
   const linking = [base, `-Wl,-rpath,${NATIVE_DIR}`, "-lpthread", "-o", probe];
   const plain = await run("cc", "-O2", "-c", join(SOURCES, "amx-emulator.c"), "-o", emulator);
   expect(plain).toMatchObject({ status: 0, stderr: "" });
@@ -78,7 +84,9 @@ for (const { name, needs, options, mostError, emulates } of TARGETS) {
       const lines = result.stdout.trim().split("\n");
       const cases = lines.map((line) => line.split("\t")).filter((fields) => fields.length === 3);
       const counts = Object.groupBy(cases, ([what = ""]) => /^\w+/.exec(what)?.[0] ?? "");
-      expect(Object.fromEntries(Object.entries(counts).map(([kind, of]) => [kind, of?.length]))).toEqual(CASES);
+      expect(Object.fromEntries(Object.entries(counts).map(([kind, of]) => [kind, of?.length]))).toEqual(
+        CASES,
+      );
       // Not `>`, so that NaN counts as an error too.
       expect(cases.filter(([, , error]) => !(Number(error) < mostError))).toEqual([]);
       if (emulates) expect(Number(/emulated\t(\d+)/.exec(result.stdout)?.[1])).toBeGreaterThan(10_000);
