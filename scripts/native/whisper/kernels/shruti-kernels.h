@@ -1,6 +1,6 @@
 // Kernels of our own for whisper's shapes, compiled into each of ggml's libraries for a family of processors.
 // ggml calls them where `SHRUTI_KERNELS` is defined (patches/nodejs-whisper@0.3.1.patch); each returns false for what
-// it does not take, and ggml's own code goes on. patches/README.md describes what each brings.
+// it does not take, which ggml's own code then computes. patches/README.md describes what each brings.
 #ifndef SHRUTI_KERNELS_H
 #define SHRUTI_KERNELS_H
 

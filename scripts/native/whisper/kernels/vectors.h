@@ -100,8 +100,8 @@ inline Vec sums_of(const Vec * x) {
 
 #endif
 
-// 2^x for x up to 127, within 3 units of the last place; 0 for -INFINITY. What is no number remains none: both max()
-// return their second operand then.
+// 2^x for x up to 127, within 3 units of the last place; 0 for -INFINITY, NaN for NaN: max() returns its second
+// operand when one of them is NaN.
 inline Vec exp2_of(Vec x) {
     const Vec clamped = max(fill(-200.0f), x);
     const Vec whole = round(clamped);
