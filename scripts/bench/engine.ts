@@ -5,8 +5,9 @@
  *   bun scripts/bench/engine.ts [--executable dist/shruti] [--seconds 300] [--rounds 2] [--words 96]
  *                               [--cases abcd] [--models bench-base,bench-demo]
  *
- * With a generated model of `base`'s shape that writes the same number of words for every window, and with the
- * demonstration model under its own name, in windows of 30 s:
+ * With generated models that write the same number of words for every window, such as `bench-base`, `bench-small-q5_0` or
+ * `bench-turbo-q8_0` (shapes in engine/shapes.ts; whisper.cpp's types of weights), and with the demonstration model
+ * (`bench-demo`), in windows of 30 s. Prints the processor code in use, and the share of the processor's peak in case a.
  *
  *   a  one recording of dense speech                    against whisper-cli                  goal ≤ 1.0 of its time
  *   b  the same length, half of it silence              against whisper-cli                  goal ≤ 0.6
@@ -16,7 +17,7 @@
  * Each round measures A then B for every case, so that a change of the machine's load affects both. whisper-cli's time
  * includes loading the model, which is printed as well; Shruti's server has it loaded and its files uploaded.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -24,7 +25,9 @@ import { pcmOf } from "../../src/e2e/samples.ts";
 import { buildWhisperPeers } from "../native/whisper.ts";
 import { denseSpeech, halfSilent, repeated, writeWav } from "./engine/audio.ts";
 import { writeBenchModel } from "./engine/bench-model.ts";
+import { measurePeak, type Peak } from "./engine/peak.ts";
 import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/peers.ts";
+import { readBenchModelName, windowOperations } from "./engine/shapes.ts";
 import { type CpuSeconds, type Shruti, type ShrutiRun, startShruti } from "./engine/shruti.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -32,6 +35,7 @@ const SAMPLES = ["01-en", "04-en", "12-en-long"];
 const SYNCHRONOUS = 8;
 const SHORT_SECONDS = 10;
 const RECORDINGS = 4;
+const WINDOW_SECONDS = 30;
 const GET_EVERY_MS = 100;
 const PORTS = { shruti: 18_431, server: 18_432 };
 
@@ -97,6 +101,7 @@ async function longRecording({ shruti, peers, model }: Bench, wav: string): Prom
   const before = shruti.cpuSeconds();
   const run = await shruti.transcribe(uploadId, model);
   report(run, before, shruti.cpuSeconds());
+  if (wav.endsWith("dense.wav")) reportShare(busiest);
   const cli = await runWhisperCli(peers, wav);
   console.log(
     `    whisper-cli ${inSeconds(cli.wallMs)} s, of which ${inSeconds(cli.loadMs)} s loading the model`,
@@ -132,10 +137,14 @@ function report(run: ShrutiRun, before: CpuSeconds, after: CpuSeconds): void {
   );
 }
 
+/** CPU seconds of the process that recognizes, in the last measurement. */
+let busiest = 0;
+
 /** Divides the processor time between processes. The busiest worker process is the one that recognizes. */
 function spentBy(before: CpuSeconds, after: CpuSeconds, wallMs: number): string {
   const workers = [...after.workers].map(([pid, seconds]) => seconds - (before.workers.get(pid) ?? 0));
   const decoder = Math.max(...workers);
+  busiest = decoder;
   const speech = workers.reduce((sum, seconds) => sum + seconds, 0) - decoder;
   const server = after.server - before.server;
   const percent = (part: number, whole: number) => `${((part / whole) * 100).toFixed(1)} %`;
@@ -185,6 +194,42 @@ async function benchModel(name: string, bench: Bench): Promise<void> {
   if (options.cases.includes("a")) await reportLatency(bench, files.dense);
 }
 
+/** Returns the file of a model, and makes it if it is a generated one: first f16, then rounded by whisper.cpp's program. */
+function modelFile(peersFolder: string, id: string): string {
+  const made = readBenchModelName(id);
+  if (made === undefined) return join(ROOT, "models/demo.bin");
+  const plain = join(folder, `bench-${made.shape}.bin`);
+  if (!existsSync(plain)) writeBenchModel(plain, Number(options.words), made.shape);
+  if (made.type === "f16") return plain;
+  const rounded = join(folder, `${id}.bin`);
+  const program = join(peersFolder, "whisper-quantize");
+  const outcome = Bun.spawnSync([program, plain, rounded, made.type], { stdout: "ignore", stderr: "pipe" });
+  if (!outcome.success) throw new Error(`whisper-quantize: ${outcome.stderr}`);
+  return rounded;
+}
+
+/** The code for this kind of processor that Shruti uses. */
+function processorCode(): string {
+  const config = join(folder, "home/shruti.toml");
+  const { stdout } = Bun.spawnSync([resolve(options.executable), "doctor", "--config", config]);
+  return /processor code (\w+)/.exec(stdout.toString())?.[1] ?? "unknown";
+}
+
+/** Prints what the recognizer reached of the processor's peak, from its CPU seconds for a length of dense speech. */
+function shareReporter(id: string, { floats, bf16 }: Peak): (cpuSeconds: number) => void {
+  const made = readBenchModelName(id);
+  if (made === undefined) return () => {};
+  const operations =
+    Math.ceil(seconds / WINDOW_SECONDS) * windowOperations(made.shape, Number(options.words));
+  return (cpuSeconds) => {
+    const reached = operations / cpuSeconds / 1e9;
+    const share = (of: number) => `${((reached / of) * 100).toFixed(0)} %`;
+    const ofBf16 = bf16 === undefined ? "" : `, ${share(bf16)} of bf16's`;
+    console.log(`    ${reached.toFixed(0)} GF/s: ${share(floats)} of the peak of floats${ofBf16}`);
+  };
+}
+let reportShare: (cpuSeconds: number) => void = () => {};
+
 const folder = mkdtempSync(join(tmpdir(), "shruti-bench-engine-"));
 let shruti: Shruti | undefined;
 const cleanUp = async () => {
@@ -195,11 +240,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.on(signal, () => void cleanUp().finally(() => process.exit(1)));
 try {
   const peersFolder = await buildWhisperPeers();
-  const models = [
-    { id: "bench-base", path: join(folder, "bench-base.bin") },
-    { id: "bench-demo", path: join(ROOT, "models/demo.bin") },
-  ];
-  writeBenchModel(join(folder, "bench-base.bin"), Number(options.words));
+  const names = options.models.split(",");
+  const models = names.map((id) => ({ id, path: modelFile(peersFolder, id) }));
   const files = makeFiles(folder);
   mkdirSync(join(folder, "home"));
   console.log(`${threads} × ${cpus()[0]?.model ?? "?"}, load ${load()}, ${seconds} s, ${rounds} rounds`);
@@ -212,10 +254,13 @@ try {
     },
     models,
   );
-  for (const { id, path } of models.filter(({ id }) => options.models.split(",").includes(id))) {
+  const peak = measurePeak(folder);
+  console.log(`processor code ${processorCode()}; one thread does ${JSON.stringify(peak)} GF/s at best`);
+  for (const { id, path } of models) {
     // Both sides load the model once before the measurement. Shruti loads only its default model in advance.
     await shruti.transcribeNow(files.short, id);
     const peers = { folder: peersFolder, model: path, threads };
+    reportShare = shareReporter(id, peak);
     await benchModel(id, { shruti, peers, model: id, files });
   }
 } finally {

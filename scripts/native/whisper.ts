@@ -76,6 +76,7 @@ export async function buildWhisperPeers(): Promise<string> {
 const PATCHED = [
   [join(BINDING_SOURCE, "src/binding/backends.cc"), "scoreCpuLibraries"],
   [join(WHISPER_SOURCE, "ggml/src/ggml-cpu/amx/mmq.cpp"), "shruti: "],
+  [join(WHISPER_SOURCE, "ggml/src/ggml-cpu/ggml-cpu.c"), "SHRUTI_KERNELS"],
 ] as const;
 
 function requirePatches(): void {

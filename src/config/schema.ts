@@ -124,6 +124,11 @@ export const CONFIG_SCHEMA = {
       ["auto", "cpu", "cuda", "vulkan", "metal"],
       "Where the model runs; auto takes a GPU when its backend is installed.",
     ),
+    precision: choice(
+      "fast",
+      ["fast", "exact"],
+      "fast: the processor's quickest code, which rounds to bf16 where it multiplies that; exact: whisper.cpp's own code.",
+    ),
     synchronous_workers: integer(
       1,
       0,

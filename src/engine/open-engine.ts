@@ -6,13 +6,14 @@ import { chosenGpu, requireDevice } from "./devices.ts";
 import { createLocalEngine, type Engine } from "./engine.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
-import type { DevicePreference, EngineInfo } from "./protocol.ts";
+import type { DevicePreference, EngineInfo, Precision } from "./protocol.ts";
 import { endOrphans } from "./workers/orphans.ts";
 
 /** The settings of the engine, by their names in the config. */
 export type EngineSettings = {
   engine: {
     device: DevicePreference;
+    precision: Precision;
     model_idle_seconds: number;
     workers: number | "auto";
     threads_per_worker: number | "auto";
@@ -47,6 +48,7 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
     nativeFiles,
     backendDirs,
     device,
+    precision: settings.engine.precision,
     modelIdleMs: settings.engine.model_idle_seconds * 1000,
     log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) =>
       log[level](fields, message),

@@ -30,6 +30,9 @@ export type EngineModel = { id: string; version: string; family: ModelFamilyName
 /** Where a model runs (`[engine] device`). */
 export type DevicePreference = "auto" | "cpu" | "cuda" | "vulkan" | "metal";
 
+/** Whether kernels that round more than whisper.cpp's own code may be used (`[engine] precision`). */
+export type Precision = "fast" | "exact";
+
 export type ChunkJob = {
   model: EngineModel;
   /** The model's window, milliseconds: how long a chunk takes depends on it. */
@@ -106,6 +109,7 @@ export type WorkerRequest =
       backendDirs: string[];
       /** Names of processor code that must not be used (cpu-variants.ts). */
       avoidedVariants: string[];
+      precision: Precision;
       opens: WorkerPart[];
     }
   | { type: "load"; files: ModelFiles; device: DevicePreference }

@@ -1,7 +1,7 @@
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { DevicePreference, EngineInfo } from "./protocol.ts";
+import type { DevicePreference, EngineInfo, Precision } from "./protocol.ts";
 
 /**
  * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is a
@@ -43,6 +43,7 @@ export type MachineCode = {
   backendDirs: string[];
   /** Names of processor code that must not be used (cpu-variants.ts). */
   avoidedVariants: string[];
+  precision: Precision;
 };
 
 /** Opens the recognizer of a family, and loads only the native library that it needs. */

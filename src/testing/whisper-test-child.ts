@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { variantName } from "../engine/cpu-variants.ts";
+import type { Precision } from "../engine/protocol.ts";
 import { openWhisper } from "../engine/whisper/whisper.ts";
 import type { LoadedModel, WhisperOptions } from "../engine/whisper/whisper-model.ts";
 import type { WhisperSegment } from "../engine/whisper/whisper-segments.ts";
@@ -49,15 +50,16 @@ type Request = {
   abortAfterMs?: number;
   /** Processor code to use. Default: the best. */
   variant?: string;
+  precision?: Precision;
 };
 
 const [nativeDir, scenario, json] = process.argv.slice(2);
 if (import.meta.main && nativeDir !== undefined && scenario !== undefined && json !== undefined) {
   const request = JSON.parse(json) as Request;
-  const { variant } = request;
+  const { variant, precision } = request;
   const others = readdirSync(nativeDir).flatMap((file) => variantName(file) ?? []);
   const avoided = variant === undefined ? [] : others.filter((name) => name !== variant);
-  const whisper = openWhisper(nativeDir, [], avoided);
+  const whisper = openWhisper(nativeDir, [], avoided, precision);
   const load = (path = request.models[0] ?? "") =>
     whisper.load(path, { device: "cpu", flashAttention: true });
   const scenarios: Record<string, () => Promise<unknown>> = {

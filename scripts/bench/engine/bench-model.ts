@@ -1,23 +1,24 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import { expectedTensors, F16 } from "../../../src/engine/whisper/whisper-model-file.ts";
+import { BENCH_SHAPES, type BenchShape } from "./shapes.ts";
 
-/** Whisper's `base`. */
-const SHAPE = { vocab: 51865, state: 512, audioLayers: 6, textLayers: 6, mels: 80, weights: F16 };
-const HEADS = 8;
+const HEAD_WIDTH = 64;
 const AUDIO_CONTEXT = 1500;
 const TEXT_CONTEXT = 448;
 const FILTER_BINS = 201;
 const END_OF_TEXT = 50257;
+/** `<|0.00|>` of the smallest multilingual vocabulary. A larger one has further languages before it. */
 const FIRST_TIMESTAMP = 50364;
-/** `<|30.00|>`: the whole window was recognized, and the next begins after it. */
-const LAST_TIMESTAMP = FIRST_TIMESTAMP + 1500;
+const LEAST_VOCAB = 51865;
+/** From `<|0.00|>` to `<|30.00|>`: the whole window was recognized, and the next begins after it. */
+const WINDOW_TIMESTAMPS = 1500;
 /** Start of transcript, language, task. */
 const PROMPT_TOKENS = 3;
 /** Large enough that layers of random weights do not change which token is next. */
 const POSITION_STRENGTH = 200;
 
 /**
- * Writes a model of the shape of Whisper's `base`. Its weights are random, except that for all audio it writes `words`
+ * Writes a model of the shape of one of Whisper's. Its weights are random, except that for all audio it writes `words`
  * different words from 0 to 30 s in each window of 30 s. So every program that runs it does the same arithmetic.
  *
  * The decoder's position picks the token: position p stands out in dimension p, and so does the token that is to
@@ -25,13 +26,15 @@ const POSITION_STRENGTH = 200;
  *
  * @param words text tokens of a window, at most 440
  */
-export function writeBenchModel(path: string, words: number): void {
+export function writeBenchModel(path: string, words: number, name: BenchShape = "base"): void {
+  const sizes = BENCH_SHAPES[name];
   const file = openSync(path, "w");
   const write = (bytes: Uint8Array) => writeSync(file, bytes);
   const int32 = (...values: number[]) => write(new Uint8Array(Int32Array.from(values).buffer));
-  const { vocab, state, audioLayers, textLayers, mels } = SHAPE;
-  int32(0x67676d6c, vocab, AUDIO_CONTEXT, state, HEADS, audioLayers);
-  int32(TEXT_CONTEXT, state, HEADS, textLayers, mels, 1);
+  const { vocab, state, audioLayers, textLayers, mels } = sizes;
+  const heads = state / HEAD_WIDTH;
+  int32(0x67676d6c, vocab, AUDIO_CONTEXT, state, heads, audioLayers);
+  int32(TEXT_CONTEXT, state, heads, textLayers, mels, 1);
   int32(mels, FILTER_BINS);
   write(new Uint8Array(melFilters(mels).buffer));
   const list = [" ", ...benchWords(words)];
@@ -41,24 +44,24 @@ export function writeBenchModel(path: string, words: number): void {
     int32(bytes.length);
     write(bytes);
   }
-  const follows = followers(words);
+  const follows = followers(words, FIRST_TIMESTAMP + vocab - LEAST_VOCAB);
   const random = uniform(1);
-  for (const [name, { shape, weights }] of expectedTensors(SHAPE)) {
-    const nameBytes = new TextEncoder().encode(name);
+  for (const [tensor, { shape, weights }] of expectedTensors(sizes)) {
+    const nameBytes = new TextEncoder().encode(tensor);
     int32(shape.length, nameBytes.length, weights.type, ...shape);
     write(nameBytes);
-    const values = tensorValues(name, shape, random, follows);
+    const values = tensorValues(tensor, shape, random, follows);
     write(weights === F16 ? toHalf(values) : new Uint8Array(values.buffer));
   }
   closeSync(file);
 }
 
 /** Returns the token that follows position p, counted from the last token of the prompt. */
-function followers(words: number): Map<number, number> {
+function followers(words: number, firstTimestamp: number): Map<number, number> {
   const last = PROMPT_TOKENS - 1;
-  const follows = new Map([[last, FIRST_TIMESTAMP]]);
+  const follows = new Map([[last, firstTimestamp]]);
   for (let word = 0; word < words; word++) follows.set(last + 1 + word, 1 + word);
-  follows.set(last + 1 + words, LAST_TIMESTAMP);
+  follows.set(last + 1 + words, firstTimestamp + WINDOW_TIMESTAMPS);
   for (let p = last + 2 + words; p < TEXT_CONTEXT; p++) follows.set(p, END_OF_TEXT);
   return follows;
 }

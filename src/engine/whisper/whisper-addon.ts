@@ -51,7 +51,7 @@ export type NativeModel = {
 /** What the patched smart-whisper exports (patches/, src/binding of that package). */
 export type NativeAddon = {
   scoreCpuLibraries(files: string[]): number[];
-  loadBackends(cpuLibrary: string, extraFiles: string[]): BackendFailure[];
+  loadBackends(cpuLibrary: string, extraFiles: string[], usesKernels: boolean): BackendFailure[];
   describe(): { version: string; cpuLibrary: string; devices: Omit<ComputeDevice, "index">[] };
   WhisperModel: {
     load(

@@ -16,9 +16,9 @@ import type { LoadedModel } from "./whisper-model.ts";
  */
 export function openWhisperRecognizer(
   nativeFiles: NativeFiles,
-  { backendDirs, avoidedVariants }: MachineCode,
+  { backendDirs, avoidedVariants, precision }: MachineCode,
 ): Recognizer {
-  const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants);
+  const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants, precision);
   const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
   return {
     info: { libraryVersion: version, cpuVariant, plainerVariants, devices, backendFailures },

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { explainBackendFailure, listBackends, unfitBackend } from "../backend-files.ts";
 import { chooseVariant, usableVariants, variantName } from "../cpu-variants.ts";
-import type { ComputeDevice } from "../protocol.ts";
+import type { ComputeDevice, Precision } from "../protocol.ts";
 import { type BackendFailure, loadWhisperAddon, type NativeAddon } from "./whisper-addon.ts";
 import { type LoadedModel, type LoadOptions, loadWhisperModel } from "./whisper-model.ts";
 
@@ -34,12 +34,14 @@ let opened: { nativeDir: string; whisper: Whisper } | undefined;
  * @param backendDirs folders into which an admin puts further `libggml-*.so`, such as the one for CUDA; those that
  *   cannot be loaded are listed in `backendFailures`
  * @param avoidedVariants processor variants that must not be used
+ * @param precision `exact`: none of the project's own kernels is used
  * @throws Error when the files do not load or hold no code for this processor
  */
 export function openWhisper(
   nativeDir: string,
   backendDirs: string[] = [],
   avoidedVariants: string[] = [],
+  precision: Precision = "fast",
 ): Whisper {
   const dir = resolve(nativeDir);
   if (opened !== undefined) {
@@ -49,7 +51,7 @@ export function openWhisper(
   const addon = loadWhisperAddon(join(dir, ADDON_FILE));
   const { version } = addon.describe();
   const { chosen, plainer } = chooseVariant(usableVariants(dir, addon.scoreCpuLibraries), avoidedVariants);
-  const backendFailures = loadBackends(addon, chosen.path, backendDirs.flatMap(listBackends));
+  const backendFailures = loadBackends(addon, chosen.path, backendDirs.flatMap(listBackends), precision);
   const { cpuLibrary, devices } = addon.describe();
   const numbered = numberDevices(devices);
   const whisper: Whisper = {
@@ -65,7 +67,12 @@ export function openWhisper(
 }
 
 /** Loads the code for the processor, and of the backends those that belong to this version of whisper.cpp. */
-function loadBackends(addon: NativeAddon, cpuLibrary: string, files: string[]): BackendFailure[] {
+function loadBackends(
+  addon: NativeAddon,
+  cpuLibrary: string,
+  files: string[],
+  precision: Precision,
+): BackendFailure[] {
   const { version } = addon.describe();
   const unfit = files.flatMap((path): BackendFailure[] => {
     const reason = unfitBackend(path, version);
@@ -73,7 +80,7 @@ function loadBackends(addon: NativeAddon, cpuLibrary: string, files: string[]): 
   });
   const fit = files.filter((file) => unfit.every(({ path }) => path !== file));
   const failed = addon
-    .loadBackends(cpuLibrary, fit)
+    .loadBackends(cpuLibrary, fit, precision === "fast")
     .map(({ path, reason }) => ({ path, reason: explainBackendFailure(path, reason) }));
   return [...unfit, ...failed];
 }

@@ -10,6 +10,7 @@ import {
   type EngineModel,
   type OnSpeechFound,
   type PoolJob,
+  type Precision,
   type SpeechJob,
   type SpeechRegion,
   type WorkerOutcome,
@@ -23,6 +24,8 @@ export type PoolOptions = ResidentOptions & {
   nativeFiles: NativeFiles;
   /** Folders into which an admin puts GPU backends. */
   backendDirs: string[];
+  /** Left out: `fast`. */
+  precision?: Precision | undefined;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
 };
@@ -141,6 +144,6 @@ function expectReply<T extends WorkerReply["type"]>(
 
 /** Returns what every process of a pool is started with. */
 export function hostOptionsOf(options: PoolOptions): Omit<HostOptions, "opens"> {
-  const { nativeFiles, backendDirs, log, spawn } = options;
-  return { nativeFiles, backendDirs, log, ...(spawn ? { spawn } : {}) };
+  const { nativeFiles, backendDirs, precision, log, spawn } = options;
+  return { nativeFiles, backendDirs, precision, log, ...(spawn ? { spawn } : {}) };
 }

@@ -210,6 +210,16 @@ describe("worker host", () => {
     expect(host.status()).toMatchObject({ device: "cpu", gpuFailure: "a worker ended while it was in use" });
   });
 
+  test("each process receives the precision of the config, and fast where none is given", async () => {
+    for (const precision of [undefined, "fast", "exact"] as const) {
+      const { host, received } = openHost([crash, answer], { type: "loaded", device: "cpu" }, { precision });
+      expect(await kindOf(ask(host))).toBe("crashed");
+      expect(await kindOf(ask(host))).toBe("fine");
+      const started = received.flatMap((request) => (request.type === "start" ? [request.precision] : []));
+      expect(started).toEqual(Array(2).fill(precision ?? "fast"));
+    }
+  });
+
   test("the reason why a GPU refused a model is kept with the model", async () => {
     const { host } = openHost(
       [answer],

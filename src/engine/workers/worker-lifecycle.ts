@@ -7,6 +7,7 @@ import {
   type DevicePreference,
   EngineError,
   type EngineInfo,
+  type Precision,
   type WorkerPart,
   type WorkerReply,
   type WorkerRequest,
@@ -33,6 +34,8 @@ export type HostOptions = {
   load?: { files: ModelFiles; device: DevicePreference };
   /** Code for this processor that ended worker processes; shared by the hosts of a program. */
   brokenVariants?: BrokenVariants;
+  /** Left out: `fast`. */
+  precision?: Precision | undefined;
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
@@ -172,10 +175,10 @@ function spawnOrExplain(
 
 /** Returns the requests that a process begins with. */
 function startRequests({ options, code }: Host): WorkerRequest[] {
-  const { nativeFiles, load, opens } = options;
+  const { nativeFiles, load, opens, precision = "fast" } = options;
   const backendDirs = code.backendDirs();
   const avoidedVariants = code.avoidedVariants();
-  const start = { type: "start", nativeFiles, backendDirs, avoidedVariants, opens } as const;
+  const start = { type: "start", nativeFiles, backendDirs, avoidedVariants, precision, opens } as const;
   if (!load) return [start];
   return [start, { type: "load", ...load, ...(code.isGpuGivenUp() ? { device: "cpu" } : {}) }];
 }

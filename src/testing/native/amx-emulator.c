@@ -1,5 +1,5 @@
-// Executes the instructions of AMX (TILE and INT8) on a processor without them. Each raises SIGILL, and the handler does
-// what Intel's manual describes (Software Developer's Manual, volume 2, LDTILECFG to TILEZERO and TDPBSSD to TDPBUUD).
+// Executes the instructions of AMX (TILE, INT8 and BF16) on a processor without them. Each raises SIGILL, and the handler does
+// what Intel's manual describes (Software Developer's Manual, volume 2, LDTILECFG to TILEZERO and TDPBF16PS to TDPBUUD).
 // Faults of the manual remain faults, as on the real processor: a wrong configuration ends the process with SIGSEGV
 // (#GP), and the use of a tile without rows with SIGILL (#UD).
 //
@@ -87,8 +87,7 @@ static void move_rows(int tile, uint8_t *memory, int64_t stride, int is_store) {
 
 static int32_t byte_of(uint8_t byte, int is_signed) { return is_signed ? (int8_t)byte : byte; }
 
-// Adds a · b to sums, for bytes in groups of four.
-static void dot_products(int sums, int a, int b, int a_is_signed, int b_is_signed) {
+static void require_product(int sums, int a, int b) {
     require_tile(sums);
     require_tile(a);
     require_tile(b);
@@ -98,6 +97,45 @@ static void dot_products(int sums, int a, int b, int a_is_signed, int b_is_signe
     if (config.rows[sums] != config.rows[a] || config.row_bytes[a] / 4 != config.rows[b] ||
         config.row_bytes[sums] != config.row_bytes[b])
         invalid_opcode("the sizes of the tiles do not fit");
+}
+
+static void finish_product(int sums) {
+    for (int row = config.rows[sums]; row < ROWS; row++) memset(tiles[sums][row], 0, ROW_BYTES);
+    config.start_row = 0;
+}
+
+// A bf16 number, or a float's upper half. Numbers below the normal ones count as 0.
+static float bf16_of(const uint8_t *at) {
+    uint16_t half;
+    memcpy(&half, at, 2);
+    const uint32_t bits = (half & 0x7F80) == 0 ? (uint32_t)(half & 0x8000) << 16 : (uint32_t)half << 16;
+    float          value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+// Adds a · b to sums, for bf16 numbers in pairs. Sums of the first and of the second ones of pairs are rounded by themselves.
+static void bf16_products(int sums, int a, int b) {
+    require_product(sums, a, b);
+    for (int m = 0; m < config.rows[sums]; m++) {
+        for (int n = 0; n < config.row_bytes[sums] / 4; n++) {
+            float of_pair[2] = {0, 0}, sum;
+            for (int k = 0; k < config.row_bytes[a] / 4; k++)
+                for (int i = 0; i < 2; i++)
+                    of_pair[i] = (float)((double)bf16_of(&tiles[a][m][4 * k + 2 * i]) *
+                                             bf16_of(&tiles[b][k][4 * n + 2 * i]) +
+                                         of_pair[i]);
+            memcpy(&sum, &tiles[sums][m][4 * n], 4);
+            sum += of_pair[0] + of_pair[1];
+            memcpy(&tiles[sums][m][4 * n], &sum, 4);
+        }
+    }
+    finish_product(sums);
+}
+
+// Adds a · b to sums, for bytes in groups of four.
+static void dot_products(int sums, int a, int b, int a_is_signed, int b_is_signed) {
+    require_product(sums, a, b);
     for (int m = 0; m < config.rows[sums]; m++) {
         for (int k = 0; k < config.row_bytes[a] / 4; k++) {
             for (int n = 0; n < config.row_bytes[sums] / 4; n++) {
@@ -109,8 +147,7 @@ static void dot_products(int sums, int a, int b, int a_is_signed, int b_is_signe
             }
         }
     }
-    for (int row = config.rows[sums]; row < ROWS; row++) memset(tiles[sums][row], 0, ROW_BYTES);
-    config.start_row = 0;
+    finish_product(sums);
 }
 
 static uint64_t register_value(const ucontext_t *context, int number) {
@@ -191,6 +228,10 @@ static int execute(const ucontext_t *context, const uint8_t *at) {
         const struct operand operand = read_operand(context, modrm, b, x, 1);
         move_rows(reg, operand.base, operand.stride, prefix == PREFIX_F3);
         return 4 + operand.bytes;
+    }
+    if (opcode == 0x5C && mod == 3 && prefix == PREFIX_F3) {
+        bf16_products(reg, rm, vvvv);
+        return 5;
     }
     if (opcode == 0x5E && mod == 3) {
         dot_products(reg, rm, vvvv, prefix == PREFIX_F2 || prefix == PREFIX_F3,

@@ -1,0 +1,64 @@
+// Chooses the kernel for a node.
+#include "shruti-kernels.h"
+#include "settings.h"
+#include "shruti-functions.h"
+#include "vectors.h"
+
+#include "ggml-cpu-impl.h"
+#include "ggml-impl.h"
+
+#include <algorithm>
+#include <cstring>
+
+bool shruti::is_fast = true;
+
+extern "C" {
+
+static const shruti_functions * functions() { return shruti::functions(); }
+
+static void set_fast(bool is_fast) { shruti::is_fast = is_fast; }
+
+#ifdef SHRUTI_VECTORS
+
+bool shruti_flash_attention(const ggml_compute_params * params, ggml_tensor * dst) {
+    return shruti::is_fast && !params->use_ref && 
+           (shruti::cross_attention(params, dst) || shruti::encoder_attention(params, dst));
+}
+
+bool shruti_product(const ggml_compute_params * params, ggml_tensor * dst) {
+    return shruti::is_fast && !params->use_ref && shruti::product(params, dst, dst, {});
+}
+
+bool shruti_gelu(const ggml_compute_params * params, ggml_tensor * dst) {
+    return shruti::is_fast && !params->use_ref && shruti::gelu(params, dst);
+}
+
+int shruti_fuse(const ggml_compute_params * params, const ggml_cgraph * graph, int node) {
+    if (!shruti::is_fast || params->use_ref || graph->nodes[node]->op != GGML_OP_MUL_MAT) return 0;
+    return shruti::fused_product(params, graph, node);
+}
+
+size_t shruti_work_size(int threads, const ggml_tensor * node) {
+    if (!shruti::is_fast) return 0;
+    if (node->op == GGML_OP_FLASH_ATTN_EXT) 
+        return std::max(shruti::cross_attention_work_size(threads, node), shruti::encoder_attention_work_size(threads, node));
+    if (node->op == GGML_OP_MUL_MAT) return shruti::product_work_size(threads, node);
+    return 0;
+}
+
+#else
+
+bool   shruti_flash_attention(const ggml_compute_params *, ggml_tensor *) { return false; }
+bool   shruti_product(const ggml_compute_params *, ggml_tensor *) { return false; }
+bool   shruti_gelu(const ggml_compute_params *, ggml_tensor *) { return false; }
+int    shruti_fuse(const ggml_compute_params *, const ggml_cgraph *, int) { return 0; }
+size_t shruti_work_size(int, const ggml_tensor *) { return 0; }
+
+#endif
+
+void * shruti_proc_address(const char * name) {
+    if (strcmp(name, "shruti_set_fast") == 0) return (void *) set_fast;
+    if (strcmp(name, "shruti_functions") == 0) return (void *) functions;
+    return nullptr;
+}
+}

@@ -1,0 +1,41 @@
+// What the files of the kernels share.
+#ifndef SHRUTI_SETTINGS_H
+#define SHRUTI_SETTINGS_H
+
+#include "ggml.h"
+
+struct ggml_compute_params;
+struct shruti_functions;
+
+namespace shruti {
+
+// False: ggml's own code computes everything. Set before a model is loaded.
+extern bool is_fast;
+
+size_t cross_attention_work_size(int threads, const ggml_tensor * node);
+bool   cross_attention(const ggml_compute_params * params, ggml_tensor * dst);
+
+// What is added to a product before it is stored.
+struct Epilogue {
+    const float *       bias = nullptr;  // a number for each column
+    const ggml_tensor * add = nullptr;   // of the product's shape; may share its memory
+    bool                gelu = false;
+};
+
+size_t product_work_size(int threads, const ggml_tensor * node);
+// Writes the product that `node` is, and what follows it, into `dst`.
+bool product(const ggml_compute_params * params, const ggml_tensor * node, ggml_tensor * dst, const Epilogue & epilogue);
+
+// As shruti_fuse.
+int  fused_product(const ggml_compute_params * params, const ggml_cgraph * graph, int first);
+bool gelu(const ggml_compute_params * params, ggml_tensor * dst);
+
+size_t encoder_attention_work_size(int threads, const ggml_tensor * node);
+bool   encoder_attention(const ggml_compute_params * params, ggml_tensor * dst);
+
+// NULL unless fast.
+const shruti_functions * functions();
+
+}  // namespace shruti
+
+#endif

@@ -1,0 +1,304 @@
+// The mel spectrum and the probabilities of tokens. Written for the compiler's vectors of 16 floats, which it divides
+// into what the processor has; a lane is a frame or a token.
+#include "settings.h"
+#include "shruti-functions.h"
+#include "vectors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace shruti {
+namespace {
+
+constexpr int kWide = 16;
+typedef float   Floats __attribute__((vector_size(4 * kWide)));
+typedef int32_t Ints __attribute__((vector_size(4 * kWide)));
+
+constexpr int kFrame = 400;  // samples of a frame
+constexpr int kStep = 160;   // from a frame to the next
+constexpr int kHalf = kFrame / 2;
+constexpr int kFrequencies = kHalf + 1;
+
+struct Complex {
+    Floats re, im;
+};
+
+// cos and sin of 2 pi k / 400.
+struct Circle {
+    float cosine[kFrame], sine[kFrame];
+    Circle() {
+        for (int k = 0; k < kFrame; k++) {
+            cosine[k] = (float) std::cos(2 * 3.14159265358979323846 * k / kFrame);
+            sine[k] = (float) std::sin(2 * 3.14159265358979323846 * k / kFrame);
+        }
+    }
+};
+
+const Circle & circle() {
+    static const Circle table;
+    return table;
+}
+
+inline __attribute__((always_inline)) void turn(const Complex & x, float c, float s, Complex & out) {
+    const Floats re = x.re * c + x.im * s;
+    out.im = x.im * c - x.re * s;
+    out.re = re;
+}
+
+template <int R> inline __attribute__((always_inline)) void transform(Complex * a);
+
+template <> inline __attribute__((always_inline)) void transform<2>(Complex * a) {
+    const Complex x = a[0];
+    a[0].re = x.re + a[1].re;
+    a[0].im = x.im + a[1].im;
+    a[1].re = x.re - a[1].re;
+    a[1].im = x.im - a[1].im;
+}
+
+template <> inline __attribute__((always_inline)) void transform<4>(Complex * a) {
+    const Floats s02r = a[0].re + a[2].re, s02i = a[0].im + a[2].im, d02r = a[0].re - a[2].re, d02i = a[0].im - a[2].im;
+    const Floats s13r = a[1].re + a[3].re, s13i = a[1].im + a[3].im, d13r = a[1].re - a[3].re, d13i = a[1].im - a[3].im;
+    a[0].re = s02r + s13r;
+    a[0].im = s02i + s13i;
+    a[1].re = d02r + d13i;
+    a[1].im = d02i - d13r;
+    a[2].re = s02r - s13r;
+    a[2].im = s02i - s13i;
+    a[3].re = d02r - d13i;
+    a[3].im = d02i + d13r;
+}
+
+template <> inline __attribute__((always_inline)) void transform<5>(Complex * a) {
+    const float  c1 = 0.309016994f, c2 = -0.809016994f, s1 = 0.951056516f, s2 = 0.587785252f;
+    const Floats s14r = a[1].re + a[4].re, s14i = a[1].im + a[4].im, d14r = a[1].re - a[4].re, d14i = a[1].im - a[4].im;
+    const Floats s23r = a[2].re + a[3].re, s23i = a[2].im + a[3].im, d23r = a[2].re - a[3].re, d23i = a[2].im - a[3].im;
+    const Floats p1r = a[0].re + s14r * c1 + s23r * c2, p1i = a[0].im + s14i * c1 + s23i * c2;
+    const Floats p2r = a[0].re + s14r * c2 + s23r * c1, p2i = a[0].im + s14i * c2 + s23i * c1;
+    const Floats q1r = d14i * s1 + d23i * s2, q1i = d14r * s1 + d23r * s2;
+    const Floats q2r = d14i * s2 - d23i * s1, q2i = d14r * s2 - d23r * s1;
+    a[0].re += s14r + s23r;
+    a[0].im += s14i + s23i;
+    a[1].re = p1r + q1r;
+    a[1].im = p1i - q1i;
+    a[4].re = p1r - q1r;
+    a[4].im = p1i + q1i;
+    a[2].re = p2r + q2r;
+    a[2].im = p2i - q2i;
+    a[3].re = p2r - q2r;
+    a[3].im = p2i + q2i;
+}
+
+// One step of Stockham's transform of length n in groups of `stride`.
+template <int R> void step(int n, int stride, const Complex * x, Complex * y) {
+    const Circle & unit = circle();
+    const int      m = n / R, turn_of = kFrame / n;
+    for (int p = 0; p < m; p++) {
+        for (int q = 0; q < stride; q++) {
+            Complex a[R];
+            for (int j = 0; j < R; j++) a[j] = x[q + stride * (p + m * j)];
+            transform<R>(a);
+            Complex * out = y + q + stride * R * p;
+            out[0] = a[0];
+            for (int k = 1; k < R; k++) {
+                const int angle = p * k * turn_of;
+                turn(a[k], unit.cosine[angle], unit.sine[angle], out[stride * k]);
+            }
+        }
+    }
+}
+
+// Work memory of a thread.
+struct Work {
+    Complex even_odd[kHalf], other[kHalf];
+    Floats  power[kFrequencies];
+};
+
+// Squares of the absolute values of 16 spectra. In: even samples as real, odd ones as imaginary parts.
+void spectra(Work & work) {
+    step<5>(200, 1, work.even_odd, work.other);
+    step<5>(40, 5, work.other, work.even_odd);
+    step<4>(8, 25, work.even_odd, work.other);
+    step<2>(2, 100, work.other, work.even_odd);
+    const Circle & unit = circle();
+    for (int k = 0; k <= kHalf; k++) {
+        const Complex & z = work.even_odd[k % kHalf];
+        const Complex & mirror = work.even_odd[(kHalf - k) % kHalf];
+        const Floats    even_re = z.re + mirror.re, even_im = z.im - mirror.im;
+        Complex         odd = {z.im + mirror.im, mirror.re - z.re};
+        turn(odd, unit.cosine[k], unit.sine[k], odd);
+        const Floats re = even_re + odd.re, im = even_im + odd.im;
+        work.power[k] = (re * re + im * im) * 0.25f;
+    }
+}
+
+// log10 of positive numbers.
+inline __attribute__((always_inline)) void log10_of(const Floats & x, Floats & out) {
+    Ints       bits = (Ints) x;
+    const Ints above = (bits & 0x7fffff) > 0x3504f3;  // mantissa above the root of 2
+    const Ints exponent = ((bits >> 23) - 127) - above;
+    bits = ((bits & 0x7fffff) | 0x3f800000) + (above & -0x800000);
+    const Floats mantissa = (Floats) bits;
+    const Floats t = (mantissa - 1.0f) / (mantissa + 1.0f), tt = t * t;
+    const Floats series = ((((tt * (1.0f / 9)) + (1.0f / 7)) * tt + (1.0f / 5)) * tt + (1.0f / 3)) * tt + 1.0f;
+    out = __builtin_convertvector(exponent, Floats) * 0.301029996f + t * series * (2 * 0.434294482f);
+}
+
+inline __attribute__((always_inline)) void choose(const Ints & which, const Floats & yes, const Floats & no, Floats & out) {
+    out = (Floats) (((Ints) yes & which) | ((Ints) no & ~which));
+}
+
+// e^x for x up to 0; the least is 2^-126.
+inline __attribute__((always_inline)) void exp_of(const Floats & x, Floats & out) {
+    const Floats zero = {};
+    Floats       power = x * 1.44269504f;
+    choose(power > zero - 126.0f, power, zero - 126.0f, power);
+    const Floats shifted = power + 12582912.0f;  // rounds to a whole number, which lies in the lowest bits
+    const Floats rest = power - (shifted - 12582912.0f);
+    Floats       p = rest * 1.5403530e-4f + 1.3333558e-3f;
+    p = p * rest + 9.6181291e-3f;
+    p = p * rest + 5.5504109e-2f;
+    p = p * rest + 2.4022651e-1f;
+    p = p * rest + 6.9314718e-1f;
+    p = p * rest + 1.0f;
+    out = (Floats) ((Ints) p + ((Ints) shifted << 23));
+}
+
+inline __attribute__((always_inline)) void load(const float * x, int count, Floats & out) {
+    if (count >= kWide) {
+        memcpy(&out, x, sizeof out);
+        return;
+    }
+    float padded[kWide];
+    for (int i = 0; i < kWide; i++) padded[i] = i < count ? x[i] : -INFINITY;
+    memcpy(&out, padded, sizeof out);
+}
+
+inline __attribute__((always_inline)) void store(float * out, int count, const Floats & x) {
+    if (count >= kWide)
+        memcpy(out, &x, sizeof x);
+    else
+        memcpy(out, &x, sizeof(float) * count);
+}
+
+void fill_frames(const shruti_mel_task & task, int first, int count, Work & work) {
+    float * z = (float *) work.even_odd;
+    for (int lane = 0; lane < kWide; lane++) {
+        const int offset = (first + lane) * kStep;
+        const int known = lane < count ? std::max(0, std::min(kFrame, task.sample_count - offset)) : 0;
+        for (int j = 0; j < known; j++) z[j * kWide + lane] = task.window[j] * task.samples[offset + j];
+        for (int j = known; j < kFrame; j++) z[j * kWide + lane] = 0;
+    }
+}
+
+// The frequencies that a row of the filters uses: from first to before end.
+struct Band {
+    int first, end;
+};
+
+std::vector<Band> bands_of(const shruti_mel_task & task) {
+    std::vector<Band> bands(task.mel_count);
+    for (int m = 0; m < task.mel_count; m++) {
+        const float * row = task.filters + m * kFrequencies;
+        Band &        band = bands[m];
+        band = {0, kFrequencies};
+        while (band.end > 0 && row[band.end - 1] == 0) band.end--;
+        while (band.first < band.end && row[band.first] == 0) band.first++;
+    }
+    return bands;
+}
+
+void mel_frames(const shruti_mel_task * task, int first, int count) {
+    const std::vector<Band> bands = bands_of(*task);
+    std::vector<char>       memory(sizeof(Work) + alignof(Work));
+    Work & work = *(Work *) (((uintptr_t) memory.data() + alignof(Work) - 1) / alignof(Work) * alignof(Work));
+    const Floats zero = {};
+    for (int frame = first; frame < first + count; frame += kWide) {
+        const int here = std::min(kWide, first + count - frame);
+        fill_frames(*task, frame, here, work);
+        spectra(work);
+        for (int m = 0; m < task->mel_count; m++) {
+            const float * filter = task->filters + m * kFrequencies;
+            Floats        sum = zero;
+            for (int k = bands[m].first; k < bands[m].end; k++) sum += work.power[k] * filter[k];
+            choose(sum > zero + 1e-10f, sum, zero + 1e-10f, sum);
+            log10_of(sum, sum);
+            store(task->mel + (size_t) m * task->row_length + frame, here, sum);
+        }
+    }
+}
+
+void finish_mel(float * mel, int count, float least) {
+    const Floats zero = {};
+    Floats       next;
+    for (int i = 0; i < count; i += kWide) {
+        load(mel + i, count - i, next);
+        choose(next > zero + least, next, zero + least, next);
+        next = (next + 4.0f) * 0.25f;
+        store(mel + i, count - i, next);
+    }
+}
+
+float largest(const float * x, int count) {
+    Floats many, next;
+    load(x, count, many);
+    for (int i = kWide; i < count; i += kWide) {
+        load(x + i, count - i, next);
+        choose(next > many, next, many, many);
+    }
+    float most = many[0];
+    for (int i = 1; i < kWide; i++) most = std::max(most, (float) many[i]);
+    return most;
+}
+
+float log_sum_exp(const float * x, int count) {
+    const float most = largest(x, count);
+    if (most == -INFINITY) return most;
+    Floats sum = {}, next;
+    for (int i = 0; i < count; i += kWide) {
+        load(x + i, count - i, next);
+        next -= most;
+        exp_of(next, next);
+        sum += next;
+    }
+    float total = 0;
+    for (int i = 0; i < kWide; i++) total += sum[i];
+    return std::log(total) + most;
+}
+
+void log_softmax(const float * x, int count, float * out) {
+    const float logarithm = log_sum_exp(x, count);
+    Floats      next;
+    for (int i = 0; i < count; i += kWide) {
+        load(x + i, count - i, next);
+        next -= logarithm;
+        store(out + i, count - i, next);
+    }
+}
+
+void exponentials(const float * x, int count, float * out) {
+    const Floats zero = {};
+    Floats       next, power;
+    for (int i = 0; i < count; i += kWide) {
+        load(x + i, count - i, next);
+        exp_of(next, power);
+        choose(next == zero - INFINITY, zero, power, power);
+        store(out + i, count - i, power);
+    }
+}
+
+#ifdef SHRUTI_VECTORS
+constexpr int kMultipliesWindows = 1;
+#else
+constexpr int kMultipliesWindows = 0;
+#endif
+
+const shruti_functions kFunctions = {kMultipliesWindows, mel_frames, finish_mel, largest, log_softmax, log_sum_exp, exponentials};
+
+}  // namespace
+
+const shruti_functions * functions() { return is_fast ? &kFunctions : nullptr; }
+
+}  // namespace shruti

@@ -1,0 +1,124 @@
+// Vectors of floats as wide as the processors of this build have them. SHRUTI_VECTORS is defined where there are any.
+#ifndef SHRUTI_VECTORS_H
+#define SHRUTI_VECTORS_H
+
+#include <cstdint>
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define SHRUTI_VECTORS 1
+#define SHRUTI_AVX512 1
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define SHRUTI_VECTORS 1
+#endif
+
+#ifdef SHRUTI_VECTORS
+#include <immintrin.h>
+
+namespace shruti {
+
+#ifdef SHRUTI_AVX512
+
+using Vec = __m512;
+constexpr int kLanes = 16;
+
+inline Vec zero() { return _mm512_setzero_ps(); }
+inline Vec fill(float x) { return _mm512_set1_ps(x); }
+inline Vec load(const float * p) { return _mm512_loadu_ps(p); }
+inline void store(float * p, Vec x) { _mm512_storeu_ps(p, x); }
+inline Vec load_half(const uint16_t * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
+inline Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+inline Vec sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+inline Vec mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+inline Vec div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+inline float sum_of(Vec x) { return _mm512_reduce_add_ps(x); }
+inline float max_of(Vec x) { return _mm512_reduce_max_ps(x); }
+inline Vec round(Vec x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+// x · 2^n for whole n, 0 below the range of floats.
+inline Vec scale_by_power(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
+// The sums of each of 16 vectors, in one.
+inline Vec sums_of(const Vec * x) {
+    Vec quads[4];
+    for (int i = 0; i < 4; i++) {
+        const Vec * v = x + 4 * i;
+        const Vec   a = add(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
+        const Vec   b = add(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
+        quads[i] = add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+    }
+    const Vec low = add(_mm512_shuffle_f32x4(quads[0], quads[1], 0x44), _mm512_shuffle_f32x4(quads[0], quads[1], 0xEE));
+    const Vec high = add(_mm512_shuffle_f32x4(quads[2], quads[3], 0x44), _mm512_shuffle_f32x4(quads[2], quads[3], 0xEE));
+    return add(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xDD));
+}
+
+#else
+
+using Vec = __m256;
+constexpr int kLanes = 8;
+
+inline Vec zero() { return _mm256_setzero_ps(); }
+inline Vec fill(float x) { return _mm256_set1_ps(x); }
+inline Vec load(const float * p) { return _mm256_loadu_ps(p); }
+inline void store(float * p, Vec x) { _mm256_storeu_ps(p, x); }
+inline Vec load_half(const uint16_t * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
+inline Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+inline Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+inline Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+inline Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+inline Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+inline Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+inline float sum_of(Vec x) {
+    const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+}
+inline float max_of(Vec x) {
+    const __m128 half = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 pair = _mm_max_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
+}
+inline Vec round(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+// x · 2^n for whole n, 0 below the range of floats.
+inline Vec scale_by_power(Vec x, Vec n) {
+    const Vec     least = _mm256_set1_ps(-126.0f);
+    const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(max(n, least)), _mm256_set1_epi32(127)), 23);
+    return _mm256_and_ps(mul(x, _mm256_castsi256_ps(exponent)), _mm256_cmp_ps(n, least, _CMP_NLT_UQ));
+}
+// The sums of each of 8 vectors, in one.
+inline Vec sums_of(const Vec * x) {
+    Vec quads[2];
+    for (int i = 0; i < 2; i++) {
+        const Vec * v = x + 4 * i;
+        const Vec   a = add(_mm256_unpacklo_ps(v[0], v[1]), _mm256_unpackhi_ps(v[0], v[1]));
+        const Vec   b = add(_mm256_unpacklo_ps(v[2], v[3]), _mm256_unpackhi_ps(v[2], v[3]));
+        quads[i] = add(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
+    }
+    return add(_mm256_permute2f128_ps(quads[0], quads[1], 0x20), _mm256_permute2f128_ps(quads[0], quads[1], 0x31));
+}
+
+#endif
+
+// 2^x for x up to 127, within 3 units of the last place; 0 for -INFINITY, NaN for NaN: max() returns its second
+// operand when one of them is NaN.
+inline Vec exp2_of(Vec x) {
+    const Vec clamped = max(fill(-200.0f), x);
+    const Vec whole = round(clamped);
+    const Vec rest = sub(clamped, whole);
+    Vec       p = fill(1.5403530e-4f);
+    p = fma(p, rest, fill(1.3333558e-3f));
+    p = fma(p, rest, fill(9.6181291e-3f));
+    p = fma(p, rest, fill(5.5504109e-2f));
+    p = fma(p, rest, fill(2.4022651e-1f));
+    p = fma(p, rest, fill(6.9314718e-1f));
+    p = fma(p, rest, fill(1.0f));
+    return scale_by_power(p, whole);
+}
+
+constexpr float kLog2E = 1.44269504f;
+
+}  // namespace shruti
+#endif
+
+#endif

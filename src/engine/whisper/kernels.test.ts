@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/**
+ * The kernels of scripts/native/whisper/kernels/ against sums in double precision: compiled for each kind of processor
+ * that this machine can run, with the compiler's checks of addresses and undefined behaviour.
+ */
+
+const ROOT = join(import.meta.dirname, "../../..");
+const NATIVE_DIR = join(ROOT, "build/native");
+const SOURCES = join(ROOT, "src/testing/native");
+const KERNELS = join(ROOT, "scripts/native/whisper/kernels");
+const GGML = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml");
+const FLAGS = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8").split(/\s+/) : [];
+const CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+
+const AVX2 = ["-mavx2", "-mfma", "-mf16c", "-mbmi2"];
+const AVX512 = [...AVX2, "-mavx512f", "-mavx512cd", "-mavx512vl", "-mavx512dq", "-mavx512bw"];
+const BF16 = [...AVX512, "-mavx512bf16"];
+const AVX512_FLAGS = ["avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"];
+/** The largest errors: sums of floats, and bf16, whose numbers have 8 bits. Measured: 0.6e-6, 0.0042. */
+const [OF_FLOATS, OF_BF16] = [2e-6, 0.006];
+
+type Target = { name: string; needs: string[]; options: string[]; mostError: number; emulates?: boolean };
+const TARGETS: Target[] = [
+  { name: "AVX2", needs: ["avx2", "fma", "f16c"], options: AVX2, mostError: OF_FLOATS },
+  { name: "AVX-512", needs: AVX512_FLAGS, options: AVX512, mostError: OF_FLOATS },
+  { name: "AVX-512 with bf16", needs: ["avx512_bf16"], options: BF16, mostError: OF_BF16 },
+  {
+    ...{ name: "AMX, emulated", needs: ["avx512_bf16"], options: [...BF16, "-mamx-tile"] },
+    ...{ mostError: OF_BF16, emulates: true },
+  },
+];
+const CASES = { attention: 16, product: 34, gelu: 2, mel: 2, probabilities: 5 };
+
+let dir = "";
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), "shruti-kernels-"));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+async function run(...command: string[]) {
+  const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", timeout: 280_000 });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  await child.exited;
+  return { status: child.exitCode, signal: child.signalCode, stdout, stderr };
+}
+
+async function compile(options: string[]): Promise<string> {
+  const probe = join(dir, "kernels-probe");
+  const emulator = join(dir, "amx-emulator.o");
+  const base = join(NATIVE_DIR, "libggml-base.so");
+  const kernels = readdirSync(KERNELS).filter((name) => name.endsWith(".cpp"));
+  const includes = [KERNELS, `${GGML}/include`, `${GGML}/src`, `${GGML}/src/ggml-cpu`].map(
+    (path) => `-I${path}`,
+  );
+  const sources = [
+    join(SOURCES, "kernels-probe.cpp"),
+    ...kernels.map((name) => join(KERNELS, name)),
+    emulator,
+  ];
+  const linking = [base, `-Wl,-rpath,${NATIVE_DIR}`, "-lpthread", "-o", probe];
+  const plain = await run("cc", "-O2", "-c", join(SOURCES, "amx-emulator.c"), "-o", emulator);
+  expect(plain).toMatchObject({ status: 0, stderr: "" });
+  const flags = ["-std=c++17", "-O1", "-g", "-w", "-rdynamic", "-DSHRUTI_KERNELS", ...CHECKS, ...options];
+  const compiled = await run("c++", ...flags, ...includes, ...sources, ...linking);
+  expect(compiled).toMatchObject({ status: 0, stderr: "" });
+  return probe;
+}
+
+for (const { name, needs, options, mostError, emulates } of TARGETS) {
+  const canRun = process.arch === "x64" && needs.every((flag) => FLAGS.includes(flag));
+  test.if(canRun)(
+    `the kernels for ${name} compute what they should, and touch no memory of others`,
+    async () => {
+      const probe = await compile(options);
+      const result = await run(probe, ...(emulates ? ["emulate-amx"] : []));
+      expect(result).toMatchObject({ status: 0, signal: null, stderr: "" });
+      const lines = result.stdout.trim().split("\n");
+      const cases = lines.map((line) => line.split("\t")).filter((fields) => fields.length === 3);
+      const counts = Object.groupBy(cases, ([what = ""]) => /^\w+/.exec(what)?.[0] ?? "");
+      expect(Object.fromEntries(Object.entries(counts).map(([kind, of]) => [kind, of?.length]))).toEqual(
+        CASES,
+      );
+      // Not `>`, so that NaN counts as an error too.
+      expect(cases.filter(([, , error]) => !(Number(error) < mostError))).toEqual([]);
+      if (emulates) expect(Number(/emulated\t(\d+)/.exec(result.stdout)?.[1])).toBeGreaterThan(10_000);
+    },
+    300_000,
+  );
+}

@@ -1,0 +1,306 @@
+// Runs the kernels of scripts/native/whisper/kernels/, compiled into this program, and compares them with sums in double
+// precision. ggml's pool of threads is replaced by one of this program.
+//
+//   kernels-probe [emulate-amx]
+//
+// Prints a line for each: what is computed, number of threads, and the error as root mean square, relative to that of
+// the right result.
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <pthread.h>
+#include <thread>
+#include <vector>
+
+#include "ggml-cpu-impl.h"
+#include "ggml-impl.h"
+#include "shruti-functions.h"
+#include "shruti-kernels.h"
+
+extern "C" void          amx_emulate(void);
+extern "C" unsigned long amx_emulated(void);
+
+// What the kernels use of ggml's pool.
+struct ggml_threadpool {
+    pthread_barrier_t barrier;
+    std::atomic<int>  chunk;
+};
+extern "C" void ggml_barrier(ggml_threadpool * pool) { pthread_barrier_wait(&pool->barrier); }
+extern "C" void ggml_threadpool_chunk_set(ggml_threadpool * pool, int value) { pool->chunk = value; }
+extern "C" int  ggml_threadpool_chunk_add(ggml_threadpool * pool, int value) { return pool->chunk.fetch_add(value); }
+
+static float next_number() {
+    static uint32_t state = 1;
+    float           sum = 0;
+    for (int i = 0; i < 4; i++) {
+        state = state * 1664525u + 1013904223u;
+        sum += (float) (state >> 8) / (1 << 23) - 1;
+    }
+    return sum;
+}
+
+static double error_of(const std::vector<double> & right, const float * found) {
+    double error = 0, size = 0;
+    for (size_t i = 0; i < right.size(); i++) {
+        error += (found[i] - right[i]) * (found[i] - right[i]);
+        size += right[i] * right[i];
+    }
+    return std::sqrt(error / size);
+}
+
+static void report(const char * what, int threads, double error) { printf("%s\t%d\t%.3g\n", what, threads, error); }
+
+static void die(const char * what) {
+    fprintf(stderr, "kernels-probe: %s\n", what);
+    exit(1);
+}
+
+using Compute = std::function<bool(const ggml_compute_params *)>;
+
+// Runs a kernel on threads with no more work memory than it asks for.
+static void on_threads(int threads, size_t work_bytes, const Compute & compute) {
+    ggml_threadpool pool;
+    pthread_barrier_init(&pool.barrier, nullptr, threads);
+    char *                   work = (char *) malloc(work_bytes);
+    std::vector<std::thread> all;
+    std::atomic<int>         refused{0};
+    for (int i = 0; i < threads; i++) {
+        all.emplace_back([&, i] {
+            ggml_compute_params params = {};
+            params.ith = i;
+            params.nth = threads;
+            params.wsize = work_bytes;
+            params.wdata = work;
+            params.threadpool = &pool;
+            if (!compute(&params)) refused++;
+        });
+    }
+    for (auto & thread : all) thread.join();
+    free(work);
+    pthread_barrier_destroy(&pool.barrier);
+    if (refused != 0) die("a kernel does not take what it should");
+}
+
+static ggml_context * new_context() {
+    ggml_init_params params = {64 << 20, nullptr, false};
+    return ggml_init(params);
+}
+
+static ggml_tensor * numbers(ggml_context * context, ggml_type type, int64_t n0, int64_t n1, int64_t n2 = 1, int64_t n3 = 1) {
+    ggml_tensor *      t = ggml_new_tensor_4d(context, type, n0, n1, n2, n3);
+    std::vector<float> values(ggml_nelements(t));
+    for (float & x : values) x = next_number();
+    if (type == GGML_TYPE_F32)
+        memcpy(t->data, values.data(), ggml_nbytes(t));
+    else
+        ggml_quantize_chunk(type, values.data(), t->data, 0, ggml_nrows(t), n0, nullptr);
+    return t;
+}
+
+static std::vector<float> floats_of(const ggml_tensor * t) {
+    std::vector<float> values(ggml_nelements(t));
+    if (t->type == GGML_TYPE_F32)
+        memcpy(values.data(), t->data, ggml_nbytes(t));
+    else
+        ggml_get_type_traits(t->type)->to_float(t->data, values.data(), values.size());
+    return values;
+}
+
+static void attention(int width, int tokens, int rows, int heads, int windows) {
+    char what[99];
+    snprintf(what, sizeof what, "attention %d x %d x %d x %d x %d", width, tokens, rows, heads, windows);
+    ggml_context * context = new_context();
+    ggml_tensor *  q = numbers(context, GGML_TYPE_F32, width, heads, tokens, windows);
+    ggml_tensor *  k = numbers(context, GGML_TYPE_F16, width, heads, rows, windows);
+    ggml_tensor *  v = numbers(context, GGML_TYPE_F16, width, heads, rows, windows);
+    const float    scale = 1 / std::sqrt((float) width);
+    ggml_tensor *  out = ggml_flash_attn_ext(context, ggml_permute(context, q, 0, 2, 1, 3), ggml_permute(context, k, 0, 2, 1, 3),
+                                             ggml_permute(context, v, 0, 2, 1, 3), nullptr, scale, 0, 0);
+    const std::vector<float> qs = floats_of(q), ks = floats_of(k), vs = floats_of(v);
+    std::vector<double>      right;
+    for (int w = 0; w < windows; w++) {
+        for (int t = 0; t < tokens; t++) {
+            for (int h = 0; h < heads; h++) {
+                std::vector<double> weights(rows), sums(width);
+                double              largest = -1e300, sum = 0;
+                for (int r = 0; r < rows; r++) {
+                    double x = 0;
+                    for (int d = 0; d < width; d++) x += (double) qs[((w * tokens + t) * heads + h) * width + d] * ks[((w * rows + r) * heads + h) * width + d];
+                    weights[r] = x * scale;
+                    largest = std::max(largest, weights[r]);
+                }
+                for (int r = 0; r < rows; r++) {
+                    const double x = std::exp(weights[r] - largest);
+                    sum += x;
+                    for (int d = 0; d < width; d++) sums[d] += x * vs[((w * rows + r) * heads + h) * width + d];
+                }
+                for (double x : sums) right.push_back(x / sum);
+            }
+        }
+    }
+    for (int threads : {1, 3}) {
+        memset(out->data, 0xFF, ggml_nbytes(out));
+        on_threads(threads, shruti_work_size(threads, out), [&](auto params) { return shruti_flash_attention(params, out); });
+        report(what, threads, error_of(right, (const float *) out->data));
+    }
+    ggml_free(context);
+}
+
+enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE };
+
+static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after) {
+    static const char * const names[] = {"", " + bias", " + bias, gelu", " + bias + input"};
+    char                      what[99];
+    snprintf(what, sizeof what, "product %s %s %d x %d x %d%s", ggml_type_name(type), ggml_type_name(input), depth, columns, rows, names[after]);
+    ggml_context * context = new_context();
+    ggml_tensor *  w = numbers(context, type, depth, columns);
+    ggml_tensor *  x = numbers(context, input, depth, rows);
+    ggml_tensor *  bias = numbers(context, GGML_TYPE_F32, columns, 1);
+    ggml_tensor *  before = numbers(context, GGML_TYPE_F32, columns, rows);
+    ggml_tensor *  node = ggml_mul_mat(context, w, x);
+    ggml_tensor *  last = node;
+    if (after != NOTHING) last = ggml_add(context, last, bias);
+    if (after == BIAS_GELU) last = ggml_gelu(context, last);
+    if (after == BIAS_ADD_IN_PLACE) last = ggml_add(context, last, before);
+    ggml_cgraph * graph = ggml_new_graph(context);
+    ggml_build_forward_expand(graph, last);
+    const std::vector<float> ws = floats_of(w), xs = floats_of(x), bs = floats_of(bias), added = floats_of(before);
+    std::vector<double>      right(columns * rows);
+    for (int r = 0; r < rows; r++) {
+        for (int c = 0; c < columns; c++) {
+            double sum = 0;
+            for (int i = 0; i < depth; i++) sum += (double) ws[c * depth + i] * xs[r * depth + i];
+            if (after != NOTHING) sum += bs[c];
+            if (after == BIAS_GELU) sum = 0.5 * sum * (1 + std::tanh(0.79788456080286535588 * sum * (1 + 0.044715 * sum * sum)));
+            if (after == BIAS_ADD_IN_PLACE) sum += added[r * columns + c];
+            right[r * columns + c] = sum;
+        }
+    }
+    for (int threads : {1, 3}) {
+        memset(last->data, 0xFF, ggml_nbytes(last));
+        if (after == BIAS_ADD_IN_PLACE) {
+            memcpy(before->data, added.data(), ggml_nbytes(before));
+            last->data = before->data;
+        }
+        int first = 0;
+        while (graph->nodes[first] != node) first++;
+        on_threads(threads, shruti_work_size(threads, node), [&](auto params) {
+            const int done = shruti_fuse(params, graph, first);
+            return after == NOTHING ? done == 0 && shruti_product(params, node) : done == graph->n_nodes - first - 1;
+        });
+        report(what, threads, error_of(right, (const float *) last->data));
+    }
+    ggml_free(context);
+}
+
+static void gelu() {
+    ggml_context *           context = new_context();
+    ggml_tensor *            x = numbers(context, GGML_TYPE_F32, 37, 9);
+    const std::vector<float> edges = {-INFINITY, -1e30f, -100, -10, 0, 10, 100, 1e30f, INFINITY};
+    memcpy(x->data, edges.data(), edges.size() * sizeof(float));
+    ggml_tensor *            out = ggml_gelu(context, x);
+    std::vector<double>      right;
+    const std::vector<float> xs = floats_of(x);
+    for (int threads : {1, 3}) {
+        on_threads(threads, 64, [&](auto params) { return shruti_gelu(params, out); });
+        const float * found = (const float *) out->data;
+        for (size_t i = 0; i < edges.size(); i++) {
+            const float expected = edges[i] <= -10 ? 0 : edges[i];
+            // The least number has no limit of x times its share; ggml's table has 0 there.
+            if (edges[i] == -INFINITY) continue;
+            if (std::fabs(found[i] - expected) > 1e-6f * std::fabs(expected) + 1e-6f) die("gelu at the edges");
+        }
+        right.clear();
+        for (size_t i = edges.size(); i < xs.size(); i++)
+            right.push_back(0.5 * xs[i] * (1 + std::tanh(0.79788456080286535588 * xs[i] * (1 + 0.044715 * xs[i] * xs[i]))));
+        report("gelu", threads, error_of(right, found + edges.size()));
+    }
+    ggml_free(context);
+}
+
+static void mel(const shruti_functions & functions) {
+    const int          frames = 37, mels = 5, frequencies = 201, samples = 160 * (frames - 1) + 250;
+    std::vector<float> window(400), sound(samples), filters(mels * frequencies), out(mels * frames, 99.0f);
+    for (float & x : window) x = 0.5f + 0.1f * next_number();
+    for (float & x : sound) x = next_number();
+    for (int m = 0; m < mels; m++)
+        for (int k = 40 * m; k < 40 * m + 41; k++) filters[m * frequencies + k] = std::fabs(next_number());
+    std::fill(filters.begin() + 3 * frequencies, filters.begin() + 4 * frequencies, 0.0f);
+    std::vector<double> right(mels * frames);
+    for (int f = 0; f < frames; f++) {
+        std::vector<double> power(frequencies);
+        for (int k = 0; k < frequencies; k++) {
+            double re = 0, im = 0;
+            for (int j = 0; j < 400; j++) {
+                const double x = 160 * f + j < samples ? (double) window[j] * sound[160 * f + j] : 0;
+                re += x * std::cos(2 * M_PI * k * j / 400);
+                im -= x * std::sin(2 * M_PI * k * j / 400);
+            }
+            power[k] = re * re + im * im;
+        }
+        for (int m = 0; m < mels; m++) {
+            double sum = 0;
+            for (int k = 0; k < frequencies; k++) sum += power[k] * filters[m * frequencies + k];
+            right[m * frames + f] = std::log10(std::max(sum, 1e-10));
+        }
+    }
+    const shruti_mel_task task = {window.data(), sound.data(), samples, filters.data(), mels, out.data(), frames};
+    functions.mel_frames(&task, 0, 20);
+    functions.mel_frames(&task, 20, frames - 20);
+    report("mel", 1, error_of(right, out.data()));
+    functions.finish_mel(out.data(), (int) out.size(), -3);
+    for (double & x : right) x = (std::max(x, -3.0) + 4) / 4;
+    report("mel, finished", 1, error_of(right, out.data()));
+}
+
+static void probabilities(const shruti_functions & functions) {
+    for (int count : {1, 15, 16, 1501, 51865}) {
+        std::vector<float> x(count), logarithms(count), found(count);
+        for (float & value : x) value = 5 * next_number();
+        for (int i = 1; i < count; i += 7) x[i] = -INFINITY;
+        x[count - 1] = 20;
+        double sum = 0;
+        for (float value : x) sum += std::exp((double) value);
+        std::vector<double> right;
+        for (float value : x) right.push_back(std::exp((double) value) / sum);
+        if (functions.largest(x.data(), count) != 20) die("the largest number");
+        if (std::fabs(functions.log_sum_exp(x.data(), count) - std::log(sum)) > 1e-5) die("the logarithm of the sum");
+        functions.log_softmax(x.data(), count, logarithms.data());
+        functions.exponentials(logarithms.data(), count, found.data());
+        for (int i = 0; i < count; i++) {
+            if (x[i] != -INFINITY) continue;
+            if (logarithms[i] != -INFINITY || found[i] != 0) die("a token that is ruled out has a probability");
+        }
+        report("probabilities", 1, error_of(right, found.data()));
+        std::fill(x.begin(), x.end(), -INFINITY);
+        if (functions.log_sum_exp(x.data(), count) != -INFINITY) die("the logarithm of no sum");
+    }
+}
+
+int main(int argc, char ** argv) {
+    const bool emulates = argc > 1 && strcmp(argv[1], "emulate-amx") == 0;
+    if (emulates) amx_emulate();
+    for (int width : {32, 64}) {
+        attention(width, 1, 1536, 3, 1);
+        attention(width, 5, 512, 2, 2);
+        attention(width, 17, 512, 2, 2);
+        attention(width, 150, 768, 2, 1);
+    }
+    for (ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
+                           GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K})
+        product(type, GGML_TYPE_F32, 768, 96, 70, NOTHING);
+    product(GGML_TYPE_F16, GGML_TYPE_F16, 240, 150, 33, NOTHING);
+    product(GGML_TYPE_F32, GGML_TYPE_F16, 50, 33, 101, NOTHING);
+    product(GGML_TYPE_F16, GGML_TYPE_F32, 384, 300, 150, BIAS);
+    product(GGML_TYPE_Q5_0, GGML_TYPE_F32, 1024, 200, 90, BIAS_GELU);
+    product(GGML_TYPE_Q8_0, GGML_TYPE_F32, 1280, 128, 64, BIAS_ADD_IN_PLACE);
+    gelu();
+    const shruti_functions_t functions = (shruti_functions_t) shruti_proc_address("shruti_functions");
+    mel(*functions());
+    probabilities(*functions());
+    if (emulates) printf("emulated\t%lu\n", amx_emulated());
+    return 0;
+}
