@@ -5,6 +5,7 @@
 //   sampleRate(handle)                                                          in Hz
 //   process(handle, samples, clusters, threshold)                               [{ start, end, speaker }], in seconds
 #include <node_api.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,10 @@
 // The C interface of sherpa-onnx 1.13.8 (sherpa-onnx/c-api/c-api.h); its npm package has no header.
 typedef struct {
   struct {
-    const char *pyannote;
+    struct {
+      const char *model;
+      float window_shift_ratio;
+    } pyannote;
     int32_t threads, debug;
     const char *provider;
   } segmentation;
@@ -24,13 +28,19 @@ typedef struct {
   struct {
     int32_t clusters;
     float threshold;
+    // 0: its default.
+    int32_t further;
   } clustering;
   float seconds_on, seconds_off;
 } Config;
 typedef struct {
   float start, end;
   int32_t speaker;
+  float confidence;
 } Segment;
+
+// Of the published library, whose own addon reads and writes these places.
+_Static_assert(sizeof(Config) == 80 && offsetof(Config, seconds_on) == 68 && sizeof(Segment) == 16, "another layout");
 typedef struct Diarization Diarization;
 typedef struct Result Result;
 const Diarization *SherpaOnnxCreateOfflineSpeakerDiarization(const Config *);
@@ -45,6 +55,9 @@ void SherpaOnnxOfflineSpeakerDiarizationDestroySegment(const Segment *);
 void SherpaOnnxOfflineSpeakerDiarizationDestroyResult(const Result *);
 
 enum { MOST_ARGUMENTS = 5 };
+
+// sherpa-onnx's default: the next window begins after this part of a window.
+#define WINDOW_SHIFT_RATIO 0.1f
 
 // Returns from the calling function after a failure, with an exception for JavaScript.
 #define CHECK(call)                                                                                                    \
@@ -99,7 +112,8 @@ static napi_value open_diarization(napi_env env, napi_callback_info info) {
   char *segmentation = read_string(env, arguments[0]), *embedding = read_string(env, arguments[1]);
   const Diarization *diarization = NULL;
   if (segmentation != NULL && embedding != NULL) {
-    config.segmentation.pyannote = segmentation;
+    config.segmentation.pyannote.model = segmentation;
+    config.segmentation.pyannote.window_shift_ratio = WINDOW_SHIFT_RATIO;
     config.embedding.model = embedding;
     config.segmentation.threads = config.embedding.threads = threads;
     config.segmentation.provider = config.embedding.provider = "cpu";
