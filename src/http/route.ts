@@ -12,7 +12,7 @@ export type Operation = {
   id: string;
   summary: string;
   description?: string;
-  tag: "Transcriptions" | "Uploads" | "Models" | "Usage" | "Webhooks";
+  tag: "Transcriptions" | "Uploads" | "Models" | "Usage" | "Webhooks" | "OpenAI";
   /** What the key must be allowed to do. */
   scope: Scope;
   /** The codes this route can answer beside those of every route. */
@@ -22,8 +22,10 @@ export type Operation = {
   acceptsIdempotencyKey?: boolean;
   /** The fields of a `multipart/form-data` body, which the handler receives itself. */
   multipart?: TObject;
-  /** Other media types of the 200 response, chosen by `Accept`. */
+  /** Other media types of the 200 response. */
   alternatives?: Record<string, string>;
+  /** The shape of refusals; left out: that of docs/interface.md section 7. */
+  errorShape?: "openai";
 };
 
 /** The schemas that a route reads its request with. */

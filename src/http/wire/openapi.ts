@@ -1,6 +1,8 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { version } from "../../../package.json" with { type: "json" };
 import type { ErrorCode } from "../../domain/errors.ts";
+import { openAiAnswer } from "../openai/errors.ts";
+import { OpenAiError } from "../openai/schemas.ts";
 import { type Operation, operationOf } from "../route.ts";
 import {
   errorResponses,
@@ -36,6 +38,7 @@ const TAGS = [
   { name: "Models", description: "What can be asked for." },
   { name: "Usage", description: "Usage events and credit." },
   { name: "Webhooks", description: "Receivers of events." },
+  { name: "OpenAI", description: "OpenAI's audio API, where the admin has switched it on." },
   { name: "Operations", description: "For those who run the program; no project key is needed." },
 ];
 
@@ -105,6 +108,8 @@ function describe(route: DescribedRoute, operation: Operation, toJson: (schema: 
   const hooks = route.hooks as { query?: TObject; body?: TSchema; response?: Record<string, TSchema> };
   const media = operation.multipart ? "multipart/form-data" : "application/json";
   const body = operation.multipart ?? hooks.body;
+  const described =
+    operation.errorShape === "openai" ? { schema: toJson(OpenAiError), answerOf: openAiAnswer } : undefined;
   const parameters = [
     ...pathParameters(route.path),
     ...queryParameters(hooks.query, toJson),
@@ -121,7 +126,7 @@ function describe(route: DescribedRoute, operation: Operation, toJson: (schema: 
       : {}),
     responses: {
       ...successResponses(operation, hooks.response ?? {}, toJson),
-      ...errorResponses([...COMMON_ERRORS, ...operation.errors]),
+      ...errorResponses([...COMMON_ERRORS, ...operation.errors], RATE_HEADERS, described),
     },
   };
 }
