@@ -26,6 +26,8 @@ const TRANSCRIBE = operation({
   acceptsIdempotencyKey: true,
   multipart: OpenAiForm,
   errors: [
+    // An unknown model.
+    "not_found",
     "capability_unavailable",
     "unsupported_language",
     "unsupported_mode",

@@ -36,6 +36,8 @@ export function streamText({ watch, outcome }: TextSource): Response {
         sent = text;
       };
       const endWatch = watch(advance);
+      // The head of the answer leaves with the first bytes.
+      write(": accepted\n\n");
       const keepAlive = setInterval(() => write(": the work continues\n\n"), KEEP_ALIVE_MS);
       stop = () => {
         isOpen = false;
