@@ -140,6 +140,7 @@ function openHttp(
   return countRequests(
     createHttpHandler({
       ...{ config, clock, log, database, dataDir, transcriptions, ...others },
+      onWebhooksChanged: deliverer.wake,
       synchronous: {
         reservePlace: scheduler.reserveSynchronousPlace,
         waitForPlace: scheduler.waitForSynchronousPlace,

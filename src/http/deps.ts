@@ -28,6 +28,8 @@ export type HttpDeps = {
   transcriptions: TranscriptionService;
   credit: CreditService;
   webhooks: WebhookService;
+  /** Called after a client has changed an endpoint: deliveries may be due. */
+  onWebhooksChanged: () => void;
   synchronous: SynchronousWork;
   /**
    * Decodes a synchronous request's file to its end, in one of the decoder lanes that organizations share.

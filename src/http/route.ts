@@ -4,7 +4,7 @@ import type { Scope } from "../domain/api-key.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import { requireScope } from "./auth.ts";
 import { callerOf, contextOf } from "./context.ts";
-import { readEmptyBody, readJson, readQuery, refuseBody } from "./wire/parse.ts";
+import { announcesBody, readEmptyBody, readJson, readQuery, refuseBody } from "./wire/parse.ts";
 
 /** What the OpenAPI document says about a route beside its schemas. */
 export type Operation = {
@@ -20,6 +20,8 @@ export type Operation = {
   /** Meaning of each success status. */
   responses: Record<number, string>;
   acceptsIdempotencyKey?: boolean;
+  /** The JSON body may be absent, which means `{}`. */
+  hasOptionalBody?: boolean;
   /** The fields of a `multipart/form-data` body, which the handler receives itself. */
   multipart?: TObject;
   /** Other media types of the 200 response. */
@@ -68,6 +70,7 @@ export function operation<
     return readQuery(contextOf(request).search, query);
   };
   const read = async (request: Request): Promise<unknown> => {
+    if (body && described.hasOptionalBody && !announcesBody(request)) return {};
     if (body) return readJson(request, body);
     if (!described.multipart) await readEmptyBody(request, NO_FIELDS);
     return null;

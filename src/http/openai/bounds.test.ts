@@ -48,7 +48,7 @@ describe("the OpenAI layer", () => {
     ).not.toContain(PATH);
   });
 
-  test.each<[string, Partial<Config["openai"]>, Script, Record<string, string>, unknown[]]>([
+  test.each<[string, Partial<Config["openai"]>, Script, Record<string, string>, (string | number)[]]>([
     [
       "a longer recording",
       { max_duration_seconds: 100 },

@@ -94,7 +94,7 @@ export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
       if (client.aborted) cancel();
     }
     const result = outcome.then(requireResult).finally(() => client.removeEventListener("abort", cancel));
-    // A caller that fails before it awaits the outcome has nobody to tell about it.
+    // A caller may fail before it awaits the outcome.
     result.catch(() => undefined);
     return { id, outcome: result };
   }

@@ -122,7 +122,12 @@ function describe(route: DescribedRoute, operation: Operation, toJson: (schema: 
     tags: [operation.tag],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body
-      ? { requestBody: { required: true, content: { [media]: bodyOf(operation, body, toJson) } } }
+      ? {
+          requestBody: {
+            required: !operation.hasOptionalBody,
+            content: { [media]: bodyOf(operation, body, toJson) },
+          },
+        }
       : {}),
     responses: {
       ...successResponses(operation, hooks.response ?? {}, toJson),
