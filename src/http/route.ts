@@ -13,6 +13,8 @@ export type Operation = {
   summary: string;
   description?: string;
   tag: "Transcriptions" | "Uploads" | "Models" | "Usage" | "Webhooks" | "OpenAI";
+  /** The document leaves the route out, because it refuses every request. */
+  isHidden?: boolean;
   /** What the key must be allowed to do. */
   scope: Scope;
   /** The codes this route can answer beside those of every route. */

@@ -51,10 +51,11 @@ const TRANSCRIBE = operation({
   },
 });
 
+/** The path exists so that clients learn why. */
 const TRANSLATE = operation({
   id: "openaiTranslate",
+  isHidden: true,
   summary: "Not available: translation",
-  description: "Refused with `capability_unavailable`. The path exists so that clients learn why.",
   tag: "OpenAI",
   scope: "transcriptions:write",
   errorShape: "openai",

@@ -64,7 +64,7 @@ export function openApiDocument(
   const paths: Record<string, Json> = {};
   for (const route of routes) {
     const operation = operationOf(route);
-    if (!operation) continue;
+    if (!operation || operation.isHidden) continue;
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = describe(route, operation, toJson);
@@ -77,7 +77,8 @@ export function openApiDocument(
       title: "Shruti",
       version,
       description: DESCRIPTION,
-      license: { name: "No licence has been chosen yet" },
+      contact: { name: "The admin of this server" },
+      license: { name: "No licence has been chosen yet", identifier: "LicenseRef-none" },
     },
     servers: [{ url: baseUrl }],
     security: [{ projectKey: [] }],
