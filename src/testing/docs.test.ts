@@ -291,6 +291,7 @@ const PROSE = [
   "src/pipeline/README.md",
   "models/README.md",
   "docs/README.md",
+  "docs/clients/README.md",
   "docs/clients/openai.md",
   INTERFACE,
   DECISIONS,
