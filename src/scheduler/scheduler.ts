@@ -119,7 +119,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const turns = createTurns();
   const workingFiles = createWorkingFiles(options.dataDir);
   const finished = createWaiters<TranscriptionRow>();
-  const chunkWatchers = createWatchers();
+  const chunkWatchers = createWatchers((error) =>
+    options.log.error({ err: error }, "the text so far could not be given to a client"),
+  );
   const context: RunContext = {
     ...options,
     slots,

@@ -6,7 +6,8 @@ export type Watchers = {
   notify(id: string): void;
 };
 
-export function createWatchers(): Watchers {
+/** @param onError receives what a function throws: those who wait for an event do not disturb what causes it */
+export function createWatchers(onError: (error: unknown) => void): Watchers {
   const watching = new Map<string, Set<() => void>>();
   return {
     watch(id, onEvent) {
@@ -21,7 +22,13 @@ export function createWatchers(): Watchers {
       };
     },
     notify(id) {
-      for (const call of [...(watching.get(id) ?? [])]) call();
+      for (const call of [...(watching.get(id) ?? [])]) {
+        try {
+          call();
+        } catch (error) {
+          onError(error);
+        }
+      }
     },
   };
 }
