@@ -14,7 +14,10 @@ import { keepAlive } from "./storage/storage-common.ts";
 import { type FormOptions, type ReceivedForm, receiveForm } from "./wire/multipart.ts";
 
 /** Bounds of a form and of the work with it. */
-export type FormBounds = Pick<FormOptions, "maxFileBytes" | "maxFieldBytes" | "listFields"> & {
+export type FormBounds = Pick<
+  FormOptions,
+  "maxFileBytes" | "maxFieldBytes" | "listFields" | "ignoredFields"
+> & {
   /** Time for the whole request. */
   timeoutSeconds: number;
 };

@@ -15,7 +15,7 @@ import { OPENAI_PREFIX, openAiRoutes } from "./openai/routes.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
 import { audioRoutes } from "./routes/audio.ts";
-import { docsRoutes } from "./routes/docs.ts";
+import { docsRoutes, homeOf } from "./routes/docs.ts";
 import { modelRoutes } from "./routes/models.ts";
 import { createSynchronousDesk } from "./routes/synchronous.ts";
 import { systemRoutes } from "./routes/system.ts";
@@ -93,7 +93,8 @@ function createApp(deps: HttpDeps, cors: Cors) {
     }
   }
   const refusal = () => new AppError("not_found");
-  return app.all(UNKNOWN, refuser(cors, { allow: [], needsKey: true, refusal }));
+  const refuseUnknown = refuser(cors, { allow: [], needsKey: true, refusal });
+  return app.all(UNKNOWN, ({ request }) => homeOf(request) ?? refuseUnknown({ request }));
 }
 
 type Refused = { allow: readonly string[]; needsKey: boolean; refusal: () => AppError };

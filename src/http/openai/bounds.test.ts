@@ -103,6 +103,30 @@ describe("the OpenAI layer", () => {
     expect(fingerprint(app)).toEqual(before);
   });
 
+  test("ignores a parameter whatever its value is, and no other fault beside it", async () => {
+    const app = await open({ ignored_parameters: ["prompt", "known_speaker_references", "languages"] });
+    const form = (extra: [string, string][]) => {
+      const made = new FormData();
+      made.append("prompt", "x".repeat(20_000));
+      made.append("known_speaker_references[]", "data:audio/wav;base64,AAAA");
+      made.append("known_speaker_references[]", "data:audio/wav;base64,BBBB");
+      made.append("languages", "hi");
+      made.append("language", "hi");
+      made.append("file", new File([scriptedAudio({ seconds: 2, text: "a" })], "a.wav"));
+      for (const [name, value] of extra) made.append(name, value);
+      return app.as(app.key)(PATH, { method: "POST", body: made });
+    };
+    const served = await form([]);
+    expect([served.status, served.headers.get("x-ignored-parameters")]).toEqual([
+      200,
+      "known_speaker_references, languages, prompt",
+    ]);
+    expect(await errorOf(await form([["language", "en"]]))).toEqual([400, "invalid_request", "language"]);
+    expect(await errorOf(await form([["response_format", "j\uFFFD"]]))).toEqual([
+      ...[400, "invalid_request", "response_format"],
+    ]);
+  });
+
   test("needs the scopes of the interface", async () => {
     const app = await open();
     const client = app.as(app.makeKey(app.project.id, ["models:read"]));

@@ -41,6 +41,12 @@ const HARMLESS: Record<string, (value: string) => boolean> = {
   include: (value) => value === "",
 };
 
+/** Returns the names under which a form may carry the parameters that an admin lets the server ignore. */
+export function ignoredFieldsOf({ ignored_parameters: names }: OpenAiConfig): string[] {
+  // Of these the value counts wherever it can be honoured.
+  return names.filter((name) => !READ.has(name)).flatMap((name) => [name, `${name}[]`]);
+}
+
 /** Why a parameter of OpenAI's is refused. */
 const REASONS: Record<string, string> = {
   temperature: "temperature other than 0 is not available: the decoder chooses its own.",
@@ -70,8 +76,7 @@ export function wantedOf(form: ReceivedForm, config: OpenAiConfig): Wanted {
   }
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });
   const { fault } = form;
-  if (fault && !ignored.has(plain(fault.name)))
-    throw new AppError("invalid_request", { detail: plain(fault.name), message: fault.message });
+  if (fault) throw new AppError("invalid_request", { detail: plain(fault.name), message: fault.message });
   if (!form.file)
     throw new AppError("invalid_request", { detail: "file", message: "file is required, with a file name." });
   const format = formatOf(form.fields.get("response_format"));

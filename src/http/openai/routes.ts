@@ -8,7 +8,7 @@ import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { answerOf } from "./answers.ts";
 import { modelNames, requireName, toModel } from "./model-names.ts";
-import { LIST_FIELDS, MAX_FIELD_BYTES, type Wanted, wantedOf } from "./parameters.ts";
+import { ignoredFieldsOf, LIST_FIELDS, MAX_FIELD_BYTES, type Wanted, wantedOf } from "./parameters.ts";
 import { OpenAiForm, OpenAiModel, OpenAiModelList, OpenAiTranscription } from "./schemas.ts";
 import { streamText } from "./stream.ts";
 
@@ -91,6 +91,7 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchr
     maxFileBytes: openai.max_bytes,
     maxFieldBytes: MAX_FIELD_BYTES,
     listFields: LIST_FIELDS,
+    ignoredFields: ignoredFieldsOf(openai),
     timeoutSeconds: openai.timeout_seconds,
   };
   const names = () => modelNames(deps.models, openai.model_aliases);

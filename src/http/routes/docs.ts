@@ -3,9 +3,8 @@ import { gzip } from "node:zlib";
 import viewerPath from "../../../node_modules/@scalar/api-reference/dist/browser/standalone.js" with {
   type: "file",
 };
-import { AppError } from "../../domain/errors.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
-import { callerOf } from "../context.ts";
+import { contextOf } from "../context.ts";
 import { defineRoutes } from "../route.ts";
 
 /** Nothing but this server: no fonts, telemetry, proxy or other host (docs/decisions.md section 13). */
@@ -55,20 +54,18 @@ const IMMUTABLE_FOR_SECONDS = 3600;
 /** The page that shows the OpenAPI document. Its viewer is inside the executable; no key is needed. */
 export function docsRoutes() {
   return defineRoutes("docs")
-    .get("/", ({ request }) => home(request))
     .get("/docs", () => page(PAGE, "text/html; charset=utf-8"))
     .get("/docs/start.js", () => page(START, "text/javascript; charset=utf-8"))
     .get("/docs/viewer.js", ({ request }) => viewer(request));
 }
 
-/** Sends browsers to the documentation. For other clients there is nothing here. */
-function home(request: Request): Response {
-  if (request.headers.get("accept")?.includes("text/html")) {
-    // Relative, as the page's own addresses.
-    return new Response(null, { status: 302, headers: { location: "docs", vary: "Accept" } });
-  }
-  callerOf(request);
-  throw new AppError("not_found");
+/** Sends browsers from `/` to the documentation. Undefined for other requests: for them there is nothing at `/`. */
+export function homeOf(request: Request): Response | undefined {
+  const isBrowser = request.headers.get("accept")?.includes("text/html") ?? false;
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (!isBrowser || !isRead || contextOf(request).path !== "/") return undefined;
+  // Relative, as the page's own addresses.
+  return new Response(null, { status: 302, headers: { location: "docs", vary: "Accept" } });
 }
 
 function page(text: string, contentType: string): Response {

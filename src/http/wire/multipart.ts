@@ -28,6 +28,8 @@ export type FormOptions = {
   maxFieldBytes?: number;
   /** Text fields that may come several times. Their values are joined by line feeds. */
   listFields?: readonly string[];
+  /** Text fields whose faults do not matter, because their values are ignored. */
+  ignoredFields?: readonly string[];
   signal: AbortSignal;
   /**
    * Called for every piece that arrives; the next one is taken when it resolves.
@@ -133,9 +135,9 @@ async function receive(
   const unstorable = Promise.withResolvers<never>();
   unstorable.promise.catch(() => undefined);
   let fileStream: BusboyFileStream | undefined;
-  const { maxFieldBytes = MAX_FIELD_BYTES, listFields = [] } = options;
+  const { maxFieldBytes = MAX_FIELD_BYTES, listFields = [], ignoredFields = [] } = options;
   const note = (name: string, message: string) => {
-    form.fault ??= { name, message };
+    if (!ignoredFields.includes(name)) form.fault ??= { name, message };
   };
   /** A part may come without a name; no form has such a field. */
   const take = (given: string | undefined): string => {
