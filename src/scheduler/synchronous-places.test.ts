@@ -155,7 +155,7 @@ describe("over HTTP", () => {
 describe("a wait for a place", () => {
   const never = new AbortController().signal;
 
-  test("ends in the order of arrival, and nobody overtakes those who wait", async () => {
+  test("ends in the order of arrival; a later request does not get the place of one that waits", async () => {
     const { places, refused } = open();
     const first = places.reserve(1_000);
     const order: string[] = [];

@@ -1,8 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
 import { isId } from "../../lib/ids.ts";
 import { updateEndpoint } from "../../store/webhooks.ts";
+import { apiClient } from "../../testing/api-client.ts";
 import { openTestApp, type TestApp, type TestClient } from "../../testing/open-test-app.ts";
 import { expectRefusal, fingerprint } from "../../testing/scenarios.ts";
+import { until } from "../../testing/scheduler-kit.ts";
+import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { startReceiver } from "../../testing/webhook-kit.ts";
 import type { RotatedSecret, WebhookEndpoint, WebhookEndpointList } from "../wire/schemas.ts";
 
 const PATH = "/v1/webhook_endpoints";
@@ -69,6 +74,41 @@ describe("webhook endpoints by the API", () => {
     });
     expect(await (await post(`${path}/enable`)).json()).toMatchObject({ id, state: "enabled" });
     expect(await (await post(`${path}/enable`)).json()).not.toHaveProperty("disabled_reason");
+  });
+
+  test("send what waited as soon as they are enabled, signed with both secrets after a rotation", async () => {
+    const receiver = startReceiver();
+    const app = await openTestApp({
+      config: { webhooks: { allow_http: true, allowed_networks: ["127.0.0.0/8"] } },
+    });
+    try {
+      const send = app.as(app.key);
+      const api = apiClient(send);
+      const made = (await (await post(PATH, { url: receiver.url }, send)).json()) as WebhookEndpoint;
+      const path = `${PATH}/${made.id}`;
+      const upload = await api.upload(scriptedAudio({ seconds: 2, text: "a" }));
+      const release = app.engine.hold();
+      const { body } = await api.start({
+        ...{ audio: { upload_id: upload.id }, language: "hi", webhook_endpoint_id: made.id },
+      });
+      updateEndpoint(app.app.database.store, made.id, { disabledAt: 5, disabledReason: "by hand" });
+      release();
+      await until("it is completed", async () => (await api.get(body.id)).state === "completed");
+      expect(await (await send(path)).json()).toMatchObject({ pending_deliveries: 1 });
+      const rotated = (await (await post(`${path}/rotate_secret`, undefined, send)).json()) as RotatedSecret;
+      await post(`${path}/enable`, undefined, send);
+      await until("the event arrives", () => receiver.received.length === 1, 5_000);
+      const [event] = receiver.received;
+      expect(event?.signature.split(" ")).toHaveLength(2);
+      for (const secret of [made.secret, rotated.secret]) {
+        const key = Buffer.from(secret.slice("whsec_".length), "base64");
+        const text = `${event?.id}.${event?.timestamp}.${event?.body}`;
+        expect(event?.signature).toContain(createHmac("sha256", key).update(text).digest("base64"));
+      }
+    } finally {
+      await app.close();
+      await receiver.stop();
+    }
   });
 
   test("get another secret, and both sign until the previous one ends", async () => {
