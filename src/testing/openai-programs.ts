@@ -13,7 +13,10 @@ export type ProgramForm = {
 const MODEL: [string, string] = ["model", "whisper-1"];
 const VERBOSE: [string, string] = ["response_format", "verbose_json"];
 
-/** Forms as the programs' sources make them, in their default configuration unless the name says otherwise. */
+/**
+ * Forms of programs in their default configuration, unless the name says otherwise. Those of LibreChat, n8n, Buzz, LiveKit,
+ * AnythingLLM and Flowise were read in the programs' sources, the others were written from descriptions of their requests.
+ */
 export const PROGRAM_FORMS: ProgramForm[] = [
   {
     program: "Open WebUI",
