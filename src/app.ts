@@ -146,9 +146,15 @@ function openHttp(
   return countRequests(
     createHttpHandler({
       ...{ config, clock, log, database, dataDir, transcriptions, ...others },
-      synchronous: { reservePlace: scheduler.reserveSynchronousPlace, waitFor: scheduler.waitFor },
-      verifyAudio: (path, { organizationId, maxDurationMs }, signal) =>
-        decoders.run({ organizationId, purpose: "synchronous", isLarge: false }, signal, () =>
+      onWebhooksChanged: deliverer.wake,
+      synchronous: {
+        reservePlace: scheduler.reserveSynchronousPlace,
+        waitForPlace: scheduler.waitForSynchronousPlace,
+        watchText: scheduler.watchText,
+        waitFor: scheduler.waitFor,
+      },
+      verifyAudio: (path, { organizationId, maxDurationMs, isLarge }, signal) =>
+        decoders.run({ organizationId, purpose: "synchronous", isLarge }, signal, () =>
           engine.verify(path, signal, maxDurationMs),
         ),
       stopping,

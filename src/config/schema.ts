@@ -95,8 +95,8 @@ export const CONFIG_SCHEMA = {
     tls_cert: text("", "PEM file of the certificate and its chain, read at the start; empty: plain HTTP."),
     tls_key: text("", "PEM file of the certificate's private key."),
     cors_origins: list(
-      "Web origins that browsers may call from, such as https://app.example.in, without a path; *: all; empty: none.",
-      /^(\*|https?:\/\/[^\s/?#]+)$/,
+      "Origins that browsers may call from, such as https://app.example.in, app://obsidian.md or chrome-extension://…, without a path; *: all; empty: none.",
+      /^(\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/,
     ),
     trusted_proxies: list(
       "Networks in CIDR form of proxies whose X-Forwarded-For names the client's address for the log; empty: none.",
@@ -190,6 +190,12 @@ export const CONFIG_SCHEMA = {
       "Length of the longest audio of a synchronous request.",
     ),
     synchronous_timeout_seconds: integer(120, 1, 3600, "Time in which a synchronous request is answered."),
+    synchronous_wait_seconds: integer(
+      0,
+      0,
+      600,
+      "How long a synchronous request waits for a free place before it is refused.",
+    ),
     synchronous_max_receiving: integer(
       16,
       1,
@@ -220,6 +226,31 @@ export const CONFIG_SCHEMA = {
       1 * GIB,
       "Uploads up to this size are verified within the `complete` request, for 25 seconds at most.",
     ),
+  },
+  openai: {
+    enabled: boolean(false, "Serve OpenAI's audio API under /openai/v1."),
+    default_language: text(
+      "",
+      "Language code for requests that name no language; empty: they are refused.",
+      /^([a-z]{2,3})?$/,
+    ),
+    model_aliases: list(
+      "Further names of models, such as whisper-1=large-v3, or whisper-1 alone for the default model.",
+      /^[^\s=,]+(=[^\s=,]+)?$/,
+    ),
+    ignored_parameters: list(
+      "Parameters that are ignored where they cannot be honoured, such as prompt or temperature; the answer names them in a header.",
+      /^[a-z][a-z0-9_]*$/,
+    ),
+    wait_seconds: integer(10, 0, 600, "How long a request waits for a free synchronous place."),
+    max_bytes: integer(128 * MIB, 1, 1 * GIB, "Size of the largest file."),
+    max_duration_seconds: integer(
+      3600,
+      1,
+      1000 * 3600,
+      "Length of the longest recording; what is longer than limits.synchronous_max_duration_seconds waits in the queue.",
+    ),
+    timeout_seconds: integer(1800, 1, DAY_SECONDS, "Time in which a request is answered."),
   },
   billing: {
     price_paise_per_audio_hour: integer(

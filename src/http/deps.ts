@@ -28,6 +28,8 @@ export type HttpDeps = {
   transcriptions: TranscriptionService;
   credit: CreditService;
   webhooks: WebhookService;
+  /** Called after a client has changed an endpoint: deliveries may be due. */
+  onWebhooksChanged: () => void;
   synchronous: SynchronousWork;
   /**
    * Decodes a synchronous request's file to its end, in one of the decoder lanes that organizations share.
@@ -36,7 +38,7 @@ export type HttpDeps = {
    */
   verifyAudio: (
     path: string,
-    work: { organizationId: string; maxDurationMs: number },
+    work: { organizationId: string; maxDurationMs: number; isLarge: boolean },
     signal: AbortSignal,
   ) => Promise<VerifiedAudio>;
   /**
@@ -62,6 +64,18 @@ export type SynchronousWork = {
    * @throws AppError `capacity_unavailable` with `Retry-After`, the time until one should be free, when none is
    */
   reservePlace(recordingMs: number): SynchronousPlace;
+  /**
+   * Takes such a place once one is free.
+   *
+   * @throws AppError as `reservePlace`, `waitMs` later; the signal's reason when it aborts first
+   */
+  waitForPlace(recordingMs: number, waitMs: number, signal: AbortSignal): Promise<SynchronousPlace>;
+  /**
+   * Calls a function with the text so far each time that a chunk of a transcription has ended.
+   *
+   * @returns ends the calls
+   */
+  watchText(transcriptionId: string, onText: (text: string) => void): () => void;
   /** Settles with the final row, or rejects with the signal's reason when it aborts first. */
   waitFor(transcriptionId: string, signal: AbortSignal): Promise<TranscriptionRow>;
 };

@@ -4,7 +4,7 @@ import type { Scope } from "../domain/api-key.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import { requireScope } from "./auth.ts";
 import { callerOf, contextOf } from "./context.ts";
-import { readEmptyBody, readJson, readQuery, refuseBody } from "./wire/parse.ts";
+import { announcesBody, readEmptyBody, readJson, readQuery, refuseBody } from "./wire/parse.ts";
 
 /** What the OpenAPI document says about a route beside its schemas. */
 export type Operation = {
@@ -12,7 +12,9 @@ export type Operation = {
   id: string;
   summary: string;
   description?: string;
-  tag: "Transcriptions" | "Uploads" | "Models" | "Usage" | "Webhooks";
+  tag: "Transcriptions" | "Uploads" | "Models" | "Usage" | "Webhooks" | "OpenAI";
+  /** The document leaves the route out, because it refuses every request. */
+  isHidden?: boolean;
   /** What the key must be allowed to do. */
   scope: Scope;
   /** The codes this route can answer beside those of every route. */
@@ -20,10 +22,14 @@ export type Operation = {
   /** Meaning of each success status. */
   responses: Record<number, string>;
   acceptsIdempotencyKey?: boolean;
+  /** The JSON body may be absent, which means `{}`. */
+  hasOptionalBody?: boolean;
   /** The fields of a `multipart/form-data` body, which the handler receives itself. */
   multipart?: TObject;
-  /** Other media types of the 200 response, chosen by `Accept`. */
+  /** Other media types of the 200 response. */
   alternatives?: Record<string, string>;
+  /** The shape of refusals; left out: that of docs/interface.md section 7. */
+  errorShape?: "openai";
 };
 
 /** The schemas that a route reads its request with. */
@@ -66,6 +72,7 @@ export function operation<
     return readQuery(contextOf(request).search, query);
   };
   const read = async (request: Request): Promise<unknown> => {
+    if (body && described.hasOptionalBody && !announcesBody(request)) return {};
     if (body) return readJson(request, body);
     if (!described.multipart) await readEmptyBody(request, NO_FIELDS);
     return null;

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadConfig } from "../config/load.ts";
 import { type LogLevel, openLog } from "../lib/log.ts";
 import { apiClient, audioForm } from "../testing/api-client.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
@@ -331,4 +332,20 @@ test("no route answers without a key, except those that are public by design", a
   }
   const byDesign = (route: string) => PUBLIC.some((path) => route.split(" ")[1]?.startsWith(path));
   expect(open.filter((route) => !byDesign(route))).toEqual([]);
+});
+
+test.each([
+  "app://obsidian.md",
+  "chrome-extension://abcdefghijklmnop",
+  "moz-extension://0f-1",
+  "capacitor://localhost",
+])("%s may be an origin of server.cors_origins", async (origin) => {
+  const config = loadConfig(undefined, { SHRUTI_SERVER_CORS_ORIGINS: origin });
+  const app = await openTestApp({ config: { server: { cors_origins: config.server.cors_origins } } });
+  try {
+    const response = await app.as(app.key)("/v1/models", { headers: { origin } });
+    expect(response.headers.get("access-control-allow-origin")).toBe(origin);
+  } finally {
+    await app.close();
+  }
 });

@@ -8,12 +8,16 @@ import { createClientAddress } from "./client-address.ts";
 import { callerOf, contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
+import { createFormReceiver } from "./form-receiver.ts";
 import { loggedPath } from "./logged-path.ts";
+import { openAiShape } from "./openai/errors.ts";
+import { OPENAI_PREFIX, openAiRoutes } from "./openai/routes.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
 import { audioRoutes } from "./routes/audio.ts";
-import { docsRoutes } from "./routes/docs.ts";
+import { docsRoutes, homeOf } from "./routes/docs.ts";
 import { modelRoutes } from "./routes/models.ts";
+import { createSynchronousDesk } from "./routes/synchronous.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { transcriptionRoutes } from "./routes/transcriptions.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
@@ -21,7 +25,7 @@ import { usageRoutes } from "./routes/usage.ts";
 import { webhookEndpointRoutes } from "./routes/webhook-endpoints.ts";
 import { createStorageHandler, storageMethods } from "./storage/storage.ts";
 import { createUnread } from "./unread.ts";
-import { errorResponse, toAppError } from "./wire/errors.ts";
+import { type ErrorShape, errorResponse, toAppError } from "./wire/errors.ts";
 
 export type HttpHandler = (request: Request, server?: Server<unknown>) => Promise<Response>;
 
@@ -40,13 +44,16 @@ const HELD_RETRY_SECONDS = 5;
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
 export function createRoutes(deps: HttpDeps) {
+  const receive = createFormReceiver(deps);
+  const desk = createSynchronousDesk(deps);
   const keyed = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
-    .use(audioRoutes(deps))
+    .use(audioRoutes(deps, receive, desk))
     .use(uploadRoutes(deps))
     .use(modelRoutes(deps))
     .use(usageRoutes(deps))
-    .use(webhookEndpointRoutes(deps));
+    .use(webhookEndpointRoutes(deps))
+    .use(deps.config.openai.enabled ? openAiRoutes(deps, receive, desk) : defineRoutes("no-openai"));
   const open = defineRoutes("open")
     .use(systemRoutes(deps, () => keyed.routes))
     .use(docsRoutes());
@@ -92,7 +99,8 @@ function createApp(deps: HttpDeps, cors: Cors) {
     }
   }
   const refusal = () => new AppError("not_found");
-  return app.all(UNKNOWN, refuser(cors, { allow: [], needsKey: true, refusal }));
+  const refuseUnknown = refuser(cors, { allow: [], needsKey: true, refusal });
+  return app.all(UNKNOWN, ({ request }) => homeOf(request) ?? refuseUnknown({ request }));
 }
 
 type Refused = { allow: readonly string[]; needsKey: boolean; refusal: () => AppError };
@@ -163,7 +171,7 @@ const CLIENT_GONE = 499;
 /** The status of a request whose connection ended before its answer, whatever failed because of that. */
 function cutOff(deps: HttpDeps, context: RequestContext): Response {
   return deps.stopping.aborted
-    ? errorResponse(stopped(context))
+    ? errorResponse(stopped(context), shapeFor(deps, context))
     : new Response(null, { status: CLIENT_GONE });
 }
 
@@ -182,16 +190,23 @@ function withPlainUrl(request: Request): Request {
 /** Turns a thrown value into a response, and logs what is not meant for clients. */
 function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const error = toAppError(thrown);
-  if (!isOurFault(error)) return errorResponse(error);
-  const { requestId } = contextOf(request);
+  const context = contextOf(request);
+  const shape = shapeFor(deps, context);
+  if (!isOurFault(error)) return errorResponse(error, shape);
+  const { requestId } = context;
   const fault = describeFault(error.cause ?? error);
   if (!request.signal.aborted) {
     deps.log.error({ request_id: requestId, fault }, "a request failed");
-    return errorResponse(error);
+    return errorResponse(error, shape);
   }
   // Work that its client has left fails in many ways. The answer reaches no client, and the program is not at fault.
   deps.log.info({ request_id: requestId, fault }, "a client went away");
   return errorResponse(new AppError("invalid_request", { message: "The connection was closed." }));
+}
+
+/** The shape of errors at an address; undefined: the interface's own. */
+function shapeFor({ config }: HttpDeps, { path }: RequestContext): ErrorShape | undefined {
+  return config.openai.enabled && path.startsWith(`${OPENAI_PREFIX}/`) ? openAiShape : undefined;
 }
 
 /** Whether an admin must know of an error. */

@@ -41,6 +41,8 @@ export type RunContext = ServerParts & {
   workingDir: (transcriptionId: string) => string;
   /** Returns an organization's share of turns. */
   weightOf: (organizationId: string) => number;
+  /** Called after each chunk that has ended, with the transcription's identifier. */
+  onChunkEnded: (transcriptionId: string) => void;
 };
 
 /** Reports whether a client waits for this transcription with an open connection. */

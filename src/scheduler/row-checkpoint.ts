@@ -23,15 +23,18 @@ export function createRowCheckpoint(
   { store }: Database,
   { id, audioWarnings }: Pick<TranscriptionRow, "id" | "audioWarnings">,
   commits: GroupCommit,
+  onChunkEnded: (transcriptionId: string) => void = () => {},
 ): Checkpoint {
   const keyOf = (position: number, attempt: string) => ({ transcriptionId: id, position, attempt });
 
-  function end(doneMs: number, endChunk: (tx: Store) => boolean): Promise<boolean> {
-    return commits.run((tx) => {
+  async function end(doneMs: number, endChunk: (tx: Store) => boolean): Promise<boolean> {
+    const isOwn = await commits.run((tx) => {
       const hasEnded = endChunk(tx);
       if (hasEnded) raiseProgress(tx, id, doneMs);
       return hasEnded;
     });
+    if (isOwn) onChunkEnded(id);
+    return isOwn;
   }
 
   return {

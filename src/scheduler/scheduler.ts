@@ -1,6 +1,8 @@
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
+import { textSoFar } from "../recognition/text-so-far.ts";
+import { listChunks } from "../store/chunks.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { requireOrganization } from "../store/organizations.ts";
 import {
@@ -19,6 +21,7 @@ import { createSynchronousPlaces, type SynchronousPlace } from "./synchronous-pl
 import { createThroughput } from "./throughput.ts";
 import { createTurns } from "./turns.ts";
 import { createWaiters } from "./waiters.ts";
+import { createWatchers } from "./watchers.ts";
 import { createWorkingFiles } from "./working-files.ts";
 
 export type SchedulerOptions = ServerParts & {
@@ -62,6 +65,23 @@ export type Scheduler = {
    */
   reserveSynchronousPlace(recordingMs: number): SynchronousPlace;
   /**
+   * Takes such a place once one is free, `waitMs` later at the latest.
+   *
+   * @throws AppError `capacity_unavailable` after that time; the signal's reason when it is aborted first
+   */
+  waitForSynchronousPlace(
+    recordingMs: number,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<SynchronousPlace>;
+  /**
+   * Calls a function with the text from the beginning of a recording up to its first chunk that is not recognized yet,
+   * each time that a chunk has ended.
+   *
+   * @returns a function that ends the calls
+   */
+  watchText(id: string, onText: (text: string) => void): () => void;
+  /**
    * Waits until a transcription is final and returns its row. Rejects with the signal's reason when it is aborted
    * first.
    */
@@ -99,6 +119,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const turns = createTurns();
   const workingFiles = createWorkingFiles(options.dataDir);
   const finished = createWaiters<TranscriptionRow>();
+  const chunkWatchers = createWatchers((error) =>
+    options.log.error({ err: error }, "the text so far could not be given to a client"),
+  );
   const context: RunContext = {
     ...options,
     slots,
@@ -106,6 +129,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     commits: createGroupCommit(store),
     workingDir: workingFiles.pathOf,
     weightOf: (organizationId) => requireOrganization(store, organizationId).weight,
+    onChunkEnded: chunkWatchers.notify,
   };
   const runs = createRuns({ context, turns, workingFiles, onEnded: () => queue.plan() });
   const queue = createQueue(context, turns, runs);
@@ -128,6 +152,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     async stop() {
       isStopping = true;
+      places.close();
       runs.close();
       queue.stop();
       recovery.stop();
@@ -140,6 +165,15 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       if (!isStopping) return places.reserve(recordingMs);
       throw new AppError("capacity_unavailable", { retryAfterSeconds: config.server.drain_seconds });
     },
+    async waitForSynchronousPlace(recordingMs, waitMs, signal) {
+      if (!isStopping) return places.reserveWithin(recordingMs, waitMs, signal);
+      throw new AppError("capacity_unavailable", { retryAfterSeconds: config.server.drain_seconds });
+    },
+    watchText: (id, onText) =>
+      chunkWatchers.watch(id, () => {
+        const row = findTranscription(store, id);
+        if (row) onText(textSoFar(listChunks(store, id), row));
+      }),
     async waitFor(id, signal) {
       const row = findTranscription(store, id);
       return row && isFinal(row.state) ? row : finished.wait(id, signal);

@@ -151,3 +151,55 @@ describe("over HTTP", () => {
     expect((await first).status).toBe(200);
   });
 });
+
+describe("a wait for a place", () => {
+  const never = new AbortController().signal;
+
+  test("ends in the order of arrival; a later request does not get the place of one that waits", async () => {
+    const { places, refused } = open();
+    const first = places.reserve(1_000);
+    const order: string[] = [];
+    const wait = async (name: string) => {
+      const place = await places.reserveWithin(1_000, 5_000, never);
+      order.push(name);
+      return place;
+    };
+    const second = wait("second");
+    const third = wait("third");
+    expect(refused()).toBeGreaterThan(0);
+    first.release();
+    // The place belongs to the second already.
+    expect(refused()).toBeGreaterThan(0);
+    (await second).release();
+    (await third).release();
+    expect([order, places.taken(), refused()]).toEqual([["second", "third"], 0, undefined]);
+  });
+
+  test("ends with a refusal after its time; Retry-After counts those who still wait", async () => {
+    const { places } = open();
+    const first = places.reserve(30_000);
+    const patient = places.reserveWithin(30_000, 60_000, never);
+    const refusal = places.reserveWithin(1_000, 10, never);
+    expect(await refusal.catch((error) => error)).toMatchObject({
+      // 15 s for the first, and 15 s for the patient one.
+      ...{ code: "capacity_unavailable", retryAfterSeconds: 30 },
+    });
+    first.release();
+    (await patient).release();
+    expect(places.taken()).toBe(0);
+  });
+
+  test("ends when its request does, and when the server stops", async () => {
+    const { places } = open();
+    const first = places.reserve(1_000);
+    const leaving = new AbortController();
+    const left = places.reserveWithin(1_000, 5_000, leaving.signal);
+    leaving.abort(new Error("the client has gone"));
+    expect(await left.catch((error) => error)).toMatchObject({ message: "the client has gone" });
+    const waiting = places.reserveWithin(1_000, 5_000, never);
+    places.close();
+    expect(await waiting.catch((error) => error)).toMatchObject({ code: "capacity_unavailable" });
+    first.release();
+    expect(places.taken()).toBe(0);
+  });
+});

@@ -27,38 +27,105 @@ export type SynchronousPlaces = {
    * @throws AppError `capacity_unavailable` when all places are taken, with the seconds until one should be free
    */
   reserve(recordingMs: number): SynchronousPlace;
+  /**
+   * Takes a place once one is free. Requests that wait get places in the order in which they came, and before others.
+   *
+   * @param waitMs longest time to wait; 0 does the same as `reserve`
+   * @throws AppError as `reserve`, after that time; the signal's reason when it is aborted first
+   */
+  reserveWithin(recordingMs: number, waitMs: number, signal: AbortSignal): Promise<SynchronousPlace>;
+  /** Refuses all requests that wait, and lets no other wait. */
+  close(): void;
   /** Returns the number of taken places. */
   taken(): number;
 };
 
 type Taken = { sinceMs: number; recordingMs: number };
+type Waiting = { recordingMs: number; begin: () => void; refuse: () => void };
 
 /** `Retry-After` where synchronous work is switched off. */
 const SWITCHED_OFF_SECONDS = 3_600;
 
 export function createSynchronousPlaces(options: SynchronousPlacesOptions): SynchronousPlaces {
   const taken = new Set<Taken>();
+  /** Requests that wait for a place, the first to come first. */
+  const waiting = new Set<Waiting>();
+  let isClosed = false;
+
+  const expectedMsOf = (recordingMs: number) => options.expectedMs(Math.max(recordingMs, options.windowMs()));
 
   /** Estimates when a place is free. A request that is overdue by t is expected to take another t, up to its timeout. */
   function remainingMs({ sinceMs, recordingMs }: Taken): number {
     const elapsedMs = options.clock.now() - sinceMs;
-    const expectedMs = options.expectedMs(Math.max(recordingMs, options.windowMs()));
-    return Math.min(Math.abs(expectedMs - elapsedMs), options.timeoutMs - elapsedMs);
+    return Math.min(Math.abs(expectedMsOf(recordingMs) - elapsedMs), options.timeoutMs - elapsedMs);
   }
 
+  /** Estimates when a place is free that none of the waiting requests will have taken, in seconds. */
   function retryAfterSeconds(): number {
     if (options.count === 0) return SWITCHED_OFF_SECONDS;
-    return Math.max(1, Math.ceil(Math.min(...[...taken].map(remainingMs)) / 1000));
+    const freeInMs = [...taken].map(remainingMs).sort((a, b) => a - b);
+    for (const { recordingMs } of waiting) {
+      const beginsInMs = freeInMs.shift() ?? 0;
+      freeInMs.push(beginsInMs + expectedMsOf(recordingMs));
+      freeInMs.sort((a, b) => a - b);
+    }
+    return Math.max(1, Math.ceil((freeInMs[0] ?? 0) / 1000));
+  }
+
+  function refusal(): AppError {
+    return new AppError("capacity_unavailable", { retryAfterSeconds: retryAfterSeconds() });
+  }
+
+  function take(recordingMs: number): SynchronousPlace {
+    const own = { sinceMs: options.clock.now(), recordingMs };
+    taken.add(own);
+    return {
+      release() {
+        if (!taken.delete(own)) return;
+        const [next] = waiting;
+        next?.begin();
+      },
+    };
+  }
+
+  function reserve(recordingMs: number): SynchronousPlace {
+    if (taken.size + waiting.size >= options.count) throw refusal();
+    return take(recordingMs);
   }
 
   return {
-    reserve(recordingMs) {
-      if (taken.size >= options.count) {
-        throw new AppError("capacity_unavailable", { retryAfterSeconds: retryAfterSeconds() });
+    reserve,
+    async reserveWithin(recordingMs, waitMs, signal) {
+      signal.throwIfAborted();
+      const isFree = taken.size + waiting.size < options.count;
+      if (isFree || waitMs === 0 || isClosed || options.count === 0) return reserve(recordingMs);
+      const { promise, resolve, reject } = Promise.withResolvers<SynchronousPlace>();
+      const own: Waiting = {
+        recordingMs,
+        begin() {
+          waiting.delete(own);
+          resolve(take(recordingMs));
+        },
+        refuse() {
+          waiting.delete(own);
+          reject(refusal());
+        },
+      };
+      const onAbort = () => reject(signal.reason);
+      const timer = setTimeout(own.refuse, waitMs);
+      waiting.add(own);
+      signal.addEventListener("abort", onAbort, { once: true });
+      try {
+        return await promise;
+      } finally {
+        waiting.delete(own);
+        clearTimeout(timer);
+        signal.removeEventListener("abort", onAbort);
       }
-      const own = { sinceMs: options.clock.now(), recordingMs };
-      taken.add(own);
-      return { release: () => void taken.delete(own) };
+    },
+    close() {
+      isClosed = true;
+      for (const { refuse } of waiting) refuse();
     },
     taken: () => taken.size,
   };

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, isNull } from "drizzle-orm";
+import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { FinalState } from "../domain/transcription.ts";
 import { eventTypeOf } from "../domain/webhook.ts";
@@ -67,13 +67,14 @@ export function findEndpoint(store: Store, id: string): WebhookEndpointRow | und
 /** Lists endpoints that are not removed, newest first. */
 export function listEndpoints(
   store: Store,
-  filter: { projectId?: string; limit: number },
+  filter: { projectId?: string; after?: string; limit: number },
 ): WebhookEndpointRow[] {
   const ofProject = filter.projectId ? eq(webhookEndpoints.projectId, filter.projectId) : undefined;
+  const older = filter.after ? lt(webhookEndpoints.id, filter.after) : undefined;
   return store
     .select()
     .from(webhookEndpoints)
-    .where(and(isNull(webhookEndpoints.removedAt), ofProject))
+    .where(and(isNull(webhookEndpoints.removedAt), ofProject, older))
     .orderBy(desc(webhookEndpoints.id))
     .limit(filter.limit)
     .all();

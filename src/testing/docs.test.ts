@@ -144,18 +144,8 @@ describe("docs/interface.md", () => {
   test("section 4 has every endpoint with its scope, statuses and codes", () => {
     const { text } = sectionOf(INTERFACE, "4");
     const common = codesIn(text).filter((code): code is ErrorCode => code in ERROR_TABLE);
-    const described = Object.entries(paths)
-      .filter(([path]) => path.startsWith("/v1/"))
-      .flatMap(([path, item]) =>
-        Object.entries(item).map(([method, { description, responses }]) => ({
-          title: `${method.toUpperCase()} ${path}`,
-          scope: /Scope: `([^`]+)`/.exec(description)?.[1],
-          statuses: Object.keys(responses).filter((status) => status.startsWith("2")),
-          codes: Object.values(responses)
-            .flatMap(({ content }) => Object.keys(content?.["application/json"]?.examples ?? {}))
-            .sort(),
-        })),
-      );
+    const further = firstCells(furtherEndpoints());
+    const described = describedEndpoints().filter(({ title }) => !further.includes(title));
     const documented = Array.from({ length: 13 }, (_, index) => {
       const { title, ...section } = sectionOf(INTERFACE, `4.${index + 1}`);
       const topics = new Map(
@@ -180,6 +170,28 @@ describe("docs/interface.md", () => {
     );
   });
 });
+
+/** Returns the operations of the interface as the OpenAPI document describes them. */
+function describedEndpoints() {
+  return Object.entries(paths)
+    .filter(([path]) => path.startsWith("/v1/"))
+    .flatMap(([path, item]) =>
+      Object.entries(item).map(([method, { description, responses }]) => ({
+        title: `${method.toUpperCase()} ${path}`,
+        scope: /Scope: `([^`]+)`/.exec(description)?.[1],
+        statuses: Object.keys(responses).filter((status) => status.startsWith("2")),
+        codes: Object.values(responses)
+          .flatMap(({ content }) => Object.keys(content?.["application/json"]?.examples ?? {}))
+          .sort(),
+      })),
+    );
+}
+
+/** Returns the table of endpoints that the contract does not have. */
+function furtherEndpoints(): string[][] {
+  const { rows } = tableOf(namedSection("Further endpoints"), "Endpoint", "Scope", "Statuses", "Codes");
+  return rows.map((cells) => cells.map((cell) => cell.replaceAll("`", "")));
+}
 
 /** Finds a section that has a title and no number. */
 function namedSection(wanted: string): Section {
@@ -237,6 +249,17 @@ describe("docs/decisions.md", () => {
     expect(problem(MANIFEST_TOP + MANIFEST_LANGUAGE)).toBe("");
   });
 
+  test("section 14 has every further endpoint with its scope, statuses and codes", () => {
+    const common = codesIn(sectionOf(INTERFACE, "4").text).filter((code) => code in ERROR_TABLE);
+    const described = describedEndpoints();
+    const rows = furtherEndpoints().map(([title, scope, statuses, codes]) => ({
+      ...{ title, scope, statuses: statuses?.split(", ") },
+      codes: [...new Set([...common, ...(codes === "none" ? [] : (codes?.split(", ") ?? []))])].sort(),
+    }));
+    const found = rows.map(({ title }) => described.find((one) => one.title === title));
+    expect(rows as unknown[]).toEqual(found);
+  });
+
   test("section 10 has every wait between attempts", () => {
     expect(asLines(rowsOf(DECISIONS, "10", "Attempt", "Seconds after the one before"))).toEqual(
       asLines(RETRY_DELAYS_SECONDS.map((seconds, index) => [String(index + 2), String(seconds)])),
@@ -272,6 +295,8 @@ const PROSE = [
   "src/pipeline/README.md",
   "models/README.md",
   "docs/README.md",
+  "docs/clients/README.md",
+  "docs/clients/openai.md",
   INTERFACE,
   DECISIONS,
   "docs/engine.md",

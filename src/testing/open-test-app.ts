@@ -43,8 +43,11 @@ export type TestApp = Awaited<ReturnType<typeof openTestApp>>;
 const ANSWERS_LEAVE_WITHIN_MS = 500;
 const IN_PROCESS_URL = "http://shruti.test";
 
-/** Made once for each process, because it takes long and the document hardly depends on the config. */
-let description: Promise<ReturnType<typeof createDescriptionCheck>> | undefined;
+/**
+ * Made once for each process, because it takes long and the document hardly depends on the config: only on whether the
+ * OpenAI layer is enabled.
+ */
+const descriptions = new Map<boolean, Promise<ReturnType<typeof createDescriptionCheck>>>();
 
 /**
  * Opens the whole program on a new data directory, with a clock that a test advances and an engine that reads the words
@@ -93,7 +96,8 @@ export async function openTestApp(options: TestAppOptions = {}) {
     app.services.apiKeys.createKey({ projectId, name: "test", ...(scopes ? { scopes } : {}) }).key;
   const key = makeKey(project.id);
 
-  description ??= describedBy(app.handle);
+  const description = descriptions.get(config.openai.enabled) ?? describedBy(app.handle);
+  descriptions.set(config.openai.enabled, description);
   const faultOf = await description;
 
   /** Sends a request without a key. Fails when the OpenAPI document does not describe the response. */

@@ -1,7 +1,13 @@
 import type { Caller } from "../../domain/api-key.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
 import { AppError, ERROR_TABLE } from "../../domain/errors.ts";
-import { billedMsOf, isFinal, type TranscriptionRequest } from "../../domain/transcription.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import {
+  billedMsOf,
+  isFinal,
+  type Submission,
+  type TranscriptionRequest,
+} from "../../domain/transcription.ts";
 import { checkLimits, hashRequest, type IdempotencyClaim } from "../../services/transcriptions/acceptance.ts";
 import { STOPPED } from "../../services/transcriptions/transcription-endings.ts";
 import { requireSound } from "../../services/uploads/upload-verification.ts";
@@ -9,12 +15,24 @@ import type { AdoptedFile } from "../../services/uploads/uploads.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import type { HttpDeps, SynchronousPlace } from "../deps.ts";
 import { createKeyLocks } from "../key-locks.ts";
-import { requestOfForm } from "../wire/requests.ts";
-import type { AudioForm } from "../wire/schemas.ts";
 
-/** A well-formed synchronous request whose file lies on the disk. */
+/** What a request may ask for, and how long it waits. */
+export type Bounds = {
+  maxBytes: number;
+  maxDurationSeconds: number;
+  /** How long a request waits for a free place. */
+  waitSeconds: number;
+};
+
+/**
+ * A well-formed synchronous request whose file lies on the disk. A recording that is longer than
+ * `limits.synchronous_max_duration_seconds`, where the bounds allow it, waits in the queue instead of for a place.
+ */
 export type SynchronousOrder = {
-  fields: AudioForm;
+  /** Undefined: the default model. */
+  modelId: string | undefined;
+  request: TranscriptionRequest;
+  bounds: Bounds;
   file: { path: string; bytes: number; sha256: string };
   /** The file has more bytes than allowed, and was not kept. */
   isTooLarge: boolean;
@@ -29,70 +47,81 @@ export type Attendance = {
   deadline: AbortSignal;
   /** The request's file has become a transcription's: its place for receiving is free. */
   onAccepted: () => void;
+  /** Lets the time for the request run on after the answer has begun, until this promise has settled. */
+  lastUntil: (end: Promise<unknown>) => void;
 };
 
 type Prepared = { modelId: string; request: TranscriptionRequest; claim: IdempotencyClaim | undefined };
+
+/** Accepted work, and the promise of its row with a result. */
+export type Admitted = { id: string; outcome: Promise<TranscriptionRow> };
+
+/** Where synchronous requests are accepted and awaited. */
+export type SynchronousDesk = {
+  /**
+   * Accepts a request.
+   *
+   * @returns an outcome that rejects with AppError for everything but a transcription that has a result
+   * @throws AppError for a request that is not accepted
+   */
+  admit(caller: Caller, order: SynchronousOrder, attendance: Attendance): Promise<Admitted>;
+  /** Accepts a request and waits for its outcome. */
+  transcribe(caller: Caller, order: SynchronousOrder, attendance: Attendance): Promise<TranscriptionRow>;
+};
 
 /**
  * The life of a synchronous request after its form was understood: accepted like any other work, in a place
  * reserved for it, and awaited.
  */
-export function createSynchronousDesk(deps: HttpDeps) {
+export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
   const { transcriptions } = deps;
   /** Two requests with one key: the second sees what became of the first (docs/decisions.md section 9). */
   const locks = createKeyLocks();
 
+  async function admit(caller: Caller, order: SynchronousOrder, attendance: Attendance): Promise<Admitted> {
+    const { modelId, request, key } = order;
+    const model = transcriptions.checkRequest(modelId, request);
+    const claim = key === undefined ? undefined : claimOf(key, order, model);
+    const prepared = { modelId: model.id, request, claim };
+    const place = () => admitOrder(deps, caller, order, prepared, attendance);
+    const { client } = attendance;
+    const ended = AbortSignal.any([client, attendance.deadline, deps.stopping]);
+    const { id, outcome } =
+      key === undefined ? await place() : await locks.run(lockName(caller, key), ended, place);
+    const cancel = () => cancelQuietly(deps, id);
+    if (key === undefined) {
+      client.addEventListener("abort", cancel, { once: true });
+      if (client.aborted) cancel();
+    }
+    const result = outcome.then(requireResult).finally(() => client.removeEventListener("abort", cancel));
+    // A caller may fail before it awaits the outcome.
+    result.catch(() => undefined);
+    return { id, outcome: result };
+  }
+
   return {
-    /**
-     * @returns the row of a transcription that has a result
-     * @throws AppError for everything else
-     */
-    async transcribe(
-      caller: Caller,
-      order: SynchronousOrder,
-      attendance: Attendance,
-    ): Promise<TranscriptionRow> {
-      const request = requestOfForm(order.fields);
-      const model = transcriptions.checkRequest(order.fields.model, request);
-      const { key, file } = order;
-      const claim =
-        key === undefined
-          ? undefined
-          : {
-              key,
-              requestHash: hashRequest({
-                model,
-                isModelNamed: order.fields.model !== undefined,
-                request,
-                audio: file.sha256,
-              }),
-            };
-      const prepared = { modelId: model.id, request, claim };
-      const place = () => admitOrder(deps, caller, order, prepared, attendance);
-      const { client } = attendance;
-      const ended = AbortSignal.any([client, attendance.deadline, deps.stopping]);
-      const { id, outcome } =
-        key === undefined ? await place() : await locks.run(lockName(caller, key), ended, place);
-      const cancel = () => cancelQuietly(deps, id);
-      if (key === undefined) {
-        client.addEventListener("abort", cancel, { once: true });
-        if (client.aborted) cancel();
-      }
-      try {
-        return requireResult(await outcome);
-      } finally {
-        client.removeEventListener("abort", cancel);
-      }
-    },
+    admit,
+    transcribe: async (caller, order, attendance) => (await admit(caller, order, attendance)).outcome,
+  };
+}
+
+/** Short and long recordings of synchronous requests share one set of keys: a key is looked up before the length is known. */
+function claimOf(
+  key: string,
+  { modelId, request, file }: SynchronousOrder,
+  model: InstalledModel,
+): IdempotencyClaim {
+  const isModelNamed = modelId !== undefined;
+  return {
+    key,
+    requestHash: hashRequest({ model, isModelNamed, request, audio: file.sha256 }),
+    scope: "synchronous",
   };
 }
 
 function lockName(caller: Caller, key: string): string {
   return `${caller.projectId} ${key}`;
 }
-
-/** Accepted work, and the promise of its final row. */
-type Admitted = { id: string; outcome: Promise<TranscriptionRow> };
 
 /** docs/decisions.md section 2, from "idempotency replay or conflict" to "accepted". */
 async function admitOrder(
@@ -104,40 +133,81 @@ async function admitOrder(
 ): Promise<Admitted> {
   const replay = deps.transcriptions.findReplay(caller, "synchronous", prepared.claim);
   if (replay) return { id: replay.id, outcome: follow(deps, replay, attendance.deadline) };
-  const { file } = order;
-  const { limits } = deps.config;
+  const { file, bounds } = order;
   if (order.isTooLarge) {
     throw new AppError("audio_too_large", {
       detail: "file",
-      message: `The file has more than the ${limits.synchronous_max_bytes} bytes allowed.`,
+      message: `The file has more than the ${bounds.maxBytes} bytes allowed.`,
     });
   }
   if (file.bytes === 0)
     throw new AppError("audio_decode_failed", { detail: "file", message: "The file is empty." });
-  const verified = await verifyFile(deps, caller, file.path, attendance);
-  checkLimits(deps.config, "synchronous", verified);
-  const { durationMs, channels } = verified;
-  const { channelMode } = prepared.request;
-  const reserve = () => deps.synchronous.reservePlace(billedMsOf({ durationMs, channelMode, channels }));
-  // Without a place nothing is moved. The place is given back, so that a caller who cannot pay never holds one.
-  reserve().release();
-  const { row, place } = await acceptFile(deps, caller, { ...file, verified }, prepared, reserve);
+  const verified = await verifyFile(deps, caller, order, attendance);
+  if (verified.durationMs > bounds.maxDurationSeconds * 1000) {
+    const message = `The audio is longer than ${bounds.maxDurationSeconds} seconds.`;
+    throw new AppError("audio_too_long", { detail: "file", message });
+  }
+  const isLong = verified.durationMs > deps.config.limits.synchronous_max_duration_seconds * 1000;
+  const submission = isLong ? "asynchronous" : "synchronous";
+  await namingFile(async () => checkLimits(deps.config, submission, verified));
+  const place = isLong ? NO_PLACE : await placeFor(deps, caller, order, verified, attendance);
+  const row = await acceptFile(deps, caller, { ...file, verified }, { ...prepared, submission }, place);
   attendance.onAccepted();
-  return { id: row.id, outcome: supervise(deps, row, attendance.deadline).finally(() => place.release()) };
+  return { id: row.id, outcome: supervise(deps, row, attendance.deadline).finally(place.release) };
+}
+
+/** The place of a request: taken in the moment in which its work is accepted, or while it waited. */
+type Reservation = { take: () => void; release: () => void };
+
+/** Of a long recording, which waits in the queue. */
+const NO_PLACE: Reservation = { take: () => {}, release: () => {} };
+
+/**
+ * Finds a place for a recording, or refuses the request before its file is moved. A caller who cannot pay neither holds
+ * a place while its file is moved nor waits for one.
+ */
+async function placeFor(
+  deps: HttpDeps,
+  caller: Caller,
+  { request, bounds }: SynchronousOrder,
+  verified: VerifiedAudio,
+  { client, deadline }: Attendance,
+): Promise<Reservation> {
+  const { durationMs, channels } = verified;
+  const recordingMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });
+  if (bounds.waitSeconds === 0) {
+    const reserve = () => deps.synchronous.reservePlace(recordingMs);
+    reserve().release();
+    let place: SynchronousPlace | undefined;
+    const take = () => {
+      place = reserve();
+    };
+    return { take, release: () => place?.release() };
+  }
+  deps.transcriptions.checkCredit(caller, recordingMs);
+  const ended = AbortSignal.any([client, deadline, deps.stopping]);
+  try {
+    const place = await deps.synchronous.waitForPlace(recordingMs, bounds.waitSeconds * 1000, ended);
+    return { take: () => {}, release: place.release };
+  } catch (error) {
+    if (deps.stopping.aborted) throw stoppedError();
+    throw error;
+  }
 }
 
 /** Decodes the file within the request's time, and stops the decoder when that is over. */
 async function verifyFile(
   deps: HttpDeps,
   { organizationId }: Caller,
-  path: string,
+  { file, bounds }: SynchronousOrder,
   { client, deadline }: Attendance,
 ): Promise<VerifiedAudio> {
-  const maxDurationMs = deps.config.limits.synchronous_max_duration_seconds * 1000;
+  const maxDurationMs = bounds.maxDurationSeconds * 1000;
+  const isLarge = file.bytes > deps.config.limits.synchronous_max_bytes;
   const signal = AbortSignal.any([client, deadline, deps.stopping]);
   try {
     return await namingFile(async () => {
-      const audio = await deps.verifyAudio(path, { organizationId, maxDurationMs }, signal);
+      const audio = await deps.verifyAudio(file.path, { organizationId, maxDurationMs, isLarge }, signal);
       requireSound(audio);
       return audio;
     });
@@ -164,30 +234,30 @@ async function namingFile<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Makes the file an upload and the order a transcription that has a place, or leaves nothing behind. */
+/** Makes the file an upload and the order a transcription that has its place, or leaves nothing behind. */
 async function acceptFile(
   { uploads, transcriptions }: HttpDeps,
   caller: Caller,
   file: AdoptedFile,
-  { modelId, request, claim }: Prepared,
-  reserve: () => SynchronousPlace,
-): Promise<{ row: TranscriptionRow; place: SynchronousPlace }> {
-  const upload = await uploads.adoptFile(caller, file);
-  let place: SynchronousPlace | undefined;
+  { modelId, request, claim, submission }: Prepared & { submission: Submission },
+  place: Reservation,
+): Promise<TranscriptionRow> {
+  let uploadId: string | undefined;
   try {
-    place = reserve();
+    uploadId = (await uploads.adoptFile(caller, file)).id;
+    place.take();
     const accepted = transcriptions.accept(caller, {
-      submission: "synchronous",
+      submission,
       modelId,
       request,
-      uploadId: upload.id,
+      uploadId,
       ...(claim === undefined ? {} : { idempotency: claim }),
     });
-    if (accepted.isReplay) await uploads.discardAdopted(upload.id);
-    return { row: accepted.transcription, place };
+    if (accepted.isReplay) await uploads.discardAdopted(uploadId);
+    return accepted.transcription;
   } catch (error) {
-    place?.release();
-    await uploads.discardAdopted(upload.id);
+    place.release();
+    if (uploadId !== undefined) await uploads.discardAdopted(uploadId);
     throw error;
   }
 }

@@ -11,6 +11,7 @@ import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
 import { requestOf } from "../wire/requests.ts";
 import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
 import {
+  ResultQuery,
   Transcription,
   TranscriptionCreate,
   TranscriptionList,
@@ -78,7 +79,8 @@ const DELETE = operation({
 const RESULT = operation({
   id: "getTranscriptionResult",
   summary: "Get the result",
-  description: "JSON, or by `Accept` the transcript alone as WebVTT, SubRip or plain text.",
+  description: "JSON, or by `format` or `Accept` the transcript alone as WebVTT, SubRip or plain text.",
+  query: ResultQuery,
   tag: "Transcriptions",
   scope: "transcriptions:read",
   errors: ["not_found", "result_not_ready", "conflict", "content_deleted"],
@@ -141,9 +143,9 @@ export function transcriptionRoutes(deps: HttpDeps) {
     )
     .get(
       "/v1/transcriptions/:transcription_id/result",
-      ({ caller, request, params }) => {
+      ({ caller, request, params, query }) => {
         const found = transcriptions.result(caller, params.transcription_id);
-        return resultResponse(request, found);
+        return resultResponse(request, found, query);
       },
       { response: { 200: TranscriptionResult }, ...RESULT },
     )

@@ -32,8 +32,15 @@ export function toAppError(thrown: unknown): AppError {
   return new AppError("internal_error", { cause: thrown });
 }
 
-/** The only place where a code becomes a response: status, body, `Retry-After`, `Allow`. */
-export function errorResponse(error: AppError): Response {
+/** How an error is written for clients of one interface. */
+export type ErrorShape = (error: AppError) => {
+  status: number;
+  body: object;
+  headers?: Record<string, string>;
+};
+
+/** docs/interface.md section 7. */
+const ownShape: ErrorShape = (error) => {
   const body: ErrorBody = {
     error: {
       code: error.code,
@@ -41,14 +48,20 @@ export function errorResponse(error: AppError): Response {
       ...(error.detail === undefined ? {} : { detail: error.detail }),
     },
   };
-  const headers = new Headers({ "content-type": "application/json" });
+  return { status: error.status, body };
+};
+
+/** The only place where a code becomes a response: status, body, `Retry-After`, `Allow`. */
+export function errorResponse(error: AppError, shape: ErrorShape = ownShape): Response {
+  const { status, body, headers: further = {} } = shape(error);
+  const headers = new Headers({ ...further, "content-type": "application/json" });
   const retryAfterSeconds = error.retryAfterSeconds ?? defaultRetryAfter(error);
   if (retryAfterSeconds !== undefined) {
     headers.set("retry-after", String(Math.max(1, Math.ceil(retryAfterSeconds))));
   }
   if (error.allow) headers.set("allow", error.allow.join(", "));
   if (error.code === "unauthorized") headers.set("www-authenticate", 'Bearer realm="shruti"');
-  return new Response(JSON.stringify(body), { status: error.status, headers });
+  return new Response(JSON.stringify(body), { status, headers });
 }
 
 /** Every 429 and 503 names a time (docs/interface.md section 7.2), even where the thrower knew none. */

@@ -24,6 +24,12 @@ export type FormOptions = {
   path: string;
   /** Largest file. Of a larger one nothing further is stored. */
   maxFileBytes: number;
+  /** Longest text field, bytes; 1024 where left out. */
+  maxFieldBytes?: number;
+  /** Text fields that may come several times. Their values are joined by line feeds. */
+  listFields?: readonly string[];
+  /** Text fields whose faults do not matter, because their values are ignored. */
+  ignoredFields?: readonly string[];
   signal: AbortSignal;
   /**
    * Called for every piece that arrives; the next one is taken when it resolves.
@@ -33,7 +39,7 @@ export type FormOptions = {
   onPiece: (bytes: number, store: () => Promise<void>) => Promise<void>;
 };
 
-/** What a form carried, each text field once; judging names and values is the caller's. */
+/** What a form carried, each text field once unless it may be a list; judging names and values is the caller's. */
 export type ReceivedForm = {
   fields: Map<string, string>;
   /** Names in the order in which they came, the file's included. */
@@ -58,7 +64,7 @@ export type FormFault = { name: string; message: string };
  */
 export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {
   const parts = { begun: 0, understood: 0 };
-  const parser = openParser(request, parts);
+  const parser = openParser(request, parts, options.maxFieldBytes ?? MAX_FIELD_BYTES);
   const file = await open(options.path, "wx", 0o600);
   try {
     const form = await receive(parser, request, file, options);
@@ -78,7 +84,7 @@ type Parts = { begun: number; understood: number };
 /** The parser inside, of which the library says when a part begins; of parts that it skips it says nothing itself. */
 type WithInnerParser = { _parser: { parser: EventEmitter } };
 
-function openParser(request: Request, parts: Parts): BusboyInstance {
+function openParser(request: Request, parts: Parts, maxFieldBytes: number): BusboyInstance {
   const type = request.headers.get("content-type") ?? "";
   refuseEncoding(request);
   try {
@@ -92,7 +98,7 @@ function openParser(request: Request, parts: Parts): BusboyInstance {
       },
       limits: {
         parts: MAX_PARTS,
-        fieldSize: MAX_FIELD_BYTES + 1,
+        fieldSize: maxFieldBytes + 1,
         fieldNameSize: MAX_NAME_BYTES,
         headerPairs: 20,
         headerSize: 8192,
@@ -129,24 +135,26 @@ async function receive(
   const unstorable = Promise.withResolvers<never>();
   unstorable.promise.catch(() => undefined);
   let fileStream: BusboyFileStream | undefined;
+  const { maxFieldBytes = MAX_FIELD_BYTES, listFields = [], ignoredFields = [] } = options;
   const note = (name: string, message: string) => {
-    form.fault ??= { name, message };
+    if (!ignoredFields.includes(name)) form.fault ??= { name, message };
   };
   /** A part may come without a name; no form has such a field. */
   const take = (given: string | undefined): string => {
     const name = given ?? "";
-    if (form.names.includes(name)) note(name, `${name} is given twice.`);
+    if (form.names.includes(name) && !listFields.includes(name)) note(name, `${name} is given twice.`);
     form.names.push(name);
     return name;
   };
   parser.on("field", (given: string | undefined, value, isNameCut, isValueCut) => {
     const name = take(given);
     if (name === options.fileField) note(name, `${name} must be a file, with a file name.`);
-    if (isNameCut || isValueCut || Buffer.byteLength(value) > MAX_FIELD_BYTES)
+    if (isNameCut || isValueCut || Buffer.byteLength(value) > maxFieldBytes)
       note(name, `${name} is too long.`);
     // What the decoder puts in the place of bytes that are no UTF-8.
     if (value.includes("\uFFFD")) note(name, `${name} is not valid UTF-8.`);
-    form.fields.set(name, value);
+    const earlier = listFields.includes(name) ? form.fields.get(name) : undefined;
+    form.fields.set(name, earlier === undefined ? value : `${earlier}\n${value}`);
   });
   parser.on("file", (given: string | undefined, stream) => {
     const name = take(given);

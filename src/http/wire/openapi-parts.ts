@@ -54,24 +54,40 @@ export function pathParameters(path: string): Json[] {
   }));
 }
 
+/** How the errors of an interface are described: the schema of their body, and one example with its status. */
+export type DescribedErrors = {
+  schema: Json;
+  answerOf: (code: ErrorCode) => { status: number; error: Json };
+};
+
+const OWN_ERRORS: DescribedErrors = {
+  schema: ERROR,
+  answerOf(code) {
+    const { status, message } = ERROR_TABLE[code];
+    return { status, error: { code, message } };
+  },
+};
+
 /** One response for each status, with an example for each of its codes. */
-export function errorResponses(codes: readonly ErrorCode[], headers: Json = RATE_HEADERS): Json {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of new Set(codes)) {
-    const { status } = ERROR_TABLE[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
+export function errorResponses(
+  codes: readonly ErrorCode[],
+  headers: Json = RATE_HEADERS,
+  described: DescribedErrors = OWN_ERRORS,
+): Json {
+  const byStatus = Map.groupBy(new Set(codes), (code) => described.answerOf(code).status);
   const entries = [...byStatus]
     .sort(([a], [b]) => a - b)
-    .map(([status, found]) => [status, errorResponse(status, found, headers)]);
+    .map(([status, found]) => [status, errorResponse(status, found, headers, described)]);
   return Object.fromEntries(entries);
 }
 
-function errorResponse(status: number, codes: readonly ErrorCode[], headers: Json): Json {
-  const examples = codes.map((code) => [
-    code,
-    { value: { error: { code, message: ERROR_TABLE[code].message } } },
-  ]);
+function errorResponse(
+  status: number,
+  codes: readonly ErrorCode[],
+  headers: Json,
+  { schema, answerOf }: DescribedErrors,
+): Json {
+  const examples = codes.map((code) => [code, { value: { error: answerOf(code).error } }]);
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_TABLE[code].message}`).join("\n\n"),
     headers: {
@@ -80,6 +96,6 @@ function errorResponse(status: number, codes: readonly ErrorCode[], headers: Jso
       ...(status === 429 || status === 503 ? headerRef("Retry-After") : {}),
       ...(status === 405 ? headerRef("Allow") : {}),
     },
-    content: { "application/json": { schema: ERROR, examples: Object.fromEntries(examples) } },
+    content: { "application/json": { schema, examples: Object.fromEntries(examples) } },
   };
 }

@@ -3,7 +3,7 @@ import { Health, NotReady, Readiness, Upload } from "./schemas.ts";
 
 /** The addresses that no project key opens: an upload's own, and those for who runs the program. */
 export function publicPaths({ hasMetrics }: { hasMetrics: boolean }): Json {
-  return {
+  const paths: Record<string, Record<string, Json>> = {
     "/storage/uploads/{upload_id}": PUT_PATH,
     "/storage/tus": TUS_COLLECTION,
     "/storage/tus/{upload_id}": TUS_RESOURCE,
@@ -11,6 +11,14 @@ export function publicPaths({ hasMetrics }: { hasMetrics: boolean }): Json {
     "/readyz": { get: READINESS },
     ...(hasMetrics ? { "/metrics": { get: METRICS } } : {}),
   };
+  return mapValues(paths, (item) =>
+    // Linters ask every operation for a description.
+    mapValues(item, (operation) => ({ description: `${operation.summary}.`, ...operation })),
+  );
+}
+
+function mapValues<A, B>(values: Record<string, A>, map: (value: A) => B): Record<string, B> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));
 }
 
 const REQUEST_ID = headerRef("x-request-id");
@@ -45,6 +53,10 @@ const STORAGE_ERRORS = [
   "internal_error",
   "capacity_unavailable",
 ] as const;
+
+/** The answers to HEAD have no body. */
+const withoutBody = (responses: Json): Json =>
+  mapValues(responses as Record<string, Json>, ({ content: _, ...response }) => response);
 
 const BINARY = { type: "string", format: "binary", contentMediaType: "application/octet-stream" };
 const integerField = (description: string) => ({ description, schema: { type: "integer", minimum: 0 } });
@@ -81,7 +93,7 @@ const PUT_PATH = {
         "Upload-Length": integerField("Bytes that the upload declares."),
         "Upload-Offset": integerField("Bytes that are stored."),
       }),
-      "4XX": empty("As of the PUT, without a body."),
+      ...withoutBody(errorResponses([...STORAGE_ERRORS, "upload_rejected", "audio_decode_failed"], {})),
     },
   },
   delete: {
@@ -202,7 +214,7 @@ const TUS_RESOURCE = {
         ...EXPIRES,
         "Upload-Length": integerField("Bytes that the upload declares."),
       }),
-      "4XX": empty("As of PATCH, without a body."),
+      ...withoutBody(TUS_ERRORS),
     },
   },
   patch: {

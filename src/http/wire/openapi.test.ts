@@ -47,6 +47,15 @@ const ENDPOINTS: [method: string, path: string, statuses: string[]][] = [
   ["post", "/v1/webhook_endpoints", ["201"]],
 ];
 
+/** docs/decisions.md section 14, "Further endpoints". */
+const EXTENSIONS: typeof ENDPOINTS = [
+  ["get", "/v1/webhook_endpoints", ["200"]],
+  ["get", "/v1/webhook_endpoints/{webhook_endpoint_id}", ["200"]],
+  ["delete", "/v1/webhook_endpoints/{webhook_endpoint_id}", ["200"]],
+  ["post", "/v1/webhook_endpoints/{webhook_endpoint_id}/enable", ["200"]],
+  ["post", "/v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret", ["200"]],
+];
+
 function operations(): [string, DescribedOperation][] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]): [string, DescribedOperation] => [
@@ -74,7 +83,7 @@ describe("GET /openapi.json", () => {
     expect(document.servers).toEqual([{ url: testApp.baseUrl() }]);
   });
 
-  test.each(ENDPOINTS)("describes %s %s", (method, path, statuses) => {
+  test.each([...ENDPOINTS, ...EXTENSIONS])("describes %s %s", (method, path, statuses) => {
     const operation = document.paths[path]?.[method];
     expect(Object.keys(operation?.responses ?? {}).filter((status) => status.startsWith("2"))).toEqual(
       statuses,
@@ -87,7 +96,9 @@ describe("GET /openapi.json", () => {
     const described = operations()
       .map(([name]) => name)
       .filter((name) => name.includes(" /v1/"));
-    expect(described.sort()).toEqual(ENDPOINTS.map(([method, path]) => `${method} ${path}`).sort());
+    expect(described.sort()).toEqual(
+      [...ENDPOINTS, ...EXTENSIONS].map(([method, path]) => `${method} ${path}`).sort(),
+    );
     const ids = operations().map(([, { operationId }]) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
   });

@@ -1,6 +1,8 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { version } from "../../../package.json" with { type: "json" };
 import type { ErrorCode } from "../../domain/errors.ts";
+import { openAiAnswer } from "../openai/errors.ts";
+import { OpenAiError } from "../openai/schemas.ts";
 import { type Operation, operationOf } from "../route.ts";
 import {
   errorResponses,
@@ -36,6 +38,7 @@ const TAGS = [
   { name: "Models", description: "What can be asked for." },
   { name: "Usage", description: "Usage events and credit." },
   { name: "Webhooks", description: "Receivers of events." },
+  { name: "OpenAI", description: "OpenAI's audio API, where the admin has switched it on." },
   { name: "Operations", description: "For those who run the program; no project key is needed." },
 ];
 
@@ -61,7 +64,7 @@ export function openApiDocument(
   const paths: Record<string, Json> = {};
   for (const route of routes) {
     const operation = operationOf(route);
-    if (!operation) continue;
+    if (!operation || operation.isHidden) continue;
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = describe(route, operation, toJson);
@@ -74,7 +77,8 @@ export function openApiDocument(
       title: "Shruti",
       version,
       description: DESCRIPTION,
-      license: { name: "No licence has been chosen yet" },
+      contact: { name: "The admin of this server" },
+      license: { name: "No licence has been chosen yet", identifier: "LicenseRef-none" },
     },
     servers: [{ url: baseUrl }],
     security: [{ projectKey: [] }],
@@ -105,6 +109,8 @@ function describe(route: DescribedRoute, operation: Operation, toJson: (schema: 
   const hooks = route.hooks as { query?: TObject; body?: TSchema; response?: Record<string, TSchema> };
   const media = operation.multipart ? "multipart/form-data" : "application/json";
   const body = operation.multipart ?? hooks.body;
+  const described =
+    operation.errorShape === "openai" ? { schema: toJson(OpenAiError), answerOf: openAiAnswer } : undefined;
   const parameters = [
     ...pathParameters(route.path),
     ...queryParameters(hooks.query, toJson),
@@ -117,11 +123,16 @@ function describe(route: DescribedRoute, operation: Operation, toJson: (schema: 
     tags: [operation.tag],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body
-      ? { requestBody: { required: true, content: { [media]: bodyOf(operation, body, toJson) } } }
+      ? {
+          requestBody: {
+            required: !operation.hasOptionalBody,
+            content: { [media]: bodyOf(operation, body, toJson) },
+          },
+        }
       : {}),
     responses: {
       ...successResponses(operation, hooks.response ?? {}, toJson),
-      ...errorResponses([...COMMON_ERRORS, ...operation.errors]),
+      ...errorResponses([...COMMON_ERRORS, ...operation.errors], RATE_HEADERS, described),
     },
   };
 }

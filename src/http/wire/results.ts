@@ -10,6 +10,8 @@ type Found = { transcription: TranscriptionRow; result: Result };
 export const RESULT_ALTERNATIVES = {
   "text/vtt": "WebVTT subtitles.",
   "application/x-subrip": "SubRip subtitles.",
+  "application/srt": "As `application/x-subrip`.",
+  "text/srt": "As `application/x-subrip`.",
   "text/plain": "The text alone.",
 } as const;
 
@@ -18,15 +20,33 @@ const FORMATS: Record<"application/json" | keyof typeof RESULT_ALTERNATIVES, For
   "application/json": "json",
   "text/vtt": "vtt",
   "application/x-subrip": "srt",
+  "application/srt": "srt",
+  "text/srt": "srt",
   "text/plain": "txt",
 };
 const TYPES = Object.keys(FORMATS) as (keyof typeof FORMATS)[];
 
-/** The result in the form that `Accept` asks for. */
-export function resultResponse(request: Request, found: Found): Response {
-  const type = choose(request.headers.get("accept"), TYPES);
+/** The values of `?format=`, for links and for programs that cannot set header fields. */
+const TYPE_OF_NAME = {
+  json: "application/json",
+  srt: "application/x-subrip",
+  vtt: "text/vtt",
+  text: "text/plain",
+} as const satisfies Record<string, keyof typeof FORMATS>;
+
+/** What a link may ask of a result. */
+type Wanted = { format?: keyof typeof TYPE_OF_NAME; download?: string };
+
+/** The result in the form that the query names, else in the one that `Accept` asks for. */
+export function resultResponse(request: Request, found: Found, wanted: Wanted = {}): Response {
+  const type = wanted.format ? TYPE_OF_NAME[wanted.format] : choose(request.headers.get("accept"), TYPES);
   const format = FORMATS[type];
-  const headers = { vary: "Accept" };
+  const headers = {
+    ...(wanted.format ? {} : { vary: "Accept" }),
+    ...(wanted.download === undefined
+      ? {}
+      : { "content-disposition": `attachment; filename="${found.transcription.id}.${format}"` }),
+  };
   if (format === "json") return Response.json(toResponse(found), { headers });
   return new Response(renderResult(found.result, format), {
     headers: { ...headers, "content-type": `${type}; charset=utf-8` },

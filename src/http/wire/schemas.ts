@@ -385,6 +385,15 @@ export const TranscriptionListQuery = closed({
 });
 export type TranscriptionListQuery = Static<typeof TranscriptionListQuery>;
 
+export const ResultQuery = closed({
+  format: Type.Optional(
+    oneOf(["json", "srt", "vtt", "text"], { description: "Form of the answer; it goes before `Accept`." }),
+  ),
+  download: Type.Optional(
+    oneOf(["1", "true"], { description: "The answer is a file to save, named after the transcription." }),
+  ),
+});
+
 export const UsageQuery = closed({ limit: Type.Optional(limit), after: Type.Optional(after) });
 export type UsageQuery = Static<typeof UsageQuery>;
 
@@ -700,6 +709,111 @@ export const WebhookEndpoint = closed(
   },
 );
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
+
+export const WebhookEndpointView = closed(
+  {
+    id: identifier("Identifier.", ENDPOINT_ID),
+    object: Type.Literal("webhook_endpoint"),
+    url: Type.String(),
+    state: oneOf(["enabled", "disabled"], {
+      description: "A disabled one receives nothing until it is enabled.",
+    }),
+    disabled_reason: Type.Optional(Type.String({ description: "Why it was disabled; for people." })),
+    created_at: timestamp("When it was registered."),
+    previous_secret_expires_at: Type.Optional(
+      timestamp("Until then events are signed with the previous secret as well."),
+    ),
+    pending_deliveries: Type.Integer({ minimum: 0, description: "Events that wait for delivery." }),
+    failed_deliveries: Type.Integer({ minimum: 0, description: "Events that were given up." }),
+  },
+  {
+    title: "WebhookEndpointView",
+    description: "A receiver of events, without its secret.",
+    examples: [
+      {
+        id: ENDPOINT_ID,
+        object: "webhook_endpoint",
+        url: "https://hooks.example/transcriptions",
+        state: "enabled",
+        created_at: "2026-11-21T04:05:06.789Z",
+        pending_deliveries: 0,
+        failed_deliveries: 0,
+      },
+    ],
+  },
+);
+export type WebhookEndpointView = Static<typeof WebhookEndpointView>;
+
+export const WebhookEndpointList = closed(
+  {
+    object: Type.Literal("list"),
+    data: Type.Array(WebhookEndpointView, { description: "Newest first." }),
+    next: nullable(
+      Type.String({ description: "Pass it as `after` to get the next page; null on the last." }),
+    ),
+  },
+  {
+    title: "WebhookEndpointList",
+    description: "A page of webhook endpoints.",
+    examples: [{ object: "list", data: [], next: null }],
+  },
+);
+export type WebhookEndpointList = Static<typeof WebhookEndpointList>;
+
+export const WebhookEndpointListQuery = closed({ limit: Type.Optional(limit), after: Type.Optional(after) });
+
+export const WebhookEndpointRemoved = closed(
+  {
+    id: identifier("Identifier.", ENDPOINT_ID),
+    object: Type.Literal("webhook_endpoint"),
+    deleted: Type.Literal(true),
+  },
+  {
+    title: "WebhookEndpointRemoved",
+    description: "A receiver that gets no events any more.",
+    examples: [{ id: ENDPOINT_ID, object: "webhook_endpoint", deleted: true }],
+  },
+);
+export type WebhookEndpointRemoved = Static<typeof WebhookEndpointRemoved>;
+
+export const SecretRotate = closed(
+  {
+    keep_previous_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 604_800,
+        description: "How long the previous secret signs as well; left out: 24 hours; 0: it ends at once.",
+      }),
+    ),
+  },
+  {
+    title: "SecretRotate",
+    description: "How a secret is replaced.",
+    examples: [{ keep_previous_seconds: 86_400 }],
+  },
+);
+
+export const RotatedSecret = closed(
+  {
+    id: identifier("Identifier.", ENDPOINT_ID),
+    object: Type.Literal("webhook_endpoint"),
+    secret: Type.String({ description: "The new signing secret; this is the only time it is shown." }),
+    previous_secret_expires_at: timestamp("Until then events carry two signatures, separated by a space."),
+  },
+  {
+    title: "RotatedSecret",
+    description: "An endpoint's new secret.",
+    examples: [
+      {
+        id: ENDPOINT_ID,
+        object: "webhook_endpoint",
+        secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
+        previous_secret_expires_at: "2026-11-22T04:05:06.789Z",
+      },
+    ],
+  },
+);
+export type RotatedSecret = Static<typeof RotatedSecret>;
 
 export const WebhookEvent = closed(
   {

@@ -37,7 +37,12 @@ export type AcceptInput = {
 };
 
 /** A caller's `Idempotency-Key`, and the identity of its request as `hashRequest` returns it. */
-export type IdempotencyClaim = { key: string; requestHash: string };
+export type IdempotencyClaim = {
+  key: string;
+  requestHash: string;
+  /** Whose keys this key is one of; left out: those of the submission. */
+  scope?: Submission;
+};
 
 export type Accepted = { transcription: TranscriptionRow; isReplay: boolean };
 
@@ -129,8 +134,12 @@ export function findReplay(
   claim: IdempotencyClaim | undefined,
 ): TranscriptionRow | undefined {
   if (!claim) return undefined;
-  const scope = { projectId: caller.projectId, submission, key: claim.key };
-  const known = findIdempotencyKey(store, scope, deps.clock.now());
+  const { key, scope = submission } = claim;
+  const known = findIdempotencyKey(
+    store,
+    { projectId: caller.projectId, submission: scope, key },
+    deps.clock.now(),
+  );
   if (!known) return undefined;
   if (!isSameRequest(known.requestHash, claim.requestHash))
     throw new AppError("idempotency_conflict", { detail: "Idempotency-Key" });
@@ -152,6 +161,19 @@ export function acceptTranscription(
     if (replay) return { transcription: replay, isReplay: true };
     return { transcription: insertAccepted(deps, tx, caller, model, input), isReplay: false };
   });
+}
+
+/** Refuses work that its organization cannot pay now. @throws AppError `spend_limit_reached`, `insufficient_credits` */
+export function checkCredit(
+  deps: Pick<AcceptanceDeps, "credit" | "clock">,
+  store: Store,
+  { organizationId }: Pick<Caller, "organizationId">,
+  billedMs: number,
+): void {
+  const organization = requireOrganization(store, organizationId);
+  const paise = chargePaise(deps.credit.priceOf(organization), billedMs);
+  deps.credit.checkSpending(store, organization, paise, deps.clock.now());
+  if (deps.credit.show(organizationId).availablePaise < paise) throw new AppError("insufficient_credits");
 }
 
 function insertAccepted(
@@ -205,10 +227,12 @@ function insertAccepted(
     reservedPaise,
   });
   if (input.idempotency) {
+    const { key, requestHash, scope = input.submission } = input.idempotency;
     insertIdempotencyKey(tx, {
       projectId: caller.projectId,
-      submission: input.submission,
-      ...input.idempotency,
+      submission: scope,
+      key,
+      requestHash,
       transcriptionId: id,
       createdAt: nowMs,
       expiresAt: nowMs + KEEP_KEYS_MS,

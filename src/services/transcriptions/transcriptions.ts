@@ -24,6 +24,7 @@ import {
   type Accepted,
   type AcceptInput,
   acceptTranscription,
+  checkCredit,
   checkRequest,
   findReplay,
   type IdempotencyClaim,
@@ -77,6 +78,13 @@ export type TranscriptionService = {
    *   `audio_too_long`, `too_many_channels`, `too_many_queued`, `spend_limit_reached`, `insufficient_credits`
    */
   accept(caller: Caller, input: AcceptInput): Accepted;
+  /**
+   * Refuses work that its organization cannot pay now, before it waits for anything. `accept` decides again.
+   *
+   * @param billedMs the recording over the channels that are recognized
+   * @throws AppError `spend_limit_reached`, `insufficient_credits`
+   */
+  checkCredit(caller: Pick<Caller, "organizationId">, billedMs: number): void;
   /** Returns a transcription of the caller's project. */
   get(caller: Caller, id: string): TranscriptionRow;
   /**
@@ -135,6 +143,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
       return accepted;
     },
 
+    checkCredit: (caller, billedMs) => checkCredit(deps, store, caller, billedMs),
     get: owned,
     list: (caller, query) => listPage(store, caller, query),
     result(caller, id) {

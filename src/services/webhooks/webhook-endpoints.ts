@@ -83,12 +83,41 @@ export function addEndpoint(deps: EndpointDeps, caller: Scope, url: string): Web
 /** Lists endpoints that are not removed, newest first. */
 export function viewEndpoints(
   { database: { store } }: EndpointDeps,
-  { limit = LISTED, ...filter }: { projectId?: string; limit?: number },
+  { limit = LISTED, ...filter }: { projectId?: string; after?: string; limit?: number },
 ): EndpointView[] {
-  return listEndpoints(store, { ...filter, limit }).map(({ secret: _s, previousSecret: _p, ...row }) => ({
-    ...row,
-    ...countOfEndpoint(store, row.id),
-  }));
+  return listEndpoints(store, { ...filter, limit }).map((row) => viewOf(store, row));
+}
+
+function viewOf(store: Store, { secret: _s, previousSecret: _p, ...row }: WebhookEndpointRow): EndpointView {
+  return { ...row, ...countOfEndpoint(store, row.id) };
+}
+
+/** Lists a page of a project's endpoints. @throws AppError `invalid_request` when `after` is not one of the project's */
+export function pageOfEndpoints(
+  deps: EndpointDeps,
+  { projectId }: Scope,
+  { limit, after }: { limit: number; after?: string },
+): { data: EndpointView[]; next: string | null } {
+  const { store } = deps.database;
+  if (after !== undefined && findEndpoint(store, after)?.projectId !== projectId) {
+    const message = "`after` must be the ID of a webhook endpoint of this project.";
+    throw new AppError("invalid_request", { message, detail: "after" });
+  }
+  const from = after === undefined ? {} : { after };
+  const rows = viewEndpoints(deps, { projectId, ...from, limit: limit + 1 });
+  const data = rows.slice(0, limit);
+  return { data, next: rows.length > limit ? (data.at(-1)?.id ?? null) : null };
+}
+
+/** Shows an endpoint of the caller's project. @throws AppError `not_found`, `forbidden` */
+export function viewOwnedEndpoint(
+  { database: { store } }: EndpointDeps,
+  caller: Scope,
+  id: string,
+): EndpointView {
+  const row = requireOwned(findEndpoint(store, id), caller);
+  if (row.removedAt !== null) throw noSuchEndpoint();
+  return viewOf(store, row);
 }
 
 /** Enables a disabled endpoint and makes its waiting deliveries due. Does nothing to an enabled one. */

@@ -9,12 +9,14 @@ import {
   type EndpointDeps,
   type EndpointView,
   enableEndpoint,
+  pageOfEndpoints,
   ROTATION_MS,
   type RotatedSecret,
   removeEndpoint,
   requireAnyEndpoint,
   rotateSecret,
   viewEndpoints,
+  viewOwnedEndpoint,
 } from "./webhook-endpoints.ts";
 import {
   type DeliveryFilter,
@@ -38,12 +40,15 @@ export const TEST_TRANSCRIPTION_ID = `${ID_PREFIXES.transcription}_${"0".repeat(
 
 export type WebhookServiceDeps = EndpointDeps & { config: Config; resolve?: Resolve };
 
+/** Endpoints, newest first. `next` is the `after` of the next page; null: this is the last one. */
+export type EndpointPage = { data: EndpointView[]; next: string | null };
+
 /** Outcome of the attempt to send a test event. */
 export type TestOutcome = AttemptOutcome & { eventId: string };
 
 /**
- * Webhook endpoints and the deliveries of their events. A project's caller registers endpoints; all other methods
- * are for admins, who may touch the endpoints of each project. Methods with an `id` of an endpoint throw AppError
+ * Webhook endpoints and the deliveries of their events. A project's caller registers, lists and gets endpoints; all other methods
+ * are for admins, who may touch the endpoints of each project, and for callers whose endpoint `get` has shown. Methods with an `id` of an endpoint throw AppError
  * `not_found` when it is unknown or removed.
  */
 export type WebhookService = {
@@ -54,6 +59,14 @@ export type WebhookService = {
    * @throws AppError `invalid_request` (detail `url`), `conflict` when the project has its full number
    */
   register(caller: Scope, request: { url: string }): WebhookEndpointRow;
+  /**
+   * Lists a page of the caller's project, newest first.
+   *
+   * @throws AppError `invalid_request` (detail `after`) when `after` is not an endpoint of this project
+   */
+  page(caller: Scope, query: { limit: number; after?: string }): EndpointPage;
+  /** Shows an endpoint of the caller's project. @throws AppError `not_found`, `forbidden` */
+  get(caller: Scope, id: string): EndpointView;
   /** Lists endpoints that are not removed, newest first. */
   list(filter?: { projectId?: string; limit?: number }): EndpointView[];
   /** Lists deliveries, newest first, with the reason of those that have not arrived. */
@@ -104,6 +117,8 @@ export function createWebhookService(deps: WebhookServiceDeps): WebhookService {
       checkEndpointUrl(url, rules);
       return addEndpoint(deps, caller, url);
     },
+    page: (caller, query) => pageOfEndpoints(deps, caller, query),
+    get: (caller, id) => viewOwnedEndpoint(deps, caller, id),
     list: (filter = {}) => viewEndpoints(deps, filter),
     deliveries: (filter = {}) => viewDeliveries(store, filter),
     delivery: (eventId) => viewDelivery(store, eventId),

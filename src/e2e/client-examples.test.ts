@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ROOT } from "../testing/documents.ts";
+import { type Installation, install, type RunningServer } from "./kit.ts";
+
+/** Larger than one piece of tus, so that each client sends two. */
+const FILE_BYTES = 9 * 1024 * 1024;
+const SAID = "the delivery is on thursday at eleven pm";
+
+let installation: Installation;
+let server: RunningServer;
+let recording: string;
+beforeAll(async () => {
+  installation = await install({
+    environment: {
+      SHRUTI_WEBHOOKS_ALLOW_HTTP: "true",
+      SHRUTI_WEBHOOKS_ALLOWED_NETWORKS: "127.0.0.0/8",
+    },
+  });
+  server = await (await installation.serve()).ready();
+  recording = join(installation.folder, "long.wav");
+  writeFileSync(recording, await longRecording());
+}, 120_000);
+afterAll(() => installation.remove());
+
+/** Makes a recording of a sample's speech and silence. */
+async function longRecording(): Promise<Uint8Array> {
+  const sample = join(ROOT, "models/samples/12-en-long.flac");
+  const wav = ["-f", "s16le", "-ar", "16000", "-ac", "1", "pipe:1"];
+  const child = Bun.spawn(["ffmpeg", "-v", "error", "-i", sample, ...wav], { stdin: "ignore" });
+  const speech = new Uint8Array(await new Response(child.stdout).arrayBuffer());
+  const file = new Uint8Array(FILE_BYTES);
+  const view = new DataView(file.buffer);
+  const word = (at: number, text: string) => file.set(new TextEncoder().encode(text), at);
+  word(0, "RIFF");
+  view.setUint32(4, FILE_BYTES - 8, true);
+  word(8, "WAVEfmt ");
+  for (const [at, value] of [
+    [16, 16],
+    [24, 16_000],
+    [28, 32_000],
+    [40, FILE_BYTES - 44],
+  ] as const)
+    view.setUint32(at, value, true);
+  for (const [at, value] of [
+    [20, 1],
+    [22, 1],
+    [32, 2],
+    [34, 16],
+  ] as const)
+    view.setUint16(at, value, true);
+  word(36, "data");
+  file.set(speech, 44);
+  return file;
+}
+
+async function freePort(): Promise<number> {
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port = 0 } = probe;
+  await probe.stop(true);
+  return port;
+}
+
+test.each([
+  ["node", "transcribe.mjs"],
+  ["python3", "transcribe.py"],
+  ["bash", "transcribe.sh"],
+])(
+  "%s docs/clients/%s sends a recording, waits for its end, and saves subtitles",
+  async (program, script) => {
+    const startedMs = performance.now();
+    const port = await freePort();
+    const output = join(installation.folder, `${script}.srt`);
+    // Bun runs the program for Node where there is no Node.
+    const command = program === "node" && !Bun.which("node") ? process.execPath : program;
+    const child = Bun.spawn([command, join(ROOT, "docs/clients", script), recording, "en", output], {
+      env: {
+        ...{ PATH: process.env.PATH ?? "", API_URL: server.baseUrl, API_KEY: installation.key },
+        ...{ HOOK_URL: `http://127.0.0.1:${port}/hook`, HOOK_PORT: String(port), POLL_SECONDS: "0.2" },
+      },
+      ...{ stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: 100_000 },
+    });
+    const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toMatch(/^tr_\w{26} is completed\n$/);
+    const subtitles = readFileSync(output, "utf8");
+    expect(subtitles).toMatch(/^1\n00:00:0\d,\d{3} --> /);
+    expect(subtitles.replaceAll(/\n/g, " ")).toContain(SAID);
+    if (program === "bash") return;
+    // Without the event the program would have asked after a minute. It removes its endpoint at the end.
+    expect(performance.now() - startedMs).toBeLessThan(55_000);
+    expect(await installation.json<unknown[]>("webhooks", "list")).toEqual([]);
+  },
+  120_000,
+);

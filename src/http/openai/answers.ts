@@ -1,0 +1,78 @@
+import { deflateSync } from "node:zlib";
+import type { Segment, TranscriptionResult } from "../../domain/result.ts";
+import { toSeconds } from "../../lib/time.ts";
+import { renderResult } from "../../pipeline/render.ts";
+import type { TranscriptionRow } from "../../store/transcriptions.ts";
+import { languageNameOf } from "./languages.ts";
+import type { OpenAiSegment, OpenAiTranscription, ResponseFormat } from "./schemas.ts";
+
+export type Found = { transcription: TranscriptionRow; result: TranscriptionResult };
+
+/** Least confidence of which a logarithm is taken. */
+const LEAST_CONFIDENCE = 1e-6;
+
+/** Makes the answer of a finished transcription in one of OpenAI's formats. */
+export function answerOf({ transcription, result }: Found, format: ResponseFormat): Response {
+  switch (format) {
+    case "json":
+      return Response.json(plainBody(result));
+    case "verbose_json":
+      return Response.json(verboseBody(transcription.language, result));
+    case "text":
+      // OpenAI's text ends with a line feed, also where there is no text.
+      return textResponse(`${result.text}\n`);
+    default:
+      return textResponse(renderResult(result, format));
+  }
+}
+
+/** OpenAI sends subtitles as plain text as well, and some clients look for that. */
+function textResponse(text: string): Response {
+  return new Response(text, { headers: { "content-type": "text/plain; charset=utf-8" } });
+}
+
+function plainBody({ text, durationMs }: TranscriptionResult): OpenAiTranscription {
+  return { text, usage: usageOf(durationMs) };
+}
+
+function verboseBody(language: string, result: TranscriptionResult): OpenAiTranscription {
+  const { text, durationMs, segments } = result;
+  return {
+    task: "transcribe",
+    language: languageNameOf(language),
+    duration: toSeconds(durationMs),
+    text,
+    segments: segments.map(toSegment),
+    usage: usageOf(durationMs),
+  };
+}
+
+function usageOf(durationMs: number) {
+  return { type: "duration" as const, seconds: Math.ceil(durationMs / 1000) };
+}
+
+/** Docs: docs/clients/openai.md, "verbose_json". */
+function toSegment({ index, startMs, endMs, text, confidence }: Segment): OpenAiSegment {
+  return {
+    id: index,
+    seek: Math.floor(startMs / 10),
+    start: toSeconds(startMs),
+    end: toSeconds(endMs),
+    text,
+    tokens: [],
+    temperature: 0,
+    avg_logprob: rounded(Math.log(Math.max(LEAST_CONFIDENCE, confidence))),
+    compression_ratio: compressionRatio(text),
+    no_speech_prob: 0,
+  };
+}
+
+/** Whisper's measure of repetition: bytes of the text, divided by those of its zlib form. */
+function compressionRatio(text: string): number {
+  const bytes = Buffer.from(text);
+  return rounded(bytes.byteLength / deflateSync(bytes).byteLength);
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 1000) / 1000 || 0;
+}

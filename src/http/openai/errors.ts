@@ -1,0 +1,61 @@
+import { type AppError, ERROR_TABLE, type ErrorCode } from "../../domain/errors.ts";
+import type { ErrorShape } from "../wire/errors.ts";
+import type { OpenAiError } from "./schemas.ts";
+
+/** Where OpenAI's status, type or code differs from this program's. */
+type Translation = { status?: number; type?: string; code?: string; isFinal?: boolean };
+
+const INVALID = "invalid_request_error";
+
+/**
+ * OpenAI answers 400 to a request that cannot be understood, and its clients repeat requests after 408, 409, 429 and
+ * every 5xx unless `x-should-retry` is false (`isFinal`).
+ */
+const TRANSLATIONS: Partial<Record<ErrorCode, Translation>> = {
+  unauthorized: { code: "invalid_api_key" },
+  forbidden: { type: "permission_error" },
+  organization_disabled: { type: "permission_error" },
+  audio_decode_failed: { status: 400 },
+  // OpenAI's status is 429, after which clients would repeat what cannot succeed.
+  insufficient_credits: { type: "insufficient_quota", code: "insufficient_quota" },
+  spend_limit_reached: { type: "insufficient_quota", isFinal: true },
+  rate_limited: { type: "requests", code: "rate_limit_exceeded" },
+  too_many_queued: { type: "requests" },
+  idempotency_conflict: { isFinal: true },
+  conflict: { isFinal: true },
+  timeout: { isFinal: true },
+};
+
+/** Writes an error as OpenAI does: `type`, `param` and `code`. `param` is the field that `detail` names. */
+export const openAiShape: ErrorShape = (error) => {
+  const { status, type, code, isFinal } = translate(error);
+  const body: OpenAiError = { error: { message: error.message, type, param: error.detail ?? null, code } };
+  return { status, body, ...(isFinal ? { headers: { "x-should-retry": "false" } } : {}) };
+};
+
+function translate(error: AppError): Required<Translation> {
+  const { code, status } = error;
+  // The model is part of the address in OpenAI's view.
+  if (code === "invalid_request" && error.detail === "model") {
+    return { status: 404, type: INVALID, code: "model_not_found", isFinal: false };
+  }
+  const translation = TRANSLATIONS[code] ?? {};
+  return {
+    status: translation.status ?? statusOf(code),
+    type: translation.type ?? (status >= 500 ? "server_error" : INVALID),
+    code: translation.code ?? code,
+    isFinal: translation.isFinal ?? false,
+  };
+}
+
+function statusOf(code: ErrorCode): number {
+  const { status } = ERROR_TABLE[code];
+  return status === 422 ? 400 : status;
+}
+
+/** What a client of this interface receives for a code, for the OpenAPI document. */
+export function openAiAnswer(code: ErrorCode): { status: number; error: OpenAiError["error"] } {
+  const { message } = ERROR_TABLE[code];
+  const { status, type, code: written } = translate({ code, status: ERROR_TABLE[code].status } as AppError);
+  return { status, error: { message, type, param: null, code: written } };
+}

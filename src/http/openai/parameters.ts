@@ -1,0 +1,150 @@
+import type { Config } from "../../config/schema.ts";
+import { AppError } from "../../domain/errors.ts";
+import type { TranscriptionRequest } from "../../domain/transcription.ts";
+import type { ReceivedForm } from "../wire/multipart.ts";
+import { languageCodeOf } from "./languages.ts";
+import { modelIdOf } from "./model-names.ts";
+import { RESPONSE_FORMATS, type ResponseFormat } from "./schemas.ts";
+
+/** Names that clients may write with and without brackets, and may repeat. */
+export const LIST_FIELDS = [
+  "timestamp_granularities",
+  "include",
+  "languages",
+  "keywords",
+  "known_speaker_names",
+  "known_speaker_references",
+].flatMap((name) => [name, `${name}[]`]);
+
+/** A prompt has 224 tokens at most; what is longer is refused before it is judged. */
+export const MAX_FIELD_BYTES = 16 * 1024;
+
+/** What a request asks for, in this program's words. */
+export type Wanted = {
+  /** Undefined: the default model. */
+  modelId: string | undefined;
+  request: TranscriptionRequest;
+  format: ResponseFormat;
+  isStream: boolean;
+  /** Parameters that were ignored because an admin allows it, sorted. */
+  ignored: string[];
+};
+
+type OpenAiConfig = Config["openai"];
+
+/** A parameter's rule: true for a value that changes nothing, or that describes what happens anyway. */
+const HARMLESS: Record<string, (value: string) => boolean> = {
+  temperature: (value) => Number(value) === 0,
+  prompt: (value) => value.trim() === "",
+  chunking_strategy: (value) => value === "auto" || value === "",
+  timestamp_granularities: (value) => value.split("\n").every((word) => word === "segment" || word === ""),
+  include: (value) => value === "",
+};
+
+/** Returns the names under which a form may carry the parameters that an admin lets the server ignore. */
+export function ignoredFieldsOf({ ignored_parameters: names }: OpenAiConfig): string[] {
+  // Of these the value counts wherever it can be honoured.
+  return names.filter((name) => !READ.has(name)).flatMap((name) => [name, `${name}[]`]);
+}
+
+/** Why a parameter of OpenAI's is refused. */
+const REASONS: Record<string, string> = {
+  temperature: "temperature other than 0 is not available: the decoder chooses its own.",
+  prompt: "prompt is not available: recognition takes no text beside the recording.",
+  chunking_strategy: "chunking_strategy must be auto: speech is always found by voice activity.",
+  timestamp_granularities: "timestamp_granularities must be segment: words have no times yet.",
+  include: "include is not available: tokens have no log probabilities here.",
+};
+
+/** Fields that are read for what they say. */
+const READ = new Set(["file", "model", "language", "response_format", "stream"]);
+
+/**
+ * Reads a form of OpenAI's audio API. Each parameter is honoured, harmless, ignored by the admin's leave, or refused.
+ *
+ * @throws AppError `unknown_parameter`, `capability_unavailable`, `invalid_request`; `audio_too_large` for a part that
+ *   was cut off
+ */
+export function wantedOf(form: ReceivedForm, config: OpenAiConfig): Wanted {
+  const ignorable = new Set(config.ignored_parameters);
+  const ignored = new Set<string>();
+  const names = new Set(form.names.map(plain));
+  for (const name of names) {
+    if (READ.has(name) || isHarmless(form, name)) continue;
+    if (!ignorable.has(name)) throw refusalOf(name);
+    ignored.add(name);
+  }
+  if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });
+  const { fault } = form;
+  if (fault) throw new AppError("invalid_request", { detail: plain(fault.name), message: fault.message });
+  if (!form.file)
+    throw new AppError("invalid_request", { detail: "file", message: "file is required, with a file name." });
+  const format = formatOf(form.fields.get("response_format"));
+  const isStream = isStreamed(form.fields.get("stream"), format);
+  const request = { language: languageOf(form, config, ignorable, ignored), ...UNCHOSEN };
+  const modelId = modelIdOf(form.fields.get("model"), config.model_aliases);
+  return { modelId, request, format, isStream, ignored: [...ignored].sort() };
+}
+
+/** What a request cannot choose. */
+const UNCHOSEN = { mode: "native", timestamps: "segment", channelMode: "mix" } as const;
+
+function plain(name: string): string {
+  return name.endsWith("[]") ? name.slice(0, -2) : name;
+}
+
+function isHarmless(form: ReceivedForm, name: string): boolean {
+  const rule = Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined;
+  const values = [form.fields.get(name), form.fields.get(`${name}[]`)].filter((value) => value !== undefined);
+  return rule !== undefined && values.every(rule);
+}
+
+function refusalOf(name: string): AppError {
+  const reason = Object.hasOwn(REASONS, name) ? REASONS[name] : undefined;
+  if (reason !== undefined) return new AppError("capability_unavailable", { detail: name, message: reason });
+  const detail = name === "" ? "(empty)" : name.replaceAll(/[\p{C}\p{Z}]/gu, "?").slice(0, 200);
+  return new AppError("unknown_parameter", { detail, message: `There is no parameter ${detail} here.` });
+}
+
+function formatOf(value: string | undefined): ResponseFormat {
+  if (value === undefined || value === "") return "json";
+  const format = RESPONSE_FORMATS.find((candidate) => candidate === value);
+  if (format) return format;
+  throw new AppError("invalid_request", {
+    detail: "response_format",
+    message: `response_format must be one of ${RESPONSE_FORMATS.join(", ")}.`,
+  });
+}
+
+function isStreamed(value: string | undefined, format: ResponseFormat): boolean {
+  const word = (value ?? "").toLowerCase();
+  if (["", "false", "0"].includes(word)) return false;
+  if (!["true", "1"].includes(word)) {
+    throw new AppError("invalid_request", { detail: "stream", message: "stream must be true or false." });
+  }
+  if (format === "json" || format === "text") return true;
+  throw new AppError("invalid_request", {
+    detail: "stream",
+    message: `stream gives text alone; response_format must be json or text, not ${format}.`,
+  });
+}
+
+/** @throws AppError `invalid_request` where neither the request nor the config names a language */
+function languageOf(
+  form: ReceivedForm,
+  { default_language: fallback }: OpenAiConfig,
+  ignorable: ReadonlySet<string>,
+  ignored: Set<string>,
+): string {
+  const given = (form.fields.get("language") ?? "").trim();
+  const isAuto = given.toLowerCase() === "auto";
+  if (given !== "" && !(isAuto && fallback !== "" && ignorable.has("language"))) return languageCodeOf(given);
+  if (fallback === "") {
+    throw new AppError("invalid_request", {
+      detail: "language",
+      message: "language is required: the server cannot find it out, and its admin has set none.",
+    });
+  }
+  if (isAuto) ignored.add("language");
+  return fallback;
+}

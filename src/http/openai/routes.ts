@@ -1,0 +1,167 @@
+import type { Caller } from "../../domain/api-key.ts";
+import { AppError } from "../../domain/errors.ts";
+import type { HttpDeps } from "../deps.ts";
+import type { FormReceiver } from "../form-receiver.ts";
+import { defineKeyedRoutes, operation } from "../route.ts";
+import type { Admitted, Attendance, SynchronousDesk } from "../routes/synchronous.ts";
+import { idempotencyKeyOf } from "../wire/idempotency.ts";
+import type { ReceivedForm } from "../wire/multipart.ts";
+import { answerOf } from "./answers.ts";
+import { modelNames, requireName, toModel } from "./model-names.ts";
+import { ignoredFieldsOf, LIST_FIELDS, MAX_FIELD_BYTES, type Wanted, wantedOf } from "./parameters.ts";
+import { OpenAiForm, OpenAiModel, OpenAiModelList, OpenAiTranscription } from "./schemas.ts";
+import { streamText } from "./stream.ts";
+
+/** Addresses whose clients are OpenAI's. */
+export const OPENAI_PREFIX = "/openai/v1";
+
+const TRANSCRIBE = operation({
+  id: "openaiTranscribe",
+  summary: "Transcribe as OpenAI's clients do",
+  description:
+    "Short recordings take a synchronous place, longer ones wait in the queue. `x-transcription-id` names the transcription, `x-transcription-state` is `partial` where a stretch has no text, `x-ignored-parameters` names what was ignored.",
+  tag: "OpenAI",
+  scope: "transcriptions:write",
+  errorShape: "openai",
+  acceptsIdempotencyKey: true,
+  multipart: OpenAiForm,
+  errors: [
+    // An unknown model.
+    "not_found",
+    "capability_unavailable",
+    "unsupported_language",
+    "unsupported_mode",
+    "idempotency_conflict",
+    "audio_too_large",
+    "audio_too_long",
+    "audio_decode_failed",
+    "too_many_channels",
+    "too_many_queued",
+    "spend_limit_reached",
+    "insufficient_credits",
+    "conflict",
+    "content_deleted",
+    "transcription_failed",
+    "timeout",
+  ],
+  responses: { 200: "The transcript." },
+  alternatives: {
+    "text/plain": "`text`, `srt` and `vtt`.",
+    "text/event-stream": "With `stream`: `transcript.text.delta` and `transcript.text.done`.",
+  },
+});
+
+/** The path exists so that clients learn why. */
+const TRANSLATE = operation({
+  id: "openaiTranslate",
+  isHidden: true,
+  summary: "Not available: translation",
+  tag: "OpenAI",
+  scope: "transcriptions:write",
+  errorShape: "openai",
+  multipart: OpenAiForm,
+  errors: ["capability_unavailable"],
+  responses: {},
+});
+
+const LIST_MODELS = operation({
+  id: "openaiListModels",
+  summary: "List models and aliases",
+  tag: "OpenAI",
+  scope: "models:read",
+  errorShape: "openai",
+  errors: [],
+  responses: { 200: "Names that requests can give as `model`." },
+});
+
+const GET_MODEL = operation({
+  id: "openaiGetModel",
+  summary: "Get a model or an alias",
+  tag: "OpenAI",
+  scope: "models:read",
+  errorShape: "openai",
+  errors: ["not_found"],
+  responses: { 200: "The model." },
+});
+
+/** OpenAI's audio API beside the strict interface (docs/clients/openai.md); only with `openai.enabled`. */
+export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: SynchronousDesk) {
+  const { openai } = deps.config;
+  const form = {
+    maxFileBytes: openai.max_bytes,
+    maxFieldBytes: MAX_FIELD_BYTES,
+    listFields: LIST_FIELDS,
+    ignoredFields: ignoredFieldsOf(openai),
+    timeoutSeconds: openai.timeout_seconds,
+  };
+  const names = () => modelNames(deps.models, openai.model_aliases);
+
+  return defineKeyedRoutes("openai")
+    .post(
+      `${OPENAI_PREFIX}/audio/transcriptions`,
+      async ({ caller, request }) => {
+        const key = idempotencyKeyOf(request);
+        return receive(request, caller, form, async (received, path, attendance) => {
+          const wanted = wantedOf(received, openai);
+          const order = orderOf(deps, received, path, wanted);
+          const admitted = await desk.admit(caller, { ...order, key }, attendance);
+          const response = await respond(deps, caller, wanted, admitted, attendance);
+          response.headers.set("x-transcription-id", admitted.id);
+          if (wanted.ignored.length > 0)
+            response.headers.set("x-ignored-parameters", wanted.ignored.join(", "));
+          return response;
+        });
+      },
+      { response: { 200: OpenAiTranscription }, ...TRANSCRIBE },
+    )
+    .post(
+      `${OPENAI_PREFIX}/audio/translations`,
+      (): never => {
+        throw new AppError("capability_unavailable", { message: "Translation is not available." });
+      },
+      TRANSLATE,
+    )
+    .get(`${OPENAI_PREFIX}/models`, (): OpenAiModelList => ({ object: "list", data: names().map(toModel) }), {
+      response: { 200: OpenAiModelList },
+      ...LIST_MODELS,
+    })
+    .get(
+      `${OPENAI_PREFIX}/models/:model`,
+      ({ params }): OpenAiModel => toModel(requireName(names(), params.model)),
+      { response: { 200: OpenAiModel }, ...GET_MODEL },
+    );
+}
+
+function orderOf({ config }: HttpDeps, received: ReceivedForm, path: string, wanted: Wanted) {
+  const { max_bytes, max_duration_seconds, wait_seconds } = config.openai;
+  const { bytes, sha256 } = received.file ?? { bytes: 0, sha256: "" };
+  return {
+    modelId: wanted.modelId,
+    request: wanted.request,
+    file: { path, bytes, sha256 },
+    isTooLarge: received.isTooLarge,
+    bounds: { maxBytes: max_bytes, maxDurationSeconds: max_duration_seconds, waitSeconds: wait_seconds },
+  };
+}
+
+/** The answer: at the end, or from now on as the text is recognized. */
+async function respond(
+  { transcriptions, synchronous }: HttpDeps,
+  caller: Caller,
+  { format, isStream }: Wanted,
+  { id, outcome }: Admitted,
+  { lastUntil }: Attendance,
+): Promise<Response> {
+  if (isStream) {
+    lastUntil(outcome);
+    return streamText({
+      watch: (onText) => synchronous.watchText(id, onText),
+      outcome: outcome.then(() => transcriptions.result(caller, id).result.text),
+    });
+  }
+  await outcome;
+  const found = transcriptions.result(caller, id);
+  const response = answerOf(found, format);
+  if (found.result.status === "partial") response.headers.set("x-transcription-state", "partial");
+  return response;
+}
