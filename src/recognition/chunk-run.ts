@@ -98,7 +98,8 @@ export async function recognizeOnce(
     const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
       const { slices, totalSamples } = layoutChunk(regions);
       const audio = { pcmPath, slices, totalSamples };
-      const { windowMs } = family;
+      // A chunk of the longest length costs one window, although its sound may be slightly longer.
+      const windowMs = Math.max(family.windowMs, family.maxChunkMs);
       const outcome = await tools.engine.recognize(
         { model, windowMs, audio, settings, sharers, isAlone },
         signal,

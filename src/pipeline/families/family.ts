@@ -9,8 +9,8 @@ import type { TranscriptionRequest } from "../../domain/transcription.ts";
  */
 export type ModelFamily = {
   /**
-   * Audio that the model encodes at once, milliseconds: a chunk costs whole windows. For a family without windows, the
-   * length up to which the cost is linear.
+   * Audio that the model encodes at once, milliseconds: longer chunks than `maxChunkMs` cost several windows. For a
+   * family without windows, the length up to which the cost is linear.
    */
   windowMs: number;
   /** Longest chunk, milliseconds, where the manifest of a model sets none. */

@@ -71,7 +71,7 @@ const DECODING_KEYS: Record<string, Check> = {
   accepts_prompt: (value) => (typeof value === "boolean" ? undefined : "must be true or false"),
   unknown_token: text,
   unknown_below: within(0, 1, false),
-  max_chunk_seconds: within(1, 29.5, false),
+  max_chunk_seconds: within(1, 30, false),
 };
 const OPTIONAL = new Set(["notice", "family"]);
 
