@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { fitWindow } from "./fit-window.ts";
+import { fitWindow, recognizeFitted } from "./fit-window.ts";
 
 const RATE_HZ = 16_000;
 const WINDOW = 30 * RATE_HZ;
@@ -36,4 +36,17 @@ test.each([
 test("what would be above the highest frequency is damped and not folded down", () => {
   const { samples } = fitWindow(tone(31.5 * RATE_HZ, 7_990));
   expect(level(samples)).toBeLessThan(level(tone(WINDOW, 7_990)) * 0.5);
+});
+
+test.each([
+  [29.5, 10_000, 20_000],
+  [31.2, 10_400, 20_800],
+])("times are those of the %d s before they were fitted", async (seconds, startMs, endMs) => {
+  const heard = await recognizeFitted(tone(seconds * RATE_HZ, 440), async (fitted) => {
+    expect(fitted.length).toBeLessThanOrEqual(WINDOW);
+    return [{ startMs: 10_000, endMs: 20_000, text: "words" }];
+  });
+  expect(heard).toEqual([
+    { startMs: expect.closeTo(startMs, 6), endMs: expect.closeTo(endMs, 6), text: "words" },
+  ]);
 });

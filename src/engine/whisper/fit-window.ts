@@ -34,6 +34,25 @@ export function fitWindow(samples: Float32Array): FittedSound {
   return { samples: fitted, pace };
 }
 
+/**
+ * Recognizes sound that is fitted into a window where it is slightly longer.
+ *
+ * @returns segments with times of the sound as it was, milliseconds, which may be fractions
+ */
+export async function recognizeFitted<Segment extends { startMs: number; endMs: number }>(
+  samples: Float32Array,
+  recognize: (fitted: Float32Array) => Promise<Segment[]>,
+): Promise<Segment[]> {
+  const { samples: fitted, pace } = fitWindow(samples);
+  const segments = await recognize(fitted);
+  if (pace === 1) return segments;
+  return segments.map((segment) => ({
+    ...segment,
+    startMs: segment.startMs * pace,
+    endMs: segment.endMs * pace,
+  }));
+}
+
 /** Returns the weights of the samples around a point, for each phase: a low pass, so that nothing is folded down. */
 function weightsFor(pace: number): Float32Array {
   const weights = new Float32Array(PHASES * 2 * REACH);

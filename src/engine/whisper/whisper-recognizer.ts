@@ -5,7 +5,7 @@ import { chooseDevice } from "../devices.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { DevicePreference } from "../protocol.ts";
 import type { MachineCode, Recognizer } from "../recognizer.ts";
-import { fitWindow } from "./fit-window.ts";
+import { recognizeFitted } from "./fit-window.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
 
@@ -28,13 +28,10 @@ export function openWhisperRecognizer(
         ...loaded,
         async recognize(samples, settings, { threads, signal }) {
           const options = { ...(settings as WhisperSettings), threads };
-          const { samples: fitted, pace } = fitWindow(samples);
-          const segments = await model.recognize(fitted, options, signal);
-          return segments.map(({ tokens: _tokens, ...segment }) => ({
-            ...segment,
-            startMs: segment.startMs * pace,
-            endMs: segment.endMs * pace,
-          }));
+          const segments = await recognizeFitted(samples, (fitted) =>
+            model.recognize(fitted, options, signal),
+          );
+          return segments.map(({ tokens: _tokens, ...segment }) => segment);
         },
       };
     },
