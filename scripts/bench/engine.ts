@@ -3,7 +3,7 @@
  * no second attempts, no text from earlier windows), same source of whisper.cpp.
  *
  *   bun scripts/bench/engine.ts [--executable dist/shruti] [--seconds 300] [--rounds 2] [--words 96]
- *                               [--cases abcd] [--models bench-base,bench-demo]
+ *                               [--cases abcdef] [--lengths 30,60,600] [--models bench-base,bench-demo]
  *
  * With generated models that write the same number of words for every window, such as `bench-base`, `bench-small-q5_0` or
  * `bench-turbo-q8_0` (shapes in engine/shapes.ts; whisper.cpp's types of weights), and with the demonstration model
@@ -13,6 +13,10 @@
  *   b  the same length, half of it silence              against whisper-cli                  goal ≤ 0.6
  *   c  four recordings of a quarter of the length       against whisper-cli, one by one      goal ≤ 0.9
  *   d  eight synchronous requests of 10 s at once       against whisper-server, eight at once goal ≥ 1.2 × throughput
+ *   e  one recording of each of the lengths             against whisper-cli                  goal ≤ 1.0
+ *   f  four recordings of each of the lengths at once   against one after the other          goal ≤ 1.0
+ *
+ * Case f also prints what the recognizer had of the machine while chunks waited (goal: 97 %).
  *
  * Each round measures A then B for every case, so that a change of the machine's load affects both. whisper-cli's time
  * includes loading the model, which is printed as well; Shruti's server has it loaded and its files uploaded.
@@ -28,6 +32,7 @@ import { writeBenchModel } from "./engine/bench-model.ts";
 import { measurePeak, type Peak } from "./engine/peak.ts";
 import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/peers.ts";
 import { readBenchModelName, windowOperations } from "./engine/shapes.ts";
+import { shareWhileWaiting } from "./engine/share.ts";
 import { type CpuSeconds, type Shruti, type ShrutiRun, startShruti } from "./engine/shruti.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -45,15 +50,24 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "300" },
     rounds: { type: "string", default: "2" },
     words: { type: "string", default: "96" },
-    cases: { type: "string", default: "abcd" },
+    cases: { type: "string", default: "abcdef" },
+    lengths: { type: "string", default: "30,60,600" },
     models: { type: "string", default: "bench-base,bench-demo" },
   },
 });
 const seconds = Number(options.seconds);
 const rounds = Number(options.rounds);
+const lengths = options.lengths.split(",").map(Number);
 const threads = availableParallelism();
 
-type Files = { dense: string; silent: string; quarters: string[]; short: string };
+type Files = {
+  dense: string;
+  silent: string;
+  quarters: string[];
+  short: string;
+  /** `RECORDINGS` different ones of each of the lengths. */
+  byLength: { seconds: number; wavs: string[] }[];
+};
 type Bench = { shruti: Shruti; peers: PeerOptions; model: string; files: Files };
 
 const median = (values: readonly number[]) =>
@@ -73,13 +87,17 @@ function makeFiles(folder: string): Files {
     writeWav(path, pcm);
     return path;
   };
+  /** Recordings that begin a second after each other, so that they differ. */
+  const several = (name: string, each: number) =>
+    Array.from({ length: RECORDINGS }, (_, n) =>
+      file(`${name}-${n}.wav`, repeated(speech.subarray(n * 16_000), each)),
+    );
   return {
     dense: file("dense.wav", repeated(speech, seconds)),
     silent: file("silent.wav", halfSilent(speech, seconds)),
-    quarters: Array.from({ length: RECORDINGS }, (_, n) =>
-      file(`quarter-${n}.wav`, repeated(speech.subarray(n * 16_000), Math.floor(seconds / RECORDINGS))),
-    ),
+    quarters: several("quarter", Math.floor(seconds / RECORDINGS)),
     short: file("short.wav", repeated(speech, SHORT_SECONDS)),
+    byLength: lengths.map((length) => ({ seconds: length, wavs: several(`length-${length}`, length) })),
   };
 }
 
@@ -184,6 +202,22 @@ async function eightAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair
   }
 }
 
+/** Compares recordings that arrive at once with the same recordings one after the other. */
+async function atOnceAndInTurn({ shruti, model }: Bench, wavs: readonly string[]): Promise<Pair> {
+  const uploads: string[] = [];
+  for (const wav of wavs) uploads.push(await shruti.upload(wav));
+  let ours = 0;
+  const { share, waitedMs } = await shareWhileWaiting(shruti, async () => {
+    const runs = await Promise.all(uploads.map((id) => shruti.transcribe(id, model)));
+    ours = Math.max(...runs.map(({ wallMs }) => wallMs));
+  });
+  let theirs = 0;
+  for (const id of uploads) theirs += (await shruti.transcribe(id, model)).wallMs;
+  const had = share === undefined ? "chunks did not wait" : `${(share * 100).toFixed(1)} % of the machine`;
+  console.log(`    while chunks waited, ${inSeconds(waitedMs)} s, the recognizer had ${had}`);
+  return { ours, theirs };
+}
+
 async function benchModel(name: string, bench: Bench): Promise<void> {
   console.log(`${name}:`);
   const { files } = bench;
@@ -191,6 +225,13 @@ async function benchModel(name: string, bench: Bench): Promise<void> {
   await measure("b half silence", "≤ 0.60", () => longRecording(bench, files.silent));
   await measure("c four at once", "≤ 0.90", () => fourAtOnce(bench));
   await measure("d eight synchronous", "≤ 0.83 of the time", () => eightAtOnce(bench));
+  for (const { seconds: length, wavs } of files.byLength) {
+    const [first = ""] = wavs;
+    await measure(`e alone, ${length} s`, "≤ 1.00", () => longRecording(bench, first));
+    await measure(`f four of ${length} s at once`, "≤ 1.00 of one after the other", () =>
+      atOnceAndInTurn(bench, wavs),
+    );
+  }
   if (options.cases.includes("a")) await reportLatency(bench, files.dense);
 }
 

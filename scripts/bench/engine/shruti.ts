@@ -22,6 +22,8 @@ export type Shruti = {
   transcribeNow(wav: string, model: string): Promise<string>;
   /** Measures one request for a transcription's state, milliseconds. */
   timeGet(id: string): Promise<number>;
+  /** Returns how many chunks wait for a slot. */
+  chunksWaiting(): Promise<number>;
   lastId(): string;
   cpuSeconds(): CpuSeconds;
   stop(): Promise<void>;
@@ -168,6 +170,11 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
       const startedMs = performance.now();
       await call("GET", `/v1/transcriptions/${id}`);
       return performance.now() - startedMs;
+    },
+
+    async chunksWaiting() {
+      const text = await (await fetch(`${baseUrl}/metrics`)).text();
+      return Number(/^shruti_engine_chunks_waiting (\d+)/m.exec(text)?.[1]);
     },
 
     lastId: () => lastId,

@@ -103,8 +103,8 @@ test("a region of at least half a chunk is divided when its beginning fills the 
   expect(cutsOf(stretch(0, 20), stretch(24, 35))).toEqual([]);
   // Speech without any pause stays whole if it fits into a chunk.
   expect(cutsOf(stretch(0, 15), stretch(60, 80))).toEqual([]);
-  // Four seconds of free space are too few to begin in.
-  expect(cutsOf(stretch(0, 25), stretch(26, 50))).toEqual([]);
+  // A second and a half of free space is too little to begin in.
+  expect(cutsOf(stretch(0, 27.6), stretch(28, 50))).toEqual([]);
 });
 
 test("after packing, parts of one region meet only at the ends of chunks", () => {

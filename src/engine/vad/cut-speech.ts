@@ -14,7 +14,7 @@ const PAUSE_SAMPLES = 0.12 * SAMPLE_RATE_HZ;
 /** The shortest rest of a cut region, as a share of the longest part: shorter speech is hard to recognize. */
 const SHORTEST_REST = 1 / 8;
 /** A beginning of a region that is shorter than this does not go into the rest of a chunk. */
-const SHORTEST_BEGINNING_SAMPLES = 5 * SAMPLE_RATE_HZ;
+const SHORTEST_BEGINNING_SAMPLES = 2 * SAMPLE_RATE_HZ;
 /** A region of this length is cut to fill a chunk, even if the next chunk could hold all of it. */
 const DIVIDED_SAMPLES = 12 * SAMPLE_RATE_HZ;
 /**

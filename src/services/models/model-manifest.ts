@@ -96,7 +96,7 @@ const DECODING_KEYS: Record<string, Check> = {
   timestamps: trueOrFalse,
   unknown_token: text,
   unknown_below: within(0, 1, false),
-  max_chunk_seconds: within(1, 29.5, false),
+  max_chunk_seconds: within(1, 30, false),
   features: oneOf(CTC_FEATURES),
 };
 const OPTIONAL = new Set(["notice", "family", "engine"]);
