@@ -78,7 +78,7 @@ const thatOfSherpa = () => `that of sherpa-onnx ${sherpaVersion()}`;
 const apache = (copyright: string) => () => [standardText("Apache-2.0", copyright)];
 const CARRIED = /^carried-/;
 const CPP = /^(libggml|smart-whisper)/;
-const COMPILED = /^(libggml|smart-whisper|decoder$|silero\.so|sherpa-onnx\.addon)/;
+const COMPILED = /^(libggml|smart-whisper|decoder$|silero\.so|sherpa-onnx\.addon|ctc\.addon)/;
 
 const WHISPER_PARTS: NativePart[] = [
   {
@@ -344,7 +344,7 @@ const NATIVE: NativePart[] = [
 ];
 
 /** Our own native files: they contain other parts, and code of the product. */
-const OWN = /^(silero\.so|sherpa-onnx\.addon)$/;
+const OWN = /^(silero\.so|sherpa-onnx\.addon|ctc\.addon)$/;
 
 /**
  * Lists the parts of the native files and of the models.

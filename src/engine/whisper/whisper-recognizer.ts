@@ -5,7 +5,6 @@ import { chooseDevice } from "../devices.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { DevicePreference } from "../protocol.ts";
 import type { MachineCode, Recognizer } from "../recognizer.ts";
-import { recognizeFitted } from "./fit-window.ts";
 import { recognizeUntimed } from "./untimed.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
@@ -29,11 +28,10 @@ export function openWhisperRecognizer(
         ...loaded,
         async recognize(samples, settings, { threads, signal }) {
           const options = { ...(settings as WhisperSettings), threads };
-          const segments = await recognizeFitted(samples, (fitted) =>
+          const segments =
             options.timestamps === false
-              ? recognizeUntimed(model, fitted, options, signal)
-              : model.recognize(fitted, options, signal),
-          );
+              ? await recognizeUntimed(model, samples, options, signal)
+              : await model.recognize(samples, options, signal);
           return segments.map(({ tokens: _tokens, ...segment }) => segment);
         },
       };

@@ -2,18 +2,19 @@ import { type ModelManifest, modelLanguageOf } from "../../domain/model.ts";
 import type { RecognizerSettings } from "../../domain/recognition.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import type { WhisperSettings } from "../../domain/whisper-settings.ts";
-import { LONGEST_WINDOW_MS } from "../../domain/whisper-window.ts";
 import { promptFor, suppressPattern } from "../wording.ts";
 import type { ModelFamily } from "./family.ts";
+
+/** whisper.cpp treats sound of exactly this length as one window. */
+const WINDOW_MS = 30_000;
 
 /** Samples instead of greedy choice. Samples rarely lead into the same loop or wrong script again. */
 const SECOND_ATTEMPT = { temperature: 0.4, strategy: { name: "greedy", bestOf: 5 } } as const;
 
 /** Models of the Whisper architecture, as whisper.cpp runs them. */
 export const whisperFamily: ModelFamily = {
-  // Slightly longer sound than a window is fitted into one.
-  windowMs: LONGEST_WINDOW_MS,
-  maxChunkMs: LONGEST_WINDOW_MS,
+  windowMs: WINDOW_MS,
+  maxChunkMs: WINDOW_MS,
   settingsFor: whisperSettings,
   secondAttempt: (settings): RecognizerSettings => ({ ...settings, ...SECOND_ATTEMPT }),
   singlePass: (settings): RecognizerSettings => ({ ...settings, ...{ temperatureIncrement: 0 } }),
