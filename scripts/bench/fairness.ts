@@ -4,7 +4,8 @@ import { sampleBytes } from "../../src/e2e/samples.ts";
 
 /**
  * Measures how long one organization waits behind another's 1,000 waiting transcriptions, on the executable with the
- * demonstration model. Usage: `bun scripts/bench/fairness.ts [WAITING]`.
+ * demonstration model. Usage: `bun scripts/bench/fairness.ts [WAITING]`. `overtaking.ts` measures fairness within an
+ * organization.
  */
 
 const WAITING = Number(process.argv[2] ?? 1000);

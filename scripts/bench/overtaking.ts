@@ -4,7 +4,8 @@ import { sampleSound, wavOf } from "../../src/e2e/sounds.ts";
 
 /**
  * Measures how long a recording of a minute takes behind long ones of the same organization, and when it is alone, on the
- * executable with the demonstration model. Usage: `bun scripts/bench/overtaking.ts [LONG_COUNT] [LONG_MINUTES] [TIMES]`.
+ * executable with the demonstration model, and how much audio is recognized per second with and without such recordings.
+ * Usage: `bun scripts/bench/overtaking.ts [LONG_COUNT] [LONG_MINUTES] [TIMES]`.
  */
 
 const LONG_COUNT = Number(process.argv[2] ?? 8);
@@ -31,13 +32,33 @@ try {
   for (let count = 0; count < LONG_COUNT; count++)
     ids.push((await api.start({ audio: { upload_id: long }, language: "en" })).body.id);
   await reached(api, ids[0] ?? "", ["transcribing"], 600_000);
-  const behind = await times(() => run(minute));
+  const recognizedOfLong = async () => {
+    const all = await Promise.all(ids.map((id) => api.get(id)));
+    return all.reduce((sum, { progress = 0 }) => sum + progress * LONG_MINUTES * 60, 0);
+  };
+  /** Seconds of audio that are recognized per second while some work is done, with the audio of that work. */
+  const rateDuring = async (work: () => Promise<number>) => {
+    const before = await recognizedOfLong();
+    const begin = performance.now();
+    const ownSeconds = await work();
+    return ((await recognizedOfLong()) - before + ownSeconds) / ((performance.now() - begin) / 1000);
+  };
+  await Bun.sleep(5_000);
+  const rateWithout = await rateDuring(async () => {
+    await Bun.sleep(30_000);
+    return 0;
+  });
+  let behind: number[] = [];
+  const rateWith = await rateDuring(async () => {
+    behind = await times(() => run(minute));
+    return behind.length * 60;
+  });
 
   const load = loadavg().map((value) => value.toFixed(1));
   console.log(`${availableParallelism()} cores, load ${load.join(" ")}; seconds of a recording of a minute`);
   console.table({ alone: summary(alone), [`behind ${LONG_COUNT} of ${LONG_MINUTES} min`]: summary(behind) });
-  const first = await api.get(ids[0] ?? "");
-  console.log(`The first long one is ${first.state}, progress ${first.progress?.toFixed(3)}.`);
+  const rates = [rateWithout, rateWith].map((rate) => rate.toFixed(1));
+  console.log(`Audio per second: ${rates[0]} s of the long ones alone, ${rates[1]} s with the short ones.`);
 } finally {
   await server.kill();
   await installation.remove();
