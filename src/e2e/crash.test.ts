@@ -21,7 +21,7 @@ const STARTS = setting("STARTS", 6);
 const ROUND_MS = setting("ROUND_MS", 1_500);
 const AUDIT_EVERY = setting("AUDIT_EVERY", 1);
 const KILLS = setting("KILLS", Math.min(ROUNDS, 50));
-const MINUTES = setting("MINUTES", Math.ceil(KILLS * 0.6));
+const MINUTES = setting("MINUTES", KILLS * 3);
 const IS_LONG = ROUNDS > 20;
 const CUSTOMERS = 3;
 /** `shruti transcriptions list` shows at most this many. */

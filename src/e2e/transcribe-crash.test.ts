@@ -15,7 +15,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const TIMES = 24;
+const TIMES = 120;
 /** Loading the demonstration model takes less; a process that has used more is recognizing chunks. */
 const RECOGNIZING_FROM_CPU_MS = 3_000;
 
