@@ -3,7 +3,12 @@ import { AppError } from "../../domain/errors.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
-import type { Admitted, Attendance, SynchronousDesk } from "../routes/synchronous.ts";
+import {
+  type Admitted,
+  type Attendance,
+  RECORDING_ERRORS,
+  type SynchronousDesk,
+} from "../routes/synchronous.ts";
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { answerOf } from "./answers.ts";
@@ -25,25 +30,8 @@ const TRANSCRIBE = operation({
   errorShape: "openai",
   acceptsIdempotencyKey: true,
   multipart: OpenAiForm,
-  errors: [
-    // An unknown model.
-    "not_found",
-    "capability_unavailable",
-    "unsupported_language",
-    "unsupported_mode",
-    "idempotency_conflict",
-    "audio_too_large",
-    "audio_too_long",
-    "audio_decode_failed",
-    "too_many_channels",
-    "too_many_queued",
-    "spend_limit_reached",
-    "insufficient_credits",
-    "conflict",
-    "content_deleted",
-    "transcription_failed",
-    "timeout",
-  ],
+  // `not_found`: an unknown model.
+  errors: ["not_found", ...RECORDING_ERRORS, "too_many_queued"],
   responses: { 200: "The transcript." },
   alternatives: {
     "text/plain": "`text`, `srt` and `vtt`.",

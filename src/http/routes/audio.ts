@@ -8,7 +8,7 @@ import { requestOfForm } from "../wire/requests.ts";
 import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
-import type { SynchronousDesk, SynchronousOrder } from "./synchronous.ts";
+import { RECORDING_ERRORS, type SynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
 
 const TRANSCRIBE = operation({
   id: "transcribeAudio",
@@ -19,23 +19,7 @@ const TRANSCRIBE = operation({
   scope: "transcriptions:write",
   acceptsIdempotencyKey: true,
   multipart: AudioForm,
-  errors: [
-    "capability_unavailable",
-    "unsupported_language",
-    "unsupported_mode",
-    "idempotency_conflict",
-    "audio_too_large",
-    "audio_too_long",
-    "audio_decode_failed",
-    "too_many_channels",
-    "capacity_unavailable",
-    "spend_limit_reached",
-    "insufficient_credits",
-    "conflict",
-    "content_deleted",
-    "transcription_failed",
-    "timeout",
-  ],
+  errors: [...RECORDING_ERRORS, "capacity_unavailable"],
   responses: { 200: "The finished result." },
   alternatives: RESULT_ALTERNATIVES,
 });

@@ -1,6 +1,6 @@
 import type { Caller } from "../../domain/api-key.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
-import { AppError, ERROR_TABLE } from "../../domain/errors.ts";
+import { AppError, ERROR_TABLE, type ErrorCode } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import {
   billedMsOf,
@@ -15,6 +15,24 @@ import type { AdoptedFile } from "../../services/uploads/uploads.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import type { HttpDeps, SynchronousPlace } from "../deps.ts";
 import { createKeyLocks } from "../key-locks.ts";
+
+/** Codes with which every form with a recording may be refused, or its work may end. */
+export const RECORDING_ERRORS = [
+  "capability_unavailable",
+  "unsupported_language",
+  "unsupported_mode",
+  "idempotency_conflict",
+  "audio_too_large",
+  "audio_too_long",
+  "audio_decode_failed",
+  "too_many_channels",
+  "spend_limit_reached",
+  "insufficient_credits",
+  "conflict",
+  "content_deleted",
+  "transcription_failed",
+  "timeout",
+] as const satisfies readonly ErrorCode[];
 
 /** What a request may ask for, and how long it waits. */
 export type Bounds = {
