@@ -182,7 +182,7 @@ static napi_value process_samples(napi_env env, napi_callback_info info) {
   const Result *result = SherpaOnnxOfflineSpeakerDiarizationProcess(diarization, samples, (int32_t)count);
   if (result == NULL) return fail(env, "sherpa-onnx gave no result");
   int32_t found = SherpaOnnxOfflineSpeakerDiarizationResultGetNumSegments(result);
-  // There is no list of no segments.
+  // Without segments the library has no list to sort.
   const Segment *segments = found > 0 ? SherpaOnnxOfflineSpeakerDiarizationResultSortByStartTime(result) : NULL;
   napi_value list = segments_of(env, segments, segments == NULL ? 0 : found);
   if (segments != NULL) SherpaOnnxOfflineSpeakerDiarizationDestroySegment(segments);
