@@ -14,7 +14,7 @@ afterAll(() => installation?.remove());
 test("SIGTERM under a stream of requests: no request fails, and after the next start all accepted work is there", async () => {
   const server = await (await installation.serve()).ready();
   const api = server.api();
-  const uploadId = await uploaded(api, concatenated(["12-en-long"], 2));
+  const uploadId = await uploaded(api, concatenated(["12-en-long"], 8));
   const { id } = (await api.start({ audio: { upload_id: uploadId }, language: "en" })).body;
   await reached(api, id, ["transcribing"]);
 
