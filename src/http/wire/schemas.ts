@@ -367,6 +367,73 @@ export const TranscriptionResult = closed(
 );
 export type TranscriptionResult = Static<typeof TranscriptionResult>;
 
+// —— Listening (docs/console.md section 2) ——
+
+export const Waveform = closed(
+  {
+    id: identifier("Identifier of the transcription.", TRANSCRIPTION_ID),
+    object: Type.Literal("transcription.waveform"),
+    duration_seconds: seconds("Length of the recording."),
+    seconds_per_peak: Type.Number({ exclusiveMinimum: 0, description: "Length of sound behind one peak." }),
+    lanes: Type.Array(
+      closed({
+        channel: Type.Optional(channel),
+        peaks: Type.String({
+          contentEncoding: "base64",
+          description:
+            "One byte for each peak, in base64: the largest sample, 0 for silence to 255 for full scale. The last one may stand for less sound.",
+        }),
+        speech: nullable(
+          Type.Array(Type.Array(Type.Number({ minimum: 0 }), { minItems: 2, maxItems: 2 }), {
+            description:
+              "Start and end of each stretch in which speech was found, in seconds and in order; null while it has not been looked for.",
+          }),
+        ),
+      }),
+      { minItems: 1, description: "One, or with channel mode `separate` one for each channel." },
+    ),
+  },
+  {
+    title: "Waveform",
+    description: "The shape of a recording's sound.",
+    examples: [
+      {
+        id: TRANSCRIPTION_ID,
+        object: "transcription.waveform",
+        duration_seconds: 0.06,
+        seconds_per_peak: 0.02,
+        lanes: [{ peaks: "AICA", speech: [[0.01, 0.05]] }],
+      },
+    ],
+  },
+);
+export type Waveform = Static<typeof Waveform>;
+
+export const AudioLink = closed(
+  {
+    id: identifier("Identifier of the transcription.", TRANSCRIPTION_ID),
+    object: Type.Literal("transcription.audio_link"),
+    url: Type.String({
+      describedFormat: "uri",
+      description: "Absolute address of the audio. It opens without the key until the link expires.",
+    }),
+    expires_at: timestamp("When the link expires. A new one can be asked for at any time."),
+  },
+  {
+    title: "AudioLink",
+    description: "An address for players that cannot send a key.",
+    examples: [
+      {
+        id: TRANSCRIPTION_ID,
+        object: "transcription.audio_link",
+        url: `https://speech.example/v1/transcriptions/${TRANSCRIPTION_ID}/audio?link=alt_example`,
+        expires_at: "2026-11-21T08:05:06.789Z",
+      },
+    ],
+  },
+);
+export type AudioLink = Static<typeof AudioLink>;
+
 // —— Queries ——
 
 const limit = Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Page size." });
