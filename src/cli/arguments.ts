@@ -55,6 +55,37 @@ export function dateOrInstant(text: string): DateOrInstant {
   );
 }
 
+/** An entry of a chained log that was noted earlier. */
+export type Anchor = { sequence: number; hash: string };
+
+/** Parses the number of an entry, a colon and its hash. */
+export function anchor(text: string): Anchor {
+  const [, sequence, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (sequence === undefined || hash === undefined) {
+    throw new InvalidArgumentError("It is the number of an entry, a colon and its hash.");
+  }
+  return { sequence: Number(sequence), hash };
+}
+
+/** A moment of the past: a day, an instant, or how long ago it was. */
+export type Since = DateOrInstant | { agoMs: number };
+
+/** Parses a moment of the past: a day, an RFC 3339 time, or a duration such as `2h` or `7d`. */
+export function since(text: string): Since {
+  try {
+    return /^\d+[a-z]$/.test(text) ? { agoMs: duration(text) } : dateOrInstant(text);
+  } catch {
+    throw new InvalidArgumentError(
+      "Give a duration such as 2h or 7d, a day such as 2026-11-21, or a time such as 2026-11-21T00:00:00+05:30.",
+    );
+  }
+}
+
+/** Returns a moment of the past as epoch milliseconds. */
+export function sinceMs(timeZone: string, moment: Since, nowMs: number): number {
+  return "agoMs" in moment ? nowMs - moment.agoMs : startOf(timeZone, moment);
+}
+
 function isDay(text: string): boolean {
   const epochMs = Date.parse(`${text}T00:00:00Z`);
   return Number.isFinite(epochMs) && new Date(epochMs).toISOString().startsWith(text);

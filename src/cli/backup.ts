@@ -14,7 +14,7 @@ export function registerBackup(program: Command, context: CliContext): void {
     .action(async (file: string, options: { json?: true }) => {
       const { config } = context.loadConfig();
       const { backUpDatabase } = await import("../services/admin.ts");
-      const bytes = backUpDatabase(config, file);
+      const bytes = backUpDatabase({ config, clock: context.clock }, file);
       if (options.json) context.printJson({ file: resolve(file), bytes });
       else context.printLine(`${resolve(file)}: ${bytes} bytes`);
     });

@@ -157,7 +157,7 @@ async function installBundle(context: CliContext, file: string, options: Install
   const ending = cleanUpAtEnd();
   try {
     const tryModel = async (model: InstalledModel) => void (await tryOut(context, model));
-    const [bundles, models, { dataDir, config }] = await Promise.all([
+    const [bundles, models, { dataDir, config, record }] = await Promise.all([
       import("../services/bundles/bundle-install.ts"),
       openModels(context, options.trial ? tryModel : undefined),
       context.openServices(),
@@ -173,6 +173,12 @@ async function installBundle(context: CliContext, file: string, options: Install
     );
     const installed = done.installed.map(({ id }) => id);
     const { present, backends, executable } = done;
+    const after = {
+      models: installed.join(","),
+      backends: backends.join(","),
+      executable: executable ?? null,
+    };
+    record({ action: "bundle.install", object: file, after });
     if (options.json) context.printJson({ installed, present, backends, executable: executable ?? null });
     for (const id of present) context.note(`${id}: the same model is installed already`);
     for (const name of backends) context.note(`${name}: put into ${join(dataDir, "backends")}`);

@@ -1,14 +1,13 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { Credit } from "../domain/credit.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
-import { wholeNumber } from "./arguments.ts";
+import { type Anchor, anchor, wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable, rupees } from "./output.ts";
 
 type Entry = ReturnType<Admin["credit"]["ledger"]>["data"][number];
 type Report = ReturnType<Admin["credit"]["audit"]>;
-type Anchor = { sequence: number; hash: string };
 
 /** `shruti credit …` */
 export function registerCredit(program: Command, context: CliContext): void {
@@ -70,7 +69,7 @@ export function registerCredit(program: Command, context: CliContext): void {
     .option(
       "--anchor <entry:hash>",
       "an entry noted from an earlier audit, which must still stand there",
-      anchorOf,
+      anchor,
     )
     .option("--json", "print JSON")
     .action(async (options: { anchor?: Anchor; json?: true }) => {
@@ -114,14 +113,6 @@ function registerGrant(credit: Command, context: CliContext): void {
           );
       },
     );
-}
-
-function anchorOf(text: string): Anchor {
-  const [, sequence, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
-  if (sequence === undefined || hash === undefined) {
-    throw new InvalidArgumentError("It is the number of an entry, a colon and its hash.");
-  }
-  return { sequence: Number(sequence), hash };
 }
 
 const money = (paise: number) => `${rupees(paise)} (${paise} paise)`;

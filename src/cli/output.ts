@@ -57,3 +57,18 @@ export function rupees(paise: number): string {
   const fraction = String(whole % 100n).padStart(2, "0");
   return `${paise < 0 ? "-" : ""}₹${rupeeFormat.format(whole / 100n)}.${fraction}`;
 }
+
+/** Output is written in parts of about this many characters. */
+const PORTION = 64 * 1024;
+
+/** Joins lines to larger parts, which are written one after the other. */
+export function* portions(lines: Iterable<string>): Generator<string> {
+  let portion = "";
+  for (const line of lines) {
+    portion += line;
+    if (portion.length < PORTION) continue;
+    yield portion;
+    portion = "";
+  }
+  if (portion !== "") yield portion;
+}

@@ -1,9 +1,11 @@
 import { Command, CommanderError } from "commander";
 import { ConfigError } from "../config/load.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
+import { type Actor, runAs, SERVER, systemUser } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
+import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
 import { registerBundle } from "./bundle.ts";
@@ -47,6 +49,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerTranscriptions,
   registerWebhooks,
   registerUsage,
+  registerAudit,
   registerBackup,
   registerMigrate,
   registerBundle,
@@ -97,8 +100,15 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
  */
 export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number> {
   const { program, context } = buildProgram(io, clock);
+  // Noted now: some commands give up root's rights.
+  const user = systemUser(io.environment);
+  let via: string | null = null;
+  program.hook("preAction", (_, command) => {
+    via = commandPath(command);
+  });
+  const actor = (): Actor => (via === "serve" ? SERVER : { source: "command_line", name: user, via });
   try {
-    await program.parseAsync([...argv], { from: "user" });
+    await runAs(actor, () => program.parseAsync([...argv], { from: "user" }));
     return EXIT.done;
   } catch (error) {
     // Commander has printed its own message already.
@@ -107,6 +117,12 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
   } finally {
     context.close();
   }
+}
+
+/** Returns the words of a command, such as `orgs create`. */
+export function commandPath(command: Command): string {
+  const parent = command.parent;
+  return parent?.parent ? `${commandPath(parent)} ${command.name()}` : command.name();
 }
 
 function exitStatusOf(error: unknown): number {

@@ -3,12 +3,9 @@ import { toSeconds, toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { type DateOrInstant, dateOrInstant, endOf, startOf } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { csvLine } from "./output.ts";
+import { csvLine, portions } from "./output.ts";
 
 type UsageEvent = ReturnType<Admin["credit"]["exportUsage"]> extends Iterable<infer E> ? E : never;
-
-/** Output is written in parts of about this many characters. */
-const PORTION = 64 * 1024;
 
 /** `shruti usage …` */
 export function registerUsage(program: Command, context: CliContext): void {
@@ -103,15 +100,4 @@ function* jsonLines(events: Iterable<UsageEvent>): Generator<string> {
     separator = ",\n";
   }
   yield separator === "[\n" ? "[]\n" : "\n]\n";
-}
-
-function* portions(lines: Iterable<string>): Generator<string> {
-  let portion = "";
-  for (const line of lines) {
-    portion += line;
-    if (portion.length < PORTION) continue;
-    yield portion;
-    portion = "";
-  }
-  if (portion !== "") yield portion;
 }

@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
+import { type Actor, runAs, SERVER } from "../lib/actor.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
 import { isDiskFull, isOutOfFiles } from "../store/disk-full.ts";
@@ -137,7 +138,10 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     };
     setContext(request, context);
     const client = clientOf(received, server);
-    let response = await app.fetch(request);
+    let response = await runAs(
+      () => actorOf(context),
+      () => app.fetch(request),
+    );
     if (response.status >= 400 && request.signal.aborted) response = cutOff(deps, context);
     // A client that was too slow for the request has had its time.
     const isPatient = response.status !== TOO_SLOW;
@@ -147,6 +151,11 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     report(deps, refusals, request, context, { client, status: response.status, startedMs });
     return response;
   };
+}
+
+/** Who acts in a request, for the audit log. The key is known once it has been recognised. */
+function actorOf({ requestId, caller }: RequestContext): Actor {
+  return caller ? { source: "api_key", name: caller.keyId, via: requestId } : { ...SERVER, via: requestId };
 }
 
 /** The store closes soon: the client must try another server, or this one after its next start. */

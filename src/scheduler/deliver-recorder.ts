@@ -1,8 +1,11 @@
+import { SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
-import { type Database, transaction } from "../store/database.ts";
+import { recordAct } from "../store/audit-log.ts";
+import { type Database, type Store, transaction } from "../store/database.ts";
 import { type DeliveryOutcome, recordOutcomes } from "../store/webhook-deliveries.ts";
+import { findEndpoint } from "../store/webhooks.ts";
 
 /** Outcomes are recorded together: one fsync for a batch instead of one for each. */
 const RECORD_AFTER_MS = 20;
@@ -33,6 +36,15 @@ export type OutcomeRecorder = {
   close(): void;
 };
 
+/** The receiver's answer has disabled the endpoint, whatever has started the attempt. */
+function recordDisabled(tx: Store, id: string, nowMs: number): void {
+  const endpoint = findEndpoint(tx, id);
+  if (!endpoint) return;
+  const { organizationId, disabledReason } = endpoint;
+  const after = { disabled_reason: disabledReason };
+  recordAct(tx, { action: "webhook.disable", object: id, organizationId, after }, nowMs, SERVER);
+}
+
 export function createOutcomeRecorder({ database, clock, log, onRecorded }: RecorderDeps): OutcomeRecorder {
   const unrecorded: DeliveryOutcome[] = [];
   let timer: Timer | undefined;
@@ -45,7 +57,11 @@ export function createOutcomeRecorder({ database, clock, log, onRecorded }: Reco
     if (batch.length === 0) return;
     let disabled: string[];
     try {
-      disabled = transaction(database.store, () => recordOutcomes(database, batch, clock.now()));
+      disabled = transaction(database.store, (tx) => {
+        const endpoints = recordOutcomes(database, batch, clock.now());
+        for (const id of endpoints) recordDisabled(tx, id, clock.now());
+        return endpoints;
+      });
     } catch (error) {
       log.error({ err: error }, "webhook attempts cannot be recorded");
       isRefused = true;

@@ -1,6 +1,7 @@
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
+import { differences, recordAct } from "../store/audit-log.ts";
 import { type Database, transaction } from "../store/database.ts";
 import {
   insertOrganization,
@@ -69,10 +70,33 @@ export function createAccountService({
   const showOrganization = (id: string) => requireOrganization(store, id);
 
   /** Changes a row by a compare-and-set, which does nothing when the row has the wanted state already. */
-  function change(id: string, write: (tx: typeof store) => OrganizationRow | undefined): OrganizationRow {
-    const changed = transaction(store, write);
+  function change(
+    id: string,
+    action: "organization.disable" | "organization.enable",
+    write: (tx: typeof store) => OrganizationRow | undefined,
+  ): OrganizationRow {
+    const changed = transaction(store, (tx) => {
+      const row = write(tx);
+      if (row) recordAct(tx, { action, object: id, organizationId: id }, clock.now());
+      return row;
+    });
     if (changed) onChange();
     return changed ?? showOrganization(id);
+  }
+
+  function set(id: string, settings: Partial<OrganizationSettings>): OrganizationRow {
+    const changed = transaction(store, (tx) => {
+      const before = requireOrganization(tx, id);
+      const row = updateOrganization(tx, id, settings) ?? before;
+      const changes = differences(settingsOf(before), settingsOf(row));
+      if (changes) {
+        const act = { action: "organization.set", object: id, organizationId: id, ...changes } as const;
+        recordAct(tx, act, clock.now());
+      }
+      return row;
+    });
+    onChange();
+    return changed;
   }
 
   return {
@@ -85,7 +109,13 @@ export function createAccountService({
         id: newId("organization", nowMs),
         createdAt: nowMs,
       };
-      return transaction(store, (tx) => insertOrganization(tx, row));
+      return transaction(store, (tx) => {
+        const made = insertOrganization(tx, row);
+        const { id } = made;
+        const after = settingsOf(made);
+        recordAct(tx, { action: "organization.create", object: id, organizationId: id, after }, nowMs);
+        return made;
+      });
     },
     listOrganizations: () => listOrganizations(store),
     showOrganization,
@@ -94,10 +124,11 @@ export function createAccountService({
       if (Object.keys(settings).length === 0) {
         throw new AppError("invalid_request", { message: "Give at least one value to set." });
       }
-      return change(id, (tx) => updateOrganization(tx, id, settings));
+      return set(id, settings);
     },
-    disableOrganization: (id) => change(id, (tx) => markOrganizationDisabled(tx, id, clock.now())),
-    enableOrganization: (id) => change(id, (tx) => markOrganizationEnabled(tx, id)),
+    disableOrganization: (id) =>
+      change(id, "organization.disable", (tx) => markOrganizationDisabled(tx, id, clock.now())),
+    enableOrganization: (id) => change(id, "organization.enable", (tx) => markOrganizationEnabled(tx, id)),
     createProject(input) {
       const nowMs = clock.now();
       const organizationId = showOrganization(input.organizationId).id;
@@ -107,7 +138,11 @@ export function createAccountService({
         name: checkName(input.name),
         createdAt: nowMs,
       };
-      return transaction(store, (tx) => insertProject(tx, row));
+      return transaction(store, (tx) => {
+        const after = { name: row.name };
+        recordAct(tx, { action: "project.create", object: row.id, organizationId, after }, nowMs);
+        return insertProject(tx, row);
+      });
     },
     listProjects(organizationId) {
       if (organizationId !== undefined) showOrganization(organizationId);
@@ -118,6 +153,18 @@ export function createAccountService({
       if (!row) throw new AppError("not_found", { message: `There is no project ${id}.` });
       return row;
     },
+  };
+}
+
+function settingsOf(row: OrganizationSettings) {
+  const { name, pricePaisePerAudioHour, dailySpendLimitPaise, maxQueued, requestsPerSecond, weight } = row;
+  return {
+    name,
+    price_paise_per_audio_hour: pricePaisePerAudioHour,
+    daily_spend_limit_paise: dailySpendLimitPaise,
+    max_queued: maxQueued,
+    requests_per_second: requestsPerSecond,
+    weight,
   };
 }
 

@@ -1,14 +1,17 @@
 import { accessSync, existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config/schema.ts";
+import type { Act } from "../domain/audit.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
+import { recordAct } from "../store/audit-log.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
-import { type Database, databasePath, openAnyVersion, openDatabase } from "../store/database.ts";
+import { type Database, databasePath, openAnyVersion, openDatabase, transaction } from "../store/database.ts";
 import type { AuditReport } from "../store/ledger-audit.ts";
 import { checkRestored } from "../store/restore-check.ts";
+import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
@@ -25,6 +28,8 @@ export type Admin = AdminDeps & {
   accounts: AccountService;
   credit: CreditService;
   webhooks: WebhookService;
+  /** Records an act that has changed only files, right after it (`recordAct` of store/audit-log.ts). */
+  record(act: Act): void;
   close(): void;
 };
 
@@ -74,6 +79,7 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
     accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
     credit: createCreditService({ database, clock, config }),
     webhooks: createWebhookService({ database, clock, config }),
+    record: (act) => void transaction(database.store, (tx) => recordAct(tx, act, clock.now())),
     close() {
       apiKeys.close();
       database.close();
@@ -87,12 +93,28 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
  * @returns the copy's size in bytes
  * @throws AppError `not_found` without a database, `conflict` when the file exists
  */
-export function backUpDatabase(config: Config, file: string): number {
-  const database = openAnyVersion(requireDatabase(config));
+export function backUpDatabase({ config, clock }: Pick<AdminDeps, "config" | "clock">, file: string): number {
+  const path = requireDatabase(config);
+  const database = openAnyVersion(path);
   try {
-    return writeBackup(database, resolve(file));
+    const bytes = writeBackup(database, resolve(file));
+    // A database of another version has its log in another form.
+    if (versionOf(path).state === "current") recordBackup(path, resolve(file), bytes, clock.now());
+    return bytes;
   } finally {
     database.sqlite.close();
+  }
+}
+
+/** Records that all data were copied to a file. */
+function recordBackup(path: string, file: string, bytes: number, nowMs: number): void {
+  const database = openDatabase(path);
+  try {
+    transaction(database.store, (tx) =>
+      recordAct(tx, { action: "database.backup", object: file, after: { bytes } }, nowMs),
+    );
+  } finally {
+    database.close();
   }
 }
 
@@ -117,6 +139,7 @@ export function restoreDatabase({ config, clock }: AdminDeps, file: string): Res
   const stamp = toTimestamp(clock.now()).replaceAll(/[:.]/g, "-");
   const previousPath = restoreBackup(source, path, stamp, (copy) => {
     ledger = checkRestored(copy, source);
+    recordAct(copy.store, { action: "database.restore", object: source }, clock.now());
   });
   if (ledger === undefined) throw new Error("the restored database was not audited");
   return { databasePath: path, previousPath, ledger };

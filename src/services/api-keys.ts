@@ -3,6 +3,7 @@ import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { equalsConstantTime, sha256Hex } from "../lib/sha256.ts";
+import { toTimestamp } from "../lib/time.ts";
 import {
   type ApiKeyRow,
   findApiKey,
@@ -13,6 +14,7 @@ import {
   markApiKeyUsed,
   prepareKeyHolder,
 } from "../store/api-keys.ts";
+import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { findProject, type ProjectRow } from "../store/projects.ts";
 import { checkName } from "./accounts.ts";
@@ -92,7 +94,7 @@ export function createApiKeyService({ database, clock }: ApiKeyServiceDeps): Api
       return listApiKeys(store, filter).map(toApiKey);
     },
     revokeKey(id) {
-      const row = transaction(store, (tx) => markApiKeyRevoked(tx, id, clock.now())) ?? findApiKey(store, id);
+      const row = revokeKey(store, id, clock.now()) ?? findApiKey(store, id);
       if (!row) throw new AppError("not_found", { message: `There is no key ${id}.` });
       holders.forget(row.publicId);
       const organizationId = findProject(store, row.projectId)?.organizationId ?? "";
@@ -136,8 +138,26 @@ function createKey(store: Store, input: NewApiKey, nowMs: number): ApiKey & { ke
     createdAt: nowMs,
     expiresAt: input.expiresAt ?? null,
   };
-  const stored = transaction(store, (tx) => insertApiKey(tx, row));
+  const stored = transaction(store, (tx) => {
+    const { organizationId } = project;
+    const { id, name, scopes, expiresAt } = row;
+    const expires_at = expiresAt === null ? null : toTimestamp(expiresAt);
+    const after = { project_id: project.id, name, scopes: scopes.join(","), expires_at };
+    recordAct(tx, { action: "key.create", object: id, organizationId, after }, nowMs);
+    return insertApiKey(tx, row);
+  });
   return { ...toApiKey({ ...stored, organizationId: project.organizationId }), key: key.text };
+}
+
+function revokeKey(store: Store, id: string, nowMs: number): ApiKeyRow | undefined {
+  return transaction(store, (tx) => {
+    const row = markApiKeyRevoked(tx, id, nowMs);
+    if (!row) return undefined;
+    const organizationId = findProject(tx, row.projectId)?.organizationId;
+    const act = { action: "key.revoke", object: id, before: { name: row.name } } as const;
+    recordAct(tx, organizationId === undefined ? act : { ...act, organizationId }, nowMs);
+    return row;
+  });
 }
 
 function requireProject(store: Store, id: string): ProjectRow {

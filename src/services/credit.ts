@@ -3,6 +3,7 @@ import type { Credit } from "../domain/credit.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { dayIn, nextMidnightIn } from "../lib/time.ts";
+import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { appendGrant, chargedOnDay, creditOf, type LedgerEntry, listLedger } from "../store/ledger.ts";
 import { type AuditReport, auditLedger, type LedgerAnchor } from "../store/ledger-audit.ts";
@@ -66,8 +67,20 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
     grant(input) {
       checkNote(input.note);
       return transaction(store, (tx) => {
+        const { organizationId } = input;
+        const before = creditOf(tx, organizationId).balancePaise;
         const entry = appendGrant(tx, { ...input, nowMs: clock.now() });
-        return { entry, credit: creditOf(tx, input.organizationId) };
+        const credit = creditOf(tx, organizationId);
+        recordAct(
+          tx,
+          {
+            ...{ action: "credit.grant", object: organizationId, organizationId },
+            before: { balance_paise: before },
+            after: { balance_paise: credit.balancePaise, ledger_entry: entry.sequence, note: entry.note },
+          },
+          entry.createdAt,
+        );
+        return { entry, credit };
       });
     },
     show: (organizationId) => creditOf(store, organizationId),

@@ -1,7 +1,9 @@
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
+import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { recordAct } from "../store/audit-log.ts";
 import { type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
@@ -43,15 +45,14 @@ const BATCH = 200;
 
 export function createRetentionService(deps: RetentionDeps): RetentionService {
   return {
-    async run() {
-      return {
+    run: () =>
+      runAs({ ...SERVER, via: "retention" }, async () => ({
         uploadsExpired: await deps.uploads.expire(),
         transcriptsRemoved: await removeTranscripts(deps),
         audioRemoved: await removeAudio(deps),
         idempotencyKeysRemoved: await removeIdempotencyKeys(deps),
         deliveriesRemoved: await deps.webhooks.removeOld(),
-      };
-    },
+      })),
   };
 }
 
@@ -63,12 +64,13 @@ async function removeAudio({ database, clock, config, uploads }: RetentionDeps):
   let removed = 0;
   for (;;) {
     const batch = listUnusedAudio(store, clock.now() - days * DAY_MS, BATCH);
-    for (const { id } of batch) {
+    for (const { id, organizationId } of batch) {
       // Checked again inside the transaction, because a transcription may have been accepted since the list was read.
-      const isMarked = transaction(
-        store,
-        (tx) => !isUploadInUse(tx, id) && markAudioDeleted(tx, id, clock.now()),
-      );
+      const isMarked = transaction(store, (tx) => {
+        if (isUploadInUse(tx, id) || !markAudioDeleted(tx, id, clock.now())) return false;
+        recordAct(tx, { action: "upload.delete", object: id, organizationId }, clock.now());
+        return true;
+      });
       if (!isMarked) continue;
       await uploads.removeAudioFile(id);
       removed += 1;

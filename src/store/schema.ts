@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { Scope } from "../domain/api-key.ts";
+import type { AuditAction } from "../domain/audit.ts";
 import type { ChunkRegion } from "../domain/chunk.ts";
 import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
@@ -14,6 +15,7 @@ import type {
 } from "../domain/transcription.ts";
 import type { UploadErrorCode, UploadState } from "../domain/upload.ts";
 import type { DeliveryState, EventType } from "../domain/webhook.ts";
+import type { ActorSource } from "../lib/actor.ts";
 
 /**
  * All tables on one page. Times are epoch milliseconds (`…_at`), durations milliseconds (`…_ms`),
@@ -233,6 +235,30 @@ export const ledger = sqliteTable(
   (t) => [
     index("ledger_by_organization").on(t.organizationId, t.sequence),
     uniqueIndex("ledger_once").on(t.transcriptionId, t.kind).where(sql`transcription_id IS NOT NULL`),
+  ],
+);
+
+/** The audit log: append-only, chained by hash. Triggers refuse UPDATE and DELETE. */
+export const auditLog = sqliteTable(
+  "audit_log",
+  {
+    sequence: integer("sequence").primaryKey(),
+    createdAt: integer("created_at").notNull(),
+    source: text("source").$type<ActorSource>().notNull(),
+    actor: text("actor").notNull(),
+    via: text("via"),
+    action: text("action").$type<AuditAction>().notNull(),
+    object: text("object"),
+    organizationId: text("organization_id"),
+    /** JSON texts of small values. They are hashed as they are, so they are not parsed here. */
+    before: text("before"),
+    after: text("after"),
+    previousHash: text("previous_hash").notNull(),
+    hash: text("hash").notNull(),
+  },
+  (t) => [
+    index("audit_log_by_object").on(t.object, t.sequence),
+    index("audit_log_by_organization").on(t.organizationId, t.sequence),
   ],
 );
 

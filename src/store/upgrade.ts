@@ -6,6 +6,7 @@ import { syncPathNow, writeDurably } from "../lib/durable-files.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
+import { entryAfter } from "./audit-log.ts";
 import { requireUnused, writeBackup } from "./backup.ts";
 import { applyMigrations, setUp } from "./database.ts";
 import {
@@ -87,7 +88,7 @@ export async function upgradeDatabase(
       throw new DatabaseVersionError(path, version);
     const backup = `${path}.version-${version.found.slice(0, 4)}.${stampOf(nowMs)}`;
     const upgrade = { from: version.found, to: version.needed, backup };
-    await migrateWithBackup(sqlite, path, upgrade, migrations);
+    await migrateWithBackup(sqlite, path, upgrade, { migrations, nowMs });
     return upgrade;
   } finally {
     if (sqlite.inTransaction) sqlite.run("ROLLBACK");
@@ -99,7 +100,7 @@ async function migrateWithBackup(
   sqlite: SqliteDatabase,
   path: string,
   upgrade: Upgrade,
-  migrations: typeof MIGRATIONS,
+  { migrations = MIGRATIONS, nowMs }: UpgradeOptions,
 ): Promise<void> {
   removeUnfinished(path);
   prune(path, KEPT_UPGRADE_BACKUPS - 1);
@@ -108,6 +109,7 @@ async function migrateWithBackup(
     // Written before the commit: a server that starts after a crash right behind it must know of the upgrade.
     await writeRecord(path, { ...upgrade, sha256: null });
     applyMigrations(sqlite, migrations);
+    recordUpgrade(sqlite, upgrade, nowMs);
   } catch (error) {
     rmSync(recordPath(path), { force: true });
     // The database is still the same as this copy. A server that tries again and again must not fill the disk.
@@ -157,6 +159,26 @@ function requireSpace(path: string): void {
 /** Counts commits of other connections, as far as this one has noticed. */
 function countWritesOfOthers(sqlite: SqliteDatabase): number {
   return rowsOnce<{ data_version: number }>(sqlite, "PRAGMA data_version")[0]?.data_version ?? 0;
+}
+
+/** Records the upgrade in its own transaction, from the version on that has an audit log. */
+function recordUpgrade(sqlite: SqliteDatabase, { from, to, backup }: Upgrade, nowMs: number): void {
+  const log = rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'audit_log'");
+  if (log.length === 0) return;
+  type Head = { sequence: number; hash: string };
+  const [head] = rowsOnce<Head>(
+    sqlite,
+    "SELECT sequence, hash FROM audit_log ORDER BY sequence DESC LIMIT 1",
+  );
+  const changes = { before: { version: from }, after: { version: to } };
+  const entry = entryAfter(head, { action: "database.upgrade", object: basename(backup), ...changes }, nowMs);
+  rowsOnce(
+    sqlite,
+    `INSERT INTO audit_log (sequence, created_at, source, actor, via, action, object, organization_id, before, after,
+       previous_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ...[entry.sequence, entry.createdAt, entry.source, entry.actor, entry.via, entry.action],
+    ...[entry.object, entry.organizationId, entry.before, entry.after, entry.previousHash, entry.hash],
+  );
 }
 
 /** Adds the hash of the file to the record, unless another process has written since the upgrade. */

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { buildProgram } from "../cli/program.ts";
 import { CONFIG_SCHEMA } from "../config/schema.ts";
 import { SCOPES } from "../domain/api-key.ts";
+import { AUDIT_ACTIONS } from "../domain/audit.ts";
 import { CAPABILITIES } from "../domain/capability.ts";
 import { LEDGER_KINDS } from "../domain/credit.ts";
 import { ERROR_CODES, ERROR_TABLE, type ErrorCode } from "../domain/errors.ts";
@@ -210,10 +211,11 @@ describe("docs/decisions.md", () => {
     );
   });
 
-  test("sections 3, 4, 6 and 7 have every scope, warning, reason, capability and kind of ledger entry", () => {
+  test("sections 3, 4, 6, 7 and 13 have every scope, warning, reason, capability, kind of ledger entry and act", () => {
     expect(firstCells(rowsOf(DECISIONS, "3", "Scope"))).toEqual([...SCOPES]);
     expect(firstCells(rowsOf(DECISIONS, "6", "Capability"))).toEqual([...CAPABILITIES]);
     expect(firstCells(rowsOf(DECISIONS, "7", "Ledger entry"))).toEqual([...LEDGER_KINDS]);
+    expect(firstCells(rowsOf(DECISIONS, "13", "Act"))).toEqual([...AUDIT_ACTIONS]);
     const warnings = namedSection("Warnings");
     expect(tableOf(warnings, "Warning").rows.map(([cell = ""]) => codesIn(cell)[0])).toEqual([...WARNINGS]);
     const result = tableOf(namedSection("Result"), "Topic").rows.map(([cell = ""]) => cell);

@@ -1,10 +1,12 @@
 import { join, resolve } from "node:path";
 import type { Config } from "../../config/schema.ts";
+import type { Act } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Database } from "../../store/database.ts";
+import { differences, recordAct } from "../../store/audit-log.ts";
+import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES, type SettingName } from "../../store/settings.ts";
 import { createModelScanner } from "./model-files.ts";
 
@@ -124,10 +126,18 @@ export function openModelRegistry(deps: ModelRegistryDeps, demo: InstalledModel)
     route(changes) {
       const all = Object.entries({ ...routing.read(), ...changes });
       const kept = all.filter((entry): entry is [string, string] => entry[1] !== undefined);
-      routing.write(kept.length === 0 ? undefined : Object.fromEntries(kept));
+      const before = routing.read() ?? {};
+      const after = kept.length === 0 ? undefined : Object.fromEntries(kept);
+      routing.write(after, { action: "model.route", before, after: after ?? {} });
     },
     isChosen: (id) => choice.read() === id,
-    choose: choice.write,
+    choose(id) {
+      const before = choice.read() ?? null;
+      choice.write(id, {
+        ...{ action: "model.default", before: { default: before }, after: { default: id ?? null } },
+        ...(id === undefined ? {} : { object: id }),
+      });
+    },
     forgetChoice() {
       choice.forget();
       routing.forget();
@@ -154,8 +164,12 @@ function openChoice<T>(
       known ??= { value: read(findSetting(database.store, name)) };
       return known.value;
     },
-    write(value: T | undefined): void {
-      putSetting(database.store, name, value, clock.now());
+    write(value: T | undefined, { before = {}, after = {}, ...act }: Act): void {
+      const changes = differences(before, after);
+      transaction(database.store, (tx) => {
+        putSetting(tx, name, value, clock.now());
+        if (changes) recordAct(tx, { ...act, ...changes }, clock.now());
+      });
       forget();
     },
     forget,

@@ -1,6 +1,9 @@
 import { dirname, join } from "node:path";
+import type { Act } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
 import { fileOf, type InstalledModel, type SpeakerWeights } from "../../domain/model.ts";
+import { recordAct } from "../../store/audit-log.ts";
+import { transaction } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { countUnfinishedWithModel } from "../../store/transcriptions.ts";
 import { extractEmbeddedModel } from "./demo-model.ts";
@@ -179,14 +182,9 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     diarizationMethod: () => diarizationMethodWith(findSpeakerWeights(directory)),
     addSpeakerWeights: (kind, file) => addSpeakerWeights(deps, directory, kind, file),
     removeSpeakerWeights: (kind) => removeSpeakerWeights(deps, directory, kind),
-    add: (source, options = {}) => {
-      if (typeof source !== "string") return addModel(deps, registry, source, options);
-      return isCtcFolder(source)
-        ? addCtcFolder(deps, registry, source, options)
-        : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options);
-    },
+    add: async (source, options = {}) => recordAdded(deps, await addFrom(deps, registry, source, options)),
     prepare: (files) => checkPrepared(deps, registry, files),
-    addPrepared: (model) => placePrepared(registry, model),
+    addPrepared: async (model) => recordAdded(deps, await placePrepared(registry, model)),
     verify: (id) => verifyModel(deps, registry, id),
     remove: (id) => removeModel(deps, registry, id),
     setDefault: (id) => setDefault(registry, id),
@@ -194,6 +192,29 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     record: (model, figures) => recordFigures(directory, model, figures),
     forgetCached: registry.forgetChoice,
   };
+}
+
+function addFrom(
+  deps: ModelServiceDeps,
+  registry: ModelRegistry,
+  source: string | ModelSource,
+  options: AddModelOptions,
+): Promise<InstalledModel> {
+  if (typeof source !== "string") return addModel(deps, registry, source, options);
+  return isCtcFolder(source)
+    ? addCtcFolder(deps, registry, source, options)
+    : addModel(deps, registry, ggmlSource(source, deps.checkModelFile), options);
+}
+
+function recordAdded(deps: ModelServiceDeps, model: InstalledModel): InstalledModel {
+  const after = { version: model.version, sha256: model.sha256, bytes: model.bytes };
+  record(deps, { action: "model.add", object: model.id, after });
+  return model;
+}
+
+/** Records an act on files, which is done already. */
+function record({ database, clock }: ModelServiceDeps, act: Act): void {
+  transaction(database.store, (tx) => recordAct(tx, act, clock.now()));
 }
 
 function setDefault(registry: ModelRegistry, id: string): InstalledModel {
@@ -213,28 +234,30 @@ function setDefault(registry: ModelRegistry, id: string): InstalledModel {
 }
 
 async function addSpeakerWeights(
-  { log, tryOutSpeakerWeights }: ModelServiceDeps,
+  deps: ModelServiceDeps,
   directory: string,
   kind: SpeakerWeightKind,
   file: string,
 ): Promise<void> {
   try {
-    await placeSpeakerWeights(directory, kind, file, async (weights) => tryOutSpeakerWeights?.(weights));
+    await placeSpeakerWeights(directory, kind, file, async (weights) => deps.tryOutSpeakerWeights?.(weights));
   } catch (error) {
     throw invalidFile((error as Error).message);
   }
-  log.info({ kind }, "speaker weights were added");
+  record(deps, { action: "speaker_weights.add", object: kind });
+  deps.log.info({ kind }, "speaker weights were added");
 }
 
 async function removeSpeakerWeights(
-  { log }: ModelServiceDeps,
+  deps: ModelServiceDeps,
   directory: string,
   kind: SpeakerWeightKind,
 ): Promise<void> {
   if (!(await deleteSpeakerWeights(directory, kind))) {
     throw new AppError("not_found", { message: `There are no ${kind} weights.` });
   }
-  log.info({ kind }, "speaker weights were removed");
+  record(deps, { action: "speaker_weights.remove", object: kind });
+  deps.log.info({ kind }, "speaker weights were removed");
 }
 
 async function verifyModel(
@@ -264,12 +287,9 @@ async function verifyModel(
   return { id, sha256, problems };
 }
 
-async function removeModel(
-  { database, config, log }: ModelServiceDeps,
-  registry: ModelRegistry,
-  id: string,
-): Promise<void> {
-  registry.requireInstalled(id);
+async function removeModel(deps: ModelServiceDeps, registry: ModelRegistry, id: string): Promise<void> {
+  const { database, config, log } = deps;
+  const { version, sha256 } = registry.requireInstalled(id);
   if (config.models.default === id) {
     throw new AppError("conflict", { message: `models.default in the config names the model ${id}.` });
   }
@@ -294,6 +314,7 @@ async function removeModel(
   }
   await deleteModel(registry.directory, id);
   deleteCard(registry.directory, id);
+  record(deps, { action: "model.remove", object: id, before: { version, sha256 } });
   if (registry.isChosen(id)) registry.choose(undefined);
   log.info({ model: id, default: registry.findDefault()?.id ?? null }, "a model was removed");
 }

@@ -1,7 +1,9 @@
 import type { Config } from "../../config/schema.ts";
+import type { AuditAction } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
 import { isFinal } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { recordAct } from "../../store/audit-log.ts";
 import { deleteChunks } from "../../store/chunks.ts";
 import { checkpoint, type Database, type Store, transaction } from "../../store/database.ts";
 import { deleteResult } from "../../store/results.ts";
@@ -59,6 +61,8 @@ export type TranscriptionEndings = {
   deleteById(id: string): Promise<TranscriptionRow>;
 };
 
+const ownersOf = ({ id, organizationId }: TranscriptionRow) => ({ object: id, organizationId });
+
 export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndings {
   const { database, clock, config } = deps;
   const { store } = database;
@@ -69,10 +73,12 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
     return row;
   }
 
-  function finish(id: string, ending: Ending): TranscriptionRow | undefined {
-    const row = transaction(store, (tx) =>
-      settleTranscription(tx, id, ending, clock.now(), config.billing.timezone),
-    );
+  function finish(id: string, ending: Ending, action?: AuditAction): TranscriptionRow | undefined {
+    const row = transaction(store, (tx) => {
+      const ended = settleTranscription(tx, id, ending, clock.now(), config.billing.timezone);
+      if (ended && action) recordAct(tx, { action, ...ownersOf(ended) }, clock.now());
+      return ended;
+    });
     if (!row) return undefined;
     deps.removeWorkingFiles(id);
     deps.onFinished?.(row);
@@ -81,7 +87,9 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
 
   function cancel(row: TranscriptionRow, reason?: CancelReason): TranscriptionRow {
     if (isFinal(row.state)) return row;
-    return finish(row.id, { kind: "cancelled", ...reason }) ?? requireRow(row.id);
+    // With a reason the program itself has decided. The transcription's error says why.
+    const action = reason === undefined ? "transcription.cancel" : undefined;
+    return finish(row.id, { kind: "cancelled", ...reason }, action) ?? requireRow(row.id);
   }
 
   async function deleteContent(row: TranscriptionRow): Promise<TranscriptionRow> {
@@ -96,7 +104,10 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
       deleteResult(tx, row.id);
       deleteChunks(tx, row.id);
       deps.uploads.markAudioDeleted(tx, row.uploadId, clock.now());
-      return markContentDeleted(tx, row.id, clock.now());
+      const marked = markContentDeleted(tx, row.id, clock.now());
+      const after = { upload_id: row.uploadId };
+      if (marked) recordAct(tx, { action: "transcription.delete", ...ownersOf(row), after }, clock.now());
+      return marked;
     });
     deps.removeWorkingFiles(row.id);
     await deps.uploads.removeAudioFile(row.uploadId);
@@ -107,7 +118,7 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
 
   return {
     requireRow,
-    finish,
+    finish: (id, ending) => finish(id, ending),
     cancel,
     deleteContent,
     cancelById: (id, reason) => cancel(requireRow(id), reason),

@@ -1,6 +1,8 @@
+import type { AuditAction, AuditValues } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
+import { recordAct } from "../../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../../store/database.ts";
 import { countOfEndpoint, failPendingDeliveries, hastenDeliveries } from "../../store/webhook-deliveries.ts";
 import {
@@ -76,8 +78,31 @@ export function addEndpoint(deps: EndpointDeps, caller: Scope, url: string): Web
     }
     const createdAt = deps.clock.now();
     const id = newId("webhookEndpoint", createdAt);
-    return insertEndpoint(tx, { id, organizationId, projectId, url, secret: newSigningSecret(), createdAt });
+    const row = { id, organizationId, projectId, url, secret: newSigningSecret(), createdAt };
+    const made = insertEndpoint(tx, row);
+    recordEndpoint(tx, "webhook.create", made, createdAt, {
+      after: { project_id: projectId, url: hostOf(url) },
+    });
+    return made;
   });
+}
+
+type EndpointChange = { before?: AuditValues; after?: AuditValues };
+
+/** Records an act on an endpoint. */
+export function recordEndpoint(
+  tx: Store,
+  action: AuditAction,
+  { id, organizationId }: Pick<WebhookEndpointRow, "id" | "organizationId">,
+  nowMs: number,
+  changes: EndpointChange = {},
+): void {
+  recordAct(tx, { action, object: id, organizationId, ...changes }, nowMs);
+}
+
+/** Returns scheme and host of an address. What follows can contain a secret of the receiver. */
+function hostOf(url: string): string {
+  return URL.parse(url)?.origin ?? "";
 }
 
 /** Lists endpoints that are not removed, newest first. */
@@ -123,19 +148,23 @@ export function viewOwnedEndpoint(
 /** Enables a disabled endpoint and makes its waiting deliveries due. Does nothing to an enabled one. */
 export function enableEndpoint({ database, clock }: EndpointDeps, id: string): void {
   transaction(database.store, (tx) => {
-    if (requireAnyEndpoint(tx, id).disabledAt === null) return;
+    const endpoint = requireAnyEndpoint(tx, id);
+    if (endpoint.disabledAt === null) return;
     updateEndpoint(tx, id, { disabledAt: null, disabledReason: null });
     hastenDeliveries(tx, id, clock.now());
+    const before = { disabled_reason: endpoint.disabledReason };
+    recordEndpoint(tx, "webhook.enable", endpoint, clock.now(), { before });
   });
 }
 
 /** Removes an endpoint: its waiting deliveries fail, and its secrets are deleted. */
 export function removeEndpoint({ database, clock }: EndpointDeps, id: string): void {
   transaction(database.store, (tx) => {
-    requireAnyEndpoint(tx, id);
+    const endpoint = requireAnyEndpoint(tx, id);
     const removedAt = clock.now();
     updateEndpoint(tx, id, { removedAt, secret: "", ...NO_PREVIOUS_SECRET });
     failPendingDeliveries(tx, id, removedAt);
+    recordEndpoint(tx, "webhook.remove", endpoint, removedAt, { before: { url: hostOf(endpoint.url) } });
   });
 }
 
@@ -150,11 +179,14 @@ export function rotateSecret(
   keepPreviousMs: number,
 ): RotatedSecret {
   return transaction(database.store, (tx) => {
-    const { secret: previousSecret } = requireAnyEndpoint(tx, id);
+    const endpoint = requireAnyEndpoint(tx, id);
+    const { secret: previousSecret } = endpoint;
     const secret = newSigningSecret();
     const previousSecretExpiresAt = clock.now() + keepPreviousMs;
     const kept = keepPreviousMs > 0 ? { previousSecret, previousSecretExpiresAt } : NO_PREVIOUS_SECRET;
     updateEndpoint(tx, id, { secret, ...kept });
+    const after = { keep_previous_seconds: Math.round(keepPreviousMs / 1000) };
+    recordEndpoint(tx, "webhook.rotate", endpoint, clock.now(), { after });
     return { secret, previousSecretExpiresAt };
   });
 }

@@ -1,3 +1,4 @@
+import type { AuditValues } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { DeliveryState } from "../../domain/webhook.ts";
 import { type Store, transaction } from "../../store/database.ts";
@@ -10,7 +11,12 @@ import {
   restartFailedDeliveries,
 } from "../../store/webhook-deliveries.ts";
 import { findEndpoint, type WebhookEndpointRow } from "../../store/webhooks.ts";
-import { type EndpointDeps, noSuchEndpoint, requireAnyEndpoint } from "./webhook-endpoints.ts";
+import {
+  type EndpointDeps,
+  noSuchEndpoint,
+  recordEndpoint,
+  requireAnyEndpoint,
+} from "./webhook-endpoints.ts";
 
 const REMOVAL_BATCH = 500;
 /** Most deliveries of a list, unless the caller says otherwise. */
@@ -37,8 +43,10 @@ export function viewDelivery(store: Store, eventId: string): DeliveryHistory {
 /** Starts the delivery of an event again. @throws AppError `not_found`, `conflict` */
 export function redeliver({ database, clock }: EndpointDeps, eventId: string): DeliveryView {
   return transaction(database.store, (tx) => {
-    requireSendable(requireDelivery(tx, eventId).endpoint);
+    const { endpoint, endpointId } = requireDelivery(tx, eventId);
+    requireSendable(endpoint);
     restartDelivery(tx, eventId, clock.now());
+    recordRedelivery(tx, endpointId, clock.now(), { event_id: eventId });
     return withReason(requireDelivery(tx, eventId));
   });
 }
@@ -47,8 +55,15 @@ export function redeliver({ database, clock }: EndpointDeps, eventId: string): D
 export function redeliverFailed({ database, clock }: EndpointDeps, endpointId: string): number {
   return transaction(database.store, (tx) => {
     requireSendable(requireAnyEndpoint(tx, endpointId));
-    return restartFailedDeliveries(tx, endpointId, clock.now());
+    const events = restartFailedDeliveries(tx, endpointId, clock.now());
+    if (events > 0) recordRedelivery(tx, endpointId, clock.now(), { events });
+    return events;
   });
+}
+
+function recordRedelivery(tx: Store, endpointId: string, nowMs: number, after: AuditValues): void {
+  const endpoint = findEndpoint(tx, endpointId);
+  if (endpoint) recordEndpoint(tx, "webhook.redeliver", endpoint, nowMs, { after });
 }
 
 /** Removes deliveries that were made before a time, in small transactions. Returns how many. */

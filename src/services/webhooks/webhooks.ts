@@ -1,6 +1,7 @@
 import type { Config } from "../../config/schema.ts";
 import { type EventType, eventTypeOf } from "../../domain/webhook.ts";
 import { ID_PREFIXES, newId } from "../../lib/ids.ts";
+import { transaction } from "../../store/database.ts";
 import { eventBody, validSecrets, type WebhookEndpointRow } from "../../store/webhooks.ts";
 import type { Scope } from "../ownership.ts";
 import { type AddressRules, addressRules, checkEndpointUrl } from "./webhook-addresses.ts";
@@ -12,6 +13,7 @@ import {
   pageOfEndpoints,
   ROTATION_MS,
   type RotatedSecret,
+  recordEndpoint,
   removeEndpoint,
   requireAnyEndpoint,
   rotateSecret,
@@ -148,6 +150,12 @@ async function sendTestEvent(
     attempts: 0,
   });
   if (!outcome) throw new Error("a test delivery cannot be called off");
+  const { id: sentTo, organizationId } = endpoint;
+  transaction(database.store, (tx) =>
+    recordEndpoint(tx, "webhook.test", { id: sentTo, organizationId }, clock.now(), {
+      after: { event_id: eventId, status: outcome.status },
+    }),
+  );
   return { ...outcome, eventId };
 }
 

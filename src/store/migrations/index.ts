@@ -4,6 +4,7 @@ import transcriptionsByState from "./0003_transcriptions_by_state.sql" with { ty
 import uploadsOfKeys from "./0004_uploads_of_keys.sql" with { type: "text" };
 import chunkAttempts from "./0005_chunk_attempts.sql" with { type: "text" };
 import fairQueue from "./0006_fair_queue.sql" with { type: "text" };
+import auditLog from "./0007_audit_log.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -13,4 +14,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0004_uploads_of_keys", sql: uploadsOfKeys },
   { name: "0005_chunk_attempts", sql: chunkAttempts },
   { name: "0006_fair_queue", sql: fairQueue },
+  { name: "0007_audit_log", sql: auditLog },
 ];

@@ -1,0 +1,175 @@
+import { type Command, Option } from "commander";
+import { AUDIT_ACTIONS, type AuditAction, type AuditValues } from "../domain/audit.ts";
+import { ACTOR_SOURCES, type ActorSource } from "../lib/actor.ts";
+import { toTimestamp } from "../lib/time.ts";
+import type { AuditEntry, AuditFilter } from "../store/audit-log.ts";
+import {
+  type Anchor,
+  anchor,
+  type DateOrInstant,
+  dateOrInstant,
+  endOf,
+  type Since,
+  since,
+  sinceMs,
+  wholeNumber,
+} from "./arguments.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { csvLine, portions, renderFields, renderTable } from "./output.ts";
+
+type FilterOptions = {
+  org?: string;
+  object?: string;
+  source?: ActorSource;
+  actor?: string;
+  action?: AuditAction;
+  since?: Since;
+  to?: DateOrInstant;
+};
+
+/** `shruti audit …`: who has changed what. `shruti credit audit` proves the ledger. */
+export function registerAudit(program: Command, context: CliContext): void {
+  const audit = program.command("audit").description("the audit log: who has changed what, and when");
+  registerList(audit, context);
+  registerVerify(audit, context);
+  registerExport(audit, context);
+}
+
+function withFilter(command: Command): Command {
+  return command
+    .option("--org <id>", "only of this organization")
+    .option("--object <id>", "only of this object: an identifier, or the name of a model")
+    .addOption(new Option("--source <source>", "only what came from there").choices(ACTOR_SOURCES))
+    .option("--actor <name>", "only of this user, admin or key")
+    .addOption(new Option("--action <action>", "only this act").choices(AUDIT_ACTIONS))
+    .option("--since <moment>", "only from then on: a duration such as 7d, a day or a time", since)
+    .option("--to <day>", "only up to this day, which is included, or before this time", dateOrInstant);
+}
+
+function filterOf(context: CliContext, timeZone: string, options: FilterOptions): AuditFilter {
+  const { org, object, source, actor, action } = options;
+  return {
+    ...(org === undefined ? {} : { organizationId: org }),
+    ...(object === undefined ? {} : { object }),
+    ...(source === undefined ? {} : { source }),
+    ...(actor === undefined ? {} : { actor }),
+    ...(action === undefined ? {} : { action }),
+    ...(options.since === undefined ? {} : { fromMs: sinceMs(timeZone, options.since, context.clock.now()) }),
+    ...(options.to === undefined ? {} : { toMs: endOf(timeZone, options.to) }),
+  };
+}
+
+function registerList(audit: Command, context: CliContext): void {
+  withFilter(audit.command("list"))
+    .description("entries, newest first")
+    .option("--limit <n>", "entries to show", wholeNumber(1, 100_000), 50)
+    .option("--after <entry>", "only entries older than this one", wholeNumber(1))
+    .option("--json", "print JSON")
+    .action(async (options: FilterOptions & { limit: number; after?: number; json?: true }) => {
+      const { database, config } = await context.openServices();
+      const { listAudit } = await import("../store/audit-log.ts");
+      const { limit, after } = options;
+      const filter = filterOf(context, config.billing.timezone, options);
+      const page = listAudit(database.store, filter, { limit, ...(after === undefined ? {} : { after }) });
+      if (options.json) return context.printJson(page.data.map(toJson));
+      const rows = page.data.map((entry) => [
+        entry.sequence,
+        toTimestamp(entry.createdAt),
+        entry.source === "command_line" ? entry.actor : `${entry.source}: ${entry.actor}`,
+        entry.action,
+        entry.object,
+        changesOf(entry),
+      ]);
+      context.io.out(renderTable(["ENTRY", "TIME", "WHO", "ACT", "ON WHAT", "CHANGES"], rows));
+      if (page.next !== null) context.note(`Older entries: --after ${page.next}`);
+    });
+}
+
+function registerVerify(audit: Command, context: CliContext): void {
+  audit
+    .command("verify")
+    .description("prove that no entry was altered or removed; exit status 1 when one was")
+    .option("--anchor <entry:hash>", "an entry noted earlier, which must still be there", anchor)
+    .option("--json", "print JSON")
+    .action(async (options: { anchor?: Anchor; json?: true }) => {
+      const { database } = await context.openServices();
+      const { verifyAudit } = await import("../store/audit-log.ts");
+      const { ok, entries, head, problems, problemCount } = verifyAudit(database.store, options.anchor);
+      if (options.json) context.printJson({ ok, entries, head, problem_count: problemCount, problems });
+      else {
+        context.io.out(
+          renderFields([
+            ["Entries", String(entries)],
+            ["Head", `${head.sequence}:${head.hash}`],
+            ["Outcome", ok ? "the audit log holds" : `${problemCount} problems`],
+          ]),
+        );
+        for (const problem of problems) context.printLine(problem);
+      }
+      if (!ok) throw new CommandError("failed", `the audit log has ${problemCount} problems`);
+    });
+}
+
+function registerExport(audit: Command, context: CliContext): void {
+  withFilter(audit.command("export"))
+    .description("all entries with their hashes, oldest first")
+    .addOption(new Option("--format <format>", "how to write them").choices(["csv", "json"]).default("csv"))
+    .option("--json", "the same as --format json: one object a line")
+    .action(async (options: FilterOptions & { format: "csv" | "json"; json?: true }) => {
+      const { database, config } = await context.openServices();
+      const { exportAudit } = await import("../store/audit-log.ts");
+      const filter = filterOf(context, config.billing.timezone, options);
+      const isJson = options.json || options.format === "json";
+      const lines = linesOf(exportAudit(database.store, filter), isJson);
+      for (const portion of portions(lines)) context.io.out(portion);
+    });
+}
+
+function* linesOf(entries: Iterable<AuditEntry>, isJson: boolean): Generator<string> {
+  if (!isJson) yield csvLine(COLUMNS);
+  for (const entry of entries) {
+    if (isJson) yield `${JSON.stringify(toJson(entry))}\n`;
+    else {
+      const { before, after } = entry;
+      const row = { ...toJson(entry), before, after };
+      yield csvLine(COLUMNS.map((column) => row[column]));
+    }
+  }
+}
+
+const COLUMNS = [
+  ...(["entry", "created_at", "source", "actor", "via", "action", "object", "organization_id"] as const),
+  ...(["before", "after", "previous_hash", "hash"] as const),
+];
+
+function toJson(entry: AuditEntry) {
+  const read = (text: string | null) => (text === null ? null : (JSON.parse(text) as AuditValues));
+  return {
+    entry: entry.sequence,
+    created_at: toTimestamp(entry.createdAt),
+    source: entry.source,
+    actor: entry.actor,
+    via: entry.via,
+    action: entry.action,
+    object: entry.object,
+    organization_id: entry.organizationId,
+    before: read(entry.before),
+    after: read(entry.after),
+    previous_hash: entry.previousHash,
+    hash: entry.hash,
+  };
+}
+
+/** The values of an entry in one cell, such as `weight 1 → 2`. */
+function changesOf(entry: AuditEntry): string {
+  const { before, after } = { before: toJson(entry).before ?? {}, after: toJson(entry).after ?? {} };
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .filter((name) => (before[name] ?? after[name] ?? null) !== null)
+    .map((name) => {
+      if (!(name in after)) return `${name} was ${before[name]}`;
+      return name in before
+        ? `${name} ${before[name] ?? "–"} → ${after[name] ?? "–"}`
+        : `${name} ${after[name]}`;
+    })
+    .join(", ");
+}

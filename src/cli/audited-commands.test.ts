@@ -1,0 +1,276 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Command } from "commander";
+import type { AuditAction } from "../domain/audit.ts";
+import { newId } from "../lib/ids.ts";
+import { sha256Hex } from "../lib/sha256.ts";
+import { exportAudit, verifyAudit } from "../store/audit-log.ts";
+import { databasePath, migrate, openDatabase, transaction } from "../store/database.ts";
+import { reserveCredit } from "../store/ledger.ts";
+import { MIGRATIONS } from "../store/migrations/index.ts";
+import { insertTranscription } from "../store/transcriptions.ts";
+import { insertUpload } from "../store/uploads.ts";
+import { insertEndpoint, insertEvent } from "../store/webhooks.ts";
+import { runCaptured } from "../testing/run-cli.ts";
+import { buildProgram, commandPath } from "./program.ts";
+
+/** Every command is run once. What changes something must leave exactly the entries that are named here. */
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-audited-"));
+const at = (name: string) => join(folder, name);
+const environment = { SHRUTI_CONFIG: at("shruti.toml"), SHRUTI_LOG_LEVEL: "silent" };
+const demo = join(import.meta.dir, "../../models/demo.bin");
+
+/** Identifiers of the objects that the commands work on. */
+const ids = {
+  ...{ org: "", project: "", key: "" },
+  ...{ other: newId("organization", 1), upload: newId("upload", 1), waiting: newId("transcription", 1) },
+  ...{ ended: newId("transcription", 2), endpoint: newId("webhookEndpoint", 1), event: "" },
+};
+
+type Case =
+  /** Arguments of a run that changes something, and the acts that are recorded. */
+  | { first?: () => unknown; args: () => string[]; acts: AuditAction[]; status?: number }
+  /** Arguments of a run that changes nothing. */
+  | { reads: () => string[]; status?: number }
+  /** Why the command is not run here: it changes no data directory, or another test runs it. */
+  | { elsewhere: string };
+
+const NO_DATA = { elsewhere: "it changes nothing in a data directory" };
+const nothing = () => [];
+
+/** In this order: the later ones use what the earlier ones have made. */
+const COMMANDS: Record<string, Case> = {
+  "orgs create": { args: () => ["Physics"], acts: ["organization.create"] },
+  "orgs list": { reads: nothing },
+  "orgs show": { reads: () => [ids.org] },
+  "orgs disable": { args: () => [ids.org], acts: ["organization.disable"] },
+  "orgs enable": { args: () => [ids.org], acts: ["organization.enable"] },
+  "orgs set": { args: () => [ids.org, "--weight", "3", "--name", "Chemistry"], acts: ["organization.set"] },
+  "projects create": { args: () => ["lab", "--org", ids.org], acts: ["project.create"] },
+  "projects list": { reads: nothing },
+  "projects show": { reads: () => [ids.project] },
+  "keys create": { args: () => ["--project", ids.project, "--name", "n"], acts: ["key.create"] },
+  "keys list": { reads: nothing },
+  "keys revoke": { args: () => [ids.key], acts: ["key.revoke"] },
+  "credit grant": { args: () => ["--org", ids.org, "--paise", "500"], acts: ["credit.grant"] },
+  "credit show": { reads: () => ["--org", ids.org] },
+  "credit ledger": { reads: () => ["--org", ids.org] },
+  "credit audit": { reads: nothing },
+  "models list": { reads: nothing },
+  "models show": { reads: () => ["demo"] },
+  "models add": { args: () => [demo, "--id", "one", "--no-trial"], acts: ["model.default", "model.add"] },
+  "models quantise": { elsewhere: "it adds a model through the same function as `models add`" },
+  "models catalogue": { reads: nothing },
+  "models fetch": { elsewhere: "it adds a model through the same function as `models add`" },
+  "models verify": { reads: nothing },
+  "models default": {
+    first: () => run("models", "add", demo, "--id", "two", "--no-trial"),
+    ...{ args: () => ["two"], acts: ["model.default"] },
+  },
+  "models route": { args: () => ["hi=two"], acts: ["model.route"] },
+  "models remove": { args: () => ["one"], acts: ["model.remove"] },
+  "transcriptions list": { reads: nothing },
+  "transcriptions show": { reads: () => [ids.waiting] },
+  "transcriptions cancel": { args: () => [ids.waiting], acts: ["transcription.cancel"] },
+  "transcriptions delete": { args: () => [ids.waiting], acts: ["transcription.delete"] },
+  "webhooks list": { reads: nothing },
+  "webhooks deliveries": { reads: nothing },
+  "webhooks redeliver": { args: () => [ids.event], acts: ["webhook.redeliver"] },
+  "webhooks enable": { first: disableEndpoint, args: () => [ids.endpoint], acts: ["webhook.enable"] },
+  "webhooks rotate": { args: () => [ids.endpoint], acts: ["webhook.rotate"] },
+  "webhooks test": { args: () => [ids.endpoint], acts: ["webhook.test"], status: 1 },
+  "webhooks remove": { args: () => [ids.endpoint], acts: ["webhook.remove"] },
+  "usage export": { reads: () => ["--org", ids.org] },
+  "audit list": { reads: nothing },
+  "audit verify": { reads: nothing },
+  "audit export": { reads: nothing },
+  "bundle keygen": NO_DATA,
+  "bundle create": NO_DATA,
+  "bundle verify": NO_DATA,
+  "bundle install": { elsewhere: "bundle.test.ts" },
+  backup: { args: () => [at("copy.db")], acts: ["database.backup"] },
+  restore: { args: () => [at("copy.db")], acts: ["database.restore"] },
+  migrate: { elsewhere: "below, on an older database" },
+  init: { elsewhere: "below, in an empty folder" },
+  serve: { elsewhere: "what it changes by itself is recorded with the source `server`" },
+  transcribe: NO_DATA,
+  benchmark: { elsewhere: "it writes only figures beside a model" },
+  "config check": NO_DATA,
+  "config show": NO_DATA,
+  "config defaults": NO_DATA,
+  doctor: NO_DATA,
+  status: { reads: nothing, status: 1 },
+  version: NO_DATA,
+  licenses: NO_DATA,
+  verify: NO_DATA,
+};
+
+const path = () => databasePath(at("data"));
+const run = (...argv: string[]) => runCaptured(argv, environment);
+
+/** Returns a hash of all tables but the audit log, and the acts of the log. */
+function look(): { content: string; acts: AuditAction[] } {
+  const database = openDatabase(path());
+  try {
+    expect(verifyAudit(database.store).problems).toEqual([]);
+    const entries = [...exportAudit(database.store)];
+    const tables = database.sqlite
+      .query<{ name: string }, []>(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'audit_log'",
+      )
+      .all();
+    const rows = tables.map(({ name }) => database.sqlite.query(`SELECT * FROM "${name}"`).values());
+    return { content: sha256Hex(JSON.stringify(rows)), acts: entries.map(({ action }) => action) };
+  } finally {
+    database.close();
+  }
+}
+
+beforeAll(async () => {
+  const made = await runCaptured(["init", "--config", at("shruti.toml"), "--data", at("data"), "--json"], {});
+  const { organization_id, project_id } = JSON.parse(made.out);
+  Object.assign(ids, { org: organization_id, project: project_id });
+  ids.key = JSON.parse((await run("keys", "list", "--json")).out)[0].id;
+  prepare(organization_id, project_id);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Writes the records that only requests make. */
+function prepare(organizationId: string, projectId: string): void {
+  const database = openDatabase(path());
+  const owners = { organizationId, projectId };
+  transaction(database.store, (tx) => {
+    insertEndpoint(tx, {
+      ...{ ...owners, id: ids.endpoint, url: "http://127.0.0.1:1/", secret: "whsec_eA==", createdAt: 1 },
+    });
+    insertUpload(tx, {
+      ...{
+        ...owners,
+        id: ids.upload,
+        state: "complete",
+        bytes: 1,
+        tokenHash: "",
+        createdAt: 1,
+        expiresAt: 2,
+      },
+      ...{ finishedAt: 1, durationMs: 1000, channels: 1, sampleRateHz: 16_000 },
+    });
+    insertTranscription(tx, {
+      ...{ ...owners, id: ids.waiting, uploadId: ids.upload, submission: "asynchronous", modelId: "demo" },
+      ...{ modelVersion: "1", language: "hi", mode: "native", timestamps: "segment", diarization: false },
+      ...{ channelMode: "mix", state: "queued", createdAt: 1, durationMs: 1000, channels: 1 },
+      ...{ pricePaisePerAudioHour: 0, reservedPaise: 0 },
+    });
+    reserveCredit(tx, { organizationId, transcriptionId: ids.waiting, amountPaise: 0, nowMs: 1 });
+    const transcription = { id: ids.ended, state: "completed" } as const;
+    ids.event = insertEvent(tx, { transcription, endpointId: ids.endpoint, nowMs: 1 });
+  });
+  database.close();
+}
+
+function disableEndpoint(): void {
+  const database = openDatabase(path());
+  database.sqlite.run("UPDATE webhook_endpoints SET disabled_at = 5, disabled_reason = 'gone'");
+  database.close();
+}
+
+/** A closed connection lives until its statements are collected. A command of its own process has none left. */
+function freeDatabases(): void {
+  Bun.gc(true);
+}
+
+function leaves(command: Command): string[] {
+  return command.commands.length === 0 ? [commandPath(command)] : command.commands.flatMap(leaves);
+}
+
+test("every command is in the table", () => {
+  const { program } = buildProgram({ out: () => {}, err: () => {}, environment: {} });
+  expect(leaves(program).sort()).toEqual(Object.keys(COMMANDS).sort());
+});
+
+describe("each command that changes something leaves its entry, and no other command does", () => {
+  const cases = Object.entries(COMMANDS).flatMap(([name, each]) =>
+    "elsewhere" in each ? [] : [[name, each] as const],
+  );
+  test.each(cases)(
+    "%s",
+    async (name, each) => {
+      if ("first" in each) await each.first?.();
+      const before = look();
+      freeDatabases();
+      const args = "reads" in each ? each.reads() : each.args();
+      const { status, err } = await run(...name.split(" "), ...args);
+      expect({ status, err: status === (each.status ?? 0) ? "" : err }).toEqual({
+        status: each.status ?? 0,
+        err: "",
+      });
+      const after = look();
+      if (name === "restore") {
+        // The restored log is that of the backup; the restore is its next entry.
+        expect(after.acts.at(-1)).toBe("database.restore");
+        return;
+      }
+      const acts = "reads" in each ? [] : each.acts;
+      expect(after.acts.slice(before.acts.length)).toEqual(acts);
+      if (acts.length === 0) expect(after.content).toBe(before.content);
+    },
+    30_000,
+  );
+});
+
+test("init, and acts that change nothing", async () => {
+  const { acts } = look();
+  expect(acts.slice(0, 3)).toEqual(["organization.create", "project.create", "key.create"]);
+  for (const again of [
+    ["orgs", "enable", ids.org],
+    ["keys", "revoke", ids.key],
+    ["orgs", "set", ids.org, "--weight", "3"],
+  ])
+    expect((await run(...again)).status).toBe(0);
+  expect(look().acts).toEqual(acts);
+});
+
+test("entries name the user, the command and the values", async () => {
+  const entries = JSON.parse((await run("audit", "list", "--object", ids.org, "--json")).out);
+  const set = entries.find((entry: { action: string }) => entry.action === "organization.set");
+  expect(set).toMatchObject({
+    ...{
+      source: "command_line",
+      actor: expect.stringMatching(/\w/),
+      via: "orgs set",
+      organization_id: ids.org,
+    },
+    ...{ before: { name: "default", weight: 1 }, after: { name: "Chemistry", weight: 3 } },
+  });
+  const list = await run("audit", "list", "--action", "organization.set");
+  expect(list.out).toContain("name default → Chemistry, weight 1 → 3");
+  const made = JSON.parse(
+    (await run("keys", "create", "--project", ids.project, "--name", "k", "--json")).out,
+  );
+  const exported = await run("audit", "export", "--json");
+  expect(exported.out.trim().split("\n").at(-1)).toContain(made.id);
+  expect(exported.out).not.toContain(made.key.slice(5));
+  expect((await run("audit", "export")).out).toStartWith("entry,created_at,source,actor,via,action,object,");
+  expect((await run("audit", "list", "--since", "1h", "--source", "console", "--json")).out).toBe("[]\n");
+});
+
+test("an upgrade is recorded in the database that it has made", async () => {
+  freeDatabases();
+  renameSync(path(), at("other.db"));
+  for (const suffix of ["-wal", "-shm"]) rmSync(path() + suffix, { force: true });
+  const older = new SqliteDatabase(path(), { create: true });
+  migrate(older, MIGRATIONS.slice(0, 6));
+  older.close();
+  expect((await run("migrate")).status).toBe(0);
+  const [entry] = JSON.parse((await run("audit", "list", "--json")).out);
+  expect(entry).toMatchObject({
+    ...{ action: "database.upgrade", via: "migrate", before: { version: "0006_fair_queue" } },
+    after: { version: MIGRATIONS.at(-1)?.name },
+  });
+  freeDatabases();
+  expect((await run("migrate", "--undo")).err).toBe("");
+});

@@ -1,0 +1,46 @@
+/** What the audit log records: each act that changes something (docs/decisions.md section 13). */
+export const AUDIT_ACTIONS = [
+  "organization.create",
+  "organization.set",
+  "organization.disable",
+  "organization.enable",
+  "project.create",
+  "key.create",
+  "key.revoke",
+  "credit.grant",
+  "transcription.cancel",
+  "transcription.delete",
+  "upload.delete",
+  "webhook.create",
+  "webhook.enable",
+  "webhook.disable",
+  "webhook.remove",
+  "webhook.rotate",
+  "webhook.redeliver",
+  "webhook.test",
+  "model.add",
+  "model.remove",
+  "model.default",
+  "model.route",
+  "speaker_weights.add",
+  "speaker_weights.remove",
+  "bundle.install",
+  "database.backup",
+  "database.restore",
+  "database.upgrade",
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/** Small values of an object before or after an act. */
+export type AuditValues = Readonly<Record<string, string | number | boolean | null>>;
+
+/** An act, as the code that does it describes it. */
+export type Act = {
+  action: AuditAction;
+  /** What was changed: an identifier, or the name of a model or a file; left out: the whole installation. */
+  object?: string;
+  /** To which organization the object belongs; left out: to none. */
+  organizationId?: string;
+  before?: AuditValues;
+  after?: AuditValues;
+};
