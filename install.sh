@@ -665,7 +665,7 @@ initialise() {
   act install -d -m 0755 "$(dirname "$CONFIG")"
   act install -d -o shruti -g shruti -m 0700 "$STATE_DIR"
   if [ ! -e "$CONFIG" ]; then act "$BIN" init --data "$STATE_DIR" --config "$CONFIG"; fi
-  if [ -n "$ASKED_LISTEN" ]; then act sed -i "s/^listen = .*/listen = \"$ASKED_LISTEN\"/" "$CONFIG"; fi
+  if [ -n "$ASKED_LISTEN" ]; then act sed -i "s/^#*listen = .*/listen = \"$ASKED_LISTEN\"/" "$CONFIG"; fi
   act chown root:shruti "$CONFIG"
   act chmod 0640 "$CONFIG"
 }

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { renderLicences } from "../../src/cli/licenses.ts";
-import { renderConfig } from "../../src/config/load.ts";
+import { renderConfigToEdit } from "../../src/config/render.ts";
 import { renderChecksums } from "../../src/lib/checksums.ts";
 import { signMessage } from "../../src/lib/signatures.ts";
 import type { Parts } from "../../src/parts.ts";
@@ -102,13 +102,9 @@ async function renderUnit(): Promise<string> {
   }
 }
 
-/** All settings with their meaning, each commented out: a later default then arrives with an upgrade. */
+/** All settings with their meaning, each commented out. */
 export function renderExampleConfig(): string {
-  const lines = renderConfig().split("\n");
-  const settings = lines.map((line) => (/^\w+ = /.test(line) ? `#${line}` : line));
-  return [
-    "# Every setting with its default. Copy what you change to /etc/shruti/shruti.toml.",
-    "",
-    ...settings,
-  ].join("\n");
+  return renderConfigToEdit(
+    "Every setting with its default. Copy what you change to /etc/shruti/shruti.toml.",
+  );
 }

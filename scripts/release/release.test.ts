@@ -201,9 +201,10 @@ test("the example config changes nothing, and every setting in it can be used", 
   const text = renderExampleConfig();
   const path = join(folder, "example.toml");
   writeFileSync(path, text);
-  expect(loadConfig(path, {})).toEqual(loadConfig(undefined, {}));
+  const defaults = loadConfig(undefined, { SHRUTI_STORAGE_DATA_DIR: join(folder, "shruti-data") });
+  expect(loadConfig(path, {})).toEqual(defaults);
   const uncommented = join(folder, "uncommented.toml");
   writeFileSync(uncommented, text.replaceAll(/^#(\w+ = )/gm, "$1"));
-  expect(loadConfig(uncommented, {})).toEqual(loadConfig(undefined, {}));
+  expect(loadConfig(uncommented, {})).toEqual(defaults);
   expect(text.match(/^#\w+ = /gm)?.length).toBeGreaterThan(40);
 });

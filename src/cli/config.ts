@@ -1,6 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import type { Command } from "commander";
-import { renderConfig } from "../config/load.ts";
+import { ConfigError, type ConfigProblem } from "../config/problems.ts";
+import { renderConfig } from "../config/render.ts";
 import { type Config, SECRET_SETTINGS } from "../config/schema.ts";
 import type { CliContext } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
@@ -12,18 +13,24 @@ export function registerConfig(program: Command, context: CliContext): void {
 
   config
     .command("check")
-    .description("read the config as the server would; exit status 2 when it cannot be used")
+    .description("read the config as the server would; reports every mistake, with exit status 2")
     .option("--json", "print JSON")
     .action(async (options: { json?: true }) => {
-      const { config, path } = context.loadConfig();
+      const { config, problems, warnings, path } = context.readConfig();
       // Root may read a key or certificate that the server's user may not.
       const user = becomeOwner(config);
-      await checkSettings(config);
-      if (user !== undefined && path !== undefined && !isReadable(path)) {
-        context.note(`${path}: user ${user}, who owns the data directory, cannot read this file`);
+      const all = [...problems, ...(await problemsOfSettings(config))];
+      if (user !== undefined && path !== undefined && !isReadable(path))
+        warnings.push(`${path}: user ${user}, who owns the data directory, cannot read this file`);
+      if (options.json) {
+        const isUsable = all.length === 0;
+        const found = isUsable ? {} : { problems: all.map(toJson) };
+        context.printJson({ ok: isUsable, config: path ?? null, ...found, warnings });
       }
-      if (options.json) context.printJson({ ok: true, config: path ?? null });
-      else context.printLine(`${path ?? "defaults and environment (no config file found)"}: ok`);
+      if (all.length > 0) throw new ConfigError(all);
+      for (const warning of warnings) context.note(`warning: ${warning}`);
+      if (options.json) return;
+      context.printLine(`${path ?? "defaults and environment (no config file found)"}: ok`);
     });
 
   config
@@ -41,6 +48,19 @@ export function registerConfig(program: Command, context: CliContext): void {
     .description("a whole config file with every setting, its default and its meaning")
     .action(() => void context.io.out(renderConfig()));
 }
+
+/** Returns what `checkSettings` finds. */
+async function problemsOfSettings(config: Config): Promise<readonly ConfigProblem[]> {
+  try {
+    await checkSettings(config);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+}
+
+const toJson = ({ place, message }: ConfigProblem) => ({ place: place ?? null, message });
 
 function isReadable(path: string): boolean {
   try {

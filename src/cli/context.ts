@@ -1,4 +1,5 @@
-import { ConfigError, findConfigFile, loadConfig } from "../config/load.ts";
+import { findConfigFile, type ReadConfig, readConfig } from "../config/load.ts";
+import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Admin } from "../services/admin.ts";
@@ -40,13 +41,18 @@ export type LoadedConfig = {
   path: string | undefined;
 };
 
+/** A config as far as it can be read, with its mistakes and its file. */
+export type ConfigWithProblems = ReadConfig & Pick<LoadedConfig, "path">;
+
 /** What each command receives. */
 export type CliContext = {
   io: CliIo;
   clock: Clock;
   /** Returns the config file: `--config`, else the first of the usual places; undefined when there is none. */
   configPath(): string | undefined;
-  /** @throws ConfigError */
+  /** Reads the config, mistakes included, and prints nothing. */
+  readConfig(): ConfigWithProblems;
+  /** Loads the config, and prints its warnings once. @throws ConfigError with every mistake */
   loadConfig(): LoadedConfig;
   /**
    * Opens the database and the services that need no engine, once. They are closed when the command ends.
@@ -74,10 +80,17 @@ export function createCliContext(
   let services: Admin | undefined;
 
   const configPath = () => configOption() ?? findConfigFile(io.environment);
-  function load(): LoadedConfig {
+  const note = (line: string) => void io.err(`${line}\n`);
+  function read(): ConfigWithProblems {
     const path = configPath();
-    const config = loadConfig(path, io.environment);
-    checkTimeZone(config);
+    return { ...readConfig(path, io.environment), path };
+  }
+  let hasWarned = false;
+  function load(): LoadedConfig {
+    const { config, problems, warnings, path } = read();
+    if (problems.length > 0) throw new ConfigError(problems);
+    if (!hasWarned) for (const warning of warnings) note(`warning: ${warning}`);
+    hasWarned = true;
     return { config, path };
   }
 
@@ -85,6 +98,7 @@ export function createCliContext(
     io,
     clock,
     configPath,
+    readConfig: read,
     loadConfig: load,
     async openServices() {
       if (services) return services;
@@ -98,20 +112,10 @@ export function createCliContext(
     },
     printJson: (value) => void io.out(`${JSON.stringify(value, null, 2)}\n`),
     printLine: (line) => void io.out(`${line}\n`),
-    note: (line) => void io.err(`${line}\n`),
+    note,
     close() {
       services?.close();
       services = undefined;
     },
   };
-}
-
-function checkTimeZone({ billing }: Config): void {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: billing.timezone });
-  } catch {
-    throw new ConfigError(
-      `billing.timezone: ${JSON.stringify(billing.timezone)} is not a valid IANA time zone, such as Asia/Kolkata`,
-    );
-  }
 }

@@ -1,13 +1,15 @@
 import { existsSync, mkdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
-import { renderConfig } from "../config/load.ts";
+import packageJson from "../../package.json" with { type: "json" };
+import { renderConfigToEdit } from "../config/render.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
 import { type CliContext, CommandError } from "./context.ts";
 
 type InitOptions = { data?: string; name: string; json?: true };
 const DEFAULT_CONFIG = "./shruti.toml";
 const DEFAULT_DATA = "./shruti-data";
+const HEADING = `Shruti ${packageJson.version} wrote this file. Remove the # before a setting to change it.`;
 
 /** `shruti init`: creates all that a first request needs, and overwrites nothing. */
 export function registerInit(program: Command, context: CliContext): void {
@@ -43,7 +45,7 @@ async function init(
     const records = await makeRecords(context, databasePath(dataDir), options.name);
     mkdirSync(dirname(configPath), { recursive: true });
     // The file may later hold a token, so only its owner may read it.
-    writeNewFileNow(configPath, renderConfig({ storage: { data_dir: dataDir } }), 0o600);
+    writeNewFileNow(configPath, renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } }), 0o600);
     report(context, options, { configPath, dataDir, ...records });
   } catch (error) {
     // Otherwise the next `init` would refuse to overwrite the incomplete database.

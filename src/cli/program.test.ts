@@ -325,9 +325,32 @@ describe("config and version", () => {
     expect(zone).toMatchObject({ status: 2, out: "" });
     expect(zone.err).toContain("Asia/Nowhere");
     writeFileSync(path, "[billing]\n\nprice = 3\n");
-    expect((await run("config", "check", "--config", path)).err).toBe(
-      `error: ${path}:3: unknown setting billing.price\n`,
+    expect((await run("config", "check", "--config", path)).err).toStartWith(
+      `error: ${path}:3: unknown setting billing.price; Shruti`,
     );
+  });
+
+  test("config check reports every mistake, in the file and in what its settings name, also as JSON", async () => {
+    const path = join(folder, "many.toml");
+    writeFileSync(
+      path,
+      `[storage]\ndata_dir = "${dataDir}"\n[engine]\ndevice = "tpu"\n[server]\ntls_cert = "none.pem"\ntls_key = "none.pem"\ntrusted_proxies = ["home"]\n`,
+    );
+    const expected = [
+      `${path}:4: engine.device must be one of`,
+      "server.trusted_proxies: ",
+      `server.tls_cert: ${join(folder, "none.pem")} cannot be read`,
+    ];
+    const text = await run("config", "check", "--config", path);
+    expect(text).toMatchObject({ status: 2, out: "" });
+    const lines = text.err.trimEnd().split("\n");
+    expect(lines.length).toBe(expected.length);
+    for (const [index, start] of expected.entries()) expect(lines[index]).toStartWith(`error: ${start}`);
+    const json = await run("config", "check", "--json", "--config", path);
+    expect(json.status).toBe(2);
+    const { ok, config, problems } = JSON.parse(json.out);
+    expect({ ok, config, count: problems.length }).toEqual({ ok: false, config: path, count: 3 });
+    expect(problems[0].place).toBe(`${path}:4`);
   });
 
   const unusable: [string, string][] = [

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import { ConfigError } from "../config/load.ts";
+import { ConfigError } from "../config/problems.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import { type Actor, runAs, SERVER, systemUser } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -96,7 +96,7 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
  * Runs one command.
  *
  * @param argv the arguments after the program's name
- * @returns the exit status. It throws nothing: an error becomes one line on standard error
+ * @returns the exit status. It throws nothing: an error becomes one line on standard error, and each mistake in the config one
  */
 export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number> {
   const { program, context } = buildProgram(io, clock);
@@ -112,7 +112,7 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
     return EXIT.done;
   } catch (error) {
     // Commander has printed its own message already.
-    if (!(error instanceof CommanderError)) io.err(`error: ${messageOf(error)}\n`);
+    if (!(error instanceof CommanderError)) for (const line of linesOf(error)) io.err(`error: ${line}\n`);
     return exitStatusOf(error);
   } finally {
     context.close();
@@ -140,6 +140,11 @@ function exitStatusOf(error: unknown): number {
 function isDenied(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
   return [code, cause?.code].some((each) => each === "EACCES" || each === "EPERM" || each === "EROFS");
+}
+
+/** A config can have several mistakes, each on a line of its own. */
+function linesOf(error: unknown): string[] {
+  return error instanceof ConfigError ? error.message.split("\n") : [messageOf(error)];
 }
 
 function messageOf(error: unknown): string {

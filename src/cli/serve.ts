@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Server } from "bun";
 import type { Command } from "commander";
 import type { App } from "../app.ts";
+import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { openLog } from "../lib/log.ts";
@@ -136,16 +137,23 @@ async function stopListening(server: Server<unknown>): Promise<void> {
 /**
  * Checks what the schema of the config cannot: whether the files and networks that it names can be used.
  *
- * @throws ConfigError
+ * @throws ConfigError with every mistake
  */
 export async function checkSettings(config: Config): Promise<void> {
   const [{ checkWebhookSettings }, { trustedProxies }] = await Promise.all([
     import("../services/webhooks/webhook-sender.ts"),
     import("../services/trusted-proxies.ts"),
   ]);
-  checkWebhookSettings(config);
-  trustedProxies(config);
-  readCertificate(config);
+  const problems = [checkWebhookSettings, trustedProxies, readCertificate].flatMap((check) => {
+    try {
+      check(config);
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigError) return error.problems;
+      throw error;
+    }
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 /** Reports whether the address for clients is unknown: the server listens on all addresses, and no base URL is set. */

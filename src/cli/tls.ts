@@ -1,5 +1,5 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { ConfigError } from "../config/load.ts";
+import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
 import { toTimestamp } from "../lib/time.ts";

@@ -2,16 +2,35 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig, renderConfig } from "./load.ts";
+import { loadConfig, readConfig } from "./load.ts";
+import { renderConfig, renderConfigToEdit } from "./render.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-config-"));
 const path = join(folder, "shruti.toml");
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** A relative default belongs to the folder of the file. */
+const DEFAULTS_OF_A_FILE = loadConfig(undefined, { SHRUTI_STORAGE_DATA_DIR: join(folder, "shruti-data") });
+
 describe("config", () => {
   test("the rendered defaults load to the defaults", () => {
     writeFileSync(path, renderConfig());
-    expect(loadConfig(path, {})).toEqual(loadConfig(undefined, {}));
+    expect(loadConfig(path, {})).toEqual(DEFAULTS_OF_A_FILE);
+  });
+
+  test("a file to edit sets only what is given, and a setting works once its # is removed", () => {
+    const text = renderConfigToEdit("A heading.", {
+      engine: { workers: 2 },
+      models: { languages: { hi: "a" } },
+    });
+    writeFileSync(path, text);
+    const { engine, models } = DEFAULTS_OF_A_FILE;
+    const given = { engine: { ...engine, workers: 2 }, models: { ...models, languages: { hi: "a" } } };
+    expect(loadConfig(path, {})).toEqual({ ...DEFAULTS_OF_A_FILE, ...given });
+    expect(text).toStartWith("# A heading.\n");
+    expect(text).toContain("\nworkers = 2\n");
+    writeFileSync(path, text.replaceAll(/^#(?=\w+ = )/gm, ""));
+    expect(loadConfig(path, {})).toEqual({ ...DEFAULTS_OF_A_FILE, ...given });
   });
 
   test("the file overrides the defaults, and the environment overrides the file", () => {
@@ -81,6 +100,62 @@ describe("config", () => {
       expect(() => loadConfig(path, {})).toThrow(message);
     });
   }
+
+  const forms: [string, string, string][] = [
+    ["a mistyped setting", "[limits]\nmax_queue = 7\n", "; did you mean max_queued?"],
+    ["a mistyped section", "[limit]\n", "; did you mean [limits]?"],
+    ["a setting of another section", "[server]\nmax_queued = 7\n", "; it belongs into [limits]"],
+    [
+      "a setting of a newer version",
+      "[server]\nteleport = 7\n",
+      "; Shruti 0.1.0 has no such setting; a newer",
+    ],
+    ["a section of a newer version", "[quantum]\n", "; Shruti 0.1.0 has no such section; a newer"],
+    ["a number", '[limits]\nmax_queued = "7"\n', "; for example max_queued = 1000"],
+    ["an address", '[server]\nlisten = "8080"\n', '; for example listen = "127.0.0.1:8080"'],
+    [
+      "an empty default",
+      '[server]\nbase_url = "a"\n',
+      '; for example base_url = "https://shruti.example.in"',
+    ],
+    ["a list", '[server]\ncors_origins = "a"\n', '; for example cors_origins = ["https://app.example.in"]'],
+    ["a time zone", '[billing]\ntimezone = "IST+5"\n', '; for example timezone = "Asia/Kolkata"'],
+  ];
+  for (const [name, source, message] of forms) {
+    test(`names the correct form: ${name}`, () => {
+      writeFileSync(path, source);
+      expect(() => loadConfig(path, {})).toThrow(message);
+    });
+  }
+
+  test("reports every mistake, in the order of the lines, and then those of the environment", () => {
+    writeFileSync(path, '[limits]\nmax_queue = 7\n[engine]\ndevice = "tpu"\nworkers = 2\n[limit]\nx = 1\n');
+    const environment = { SHRUTI_SEVER_LISTEN: "1", SHRUTI_CONFG: "1", SHRUTI_ENGINE_CHUNK_ATTEMPTS: "many" };
+    const { problems, config } = readConfig(path, environment);
+    expect(problems.map(({ place, message }) => `${place} ${message.split(/[;]| must/)[0]}`)).toEqual([
+      `${path}:2 unknown setting limits.max_queue`,
+      `${path}:4 engine.device`,
+      `${path}:6 unknown section [limit]`,
+      "environment SHRUTI_SEVER_LISTEN is not a setting",
+      "environment SHRUTI_CONFG is not a setting",
+      "environment SHRUTI_ENGINE_CHUNK_ATTEMPTS",
+    ]);
+    expect(config.engine).toMatchObject({ device: "auto", workers: 2, chunk_attempts: 3 });
+    expect(() => loadConfig(path, environment)).toThrow(problems.at(-1)?.message ?? "none");
+  });
+
+  test("relative paths of the file belong to its folder, and those of variables to the working directory", () => {
+    writeFileSync(
+      path,
+      '[storage]\ndata_dir = "data"\n[server]\ntls_cert = "../cert.pem"\ntls_key = "/key.pem"\n',
+    );
+    const { config, warnings } = readConfig(path, { SHRUTI_MODELS_DIR: "models-elsewhere" });
+    expect(config.storage.data_dir).toBe(join(folder, "data"));
+    expect(config.server).toMatchObject({ tls_cert: join(folder, "../cert.pem"), tls_key: "/key.pem" });
+    expect(config.models.dir).toBe("models-elsewhere");
+    expect(config.webhooks.ca_file).toBe("");
+    expect(warnings).toEqual([]);
+  });
 
   test("a file that cannot be read is named with the reason", () => {
     expect(() => loadConfig(join(folder, "none.toml"), {})).toThrow(

@@ -1,12 +1,13 @@
 import { existsSync } from "node:fs";
 import { type AST, getStaticTOMLValue } from "toml-eslint-parser";
+import packageJson from "../../package.json" with { type: "json" };
+import { nearestName } from "../lib/nearest.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
 import { readToml, TomlError } from "../lib/toml.ts";
-import { unknownVariable, variableOf } from "./environment.ts";
-import { CONFIG_SCHEMA, type Config, SECRET_SETTINGS, type Setting } from "./schema.ts";
-
-/** A setting that cannot be used. The message names file, line and setting. */
-export class ConfigError extends Error {}
+import { unknownVariables, variableOf } from "./environment.ts";
+import { resolveConfigPath } from "./paths.ts";
+import { ConfigError, type ConfigProblem } from "./problems.ts";
+import { CONFIG_SCHEMA, type Config, type Setting } from "./schema.ts";
 
 /** Largest config file that is read, many times the size of a complete one. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
@@ -21,17 +22,38 @@ export function findConfigFile(environment: Environment): string | undefined {
   return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path));
 }
 
+/** A configuration as far as it can be read. */
+export type ReadConfig = {
+  /** Settings with a problem have their defaults. */
+  config: Config;
+  problems: ConfigProblem[];
+  /** Sentences about settings that work and should be changed. */
+  warnings: string[];
+};
+
 /**
  * Loads the configuration: defaults, then the file, then the variables `SHRUTI_<SECTION>_<NAME>`.
  *
  * @param path the config file; undefined: defaults and environment only
- * @throws ConfigError for an unreadable file, an unknown or ill-typed setting
+ * @throws ConfigError with every mistake: an unreadable file, unknown and ill-typed settings and variables
  */
 export function loadConfig(path: string | undefined, environment: Environment = process.env): Config {
+  const { config, problems } = readConfig(path, environment);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
+}
+
+/** Reads the configuration like `loadConfig`, and returns its mistakes. */
+export function readConfig(path: string | undefined, environment: Environment): ReadConfig {
   const values = defaults();
-  if (path !== undefined) applyFile(values, path);
-  applyEnvironment(values, environment);
-  return values as unknown as Config;
+  const problems: ConfigProblem[] = [];
+  const warnings: string[] = [];
+  if (path !== undefined) {
+    problems.push(...applyFile(values, path));
+    warnings.push(...resolvePaths(values, path, environment));
+  }
+  problems.push(...applyEnvironment(values, environment));
+  return { config: values as unknown as Config, problems, warnings };
 }
 
 function defaults(): Values {
@@ -42,54 +64,93 @@ function defaults(): Values {
   return values;
 }
 
-function applyFile(values: Values, path: string): void {
+/** Writes the file's settings into the values, and returns what is wrong with the others. */
+function applyFile(values: Values, path: string): ConfigProblem[] {
   let source: string;
   try {
     source = readRegularFile(path, MAX_CONFIG_BYTES);
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
-    throw new ConfigError(`${path}: the config file cannot be read (${reason})`, { cause });
+    return [{ place: path, message: `the config file cannot be read (${reason})` }];
   }
-  for (const { section, name, value, line } of parseSettings(source, path)) {
+  const { found, problems } = parseSettings(source);
+  for (const { section, name, value, line } of found) {
     const settings = SECTIONS[section] ?? {};
     // Each object inherits names such as `constructor`, which are not settings.
     const setting = Object.hasOwn(settings, name) ? settings[name] : undefined;
-    if (!setting) throw new ConfigError(`${path}:${line}: unknown setting ${section}.${name}`);
-    const problem = problemWith(setting, value);
-    if (problem) throw new ConfigError(`${path}:${line}: ${section}.${name} ${problem}`);
-    Object.assign(values[section] ?? {}, { [name]: value });
+    const problem = setting ? problemWith(name, setting, value) : undefined;
+    if (!setting) problems.push({ line, message: unknownSetting(section, name) });
+    else if (problem) problems.push({ line, message: `${section}.${name} ${problem}` });
+    else Object.assign(values[section] ?? {}, { [name]: value });
   }
+  return problems
+    .sort((a, b) => a.line - b.line)
+    .map(({ line, message }) => ({ place: `${path}:${line}`, message }));
 }
 
+type Mistake = { line: number; message: string };
 type FoundSetting = { section: string; name: string; value: unknown; line: number };
 
-function parseSettings(source: string, path: string): FoundSetting[] {
+function parseSettings(source: string): { found: FoundSetting[]; problems: Mistake[] } {
+  const found: FoundSetting[] = [];
+  const problems: Mistake[] = [];
   try {
-    const found: FoundSetting[] = [];
     for (const node of readToml(source).body[0].body) {
       const line = node.loc.start.line;
-      if (node.type !== "TOMLTable")
-        throw new ConfigError(`${path}:${line}: the setting must be in a [section]`);
+      if (node.type !== "TOMLTable") {
+        problems.push({ line, message: "the setting must be in a [section]" });
+        continue;
+      }
       const section = node.resolvedKey.join(".");
       const [parent = "", name = ""] = node.resolvedKey.map(String);
       if (node.resolvedKey.length === 2 && isMap(parent, name)) {
-        found.push({
-          section: parent,
-          name,
-          value: Object.fromEntries(pairsOf(node).map(([key, text]) => [key, text])),
-          line,
-        });
-        continue;
-      }
-      if (!Object.hasOwn(SECTIONS, section))
-        throw new ConfigError(`${path}:${line}: unknown section [${section}]`);
-      for (const [name, value, line] of pairsOf(node)) found.push({ section, name, value, line });
+        const value = Object.fromEntries(pairsOf(node).map(([key, text]) => [key, text]));
+        found.push({ section: parent, name, value, line });
+      } else if (Object.hasOwn(SECTIONS, section)) {
+        for (const [name, value, line] of pairsOf(node)) found.push({ section, name, value, line });
+      } else problems.push({ line, message: unknownSection(section) });
     }
-    return found;
   } catch (error) {
-    if (error instanceof TomlError) throw new ConfigError(`${path}:${error.line}: ${error.message}`);
-    throw error;
+    if (!(error instanceof TomlError)) throw error;
+    problems.push({ line: error.line, message: error.message });
   }
+  return { found, problems };
+}
+
+/** A config file may come from a newer version, whose settings an older one does not know. */
+const MAYBE_NEWER = `Shruti ${packageJson.version} has no such setting; a newer version may have it`;
+
+function unknownSection(section: string): string {
+  const near = nearestName(section, Object.keys(SECTIONS));
+  return `unknown section [${section}]; ${near === undefined ? MAYBE_NEWER.replace("setting", "section") : `did you mean [${near}]?`}`;
+}
+
+function unknownSetting(section: string, name: string): string {
+  const near = nearestName(name, Object.keys(SECTIONS[section] ?? {}));
+  const elsewhere = Object.keys(SECTIONS).find((other) => Object.hasOwn(SECTIONS[other] ?? {}, name));
+  const hint =
+    elsewhere !== undefined
+      ? `it belongs into [${elsewhere}]`
+      : near !== undefined
+        ? `did you mean ${near}?`
+        : MAYBE_NEWER;
+  return `unknown setting ${section}.${name}; ${hint}`;
+}
+
+/** Resolves the relative paths that come from the file or are defaults. Those of variables belong to the working directory. */
+function resolvePaths(values: Values, file: string, environment: Environment): string[] {
+  const warnings: string[] = [];
+  for (const [section, settings] of Object.entries(SECTIONS)) {
+    for (const [name, setting] of Object.entries(settings)) {
+      const value = values[section]?.[name];
+      if (setting.type !== "text" || !setting.isPath || typeof value !== "string" || value === "") continue;
+      if (environment[variableOf(section, name)] !== undefined) continue;
+      const { path, warning } = resolveConfigPath(`${section}.${name}`, value, file);
+      Object.assign(values[section] ?? {}, { [name]: path });
+      if (warning !== undefined) warnings.push(warning);
+    }
+  }
+  return warnings;
 }
 
 /** Returns names, values and lines of a table. */
@@ -106,20 +167,21 @@ function isMap(section: string, name: string): boolean {
   return settings !== undefined && Object.hasOwn(settings, name) && settings[name]?.type === "map";
 }
 
-function applyEnvironment(values: Values, environment: Environment): void {
-  const unknown = unknownVariable(environment);
-  if (unknown !== undefined) throw new ConfigError(`environment: ${unknown}`);
+function applyEnvironment(values: Values, environment: Environment): ConfigProblem[] {
+  const place = "environment";
+  const problems = unknownVariables(environment).map((message) => ({ place, message }));
   for (const [section, settings] of Object.entries(SECTIONS)) {
     for (const [name, setting] of Object.entries(settings)) {
       const variable = variableOf(section, name);
       const raw = environment[variable];
       if (raw === undefined) continue;
       const value = fromText(setting, raw);
-      const problem = problemWith(setting, value);
-      if (problem) throw new ConfigError(`environment: ${variable} ${problem}`);
-      Object.assign(values[section] ?? {}, { [name]: value });
+      const problem = problemWith(name, setting, value);
+      if (problem) problems.push({ place, message: `${variable} ${problem}` });
+      else Object.assign(values[section] ?? {}, { [name]: value });
     }
   }
+  return problems;
 }
 
 function fromText(setting: Setting, raw: string): unknown {
@@ -144,8 +206,25 @@ function fromText(setting: Setting, raw: string): unknown {
   }
 }
 
-/** Says what is wrong with a value, as the end of a sentence that begins with the setting; undefined: nothing. */
-function problemWith(setting: Setting, value: unknown): string | undefined {
+/**
+ * Says what is wrong with a value and what the correct form is, as the end of a sentence that begins with the setting;
+ * undefined: nothing.
+ */
+function problemWith(name: string, setting: Setting, value: unknown): string | undefined {
+  const problem = mistakeIn(setting, value);
+  if (problem === undefined) return undefined;
+  const example = exampleOf(setting);
+  return example === undefined ? problem : `${problem}; for example ${name} = ${JSON.stringify(example)}`;
+}
+
+function exampleOf(setting: Setting): unknown {
+  if (setting.type === "list") return setting.example === undefined ? undefined : [setting.example];
+  if (setting.type === "map") return undefined;
+  const example = setting.type === "text" ? (setting.example ?? setting.default) : setting.default;
+  return example === "" ? undefined : example;
+}
+
+function mistakeIn(setting: Setting, value: unknown): string | undefined {
   switch (setting.type) {
     case "integer":
       return isWithin(value, setting)
@@ -159,9 +238,7 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
     case "list":
       if (!Array.isArray(value) || !value.every((item) => typeof item === "string"))
         return "must be a list of texts";
-      return value.every((item) => setting.pattern?.test(item) ?? true)
-        ? undefined
-        : `does not match the required format: ${setting.help}`;
+      return value.every((item) => setting.pattern?.test(item) ?? true) ? undefined : wrongForm(setting);
     case "map": {
       if (typeof value !== "object" || value === null || Array.isArray(value))
         return "must be a table of texts";
@@ -177,41 +254,12 @@ function problemWith(setting: Setting, value: unknown): string | undefined {
         : `must be one of ${setting.choices.join(", ")}`;
     case "text":
       if (typeof value !== "string") return "must be a text";
-      return setting.pattern && !setting.pattern.test(value)
-        ? `does not match the required format: ${setting.help}`
-        : undefined;
+      return setting.pattern && !setting.pattern.test(value) ? wrongForm(setting) : setting.problem?.(value);
   }
 }
+
+const wrongForm = ({ help }: Setting) => `does not match the required format: ${help.replace(/\.$/, "")}`;
 
 function isWithin(value: unknown, bounds: { min: number; max: number }): boolean {
   return Number.isSafeInteger(value) && (value as number) >= bounds.min && (value as number) <= bounds.max;
-}
-
-/** Renders a whole config file with comments: the given values, and defaults for all others. */
-export function renderConfig(
-  values: { [S in keyof Config]?: Partial<Config[S]> } = {},
-  hideSecrets = false,
-): string {
-  const given = values as Values;
-  const lines: string[] = [];
-  for (const [section, settings] of Object.entries(SECTIONS)) {
-    lines.push(`[${section}]`);
-    for (const [name, setting] of Object.entries(settings)) {
-      const value = given[section]?.[name] ?? setting.default;
-      const isHidden = hideSecrets && SECRET_SETTINGS.includes(`${section}.${name}`) && value !== "";
-      if (setting.type === "map") {
-        const entries = Object.entries(value as Record<string, string>);
-        lines.push(`# ${setting.help}`, `[${section}.${name}]`);
-        lines.push(...entries.map(([key, text]) => `${key} = ${JSON.stringify(text)}`), "");
-        continue;
-      }
-      const choices = setting.type === "choice" ? ` One of: ${setting.choices.join(", ")}.` : "";
-      lines.push(
-        `# ${setting.help}${choices}`,
-        `${name} = ${JSON.stringify(isHidden ? "(hidden)" : value)}`,
-        "",
-      );
-    }
-  }
-  return `${lines.join("\n").trimEnd()}\n`;
 }

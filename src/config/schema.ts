@@ -2,13 +2,25 @@
 
 type Common = { help: string };
 export type IntegerSetting = Common & { type: "integer"; default: number; min: number; max: number };
-export type TextSetting = Common & { type: "text"; default: string; pattern?: RegExp };
+export type TextSetting = Common & { type: "text"; default: string } & TextForm;
+/** What a text must be like. */
+type TextForm = {
+  pattern?: RegExp;
+  /** A value of the correct form, for messages; a default that is not empty needs none. */
+  example?: string;
+  /** A file or folder. A relative one in the config file belongs to the file's folder. */
+  isPath?: true;
+  /** Ends the sentence "the setting …" for a value of the correct form that cannot be used. */
+  problem?: (value: string) => string | undefined;
+};
 export type BooleanSetting = Common & { type: "boolean"; default: boolean };
 export type ListSetting = Common & {
   type: "list";
   default: readonly string[];
   /** The form of each item. */
   pattern?: RegExp;
+  /** An item of the correct form, for messages. */
+  example?: string;
 };
 export type ChoiceSetting<T extends string = string> = Common & {
   type: "choice";
@@ -41,18 +53,18 @@ const integer = (value: number, min: number, max: number, help: string): Integer
   max,
   help,
 });
-const text = (value: string, help: string, pattern?: RegExp): TextSetting => ({
+const text = (value: string, help: string, form: TextForm = {}): TextSetting => ({
   type: "text",
   default: value,
   help,
-  ...(pattern ? { pattern } : {}),
+  ...form,
 });
 const boolean = (value: boolean, help: string): BooleanSetting => ({ type: "boolean", default: value, help });
-const list = (help: string, pattern?: RegExp): ListSetting => ({
+const list = (help: string, form: Pick<ListSetting, "pattern" | "example"> = {}): ListSetting => ({
   type: "list",
   default: [],
   help,
-  ...(pattern ? { pattern } : {}),
+  ...form,
 });
 const choice = <const T extends string>(value: T, choices: readonly T[], help: string): ChoiceSetting<T> => ({
   type: "choice",
@@ -82,24 +94,25 @@ const DAY_SECONDS = 86_400;
 
 export const CONFIG_SCHEMA = {
   server: {
-    listen: text(
-      "127.0.0.1:8080",
-      "Address and port the server listens on; port 0 takes a free one.",
-      /^.+:(\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/,
-    ),
+    listen: text("127.0.0.1:8080", "Address and port the server listens on; port 0 takes a free one.", {
+      pattern: /^.+:(\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/,
+    }),
     base_url: text(
       "",
       "Address that clients use to reach the server, without a slash at the end; empty: made from listen.",
-      /^(https?:\/\/[^\s]+[^/])?$/,
+      { pattern: /^(https?:\/\/[^\s]+[^/])?$/, example: "https://shruti.example.in" },
     ),
-    tls_cert: text("", "PEM file of the certificate and its chain, read at the start; empty: plain HTTP."),
-    tls_key: text("", "PEM file of the certificate's private key."),
+    tls_cert: text("", "PEM file of the certificate and its chain, read at the start; empty: plain HTTP.", {
+      isPath: true,
+    }),
+    tls_key: text("", "PEM file of the certificate's private key.", { isPath: true }),
     cors_origins: list(
       "Origins that browsers may call from, such as https://app.example.in, app://obsidian.md or chrome-extension://…, without a path; *: all; empty: none.",
-      /^(\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/,
+      { pattern: /^(\*|[a-z][a-z0-9+.-]*:\/\/[^\s/?#]+)$/, example: "https://app.example.in" },
     ),
     trusted_proxies: list(
       "Networks in CIDR form of proxies whose X-Forwarded-For names the client's address for the log; empty: none.",
+      { example: "10.0.0.0/8" },
     ),
     drain_seconds: integer(
       30,
@@ -109,11 +122,10 @@ export const CONFIG_SCHEMA = {
     ),
   },
   storage: {
-    data_dir: text(
-      "./shruti-data",
-      "Directory of the database, recordings and copied-out native files.",
-      /\S/,
-    ),
+    data_dir: text("./shruti-data", "Directory of the database, recordings and copied-out native files.", {
+      pattern: /\S/,
+      isPath: true,
+    }),
     reserve_bytes: integer(1 * GIB, 0, MANY, "Free disk space below which new uploads are refused."),
   },
   engine: {
@@ -148,7 +160,7 @@ export const CONFIG_SCHEMA = {
     ),
   },
   models: {
-    dir: text("", "Directory of installed models; empty: models/ in the data directory."),
+    dir: text("", "Directory of installed models; empty: models/ in the data directory.", { isPath: true }),
     default: text(
       "",
       "Model for requests that name none; empty: the choice of `shruti models default`, else the only model.",
@@ -229,18 +241,17 @@ export const CONFIG_SCHEMA = {
   },
   openai: {
     enabled: boolean(false, "Serve OpenAI's audio API under /openai/v1."),
-    default_language: text(
-      "",
-      "Language code for requests that name no language; empty: they are refused.",
-      /^([a-z]{2,3})?$/,
-    ),
+    default_language: text("", "Language code for requests that name no language; empty: they are refused.", {
+      pattern: /^([a-z]{2,3})?$/,
+      example: "hi",
+    }),
     model_aliases: list(
       "Further names of models, such as whisper-1=large-v3, or whisper-1 alone for the default model.",
-      /^[^\s=,]+(=[^\s=,]+)?$/,
+      { pattern: /^[^\s=,]+(=[^\s=,]+)?$/, example: "whisper-1=large-v3" },
     ),
     ignored_parameters: list(
       "Parameters that are ignored where they cannot be honoured, such as prompt or temperature; the answer names them in a header.",
-      /^[a-z][a-z0-9_]*$/,
+      { pattern: /^[a-z][a-z0-9_]*$/, example: "temperature" },
     ),
     wait_seconds: integer(10, 0, 600, "How long a request waits for a free synchronous place."),
     max_bytes: integer(128 * MIB, 1, 1 * GIB, "Size of the largest file."),
@@ -260,7 +271,9 @@ export const CONFIG_SCHEMA = {
       "Price for organizations without a price of their own.",
     ),
     daily_spend_limit_paise: integer(0, 0, MANY, "Spending limit of one organization per day; 0: no limit."),
-    timezone: text("Asia/Kolkata", "IANA time zone whose midnight ends the day."),
+    timezone: text("Asia/Kolkata", "IANA time zone whose midnight ends the day.", {
+      problem: (value) => (isTimeZone(value) ? undefined : `is not a valid IANA time zone: ${value}`),
+    }),
   },
   webhooks: {
     allow_http: boolean(false, "Also accept http:// endpoints; for test benches only."),
@@ -270,8 +283,9 @@ export const CONFIG_SCHEMA = {
     ),
     allowed_networks: list(
       "Networks in CIDR form that may receive events although their addresses are loopback, link-local or otherwise refused.",
+      { example: "10.0.0.0/8" },
     ),
-    ca_file: text("", "PEM file with further certificate authorities for endpoints."),
+    ca_file: text("", "PEM file with further certificate authorities for endpoints.", { isPath: true }),
     timeout_seconds: integer(15, 1, 120, "Time for one whole delivery attempt."),
     max_in_flight: integer(64, 1, 10_000, "Deliveries being sent at once."),
     max_in_flight_per_endpoint: integer(4, 1, 1000, "Deliveries being sent at once to one endpoint."),
@@ -295,6 +309,15 @@ export const CONFIG_SCHEMA = {
     token: text("", "Bearer token that GET /metrics asks for; empty: none."),
   },
 } as const satisfies Record<string, Record<string, Setting>>;
+
+function isTimeZone(value: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: value });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Settings whose values `config show` hides. */
 export const SECRET_SETTINGS: readonly string[] = ["metrics.token"];

@@ -157,7 +157,7 @@ const REFUSALS: Refusal[] = [
   },
   {
     name: "a config with a mistake",
-    before: () => `${INIT()} && sed -i 's/^workers = .*/workers = "many"/' /etc/shruti/shruti.toml`,
+    before: () => `${INIT()} && sed -i 's/^#workers = .*/workers = "many"/' /etc/shruti/shruti.toml`,
     after: AWAY,
     reason: /correct \/etc\/shruti\/shruti\.toml first: .*engine\.workers/,
   },
@@ -183,7 +183,7 @@ const REFUSALS: Refusal[] = [
     before: () =>
       `${INIT()} && chown -R 65534:65534 ${DATA} && openssl req -x509 -newkey ed25519 -nodes -days 2 -subj /CN=a \\
         -keyout /etc/shruti/key.pem -out /etc/shruti/cert.pem 2>/dev/null && chmod 600 /etc/shruti/key.pem &&
-        sed -i 's|^tls_cert = .*|tls_cert = "/etc/shruti/cert.pem"|; s|^tls_key = .*|tls_key = "/etc/shruti/key.pem"|' /etc/shruti/shruti.toml`,
+        sed -i 's|^#tls_cert = .*|tls_cert = "/etc/shruti/cert.pem"|; s|^#tls_key = .*|tls_key = "/etc/shruti/key.pem"|' /etc/shruti/shruti.toml`,
     after: AWAY,
     reason: /server\.tls_key: \/etc\/shruti\/key\.pem cannot be read \(EACCES\)/,
   },

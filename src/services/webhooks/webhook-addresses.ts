@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import { ConfigError } from "../../config/load.ts";
+import { ConfigError } from "../../config/problems.ts";
 import { AppError } from "../../domain/errors.ts";
 
 /** Longest address of an endpoint, in characters. */

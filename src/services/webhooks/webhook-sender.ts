@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { getCACertificates } from "node:tls";
-import { ConfigError } from "../../config/load.ts";
+import { ConfigError } from "../../config/problems.ts";
 import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";

@@ -1,0 +1,23 @@
+/** One thing that is wrong with the configuration. */
+export type ConfigProblem = {
+  /** The file with the line, such as `/etc/shruti/shruti.toml:12`, or `environment`; undefined: the settings together. */
+  place?: string;
+  /** A sentence that begins with the setting. */
+  message: string;
+};
+
+/** Settings that cannot be used. The message has a line for each problem, with file, line and setting. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: string | readonly ConfigProblem[], options?: ErrorOptions) {
+    const all = typeof problems === "string" ? [{ message: problems }] : problems;
+    super(all.map(describeProblem).join("\n"), options);
+    this.name = "ConfigError";
+    this.problems = all;
+  }
+}
+
+function describeProblem({ place, message }: ConfigProblem): string {
+  return place === undefined ? message : `${place}: ${message}`;
+}
