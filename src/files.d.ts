@@ -7,3 +7,8 @@ declare module "*.wav" {
   const path: string;
   export default path;
 }
+
+declare module "*.md" {
+  const text: string;
+  export default text;
+}

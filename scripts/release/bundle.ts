@@ -7,7 +7,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -50,9 +49,10 @@ export async function layOutBundle(
   writeFileSync(join(folder, "shruti.service"), await renderUnit());
   writeFileSync(join(folder, "shruti.example.toml"), renderExampleConfig());
   copyFileSync(join(ROOT, "README.md"), join(folder, "README.md"));
-  for (const name of readdirSync(join(ROOT, "docs")).filter((entry) => entry.endsWith(".md"))) {
-    copyFileSync(join(ROOT, "docs", name), join(folder, "docs", name));
-  }
+  cpSync(join(ROOT, "docs"), join(folder, "docs"), {
+    recursive: true,
+    filter: (path) => path !== join(ROOT, LICENCE_FILE),
+  });
   if (existsSync(join(ROOT, LICENCE_FILE)))
     copyFileSync(join(ROOT, LICENCE_FILE), join(folder, "LICENSE.txt"));
   if (existsSync(join(ROOT, OPERATIONS)))

@@ -3,12 +3,17 @@ import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { Admin } from "../services/admin.ts";
+import { type Cell, renderTable } from "./output.ts";
 
 /** The environment of a command and the functions that write its output. Texts include their line ends. */
 export type CliIo = {
   out: (text: string) => unknown;
   err: (text: string) => unknown;
   environment: Record<string, string | undefined>;
+  /** Asks a person on the terminal; undefined where there is none. */
+  ask?: ((question: string) => Promise<string>) | undefined;
+  /** Width of the terminal that standard output is; undefined where it is none, such as in a pipe. */
+  columns?: number | undefined;
 };
 
 /** Ways in which a command itself can fail. `program.ts` has the exit status of each. */
@@ -64,6 +69,8 @@ export type CliContext = {
   printJson(value: unknown): void;
   /** Prints one line on standard output. */
   printLine(line: string): void;
+  /** Prints rows under headings on standard output. On a terminal they fit its width. */
+  printTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): void;
   /** Prints one line for people on standard error. Scripts read standard output. */
   note(line: string): void;
   close(): void;
@@ -111,6 +118,7 @@ export function createCliContext(
       return services;
     },
     printJson: (value) => void io.out(`${JSON.stringify(value, null, 2)}\n`),
+    printTable: (headings, rows) => void io.out(renderTable(headings, rows, io.columns)),
     printLine: (line) => void io.out(`${line}\n`),
     note,
     close() {

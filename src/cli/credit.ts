@@ -4,7 +4,7 @@ import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { type Anchor, anchor, wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { renderFields, renderTable, rupees } from "./output.ts";
+import { renderFields, rupees } from "./output.ts";
 
 type Entry = ReturnType<Admin["credit"]["ledger"]>["data"][number];
 type Report = ReturnType<Admin["credit"]["audit"]>;
@@ -57,7 +57,7 @@ export function registerCredit(program: Command, context: CliContext): void {
         rupees(entry.amountPaise),
         entry.transcriptionId ?? entry.note,
       ]);
-      context.io.out(renderTable(["ENTRY", "TIME", "KIND", "AMOUNT", "FOR"], rows));
+      context.printTable(["ENTRY", "TIME", "KIND", "AMOUNT", "FOR"], rows);
       if (page.next !== null) context.note(`Older entries: --after ${page.next}`);
     });
 

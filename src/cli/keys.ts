@@ -4,7 +4,6 @@ import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { duration } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
-import { renderTable } from "./output.ts";
 
 type ApiKey = ReturnType<Admin["apiKeys"]["listKeys"]>[number];
 
@@ -40,7 +39,7 @@ export function registerKeys(program: Command, context: CliContext): void {
         time(key.lastUsedAt),
         time(key.expiresAt),
       ]);
-      context.io.out(renderTable(["ID", "NAME", "KEY", "PROJECT", "STATE", "LAST USED", "EXPIRES"], rows));
+      context.printTable(["ID", "NAME", "KEY", "PROJECT", "STATE", "LAST USED", "EXPIRES"], rows);
     });
 
   keys

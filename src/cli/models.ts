@@ -34,7 +34,7 @@ export function registerModels(program: Command, context: CliContext): void {
         model.languages.map(({ code }) => code).join(" "),
         model.notice ?? "",
       ]);
-      context.io.out(renderTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows));
+      context.printTable(["", "ID", "VERSION", "MB", "LANGUAGES", "NOTICE"], rows);
       const installed = service.speakerWeightKinds();
       const kinds = installed.length === 0 ? "" : `; installed weights: ${installed.join(", ")}`;
       context.note(`the ${service.diarizationMethod()} method distinguishes speakers${kinds}`);

@@ -4,7 +4,7 @@ import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { wholeNumber, wholeNumberOrDefault } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
-import { renderFields, renderTable, rupees } from "./output.ts";
+import { renderFields, rupees } from "./output.ts";
 
 type Organization = ReturnType<Admin["accounts"]["showOrganization"]>;
 
@@ -46,7 +46,7 @@ export function registerOrgs(program: Command, context: CliContext): void {
         const { availablePaise } = creditOf(organization);
         return [organization.id, organization.name, stateOf(organization), rupees(availablePaise)];
       });
-      context.io.out(renderTable(["ID", "NAME", "STATE", "AVAILABLE"], rows));
+      context.printTable(["ID", "NAME", "STATE", "AVAILABLE"], rows);
     });
 
   oneOrganization(orgs.command("show"), context, "one organization, its limits and its credit", (admin, id) =>

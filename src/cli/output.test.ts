@@ -22,6 +22,32 @@ describe("tables", () => {
     expect(renderFields([["Name", "a\nb"]])).toBe("Name  a?b\n");
   });
 
+  test("a long text is cut at the width of the terminal, between letters with their marks, and an ID is not", () => {
+    const id = "tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C";
+    const rows = [[id, "बहुत लंबा नाम ".repeat(10), 7]];
+    const table = renderTable(["ID", "NAME", "N"], rows, 60);
+    const [head, row] = table.split("\n");
+    expect(Bun.stringWidth(row ?? "")).toBeLessThanOrEqual(60);
+    expect(row).toStartWith(id);
+    expect(row).toMatch(/…\s+7$/);
+    expect(head).toMatch(/^ID +NAME +N$/);
+    expect(renderTable(["ID", "NAME", "N"], rows)).toContain("बहुत लंबा नाम ".repeat(10).trim());
+  });
+
+  test("a table that cannot be cut to the width becomes a block for each row", () => {
+    const id = "tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C";
+    expect(
+      renderTable(
+        ["ID", "OF", "N"],
+        [
+          [id, id, 7],
+          [id, id, 8],
+        ],
+        50,
+      ),
+    ).toBe(`ID  ${id}\nOF  ${id}\nN   7\n\nID  ${id}\nOF  ${id}\nN   8\n`);
+  });
+
   test("a table without rows shows its heading", () => {
     expect(renderTable(["A", "B"], [])).toBe("A  B\n");
   });

@@ -1,27 +1,86 @@
 /** A cell of a table. Numbers are aligned to the right. */
 export type Cell = string | number | null | undefined;
 
+/** A column that is cut keeps at least this many characters. */
+const LEAST_CUT_WIDTH = 10;
+const GAP = "  ";
+/** Identifiers are copied into other commands, so they are never cut. */
+const IDENTIFIER = /^[a-z]+_[0-9A-Z]{26}$/;
+
+type Shown = { text: string; isNumber: boolean };
+
 /**
  * Renders rows under headings, in columns as wide as their content. Control characters could control the terminal, so
  * they become question marks.
+ *
+ * @param columns width to fit: long texts are cut, and if that is not enough, each row becomes a block of lines;
+ *   undefined: any width
  */
-export function renderTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const texts = rows.map((row) =>
-    row.map((cell) => ({ text: printable(cell), right: typeof cell === "number" })),
+export function renderTable(
+  headings: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  columns?: number,
+): string {
+  const shown = rows.map((row) =>
+    row.map((cell) => ({ text: printable(cell), isNumber: typeof cell === "number" })),
   );
   const widths = headings.map((heading, column) =>
-    Math.max(Bun.stringWidth(heading), ...texts.map((row) => Bun.stringWidth(row[column]?.text ?? ""))),
+    Math.max(Bun.stringWidth(heading), ...shown.map((row) => Bun.stringWidth(row[column]?.text ?? ""))),
   );
-  const line = (cells: { text: string; right: boolean }[]) =>
-    cells
-      .map(({ text, right }, column) => {
-        const padding = " ".repeat(Math.max(0, (widths[column] ?? 0) - Bun.stringWidth(text)));
-        return right ? padding + text : text + padding;
-      })
-      .join("  ")
-      .trimEnd();
-  const heads = headings.map((text, column) => ({ text, right: texts[0]?.[column]?.right ?? false }));
-  return `${[heads, ...texts].map(line).join("\n")}\n`;
+  const excess = columns === undefined ? 0 : widthOf(widths) - columns;
+  if (excess > 0) cutWidths(headings, shown, widths, excess);
+  if (columns !== undefined && widthOf(widths) > columns && rows.length > 0)
+    return renderBlocks(headings, rows);
+  const heads = headings.map((text, column) => ({ text, isNumber: shown[0]?.[column]?.isNumber ?? false }));
+  return `${[heads, ...shown].map((row) => renderRow(row, widths)).join("\n")}\n`;
+}
+
+const widthOf = (widths: readonly number[]) =>
+  widths.reduce((sum, width) => sum + width, 0) + GAP.length * (widths.length - 1);
+
+/** Takes the excess from the widest columns of texts first. */
+function cutWidths(headings: readonly string[], rows: Shown[][], widths: number[], excess: number): void {
+  const isCuttable = (column: number) =>
+    rows.every((row) => !row[column]?.isNumber && !IDENTIFIER.test(row[column]?.text ?? ""));
+  const least = headings.map((heading) => Math.max(LEAST_CUT_WIDTH, Bun.stringWidth(heading)));
+  const cuttable = headings.map((_, column) => column).filter(isCuttable);
+  for (let rest = excess; rest > 0; rest--) {
+    const widest = cuttable
+      .filter((column) => (widths[column] ?? 0) > (least[column] ?? 0))
+      .sort((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0))[0];
+    if (widest === undefined) return;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+}
+
+function renderRow(row: readonly Shown[], widths: readonly number[]): string {
+  return row
+    .map(({ text, isNumber }, column) => {
+      const width = widths[column] ?? 0;
+      const cut = cutText(text, width);
+      const padding = " ".repeat(Math.max(0, width - Bun.stringWidth(cut)));
+      return isNumber ? padding + cut : cut + padding;
+    })
+    .join(GAP)
+    .trimEnd();
+}
+
+/** Cuts between characters as people see them: a letter of an Indian script keeps its marks. */
+function cutText(text: string, width: number): string {
+  if (Bun.stringWidth(text) <= width) return text;
+  let cut = "";
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (Bun.stringWidth(cut + segment) > width - 1) break;
+    cut += segment;
+  }
+  return `${cut}…`;
+}
+
+/** Renders each row as lines of heading and value, with an empty line between rows. */
+function renderBlocks(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  return rows
+    .map((row) => renderFields(headings.map((heading, column) => [heading, row[column]] as const)))
+    .join("\n");
 }
 
 /** Renders names and values of one thing, one per line. */

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApiKeyService } from "../services/api-keys.ts";
+import { requireUnused } from "../store/backup.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { insertUsageEvent } from "../store/usage.ts";
 import { manualClock } from "../testing/manual-clock.ts";
@@ -384,9 +385,21 @@ describe("config and version", () => {
  * commands in this process, and a restore needs the database for itself.
  */
 async function closeForgotten(): Promise<void> {
-  // The collector keeps what the stack still names. After a pause the stack is empty.
-  await Bun.sleep(1);
-  Bun.gc(true);
+  // The collector keeps what the stack seems to name, so one collection may not be enough.
+  for (let tries = 0; tries < 100; tries++) {
+    await Bun.sleep(1);
+    Bun.gc(true);
+    if (isUnused()) return;
+  }
+}
+
+function isUnused(): boolean {
+  try {
+    requireUnused(databasePath(dataDir));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 describe("backup and restore", () => {

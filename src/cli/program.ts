@@ -9,7 +9,9 @@ import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
 import { registerBundle } from "./bundle.ts";
+import { registerCompletion } from "./completion.ts";
 import { registerConfig } from "./config.ts";
+import { confirm, offerYes } from "./confirmation.ts";
 import {
   type CliContext,
   type CliIo,
@@ -19,11 +21,14 @@ import {
 } from "./context.ts";
 import { registerCredit } from "./credit.ts";
 import { registerDoctor } from "./doctor.ts";
+import { registerHelp } from "./help.ts";
 import { registerInit } from "./init.ts";
 import { registerKeys } from "./keys.ts";
 import { registerLicenses } from "./licenses.ts";
+import { registerMan } from "./man.ts";
 import { registerMigrate } from "./migrate.ts";
 import { registerModels } from "./models.ts";
+import { replaceNames } from "./names.ts";
 import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
 import { registerServe } from "./serve.ts";
@@ -59,6 +64,8 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerVersion,
   registerLicenses,
   registerVerify,
+  registerCompletion,
+  registerMan,
 ];
 
 /** Exit statuses (docs/decisions.md section 11). */
@@ -89,6 +96,12 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
     .showSuggestionAfterError(true)
     .configureOutput({ writeOut: (text) => void io.out(text), writeErr: (text) => void io.err(text) });
   for (const register of COMMANDS) register(program, context);
+  offerYes(program);
+  registerHelp(program, context);
+  program.hook("preAction", async (_, command) => {
+    await replaceNames(command, context);
+    await confirm(command, context);
+  });
   return { program, context };
 }
 

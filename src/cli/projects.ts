@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import type { CliContext } from "./context.ts";
-import { renderFields, renderTable } from "./output.ts";
+import { renderFields } from "./output.ts";
 
 type Project = ReturnType<Admin["accounts"]["showProject"]>;
 
@@ -36,7 +36,7 @@ export function registerProjects(program: Command, context: CliContext): void {
         return;
       }
       const rows = all.map(({ id, name, organizationId }) => [id, name, organizationId]);
-      context.io.out(renderTable(["ID", "NAME", "ORGANIZATION"], rows));
+      context.printTable(["ID", "NAME", "ORGANIZATION"], rows);
     });
 
   projects

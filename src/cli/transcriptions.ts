@@ -6,7 +6,7 @@ import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { wholeNumber } from "./arguments.ts";
 import { readFormat } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { renderFields, renderTable } from "./output.ts";
+import { renderFields } from "./output.ts";
 
 /** `shruti transcriptions …`: admins list, cancel and delete transcriptions of all projects. */
 export function registerTranscriptions(program: Command, context: CliContext): void {
@@ -65,8 +65,9 @@ function registerList(transcriptions: Command, context: CliContext): void {
           toTimestamp(row.createdAt),
           row.errorCode,
         ]);
-        context.io.out(
-          renderTable(["ID", "STATE", "LANGUAGE", "MODE", "SECONDS", "PROJECT", "CREATED", "REASON"], cells),
+        context.printTable(
+          ["ID", "STATE", "LANGUAGE", "MODE", "SECONDS", "PROJECT", "CREATED", "REASON"],
+          cells,
         );
       },
     );

@@ -48,7 +48,7 @@ function addList(webhooks: Command, context: CliContext): void {
         endpoint.pending,
         endpoint.failed,
       ]);
-      context.io.out(renderTable(["ID", "URL", "PROJECT", "STATE", "PENDING", "FAILED"], rows));
+      context.printTable(["ID", "URL", "PROJECT", "STATE", "PENDING", "FAILED"], rows);
     });
 }
 
@@ -99,7 +99,7 @@ function addDeliveries(webhooks: Command, context: CliContext): void {
         time(delivery.nextAttemptAt),
         delivery.reason,
       ]);
-      context.io.out(renderTable(headings, rows));
+      context.printTable(headings, rows);
     });
 }
 

@@ -31,7 +31,8 @@ export function citationProblems(path: string, text: string): string[] {
       ? []
       : [...plain.matchAll(FOREIGN_NOTES)].map(([name]) => `${name} is not in the repository`)),
     ...[...plain.matchAll(MARKDOWN_FILE)].flatMap(([, name = ""]) =>
-      existsSync(join(ROOT, name)) || (isMarkdown && existsSync(join(ROOT, dirname(path), name)))
+      existsSync(join(ROOT, name)) ||
+      ((isMarkdown || name.startsWith("../")) && existsSync(join(ROOT, dirname(path), name)))
         ? []
         : [`there is no ${name}`],
     ),

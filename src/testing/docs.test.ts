@@ -299,6 +299,7 @@ const PROSE = [
   "docs/README.md",
   "docs/clients/README.md",
   "docs/clients/openai.md",
+  ...["backup", "keys", "money", "troubleshooting", "upgrade"].map((topic) => `docs/manual/${topic}.md`),
   INTERFACE,
   DECISIONS,
   "docs/engine.md",

@@ -1,0 +1,65 @@
+/** Examples in the help and in the manual page, by command: what it is for, and the line after `shruti`. */
+export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line: string])[]> = {
+  init: [
+    ["in the current folder", "init"],
+    ["for a service", "--config /etc/shruti/shruti.toml init --data /var/lib/shruti"],
+  ],
+  serve: [["with another port", "serve --config ./shruti.toml"]],
+  transcribe: [
+    ["print the words", "transcribe call.wav --language hi"],
+    ["subtitles for a folder of recordings", "transcribe recordings --format srt --output subtitles"],
+  ],
+  benchmark: [
+    ["score two models on your recordings", "benchmark recordings --language hi --models large-v3,small"],
+  ],
+  "orgs create": [["with a price of ₹25 an hour", "orgs create Physics --price 2500"]],
+  "orgs set": [["twice the share of the machine", "orgs set Physics --weight 2"]],
+  "projects create": [["for an organization, by its name", "projects create calls --org Physics"]],
+  "keys create": [
+    [
+      "a key for 90 days that may only read",
+      "keys create --project calls --name report --scopes transcriptions:read --expires 90d",
+    ],
+  ],
+  "keys list": [["of one organization", "keys list --org Physics"]],
+  "credit grant": [["₹1,000", "credit grant --org Physics --paise 100000 --note invoice-17"]],
+  "credit audit": [["prove that nothing was changed", "credit audit"]],
+  "models add": [
+    ["a file of whisper.cpp", "models add ggml-large-v3-q5_0.bin"],
+    [
+      "a folder of transformers",
+      "models add whisper-hindi-small --languages hi --licence Apache-2.0 --quantise q5_0",
+    ],
+  ],
+  "models quantise": [["a smaller copy", "models quantise large-v3 --to q5_0"]],
+  "models fetch": [
+    ["with internet access", "models fetch large-v3-q5_0"],
+    ["addresses and checksums to carry by hand", "models fetch large-v3-q5_0 --print"],
+  ],
+  "models route": [["another model for Kannada", "models route kn=indicconformer"]],
+  "transcriptions list": [["what failed", "transcriptions list --state failed"]],
+  "transcriptions show": [
+    ["its result as subtitles", "transcriptions show tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C --format srt"],
+  ],
+  "webhooks redeliver": [
+    ["everything that failed at one endpoint", "webhooks redeliver --failed whe_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"],
+  ],
+  "usage export": [
+    [
+      "one month for accountants",
+      "usage export --org Physics --from 2026-11-01 --to 2026-11-30 --format csv",
+    ],
+  ],
+  backup: [["with the date in its name", "backup /backup/shruti-2026-11-22.db"]],
+  restore: [["while no server runs", "restore /backup/shruti-2026-11-22.db"]],
+  migrate: [["only look", "migrate --check"]],
+  "bundle create": [
+    [
+      "a model for a machine without a network",
+      "bundle create carry.tar --models large-v3-q5_0 --key carry-key.pem",
+    ],
+  ],
+  "config check": [["before a restart", "config check --config /etc/shruti/shruti.toml"]],
+  status: [["wait in a script until the server can take work", "status --ready"]],
+  verify: [["a release", "verify shruti-0.1.0-linux-x64.tar.gz --key shruti-release.pem"]],
+};

@@ -1,0 +1,50 @@
+import type { Command } from "commander";
+import { commandsBelow, findCommand, pathOf } from "./command-tree.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { EXAMPLES } from "./examples.ts";
+import { TOPICS } from "./topics.ts";
+
+/** Adds examples to the help of commands, `--config` to that of every command, and `shruti help COMMAND…|topics`. */
+export function registerHelp(program: Command, context: CliContext): void {
+  for (const command of commandsBelow(program)) {
+    command.configureHelp({ showGlobalOptions: true });
+    const text = renderExamples(pathOf(command));
+    if (text !== "") command.addHelpText("after", text);
+  }
+  program
+    .command("help")
+    .description("help of a command, or `help topics`: the manual by topic")
+    .argument("[words...]", "a command, such as `orgs create`; `topics` or `topics NAME`")
+    .action((words: string[]) => {
+      if (words[0] === "topics") context.io.out(renderTopic(words[1]));
+      else helpOf(program, words).outputHelp();
+    });
+}
+
+function helpOf(program: Command, words: readonly string[]): Command {
+  const command = findCommand(program, words);
+  if (!command) {
+    throw new CommandError("usage", `There is no command ${words.join(" ")}; \`shruti help\` lists them.`);
+  }
+  return command;
+}
+
+function renderExamples(path: string): string {
+  const examples = Object.hasOwn(EXAMPLES, path) ? (EXAMPLES[path] ?? []) : [];
+  if (examples.length === 0) return "";
+  return `\nExamples:\n${examples.map(([purpose, line]) => `  # ${purpose}\n  shruti ${line}\n`).join("")}`;
+}
+
+function renderTopic(name: string | undefined): string {
+  if (name === undefined) {
+    const width = Math.max(...TOPICS.map((topic) => topic.name.length));
+    const lines = TOPICS.map((topic) => `  ${topic.name.padEnd(width)}  ${topic.title}`);
+    return `Topics of the manual. Read one with \`shruti help topics NAME\`:\n\n${lines.join("\n")}\n`;
+  }
+  const topic = TOPICS.find((each) => each.name === name);
+  if (!topic) {
+    const names = TOPICS.map((each) => each.name).join(", ");
+    throw new CommandError("not_found", `There is no topic ${name}. There are: ${names}.`);
+  }
+  return topic.text;
+}

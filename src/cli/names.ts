@@ -1,0 +1,44 @@
+import type { Command } from "commander";
+import { type CliContext, CommandError } from "./context.ts";
+
+/** Things that people give by name. Names need not be unique, so every interface uses IDs. */
+type Named = "organization" | "project";
+
+/** Options whose values may be names. */
+const OPTIONS: Record<string, Named> = { org: "organization", project: "project" };
+/** What the first argument of each verb of a noun is. */
+const ARGUMENTS: Record<string, Named> = { orgs: "organization", projects: "project" };
+const PREFIXES: Record<Named, string> = { organization: "org_", project: "prj_" };
+
+/**
+ * Replaces names of organizations and projects by their IDs, in the options `--org` and `--project` and in the first
+ * argument of `orgs …` and `projects …`, before a command runs. A text that begins like an ID stays as it is.
+ *
+ * @throws CommandError `usage` when several have the name. An unknown name stays; the command reports it
+ */
+export async function replaceNames(command: Command, context: CliContext): Promise<void> {
+  const options = command.opts<Record<string, unknown>>();
+  for (const [option, kind] of Object.entries(OPTIONS)) {
+    const value = options[option];
+    if (typeof value !== "string" || value.startsWith(PREFIXES[kind])) continue;
+    command.setOptionValue(option, await idOf(value, kind, context));
+  }
+  const [argument] = command.registeredArguments;
+  const kind = ARGUMENTS[command.parent?.name() ?? ""];
+  const value: unknown = command.processedArgs[0];
+  if (kind === undefined || argument?.name() !== "id" || typeof value !== "string") return;
+  if (!value.startsWith(PREFIXES[kind])) command.processedArgs[0] = await idOf(value, kind, context);
+}
+
+async function idOf(name: string, kind: Named, context: CliContext): Promise<string> {
+  const { accounts } = await context.openServices();
+  const all = kind === "organization" ? accounts.listOrganizations() : accounts.listProjects();
+  const ids = all.filter((each) => each.name === name).map(({ id }) => id);
+  if (ids.length > 1) {
+    throw new CommandError(
+      "usage",
+      `${ids.length} ${kind}s have the name ${name}; give an ID: ${ids.join(", ")}`,
+    );
+  }
+  return ids[0] ?? name;
+}
