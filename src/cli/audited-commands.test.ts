@@ -15,7 +15,8 @@ import { insertTranscription } from "../store/transcriptions.ts";
 import { insertUpload } from "../store/uploads.ts";
 import { insertEndpoint, insertEvent } from "../store/webhooks.ts";
 import { runCaptured } from "../testing/run-cli.ts";
-import { buildProgram, commandPath } from "./program.ts";
+import { pathOf } from "./command-tree.ts";
+import { buildProgram } from "./program.ts";
 
 /** Every command is run once. What changes something must leave exactly the entries that are named here. */
 
@@ -60,6 +61,12 @@ const COMMANDS: Record<string, Case> = {
   "credit show": { reads: () => ["--org", ids.org] },
   "credit ledger": { reads: () => ["--org", ids.org] },
   "credit audit": { reads: nothing },
+  help: { reads: () => ["orgs", "create"] },
+  man: { reads: nothing },
+  "completion bash": { reads: nothing },
+  "completion zsh": { reads: nothing },
+  "completion fish": { reads: nothing },
+  "completion words": { reads: nothing },
   "models list": { reads: nothing },
   "models show": { reads: () => ["demo"] },
   "models add": { args: () => [demo, "--id", "one", "--no-trial"], acts: ["model.default", "model.add"] },
@@ -184,7 +191,7 @@ function freeDatabases(): void {
 }
 
 function leaves(command: Command): string[] {
-  return command.commands.length === 0 ? [commandPath(command)] : command.commands.flatMap(leaves);
+  return command.commands.length === 0 ? [pathOf(command)] : command.commands.flatMap(leaves);
 }
 
 test("every command is in the table", () => {

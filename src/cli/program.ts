@@ -9,6 +9,7 @@ import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
 import { registerBundle } from "./bundle.ts";
+import { pathOf } from "./command-tree.ts";
 import { registerCompletion } from "./completion.ts";
 import { registerConfig } from "./config.ts";
 import { confirm, offerYes } from "./confirmation.ts";
@@ -117,7 +118,7 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
   const user = systemUser(io.environment);
   let via: string | null = null;
   program.hook("preAction", (_, command) => {
-    via = commandPath(command);
+    via = pathOf(command);
   });
   const actor = (): Actor => (via === "serve" ? SERVER : { source: "command_line", name: user, via });
   try {
@@ -130,12 +131,6 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
   } finally {
     context.close();
   }
-}
-
-/** Returns the words of a command, such as `orgs create`. */
-export function commandPath(command: Command): string {
-  const parent = command.parent;
-  return parent?.parent ? `${commandPath(parent)} ${command.name()}` : command.name();
 }
 
 function exitStatusOf(error: unknown): number {
