@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Parts } from "../src/parts.ts";
+import { buildConsole } from "./console.ts";
 import { buildAssets } from "./native/assets.ts";
 import { run } from "./native/run.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target, type Toolchain } from "./native/toolchain.ts";
@@ -22,6 +23,7 @@ const ROOT = join(import.meta.dirname, "..");
 export async function buildExecutable(entry: string, output: string, target?: Target): Promise<Parts> {
   const toolchain = target === undefined ? await hostToolchain() : await releaseToolchain(target);
   const native = await buildAssets(toolchain);
+  await buildConsole();
   mkdirSync(join(output, ".."), { recursive: true });
   const parts = await writeParts({
     path: partsPath(target),

@@ -39,6 +39,7 @@ async function test(args: string[]): Promise<Outcome> {
 const outcomes = [
   await check([process.execPath, "x", "biome", "check", "--error-on-warnings", "."]),
   await check([process.execPath, "x", "tsc", "--noEmit"]),
+  await check([process.execPath, "x", "tsc", "--noEmit", "-p", "src/console"]),
   await test(process.argv.slice(2)),
 ];
 const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);

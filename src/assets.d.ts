@@ -8,3 +8,11 @@ declare module "#shruti-parts" {
   const path: string;
   export default path;
 }
+/** The built files of src/console (scripts/console.ts). */
+declare module "#console-files" {
+  export const CONSOLE_FILES: {
+    name: string;
+    type: string;
+    codings: { br?: string; gzip?: string; identity?: string };
+  }[];
+}

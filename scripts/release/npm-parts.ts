@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import lock from "../../bun.lock";
 import type { Part } from "../../src/parts.ts";
+import { buildConsole } from "../console.ts";
 import { run } from "../native/run.ts";
 import { licenceFilesIn, standardText } from "./licence-texts.ts";
 
@@ -39,12 +40,14 @@ const PUBLISHED_BUNDLE = "@scalar/api-reference";
 
 /**
  * Lists the npm packages in the executable: those that the bundler takes, by its own list, and what a published bundle
- * may contain.
+ * may contain. The console is a bundle of its own.
  *
  * @param flags further flags of the bundler
  */
 export async function npmParts(entries: string[], flags: string[]): Promise<PartWithTexts[]> {
-  const folders = await bundledFolders(entries, flags);
+  const { packages } = await buildConsole();
+  const inConsole = packages.map((folder) => join(ROOT, folder));
+  const folders = new Set([...(await bundledFolders(entries, flags)), ...inConsole]);
   const parts = [...folders].map((folder) => npmPart(folder));
   const bundle = [...folders].find((folder) => nameOf(folder) === PUBLISHED_BUNDLE);
   if (bundle === undefined) return parts;

@@ -6,6 +6,7 @@ import { trustedProxies } from "../services/trusted-proxies.ts";
 import { isDiskFull, isOutOfFiles } from "../store/disk-full.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
+import { consoleRoutes, homeOf } from "./console/console-routes.ts";
 import { callerOf, contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
 import { type Cors, createCors } from "./cors.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -16,7 +17,7 @@ import { OPENAI_PREFIX, openAiRoutes } from "./openai/routes.ts";
 import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
 import { audioRoutes } from "./routes/audio.ts";
-import { docsRoutes, homeOf } from "./routes/docs.ts";
+import { docsRoutes } from "./routes/docs.ts";
 import { modelRoutes } from "./routes/models.ts";
 import { createSynchronousDesk } from "./routes/synchronous.ts";
 import { systemRoutes } from "./routes/system.ts";
@@ -40,7 +41,7 @@ const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 const PROBES = new Set(["/healthz", "/readyz"]);
 
 /** Answered while an upgrade is not confirmed as well: they write nothing. */
-const OPEN_WHILE_HELD = /^\/(metrics|openapi\.json|docs|docs\/.*)$/;
+const OPEN_WHILE_HELD = /^\/(metrics|openapi\.json|docs|docs\/.*|console|console\/assets\/.*)$/;
 const HELD_RETRY_SECONDS = 5;
 
 /** All routes of the service, in the order of docs/interface.md section 4. */
@@ -57,7 +58,8 @@ export function createRoutes(deps: HttpDeps) {
     .use(deps.config.openai.enabled ? openAiRoutes(deps, receive, desk) : defineRoutes("no-openai"));
   const open = defineRoutes("open")
     .use(systemRoutes(deps, () => keyed.routes))
-    .use(docsRoutes());
+    .use(docsRoutes())
+    .use(consoleRoutes());
   return { keyed, open };
 }
 

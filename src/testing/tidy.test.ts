@@ -24,6 +24,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...["engine/engine.ts", "engine/executor.ts"],
   ],
   http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
+  // It runs in browsers: only types of the wire, and only as `import type`.
+  console: ["http/wire/schemas.ts"],
   cli: [
     "app.ts",
     "local.ts",
@@ -42,11 +44,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 };
 
 /** Files that are started by their paths, as programs. */
-const ENTRIES = ["main.ts"];
+const ENTRIES = ["main.ts", "console/main.tsx"];
 
 function sourceFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts"))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => join(folder, name));
 }
 
@@ -69,7 +71,7 @@ function loadedBy(entry: string): string[] {
   for (const path of loaded) {
     const source = readFileSync(path, "utf8");
     for (const [, what = "", target = ""] of source.matchAll(
-      /^(?:import|export)\s+([^;]*?from\s+)?"(\.{1,2}\/[^"]+\.ts)"/gm,
+      /^(?:import|export)\s+([^;]*?from\s+)?"(\.{1,2}\/[^"]+\.tsx?)"/gm,
     )) {
       if (!what.startsWith("type ")) loaded.add(resolve(dirname(path), target));
     }
@@ -96,6 +98,12 @@ describe("tidy", () => {
       .filter((edge) => !isAllowed(edge))
       .map(({ from, to }) => `${relative(SRC, from)} → ${relative(SRC, to)}`);
     expect(refused).toEqual([]);
+  });
+
+  test("the console loads nothing of the program", () => {
+    const loaded = loadedBy("console/main.tsx");
+    expect(loaded.filter((path) => !path.startsWith("console/"))).toEqual([]);
+    expect(loaded).toContain("console/session.ts");
   });
 
   test("a command that transcribes files loads nothing of the server", () => {

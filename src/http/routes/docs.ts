@@ -4,7 +4,6 @@ import viewerPath from "../../../node_modules/@scalar/api-reference/dist/browser
   type: "file",
 };
 import { sha256Hex } from "../../lib/sha256.ts";
-import { contextOf } from "../context.ts";
 import { defineRoutes } from "../route.ts";
 
 /** Nothing but this server: no fonts, telemetry, proxy or other host (docs/decisions.md section 13). */
@@ -57,15 +56,6 @@ export function docsRoutes() {
     .get("/docs", () => page(PAGE, "text/html; charset=utf-8"))
     .get("/docs/start.js", () => page(START, "text/javascript; charset=utf-8"))
     .get("/docs/viewer.js", ({ request }) => viewer(request));
-}
-
-/** Sends browsers from `/` to the documentation. Undefined for other requests: for them there is nothing at `/`. */
-export function homeOf(request: Request): Response | undefined {
-  const isBrowser = request.headers.get("accept")?.includes("text/html") ?? false;
-  const isRead = request.method === "GET" || request.method === "HEAD";
-  if (!isBrowser || !isRead || contextOf(request).path !== "/") return undefined;
-  // Relative, as the page's own addresses.
-  return new Response(null, { status: 302, headers: { location: "docs", vary: "Accept" } });
 }
 
 function page(text: string, contentType: string): Response {

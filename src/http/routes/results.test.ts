@@ -59,7 +59,7 @@ test("GET / sends browsers to the documentation, and others what an unknown path
   const browser = await testApp.app.handle(
     new Request("http://shruti.test/", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } }),
   );
-  expect([browser.status, browser.headers.get("location")]).toEqual([302, "docs"]);
+  expect([browser.status, browser.headers.get("location")]).toEqual([302, "console"]);
   await expectRefusal(await testApp.fetch("/"), { code: "unauthorized" });
   await expectRefusal(await testApp.as(testApp.key)("/"), { code: "not_found" });
 });

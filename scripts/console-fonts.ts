@@ -1,0 +1,66 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const FONTS = join(import.meta.dirname, "../node_modules/@fontsource");
+
+/** A font file: letters of one script in one weight. */
+type ConsoleFont = { name: string; path: string; family: string; weight: number; range: string };
+
+/** Package, subset of it, and weights. Text of the interface has two weights, transcripts have one. */
+const WANTED: readonly [name: string, subset: string, weights: readonly number[]][] = [
+  ["noto-sans", "latin", [400, 600]],
+  ["noto-sans", "latin-ext", [400]],
+  ["noto-sans-devanagari", "devanagari", [400, 600]],
+  ["noto-sans-bengali", "bengali", [400]],
+  ["noto-sans-gujarati", "gujarati", [400]],
+  ["noto-sans-gurmukhi", "gurmukhi", [400]],
+  ["noto-sans-kannada", "kannada", [400]],
+  ["noto-sans-malayalam", "malayalam", [400]],
+  ["noto-sans-meetei-mayek", "meetei-mayek", [400]],
+  ["noto-sans-ol-chiki", "ol-chiki", [400]],
+  ["noto-sans-oriya", "oriya", [400]],
+  ["noto-sans-tamil", "tamil", [400]],
+  ["noto-sans-telugu", "telugu", [400]],
+  ["noto-nastaliq-urdu", "arabic", [400]],
+];
+
+/** The Latin family has the text's main name. Nastaliq has its own, because its lines need more height. */
+const familyOf = (name: string) => (name === "noto-nastaliq-urdu" ? "Shruti Nastaliq" : "Shruti Sans");
+
+/** Many subsets contain the rupee sign, and the last of them would be loaded for it. This one is small. */
+const RUPEE_FROM = "tamil";
+const withoutRupee = (range: string) =>
+  range
+    .split(",")
+    .map((one) => (one === "U+20AD-20C0" ? "U+20AD-20B8,U+20BA-20C0" : one))
+    .filter((one) => one !== "U+20B9")
+    .join(",");
+
+/** Lists the font files. A browser loads those whose letters a page shows, because each has its `unicode-range`. */
+export function consoleFonts(): ConsoleFont[] {
+  return WANTED.flatMap(([name, subset, weights]) => {
+    const ranges = JSON.parse(readFileSync(join(FONTS, name, "unicode.json"), "utf8")) as Record<
+      string,
+      string
+    >;
+    if (ranges[subset] === undefined) throw new Error(`${name} has no subset ${subset}`);
+    const range = subset === RUPEE_FROM ? ranges[subset] : withoutRupee(ranges[subset]);
+    return weights.map((weight) => {
+      const path = join(FONTS, name, "files", `${name}-${subset}-${weight}-normal.woff2`);
+      const hash = createHash("sha256").update(readFileSync(path)).digest("hex").slice(0, 8);
+      return { name: `${subset}-${weight}-${hash}.woff2`, path, family: familyOf(name), weight, range };
+    });
+  });
+}
+
+/** Returns the rules that name the font files. */
+export function fontRules(fonts: readonly ConsoleFont[]): string {
+  return fonts
+    .map(
+      ({ name, family, weight, range }) =>
+        `@font-face{font-family:"${family}";font-style:normal;font-display:swap;font-weight:${weight};` +
+        `src:url(${name}) format("woff2");unicode-range:${range}}`,
+    )
+    .join("");
+}

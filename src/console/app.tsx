@@ -1,0 +1,152 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { linkTo, route } from "./lib/address.ts";
+import { asFailure, type Failure, isConnected } from "./lib/api.ts";
+import { money } from "./lib/format.ts";
+import { RecordingList } from "./list/list.tsx";
+import { loadNames } from "./list/names.ts";
+import { items } from "./list/transcriptions.ts";
+import { Announcer } from "./parts/announce.tsx";
+import { FailureBox } from "./parts/failure-box.tsx";
+import { Icon } from "./parts/icons.tsx";
+import { KeysDialog, openKeys } from "./parts/keys-dialog.tsx";
+import { PreferenceFields } from "./parts/preference-fields.tsx";
+import { account, isSignedIn, resumeSession, signOut } from "./session.ts";
+import { Mark, SignIn } from "./sign-in.tsx";
+import { TranscriptView } from "./transcript/transcript.tsx";
+import { isUploadOpen, offerUpload, UploadDialog } from "./uploads/upload-dialog.tsx";
+import { restoreUploads } from "./uploads/uploads.ts";
+import { words } from "./words/words.ts";
+
+/** The whole page. */
+export function App() {
+  return (
+    <>
+      {isSignedIn.value ? <Workplace /> : <SignIn />}
+      <Announcer />
+    </>
+  );
+}
+
+/** The views of a person with a project key: the list, a transcript, and facts about it. */
+function Workplace() {
+  const t = words.value;
+  const failure = useSignal<Failure | undefined>(undefined);
+  const start = () => {
+    failure.value = undefined;
+    void Promise.all([resumeSession(), loadNames(), restoreUploads()]).catch((error) => {
+      failure.value = asFailure(error);
+    });
+  };
+  useEffect(start, []);
+  const isDropping = useDrops();
+  const [view, id] = route.value;
+  const shownId = view === "t" ? id : undefined;
+  return (
+    <div class={`workplace ${shownId === undefined ? "at-list" : "at-transcript"}`}>
+      <a class="skip" href="#main">
+        {t.skipToContent}
+      </a>
+      <Header />
+      {!isConnected.value && (
+        <p class="banner" role="alert">
+          <Icon name="failed" /> {t.offline}
+        </p>
+      )}
+      {failure.value && <FailureBox failure={failure.value} onRetry={start} />}
+      <div class="columns">
+        <RecordingList />
+        <main id="main" tabIndex={-1}>
+          {shownId === undefined ? <Nothing /> : <TranscriptView key={shownId} id={shownId} />}
+        </main>
+      </div>
+      <UploadDialog />
+      <KeysDialog />
+      {isDropping.value && !isUploadOpen.value && <div class="dropping">{t.upload.dropNow}</div>}
+    </div>
+  );
+}
+
+function Nothing() {
+  const t = words.value.transcript;
+  const isEmpty = items.value?.length === 0;
+  return (
+    <div class="nothing">
+      <Icon name={isEmpty ? "upload" : "list"} size={28} />
+      <p>{isEmpty ? t.pickNone : t.pick}</p>
+      {isEmpty && (
+        <button type="button" class="primary" onClick={() => offerUpload()}>
+          <Icon name="plus" /> {words.value.header.newUpload}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Header() {
+  const t = words.value.header;
+  return (
+    <header class="top">
+      <a href={linkTo()} class="brand">
+        <Mark /> <span>{words.value.signIn.title}</span>
+      </a>
+      <button type="button" class="primary" onClick={() => offerUpload()}>
+        <Icon name="plus" /> {t.newUpload}
+      </button>
+      <span class="spring" />
+      {account.value && (
+        <span class="credit" title={t.credit}>
+          <span class="muted">{t.credit}</span> <strong>{money(account.value.credit.available_paise)}</strong>
+        </span>
+      )}
+      <button type="button" class="quiet wide-only" onClick={openKeys} title={t.help}>
+        <Icon name="keyboard" />
+        <span class="unseen">{t.help}</span>
+      </button>
+      <details class="menu">
+        <summary title={t.settings}>
+          <Icon name="settings" />
+          <span class="unseen">{t.settings}</span>
+        </summary>
+        <div class="menu-body">
+          <PreferenceFields />
+          <a href="docs">{t.api}</a>
+          <button type="button" onClick={signOut}>
+            <Icon name="signOut" /> {t.signOut}
+          </button>
+        </div>
+      </details>
+    </header>
+  );
+}
+
+/** Takes files that are dropped anywhere on the page. */
+function useDrops() {
+  const isDropping = useSignal(false);
+  useEffect(() => {
+    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+    const over = (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      isDropping.value = true;
+    };
+    const leave = (event: DragEvent) => {
+      if (event.relatedTarget === null) isDropping.value = false;
+    };
+    const drop = (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      isDropping.value = false;
+      offerUpload([...(event.dataTransfer?.files ?? [])]);
+    };
+    document.addEventListener("dragover", over);
+    document.addEventListener("dragleave", leave);
+    document.addEventListener("drop", drop);
+    return () => {
+      document.removeEventListener("dragover", over);
+      document.removeEventListener("dragleave", leave);
+      document.removeEventListener("drop", drop);
+    };
+  }, []);
+  return isDropping;
+}

@@ -1,0 +1,2 @@
+/** Styles are part of the bundle (scripts/console.ts). */
+declare module "*.css";

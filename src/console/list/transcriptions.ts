@@ -1,0 +1,143 @@
+import { computed, signal } from "@preact/signals";
+import type { Transcription, TranscriptionList } from "../../http/wire/schemas.ts";
+import { asFailure, type Failure } from "../lib/api.ts";
+import { read, refreshAccount } from "../session.ts";
+
+/** Choices of the list; each is several states of the interface. */
+export const FILTERS = {
+  all: [],
+  running: ["queued", "preparing", "transcribing", "finalizing"],
+  done: ["completed", "partial"],
+  failed: ["failed", "cancelled"],
+} as const satisfies Record<string, readonly Transcription["state"][]>;
+export type Filter = keyof typeof FILTERS;
+
+const UNFINISHED: ReadonlySet<string> = new Set(FILTERS.running);
+export const isUnfinished = ({ state }: Transcription): boolean => UNFINISHED.has(state);
+
+const PAGE = 50;
+const LIVE_MS = 1000;
+const QUIET_MS = 10_000;
+
+export const filter = signal<Filter>("all");
+/** Undefined before the first page has come. */
+export const items = signal<readonly Transcription[] | undefined>(undefined);
+export const listFailure = signal<Failure | undefined>(undefined);
+export const isLoadingOlder = signal(false);
+/** The `after` of the following page; null on the last. */
+const older = signal<string | null>(null);
+export const hasOlder = computed(() => older.value !== null);
+export const now = signal(Date.now());
+
+/** Shares that were shown; a share does not go back when the server starts again. */
+const shown = new Map<string, number>();
+/** First share that this page has seen of a transcription, for the time that is left. */
+const began = new Map<string, { at: number; share: number }>();
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+let isWatching = false;
+
+const queryOf = (which: Filter) => {
+  const states = FILTERS[which];
+  return states.length === 0 ? "" : `&state=${states.join(",")}`;
+};
+
+/** Shows transcriptions of some states. */
+export function choose(which: Filter): void {
+  filter.value = which;
+  items.value = undefined;
+  older.value = null;
+  void refreshList();
+}
+
+/** Reads the newest page, and keeps older pages that are shown. */
+export async function refreshList(): Promise<void> {
+  const which = filter.value;
+  try {
+    const page = await read<TranscriptionList>(`v1/transcriptions?limit=${PAGE}${queryOf(which)}`);
+    if (which !== filter.value) return;
+    const before = items.value;
+    const isFirst = before === undefined;
+    const oldest = page.data.at(-1)?.id;
+    const rest = isFirst || oldest === undefined ? [] : before.filter(({ id }) => id < oldest);
+    const hasEnded = before?.some((one) => isUnfinished(one) && !stillRuns(page.data, one.id)) ?? false;
+    items.value = page.next === null ? page.data : [...page.data, ...rest];
+    if (isFirst || page.next === null || rest.length === 0) older.value = page.next;
+    listFailure.value = undefined;
+    if (hasEnded) void refreshAccount();
+  } catch (error) {
+    listFailure.value = asFailure(error);
+  } finally {
+    now.value = Date.now();
+  }
+}
+
+const stillRuns = (data: readonly Transcription[], id: string) => {
+  const found = data.find((one) => one.id === id);
+  return found === undefined || isUnfinished(found);
+};
+
+/** Reads the following page. */
+export async function loadOlder(): Promise<void> {
+  const after = older.value;
+  const which = filter.value;
+  if (after === null || isLoadingOlder.value) return;
+  isLoadingOlder.value = true;
+  try {
+    const page = await read<TranscriptionList>(
+      `v1/transcriptions?limit=${PAGE}&after=${after}${queryOf(which)}`,
+    );
+    if (which !== filter.value) return;
+    items.value = [...(items.value ?? []), ...page.data];
+    older.value = page.next;
+  } catch (error) {
+    listFailure.value = asFailure(error);
+  } finally {
+    isLoadingOlder.value = false;
+  }
+}
+
+/** Keeps the list true until it is called off: often while something runs, seldom otherwise, never in the background. */
+export function watchList(): () => void {
+  isWatching = true;
+  const look = async () => {
+    if (!document.hidden) await refreshList();
+    if (!isWatching) return;
+    const isLive = items.value?.some(isUnfinished) ?? true;
+    timer = setTimeout(look, isLive ? LIVE_MS : QUIET_MS);
+  };
+  const onVisible = () => {
+    if (document.hidden) return;
+    clearTimeout(timer);
+    void look();
+  };
+  document.addEventListener("visibilitychange", onVisible);
+  void look();
+  return () => {
+    isWatching = false;
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", onVisible);
+  };
+}
+
+/** The share of a transcription that is done, 0 to 1. It never goes back. */
+export function shareOf({ id, progress = 0 }: Transcription): number {
+  const share = Math.max(shown.get(id) ?? 0, progress);
+  shown.set(id, share);
+  return share;
+}
+
+/** Seconds that are left, from the pace that this page has seen; undefined while that says too little. */
+export function remainingSeconds(one: Transcription, at: number): number | undefined {
+  if (one.state !== "transcribing") return undefined;
+  const share = shareOf(one);
+  const first = began.get(one.id);
+  if (!first) {
+    began.set(one.id, { at, share });
+    return undefined;
+  }
+  const gained = share - first.share;
+  const seconds = (at - first.at) / 1000;
+  if (gained < 0.02 || seconds < 2) return undefined;
+  return (seconds / gained) * (1 - share);
+}

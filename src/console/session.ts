@@ -1,0 +1,88 @@
+import { computed, signal } from "@preact/signals";
+import type { Model, ModelList, Usage } from "../http/wire/schemas.ts";
+import { type Ask, asFailure, ask, type Failure } from "./lib/api.ts";
+
+const STORED = "shruti-key";
+
+function storedKey(): string | undefined {
+  try {
+    return sessionStorage.getItem(STORED) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const key = signal<string | undefined>(storedKey());
+
+/** Whether a person has signed in with a project key. */
+export const isSignedIn = computed(() => key.value !== undefined);
+/** The public part of the key: what this browser keeps belongs to it. */
+export const keyName = computed(() => key.value?.slice(0, 28) ?? "");
+export const models = signal<readonly Model[]>([]);
+/** Credit and price; undefined while unknown, or when the key may not read it. */
+export const account = signal<Usage | undefined>(undefined);
+/** Why the session ended by itself. */
+export const sessionFailure = signal<Failure | undefined>(undefined);
+
+/**
+ * Sends a request with the project key. When the key is not valid any more, the session ends.
+ *
+ * @throws Failure
+ */
+export async function askWithKey(path: string, options: Ask = {}): Promise<Response> {
+  const headers = { ...options.headers, authorization: `Bearer ${key.value}` };
+  try {
+    return await ask(path, { ...options, headers });
+  } catch (error) {
+    const failure = asFailure(error);
+    if (failure.code === "unauthorized" && key.value !== undefined) {
+      signOut();
+      sessionFailure.value = failure;
+    }
+    throw error;
+  }
+}
+
+export const read = async <T>(path: string, options: Ask = {}): Promise<T> =>
+  (await (await askWithKey(path, options)).json()) as T;
+
+/**
+ * Signs in: reads what every view needs.
+ *
+ * @param isStored keeps the key until the tab is closed, so that a reload does not ask for it again
+ * @throws Failure when the server refuses the key
+ */
+export async function signIn(given: string, isStored: boolean): Promise<void> {
+  const headers = { authorization: `Bearer ${given}` };
+  const list = (await (await ask("v1/models", { headers })).json()) as ModelList;
+  models.value = list.data;
+  sessionFailure.value = undefined;
+  key.value = given;
+  if (isStored) sessionStorage.setItem(STORED, given);
+  await refreshAccount();
+}
+
+/** Reads models and credit after a reload with a stored key. */
+export async function resumeSession(): Promise<void> {
+  if (key.value === undefined) return;
+  const list = await read<ModelList>("v1/models");
+  models.value = list.data;
+  await refreshAccount();
+}
+
+/** Reads the credit again. A key without the scope `usage:read` sees none. */
+export async function refreshAccount(): Promise<void> {
+  account.value = await read<Usage>("v1/usage?limit=1").catch(() => undefined);
+}
+
+/** Forgets the key and what was read with it. */
+export function signOut(): void {
+  key.value = undefined;
+  models.value = [];
+  account.value = undefined;
+  try {
+    sessionStorage.removeItem(STORED);
+  } catch {
+    // Nothing is stored then.
+  }
+}

@@ -1,0 +1,90 @@
+import { type Signal, signal } from "@preact/signals";
+
+export const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2] as const;
+
+/** Plays a recording: one media element, and what the page shows of it. */
+export type Player = {
+  media: HTMLAudioElement;
+  /** Seconds; follows the sound ten times a second. */
+  time: Signal<number>;
+  isPlaying: Signal<boolean>;
+  speed: Signal<number>;
+  /** False until the browser knows the recording, and for good when it cannot play it. */
+  canPlay: Signal<boolean>;
+  hasFailed: Signal<boolean>;
+  toggle(): void;
+  /** Sets the place, and plays on if it was playing. */
+  seek(seconds: number): void;
+  playFrom(seconds: number): void;
+  step(seconds: number): void;
+  faster(steps: number): void;
+  setSpeed(speed: number): void;
+  close(): void;
+};
+
+const LOOK_EVERY_MS = 100;
+
+/** @param address of the recording; the browser asks for the parts that it plays */
+export function createPlayer(address: string): Player {
+  const media = new Audio();
+  const time = signal(0);
+  const isPlaying = signal(false);
+  const speed = signal(1);
+  const canPlay = signal(false);
+  const hasFailed = signal(false);
+  let timer: ReturnType<typeof setInterval> | undefined;
+  const look = () => {
+    time.value = media.currentTime;
+  };
+  media.preload = "metadata";
+  media.addEventListener("loadedmetadata", () => {
+    canPlay.value = true;
+  });
+  media.addEventListener("error", () => {
+    hasFailed.value = true;
+    canPlay.value = false;
+  });
+  media.addEventListener("seeking", look);
+  media.addEventListener("play", () => {
+    isPlaying.value = true;
+    timer ??= setInterval(look, LOOK_EVERY_MS);
+  });
+  for (const end of ["pause", "ended"]) {
+    media.addEventListener(end, () => {
+      isPlaying.value = false;
+      clearInterval(timer);
+      timer = undefined;
+      look();
+    });
+  }
+  media.src = address;
+  const play = () => void media.play().catch(() => undefined);
+  const seek = (seconds: number) => {
+    const last = Number.isFinite(media.duration) ? media.duration : seconds;
+    media.currentTime = Math.min(Math.max(0, seconds), last);
+  };
+  const setSpeed = (next: number) => {
+    speed.value = next;
+    media.playbackRate = next;
+    media.defaultPlaybackRate = next;
+  };
+  return {
+    ...{ media, time, isPlaying, speed, canPlay, hasFailed, seek, setSpeed },
+    toggle: () => (media.paused ? play() : media.pause()),
+    playFrom(seconds) {
+      seek(seconds);
+      play();
+    },
+    step: (seconds) => seek(media.currentTime + seconds),
+    faster(steps) {
+      const at = SPEEDS.findIndex((one) => one === speed.value);
+      setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, at + steps))] ?? 1);
+    },
+    close() {
+      clearInterval(timer);
+      media.pause();
+      media.removeAttribute("src");
+      media.load();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { signal } from "@preact/signals";
+import { keep, keptUnder } from "../lib/kept.ts";
+import { words } from "../words/words.ts";
+import type { Segment } from "./rows.ts";
+
+/**
+ * Colours that people with any kind of colour blindness can tell apart (Okabe and Ito), each with a pattern of its own
+ * (`parts/patterns.ts`, `.swatch-…` in the styles).
+ */
+export const SPEAKER_COLOURS = [
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#cc79a7",
+  "#b8860b",
+  "#56b4e9",
+  "#8a63c9",
+  "#8c6d5a",
+] as const;
+
+/** Names that people gave to speakers, by the transcription's ID. */
+const given = signal<ReadonlyMap<string, Record<string, string>>>(new Map());
+
+export async function loadSpeakerNames(id: string): Promise<void> {
+  const found = await keptUnder<Record<string, string>>("speakers", id).catch(() => new Map());
+  const names = found.get(id);
+  if (names) given.value = new Map([...given.value, [id, names]]);
+}
+
+export async function renameSpeaker(id: string, speaker: string, name: string): Promise<void> {
+  const names = { ...given.value.get(id), [speaker]: name.trim() };
+  if (name.trim() === "") delete names[speaker];
+  given.value = new Map([...given.value, [id, names]]);
+  await keep("speakers", id, names).catch(() => undefined);
+}
+
+/** The names that were given in a transcription, by the labels of the interface. */
+export const givenNames = (id: string): Record<string, string> => given.value.get(id) ?? {};
+
+/** `speaker_3` → 2. */
+export const numberOf = (speaker: string): number => Math.max(0, Number(/\d+$/.exec(speaker)?.[0] ?? 1) - 1);
+
+/** The name of a speaker: a given one, or a number. */
+export function speakerName(id: string, speaker: string): string {
+  return givenNames(id)[speaker] ?? words.value.speakers.numbered(String(numberOf(speaker) + 1));
+}
+
+/** Lists the speakers in the order of their first words. */
+export function speakersIn(segments: readonly Segment[]): string[] {
+  return [...new Set(segments.flatMap(({ speaker }) => (speaker === undefined ? [] : [speaker])))];
+}

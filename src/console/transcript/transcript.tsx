@@ -1,0 +1,3 @@
+export function TranscriptView({ id }: { id: string }) {
+  return <p>{id}</p>;
+}

@@ -1,0 +1,114 @@
+import { useRef } from "preact/hooks";
+import { bytes, money } from "../lib/format.ts";
+import { announce } from "../parts/announce.tsx";
+import { Bar } from "../parts/bar.tsx";
+import { FailureBox } from "../parts/failure-box.tsx";
+import { words } from "../words/words.ts";
+import {
+  dropUpload,
+  pauseUpload,
+  pickAgain,
+  resumeUpload,
+  retryUpload,
+  startTranscription,
+  type UploadItem,
+  uploads,
+} from "./uploads.ts";
+
+/** Uploads that are on their way, or wait for a person. */
+export function UploadList() {
+  if (uploads.value.length === 0) return null;
+  return (
+    <section class="uploads" aria-label={words.value.upload.inProgress}>
+      <ul>
+        {uploads.value.map((item) => (
+          <Entry key={item.id} item={item} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Entry({ item }: { item: UploadItem }) {
+  const t = words.value.upload;
+  const { id, fileName, sentBytes, bytes: all, step, failure } = item;
+  return (
+    <li class={`upload upload-${step}`}>
+      <span class="entry-name">{fileName}</span>
+      <span class="muted">{t.steps[step]}</span>
+      <Bar share={all === 0 ? 0 : sentBytes / all} label={fileName} />
+      <span class="muted numbers">{t.sent(bytes(sentBytes), bytes(all))}</span>
+      {failure && <FailureBox failure={failure} isSmall />}
+      <div class="row">
+        <Actions item={item} />
+        {step !== "starting" && (
+          <button type="button" class="quiet" onClick={() => dropUpload(id)}>
+            {t.drop_it}
+          </button>
+        )}
+      </div>
+    </li>
+  );
+}
+
+function Actions({ item: { id, step, pricePaise, fileName } }: { item: UploadItem }) {
+  const t = words.value.upload;
+  if (step === "sending" || step === "lost") {
+    return (
+      <button type="button" onClick={() => pauseUpload(id)}>
+        {t.pause}
+      </button>
+    );
+  }
+  if (step === "paused") {
+    return (
+      <button type="button" onClick={() => resumeUpload(id)}>
+        {t.resume}
+      </button>
+    );
+  }
+  if (step === "unpicked") return <PickAgain id={id} fileName={fileName} />;
+  if (step === "failed") {
+    return (
+      <button type="button" onClick={() => retryUpload(id)}>
+        {words.value.tryAgain}
+      </button>
+    );
+  }
+  if (step !== "ready") return null;
+  return (
+    <button
+      type="button"
+      class="primary"
+      onClick={() => void startTranscription(id).then(() => announce(t.started(fileName)))}
+    >
+      {pricePaise === undefined ? t.startNow : t.startFor(money(pricePaise))}
+    </button>
+  );
+}
+
+function PickAgain({ id, fileName }: { id: string; fileName: string }) {
+  const t = words.value.upload;
+  const input = useRef<HTMLInputElement>(null);
+  const message = useRef<HTMLParagraphElement>(null);
+  const onPicked = () => {
+    const file = input.current?.files?.[0];
+    if (file && !pickAgain(id, file) && message.current) message.current.textContent = t.otherFile(fileName);
+  };
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        class="unseen"
+        tabIndex={-1}
+        aria-label={t.pickAgain}
+        onChange={onPicked}
+      />
+      <button type="button" class="primary" onClick={() => input.current?.click()}>
+        {t.pickAgain}
+      </button>
+      <p ref={message} role="alert" />
+    </>
+  );
+}

@@ -1,0 +1,418 @@
+/** A failure in words: what happened, what it means for the recording, what to do. */
+export type FailureWords = { what: string; meaning: string; advice: string };
+
+const NOTHING_LOST = "Nothing is lost.";
+
+/** Every text of the interface in English. `hi.ts` has the same in Hindi. */
+export const en = {
+  languageOfInterface: "Language of this page",
+  theme: "Colours",
+  themes: { system: "As the system", light: "Light", dark: "Dark" },
+  units: { hours: "h", minutes: "min", seconds: "s" },
+  justNow: "just now",
+  close: "Close",
+  cancel: "Cancel",
+  copy: "Copy",
+  copied: "Copied",
+  more: "More",
+  back: "Back to the list",
+  skipToContent: "Skip to the transcript",
+  loading: "Loading …",
+  tryAgain: "Try again",
+  requestId: "Request ID",
+  offline: "The server does not answer. Uploads go on by themselves when it is back.",
+
+  signIn: {
+    title: "Shruti",
+    tagline: "Recordings in, words out. On this machine alone.",
+    key: "Project key",
+    keyHelp: "It begins with shr_. The admin of this server gives you one.",
+    remember: "Keep it until I close this tab",
+    submit: "Sign in",
+    checking: "Checking the key …",
+    empty: "Please paste your project key.",
+    ended: "The key is not valid any more. Please sign in again.",
+    admin: "For admins: run “shruti console” on the server; it prints a link that opens the admin's view.",
+  },
+  header: {
+    credit: "Credit left",
+    signOut: "Sign out",
+    help: "Keys",
+    settings: "Language and colours",
+    newUpload: "New recording",
+    api: "API",
+  },
+
+  list: {
+    title: "Recordings",
+    filters: { all: "All", running: "In work", done: "Done", failed: "Not done" },
+    filterLabel: "Show",
+    empty: "Nothing here yet. Drop a recording on this page, and its words appear here.",
+    emptyFiltered: "No recording is in this state.",
+    older: "Show older ones",
+    unnamed: (language: string) => `${language} recording`,
+    ahead: (count: number) =>
+      count === 0 ? "next in line" : count === 1 ? "1 recording goes first" : `${count} recordings go first`,
+    left: (time: string) => `about ${time} left`,
+    deleted: "deleted",
+  },
+  states: {
+    queued: "Waiting",
+    preparing: "Listening for speech",
+    transcribing: "Writing",
+    finalizing: "Finishing",
+    completed: "Done",
+    partial: "Done, with gaps",
+    failed: "Failed",
+    cancelled: "Cancelled",
+  },
+  stateHelp: {
+    queued: "The recording waits for its turn.",
+    preparing: "The recording is decoded, and speech in it is found.",
+    transcribing: "Speech becomes text, piece by piece.",
+    finalizing: "Speakers and pieces are put together.",
+  },
+
+  upload: {
+    title: "New recording",
+    drop: "Drop recordings here",
+    dropNow: "Drop them to add them",
+    or: "or",
+    pick: "Choose files",
+    anyKind: "Any kind of audio, or video with sound. Large files can pause and go on later.",
+    language: "Language spoken",
+    model: "Model",
+    modelAuto: "Best for the language",
+    mode: "Writing",
+    modes: {
+      native: ["In its own script", "Numbers and punctuation are tidied; filler words are left out."],
+      codemix: ["Mixed", "English words stay in English letters."],
+      verbatim: ["Word for word", "Everything that was said, fillers too."],
+    } as Record<string, [string, string]>,
+    diarization: "Tell speakers apart",
+    speakers: "How many speak",
+    speakersAuto: "find out",
+    channels: "Channels",
+    channelModes: {
+      mix: ["Together", "One transcript of all channels."],
+      separate: ["Each on its own", "For calls with one person on each channel. Each channel is paid for."],
+    } as Record<string, [string, string]>,
+    notOffered: "This server does not offer it.",
+    price: "Price",
+    atMost: (price: string) => `at most ${price}`,
+    priceUnknown: "known after the upload; you are asked then",
+    creditAfter: "Credit left now",
+    creditShort: "The credit does not cover this. Ask the admin of this server for more.",
+    perHour: (price: string) => `${price} for an hour`,
+    start: (count: number) =>
+      count === 1 ? "Upload and transcribe" : `Upload and transcribe ${count} recordings`,
+    remove: (name: string) => `Remove ${name}`,
+    tooLarge: (limit: string) => `larger than ${limit}, which is the most this server takes`,
+    emptyFile: "has no bytes",
+    steps: {
+      waiting: "Waits for the one before",
+      sending: "Sending",
+      paused: "Paused",
+      lost: "No connection; goes on by itself",
+      unpicked: "Interrupted. Pick the same file to go on",
+      checking: "The server checks it",
+      ready: "Ready to start",
+      starting: "Starting",
+      failed: "Did not work",
+    },
+    pause: "Pause",
+    resume: "Go on",
+    drop_it: "Give up",
+    pickAgain: "Pick the file",
+    otherFile: (name: string) => `That is another file. Please pick ${name}, unchanged.`,
+    startFor: (price: string) => `Start for ${price}`,
+    startNow: "Start",
+    sent: (sent: string, all: string) => `${sent} of ${all}`,
+    inProgress: "Uploads",
+    started: (name: string) => `${name} is uploaded; its transcription has begun.`,
+  },
+
+  transcript: {
+    pick: "Choose a recording from the list.",
+    pickNone: "Your first recording: drop a file anywhere on this page.",
+    notReady: "The words appear here when the recording is done.",
+    none: "No word was understood in this recording.",
+    failedTitle: "This recording could not be written down",
+    cancelledTitle: "This recording was cancelled",
+    cancelledMeaning: "It costs nothing.",
+    noCharge: "It costs nothing.",
+    deletedTitle: "Recording and transcript are deleted",
+    deletedMeaning: "The entry and its price remain for the accounts.",
+    audioGone: "The recording itself is deleted, so it cannot be played. The words stay.",
+    audioMissing: "This server cannot play the recording.",
+    waveform: "Waveform",
+    play: "Play",
+    pause: "Pause",
+    speed: "Speed",
+    back: "3 seconds back",
+    forward: "3 seconds on",
+    follow: "Follow",
+    followHelp: "The text follows the sound",
+    zoomIn: "Show more detail",
+    zoomOut: "Show more of the recording",
+    zoomFit: "Show all of it",
+    position: (now: string, all: string) => `${now} of ${all}`,
+    playFrom: (time: string) => `Play from ${time}`,
+    search: "Search in the text",
+    matches: (count: number, at: number) => (count === 0 ? "nothing found" : `${at} of ${count}`),
+    previousMatch: "Previous match",
+    nextMatch: "Next match",
+    replace: "Replace with",
+    replaceAll: (count: number) => `Replace ${count}`,
+    replaced: (count: number) => `${count} segments are changed`,
+    segments: "Transcript",
+    unsure: "unsure",
+    unsureHelp: "The model was not sure here. Listen to it.",
+    channel: (number: number) => `Channel ${number + 1}`,
+    edited: "corrected",
+    edit: "Correct",
+    editing: "Correct this text",
+    save: "Save",
+    revert: "Put the original back",
+    saved: "The correction is kept in this browser.",
+    undone: "The last correction is undone.",
+    nothingToUndo: "There is nothing to undo.",
+    editHelp: "Ctrl + Enter saves, Escape leaves it as it was.",
+    lane: "What to listen to",
+    laneWords: "Words",
+    laneUnsure: "Unsure",
+    laneGap: "Gap",
+    laneSilent: "Sound without words",
+    places: (count: number) =>
+      count === 0
+        ? "No place needs a second look"
+        : count === 1
+          ? "1 place to check"
+          : `${count} places to check`,
+    nextPlace: "Next place",
+    previousPlace: "Previous place",
+    soundWithoutWords: (time: string) => `${time} of sound without words`,
+    soundWithoutWordsHelp: "Music, noise, or words that were not understood. Listen to it.",
+  },
+  gaps: {
+    engine_error: {
+      title: "Speech without text",
+      what: "These seconds could not be written down: the recognizer failed at them several times.",
+      advice: "They are not charged. Listen to them, or send the recording again.",
+    },
+    time_limit: {
+      title: "Speech without text",
+      what: "Writing these seconds down took too long, so they were left out.",
+      advice: "They are not charged. Listen to them, or send the recording again.",
+    },
+  },
+  warnings: {
+    no_speech: [
+      "No speech was found, or no word of it was understood.",
+      "Check that this is the right recording and the right language.",
+    ],
+    low_confidence: [
+      "The model was unsure in most of this recording.",
+      "Check the language that was chosen; else correct the marked places by ear.",
+    ],
+    repetition_removed: [
+      "The model repeated itself in one place; the repetition is taken out.",
+      "If a speaker really said it several times, add it.",
+    ],
+    suspected_hallucination: [
+      "The model may have written words that were not said.",
+      "Listen to short phrases that stand alone, most of all at the end.",
+    ],
+    clipped_audio: [
+      "The recording is too loud and distorted in places.",
+      "Words there may be wrong. Record with less gain next time.",
+    ],
+    low_volume: [
+      "The recording, or one of its channels, is very quiet.",
+      "It was amplified. Move the microphone closer next time.",
+    ],
+    narrowband_audio: [
+      "The sound is that of a telephone.",
+      "Names and numbers are the first to go wrong; check them.",
+    ],
+    identical_channels: [
+      "Both channels carry the same sound.",
+      "Send such recordings with the channels together: it costs half.",
+    ],
+    script_mismatch: [
+      "Some words are in another script than the one asked for.",
+      "The language may be another one in places; choose Mixed to allow English letters.",
+    ],
+    speaker_count_uncertain: [
+      "Another number of speakers is as likely.",
+      "Say how many speak when you send it again, or rename two of them to the same name.",
+    ],
+    truncated_audio: [
+      "The file ends early, or a part of its sound could not be read.",
+      "Check whether the upload was the whole recording.",
+    ],
+  } as Record<string, [string, string]>,
+  warningsTitle: "What to know about it",
+
+  speakers: {
+    title: "Speakers",
+    numbered: (number: string) => `Speaker ${number}`,
+    rename: "Name",
+    show: (name: string) => `Show ${name}`,
+    hidden: (count: number) => `${count} segments of other speakers are hidden`,
+    showAll: "Show all",
+    help: "Names are kept in this browser and used in downloads.",
+  },
+
+  facts: {
+    title: "Facts",
+    open: "Facts and downloads",
+    name: "Name",
+    nameHelp: "Kept in this browser",
+    length: "Length",
+    language: "Language",
+    mode: "Writing",
+    model: "Model",
+    channels: "Channels",
+    created: "Accepted",
+    finished: "Finished",
+    took: (time: string) => `in ${time}`,
+    id: "ID",
+    price: "Price",
+    remove: "Delete recording and transcript",
+    removeSure:
+      "Delete it for good? The recording and its words are gone then; the entry and its price remain.",
+    removeYes: "Delete",
+    cancelWork: "Cancel the work",
+    cancelSure: "Cancel this? What is written so far is dropped, and nothing is charged.",
+    cancelYes: "Cancel the work",
+    keepIt: "Keep it",
+  },
+  downloads: {
+    title: "Download",
+    copyText: "Copy the text",
+    original: "As the server wrote it",
+    corrected: (count: number) =>
+      count === 0
+        ? "With my names"
+        : count === 1
+          ? "With 1 correction and my names"
+          : `With ${count} corrections and my names`,
+    formats: { srt: "Subtitles (SRT)", vtt: "Subtitles (VTT)", text: "Text", json: "JSON" },
+    pair: "Pair for “shruti benchmark”",
+    pairHelp:
+      "The recording and your corrected text. A folder of such pairs measures every model on your own recordings.",
+    recording: "Recording (WAV)",
+  },
+
+  keys: {
+    title: "Keys",
+    list: [
+      ["Space, K", "Play or pause"],
+      ["J, L or ← →", "3 seconds back or on"],
+      ["↑ ↓", "Previous or next segment, and play it"],
+      ["[ ]", "Slower or faster"],
+      ["N", "Next place to check"],
+      ["E", "Correct the segment"],
+      ["Ctrl + Z", "Undo the last correction"],
+      ["/", "Search in the text"],
+      ["?", "This list"],
+    ] as [string, string][],
+  },
+
+  failures: {
+    offline: {
+      what: "The server does not answer.",
+      meaning: NOTHING_LOST,
+      advice: "Check the network. This page tries again by itself.",
+    },
+    unauthorized: {
+      what: "The key is not valid.",
+      meaning: NOTHING_LOST,
+      advice: "Copy the whole key again, or ask for a new one.",
+    },
+    forbidden: {
+      what: "This key may not do that.",
+      meaning: NOTHING_LOST,
+      advice: "Ask for a key with the right that is named here.",
+    },
+    organization_disabled: {
+      what: "The organization is switched off.",
+      meaning: "Recordings and transcripts are kept.",
+      advice: "Ask the admin of this server.",
+    },
+    not_found: {
+      what: "There is no such recording here.",
+      meaning: "It may belong to another project.",
+      advice: "Check the address, or choose one from the list.",
+    },
+    insufficient_credits: {
+      what: "The credit does not cover this recording.",
+      meaning: "The upload is kept; nothing was started or charged.",
+      advice: "Ask for more credit, then press Start.",
+    },
+    spend_limit_reached: {
+      what: "The spending limit of the day is reached.",
+      meaning: "The upload is kept; nothing was started or charged.",
+      advice: "Start it tomorrow, or ask the admin for a higher limit.",
+    },
+    too_many_queued: {
+      what: "Too many recordings are waiting already.",
+      meaning: "The upload is kept; nothing was charged.",
+      advice: "Start it when some of them are done.",
+    },
+    rate_limited: {
+      what: "Too many requests.",
+      meaning: NOTHING_LOST,
+      advice: "Wait a moment and try again.",
+    },
+    capacity_unavailable: {
+      what: "The server cannot take this now.",
+      meaning: NOTHING_LOST,
+      advice: "Try again in a moment. If it stays so, the disk may be full: tell the admin.",
+    },
+    audio_decode_failed: {
+      what: "The file has no sound that can be read.",
+      meaning: "Nothing was charged.",
+      advice: "Play it on your computer. If it plays there, save it as WAV, FLAC or MP3 and send that.",
+    },
+    upload_rejected: {
+      what: "The server could not use what arrived.",
+      meaning: "Nothing was charged.",
+      advice: "Send the file again.",
+    },
+    audio_too_large: {
+      what: "The file is larger than this server allows.",
+      meaning: "Nothing was charged.",
+      advice: "Send it as FLAC, MP3 or Opus, or in parts.",
+    },
+    audio_too_long: {
+      what: "The recording is longer than this server allows.",
+      meaning: "Nothing was charged.",
+      advice: "Send it in parts.",
+    },
+    too_many_channels: {
+      what: "The recording has more channels than this server takes.",
+      meaning: "Nothing was charged.",
+      advice: "Save it with fewer channels and send that.",
+    },
+    transcription_failed: {
+      what: "The recognizer failed at this recording.",
+      meaning: "It is not charged, and the recording is kept.",
+      advice: "Send it once more. If it fails again, give the request ID to the admin.",
+    },
+    content_deleted: {
+      what: "Recording and transcript are deleted.",
+      meaning: "The entry and its price remain for the accounts.",
+      advice: "",
+    },
+    other: {
+      what: "Something went wrong.",
+      meaning: NOTHING_LOST,
+      advice: "Try again. If it stays so, give the request ID to the admin.",
+    },
+  } as Record<string, FailureWords>,
+};
+
+/** All texts of the interface. */
+export type Words = typeof en;
