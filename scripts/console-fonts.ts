@@ -28,14 +28,21 @@ const WANTED: readonly [name: string, subset: string, weights: readonly number[]
 /** The Latin family has the text's main name. Nastaliq has its own, because its lines need more height. */
 const familyOf = (name: string) => (name === "noto-nastaliq-urdu" ? "Shruti Nastaliq" : "Shruti Sans");
 
-/** Many subsets contain the rupee sign, and the last of them would be loaded for it. This one is small. */
-const RUPEE_FROM = "tamil";
-const withoutRupee = (range: string) =>
-  range
+/** Signs that many subsets contain; the last of them would be loaded for each. */
+const SHARED: readonly [sign: string, from: string][] = [
+  ["U+20B9", "tamil"],
+  ["U+0964-0965", "devanagari"],
+];
+
+/** Leaves each shared sign to one subset. */
+function ownRange(subset: string, range: string): string {
+  const others = SHARED.filter(([, from]) => from !== subset).map(([sign]) => sign);
+  return range
     .split(",")
-    .map((one) => (one === "U+20AD-20C0" ? "U+20AD-20B8,U+20BA-20C0" : one))
-    .filter((one) => one !== "U+20B9")
+    .flatMap((one) => (one === "U+20AD-20C0" ? ["U+20AD-20B8", "U+20BA-20C0"] : [one]))
+    .filter((one) => !others.includes(one))
     .join(",");
+}
 
 /** Lists the font files. A browser loads those whose letters a page shows, because each has its `unicode-range`. */
 export function consoleFonts(): ConsoleFont[] {
@@ -45,7 +52,7 @@ export function consoleFonts(): ConsoleFont[] {
       string
     >;
     if (ranges[subset] === undefined) throw new Error(`${name} has no subset ${subset}`);
-    const range = subset === RUPEE_FROM ? ranges[subset] : withoutRupee(ranges[subset]);
+    const range = ownRange(subset, ranges[subset]);
     return weights.map((weight) => {
       const path = join(FONTS, name, "files", `${name}-${subset}-${weight}-normal.woff2`);
       const hash = createHash("sha256").update(readFileSync(path)).digest("hex").slice(0, 8);

@@ -25,7 +25,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   http: ["services", "store", "pipeline/render.ts", "config", "domain", "lib"],
   // It runs in browsers: only types of the wire, and only as `import type`.
-  console: ["http/wire/schemas.ts"],
+  console: ["http/wire/schemas.ts", "http/wire/console.ts"],
   cli: [
     "app.ts",
     "local.ts",

@@ -32,7 +32,7 @@ export type Ask = {
  * Sends a request to this server.
  *
  * @param path without a slash at its beginning
- * @throws Failure for every answer that is no success, and when none came; the signal's reason when it aborts
+ * @throws Failure for every answer without success, and when none came; the signal's reason when it aborts
  */
 export async function ask(
   path: string,

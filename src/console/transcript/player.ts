@@ -77,7 +77,7 @@ export function createPlayer(address: string): Player {
     },
     step: (seconds) => seek(media.currentTime + seconds),
     faster(steps) {
-      const at = SPEEDS.findIndex((one) => one === speed.value);
+      const at = (SPEEDS as readonly number[]).indexOf(speed.value);
       setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, at + steps))] ?? 1);
     },
     close() {

@@ -1,3 +1,215 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import type { Transcription } from "../../http/wire/schemas.ts";
+import { linkTo } from "../lib/address.ts";
+import { clock, languageName } from "../lib/format.ts";
+import { nameOf, Progress, StateMark } from "../list/list.tsx";
+import { isUnfinished, now } from "../list/transcriptions.ts";
+import { FailureBox } from "../parts/failure-box.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { openKeys } from "../parts/keys-dialog.tsx";
+import { failureWords, words } from "../words/words.ts";
+import { onKey } from "./acts.ts";
+import { Facts } from "./facts.tsx";
+import { openTranscript, type TranscriptModel } from "./model.ts";
+import { SegmentList } from "./segment-list.tsx";
+import { PlacesBar, PlayBar, SearchBar } from "./toolbar.tsx";
+import { WaveformView } from "./waveform.tsx";
+
+/** A transcription: its words, its sound, and facts about it. */
 export function TranscriptView({ id }: { id: string }) {
-  return <p>{id}</p>;
+  const model = useMemo(() => openTranscript(id), [id]);
+  useEffect(() => model.close, [model]);
+  const isSearching = useSignal(false);
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key === "?" && !(event.target instanceof HTMLInputElement)) openKeys();
+      const isMeant = onKey(model, event, () => {
+        isSearching.value = true;
+      });
+      if (isMeant) event.preventDefault();
+    };
+    document.addEventListener("keydown", listen);
+    return () => document.removeEventListener("keydown", listen);
+  }, [model]);
+  const one = model.transcription.value;
+  const failure = model.failure.value;
+  if (!one) {
+    return failure ? (
+      <div class="view-failure">
+        <BackLink />
+        <FailureBox failure={failure} onRetry={() => void model.retry()} />
+      </div>
+    ) : (
+      <p class="empty" aria-busy="true">
+        {words.value.loading}
+      </p>
+    );
+  }
+  return (
+    <div class="transcript">
+      <div class="transcript-main">
+        <Title
+          one={one}
+          hasWords={model.result.value !== undefined}
+          onSearch={() => {
+            isSearching.value = !isSearching.value;
+          }}
+        />
+        {failure && <FailureBox failure={failure} isSmall onRetry={() => void model.retry()} />}
+        <SearchBar
+          model={model}
+          isOpen={isSearching.value}
+          onClose={() => {
+            isSearching.value = false;
+          }}
+        />
+        <Content model={model} one={one} />
+      </div>
+      <Facts model={model} one={one} />
+    </div>
+  );
+}
+
+function BackLink() {
+  return (
+    <a href={linkTo()} class="button quiet back-link">
+      <Icon name="back" />
+      <span class="unseen">{words.value.back}</span>
+    </a>
+  );
+}
+
+type TitleProps = { one: Transcription; hasWords: boolean; onSearch: () => void };
+
+function Title({ one, hasWords, onSearch }: TitleProps) {
+  const { request, duration_seconds: seconds } = one;
+  return (
+    <header class="transcript-head">
+      <BackLink />
+      <div>
+        <h1>{nameOf(one)}</h1>
+        <p class="muted small">
+          <StateMark state={one.state} /> · {languageName(request.language)}
+          {seconds !== undefined && ` · ${clock(seconds)}`}
+        </p>
+      </div>
+      <span class="spring" />
+      {hasWords && (
+        <button type="button" class="quiet" onClick={onSearch} title={words.value.transcript.search}>
+          <Icon name="search" />
+          <span class="unseen">{words.value.transcript.search}</span>
+        </button>
+      )}
+    </header>
+  );
+}
+
+/** What there is instead of words, or the words. */
+function Content({ model, one }: { model: TranscriptModel; one: Transcription }) {
+  const t = words.value.transcript;
+  void now.value;
+  if (isUnfinished(one)) {
+    return (
+      <div class="running">
+        <p>{words.value.stateHelp[one.state as keyof typeof words.value.stateHelp]}</p>
+        <Progress one={one} />
+        <p class="muted">{t.notReady}</p>
+      </div>
+    );
+  }
+  if (one.content_deleted_at !== undefined) return <Ended title={t.deletedTitle} text={t.deletedMeaning} />;
+  if (one.state === "cancelled") return <Ended title={t.cancelledTitle} text={t.cancelledMeaning} />;
+  if (one.state === "failed") {
+    const { what, advice } = failureWords(one.error?.code ?? "other");
+    return (
+      <Ended
+        title={t.failedTitle}
+        text={`${what} ${t.noCharge} ${advice}`}
+        detail={one.error?.message ?? ""}
+        isBad
+      />
+    );
+  }
+  if (!model.result.value) {
+    return (
+      <p class="empty" aria-busy="true">
+        {words.value.loading}
+      </p>
+    );
+  }
+  return (
+    <>
+      <Sound model={model} />
+      <PlacesBar model={model} />
+      {model.segments.value.length === 0 && model.rows.value.length === 0 ? (
+        <p class="empty">{t.none}</p>
+      ) : (
+        <SegmentList model={model} />
+      )}
+    </>
+  );
+}
+
+function Ended({
+  title,
+  text,
+  detail = "",
+  isBad = false,
+}: {
+  title: string;
+  text: string;
+  detail?: string;
+  isBad?: boolean;
+}) {
+  return (
+    <div class={isBad ? "failure ended" : "note ended"}>
+      <Icon name={isBad ? "failed" : "info"} />
+      <div>
+        <p>
+          <strong>{title}</strong>
+        </p>
+        <p>{text}</p>
+        {detail !== "" && (
+          <p class="muted" lang="en">
+            {detail}
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Waveform and player, or why there are none. */
+function Sound({ model }: { model: TranscriptModel }) {
+  const t = words.value.transcript;
+  const { waveform, player, waveformFailure } = model;
+  const failure = waveformFailure.value;
+  if (failure) {
+    const isGone = failure.code === "content_deleted";
+    const isMissing = isGone || failure.code === "not_found" || failure.code === "method_not_allowed";
+    return isMissing ? (
+      <p class="note sound-note">
+        <Icon name="info" /> {isGone ? t.audioGone : t.audioMissing}
+      </p>
+    ) : (
+      <FailureBox failure={failure} isSmall />
+    );
+  }
+  return (
+    <div class="sound">
+      {waveform.value && player.value ? (
+        <WaveformView model={model} waveform={waveform.value} player={player.value} />
+      ) : (
+        <div class="waveform-place" aria-busy="true" />
+      )}
+      {player.value?.hasFailed.value ? (
+        <p class="note sound-note">
+          <Icon name="info" /> {t.audioMissing}
+        </p>
+      ) : (
+        <PlayBar model={model} />
+      )}
+    </div>
+  );
 }

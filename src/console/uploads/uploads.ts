@@ -9,7 +9,7 @@ import { type Choices, priceOf, requestOf } from "./choices.ts";
 import { type Destination, type Sending, startSending } from "./sending.ts";
 
 /**
- * `waiting`: another file goes first · `sending` · `paused` · `lost`: no connection, goes on by itself · `unpicked`: the
+ * `waiting`: another file goes first · `sending` · `paused` · `lost`: no connection, continues by itself · `unpicked`: the
  * page was loaded again and needs the file · `checking`: the server verifies it · `ready`: waits for a person's start ·
  * `starting` · `failed`
  */
@@ -236,7 +236,7 @@ export function resumeUpload(id: string): void {
   else void begin(id);
 }
 
-/** Goes on with an upload of an earlier page. Returns false when it is another file. */
+/** Continues an upload of an earlier page. Returns false when it is another file. */
 export function pickAgain(id: string, file: File): boolean {
   const item = find(id);
   if (

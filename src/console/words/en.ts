@@ -155,7 +155,6 @@ export const en = {
     followHelp: "The text follows the sound",
     zoomIn: "Show more detail",
     zoomOut: "Show more of the recording",
-    zoomFit: "Show all of it",
     position: (now: string, all: string) => `${now} of ${all}`,
     playFrom: (time: string) => `Play from ${time}`,
     search: "Search in the text",

@@ -152,7 +152,6 @@ export const hi: Words = {
     followHelp: "पाठ आवाज़ के साथ चलता है",
     zoomIn: "बारीकी से देखें",
     zoomOut: "ज़्यादा हिस्सा देखें",
-    zoomFit: "पूरी देखें",
     position: (now, all) => `${all} में से ${now}`,
     playFrom: (time) => `${time} से सुनें`,
     search: "पाठ में खोजें",

@@ -1,0 +1,110 @@
+import { announce } from "../parts/announce.tsx";
+import { words } from "../words/words.ts";
+import type { TranscriptModel } from "./model.ts";
+import { replaceIn } from "./search.ts";
+
+/** Steps back and on by this many seconds. */
+const STEP_SECONDS = 3;
+
+/** Plays a row from its start, and gives it the focus. */
+export function playRow({ rows, player, focused }: TranscriptModel, index: number): void {
+  const row = rows.value[index];
+  if (!row) return;
+  focused.value = index;
+  if (row.start !== undefined) player.value?.playFrom(row.start);
+}
+
+/** Goes to a row without playing it. */
+export function goToRow({ rows, player, focused }: TranscriptModel, index: number): void {
+  const row = rows.value[index];
+  if (!row) return;
+  focused.value = index;
+  if (row.start !== undefined) player.value?.seek(row.start);
+}
+
+/** Goes to the next place that a person should listen to, after the last to the first. */
+export function nextPlace(model: TranscriptModel, direction: 1 | -1 = 1): void {
+  const { places, focused } = model;
+  const all = places.value;
+  const found =
+    direction === 1
+      ? (all.find((index) => index > focused.value) ?? all[0])
+      : (all.findLast((index) => index < focused.value) ?? all.at(-1));
+  if (found === undefined) return;
+  // What follows the sound would leave the place at once.
+  goToRow(model, found);
+}
+
+/** Keeps the text of a segment as its correction. */
+export function correct({ corrections, segments }: TranscriptModel, index: number, text: string): void {
+  const segment = segments.value[index];
+  if (!segment) return;
+  corrections.set([{ index, original: segment.text, text: text.trim().normalize("NFC") }]);
+  announce(words.value.transcript.saved);
+}
+
+/** Replaces every match of the search in one act. */
+export function replaceMatches(model: TranscriptModel, by: string): void {
+  const { matches, rows, textOf, corrections, query } = model;
+  const changed = [...new Set(matches.value.map(({ row }) => row))];
+  const changes = changed.flatMap((index) => {
+    const row = rows.value[index];
+    if (row?.kind !== "segment") return [];
+    const { segment } = row;
+    return [
+      {
+        index: segment.index,
+        original: segment.text,
+        text: replaceIn(textOf(segment.index), query.value, by),
+      },
+    ];
+  });
+  corrections.set(changes);
+  announce(words.value.transcript.replaced(changes.length));
+}
+
+export function undo({ corrections, rows, focused }: TranscriptModel): void {
+  const t = words.value.transcript;
+  const index = corrections.undo();
+  announce(index === undefined ? t.nothingToUndo : t.undone);
+  const row = rows.value.findIndex((one) => one.kind === "segment" && one.segment.index === index);
+  if (row >= 0) focused.value = row;
+}
+
+const isField = (target: EventTarget | null) =>
+  target instanceof HTMLElement &&
+  target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
+
+/** Keys of the transcript (`words.keys.list`). Returns whether the key meant something. */
+export function onKey(model: TranscriptModel, event: KeyboardEvent, openSearch: () => void): boolean {
+  if (isField(event.target)) return false;
+  const { player, focused, rows, editing } = model;
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
+    undo(model);
+    return true;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  const isButton = event.target instanceof HTMLElement && event.target.closest("button, a, summary") !== null;
+  const sound = player.value;
+  const acts: Record<string, (() => void) | undefined> = {
+    " ": isButton ? undefined : () => sound?.toggle(),
+    k: () => sound?.toggle(),
+    j: () => sound?.step(-STEP_SECONDS),
+    l: () => sound?.step(STEP_SECONDS),
+    ArrowLeft: () => sound?.step(-STEP_SECONDS),
+    ArrowRight: () => sound?.step(STEP_SECONDS),
+    ArrowUp: () => playRow(model, Math.max(0, focused.value - 1)),
+    ArrowDown: () => playRow(model, Math.min(rows.value.length - 1, focused.value + 1)),
+    "[": () => sound?.faster(-1),
+    "]": () => sound?.faster(1),
+    n: () => nextPlace(model, 1),
+    e: () => {
+      const row = rows.value[focused.value];
+      if (row?.kind === "segment") editing.value = row.segment.index;
+    },
+    "/": openSearch,
+  };
+  const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  act?.();
+  return act !== undefined;
+}

@@ -1,0 +1,138 @@
+import { computed, effect, signal } from "@preact/signals";
+import type {
+  AudioLink,
+  Transcription,
+  TranscriptionResult,
+  Waveform as WireWaveform,
+} from "../../http/wire/schemas.ts";
+import { sameOrigin } from "../lib/address.ts";
+import { asFailure, type Failure } from "../lib/api.ts";
+import { isUnfinished, refreshList } from "../list/transcriptions.ts";
+import { read } from "../session.ts";
+import { createCorrections } from "./corrections.ts";
+import { createPlayer, type Player } from "./player.ts";
+import { isPlace, type Row, rowAt, rowsOf } from "./rows.ts";
+import { matchesIn } from "./search.ts";
+import { silentStretches } from "./silent-stretches.ts";
+import { loadSpeakerNames, speakersIn } from "./speakers.ts";
+import { unpackWaveform, type Waveform } from "./waveform-data.ts";
+
+/** One transcription as it is shown, with everything a person does to it. */
+export type TranscriptModel = ReturnType<typeof openTranscript>;
+
+const POLL_MS = 1000;
+const NO_SEGMENTS: TranscriptionResult["segments"] = [];
+
+/** Opens a transcription: waits until it has ended, then reads its words, its waveform, and a link to its sound. */
+export function openTranscript(id: string) {
+  const transcription = signal<Transcription | undefined>(undefined);
+  const failure = signal<Failure | undefined>(undefined);
+  const result = signal<TranscriptionResult | undefined>(undefined);
+  const waveform = signal<Waveform | undefined>(undefined);
+  const waveformFailure = signal<Failure | undefined>(undefined);
+  const player = signal<Player | undefined>(undefined);
+  const corrections = createCorrections(id);
+  const hiddenSpeakers = signal<ReadonlySet<string>>(new Set());
+  const query = signal("");
+  /** The row with the focus of the keyboard, in `rows`. */
+  const focused = signal(0);
+  const editing = signal<number | undefined>(undefined);
+  const isFollowing = signal(true);
+  /** Step of the waveform's zoom; 0: all of it. */
+  const zoom = signal(0);
+  const abort = new AbortController();
+
+  const segments = computed(() => result.value?.segments ?? NO_SEGMENTS);
+  const stretches = computed(() =>
+    waveform.value ? silentStretches(waveform.value, segments.value, result.value?.gaps ?? []) : [],
+  );
+  const textOf = (index: number): string =>
+    corrections.all.value.get(index)?.text ?? segments.value[index]?.text ?? "";
+  const rows = computed<readonly Row[]>(() => {
+    const hidden = hiddenSpeakers.value;
+    const shown = segments.value.filter(({ speaker }) => speaker === undefined || !hidden.has(speaker));
+    return rowsOf(shown, result.value?.gaps ?? [], stretches.value);
+  });
+  const places = computed(() => {
+    const all = corrections.all.value;
+    return rows.value.flatMap((row, index) => (isPlace(row, (segment) => all.has(segment)) ? [index] : []));
+  });
+  const matches = computed(() =>
+    rows.value.flatMap((row, index) =>
+      row.kind === "segment"
+        ? matchesIn(textOf(row.segment.index), query.value).map((match) => ({ row: index, ...match }))
+        : [],
+    ),
+  );
+  /** The row that is heard; -1 before the first, and where nothing has been played. */
+  const heard = computed(() => (player.value ? rowAt(rows.value, player.value.time.value) : -1));
+
+  const readEverything = async () => {
+    void corrections.load();
+    void loadSpeakerNames(id);
+    result.value = await read<TranscriptionResult>(`v1/transcriptions/${id}/result`, {
+      signal: abort.signal,
+    });
+    void readSound();
+  };
+  const readSound = async () => {
+    try {
+      const [link, wire] = await Promise.all([
+        read<AudioLink>(`v1/transcriptions/${id}/audio_links`, { method: "POST", signal: abort.signal }),
+        read<WireWaveform>(`v1/transcriptions/${id}/waveform`, { signal: abort.signal }),
+      ]);
+      if (abort.signal.aborted) return;
+      player.value = createPlayer(sameOrigin(link.url));
+      waveform.value = unpackWaveform(wire);
+    } catch (error) {
+      if (!abort.signal.aborted) waveformFailure.value = asFailure(error);
+    }
+  };
+  const poll = async () => {
+    try {
+      const now = await read<Transcription>(`v1/transcriptions/${id}`, { signal: abort.signal });
+      failure.value = undefined;
+      transcription.value = now;
+      if (isUnfinished(now)) return void setTimeout(poll, POLL_MS);
+      const hasWords = now.state === "completed" || now.state === "partial";
+      if (hasWords && now.content_deleted_at === undefined) await readEverything();
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      failure.value = asFailure(error);
+      if (failure.value.code === "offline") setTimeout(poll, 3 * POLL_MS);
+    }
+  };
+  void poll();
+  const stopFollowing = effect(() => {
+    if (isFollowing.value && heard.value >= 0) focused.value = heard.value;
+  });
+
+  return {
+    ...{
+      id,
+      transcription,
+      failure,
+      result,
+      waveform,
+      waveformFailure,
+      player,
+      corrections,
+      hiddenSpeakers,
+      query,
+    },
+    ...{ focused, editing, isFollowing, zoom, segments, stretches, textOf, rows, places, matches, heard },
+    speakers: computed(() => speakersIn(segments.value)),
+    retry: poll,
+    /** Reads the record again after it was changed. */
+    async refresh() {
+      result.value = undefined;
+      await poll();
+      void refreshList();
+    },
+    close() {
+      abort.abort();
+      stopFollowing();
+      player.value?.close();
+    },
+  };
+}

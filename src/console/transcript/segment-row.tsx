@@ -1,0 +1,227 @@
+import { useEffect, useRef } from "preact/hooks";
+import { clock, directionOf, length } from "../lib/format.ts";
+import { Icon } from "../parts/icons.tsx";
+import { words } from "../words/words.ts";
+import { correct, playRow } from "./acts.ts";
+import type { TranscriptModel } from "./model.ts";
+import { doubtOf, type Row, type Segment } from "./rows.ts";
+import { type Match, matchesIn } from "./search.ts";
+import { numberOf, SPEAKER_COLOURS, speakerName } from "./speakers.ts";
+
+type RowProps = {
+  model: TranscriptModel;
+  row: Row;
+  index: number;
+  count: number;
+  /** Distance from the top of the list, pixels. */
+  top: number;
+  measure: (element: HTMLLIElement | null) => void;
+  /** The row before is of another speaker or channel, or no segment. */
+  isNewSpeaker: boolean;
+};
+
+/** One row: a segment, a gap, or sound without words. */
+export function SegmentRow({ model, row, index, count, top, measure, isNewSpeaker }: RowProps) {
+  const isHeard = model.heard.value === index && row.start !== undefined;
+  const isFocused = model.focused.value === index;
+  const names = ["segment-row", row.kind, isHeard ? "heard" : "", isFocused ? "focused" : ""];
+  return (
+    <li
+      class={names.join(" ")}
+      aria-setsize={count}
+      aria-posinset={index + 1}
+      aria-current={isHeard ? "true" : undefined}
+      data-index={index}
+      ref={measure}
+      style={{ transform: `translateY(${top}px)` }}
+    >
+      {row.start === undefined ? <span /> : <TimeButton {...{ model, index }} start={row.start} />}
+      {row.kind === "segment" ? (
+        <SegmentBody {...{ model, index, isFocused, isNewSpeaker }} segment={row.segment} />
+      ) : (
+        <MissingWords row={row} />
+      )}
+    </li>
+  );
+}
+
+function TimeButton({ model, index, start }: { model: TranscriptModel; index: number; start: number }) {
+  const time = clock(start);
+  return (
+    <button
+      type="button"
+      class="quiet time"
+      aria-label={words.value.transcript.playFrom(time)}
+      tabIndex={model.focused.value === index ? 0 : -1}
+      onClick={() => playRow(model, index)}
+    >
+      {time}
+    </button>
+  );
+}
+
+/** Says what is missing at a place, and what to do. */
+function MissingWords({ row }: { row: Exclude<Row, { kind: "segment" }> }) {
+  const t = words.value;
+  if (row.kind === "gap") {
+    const { title, what, advice } = t.gaps[row.gap.reason];
+    return (
+      <p class="missing">
+        <Icon name="failed" />{" "}
+        <strong>
+          {title} · {length(row.end - row.start)}
+        </strong>{" "}
+        {what} {advice}
+      </p>
+    );
+  }
+  return (
+    <p class="missing">
+      <Icon name="sound" /> <strong>{t.transcript.soundWithoutWords(length(row.end - row.start))}</strong>{" "}
+      {t.transcript.soundWithoutWordsHelp}
+    </p>
+  );
+}
+
+type BodyProps = {
+  model: TranscriptModel;
+  segment: Segment;
+  index: number;
+  isFocused: boolean;
+  isNewSpeaker: boolean;
+};
+
+function SegmentBody({ model, segment, index, isFocused, isNewSpeaker }: BodyProps) {
+  const t = words.value.transcript;
+  const text = model.textOf(segment.index);
+  const isCorrected = model.corrections.all.value.has(segment.index);
+  const doubt = isCorrected ? "none" : doubtOf(segment);
+  const edit = () => {
+    model.focused.value = index;
+    model.editing.value = segment.index;
+  };
+  return (
+    <div class="segment-body">
+      {isNewSpeaker && <Who model={model} segment={segment} />}
+      {model.editing.value === segment.index ? (
+        <Editor model={model} segment={segment} text={text} />
+      ) : (
+        <div class="segment-line">
+          <p
+            class={`segment-text doubt-${doubt}`}
+            dir={directionOf(segment.language, text)}
+            lang={segment.language}
+            tabIndex={isFocused ? 0 : -1}
+            onDblClick={edit}
+            onClick={() => getSelection()?.isCollapsed !== false && playRow(model, index)}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter") return;
+              event.preventDefault();
+              edit();
+            }}
+          >
+            <Marked text={text} query={model.query.value} />
+            {doubt === "strong" && <span class="unseen"> ({t.unsure})</span>}
+          </p>
+          {doubt === "strong" && (
+            <span class="tag tag-unsure" title={t.unsureHelp} aria-hidden="true">
+              {t.unsure}
+            </span>
+          )}
+          {isCorrected && <span class="tag">{t.edited}</span>}
+          <button
+            type="button"
+            class="quiet edit"
+            tabIndex={isFocused ? 0 : -1}
+            title={t.edit}
+            onClick={edit}
+          >
+            <Icon name="edit" />
+            <span class="unseen">{t.edit}</span>
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Who({ model, segment: { speaker, channel } }: { model: TranscriptModel; segment: Segment }) {
+  if (speaker === undefined && channel === undefined) return null;
+  const number = speaker === undefined ? (channel ?? 0) : numberOf(speaker);
+  const style = number % SPEAKER_COLOURS.length;
+  return (
+    <span class="who">
+      <span class={`swatch swatch-${style}`} />
+      {speaker === undefined ? "" : speakerName(model.id, speaker)}
+      {speaker !== undefined && channel !== undefined && " · "}
+      {channel === undefined ? "" : words.value.transcript.channel(channel)}
+    </span>
+  );
+}
+
+/** A text with the matches of the search marked. */
+function Marked({ text, query }: { text: string; query: string }) {
+  const matches = matchesIn(text, query);
+  if (matches.length === 0) return <>{text}</>;
+  const parts = matches.map(({ start, end }: Match, index) => (
+    <>
+      {text.slice(matches[index - 1]?.end ?? 0, start)}
+      <mark>{text.slice(start, end)}</mark>
+    </>
+  ));
+  return (
+    <>
+      {parts}
+      {text.slice(matches.at(-1)?.end)}
+    </>
+  );
+}
+
+function Editor({ model, segment, text }: { model: TranscriptModel; segment: Segment; text: string }) {
+  const t = words.value.transcript;
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    field.current?.focus();
+    field.current?.setSelectionRange(text.length, text.length);
+  }, []);
+  const end = () => {
+    const row = field.current?.closest<HTMLElement>(".segment-row");
+    model.editing.value = undefined;
+    // The text takes the focus back, so that the keys go on from here.
+    requestAnimationFrame(() => row?.querySelector<HTMLElement>(".segment-text")?.focus());
+  };
+  const save = (value: string) => {
+    correct(model, segment.index, value);
+    end();
+  };
+  return (
+    <div class="editor">
+      <textarea
+        ref={field}
+        aria-label={t.editing}
+        dir={directionOf(segment.language, text)}
+        lang={segment.language}
+        rows={Math.max(2, Math.ceil(text.length / 70))}
+        defaultValue={text}
+        onKeyDown={(event) => {
+          if (event.key === "Escape") end();
+          if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event.currentTarget.value);
+        }}
+      />
+      <div class="row">
+        <button type="button" class="primary" onClick={() => save(field.current?.value ?? text)}>
+          {t.save}
+        </button>
+        <button type="button" onClick={end}>
+          {words.value.cancel}
+        </button>
+        {text !== segment.text && (
+          <button type="button" onClick={() => save(segment.text)}>
+            <Icon name="undo" /> {t.revert}
+          </button>
+        )}
+        <span class="muted small">{t.editHelp}</span>
+      </div>
+    </div>
+  );
+}
