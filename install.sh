@@ -328,6 +328,7 @@ look_at_start() {
 
 look_at_config() {
   DATA="$STATE_DIR"
+  BACKUPS=""
   LISTEN="${ASKED_LISTEN:-127.0.0.1:8080}"
   if [ ! -e "$CONFIG" ]; then
     if [ -e "$DATA/shruti.db" ] && ! recorded initialising; then
@@ -348,6 +349,7 @@ look_at_config() {
   shown="$(run_new config show --json --config "$CONFIG")"
   DATA="$(printf '%s\n' "$shown" | sed -n 's/^ *"data_dir": "\(.*\)",\{0,1\}$/\1/p')"
   LISTEN="$(printf '%s\n' "$shown" | sed -n 's/^ *"listen": "\(.*\)",\{0,1\}$/\1/p')"
+  BACKUPS="$(printf '%s\n' "$shown" | sed -n 's/^ *"to": "\(.*\)",\{0,1\}$/\1/p')"
   # The unit's working directory is the one for relative paths.
   case "$DATA" in
     /*) ;;
@@ -480,6 +482,7 @@ look_at_service() {
   if [ "$USE_SYSTEMD" = yes ]; then
     if ! has_systemd; then refuse "systemd does not run here: use --no-systemd, and start 'shruti serve' yourself"; fi
     is_plain "$DATA" || refuse "a unit cannot name the data directory $DATA; use letters, digits and . _ - + @ /"
+    [ -z "$BACKUPS" ] || is_plain "$BACKUPS" || refuse "a unit cannot name the folder $BACKUPS of backup.to; use letters, digits and . _ - + @ /"
   elif [ -e "$CONFIG" ] && running="$(run_new status --ready --json --config "$CONFIG" 2>/dev/null | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p')" && [ -n "$running" ]; then
     refuse "a server runs (process $running), and with --no-systemd nothing here can stop it: stop it first"
   fi
@@ -610,16 +613,20 @@ WantedBy=multi-user.target
 UNIT_END
 }
 
-# The sandbox opens for a data directory that is elsewhere.
+# The sandbox opens for a data directory and a folder of backups that are elsewhere.
 print_data_access() {
-  data="${DATA:-$STATE_DIR}"
-  case "$data/" in
-    "$STATE_DIR"/*) printf 'ProtectHome=true\n' ;;
-    /home/* | /root/* | /run/user/*)
-      printf '# storage.data_dir of the config\nProtectHome=tmpfs\nBindPaths=-%s\nReadWritePaths=-%s\n' "$data" "$data"
-      ;;
-    *) printf '# storage.data_dir of the config\nProtectHome=true\nReadWritePaths=-%s\n' "$data" ;;
-  esac
+  opened="" homes=""
+  for folder in "${DATA:-$STATE_DIR}" "${BACKUPS:-$STATE_DIR}"; do
+    case "$folder/" in
+      "$STATE_DIR"/*) ;;
+      /home/* | /root/* | /run/user/*) opened="$opened $folder" homes="$homes $folder" ;;
+      *) opened="$opened $folder" ;;
+    esac
+  done
+  [ -z "$opened" ] || printf '# storage.data_dir and backup.to of the config\n'
+  if [ -z "$homes" ]; then printf 'ProtectHome=true\n'; else printf 'ProtectHome=tmpfs\n'; fi
+  for folder in $homes; do printf 'BindPaths=-%s\n' "$folder"; done
+  for folder in $opened; do printf 'ReadWritePaths=-%s\n' "$folder"; done
 }
 
 put_unit() {
@@ -886,6 +893,7 @@ install_here() {
 
 stage() {
   DATA="$STATE_DIR"
+  BACKUPS=""
   VERSION="$("$EXECUTABLE" version 2>/dev/null || true)"
   bring_executable
   put_executable

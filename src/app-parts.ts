@@ -9,6 +9,7 @@ import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { familyOf } from "./pipeline/families/families.ts";
 import { createReadiness, type Readiness } from "./readiness.ts";
+import type { MakeBackup } from "./scheduled-backups.ts";
 import { createDeliverer, type Deliverer } from "./scheduler/deliver.ts";
 import { createScheduler, type Scheduler } from "./scheduler/scheduler.ts";
 import { createSweeper, type Sweeper } from "./scheduler/sweep.ts";
@@ -43,6 +44,8 @@ export type AppOptions = {
   onUpgrade?: (bytes: number) => void;
   /** Called when this machine can never run the engine, with the reason. */
   onUnfit?: (reason: string) => void;
+  /** Makes the backups of `[backup]`; undefined: none are made. */
+  makeBackup?: MakeBackup;
   /** Returns the address for clients when the config names none. It is called late: a free port is known late. */
   baseUrl: () => string;
 };

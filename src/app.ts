@@ -18,6 +18,7 @@ import { IDLE_SECONDS } from "./http/unread.ts";
 import type { Clock } from "./lib/clock.ts";
 import { within } from "./lib/within.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
+import { createScheduledBackups, type ScheduledBackups } from "./scheduled-backups.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
 import type { Database } from "./store/database.ts";
 
@@ -69,7 +70,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { apiKeys, credit, models, uploads, transcriptions, webhooks } = services;
   const stopWaking = transcriptions.listen({ finished: () => deliverer.wake() });
   const stopping = new AbortController();
-  const http = openHttp(base, services, workers, stopping.signal, options.baseUrl);
+  const backups = createScheduledBackups({ ...base, make: options.makeBackup });
+  const http = openHttp(base, services, { ...workers, backups }, stopping.signal, options.baseUrl);
   const watch = watchOutsideChanges(base.database, base.log, () => {
     apiKeys.forgetCached();
     models.forgetCached();
@@ -104,6 +106,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         deliverer.start();
         verification.start();
         sweeper.start();
+        backups.start();
       });
       readiness.start();
       base.hold.start(readiness.hasModel);
@@ -114,6 +117,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     async close() {
       await drain();
       await within(REQUESTS_END_WITHIN_MS, http.answered());
+      await backups.stop();
       await sweeper.stop();
       await verification.stop();
       stopWaking();
@@ -132,7 +136,7 @@ export async function openApp(options: AppOptions): Promise<App> {
 function openHttp(
   base: AppBase,
   services: AppServices,
-  { scheduler, deliverer, readiness }: AppWorkers,
+  { scheduler, deliverer, readiness, backups }: AppWorkers & { backups: ScheduledBackups },
   stopping: AbortSignal,
   baseUrl: () => string,
 ): ReturnType<typeof countRequests> {
@@ -140,7 +144,7 @@ function openHttp(
   const { decoders, transcriptions, ...others } = services;
   const metrics = createMetrics();
   addGauges(metrics, {
-    ...{ scheduler, deliverer, engine, decoders, database, transcriptions },
+    ...{ scheduler, deliverer, engine, decoders, database, transcriptions, backups },
     freeBytes: base.freeBytes,
   });
   return countRequests(

@@ -3,6 +3,7 @@ import { FINAL_STATES, UNFINISHED_STATES, type UnfinishedState } from "./domain/
 import type { Engine } from "./engine/engine.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { addProcessMetrics } from "./http/process-metrics.ts";
+import type { ScheduledBackups } from "./scheduled-backups.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
 import type { TranscriptionService } from "./services/transcriptions/transcriptions.ts";
@@ -19,6 +20,7 @@ export function addGauges(
     decoders: DecoderLanes;
     database: Database;
     transcriptions: TranscriptionService;
+    backups: ScheduledBackups;
     freeBytes: () => number;
   },
 ): void {
@@ -32,7 +34,24 @@ export function addGauges(
     "Size of the database file.",
     () => statSync(parts.database.path).size,
   );
+  addBackupGauges(metrics, parts.backups);
   metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
+}
+
+function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
+  metrics.addGauge(
+    "shruti_backup_age_seconds",
+    "Time since the last backup of everything; before the first one, since the database was made.",
+    () => backups.status().ageSeconds,
+  );
+  metrics.addGauge("shruti_backup_scheduled", "1 where the config has a schedule of backups.", () =>
+    Number(backups.status().isScheduled),
+  );
+  metrics.addCounter(
+    "shruti_backup_failures_total",
+    "Scheduled backups that failed since the start.",
+    () => backups.status().failures,
+  );
 }
 
 /** Adds counters of finished work since the start. Their deltas give throughput and failures. */

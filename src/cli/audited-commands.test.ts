@@ -100,6 +100,7 @@ const COMMANDS: Record<string, Case> = {
   "bundle verify": NO_DATA,
   "bundle install": { elsewhere: "bundle.test.ts" },
   backup: { args: () => [at("copy.db")], acts: ["database.backup"] },
+  "backup verify": { reads: () => [at("copy.db")] },
   restore: { args: () => [at("copy.db")], acts: ["database.restore"] },
   migrate: { elsewhere: "below, on an older database" },
   init: { elsewhere: "below, in an empty folder" },
@@ -191,7 +192,8 @@ function freeDatabases(): void {
 }
 
 function leaves(command: Command): string[] {
-  return command.commands.length === 0 ? [pathOf(command)] : command.commands.flatMap(leaves);
+  const isLeaf = command.commands.length === 0 || command.registeredArguments.length > 0;
+  return [...(isLeaf ? [pathOf(command)] : []), ...command.commands.flatMap(leaves)];
 }
 
 test("every command is in the table", () => {

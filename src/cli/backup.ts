@@ -1,46 +1,207 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { CliContext } from "./context.ts";
+import { wholeNumber } from "./arguments.ts";
+import { type CliContext, CommandError } from "./context.ts";
+import { cleanUpAtEnd } from "./ending.ts";
+import { explainBackup, noteNames, restoreEverything } from "./restore.ts";
+
+type BackupOptions = {
+  all?: true;
+  to?: string;
+  keep?: number;
+  withModels?: true;
+  withSecrets?: true;
+  json?: true;
+};
 
 /** `shruti backup` and `shruti restore` */
 export function registerBackup(program: Command, context: CliContext): void {
-  program
+  const backup = program
     .command("backup")
     .description(
-      "copy the database (records, transcripts, keys, ledger; not recordings and models) to a new file, also while the server runs",
+      "copy the database to a new file, or with --all or --to everything: recordings and config, too; also while the server runs",
     )
-    .argument("<file>", "file to make")
+    .argument("[file]", "file to make; with --all a tar archive")
+    .option("--all", "everything: database, recordings, config file without secrets, names of models")
+    .option("--to <dir>", "everything, into a folder that holds each recording once for all its backups")
+    .option(
+      "--keep <n>",
+      "with --to: remove all but the newest n backups of the folder",
+      wholeNumber(1, 100_000),
+    )
+    .option("--with-models", "also the weights of installed models")
+    .option("--with-secrets", "also the secrets of the config file")
     .option("--json", "print JSON")
-    .action(async (file: string, options: { json?: true }) => {
-      const { config } = context.loadConfig();
-      const { backUpDatabase } = await import("../services/admin.ts");
-      const bytes = backUpDatabase({ config, clock: context.clock }, file);
-      if (options.json) context.printJson({ file: resolve(file), bytes });
-      else context.printLine(`${resolve(file)}: ${bytes} bytes`);
+    .action(async (file: string | undefined, options: BackupOptions) => {
+      checkOptions(file, options);
+      if (options.all || options.to !== undefined) await backUpAll(context, file, options);
+      else await backUpDatabaseAlone(context, file ?? "", options);
     });
+
+  backup
+    .command("verify")
+    .description(
+      "read a backup to its end and check every file and the database, as a restore would; changes nothing",
+    )
+    .argument(
+      "<path>",
+      "archive or folder of --all, folder of --to (all its backups), or file of `shruti backup`",
+    )
+    .option("--json", "print JSON")
+    // `backup` has read --json already, because it has that option, too.
+    .action((path: string, _options: { json?: true }, command: Command) =>
+      verify(context, path, command.optsWithGlobals<{ json?: true }>()),
+    );
 
   program
     .command("restore")
-    .description("replace the database by a backup while no server runs; the old one is kept beside it")
-    .argument("<file>", "file that `shruti backup` made")
+    .description(
+      "put a backup back while no server runs: the database, which is kept beside it, or everything of --all and --to",
+    )
+    .argument("<file>", "file or folder that `shruti backup` made; of a folder of --to the newest backup")
+    .option("--data <dir>", "data directory, where this machine has no config file yet")
     .option("--json", "print JSON")
-    .action(async (file: string, options: { json?: true }) => {
-      const { config } = context.loadConfig();
-      const [{ restoreDatabase }, { silentLog }] = await Promise.all([
-        import("../services/admin.ts"),
-        import("../lib/log.ts"),
-      ]);
-      const restored = restoreDatabase({ config, clock: context.clock, log: silentLog }, file);
-      const { ledger, databasePath, previousPath } = restored;
-      if (options.json) {
-        context.printJson({
-          database: databasePath,
-          previous: previousPath ?? null,
-          ledger: { ok: ledger.ok, entries: ledger.entries, head: ledger.head },
-        });
-      } else {
-        context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
-        if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
-      }
+    .action(async (file: string, options: { data?: string; json?: true }) => {
+      const { kindOfBackup } = await import("../services/backups/backup-reader.ts");
+      const kind = kindOfBackup(resolve(file));
+      if (kind !== "other") return restoreEverything(context, file, options);
+      if (options.data !== undefined)
+        throw new CommandError("usage", "--data is only for backups of everything");
+      await restoreDatabaseAlone(context, file, options);
     });
+}
+
+function checkOptions(file: string | undefined, options: BackupOptions): void {
+  const isAll = options.all === true || options.to !== undefined;
+  if (file === undefined && options.to === undefined) {
+    throw new CommandError("usage", "name the file to make, or a folder with --to");
+  }
+  if (file !== undefined && options.to !== undefined) {
+    throw new CommandError("usage", "give a file or --to, not both");
+  }
+  if (options.keep !== undefined && options.to === undefined) {
+    throw new CommandError("usage", "--keep is only for --to");
+  }
+  if (!isAll && (options.withModels || options.withSecrets)) {
+    throw new CommandError("usage", "--with-models and --with-secrets need --all or --to");
+  }
+}
+
+async function backUpDatabaseAlone(context: CliContext, file: string, options: BackupOptions): Promise<void> {
+  const { config } = context.loadConfig();
+  const { backUpDatabase } = await import("../services/admin.ts");
+  const bytes = backUpDatabase({ config, clock: context.clock }, file);
+  if (options.json) context.printJson({ file: resolve(file), bytes });
+  else context.printLine(`${resolve(file)}: ${bytes} bytes`);
+}
+
+async function backUpAll(
+  context: CliContext,
+  file: string | undefined,
+  options: BackupOptions,
+): Promise<void> {
+  const { config, path } = context.loadConfig();
+  const { backUpEverything } = await import("../services/backups/backups.ts");
+  // Commands that a scheduler has ended must not leave half an archive.
+  const cleanUp = cleanUpAtEnd();
+  const made = await backUpEverything(
+    {
+      ...{ config, clock: context.clock, environment: context.io.environment },
+      configPath: path === undefined ? undefined : resolve(path),
+      weights: options.withModels === true,
+      secrets: options.withSecrets === true,
+    },
+    options.to === undefined ? { file: file ?? "" } : { store: options.to, keep: options.keep },
+  ).finally(cleanUp.stop);
+  const stored = "removed" in made ? made : undefined;
+  if (options.json) {
+    context.printJson({
+      path: made.path,
+      files: made.files,
+      bytes: made.bytes,
+      recordings: made.recordings,
+      ...(stored ? { written_bytes: stored.written, removed: stored.removed } : {}),
+      deleted_meanwhile: made.deletedMeanwhile,
+      missing: made.missing,
+      damaged: made.damaged,
+    });
+  } else {
+    context.printLine(`${made.path}: ${made.recordings} recordings, ${made.bytes} bytes`);
+    if (stored)
+      context.printLine(`${stored.written} bytes written, ${stored.removed.length} old backups removed`);
+  }
+  noteNames(context, made.missing, "recordings are in the database and not on the disk");
+  noteNames(
+    context,
+    made.damaged,
+    "recordings are not what was uploaded; they are in the backup as they are",
+  );
+}
+
+async function verify(context: CliContext, given: string, options: { json?: true }): Promise<void> {
+  const path = resolve(given);
+  const { kindOfBackup } = await import("../services/backups/backup-reader.ts");
+  if (kindOfBackup(path) === "other") return verifyDatabaseAlone(context, path, options);
+  const { verifyAll } = await import("../services/backups/backup-verify.ts");
+  const outcomes = await verifyAll(path).catch(explainBackup(path));
+  const shown = outcomes.map((outcome) =>
+    "problem" in outcome
+      ? { path: outcome.path, ok: false, problem: outcome.problem }
+      : {
+          path: outcome.path,
+          ok: true,
+          created_at: outcome.verified.description.created_at,
+          files: outcome.verified.files,
+          bytes: outcome.verified.bytes,
+          recordings: outcome.verified.recordings,
+          ledger_entries: outcome.verified.ledger.entries,
+        },
+  );
+  const problems = shown.filter(({ ok }) => !ok);
+  if (options.json) context.printJson({ ok: problems.length === 0, backups: shown });
+  else {
+    for (const one of shown) {
+      const text = one.ok ? `ok, ${one.recordings} recordings, ${one.bytes} bytes` : one.problem;
+      context.printLine(`${one.path}: ${text}`);
+    }
+  }
+  if (problems.length > 0)
+    throw new CommandError("failed", `${problems.length} of ${shown.length} backups cannot be used`);
+}
+
+/** Verifies a copy of the database alone. */
+async function verifyDatabaseAlone(
+  context: CliContext,
+  path: string,
+  options: { json?: true },
+): Promise<void> {
+  const { verifyDatabaseFile } = await import("../services/backups/backup-verify.ts");
+  const ledger = verifyDatabaseFile(path);
+  if (options.json) {
+    context.printJson({ ok: true, backups: [{ path, ok: true, ledger_entries: ledger.entries }] });
+  } else context.printLine(`${path}: ok, the database alone, ${ledger.entries} ledger entries`);
+}
+
+async function restoreDatabaseAlone(
+  context: CliContext,
+  file: string,
+  options: { json?: true },
+): Promise<void> {
+  const { config } = context.loadConfig();
+  const [{ restoreDatabase }, { silentLog }] = await Promise.all([
+    import("../services/admin.ts"),
+    import("../lib/log.ts"),
+  ]);
+  const restored = restoreDatabase({ config, clock: context.clock, log: silentLog }, file);
+  const { ledger, databasePath, previousPath } = restored;
+  if (options.json) {
+    context.printJson({
+      database: databasePath,
+      previous: previousPath ?? null,
+      ledger: { ok: ledger.ok, entries: ledger.entries, head: ledger.head },
+    });
+  } else {
+    context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
+    if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
+  }
 }

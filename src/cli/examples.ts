@@ -50,8 +50,16 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
       "usage export --org Physics --from 2026-11-01 --to 2026-11-30 --format csv",
     ],
   ],
-  backup: [["with the date in its name", "backup /backup/shruti-2026-11-22.db"]],
-  restore: [["while no server runs", "restore /backup/shruti-2026-11-22.db"]],
+  backup: [
+    ["everything, of which the newest 14 backups are kept", "backup --to /backup/shruti --keep 14"],
+    ["everything in one file", "backup /backup/shruti-2026-11-22.tar --all"],
+    ["the database alone", "backup /backup/shruti-2026-11-22.db"],
+  ],
+  "backup verify": [["every backup of a folder", "backup verify /backup/shruti"]],
+  restore: [
+    ["the newest backup of a folder, while no server runs", "restore /backup/shruti"],
+    ["on a new machine", "restore /backup/shruti-2026-11-22.tar --data /var/lib/shruti"],
+  ],
   migrate: [["only look", "migrate --check"]],
   "bundle create": [
     [

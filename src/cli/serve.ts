@@ -24,12 +24,12 @@ export function registerServe(program: Command, context: CliContext): void {
     .command("serve")
     .description("Run the server; SIGTERM drains, a second SIGTERM stops at once.")
     .action(async () => {
-      const { config } = context.loadConfig();
-      await serve(config, context);
+      const { config, path } = context.loadConfig();
+      await serve(config, path, context);
     });
 }
 
-async function serve(config: Config, context: CliContext): Promise<void> {
+async function serve(config: Config, configPath: string | undefined, context: CliContext): Promise<void> {
   await checkSettings(config);
   const { requireServerRights } = await import("./server-rights.ts");
   requireServerRights(config, context.io.environment);
@@ -41,12 +41,16 @@ async function serve(config: Config, context: CliContext): Promise<void> {
   process.umask(0o077);
   const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
   if (user !== undefined) log.info({ user }, "started by root: continues as the owner of the data directory");
-  const { openApp } = await import("../app.ts");
+  const [{ openApp }, { backupProcess }] = await Promise.all([
+    import("../app.ts"),
+    import("../backup-process.ts"),
+  ]);
   let server: Server<unknown> | undefined;
   let status: { stop(): void } | undefined;
   const stopped = Promise.withResolvers<void>();
   const app = await openApp({
     ...{ config, log },
+    makeBackup: backupProcess(config, configPath),
     baseUrl: () => (server ? addressOf(server, config) : ""),
     onUpgrade: (bytes) =>
       notify({ STATUS: "upgrading the database", EXTEND_TIMEOUT_USEC: upgradeMicroseconds(bytes) }),
@@ -140,19 +144,22 @@ async function stopListening(server: Server<unknown>): Promise<void> {
  * @throws ConfigError with every mistake
  */
 export async function checkSettings(config: Config): Promise<void> {
-  const [{ checkWebhookSettings }, { trustedProxies }] = await Promise.all([
+  const [{ checkWebhookSettings }, { trustedProxies }, { checkBackupSettings }] = await Promise.all([
     import("../services/webhooks/webhook-sender.ts"),
     import("../services/trusted-proxies.ts"),
+    import("../scheduled-backups.ts"),
   ]);
-  const problems = [checkWebhookSettings, trustedProxies, readCertificate].flatMap((check) => {
-    try {
-      check(config);
-      return [];
-    } catch (error) {
-      if (error instanceof ConfigError) return error.problems;
-      throw error;
-    }
-  });
+  const problems = [checkWebhookSettings, trustedProxies, checkBackupSettings, readCertificate].flatMap(
+    (check) => {
+      try {
+        check(config);
+        return [];
+      } catch (error) {
+        if (error instanceof ConfigError) return error.problems;
+        throw error;
+      }
+    },
+  );
   if (problems.length > 0) throw new ConfigError(problems);
 }
 

@@ -300,6 +300,20 @@ export const CONFIG_SCHEMA = {
       "Days after which a finished transcription's transcript is removed; 0: kept.",
     ),
   },
+  backup: {
+    schedule: text(
+      "",
+      "When the server makes a backup of everything: minute, hour, day, month and weekday as in crontab(5), such as 30 2 * * *, in billing.timezone; empty: never.",
+      { example: "30 2 * * *" },
+    ),
+    to: text(
+      "",
+      "Folder of these backups, on another disk or machine; it holds each recording once for all of them.",
+      { isPath: true },
+    ),
+    keep: integer(14, 1, 10_000, "Number of backups to keep; older ones are removed."),
+    with_models: boolean(false, "Also the weights of installed models."),
+  },
   log: {
     level: choice("info", ["debug", "info", "warn", "error", "silent"], "Least serious lines to write."),
     format: choice("json", ["json", "text"], "One JSON object a line, or readable text."),

@@ -68,6 +68,25 @@ test("the unit survives a worker process that runs out of memory, gives a stop e
 });
 
 test.each([
+  ["", "", "ProtectHome=true\n"],
+  ["/srv/d", "", "ProtectHome=true\nReadWritePaths=-/srv/d\n"],
+  ["/var/lib/shruti", "/mnt/b", "ProtectHome=true\nReadWritePaths=-/mnt/b\n"],
+  ["", "/home/b", "ProtectHome=tmpfs\nBindPaths=-/home/b\nReadWritePaths=-/home/b\n"],
+  [
+    "/srv/d",
+    "/home/b",
+    "ProtectHome=tmpfs\nBindPaths=-/home/b\nReadWritePaths=-/srv/d\nReadWritePaths=-/home/b\n",
+  ],
+])("the sandbox opens for data in %p and backups in %p", (data, backups, expected) => {
+  const script = readFileSync(SCRIPT, "utf8");
+  const [shellFunction] = /^print_data_access\(\) \{\n[\s\S]*?^\}/m.exec(script) ?? [];
+  const { stdout } = Bun.spawnSync(["sh", "-euc", `${shellFunction}\nprint_data_access`], {
+    env: { STATE_DIR: "/var/lib/shruti", DATA: data, BACKUPS: backups },
+  });
+  expect(stdout.toString().replace(/^#.*\n/m, "")).toBe(expected);
+});
+
+test.each([
   ["an executable that does not exist", ["nothing/here"], 1, "there is no file nothing/here"],
   ["an unknown option", ["--upgrade"], 2, "there is no option --upgrade"],
   ["two executables", ["a", "b"], 2, "one executable at most"],

@@ -124,10 +124,15 @@ export type Restored = { databasePath: string; previousPath: string | undefined;
  * Replaces the database by a backup, after it has checked the backup's schema, identifiers and ledger. A backup of an
  * older version keeps it: the next start of the server upgrades the database, or `shruti migrate` does.
  *
+ * @param backup what the audit log calls the file
  * @throws AppError `not_found` without a data directory or such a file, `invalid_request` for a file that fails a
  *   check, `conflict` while another process has the database open
  */
-export function restoreDatabase({ config, clock }: AdminDeps, file: string): Restored {
+export function restoreDatabase(
+  { config, clock }: AdminDeps,
+  file: string,
+  backup = resolve(file),
+): Restored {
   const path = databasePath(dataDirOf(config));
   if (!existsSync(dataDirOf(config))) {
     throw new AppError("not_found", {
@@ -139,7 +144,7 @@ export function restoreDatabase({ config, clock }: AdminDeps, file: string): Res
   const stamp = toTimestamp(clock.now()).replaceAll(/[:.]/g, "-");
   const previousPath = restoreBackup(source, path, stamp, (copy) => {
     ledger = checkRestored(copy, source);
-    recordAct(copy.store, { action: "database.restore", object: source }, clock.now());
+    recordAct(copy.store, { action: "database.restore", object: backup }, clock.now());
   });
   if (ledger === undefined) throw new Error("the restored database was not audited");
   return { databasePath: path, previousPath, ledger };

@@ -41,7 +41,7 @@ export function writeBackup(database: Pick<Database, "sqlite">, path: string): n
     backupDatabase(database, unfinished);
     syncPathNow(unfinished);
     // Unlike a rename, a link never replaces a file that another process has made meanwhile.
-    link(unfinished, path);
+    linkNew(unfinished, path);
     syncPathNow(dirname(path));
     return statSync(path).size;
   } finally {
@@ -53,7 +53,8 @@ function refuseExisting(path: string): void {
   if (existsSync(path)) throw new AppError("conflict", { message: `${path} exists already.` });
 }
 
-function link(from: string, to: string): void {
+/** Gives a finished file its name. Never replaces a file. @throws AppError `conflict` when there is one of that name */
+export function linkNew(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch {
@@ -87,13 +88,24 @@ export function restoreBackup(
   try {
     copyPrivately(backupPath, copyPath);
     giveToOwner(copyPath);
-    checkBackupFile(copyPath, backupPath);
-    checkContent(copyPath, check);
+    checkCopy(copyPath, backupPath, check);
     syncPathNow(copyPath);
     return exchange(copyPath, databaseFile, stamp);
   } finally {
     removeDatabase(copyPath);
   }
+}
+
+/**
+ * Checks a private copy of a backup: schema, integrity, and what `check` reads of it. The copy may be of an older
+ * version.
+ *
+ * @param name what messages call it
+ * @throws AppError `invalid_request` with what is wrong
+ */
+export function checkCopy(path: string, name: string, check: (copy: Database) => void): void {
+  checkBackupFile(path, name);
+  checkContent(path, check);
 }
 
 /** Runs a check that reads tables of this program's version. A copy of an older version is copied again for that. */

@@ -2,8 +2,12 @@ import { eq } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { settings } from "./schema.ts";
 
-/** Names of the choices that an admin makes at run time. */
-export const SETTING_NAMES = { defaultModel: "models.default", languageModels: "models.languages" } as const;
+/** Names of the choices that an admin makes at run time, and of what the last backup of everything was. */
+export const SETTING_NAMES = {
+  defaultModel: "models.default",
+  languageModels: "models.languages",
+  lastBackup: "backup.last",
+} as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 
 /** Returns a stored choice; undefined when there is none. */

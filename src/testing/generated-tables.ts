@@ -107,13 +107,15 @@ function rowsOfCommands(parent: Command, path: string): string[] {
   return parent.commands.flatMap((command) => {
     if (command.name() === "help") return [];
     const full = path + command.name();
-    if (command.commands.length > 0) return rowsOfCommands(command, `${full} `);
+    const below = rowsOfCommands(command, `${full} `);
+    // A command with arguments of its own does something without a subcommand, too.
+    if (below.length > 0 && command.registeredArguments.length === 0) return below;
     const usage = command.registeredArguments.map((argument) => {
       const name = `${argument.name().toUpperCase()}${argument.variadic ? "…" : ""}`;
       return argument.required ? ` ${name}` : ` [${name}]`;
     });
     const options = command.options.map(({ long }) => `\`${long}\``);
-    return [row(`\`${full}${usage.join("")}\``, options.length === 0 ? "none" : options.join(" "))];
+    return [row(`\`${full}${usage.join("")}\``, options.length === 0 ? "none" : options.join(" ")), ...below];
   });
 }
 

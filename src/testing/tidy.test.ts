@@ -30,6 +30,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "app.ts",
     "local.ts",
     "doctor.ts",
+    "backup-process.ts",
+    "scheduled-backups.ts",
     "self-check.ts",
     "parts.ts",
     "config",

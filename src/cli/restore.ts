@@ -1,0 +1,182 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { loadConfig } from "../config/load.ts";
+import { renderConfigToEdit } from "../config/render.ts";
+import type { Config } from "../config/schema.ts";
+import { writeNewFileNow } from "../lib/durable-files.ts";
+import { giveToOwner } from "../lib/give-to-owner.ts";
+import type { Names } from "../services/backups/backup-create.ts";
+import { BackupError } from "../services/backups/backup-format.ts";
+import type { RestoredAll } from "../services/backups/backup-restore.ts";
+import { type CliContext, CommandError } from "./context.ts";
+
+type Options = { data?: string; json?: true };
+const DEFAULT_CONFIG = "./shruti.toml";
+const HEADING = "Made by shruti restore: the backup has no config file. Lines with # are defaults.";
+const DEFAULT_DATA = "./shruti-data";
+/** The config of the backup, where this machine keeps its own. */
+const OTHER_CONFIG = "shruti.toml.from-backup";
+
+/** The config that a restore works with. */
+type Setup = {
+  config: Config;
+  dataDir: string;
+  /** Path of the config file. */
+  path: string;
+  /** Text of the config file to write; undefined: this machine has one, which is kept. */
+  text: string | undefined;
+};
+
+/** `shruti restore` of a backup of everything. */
+export async function restoreEverything(context: CliContext, given: string, options: Options): Promise<void> {
+  const path = resolve(given);
+  const [{ restoreAll }, { silentLog }] = await Promise.all([
+    import("../services/backups/backup-restore.ts"),
+    import("../lib/log.ts"),
+  ]);
+  const setup = await setUp(context, path, options).catch(explainBackup(path));
+  const { config, dataDir } = setup;
+  const restored = await restoreAll(path, { config, dataDir, clock: context.clock, log: silentLog }).catch(
+    explainBackup(path),
+  );
+  report(context, options, setup, restored, placeConfig(setup, restored.configText));
+}
+
+/** Finds the config of this machine; where it has none, makes it of the backup's. */
+async function setUp(context: CliContext, path: string, options: Options): Promise<Setup> {
+  const configPath = resolve(context.configPath() ?? DEFAULT_CONFIG);
+  const { dataDirOf } = await import("../services/admin.ts");
+  if (existsSync(configPath)) {
+    const { config } = context.loadConfig();
+    const dataDir = dataDirOf(config);
+    if (options.data !== undefined && resolve(options.data) !== dataDir) {
+      throw new CommandError("usage", `${configPath} names the data directory ${dataDir}: leave --data out`);
+    }
+    return { config, dataDir, path: configPath, text: undefined };
+  }
+  const { environment } = context.io;
+  const dataDir = resolve(options.data ?? environment.SHRUTI_STORAGE_DATA_DIR ?? DEFAULT_DATA);
+  const text = await configOf(path, dataDir);
+  return { config: parse(text, configPath, environment), dataDir, path: configPath, text };
+}
+
+async function configOf(path: string, dataDir: string): Promise<string> {
+  const [{ readConfigOf }, { withDataDir }] = await Promise.all([
+    import("../services/backups/backup-restore.ts"),
+    import("../services/backups/config-secrets.ts"),
+  ]);
+  const text = await readConfigOf(path);
+  return text === undefined
+    ? renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } })
+    : withDataDir(text, dataDir);
+}
+
+/** Loads a text as the config file that it will be. */
+function parse(text: string, configPath: string, environment: CliContext["io"]["environment"]): Config {
+  mkdirSync(dirname(configPath), { recursive: true });
+  const draft = `${configPath}.${process.pid}.unfinished`;
+  writeNewFileNow(draft, text, 0o600);
+  try {
+    return loadConfig(draft, environment);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** @returns the file that was written; undefined: none */
+function placeConfig({ path, text, dataDir }: Setup, fromBackup: string | undefined): string | undefined {
+  if (text !== undefined) {
+    writeNewFileNow(path, text, 0o600);
+    return path;
+  }
+  if (fromBackup === undefined) return undefined;
+  const other = join(dataDir, OTHER_CONFIG);
+  writeFileSync(other, fromBackup, { mode: 0o600 });
+  giveToOwner(other);
+  return other;
+}
+
+/** Lists what the admin must bring to this machine, one sentence each. */
+function missingThings(context: CliContext, { config, text }: Setup, restored: RestoredAll): string[] {
+  const { verified, missingModels, missingBackends, otherModels } = restored;
+  const { emptied, variables } = verified.description.config;
+  const files = [
+    ["server.tls_cert", config.server.tls_cert],
+    ["server.tls_key", config.server.tls_key],
+    ["webhooks.ca_file", config.webhooks.ca_file],
+    ["engine.decoder", config.engine.decoder],
+  ] as const;
+  return [
+    ...missingModels.map(
+      ({ id, version, sha256, source }) =>
+        `model ${id}, version ${version}, SHA-256 ${sha256} (source: ${source}): add it with \`shruti models add\``,
+    ),
+    ...otherModels.map((name) => `${name} of this machine differs from the backup's and was kept`),
+    ...missingBackends.map(
+      (name) => `GPU backend ${name}: build it for this machine (scripts/build-backend.sh)`,
+    ),
+    ...files
+      .filter(([, path]) => path !== "" && !existsSync(path))
+      .map(([setting, path]) => `file ${path}, which ${setting} names`),
+    ...(text === undefined
+      ? []
+      : emptied.map((setting) => `the value of ${setting}, a secret that is not in the backup`)),
+    ...variables
+      .filter((name) => context.io.environment[name] === undefined)
+      .map((name) => `the variable ${name}, which the old machine's server may have had`),
+  ];
+}
+
+function report(
+  context: CliContext,
+  options: Options,
+  setup: Setup,
+  restored: RestoredAll,
+  configFile: string | undefined,
+): void {
+  const { ledger, databasePath, previousPath, verified, missingRecordings } = restored;
+  const missing = missingThings(context, setup, restored);
+  if (options.json) {
+    context.printJson({
+      database: databasePath,
+      previous: previousPath ?? null,
+      ledger: { ok: ledger.ok, entries: ledger.entries, head: ledger.head },
+      created_at: verified.description.created_at,
+      recordings: verified.recordings,
+      files_written: restored.written,
+      files_kept: restored.kept,
+      config: configFile ?? null,
+      missing_recordings: missingRecordings,
+      missing,
+    });
+    return;
+  }
+  context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
+  if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
+  context.printLine(
+    `${verified.recordings} recordings of ${verified.description.created_at}: ${restored.written} files written, ${restored.kept} were there`,
+  );
+  if (configFile !== undefined) context.printLine(`${configFile}: the config file of the backup`);
+  noteNames(
+    context,
+    missingRecordings,
+    "recordings are missing, and were not on the old machine's disk either",
+  );
+  for (const each of missing) context.note(`missing: ${each}`);
+  if (missing.length === 0 && missingRecordings.count === 0) context.note("nothing is missing");
+}
+
+/** Prints a number of things on standard error, with the first of them. */
+export function noteNames(context: CliContext, { count, first }: Names, what: string): void {
+  if (count === 0) return;
+  context.note(`${count} ${what}: ${first.join(", ")}${count > first.length ? ", …" : ""}`);
+}
+
+/** Makes a handler that ends a command with a backup's problem after the backup's name. */
+export function explainBackup(path: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof BackupError)
+      throw new CommandError("failed", `${path} cannot be used: ${error.message}`);
+    throw error;
+  };
+}

@@ -1,0 +1,136 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
+import { concatenated, sampleBytes } from "./samples.ts";
+
+/** Backups of everything under load, restored on a machine that has nothing. */
+
+let installation: Installation;
+let server: RunningServer;
+let other: Installation | undefined;
+beforeAll(async () => {
+  installation = await install();
+  server = await (await installation.serve()).ready();
+}, 300_000);
+afterAll(async () => {
+  await other?.remove();
+  await installation?.remove();
+});
+
+type Verdict = { ok: boolean; backups: { ok: boolean; problem?: string }[] };
+type Restored = { recordings: number; missing_recordings: { count: number }; missing: string[] };
+
+/** Empties an installation: what remains is the executable. */
+function emptied(one: Installation): Installation {
+  rmSync(one.dataDir, { recursive: true });
+  rmSync(one.configPath);
+  return one;
+}
+
+test("a backup under load is restored elsewhere in one command, and work continues there", async () => {
+  const api = server.api();
+  const short = await uploaded(api, sampleBytes("01-en"));
+  const done = await api.start({ audio: { upload_id: short }, language: "en" });
+  await reached(api, done.body.id);
+  const { text } = await api.result(done.body.id);
+  const long = await uploaded(api, concatenated(["12-en-long"], 8));
+  const unfinished: string[] = [];
+  for (let count = 0; count < 3; count += 1) {
+    unfinished.push((await api.start({ audio: { upload_id: long }, language: "en" })).body.id);
+  }
+  // Clients send, start and delete recordings for as long as backups are made.
+  let isOver = false;
+  const traffic = Promise.all(
+    [1, 2, 3].map(async () => {
+      while (!isOver) {
+        const id = await uploaded(api, sampleBytes("02-hi"));
+        const { body } = await api.start({ audio: { upload_id: id }, language: "hi" });
+        if (Math.random() < 0.5) await api.cancel(body.id);
+        await api.transcribe(sampleBytes("01-en"), { language: "en" }).catch(() => {});
+      }
+    }),
+  );
+  const store = join(installation.folder, "store");
+  const archive = join(installation.folder, "all.tar");
+  await installation.output("backup", archive, "--all");
+  for (let count = 0; count < 3; count += 1)
+    await installation.output("backup", "--to", store, "--keep", "2");
+  isOver = true;
+  await traffic;
+  const verdict = await installation.json<Verdict>("backup", "verify", store);
+  expect(verdict).toMatchObject({ ok: true, backups: [{ ok: true }, { ok: true }] });
+  const metrics = await (await fetch(`${server.baseUrl}/metrics`)).text();
+  expect(Number(/^shruti_backup_age_seconds (\S+)$/m.exec(metrics)?.[1])).toBeLessThan(120);
+
+  other = emptied(await install());
+  for (const path of [archive, store]) {
+    if (existsSync(other.dataDir)) emptied(other);
+    const restored = await other.json<Restored>("restore", path, "--data", other.dataDir);
+    expect(restored).toMatchObject({ missing_recordings: { count: 0 }, missing: [] });
+    expect(await other.output("credit", "audit")).toContain("the ledger holds");
+    const there = await (await other.serve()).ready();
+    const client = there.api(installation.key);
+    expect((await client.result(done.body.id)).text).toBe(text);
+    for (const id of unfinished)
+      expect((await reached(client, id, ["completed"], 120_000)).state).toBe("completed");
+    const again = await client.start({ audio: { upload_id: short }, language: "en" });
+    expect((await reached(client, again.body.id)).state).toBe("completed");
+    expect((await client.result(again.body.id)).text).toBe(text);
+    expect(await other.output("credit", "audit")).toContain("the ledger holds");
+    expect(there.log()).not.toContain("the file of an upload is gone");
+    expect(await there.stop()).toBe(0);
+  }
+  expect(text.length).toBeGreaterThan(10);
+}, 300_000);
+
+test("a killed backup leaves the old ones or a whole new one, and a backup of a used folder is refused", async () => {
+  const store = join(installation.folder, "killed");
+  await installation.output("backup", "--to", store);
+  const archive = join(installation.folder, "killed.tar");
+  for (let round = 0; round < 20; round += 1) {
+    const args = round % 2 === 0 ? ["--to", store] : [archive, "--all"];
+    const child = Bun.spawn(
+      [join(installation.folder, "program/shruti"), "backup", ...args, "--config", installation.configPath],
+      { stdout: "ignore", stderr: "ignore", env: { SHRUTI_SERVER_LISTEN: "127.0.0.1:0" } },
+    );
+    await Bun.sleep(30 + Math.random() * 250);
+    child.kill("SIGKILL");
+    await child.exited;
+    if (existsSync(archive)) {
+      expect((await installation.json<Verdict>("backup", "verify", archive)).ok).toBe(true);
+      rmSync(archive);
+    }
+  }
+  expect((await installation.json<Verdict>("backup", "verify", store)).ok).toBe(true);
+  await installation.output("backup", "--to", store, "--keep", "1");
+  await installation.output("backup", archive, "--all");
+  expect((await installation.json<Verdict>("backup", "verify", store)).backups).toHaveLength(1);
+  const left = [store, join(store, "backups"), join(store, "objects"), installation.folder].flatMap((path) =>
+    readdirSync(path).filter((name) => /unfinished|partial|needed/.test(name)),
+  );
+  expect(left).toEqual([]);
+  expect(await installation.command("restore", archive)).toMatchObject({ code: 5 });
+}, 120_000);
+
+test("the server makes the backups of its schedule, the missed one at its start", async () => {
+  expect(await server.stop()).toBe(0);
+  const store = join(installation.folder, "scheduled");
+  mkdirSync(store);
+  const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
+  sqlite.run(`UPDATE settings SET value = json_set(value, '$.at_ms', 0) WHERE name = 'backup.last'`);
+  sqlite.close();
+  const { configPath } = installation;
+  const text = await Bun.file(configPath).text();
+  await Bun.write(
+    configPath,
+    text
+      .replace(/^#?schedule = .*$/m, 'schedule = "0 3 1 1 *"')
+      .replace(/^#?to = .*$/m, `to = ${JSON.stringify(store)}`),
+  );
+  server = await (await installation.serve()).ready();
+  await until("a backup was made", () => server.log().includes("a backup was made"), 60_000);
+  expect((await installation.json<Verdict>("backup", "verify", store)).ok).toBe(true);
+  expect(await server.stop()).toBe(0);
+}, 120_000);

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "bun:test";
+import { silentLog } from "./lib/log.ts";
+import { checkBackupSettings, createScheduledBackups, type MakeBackup } from "./scheduled-backups.ts";
+import { openDatabase } from "./store/database.ts";
+import { putSetting, SETTING_NAMES } from "./store/settings.ts";
+import { manualClock } from "./testing/manual-clock.ts";
+import { testConfig } from "./testing/test-config.ts";
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+/** 02:30 in India is 21:00 UTC. */
+const NIGHT = Date.parse("2026-11-21T21:00:00Z");
+const config = testConfig({ backup: { schedule: "30 2 * * *", to: "/backups" } });
+
+function bench(nowMs: number, make: (fail: (message: string) => never) => void, lastMs?: number) {
+  const clock = manualClock(nowMs);
+  const database = openDatabase(":memory:");
+  const note = (at_ms: number) =>
+    putSetting(
+      database.store,
+      SETTING_NAMES.lastBackup,
+      { at_ms, path: "/backups/x", files: 1, bytes: 1 },
+      at_ms,
+    );
+  if (lastMs !== undefined) note(lastMs);
+  const times: number[] = [];
+  const work: MakeBackup = async () => {
+    times.push(clock.now());
+    make((message) => {
+      throw new Error(message);
+    });
+    note(clock.now());
+  };
+  const backups = createScheduledBackups({ config, clock, log: silentLog, database, make: work }, 1);
+  const after = async (ms: number) => {
+    clock.advance(ms);
+    await Bun.sleep(30);
+  };
+  return { backups, times, after };
+}
+
+describe("scheduled backups", () => {
+  test("are made at their times", async () => {
+    const { backups, times, after } = bench(NIGHT - HOUR_MS, () => {});
+    backups.start();
+    await after(0);
+    expect(times).toEqual([]);
+    await after(HOUR_MS + MINUTE_MS);
+    expect(times).toEqual([NIGHT + MINUTE_MS]);
+    await after(HOUR_MS);
+    expect(times).toHaveLength(1);
+    expect(backups.status()).toEqual({ isScheduled: true, ageSeconds: 3600, failures: 0 });
+    await after(24 * HOUR_MS);
+    expect(times).toHaveLength(2);
+    await backups.stop();
+  });
+
+  test("that were missed are made at the start", async () => {
+    const { backups, times } = bench(NIGHT + 5 * HOUR_MS, () => {}, NIGHT - 19 * HOUR_MS);
+    backups.start();
+    await Bun.sleep(30);
+    expect(times).toEqual([NIGHT + 5 * HOUR_MS]);
+    await backups.stop();
+  });
+
+  test("that fail are counted, and tried again at the next time", async () => {
+    const { backups, times, after } = bench(
+      NIGHT - MINUTE_MS,
+      (fail) => fail("the disk is full"),
+      NIGHT - 24 * HOUR_MS,
+    );
+    backups.start();
+    await after(MINUTE_MS);
+    await after(HOUR_MS);
+    expect(times).toHaveLength(1);
+    expect(backups.status()).toMatchObject({ failures: 1, ageSeconds: 25 * 3600 });
+    await after(23 * HOUR_MS);
+    expect(backups.status().failures).toBe(2);
+    await backups.stop();
+  });
+});
+
+test.each([
+  [{ schedule: "30 2 * * *" }, "backup.schedule needs backup.to"],
+  [{ schedule: "at night", to: "/b" }, "backup.schedule: "],
+  [{ schedule: "0 0 31 2 *", to: "/b" }, "never comes"],
+])("settings %p are refused", (backup, message) => {
+  expect(() => checkBackupSettings(testConfig({ backup }))).toThrow(message);
+});

@@ -1,0 +1,112 @@
+import { ConfigError } from "./config/problems.ts";
+import type { Config } from "./config/schema.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import { type LastBackup, lastBackup } from "./services/backups/backups.ts";
+import type { Database } from "./store/database.ts";
+import { rowsOnce } from "./store/once.ts";
+
+/** Makes a backup of everything. @param signal ends it early @throws Error with the reason when none was made */
+export type MakeBackup = (signal: AbortSignal) => Promise<void>;
+
+/** The backups that `[backup]` of the config asks for. */
+export type ScheduledBackups = {
+  start(): void;
+  /** Numbers for `GET /metrics`. */
+  status(): { isScheduled: boolean; ageSeconds: number; failures: number };
+  /** Ends a running backup, of which nothing remains. */
+  stop(): Promise<void>;
+};
+
+type Deps = { config: Config; clock: Clock; log: Log; database: Database; make: MakeBackup | undefined };
+
+/** How often the clock is compared with the schedule. A timer of hours would be wrong after a change of the clock. */
+const LOOK_EVERY_MS = 10_000;
+
+/**
+ * Makes a backup whenever the schedule says so. When the server did not run at that time, it makes one at its start.
+ *
+ * @param lookEveryMs pause between two looks at the clock
+ */
+export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS): ScheduledBackups {
+  const { config, clock, log, database, make } = deps;
+  const stopping = new AbortController();
+  const madeAt = lastBackup(database.store)?.at_ms;
+  let countedFromMs = madeAt ?? clock.now();
+  let failures = 0;
+  let running: Promise<void> | undefined;
+  let timer: Timer | undefined;
+
+  async function run(work: MakeBackup): Promise<void> {
+    const startedMs = clock.now();
+    try {
+      await work(stopping.signal);
+      const made: Partial<LastBackup> = lastBackup(database.store) ?? {};
+      log.info(
+        { path: made.path, bytes: made.bytes, seconds: (clock.now() - startedMs) / 1000 },
+        "a backup was made",
+      );
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      failures += 1;
+      log.error({ err: error, to: config.backup.to }, "the backup failed");
+    }
+  }
+
+  function look(): void {
+    if (running || make === undefined || config.backup.schedule === "") return;
+    const dueMs = nextBackup(config, countedFromMs);
+    if (dueMs === undefined || clock.now() < dueMs) return;
+    countedFromMs = clock.now();
+    running = run(make).finally(() => {
+      running = undefined;
+    });
+  }
+
+  return {
+    start() {
+      timer = setInterval(look, lookEveryMs);
+      look();
+    },
+    status: () => ({
+      isScheduled: make !== undefined && config.backup.schedule !== "",
+      ageSeconds: Math.max(
+        0,
+        (clock.now() - (lastBackup(database.store)?.at_ms ?? beginOf(database))) / 1000,
+      ),
+      failures,
+    }),
+    async stop() {
+      clearInterval(timer);
+      stopping.abort(new Error("the program is stopping"));
+      await running;
+    },
+  };
+}
+
+/** Returns when the database was made: until its first backup, its data has had none since then. */
+function beginOf(database: Database): number {
+  const [row] = rowsOnce<{ at: number }>(
+    database.sqlite,
+    "SELECT min(applied_at) AS at FROM schema_migrations",
+  );
+  return row?.at ?? 0;
+}
+
+/** Returns the first time of the schedule after another, epoch milliseconds; undefined: there is none. */
+function nextBackup({ backup, billing }: Config, afterMs: number): number | undefined {
+  return Bun.cron.parse(backup.schedule, afterMs, { tz: billing.timezone })?.getTime();
+}
+
+/** Checks `[backup]`. @throws ConfigError */
+export function checkBackupSettings(config: Config): void {
+  const { schedule, to } = config.backup;
+  if (schedule === "") return;
+  if (to === "") throw new ConfigError("backup.schedule needs backup.to, the folder of the backups");
+  try {
+    if (nextBackup(config, Date.now()) !== undefined) return;
+  } catch (cause) {
+    throw new ConfigError(`backup.schedule: ${(cause as Error).message}`, { cause });
+  }
+  throw new ConfigError(`backup.schedule: ${schedule} never comes`);
+}

@@ -1,0 +1,117 @@
+import { closeSync, existsSync, openSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { AppError } from "../../domain/errors.ts";
+import { syncPathNow } from "../../lib/durable-files.ts";
+import { giveToOwner } from "../../lib/give-to-owner.ts";
+import { linkNew } from "../../store/backup.ts";
+import { makePrivateFile } from "../../store/private-file.ts";
+import { readRegion, writeWhole } from "./backup-bytes.ts";
+import { type BackupContents, type BackupRequest, type BackupSink, writeContents } from "./backup-create.ts";
+import { LIST } from "./backup-format.ts";
+import { writeEnd, writeHead, writePadding } from "./backup-tar.ts";
+
+/**
+ * Writes a backup of everything to a new archive. Only the database is copied besides; everything else streams. The file
+ * gets its name once it is complete and on the disk.
+ *
+ * @throws AppError `conflict` when the file exists already; the system's error, and nothing is left then
+ */
+export async function backUpToArchive(path: string, request: BackupRequest): Promise<BackupContents> {
+  if (existsSync(path)) throw new AppError("conflict", { message: `${path} exists already.` });
+  removeAbandoned(path);
+  const parts = ["", ".db", ".list"].map((ending) => `${path}.${process.pid}.partial${ending}`);
+  const [archive = "", snapshotPath = "", list = ""] = parts;
+  const remove = () => {
+    for (const part of parts) rmSync(part, { force: true });
+  };
+  // A signal that ends the program also removes them.
+  process.on("exit", remove);
+  try {
+    makePrivateFile(archive);
+    makePrivateFile(list);
+    const contents = await fill(archive, list, snapshotPath, request);
+    syncPathNow(archive);
+    giveToOwner(archive);
+    linkNew(archive, path);
+    syncPathNow(dirname(path));
+    return contents;
+  } finally {
+    remove();
+    process.off("exit", remove);
+  }
+}
+
+async function fill(
+  archive: string,
+  list: string,
+  snapshotPath: string,
+  request: BackupRequest,
+): Promise<BackupContents> {
+  const target = openSync(archive, "r+");
+  const lines = openSync(list, "r+");
+  let listBytes = 0;
+  const changedAt = new Date(request.nowMs);
+  function note(name: string, sha256: string): void {
+    const line = Buffer.from(`${sha256}  ${name}\n`);
+    writeWhole(lines, line);
+    listBytes += line.length;
+  }
+  const sink: BackupSink = {
+    layout: "files",
+    snapshotPath,
+    addText(name, text) {
+      const bytes = Buffer.from(text);
+      writeHead(target, { name, bytes: bytes.length, changedAt });
+      writeWhole(target, bytes);
+      writePadding(target, bytes.length);
+      note(name, new Bun.CryptoHasher("sha256").update(bytes).digest("hex"));
+    },
+    async addFile(name, { descriptor, facts }) {
+      const hasher = new Bun.CryptoHasher("sha256");
+      writeHead(target, { name, bytes: facts.size, changedAt: facts.mtime });
+      await readRegion({ descriptor, offset: 0, bytes: facts.size }, (block) => {
+        hasher.update(block);
+        writeWhole(target, block);
+      });
+      writePadding(target, facts.size);
+      const sha256 = hasher.digest("hex");
+      note(name, sha256);
+      return sha256;
+    },
+  };
+  try {
+    const contents = await writeContents(request, sink);
+    writeHead(target, { name: LIST, bytes: listBytes, changedAt });
+    await readRegion({ descriptor: lines, offset: 0, bytes: listBytes }, (block) =>
+      writeWhole(target, block),
+    );
+    writePadding(target, listBytes);
+    writeEnd(target);
+    return contents;
+  } finally {
+    closeSync(lines);
+    closeSync(target);
+  }
+}
+
+/** Removes what a killed backup to the same file has left. */
+function removeAbandoned(path: string): void {
+  const folder = dirname(path);
+  if (!existsSync(folder)) throw new AppError("not_found", { message: `There is no folder ${folder}.` });
+  const prefix = `${basename(path)}.`;
+  for (const name of readdirSync(folder)) {
+    const pid = /^(\d+)\.partial(\.db|\.list)?(-journal)?$/.exec(name.slice(prefix.length))?.[1];
+    if (name.startsWith(prefix) && pid !== undefined && !isAlive(Number(pid)))
+      rmSync(join(folder, name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (pid <= 0) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,236 @@
+import { closeSync, existsSync, fstatSync, readdirSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { AppError } from "../../domain/errors.ts";
+import { openRegularFile } from "../../lib/regular-file.ts";
+import {
+  linesOf,
+  openPlainFile,
+  type Region,
+  readRegion,
+  readWhole,
+  ShortFileError,
+} from "./backup-bytes.ts";
+import {
+  type BackupDescription,
+  BackupError,
+  DESCRIPTION,
+  isBackupName,
+  LIST,
+  MAX_DESCRIPTION_BYTES,
+  MAX_LINE_BYTES,
+  parseDescription,
+  STORE_BACKUPS,
+  STORE_OBJECTS,
+} from "./backup-format.ts";
+import { isArchive, type TarEntry, tarEntries } from "./backup-tar.ts";
+
+/** A file of a backup. */
+export type BackupFile = {
+  name: string;
+  sha256: string;
+  bytes: number;
+  /**
+   * Reads the file to its end and compares it with its SHA-256.
+   *
+   * @throws BackupError when it is damaged
+   */
+  read(use?: (block: Uint8Array) => void): Promise<void>;
+};
+
+/** One open backup of any form (backup-format.ts). */
+export type BackupReader = {
+  /** Absolute path. */
+  path: string;
+  description: BackupDescription;
+  /**
+   * Iterates over the files in ascending order of their names. Memory does not grow with their number.
+   *
+   * @throws BackupError where the list and the files differ, or a name is not one of a backup
+   */
+  files(): Generator<BackupFile>;
+  close(): void;
+};
+
+/** What a path holds. `other` includes a copy of the database alone. */
+export type BackupKind = "archive" | "folder" | "store" | "other";
+
+/** @throws AppError `not_found` when there is nothing; the system's error */
+export function kindOfBackup(path: string): BackupKind {
+  const facts = statSync(path, { throwIfNoEntry: false });
+  if (!facts) throw new AppError("not_found", { message: `There is no file ${path}.` });
+  if (facts.isDirectory()) {
+    if (existsSync(join(path, DESCRIPTION))) return "folder";
+    return existsSync(join(path, STORE_BACKUPS)) ? "store" : "other";
+  }
+  if (!facts.isFile()) return "other";
+  const descriptor = openRegularFile(path);
+  try {
+    return isArchive(descriptor, facts.size) ? "archive" : "other";
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const BACKUP_NAME = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
+
+/** Returns the names of the complete backups of a store, oldest first. */
+export function backupsIn(store: string): string[] {
+  const folder = join(store, STORE_BACKUPS);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => BACKUP_NAME.test(name))
+    .sort();
+}
+
+/**
+ * Opens a backup; of a store, the newest.
+ *
+ * @throws BackupError when it is none; AppError `not_found`
+ */
+export function openBackup(given: string): BackupReader {
+  const path = resolve(given);
+  const kind = kindOfBackup(path);
+  if (kind === "archive") return openArchive(path);
+  if (kind === "folder") return openFolder(path);
+  if (kind === "other") throw new BackupError("it is not a backup of everything");
+  const newest = backupsIn(path).at(-1);
+  if (newest === undefined) throw new BackupError("it holds no complete backup");
+  return openFolder(join(path, STORE_BACKUPS, newest));
+}
+
+function openArchive(path: string): BackupReader {
+  const descriptor = openRegularFile(path);
+  try {
+    const { size } = fstatSync(descriptor);
+    let list: TarEntry | undefined;
+    let description: TarEntry | undefined;
+    for (const entry of tarEntries(descriptor, size)) {
+      if (list) throw new BackupError(`${JSON.stringify(entry.name)} comes after ${LIST}`);
+      if (entry.name === LIST) list = entry;
+      else if (entry.name === DESCRIPTION) description ??= entry;
+    }
+    if (!list || !description) throw new BackupError(`it lacks ${LIST} or ${DESCRIPTION}`);
+    const region: TarEntry = list;
+    return {
+      path,
+      description: describe(description),
+      *files() {
+        const entries = tarEntries(descriptor, size);
+        for (const { name, sha256 } of listed(region)) {
+          const entry = entries.next().value;
+          if (!entry || entry.name !== name) throw differs(name, entry?.name);
+          yield backupFile(name, sha256, entry);
+        }
+        const last = entries.next().value;
+        if (last?.name !== LIST) throw differs(LIST, last?.name);
+      },
+      close: () => closeSync(descriptor),
+    };
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+}
+
+const differs = (wanted: string, found: string | undefined) =>
+  new BackupError(`${LIST} has ${wanted} where the archive has ${JSON.stringify(found ?? "its end")}`);
+
+function openFolder(path: string): BackupReader {
+  const description = withFile(join(path, DESCRIPTION), describe);
+  const objects = join(path, "../..", STORE_OBJECTS);
+  // An admin may have made a plain folder of a backup in a store.
+  const pathOf = (name: string, sha256: string) =>
+    description.layout === "files" || existsSync(join(path, name))
+      ? join(path, name)
+      : objectPath(objects, sha256);
+  return {
+    path,
+    description,
+    *files() {
+      const list = openPlainFile(join(path, LIST));
+      if (!list) throw new BackupError(`it lacks ${LIST}`);
+      try {
+        const region = { descriptor: list.descriptor, offset: 0, bytes: list.facts.size };
+        for (const { name, sha256 } of listed(region)) yield storedFile(name, sha256, pathOf(name, sha256));
+      } finally {
+        closeSync(list.descriptor);
+      }
+    },
+    close() {},
+  };
+}
+
+/** Returns the path of an object of a store. */
+export function objectPath(objects: string, sha256: string): string {
+  return join(objects, sha256.slice(0, 2), sha256);
+}
+
+function storedFile(name: string, sha256: string, path: string): BackupFile {
+  const found = openPlainFile(path);
+  if (!found) throw new BackupError(`${name} is missing: there is no file ${path}`);
+  const bytes = found.facts.size;
+  closeSync(found.descriptor);
+  const read: BackupFile["read"] = (use) =>
+    withFile(path, (region) => backupFile(name, sha256, { ...region, bytes }).read(use));
+  return { name, sha256, bytes, read };
+}
+
+function withFile<T>(path: string, work: (region: Region) => T): T {
+  const file = openPlainFile(path);
+  if (!file) throw new BackupError(`there is no file ${path}`);
+  const close = () => closeSync(file.descriptor);
+  try {
+    const outcome = work({ descriptor: file.descriptor, offset: 0, bytes: file.facts.size });
+    if (outcome instanceof Promise) return outcome.finally(close) as T;
+    close();
+    return outcome;
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function backupFile(name: string, sha256: string, region: Region): BackupFile {
+  const { bytes } = region;
+  const read: BackupFile["read"] = async (use) => {
+    const hasher = new Bun.CryptoHasher("sha256");
+    try {
+      await readRegion(region, (block) => {
+        hasher.update(block);
+        use?.(block);
+      });
+    } catch (error) {
+      if (error instanceof ShortFileError) throw new BackupError(`${name} is damaged: it is too short`);
+      throw error;
+    }
+    if (hasher.digest("hex") !== sha256) throw new BackupError(`${name} is damaged: its SHA-256 is another`);
+  };
+  return { name, sha256, bytes, read };
+}
+
+function describe(region: Region): BackupDescription {
+  if (region.bytes > MAX_DESCRIPTION_BYTES) throw new BackupError(`its ${DESCRIPTION} is too large`);
+  return parseDescription(readWhole(region));
+}
+
+/** Reads the list. Ascending names also mean that no file comes twice. */
+function* listed(region: Region): Generator<{ name: string; sha256: string }> {
+  let previous = "";
+  for (const line of checkedLines(region)) {
+    const [, sha256, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
+    if (sha256 === undefined || name === undefined || !isBackupName(name)) {
+      throw new BackupError(`its ${LIST} has an unusable line: ${JSON.stringify(line.slice(0, 200))}`);
+    }
+    if (name <= previous) throw new BackupError(`its ${LIST} is not in order at ${name}`);
+    previous = name;
+    yield { name, sha256 };
+  }
+}
+
+function* checkedLines(region: Region): Generator<string> {
+  try {
+    yield* linesOf(region, MAX_LINE_BYTES);
+  } catch (error) {
+    throw error instanceof BackupError ? error : new BackupError(`its ${LIST} is damaged`);
+  }
+}

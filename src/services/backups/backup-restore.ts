@@ -1,0 +1,206 @@
+import { chmodSync, existsSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Config } from "../../config/schema.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
+import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
+import type { Log } from "../../lib/log.ts";
+import { audioDirectory } from "../../store/audio-files.ts";
+import { type Database, openAnyVersion } from "../../store/database.ts";
+import { sha256OfFile } from "../../store/file-hash.ts";
+import { type Restored, restoreDatabase } from "../admin.ts";
+import { lockDataDir, lockPathOf } from "../data-dir-lock.ts";
+import { modelDirectoryOf } from "../models/model-registry.ts";
+import { addName, type Names, noNames } from "./backup-create.ts";
+import { BackupError, CONFIG, MODELS, UPLOADS } from "./backup-format.ts";
+import { type BackupFile, type BackupReader, openBackup } from "./backup-reader.ts";
+import { modelsIn, recordingsIn } from "./backup-sources.ts";
+import { copyOut, type VerifiedBackup, verifyBackup } from "./backup-verify.ts";
+
+export type RestoreOptions = {
+  config: Config;
+  /** Absolute. It is made where there is none. */
+  dataDir: string;
+  clock: Clock;
+  log: Log;
+};
+
+/** What a restore has done, and what this machine still lacks. */
+export type RestoredAll = Restored & {
+  verified: VerifiedBackup;
+  /** Files that were written, and files that were there already with the same content. */
+  written: number;
+  kept: number;
+  /** Recordings that the database has and neither the backup nor this machine. */
+  missingRecordings: Names;
+  /** Installed models of the old machine without their weights here. */
+  missingModels: { id: string; version: string; sha256: string; source: string }[];
+  /** Models of this machine that differ from those of the backup. They were left as they are. */
+  otherModels: string[];
+  /** GPU backends of the old machine that this one lacks. */
+  missingBackends: string[];
+  /** The config file of the backup, as text; undefined: it had none. */
+  configText: string | undefined;
+};
+
+const MAX_CONFIG_BYTES = 1024 * 1024;
+const FOLDER_MODE = 0o700;
+/** Weights are not secret, and `models.dir` may belong to root. */
+const MODEL_FOLDER_MODE = 0o755;
+const MODEL_MODE = 0o644;
+
+/**
+ * Restores everything: verifies the whole backup, then writes recordings and models, then exchanges the database. Until
+ * that last step the old state is in force. Recordings that were written before a failure are removed by the next start of
+ * the server, because the old database does not know them.
+ *
+ * @throws BackupError, AppError `invalid_request` for a backup that fails a check: nothing has changed then; AppError
+ *   `conflict` while a server uses the data directory; the system's error
+ */
+export async function restoreAll(path: string, options: RestoreOptions): Promise<RestoredAll> {
+  const backup = openBackup(path);
+  try {
+    makeFolder(options.dataDir, FOLDER_MODE);
+    const lock = lockDataDir(options.dataDir);
+    try {
+      giveToOwner(lockPathOf(options.dataDir));
+      return await restoreFrom(backup, options);
+    } finally {
+      lock.release();
+    }
+  } finally {
+    backup.close();
+  }
+}
+
+async function restoreFrom(backup: BackupReader, options: RestoreOptions): Promise<RestoredAll> {
+  const { dataDir, config } = options;
+  const copy = unfinishedPath(dataDir);
+  try {
+    const verified = await verifyBackup(backup, { databaseCopy: copy });
+    requireSpace(backup, options);
+    const written = await writeFiles(backup, options);
+    const restored = restoreDatabase({ ...options, config: withDataDir(config, dataDir) }, copy, backup.path);
+    return {
+      ...restored,
+      ...written,
+      verified,
+      missingRecordings: missingRecordings(restored.databasePath, dataDir),
+      ...missingParts(backup, options),
+    };
+  } finally {
+    for (const ending of ["", "-journal", "-wal", "-shm"]) rmSync(copy + ending, { force: true });
+  }
+}
+
+const withDataDir = (config: Config, dataDir: string): Config => ({
+  ...config,
+  storage: { ...config.storage, data_dir: dataDir },
+});
+
+/** @throws Error when the disk cannot take what is not there yet */
+function requireSpace(backup: BackupReader, options: RestoreOptions): void {
+  let needed = 0;
+  for (const file of backup.files()) {
+    const target = targetOf(file.name, backup, options);
+    const found = target === undefined ? undefined : statSync(target, { throwIfNoEntry: false });
+    if (found?.size !== file.bytes) needed += file.bytes;
+  }
+  const { bavail, bsize } = statfsSync(options.dataDir);
+  if (bavail * bsize >= needed) return;
+  throw new Error(
+    `The disk of ${options.dataDir} has not enough space: ${Math.ceil(needed / 1e6)} MB are needed. Nothing was changed.`,
+  );
+}
+
+type Written = Pick<RestoredAll, "written" | "kept" | "otherModels" | "configText">;
+
+async function writeFiles(backup: BackupReader, options: RestoreOptions): Promise<Written> {
+  const outcome: Written = { written: 0, kept: 0, otherModels: [], configText: undefined };
+  const folders = new Set<string>();
+  for (const file of backup.files()) {
+    if (file.name === CONFIG) outcome.configText = await textOf(file);
+    const target = targetOf(file.name, backup, options);
+    if (target === undefined) continue;
+    makeFolder(dirname(target), file.name.startsWith(MODELS) ? MODEL_FOLDER_MODE : FOLDER_MODE);
+    if (await isThere(target, file)) outcome.kept += 1;
+    else if (file.name.startsWith(MODELS) && existsSync(target)) outcome.otherModels.push(file.name);
+    else {
+      await place(file, target);
+      outcome.written += 1;
+      folders.add(dirname(target));
+    }
+  }
+  for (const folder of folders) syncPathNow(folder);
+  return outcome;
+}
+
+function targetOf(
+  name: string,
+  { description }: BackupReader,
+  { config, dataDir }: RestoreOptions,
+): string | undefined {
+  if (name.startsWith(UPLOADS)) return join(audioDirectory(dataDir), name.slice(UPLOADS.length));
+  // A manifest without weights would only be reported as unusable.
+  if (!name.startsWith(MODELS) || !description.models.weights) return undefined;
+  return join(modelDirectoryOf(config, dataDir), name.slice(MODELS.length));
+}
+
+async function isThere(path: string, { bytes, sha256 }: BackupFile): Promise<boolean> {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found?.isFile() === true && found.size === bytes && (await sha256OfFile(path)) === sha256;
+}
+
+async function place(file: BackupFile, target: string): Promise<void> {
+  const unfinished = unfinishedPath(dirname(target));
+  try {
+    await copyOut(file, unfinished);
+    if (file.name.startsWith(MODELS)) chmodSync(unfinished, MODEL_MODE);
+    giveToOwner(unfinished);
+    syncPathNow(unfinished);
+    renameSync(unfinished, target);
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+async function textOf(file: BackupFile): Promise<string> {
+  if (file.bytes > MAX_CONFIG_BYTES) throw new BackupError(`its ${CONFIG} is too large`);
+  const blocks: Buffer[] = [];
+  await file.read((block) => void blocks.push(Buffer.from(block)));
+  return Buffer.concat(blocks).toString("utf8");
+}
+
+function missingRecordings(databasePath: string, dataDir: string): Names {
+  const missing = noNames();
+  const { sqlite }: Pick<Database, "sqlite"> = openAnyVersion(databasePath);
+  try {
+    for (const { id } of recordingsIn(sqlite)) {
+      if (!existsSync(join(audioDirectory(dataDir), id))) addName(missing, id);
+    }
+  } finally {
+    sqlite.close();
+  }
+  return missing;
+}
+
+function missingParts({ description }: BackupReader, { config, dataDir }: RestoreOptions) {
+  const here = modelsIn(modelDirectoryOf(config, dataDir));
+  const has = ({ id, sha256 }: { id: string; sha256: string }) =>
+    here.some((model) => model.id === id && model.sha256 === sha256);
+  return {
+    missingModels: description.models.installed.filter((model) => !has(model)),
+    missingBackends: description.backends.filter((name) => !existsSync(join(dataDir, "backends", name))),
+  };
+}
+
+/** Reads the config file of a backup; undefined: it has none. @throws BackupError */
+export async function readConfigOf(path: string): Promise<string | undefined> {
+  const backup = openBackup(path);
+  try {
+    for (const file of backup.files()) if (file.name === CONFIG) return await textOf(file);
+    return undefined;
+  } finally {
+    backup.close();
+  }
+}

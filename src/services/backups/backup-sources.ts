@@ -1,0 +1,111 @@
+import type { Database as SqliteDatabase } from "bun:sqlite";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../../config/schema.ts";
+import { readRegularFile } from "../../lib/regular-file.ts";
+import { audioFilePath } from "../../store/audio-files.ts";
+import { createModelScanner } from "../models/model-files.ts";
+import { modelDirectoryOf } from "../models/model-registry.ts";
+import {
+  CONFIG,
+  DATABASE,
+  isBackupName,
+  isWeights,
+  MODELS,
+  type ModelReference,
+  UPLOADS,
+} from "./backup-format.ts";
+import { withoutSecrets } from "./config-secrets.ts";
+
+/** A file that goes into a backup. */
+export type Source = { name: string; recording?: Recording } & ({ path: string } | { text: string });
+/** What the database says about a recording. */
+export type Recording = { id: string; bytes: number; sha256: string | null };
+
+export type SourceOptions = {
+  config: Config;
+  configPath: string | undefined;
+  dataDir: string;
+  weights: boolean;
+  secrets: boolean;
+};
+
+const MAX_CONFIG_BYTES = 1024 * 1024;
+const PAGE = 1000;
+
+/** Iterates over the files besides the description, in ascending order of their names. */
+export function* sourcesOf(
+  options: SourceOptions,
+  snapshotPath: string,
+  snapshot: SqliteDatabase,
+): Generator<Source> {
+  const { config, configPath, dataDir } = options;
+  yield* modelFiles(modelDirectoryOf(config, dataDir), options.weights);
+  yield { name: DATABASE, path: snapshotPath };
+  if (configPath !== undefined) {
+    const text = readConfigText(configPath);
+    yield { name: CONFIG, text: options.secrets ? text : withoutSecrets(text) };
+  }
+  for (const recording of recordingsIn(snapshot)) {
+    yield { name: `${UPLOADS}${recording.id}`, path: audioFilePath(dataDir, recording.id), recording };
+  }
+}
+
+/** Reads the text of a config file. */
+export function readConfigText(path: string): string {
+  return readRegularFile(path, MAX_CONFIG_BYTES);
+}
+
+function* modelFiles(directory: string, weights: boolean): Generator<Source> {
+  const names = filesIn(directory).flatMap(({ name, isFolder }) =>
+    isFolder ? filesIn(join(directory, name)).map((file) => `${name}/${file.name}`) : [name],
+  );
+  for (const name of names.sort()) {
+    const full = `${MODELS}${name}`;
+    if (isBackupName(full) && (weights || !isWeights(full)))
+      yield { name: full, path: join(directory, name) };
+  }
+}
+
+function filesIn(directory: string): { name: string; isFolder: boolean }[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory, { withFileTypes: true })
+    .filter((entry) => entry.isFile() || entry.isDirectory())
+    .map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
+}
+
+/**
+ * Iterates over the recordings that a copy of the database refers to, page by page. The copy may be of any version. An
+ * upload that still waits for bytes has none: after a restore its client sends them again.
+ */
+export function* recordingsIn(snapshot: SqliteDatabase): Generator<Recording> {
+  const query = snapshot.query<Recording, [string, number]>(
+    `SELECT id, bytes, sha256 FROM uploads
+     WHERE id > ? AND state IN ('verifying', 'complete') AND deleted_at IS NULL ORDER BY id LIMIT ?`,
+  );
+  let after = "";
+  for (;;) {
+    const page = query.all(after, PAGE);
+    yield* page;
+    const last = page.at(-1);
+    if (page.length < PAGE || !last) return;
+    after = last.id;
+  }
+}
+
+/** Lists the installed models, for a backup without their weights. */
+export function modelsIn(directory: string): ModelReference[] {
+  return createModelScanner(directory)().models.map(({ id, name, version, sha256, source }) => ({
+    ...{ id, name, version, sha256, source },
+  }));
+}
+
+/** Lists the GPU backends of a data directory. */
+export function backendsIn(dataDir: string): string[] {
+  const folder = join(dataDir, "backends");
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".so"))
+    .sort()
+    .slice(0, 100);
+}

@@ -1,0 +1,167 @@
+import { closeSync, copyFileSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { AppError } from "../../domain/errors.ts";
+import { statRegularFile } from "../../lib/regular-file.ts";
+import { checkCopy } from "../../store/backup.ts";
+import type { AuditReport } from "../../store/ledger-audit.ts";
+import { makePrivateFile } from "../../store/private-file.ts";
+import { checkRestored } from "../../store/restore-check.ts";
+import { openPlainFile, pause, readRegion, writeWhole } from "./backup-bytes.ts";
+import {
+  type BackupDescription,
+  BackupError,
+  DATABASE,
+  DESCRIPTION,
+  STORE_BACKUPS,
+  UPLOADS,
+} from "./backup-format.ts";
+import { type BackupFile, type BackupReader, backupsIn, kindOfBackup, openBackup } from "./backup-reader.ts";
+import { objectsIn } from "./backup-store.ts";
+
+/** A backup whose files are all there and right, and whose database can be restored. */
+export type VerifiedBackup = {
+  path: string;
+  description: BackupDescription;
+  files: number;
+  bytes: number;
+  recordings: number;
+  ledger: AuditReport;
+};
+
+/** The outcome for one backup. The problem is the end of a sentence that begins with the backup's name. */
+export type VerifiedOne = { path: string } & ({ verified: VerifiedBackup } | { problem: string });
+
+type VerifyOptions = {
+  /** Where the copy of the database is left; undefined: it is removed. */
+  databaseCopy?: string;
+  /** Hashes of the objects of a store that are known to be damaged. All others have been read, and are not read again. */
+  damagedObjects?: ReadonlySet<string>;
+};
+
+/**
+ * Reads a backup to its end and compares every file with its SHA-256. Then checks its database as a restore would. Only
+ * a copy of the database is written, to a temporary folder. Memory does not grow with the backup.
+ *
+ * @throws BackupError, AppError `invalid_request` with what is wrong
+ */
+export async function verifyBackup(
+  backup: BackupReader,
+  { databaseCopy, damagedObjects }: VerifyOptions = {},
+): Promise<VerifiedBackup> {
+  const folder = databaseCopy === undefined ? mkdtempSync(join(tmpdir(), "shruti-verify-")) : undefined;
+  const copy = databaseCopy ?? join(folder ?? "", DATABASE);
+  try {
+    const totals = { files: 0, bytes: 0, recordings: 0 };
+    const wanted = new Set([DATABASE, DESCRIPTION]);
+    for (const file of backup.files()) {
+      const isRead = damagedObjects !== undefined && /^(models|uploads)\//.test(file.name);
+      if (file.name === DATABASE) await copyOut(file, copy);
+      else if (!isRead) await file.read();
+      else if (damagedObjects.has(file.sha256)) throw damage(file.name);
+      wanted.delete(file.name);
+      totals.files += 1;
+      totals.bytes += file.bytes;
+      if (file.name.startsWith(UPLOADS)) totals.recordings += 1;
+      if (totals.files % 64 === 0) await pause();
+    }
+    if (wanted.size > 0) throw new BackupError(`it lacks ${[...wanted].join(" and ")}`);
+    const ledger = checkDatabase(copy, backup.path);
+    return { path: backup.path, description: backup.description, ...totals, ledger };
+  } finally {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const damage = (name: string) => new BackupError(`${name} is damaged: its SHA-256 is another`);
+
+/** Writes a file of a backup to a new private file, and verifies it meanwhile. */
+export async function copyOut(file: BackupFile, path: string): Promise<void> {
+  makePrivateFile(path);
+  const target = openSync(path, "r+");
+  try {
+    await file.read((block) => writeWhole(target, block));
+  } finally {
+    closeSync(target);
+  }
+}
+
+function checkDatabase(copy: string, name: string): AuditReport {
+  let ledger: AuditReport | undefined;
+  checkCopy(copy, name, (database) => {
+    ledger = checkRestored(database, name);
+  });
+  if (ledger === undefined) throw new Error("the database was not audited");
+  return ledger;
+}
+
+/**
+ * Verifies a copy of the database alone, as `shruti backup FILE` makes it.
+ *
+ * @throws AppError `invalid_request` with what is wrong; RegularFileError
+ */
+export function verifyDatabaseFile(path: string): AuditReport {
+  statRegularFile(path);
+  const folder = mkdtempSync(join(tmpdir(), "shruti-verify-"));
+  try {
+    copyFileSync(path, join(folder, DATABASE));
+    return checkDatabase(join(folder, DATABASE), path);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Verifies what a path holds: an archive, a folder, or all backups of a store. Objects of a store are read once for all its backups.
+ *
+ * @throws BackupError when it is no backup; AppError `not_found`
+ */
+export async function verifyAll(given: string): Promise<VerifiedOne[]> {
+  const path = resolve(given);
+  if (kindOfBackup(path) !== "store") return [await outcomeOf(path, {})];
+  const names = backupsIn(path);
+  if (names.length === 0) throw new BackupError("it holds no complete backup");
+  const damagedObjects = await findDamaged(path);
+  const outcomes: VerifiedOne[] = [];
+  for (const name of names)
+    outcomes.push(await outcomeOf(join(path, STORE_BACKUPS, name), { damagedObjects }));
+  return outcomes;
+}
+
+async function outcomeOf(path: string, options: VerifyOptions): Promise<VerifiedOne> {
+  try {
+    const backup = openBackup(path);
+    try {
+      return { path, verified: await verifyBackup(backup, options) };
+    } finally {
+      backup.close();
+    }
+  } catch (error) {
+    if (error instanceof BackupError) return { path, problem: error.message };
+    if (error instanceof AppError && error.code === "invalid_request") {
+      return { path, problem: error.message };
+    }
+    throw error;
+  }
+}
+
+async function findDamaged(store: string): Promise<Set<string>> {
+  const damaged = new Set<string>();
+  for (const { sha256, path } of objectsIn(store)) {
+    if (!(await hasHash(path, sha256))) damaged.add(sha256);
+  }
+  return damaged;
+}
+
+async function hasHash(path: string, sha256: string): Promise<boolean> {
+  const file = openPlainFile(path);
+  if (!file) return false;
+  try {
+    const hasher = new Bun.CryptoHasher("sha256");
+    const region = { descriptor: file.descriptor, offset: 0, bytes: file.facts.size };
+    await readRegion(region, (block) => void hasher.update(block));
+    return hasher.digest("hex") === sha256;
+  } finally {
+    closeSync(file.descriptor);
+  }
+}

@@ -1,0 +1,94 @@
+import { resolve } from "node:path";
+import packageJson from "../../../package.json" with { type: "json" };
+import type { Config } from "../../config/schema.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { recordAct } from "../../store/audit-log.ts";
+import { openAnyVersion, openDatabase, type Store, transaction } from "../../store/database.ts";
+import { DatabaseVersionError } from "../../store/database-version.ts";
+import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
+import { unconfirmedUpgrade } from "../../store/upgrade.ts";
+import { dataDirOf, requireDatabase } from "../admin.ts";
+import { backUpToArchive } from "./backup-archive.ts";
+import type { BackupContents, BackupRequest } from "./backup-create.ts";
+import { backUpToStore, type StoredBackup } from "./backup-store.ts";
+
+/** Backups of everything, for an admin's command. Their forms: backup-format.ts. */
+
+export type BackupOptions = {
+  config: Config;
+  /** Absolute path of the config file; undefined: there is none. */
+  configPath: string | undefined;
+  environment: Record<string, string | undefined>;
+  clock: Clock;
+  /** With the weights of models, which are otherwise only named. */
+  weights: boolean;
+  /** With the secrets of the config file. */
+  secrets: boolean;
+};
+
+/** Where a backup goes: a new archive, or a store, of which the newest `keep` backups are kept. */
+export type BackupTarget = { file: string } | { store: string; keep: number | undefined };
+
+/**
+ * Makes a backup of everything while a server may be running, and notes its time in the database for
+ * `shruti_backup_age_seconds`.
+ *
+ * @throws AppError `not_found` without a database, `conflict` when the file exists or another backup to the store runs; the
+ *   system's error
+ */
+export async function backUpEverything(
+  options: BackupOptions,
+  target: BackupTarget,
+): Promise<(BackupContents & { path: string }) | StoredBackup> {
+  const { config, configPath, clock } = options;
+  const nowMs = clock.now();
+  const live = openAnyVersion(requireDatabase(config));
+  try {
+    const request: BackupRequest = {
+      ...{ config, configPath, nowMs, database: live },
+      ...{ weights: options.weights, secrets: options.secrets },
+      dataDir: dataDirOf(config),
+      version: packageJson.version,
+      variables: Object.keys(options.environment)
+        .filter((name) => /^SHRUTI_[A-Z]+_/.test(name))
+        .sort(),
+    };
+    const made =
+      "file" in target
+        ? { ...(await backUpToArchive(resolve(target.file), request)), path: resolve(target.file) }
+        : await backUpToStore(resolve(target.store), request, target.keep);
+    noteBackup(config, { at_ms: nowMs, path: made.path, files: made.files, bytes: made.bytes });
+    return made;
+  } finally {
+    live.sqlite.close();
+  }
+}
+
+/** The last complete backup of everything. `at_ms` is the moment of the copy of the database, epoch milliseconds. */
+export type LastBackup = { at_ms: number; path: string; files: number; bytes: number };
+
+function noteBackup(config: Config, last: LastBackup): void {
+  const path = requireDatabase(config);
+  // A write would be in the way of `shruti migrate --undo`.
+  if (unconfirmedUpgrade(path)) return;
+  try {
+    const database = openDatabase(path);
+    try {
+      const { path: object, bytes, files } = last;
+      transaction(database.store, (tx) => {
+        putSetting(tx, SETTING_NAMES.lastBackup, last, last.at_ms);
+        recordAct(tx, { action: "database.backup", object, after: { bytes, files } }, last.at_ms);
+      });
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    // A database of another version is backed up, too, and not written to.
+    if (!(error instanceof DatabaseVersionError)) throw error;
+  }
+}
+
+/** Returns what is known of the last backup of everything. */
+export function lastBackup(store: Store): LastBackup | undefined {
+  return findSetting(store, SETTING_NAMES.lastBackup) as LastBackup | undefined;
+}
