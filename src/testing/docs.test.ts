@@ -333,7 +333,7 @@ describe.each(PROSE)("%s", (path) => {
   test("names settings that exist", () => {
     const sections = Object.keys(CONFIG_SCHEMA).join("|");
     const named = [
-      ...text.matchAll(new RegExp(`(?<![\\w./-])(?:${sections})\\.(?!ts\\b|md\\b)[a-z][a-z_]+`, "g")),
+      ...text.matchAll(new RegExp(`(?<![\\w./-])(?:${sections})\\.(?!ts\\b|md\\b|json\\b)[a-z][a-z_]+`, "g")),
     ];
     expect(
       named.map(([name]) => name).filter((name) => ![...settings, ...NO_SETTINGS].includes(name)),

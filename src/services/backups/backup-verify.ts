@@ -114,7 +114,7 @@ export function verifyDatabaseFile(path: string): AuditReport {
 /**
  * Verifies what a path holds: an archive, a folder, or all backups of a store. Objects of a store are read once for all its backups.
  *
- * @throws BackupError when it is no backup; AppError `not_found`
+ * @throws BackupError when it is not a backup; AppError `not_found`
  */
 export async function verifyAll(given: string): Promise<VerifiedOne[]> {
   const path = resolve(given);
