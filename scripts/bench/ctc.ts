@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { CTC_INPUT, loadCtc } from "../../src/engine/ctc/ctc-addon.ts";
 import { checkCtcFiles } from "../../src/engine/ctc/ctc-files.ts";
 import { extractNativeFiles } from "../../src/engine/native-files.ts";
+import { CTC_INPUT, loadOnnx } from "../../src/engine/onnx/onnx-addon.ts";
 
 /**
  * Compares the addon for CTC models with sherpa-onnx's: time, processor time and memory on noise.
@@ -40,7 +40,7 @@ const numbers = (text: string) => text.split(",").map(Number);
 const lengths = numbers(values.seconds);
 
 async function openShruti(threads: number): Promise<Run> {
-  const { addon } = loadCtc(await extractNativeFiles(""));
+  const { addon } = loadOnnx(await extractNativeFiles(""));
   const info = checkCtcFiles(`${folder}/model.onnx`, `${folder}/tokens.txt`);
   const session = await addon.open(`${folder}/model.onnx`, threads);
   const allowed = new Uint8Array(info.tokens.length).fill(1);

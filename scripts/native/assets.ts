@@ -12,10 +12,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { runtimeName } from "./cpp-runtime.ts";
-import { buildCtc } from "./ctc.ts";
 import { buildDecoder } from "./decoder.ts";
 import { isNewerVersion, newestGlibc } from "./glibc.ts";
-import { collectSherpa } from "./sherpa.ts";
+import { buildOnnx } from "./onnx.ts";
+import { collectOnnxRuntime } from "./onnxruntime.ts";
 import { buildSilero } from "./silero.ts";
 import { RELEASE_GLIBC, type Target, type Toolchain } from "./toolchain.ts";
 import { buildWhisper } from "./whisper.ts";
@@ -43,8 +43,8 @@ function assetsFolder(target: Target | undefined): string {
 export async function buildAssets(toolchain: Toolchain): Promise<string> {
   const folders = [
     await buildDecoder(toolchain),
-    await collectSherpa(toolchain),
-    await buildCtc(toolchain),
+    await collectOnnxRuntime(toolchain),
+    await buildOnnx(toolchain),
     await buildSilero(toolchain),
     await buildWhisper(toolchain),
   ];

@@ -13,7 +13,7 @@ import { elfSections } from "./glibc.ts";
 import { run } from "./run.ts";
 import { processorOf, type Target, type Toolchain } from "./toolchain.ts";
 
-const SOURCES = join(import.meta.dirname, "sherpa");
+const SOURCES = join(import.meta.dirname, "cpp-runtime");
 const CARRIED_RUNTIME = ["libgcc_s.so.1", "libstdc++.so.6"] as const;
 
 /** Files that a carried C++ run time is made of, and what makes it. */
@@ -21,7 +21,7 @@ export type Runtime = { files: string[]; carry: (outDir: string) => Promise<void
 
 /**
  * Finds the C++ run time, for hosts without one. It has names of our own, so that a host's newer library is preferred,
- * and this one is loaded only when that fails (src/engine/diarization/sherpa.ts).
+ * and this one is loaded only when that fails (src/engine/carried-runtime.ts).
  */
 export async function findRuntime(toolchain: Toolchain): Promise<Runtime> {
   if (toolchain.target !== undefined) return linkedRuntime(toolchain, toolchain.target);
@@ -44,7 +44,7 @@ async function runtimeLibrary({ cxx }: Toolchain, name: string): Promise<string>
   return realpathSync(path);
 }
 
-/** The last version of GCC whose archives take nothing from glibc that `sherpa/older-glibc.c` cannot replace. */
+/** The last version of GCC whose archives take nothing from glibc that `cpp-runtime/older-glibc.c` cannot replace. */
 const RUNTIME_GCC = "11";
 /** Where Debian's packages put these archives, and the packages. */
 const RUNTIME_ARCHIVES = {

@@ -71,14 +71,9 @@ function libstdcxxVersion(files: Files): string {
   return `6.0.${Math.max(...sets.map(([, number]) => Number(number)))}`;
 }
 
-const SHERPA = "sherpa-onnx";
-const IN_SHERPA = { within: SHERPA, files: /^libsherpa-onnx-c-api\.so$/ } as const;
-const sherpaVersion = () => packageVersion("sherpa-onnx-node");
-const thatOfSherpa = () => `that of sherpa-onnx ${sherpaVersion()}`;
-const apache = (copyright: string) => () => [standardText("Apache-2.0", copyright)];
 const CARRIED = /^carried-/;
 const CPP = /^(libggml|smart-whisper)/;
-const COMPILED = /^(libggml|smart-whisper|decoder$|silero\.so|sherpa-onnx\.addon|ctc\.addon)/;
+const COMPILED = /^(libggml|smart-whisper|decoder$|silero\.so|onnx\.addon)/;
 
 const WHISPER_PARTS: NativePart[] = [
   {
@@ -190,105 +185,7 @@ const SILERO_PARTS: NativePart[] = [
   },
 ];
 
-const SHERPA_PARTS: NativePart[] = [
-  {
-    name: SHERPA,
-    licence: "Apache-2.0",
-    source: "https://github.com/k2-fsa/sherpa-onnx",
-    files: /^libsherpa-onnx-c-api\.so$/,
-    version: sherpaVersion,
-    purl: (version, platform) => `pkg:npm/sherpa-onnx-${platform}@${version}`,
-    note: "as published in its npm package; its libraries are named after its strings and build files",
-    texts: apache("Copyright (c) Xiaomi Corporation and the k2-fsa project"),
-  },
-  {
-    ...IN_SHERPA,
-    name: "eSpeak NG",
-    licence: "GPL-3.0-or-later",
-    source: "https://github.com/csukuangfj/espeak-ng",
-    evidence: /The espeak-ng library has not been initialized/,
-    version: thatOfSherpa,
-    note: "linked statically into the published library of sherpa-onnx for speech synthesis, which Shruti does not use. Those who distribute it have the duties of the GPL: docs/release.md section 4",
-    texts: () => [
-      standardText(
-        "GPL-3.0-or-later",
-        "Copyright (C) 2005-2014 Jonathan Duddington, 2013-2017 Reece H. Dunn and the contributors of eSpeak NG",
-      ),
-    ],
-  },
-  {
-    ...IN_SHERPA,
-    name: "piper-phonemize",
-    licence: "MIT",
-    source: "https://github.com/csukuangfj/piper-phonemize",
-    evidence: /phonemize_eSpeak/,
-    version: thatOfSherpa,
-    texts: () => [standardText("MIT", "Copyright (c) 2023 Michael Hansen")],
-  },
-  {
-    ...IN_SHERPA,
-    name: "kaldifst and OpenFst",
-    licence: "Apache-2.0",
-    source: "https://github.com/k2-fsa/kaldifst",
-    evidence: /kaldifst/,
-    version: thatOfSherpa,
-    texts: apache("Copyright the k2-fsa project, Google Inc. and the authors of Kaldi"),
-  },
-  {
-    ...IN_SHERPA,
-    name: "kaldi-native-fbank",
-    licence: "Apache-2.0",
-    source: "https://github.com/csukuangfj/kaldi-native-fbank",
-    version: thatOfSherpa,
-    texts: apache("Copyright Xiaomi Corporation (Fangjun Kuang) and the authors of Kaldi"),
-  },
-  {
-    ...IN_SHERPA,
-    name: "KISS FFT",
-    licence: "BSD-3-Clause",
-    source: "https://github.com/mborgerding/kissfft",
-    version: thatOfSherpa,
-    texts: () => [
-      standardText("BSD-3-Clause", "Copyright (c) 2003-2010 Mark Borgerding. All rights reserved."),
-    ],
-  },
-  {
-    ...IN_SHERPA,
-    name: "hclust-cpp",
-    licence: "BSD-2-Clause",
-    source: "https://github.com/csukuangfj/hclust-cpp",
-    version: thatOfSherpa,
-    texts: () => [
-      standardText(
-        "BSD-2-Clause",
-        "Copyright: fastcluster: Daniel Müllner, 2011; C++ interface: Christoph Dalitz, 2020",
-      ),
-    ],
-  },
-  {
-    ...IN_SHERPA,
-    name: "Eigen",
-    licence: "MPL-2.0",
-    source: "https://gitlab.com/libeigen/eigen",
-    version: thatOfSherpa,
-    texts: () => [
-      standardText(
-        "MPL-2.0",
-        "Copyright (C) the authors of Eigen. Its source is at https://gitlab.com/libeigen/eigen",
-      ),
-    ],
-  },
-  {
-    ...IN_SHERPA,
-    name: "JSON for Modern C++, simple-sentencepiece, cppinyin",
-    licence: "MIT AND Apache-2.0",
-    source: "https://github.com/k2-fsa/sherpa-onnx/tree/master/cmake",
-    version: thatOfSherpa,
-    texts: () => [
-      standardText("MIT", "Copyright (c) 2013-2025 Niels Lohmann"),
-      standardText("Apache-2.0", "Copyright the k2-fsa project and contributors"),
-    ],
-  },
+const ONNX_PARTS: NativePart[] = [
   {
     name: "ONNX Runtime",
     licence: "MIT",
@@ -296,7 +193,7 @@ const SHERPA_PARTS: NativePart[] = [
     files: /^libonnxruntime\.so$/,
     version: (files) => found(files, /VERS_(\d+\.\d+\.\d+)/),
     purl: github("microsoft/onnxruntime"),
-    note: "built by the authors of sherpa-onnx; the notices of the libraries in it are those that version 1.30.0 publishes",
+    note: "a file of the npm package sherpa-onnx, which its authors built; the notices of the libraries in it are those that version 1.30.0 publishes",
     texts: () => [keptText("onnxruntime-LICENSE.txt"), keptText("onnxruntime-ThirdPartyNotices.txt")],
   },
 ];
@@ -339,12 +236,12 @@ const NATIVE: NativePart[] = [
   ...WHISPER_PARTS,
   ...DECODER_PARTS,
   ...SILERO_PARTS,
-  ...SHERPA_PARTS,
+  ...ONNX_PARTS,
   ...COMPILER_PARTS,
 ];
 
 /** Our own native files: they contain other parts, and code of the product. */
-const OWN = /^(silero\.so|sherpa-onnx\.addon|ctc\.addon)$/;
+const OWN = /^(silero\.so|onnx\.addon)$/;
 
 /**
  * Lists the parts of the native files and of the models.

@@ -4,6 +4,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   utimesSync,
@@ -80,6 +81,18 @@ describe("parts", () => {
     expect(names).not.toContain("ajv-formats-draft2019");
     const own = list.parts.filter(({ kind, within }) => kind === "npm" && within === undefined);
     expect(own.every(({ sha512 }) => /^[0-9a-f]{128}$/.test(sha512 ?? ""))).toBe(true);
+  });
+
+  test("no part is under the GPL without GCC's exception, and nothing of eSpeak NG is inside", () => {
+    const isGpl = (licence: string) =>
+      /(?<!L)GPL-/.test(licence.replaceAll(/GPL-[\w.-]+ WITH GCC-exception-3\.1/g, ""));
+    expect(isGpl("MIT AND GPL-3.0-or-later")).toBe(true);
+    expect(list.parts.filter(({ licence }) => isGpl(licence)).map(({ name }) => name)).toEqual([]);
+    const native = join(ROOT, "build/native");
+    const speaking = readdirSync(native).filter((name) =>
+      /espeak[-_ ]ng|phonemize_eSpeak/i.test(readFileSync(join(native, name), "latin1")),
+    );
+    expect(speaking).toEqual([]);
   });
 
   test("the list does not depend on the order of finding", () => {

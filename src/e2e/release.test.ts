@@ -46,7 +46,7 @@ describe("its native parts pass the tests of this machine's", () => {
     "src/engine/whisper/weights.test.ts",
     "src/engine/vad/silero.test.ts",
     "src/engine/audio/decode.test.ts",
-    "src/engine/diarization/sherpa.test.ts",
+    "src/engine/onnx/onnx-addon.test.ts",
     "src/engine/diarization/diarize-neural.test.ts",
   ])(
     "%s",

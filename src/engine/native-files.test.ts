@@ -157,7 +157,7 @@ describe("noexec", () => {
 
 test("a run from source uses the files of the build", async () => {
   const nativeFiles = await extractNativeFiles(folder);
-  for (const path of [nativeFiles.decoder, nativeFiles.sherpa, nativeFiles.silero]) {
+  for (const path of [nativeFiles.decoder, nativeFiles.onnx, nativeFiles.silero]) {
     expect(statSync(path).isFile()).toBe(true);
   }
   expect(statSync(nativeFiles.smartWhisper).isFile()).toBe(true);

@@ -12,11 +12,9 @@ export type NativeFiles = {
   decoder: string;
   /** Our whisper.cpp addon. */
   smartWhisper: string;
-  /** sherpa-onnx's addon; load it with `loadSherpa` (sherpa.ts). */
-  sherpa: string;
-  /** Our addon for CTC models; load it with `loadCtc` (ctc-addon.ts). */
-  ctc: string;
-  /** The ONNX runtime of sherpa-onnx, which our addon uses, too. */
+  /** Our addon for ONNX models; load it with `loadOnnx` (onnx-addon.ts). */
+  onnx: string;
+  /** The ONNX runtime, which that addon loads. */
   onnxruntime: string;
   /** Our build of the Silero speech detector; load it with `openSilero` (silero.ts). */
   silero: string;
@@ -77,8 +75,7 @@ function locate(dir: string): NativeFiles {
     dir,
     decoder: join(dir, "decoder"),
     smartWhisper: join(dir, "smart-whisper.addon"),
-    sherpa: join(dir, "sherpa-onnx.addon"),
-    ctc: join(dir, "ctc.addon"),
+    onnx: join(dir, "onnx.addon"),
     onnxruntime: join(dir, `libonnxruntime.${LIBRARY_SUFFIX}`),
     silero: join(dir, `silero.${LIBRARY_SUFFIX}`),
     sileroWeights: join(dir, "silero.weights"),

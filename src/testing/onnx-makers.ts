@@ -36,16 +36,102 @@ function model(graph: readonly number[], metadata: Readonly<Record<string, strin
   return Uint8Array.from([...number(1, 7), ...message(7, graph), ...OPSET_11, ...entries]);
 }
 
+/** Makes a tensor of floats that the file itself holds. */
+function weights(name: string, dimensions: readonly number[], values: Float32Array): number[] {
+  const sizes = dimensions.flatMap((size) => number(1, size));
+  return [...sizes, ...number(2, FLOAT), ...text(8, name), ...message(9, [...new Uint8Array(values.buffer)])];
+}
+
+type Attributes = Readonly<Record<string, number | readonly number[]>>;
+
+function node(
+  type: string,
+  inputs: readonly string[],
+  output: string,
+  attributes: Attributes = {},
+): number[] {
+  const named = Object.entries(attributes).flatMap(([name, value]) => {
+    const content =
+      typeof value === "number"
+        ? [...number(20, INT), ...number(3, value)]
+        : [...number(20, INTS), ...value.flatMap((each) => number(8, each))];
+    return message(5, [...text(1, name), ...content]);
+  });
+  return [...inputs.flatMap((input) => text(1, input)), ...text(2, output), ...text(4, type), ...named];
+}
+
+/** Numbers of a vector of `waveModel`. */
+export const WAVE_NUMBERS = 64;
+/** Far apart in phase, so that a small difference of features shows. */
+const WAVE_SCALE = 0.4;
+
 /**
- * Makes a speaker-embedding model for sherpa-onnx without weights: from 80 mel bands over time it computes each band's
+ * Makes a speaker model with weights by chance: the mean over time of sines of mixtures of the mel bands. It
+ * distinguishes sounds of different spectra, and shows small differences of features.
+ *
+ * @param framework in whose form the model reads 80 mel bands: NeMo's has further inputs and outputs
+ */
+export function waveModel(framework: SpeakerFramework): Uint8Array {
+  const isNemo = framework === "nemo";
+  let state = 7;
+  const values = Float32Array.from({ length: 80 * WAVE_NUMBERS }, () => {
+    state = (state * 48_271) % 2_147_483_647;
+    return (state / 2_147_483_647 - 0.5) * WAVE_SCALE;
+  });
+  const nodes = [
+    ...(isNemo ? [node("Transpose", ["feats"], "turned", { perm: [0, 2, 1] })] : []),
+    node("MatMul", [isNemo ? "turned" : "feats", "mixture"], "mixed"),
+    node("Sin", ["mixed"], "waves"),
+    node("ReduceMean", ["waves"], "embs", { axes: [1], keepdims: 0 }),
+    ...(isNemo ? [node("Cast", ["length"], "logits", { to: FLOAT })] : []),
+  ];
+  const graph = [
+    ...nodes.flatMap((each) => message(1, each)),
+    ...text(2, "waves"),
+    ...message(5, weights("mixture", [80, WAVE_NUMBERS], values)),
+    ...message(11, tensor("feats", isNemo ? ["B", 80, "T"] : ["B", "T", 80])),
+    ...(isNemo ? message(11, tensor("length", ["B"], INT64)) : []),
+    ...(isNemo ? message(12, tensor("logits", ["B"])) : []),
+    ...message(12, tensor("embs", ["B", WAVE_NUMBERS])),
+  ];
+  return model(graph, { ...WAVE_METADATA[framework], output_dim: `${WAVE_NUMBERS}` });
+}
+
+export type SpeakerFramework = "wespeaker" | "3d-speaker" | "nemo";
+
+const COMMON = { language: "none", url: "none", comment: "made for tests", sample_rate: "16000" };
+/** What the published models of each framework say of themselves. */
+const WAVE_METADATA: Record<SpeakerFramework, Readonly<Record<string, string>>> = {
+  wespeaker: {
+    ...COMMON,
+    framework: "wespeaker",
+    normalize_samples: "0",
+    feature_normalize_type: "global-mean",
+  },
+  "3d-speaker": {
+    ...COMMON,
+    framework: "3d-speaker",
+    normalize_samples: "1",
+    feature_normalize_type: "global-mean",
+  },
+  nemo: {
+    ...COMMON,
+    framework: "nemo",
+    feat_dim: "80",
+    window_size_ms: "25",
+    window_stride_ms: "10",
+    window_type: "hann",
+    feature_normalize_type: "per_feature",
+  },
+};
+
+/**
+ * Makes a speaker model without weights: from 80 mel bands over time it computes each band's
  * norm. It distinguishes only voices of very different spectra.
  */
 export function bandNormModel(metadata: Readonly<Record<string, string>> = BAND_NORM_METADATA): Uint8Array {
-  const axes = message(5, [...text(1, "axes"), ...number(20, INTS), ...number(8, 1)]);
-  const keepDims = message(5, [...text(1, "keepdims"), ...number(20, INT), ...number(3, 0)]);
-  const node = [...text(1, "feats"), ...text(2, "embs"), ...text(4, "ReduceL2"), ...axes, ...keepDims];
   const graph = [
-    ...message(1, node),
+    ...message(1, node("ReduceL2", ["feats"], "embs", { axes: [1], keepdims: 0 })),
     ...text(2, "bands"),
     ...message(11, tensor("feats", ["B", "T", 80])),
     ...message(12, tensor("embs", ["B", 80])),
@@ -68,7 +154,7 @@ export function emptyModel(metadata: Readonly<Record<string, string>>): Uint8Arr
   return model(text(2, "empty"), metadata);
 }
 
-/** Returns the metadata that sherpa-onnx needs in a segmentation model. */
+/** The metadata of pyannote's segmentation model in sherpa-onnx's form. */
 export const SEGMENTATION_METADATA = {
   num_speakers: "3",
   powerset_max_classes: "2",
@@ -110,10 +196,10 @@ export function ctcModel({
     message(13, [...text(1, key), ...text(2, value)]),
   );
   const raw = rawBytes === undefined ? [] : message(9, new Array(rawBytes).fill(0));
-  const weights = [...number(1, 4), ...number(2, FLOAT), ...text(8, "w"), ...raw, ...entries];
+  const held = [...number(1, 4), ...number(2, FLOAT), ...text(8, "w"), ...raw, ...entries];
   const hasWeights = external !== undefined || rawBytes !== undefined;
-  const attribute = [...text(1, "then_branch"), ...message(6, message(5, weights))];
-  const placed = isNested ? message(1, [...text(4, "If"), ...message(5, attribute)]) : message(5, weights);
+  const attribute = [...text(1, "then_branch"), ...message(6, message(5, held))];
+  const placed = isNested ? message(1, [...text(4, "If"), ...message(5, attribute)]) : message(5, held);
   const graph = [
     ...text(2, "ctc"),
     ...(hasWeights ? placed : []),

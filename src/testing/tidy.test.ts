@@ -154,8 +154,7 @@ describe("tidy", () => {
       .filter((path) => /process\.dlopen\(|\bdlopen\(nativeFiles\./.test(readFileSync(path, "utf8")))
       .map((path) => relative(SRC, path));
     expect(loaders.sort()).toEqual([
-      "engine/ctc/ctc-addon.ts",
-      "engine/diarization/sherpa.ts",
+      "engine/onnx/onnx-addon.ts",
       "engine/vad/silero.ts",
       "engine/whisper/whisper-addon.ts",
     ]);

@@ -2,8 +2,15 @@ import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { CtcSettings } from "../../domain/ctc-settings.ts";
 import { fileOf } from "../../domain/model.ts";
 import type { NativeFiles } from "../native-files.ts";
+import {
+  CTC_INPUT,
+  CTC_LEAST_SAMPLES,
+  finishRun,
+  loadOnnx,
+  type OnnxAddon,
+  type OnnxSession,
+} from "../onnx/onnx-addon.ts";
 import type { Recognizer } from "../recognizer.ts";
-import { CTC_INPUT, CTC_LEAST_SAMPLES, type CtcAddon, type CtcSession, loadCtc } from "./ctc-addon.ts";
 import { type CtcFamilyName, type CtcModelInfo, checkCtcFiles } from "./ctc-files.ts";
 import { segmentsOf, writtenTokens } from "./ctc-text.ts";
 
@@ -17,7 +24,7 @@ const SAMPLE_MS = 1000 / SAMPLE_RATE_HZ;
  * @throws Error when its libraries do not load
  */
 export function openCtcRecognizer(family: CtcFamilyName, nativeFiles: NativeFiles): Recognizer {
-  const { addon, version } = loadCtc(nativeFiles);
+  const { addon, version } = loadOnnx(nativeFiles);
   return {
     info: {
       libraryVersion: "",
@@ -56,7 +63,7 @@ const FRAME_TOLERANCE = 2;
  *
  * @throws Error when the net does not do what its metadata says
  */
-async function tryOut(addon: CtcAddon, session: CtcSession, info: CtcModelInfo): Promise<void> {
+async function tryOut(addon: OnnxAddon, session: OnnxSession, info: CtcModelInfo): Promise<void> {
   const { bins, factor } = info;
   const settings: CtcSettings = { language: "", features: "nemo" };
   const sound = noise(TRIAL_SECONDS * SAMPLE_RATE_HZ);
@@ -83,8 +90,8 @@ function noise(count: number): Float32Array {
 }
 
 async function recognize(
-  addon: CtcAddon,
-  session: CtcSession,
+  addon: OnnxAddon,
+  session: OnnxSession,
   info: CtcModelInfo,
   samples: Float32Array,
   settings: CtcSettings,
@@ -95,21 +102,11 @@ async function recognize(
   const { language } = settings;
   const allowed = allowedTokens(info, settings);
   const sound = longEnough(samples);
-  const { promise, number } = addon.run(session, sound, inputOf(info, settings), bins, allowed);
-  const onAbort = () => addon.abort(number);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    const best = await promise;
-    signal.throwIfAborted();
-    const frameMs = factor * (info.family === "nemo_ctc" ? FEATURE_MS : SAMPLE_MS);
-    const audioMs = (samples.length * 1000) / SAMPLE_RATE_HZ;
-    return segmentsOf(writtenTokens(best, blank), tokens, { frameMs, audioMs, language });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
+  const run = addon.run(session, sound, inputOf(info, settings), bins, allowed);
+  const best = await finishRun(addon, run, signal);
+  const frameMs = factor * (info.family === "nemo_ctc" ? FEATURE_MS : SAMPLE_MS);
+  const audioMs = (samples.length * 1000) / SAMPLE_RATE_HZ;
+  return segmentsOf(writtenTokens(best, blank), tokens, { frameMs, audioMs, language });
 }
 
 function inputOf({ family }: CtcModelInfo, { features }: CtcSettings): number {

@@ -68,7 +68,7 @@ describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../sha
     expect(isCountUncertain).toBe(false);
   }, 60_000);
 
-  test("weights that crash the process fail only this work, and with a reason", async () => {
+  test("weights without a network fail only this work, and with a reason", async () => {
     const embeddingPath = write("empty.onnx", emptyModel(BAND_NORM_METADATA));
     const weights = { segmentationPath: SEGMENTATION, embeddingPath };
     const { pcmPath, regions } = track(5);
@@ -83,7 +83,7 @@ describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../sha
     expect((await acoustic).turns[0]?.length).toBeGreaterThan(0);
   }, 60_000);
 
-  test("an abort ends it although the native call cannot be interrupted", async () => {
+  test("an abort ends the run of the net", async () => {
     const weights = { segmentationPath: SEGMENTATION, embeddingPath: write("bands.onnx", bandNormModel()) };
     const controller = new AbortController();
     const running = pool.diarize({ tracks: [track(120, 8)], weights }, controller.signal);

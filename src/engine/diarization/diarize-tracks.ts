@@ -24,6 +24,20 @@ export type Piece = {
 /** Lets other work of the process run, and throws the signal's reason once it is aborted. */
 export type YieldToLoop = () => Promise<void>;
 
+/** Other work of this process waits this long at most. */
+const YIELD_EVERY_MS = 20;
+
+export function createYielder(signal: AbortSignal): YieldToLoop {
+  let last = performance.now();
+  return async () => {
+    if (performance.now() - last > YIELD_EVERY_MS) {
+      await Bun.sleep(0);
+      last = performance.now();
+    }
+    signal.throwIfAborted();
+  };
+}
+
 /** 20 s of speech, which take about 20 ms. */
 const PIECE_FRAMES = 2_000;
 const SMALLEST_POWER = 1e-10;

@@ -5,6 +5,7 @@ import { BLOCK_FRAMES, createPathFinder, numberBlocks, type SpeakerPath } from "
 import { createSampler, type FrameSample, framesOf } from "./diarize-sample.ts";
 import { createSegmenter } from "./diarize-segments.ts";
 import {
+  createYielder,
   findStretches,
   forEachPiece,
   type Piece,
@@ -18,8 +19,6 @@ import { buildTree, type Cluster, segmentsOf } from "./diarize-tree.ts";
 /** The most speakers that can be found (docs/decisions.md section 4). */
 export const MAX_SPEAKERS = 20;
 
-/** Other work of this process waits this long at most. */
-const YIELD_EVERY_MS = 20;
 const MS_PER_FRAME = 10;
 const SAMPLES_PER_MS = 16;
 /** A frame looks 25 ms ahead, a step is 10 ms. */
@@ -89,17 +88,6 @@ type Recording = {
 
 function read({ tracks, speech, yieldToLoop }: Recording, visit: (piece: Piece) => void): Promise<void> {
   return forEachPiece(tracks, speech, yieldToLoop, visit);
-}
-
-function createYielder(signal: AbortSignal): YieldToLoop {
-  let last = performance.now();
-  return async () => {
-    if (performance.now() - last > YIELD_EVERY_MS) {
-      await Bun.sleep(0);
-      last = performance.now();
-    }
-    signal.throwIfAborted();
-  };
 }
 
 function boundsOf({ minSpeakers = 1, maxSpeakers = MAX_SPEAKERS }: DiarizeJob): SpeakerBounds {

@@ -6,15 +6,13 @@ import {
   type WorkerHost,
 } from "../workers/worker-host.ts";
 
-/**
- * The segmentation model with a trivial embedding took 0.1 to 0.25 of the audio's time; far beyond that it is stuck.
- */
+/** The segmentation model took 0.02 to 0.25 of the audio's time; far beyond that it is stuck. */
 const TIMEOUT_FACTOR = 5;
 const TIMEOUT_FLOOR_MS = 60_000;
 
 /**
- * Distinguishes speakers with installed weights in a worker process of its own. These weights cannot be interrupted and
- * may end the process. So the process has one recording at a time, and ends with the last one, which frees its memory.
+ * Distinguishes speakers with installed weights in a worker process of its own. Some weights
+ * end the process. So the process has one recording at a time, and ends with the last one, which frees its memory.
  */
 export type NeuralDiarization = {
   /**

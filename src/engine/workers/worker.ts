@@ -128,7 +128,7 @@ export function createWorker(
 
   async function diarize({ id, job }: Requests["diarize"], signal: AbortSignal): Promise<WorkerReply> {
     const outcome = job.weights
-      ? diarizeNeurally(requireFiles(), job, job.weights)
+      ? await diarizeNeurally(requireFiles(), job, job.weights, signal)
       : await diarizeAcoustically(job, signal);
     return { type: "diarized", id, outcome };
   }

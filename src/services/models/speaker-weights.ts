@@ -14,7 +14,7 @@ export type SpeakerWeightKind = (typeof SPEAKER_WEIGHT_KINDS)[number];
 
 const DIRECTORY = "speakers";
 
-/** Metadata that sherpa-onnx requires of each kind. It ends the process when one is missing. */
+/** Metadata in sherpa-onnx's form that each kind has, whatever its framework. The engine reads the rest. */
 const REQUIRED_METADATA: Record<SpeakerWeightKind, readonly string[]> = {
   segmentation: [
     "num_speakers",
@@ -103,7 +103,7 @@ export function checkSpeakerWeights(file: string, kind: SpeakerWeightKind): void
     );
     const hint = isOther ? `; it looks like weights of the kind ${isOther}` : "";
     throw new Error(
-      `The file is not a valid ${kind} model for sherpa-onnx: its metadata has no ${missing.join(", ")}${hint}.`,
+      `The file is not a valid ${kind} model: its metadata has no ${missing.join(", ")}${hint}.`,
     );
   }
   if (metadata.get("sample_rate") !== "16000") {

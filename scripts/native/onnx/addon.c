@@ -2,22 +2,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctc.h"
+#include "onnx.h"
+#include "spectrum.h"
 
 /*
- * The interface for JavaScript (src/engine/ctc/ctc-addon.ts declares its types). Loading and running happen on threads
+ * The interface for JavaScript (src/engine/onnx/onnx-addon.ts declares its types). Loading and running happen on threads
  * of the pool, with copies of what the caller gave. Everything else happens on JavaScript's thread.
  */
 
 /* A loaded model. JavaScript and each run hold a reference; the last one to go frees it. */
 typedef struct {
-  ctc_session *session;
+  onnx_session *session;
   int references;
 } shared_session;
 
 static void release(shared_session *shared) {
   if (--shared->references > 0) return;
-  ctc_close_session(shared->session);
+  onnx_close_session(shared->session);
   free(shared);
 }
 
@@ -51,12 +52,12 @@ enum { PATH_BYTES = 4096 };
 static napi_value open_runtime(napi_env env, napi_callback_info info) {
   size_t count = 1, length = 0;
   napi_value argument, version;
-  char path[PATH_BYTES], reason[CTC_REASON];
+  char path[PATH_BYTES], reason[ONNX_REASON];
   napi_get_cb_info(env, info, &count, &argument, NULL, NULL);
   if (count < 1 || napi_get_value_string_utf8(env, argument, path, sizeof path, &length) != napi_ok)
     return throw_error(env, "openRuntime takes a path");
-  if (!ctc_open_runtime(path, reason)) return throw_error(env, reason);
-  napi_create_string_utf8(env, ctc_runtime_version(), NAPI_AUTO_LENGTH, &version);
+  if (!onnx_open_runtime(path, reason)) return throw_error(env, reason);
+  napi_create_string_utf8(env, onnx_runtime_version(), NAPI_AUTO_LENGTH, &version);
   return version;
 }
 
@@ -67,14 +68,14 @@ typedef struct {
   napi_deferred deferred;
   char path[PATH_BYTES];
   int threads;
-  ctc_session *session;
-  char reason[CTC_REASON];
+  onnx_session *session;
+  char reason[ONNX_REASON];
 } open_job;
 
 static void open_execute(napi_env env, void *data) {
   (void)env;
   open_job *job = data;
-  job->session = ctc_open_session(job->path, job->threads, job->reason);
+  job->session = onnx_open_session(job->path, job->threads, job->reason);
 }
 
 static void open_complete(napi_env env, napi_status result, void *data) {
@@ -105,14 +106,15 @@ static napi_value open_session(napi_env env, napi_callback_info info) {
     return throw_error(env, "open takes a path and a number of threads");
   }
   napi_create_promise(env, &job->deferred, &promise);
-  napi_create_string_utf8(env, "ctc open", NAPI_AUTO_LENGTH, &name);
+  napi_create_string_utf8(env, "onnx open", NAPI_AUTO_LENGTH, &name);
   napi_create_async_work(env, NULL, name, open_execute, open_complete, job, &job->work);
   napi_queue_async_work(env, job->work);
   return promise;
 }
 
-/* --- run(session, samples, input, bins, allowed) --- */
+/* --- runs, and abort(number) --- */
 
+/* A run of either kind. Those of CTC models have `allowed`. */
 typedef struct run_job {
   struct run_job *next;
   napi_async_work work;
@@ -126,7 +128,11 @@ typedef struct run_job {
   int input, bins;
   bool is_done;
   ctc_best best;
-  char reason[CTC_REASON];
+  bool has_sound;
+  speaker_sound sound;
+  size_t wanted;
+  onnx_numbers numbers;
+  char reason[ONNX_REASON];
 } run_job;
 
 /* Runs that have not settled, for `abort`. */
@@ -136,8 +142,13 @@ static double runs;
 static void run_execute(napi_env env, void *data) {
   (void)env;
   run_job *job = data;
-  job->is_done = ctc_run(job->shared->session, job->ending, job->samples, job->count, job->input, job->bins,
-                         job->allowed, job->outputs, &job->best, job->reason);
+  onnx_session *session = job->shared->session;
+  if (job->allowed)
+    job->is_done = ctc_run(session, job->ending, job->samples, job->count, job->input, job->bins, job->allowed,
+                           job->outputs, &job->best, job->reason);
+  else
+    job->is_done = speaker_run(session, job->ending, job->samples, job->count, job->has_sound ? &job->sound : NULL,
+                               job->wanted, &job->numbers, job->reason);
 }
 
 static void free_job(napi_env env, run_job *job) {
@@ -148,9 +159,9 @@ static void free_job(napi_env env, run_job *job) {
   }
   if (job->work) napi_delete_async_work(env, job->work);
   if (job->shared) release(job->shared);
-  ctc_free_ending(job->ending);
+  onnx_free_ending(job->ending);
   ctc_free_best(&job->best);
-  free(job->samples), free(job->allowed), free(job);
+  free(job->numbers.numbers), free(job->samples), free(job->allowed), free(job);
 }
 
 /* Copies numbers into a typed array of JavaScript. */
@@ -163,20 +174,32 @@ static napi_value typed_array(napi_env env, napi_typedarray_type type, const voi
   return array;
 }
 
+static napi_value result_of(napi_env env, const run_job *job) {
+  napi_value result;
+  napi_create_object(env, &result);
+  if (job->allowed) {
+    const ctc_best *best = &job->best;
+    napi_set_named_property(env, result, "ids", typed_array(env, napi_int32_array, best->ids, best->frames));
+    napi_set_named_property(env, result, "probabilities",
+                            typed_array(env, napi_float32_array, best->probabilities, best->frames));
+    set_number(env, result, "inputFrames", (double)best->input_frames);
+    return result;
+  }
+  const onnx_numbers *numbers = &job->numbers;
+  napi_set_named_property(env, result, "numbers",
+                          typed_array(env, napi_float32_array, numbers->numbers, numbers->count));
+  set_number(env, result, "rows", (double)numbers->rows);
+  set_number(env, result, "columns", (double)numbers->columns);
+  return result;
+}
+
 static void run_complete(napi_env env, napi_status result, void *data) {
   (void)result;
   run_job *job = data;
-  if (job->is_done) {
-    napi_value best;
-    napi_create_object(env, &best);
-    napi_set_named_property(env, best, "ids", typed_array(env, napi_int32_array, job->best.ids, job->best.frames));
-    napi_set_named_property(env, best, "probabilities",
-                            typed_array(env, napi_float32_array, job->best.probabilities, job->best.frames));
-    set_number(env, best, "inputFrames", (double)job->best.input_frames);
-    napi_resolve_deferred(env, job->deferred, best);
-  } else {
+  if (job->is_done)
+    napi_resolve_deferred(env, job->deferred, result_of(env, job));
+  else
     reject(env, job->deferred, job->reason);
-  }
   free_job(env, job);
 }
 
@@ -193,31 +216,21 @@ static void *copy_of(napi_env env, napi_value value, napi_typedarray_type expect
   return copy;
 }
 
-static bool read_run(napi_env env, const napi_value *arguments, run_job *job) {
+/* Reads what all runs take first: the session and the samples. */
+static bool read_subject(napi_env env, const napi_value *arguments, run_job *job) {
   void *shared = NULL;
   if (napi_get_value_external(env, arguments[0], &shared) != napi_ok) return false;
-  if (napi_get_value_int32(env, arguments[2], &job->input) != napi_ok) return false;
-  if (napi_get_value_int32(env, arguments[3], &job->bins) != napi_ok) return false;
-  if (job->input < CTC_NEMO_MEL || job->input > CTC_SAMPLES || job->bins < 1 || job->bins > 256) return false;
   job->samples = copy_of(env, arguments[1], napi_float32_array, sizeof(float), &job->count);
-  job->allowed = copy_of(env, arguments[4], napi_uint8_array, 1, &job->outputs);
-  job->ending = ctc_new_ending();
-  if (!job->samples || job->count < CTC_LEAST_SAMPLES || !job->allowed || !job->ending) return false;
+  job->ending = onnx_new_ending();
+  if (!job->samples || !job->ending) return false;
   job->shared = shared;
   job->shared->references++;
   return true;
 }
 
-static napi_value run(napi_env env, napi_callback_info info) {
-  size_t count = 5;
-  napi_value arguments[5], name, promise, started;
-  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
-  run_job *job = calloc(1, sizeof *job);
-  if (!job) return throw_error(env, "there is no memory");
-  if (count < 5 || !read_run(env, arguments, job)) {
-    free_job(env, job);
-    return throw_error(env, "run takes a session, 1600 samples or more, the input, bins and the allowed outputs");
-  }
+/* Starts a job and returns its promise with its number. */
+static napi_value start(napi_env env, run_job *job) {
+  napi_value name, promise, started;
   job->next = running;
   running = job;
   job->number = ++runs;
@@ -225,13 +238,11 @@ static napi_value run(napi_env env, napi_callback_info info) {
   napi_create_object(env, &started);
   napi_set_named_property(env, started, "promise", promise);
   set_number(env, started, "number", job->number);
-  napi_create_string_utf8(env, "ctc run", NAPI_AUTO_LENGTH, &name);
+  napi_create_string_utf8(env, "onnx run", NAPI_AUTO_LENGTH, &name);
   napi_create_async_work(env, NULL, name, run_execute, run_complete, job, &job->work);
   napi_queue_async_work(env, job->work);
   return started;
 }
-
-/* --- abort(number) --- */
 
 static napi_value abort_run(napi_env env, napi_callback_info info) {
   size_t count = 1;
@@ -241,8 +252,76 @@ static napi_value abort_run(napi_env env, napi_callback_info info) {
   if (count < 1 || napi_get_value_double(env, argument, &number) != napi_ok)
     return throw_error(env, "abort takes the number of a run");
   for (run_job *job = running; job; job = job->next)
-    if (job->number == number) ctc_end(job->ending);
+    if (job->number == number) onnx_end(job->ending);
   return NULL;
+}
+
+/* --- run(session, samples, input, bins, allowed) --- */
+
+static bool read_run(napi_env env, const napi_value *arguments, run_job *job) {
+  if (napi_get_value_int32(env, arguments[2], &job->input) != napi_ok) return false;
+  if (napi_get_value_int32(env, arguments[3], &job->bins) != napi_ok) return false;
+  if (job->input < CTC_NEMO_MEL || job->input > CTC_SAMPLES || job->bins < 1 || job->bins > 256) return false;
+  job->allowed = copy_of(env, arguments[4], napi_uint8_array, 1, &job->outputs);
+  return job->allowed && read_subject(env, arguments, job) && job->count >= CTC_LEAST_SAMPLES;
+}
+
+static napi_value run(napi_env env, napi_callback_info info) {
+  size_t count = 5;
+  napi_value arguments[5];
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  run_job *job = calloc(1, sizeof *job);
+  if (!job) return throw_error(env, "there is no memory");
+  if (count == 5 && read_run(env, arguments, job)) return start(env, job);
+  free_job(env, job);
+  return throw_error(env, "run takes a session, 1600 samples or more, the input, bins and the allowed outputs");
+}
+
+/* --- runSpeakers(session, samples, output, sound) --- */
+
+/* Reads a value of an object within bounds. */
+static bool read_field(napi_env env, napi_value object, const char *name, int least, int most, int *number) {
+  napi_value value;
+  return napi_get_named_property(env, object, name, &value) == napi_ok &&
+         napi_get_value_int32(env, value, number) == napi_ok && *number >= least && *number <= most;
+}
+
+static bool read_sound(napi_env env, napi_value object, speaker_sound *sound) {
+  int is_nemo, is_scaled, shape, normalization;
+  const bool is_read = read_field(env, object, "nemo", 0, 1, &is_nemo) &&
+                       read_field(env, object, "scaled", 0, 1, &is_scaled) &&
+                       read_field(env, object, "bins", 1, SPEAKER_MOST_BINS, &sound->bins) &&
+                       read_field(env, object, "window", MEL_HALF + 1, MEL_FFT, &sound->window) &&
+                       read_field(env, object, "shift", 1, MEL_FFT, &sound->shift) &&
+                       read_field(env, object, "shape", SPEAKER_POVEY, SPEAKER_HAMMING, &shape) &&
+                       read_field(env, object, "normalization", SPEAKER_AS_IS, SPEAKER_DEVIATION, &normalization);
+  if (!is_read) return false;
+  sound->is_nemo = is_nemo, sound->is_scaled = is_scaled;
+  sound->shape = (enum speaker_window)shape;
+  sound->normalization = (enum speaker_normalization)normalization;
+  return true;
+}
+
+static bool read_speakers(napi_env env, const napi_value *arguments, run_job *job) {
+  napi_valuetype type;
+  int wanted;
+  if (napi_get_value_int32(env, arguments[2], &wanted) != napi_ok || wanted < 0) return false;
+  if (napi_typeof(env, arguments[3], &type) != napi_ok) return false;
+  job->wanted = (size_t)wanted;
+  job->has_sound = type == napi_object;
+  if (job->has_sound && !read_sound(env, arguments[3], &job->sound)) return false;
+  return read_subject(env, arguments, job);
+}
+
+static napi_value run_speakers(napi_env env, napi_callback_info info) {
+  size_t count = 4;
+  napi_value arguments[4];
+  napi_get_cb_info(env, info, &count, arguments, NULL, NULL);
+  run_job *job = calloc(1, sizeof *job);
+  if (!job) return throw_error(env, "there is no memory");
+  if (count == 4 && read_speakers(env, arguments, job)) return start(env, job);
+  free_job(env, job);
+  return throw_error(env, "runSpeakers takes a session, samples, an output and the sound or null");
 }
 
 NAPI_MODULE_INIT() {
@@ -250,6 +329,7 @@ NAPI_MODULE_INIT() {
       {"openRuntime", NULL, open_runtime, NULL, NULL, NULL, napi_enumerable, NULL},
       {"open", NULL, open_session, NULL, NULL, NULL, napi_enumerable, NULL},
       {"run", NULL, run, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"runSpeakers", NULL, run_speakers, NULL, NULL, NULL, napi_enumerable, NULL},
       {"abort", NULL, abort_run, NULL, NULL, NULL, napi_enumerable, NULL},
   };
   napi_define_properties(env, exports, sizeof properties / sizeof *properties, properties);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctc.h"
+#include "onnx.h"
 
 /*
  * onnxruntime's C interface is a table of functions. New versions only append to it, so these positions are fixed; the
@@ -66,17 +66,17 @@ static void *environment, *memory, *allocator;
 static bool succeeded(status failed, char *reason) {
   if (!failed) return true;
   const char *message = ((const char *(*)(const void *))api[GET_ERROR_MESSAGE])(failed);
-  snprintf(reason, CTC_REASON, "%s", message ? message : "unknown error");
+  snprintf(reason, ONNX_REASON, "%s", message ? message : "unknown error");
   RELEASE(RELEASE_STATUS, failed);
   return false;
 }
 
 static bool fail(char *reason, const char *message) {
-  snprintf(reason, CTC_REASON, "%s", message);
+  snprintf(reason, ONNX_REASON, "%s", message);
   return false;
 }
 
-bool ctc_open_runtime(const char *library, char *reason) {
+bool onnx_open_runtime(const char *library, char *reason) {
   if (environment) return true;
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return fail(reason, dlerror());
@@ -89,15 +89,16 @@ bool ctc_open_runtime(const char *library, char *reason) {
          succeeded(FN(GET_ALLOCATOR, void **)(&allocator), reason);
 }
 
-const char *ctc_runtime_version(void) { return base ? base->get_version() : ""; }
+const char *onnx_runtime_version(void) { return base ? base->get_version() : ""; }
 
-enum { MOST_INPUTS = 2 };
+enum { MOST_INPUTS = 2, MOST_OUTPUTS = 2 };
 
-struct ctc_session {
+struct onnx_session {
   void *session;
-  size_t inputs;
+  size_t inputs, outputs;
   char *input_names[MOST_INPUTS];
-  char *output_name;
+  /* Of the first outputs. */
+  char *output_names[MOST_OUTPUTS];
 };
 
 static bool set_options(void *options, int threads, char *reason) {
@@ -113,23 +114,27 @@ static bool set_options(void *options, int threads, char *reason) {
                    reason);
 }
 
-static bool read_names(ctc_session *s, char *reason) {
+static bool read_names(onnx_session *s, char *reason) {
   typedef status (*get_name)(const void *, size_t, void *, char **);
-  size_t outputs = 0;
   if (!succeeded(FN(GET_INPUT_COUNT, const void *, size_t *)(s->session, &s->inputs), reason)) return false;
-  if (!succeeded(FN(GET_OUTPUT_COUNT, const void *, size_t *)(s->session, &outputs), reason)) return false;
-  if (s->inputs < 1 || s->inputs > MOST_INPUTS || outputs < 1)
-    return fail(reason, "the model's inputs and outputs are not those of a CTC model");
+  if (!succeeded(FN(GET_OUTPUT_COUNT, const void *, size_t *)(s->session, &s->outputs), reason)) return false;
+  if (s->inputs < 1 || s->inputs > MOST_INPUTS || s->outputs < 1)
+    return fail(reason, "the model's inputs and outputs are not those of a supported model");
+  if (s->outputs > MOST_OUTPUTS) s->outputs = MOST_OUTPUTS;
   for (size_t n = 0; n < s->inputs; n++) {
     if (!succeeded(((get_name)api[GET_INPUT_NAME])(s->session, n, allocator, &s->input_names[n]), reason))
       return false;
   }
-  return succeeded(((get_name)api[GET_OUTPUT_NAME])(s->session, 0, allocator, &s->output_name), reason);
+  for (size_t n = 0; n < s->outputs; n++) {
+    if (!succeeded(((get_name)api[GET_OUTPUT_NAME])(s->session, n, allocator, &s->output_names[n]), reason))
+      return false;
+  }
+  return true;
 }
 
-ctc_session *ctc_open_session(const char *path, int threads, char *reason) {
+onnx_session *onnx_open_session(const char *path, int threads, char *reason) {
   void *options = NULL;
-  ctc_session *s = calloc(1, sizeof *s);
+  onnx_session *s = calloc(1, sizeof *s);
   bool is_open =
       s && succeeded(FN(CREATE_SESSION_OPTIONS, void **)(&options), reason) && set_options(options, threads, reason) &&
       succeeded(FN(CREATE_SESSION, void *, const char *, const void *, void **)(environment, path, options, &s->session),
@@ -137,28 +142,28 @@ ctc_session *ctc_open_session(const char *path, int threads, char *reason) {
       read_names(s, reason);
   if (options) RELEASE(RELEASE_SESSION_OPTIONS, options);
   if (is_open) return s;
-  ctc_close_session(s);
+  onnx_close_session(s);
   return NULL;
 }
 
 /* The few bytes of the names stay allocated, because a session lives as long as its process. */
-void ctc_close_session(ctc_session *s) {
+void onnx_close_session(onnx_session *s) {
   if (s && s->session) RELEASE(RELEASE_SESSION, s->session);
   free(s);
 }
 
-void *ctc_new_ending(void) {
+void *onnx_new_ending(void) {
   void *options = NULL;
-  char reason[CTC_REASON];
+  char reason[ONNX_REASON];
   return succeeded(FN(CREATE_RUN_OPTIONS, void **)(&options), reason) ? options : NULL;
 }
 
-void ctc_end(void *ending) {
-  char reason[CTC_REASON];
+void onnx_end(void *ending) {
+  char reason[ONNX_REASON];
   succeeded(FN(RUN_OPTIONS_TERMINATE, void *)(ending), reason);
 }
 
-void ctc_free_ending(void *ending) {
+void onnx_free_ending(void *ending) {
   if (ending) RELEASE(RELEASE_RUN_OPTIONS, ending);
 }
 
@@ -199,41 +204,57 @@ static bool read_output(void *output, const uint8_t *allowed, size_t outputs, ct
   if (shape) RELEASE(RELEASE_SHAPE, shape);
   if (!is_read) return false;
   if (type != TYPE_FLOAT || dims[0] != 1 || dims[1] < 0 || dims[2] != (int64_t)outputs) {
-    snprintf(reason, CTC_REASON, "the model's output has %lld x %lld numbers of type %d, not frames x %zu floats",
+    snprintf(reason, ONNX_REASON, "the model's output has %lld x %lld numbers of type %d, not frames x %zu floats",
              (long long)dims[1], (long long)dims[2], type, outputs);
     return false;
   }
   return choose(scores, (size_t)dims[1], allowed, outputs, best) || fail(reason, "there is no memory");
 }
 
-bool ctc_run(ctc_session *s, void *ending, const float *samples, size_t count, enum ctc_input kind, int bins,
-             const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
+/* What a net reads: numbers in `rank` dimensions, and their length in time for a second input. */
+typedef struct {
+  float *numbers;
+  size_t count, rank;
+  int64_t dims[3], length;
+} net_input;
+
+/* Runs the net and returns one of its outputs, to be released; NULL with a reason. */
+static void *run_net(onnx_session *s, const void *ending, net_input *input, size_t wanted, char *reason) {
   typedef status (*make_tensor)(const void *, void *, size_t, const int64_t *, size_t, int, void **);
   typedef status (*run_model)(void *, const void *, const char *const *, const void *const *, size_t,
                               const char *const *, size_t, void **);
   const make_tensor make = (make_tensor)api[CREATE_TENSOR_WITH_DATA];
+  const int64_t one = 1;
+  void *inputs[MOST_INPUTS] = {NULL}, *output = NULL;
+  const char *names[] = {s->output_names[wanted]};
+  const bool is_made =
+      succeeded(make(memory, input->numbers, input->count * sizeof *input->numbers, input->dims, input->rank,
+                     TYPE_FLOAT, &inputs[0]),
+                reason) &&
+      (s->inputs < 2 ||
+       succeeded(make(memory, &input->length, sizeof input->length, &one, 1, TYPE_INT64, &inputs[1]), reason));
+  if (is_made)
+    succeeded(((run_model)api[RUN])(s->session, ending, (const char *const *)s->input_names,
+                                    (const void *const *)inputs, s->inputs, names, 1, &output),
+              reason);
+  for (size_t n = 0; n < MOST_INPUTS; n++)
+    if (inputs[n]) RELEASE(RELEASE_VALUE, inputs[n]);
+  return output;
+}
+
+bool ctc_run(onnx_session *s, void *ending, const float *samples, size_t count, enum ctc_input kind, int bins,
+             const uint8_t *allowed, size_t outputs, ctc_best *best, char *reason) {
   memset(best, 0, sizeof *best);
   const bool is_mel = kind != CTC_SAMPLES;
   size_t frames = count;
   float *features = is_mel ? ctc_mel(samples, count, kind, bins, &frames) : ctc_normalized(samples, count);
   if (!features) return fail(reason, "there is no memory");
-  int64_t length = (int64_t)frames;
-  const int64_t mel_dims[] = {1, bins, length}, sample_dims[] = {1, length}, one = 1;
-  const size_t bytes = frames * (is_mel ? (size_t)bins : 1) * sizeof *features;
-  void *inputs[MOST_INPUTS] = {NULL}, *output = NULL;
-  const char *outputs_wanted[] = {s->output_name};
-  bool is_run = succeeded(make(memory, features, bytes, is_mel ? mel_dims : sample_dims, is_mel ? 3 : 2, TYPE_FLOAT,
-                               &inputs[0]),
-                          reason) &&
-                (s->inputs < 2 ||
-                 succeeded(make(memory, &length, sizeof length, &one, 1, TYPE_INT64, &inputs[1]), reason)) &&
-                succeeded(((run_model)api[RUN])(s->session, ending, (const char *const *)s->input_names,
-                                                (const void *const *)inputs, s->inputs, outputs_wanted, 1, &output),
-                          reason) &&
-                read_output(output, allowed, outputs, best, reason);
+  const int64_t length = (int64_t)frames;
+  net_input input = {features, frames * (is_mel ? (size_t)bins : 1), 2, {1, length}, length};
+  if (is_mel) input.rank = 3, input.dims[1] = bins, input.dims[2] = length;
+  void *output = run_net(s, ending, &input, 0, reason);
+  const bool is_run = output && read_output(output, allowed, outputs, best, reason);
   best->input_frames = frames;
-  for (size_t n = 0; n < MOST_INPUTS; n++)
-    if (inputs[n]) RELEASE(RELEASE_VALUE, inputs[n]);
   if (output) RELEASE(RELEASE_VALUE, output);
   free(features);
   if (!is_run) ctc_free_best(best);
@@ -243,4 +264,51 @@ bool ctc_run(ctc_session *s, void *ending, const float *samples, size_t count, e
 void ctc_free_best(ctc_best *best) {
   free(best->ids), free(best->probabilities);
   best->ids = NULL, best->probabilities = NULL;
+}
+
+enum { MOST_DIMENSIONS = 4 };
+
+/* Copies an output of one batch: floats in one to three further dimensions, of which all but the last two are 1. */
+static bool copy_output(void *output, onnx_numbers *numbers, char *reason) {
+  void *shape = NULL;
+  int type = 0;
+  size_t rank = 0;
+  int64_t dims[MOST_DIMENSIONS] = {0};
+  float *values = NULL;
+  bool is_read = succeeded(FN(GET_TENSOR_SHAPE, const void *, void **)(output, &shape), reason) &&
+                 succeeded(FN(GET_ELEMENT_TYPE, const void *, int *)(shape, &type), reason) &&
+                 succeeded(FN(GET_DIMENSIONS_COUNT, const void *, size_t *)(shape, &rank), reason) &&
+                 ((rank >= 2 && rank <= MOST_DIMENSIONS) || fail(reason, "the model's output has other dimensions")) &&
+                 succeeded(FN(GET_DIMENSIONS, const void *, int64_t *, size_t)(shape, dims, rank), reason) &&
+                 succeeded(FN(GET_TENSOR_DATA, void *, void **)(output, (void **)&values), reason);
+  if (shape) RELEASE(RELEASE_SHAPE, shape);
+  if (!is_read) return false;
+  int64_t leading = dims[0];
+  for (size_t n = 1; n + 2 < rank; n++) leading *= dims[n];
+  const int64_t rows = rank > 2 ? dims[rank - 2] : 1, columns = dims[rank - 1];
+  if (type != TYPE_FLOAT || leading != 1 || rows < 1 || columns < 1)
+    return fail(reason, "the model's output has not the numbers of one batch");
+  numbers->rows = (size_t)rows, numbers->columns = (size_t)columns;
+  numbers->count = (size_t)(rows * columns);
+  numbers->numbers = malloc(numbers->count * sizeof *values);
+  if (!numbers->numbers) return fail(reason, "there is no memory");
+  memcpy(numbers->numbers, values, numbers->count * sizeof *values);
+  return true;
+}
+
+bool speaker_run(onnx_session *s, void *ending, const float *samples, size_t count, const speaker_sound *sound,
+                 size_t wanted, onnx_numbers *numbers, char *reason) {
+  memset(numbers, 0, sizeof *numbers);
+  if (wanted >= s->outputs) return fail(reason, "the model has too few outputs");
+  const int64_t length = (int64_t)(sound ? speaker_frames(sound, count) : count), bins = sound ? sound->bins : 1;
+  if (length < 1) return fail(reason, "the sound is too short");
+  float *features = sound ? speaker_features(sound, samples, count) : NULL;
+  if (sound && !features) return fail(reason, "there is no memory");
+  net_input input = {features ? features : (float *)samples, (size_t)(length * bins), 3, {1, bins, length}, length};
+  if (sound && !sound->is_nemo) input.dims[1] = length, input.dims[2] = bins;
+  void *output = run_net(s, ending, &input, wanted, reason);
+  const bool is_run = output && copy_output(output, numbers, reason);
+  if (output) RELEASE(RELEASE_VALUE, output);
+  free(features);
+  return is_run;
 }

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { loadSherpa } from "../engine/diarization/sherpa.ts";
 import { extractNativeFiles } from "../engine/native-files.ts";
+import { loadOnnx } from "../engine/onnx/onnx-addon.ts";
 
-/** Loads sherpa-onnx and prints the paths of all files that this process has mapped then, as JSON. */
-loadSherpa(await extractNativeFiles(""));
+/** Loads the ONNX runtime and prints the paths of all files that this process has mapped then, as JSON. */
+loadOnnx(await extractNativeFiles(""));
 const paths = readFileSync("/proc/self/maps", "utf8")
   .split("\n")
   .map((line) => line.slice(line.indexOf("/")));

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
-/** Names of the files that a process has mapped once it has loaded sherpa-onnx. */
+/** Names of the files that a process has mapped once it has loaded the ONNX runtime. */
 async function mappedWith(environment: Record<string, string>): Promise<string[]> {
-  const child = Bun.spawn([process.execPath, `${import.meta.dirname}/../../testing/sherpa-test-child.ts`], {
+  const child = Bun.spawn([process.execPath, `${import.meta.dirname}/../../testing/onnx-test-child.ts`], {
     env: { ...process.env, ...environment },
     stdout: "pipe",
     stderr: "pipe",
@@ -21,7 +21,7 @@ test.skipIf(process.platform !== "linux")(
   "the machine's C++ run time is used if it has one",
   async () => {
     const mapped = await mappedWith({});
-    for (const name of ["sherpa-onnx.addon", "libonnxruntime.so"]) expect(mapped).toContain(name);
+    for (const name of ["onnx.addon", "libonnxruntime.so"]) expect(mapped).toContain(name);
     for (const name of CARRIED) expect(mapped).not.toContain(name);
   },
   30_000,
