@@ -64,7 +64,7 @@ async function readWindow(file: FileHandle, start: number, length: number) {
   return { sound, read };
 }
 
-/** Joins the sound of the frames in which nobody else speaks; undefined when there are too few. */
+/** Joins the sound of the frames in which a speaker is alone; undefined when there are too few. */
 function soundAlone(
   sound: Float32Array,
   frames: Uint8Array,
