@@ -20,7 +20,7 @@ import { type Format, renderResult } from "./pipeline/render.ts";
 import { createMemoryCheckpoint } from "./recognition/checkpoint.ts";
 import type { RecognitionTools } from "./recognition/context.ts";
 import { recognizeRecording } from "./recognition/recognize.ts";
-import { createSlots } from "./scheduler/slots.ts";
+import { createSlots, type Slots } from "./scheduler/slots.ts";
 import { dataDirOf } from "./services/admin.ts";
 import { createModelService, type MeasuredFigures, type ModelService } from "./services/models/models.ts";
 import { checkRequest } from "./services/transcriptions/acceptance.ts";
@@ -73,6 +73,7 @@ export type LocalTranscriber = {
 export async function openLocalTranscriber(options: LocalOptions): Promise<LocalTranscriber> {
   const { config, clock } = options;
   const { engine, models, close } = await openLocalParts(options);
+  const places = createLocalPlaces(engine);
 
   async function transcribe(
     plan: LocalPlan,
@@ -83,7 +84,7 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
       throw new AppError("not_found", { message: "no such file" });
     const directory = makeScratch();
     try {
-      return await run({ config, clock, engine, models, plan, file, directory, onProgress });
+      return await run({ config, clock, engine, models, places, plan, file, directory, onProgress });
     } finally {
       removeScratch(directory);
     }
@@ -150,23 +151,41 @@ type Run = {
   clock: Clock;
   engine: Engine;
   models: ModelService;
+  places: LocalPlaces;
   plan: LocalPlan;
   file: string;
   directory: string;
   onProgress: (share: number) => void;
 };
 
-/** The only organization and transcription, so there are no turns to share. */
+/** The only organization, so there are no turns to share. */
 const LOCAL = {
-  ...{ organizationId: "local", projectId: "local", transcriptionId: "local" },
+  ...{ organizationId: "local", projectId: "local" },
   ...{ weight: 1, remainingMs: 0, isSynchronous: false },
 };
+
+type LocalPlaces = { of(model: InstalledModel): { workers: number; slots: Slots } };
+
+/** Places of workers, which recordings that are transcribed side by side share. */
+function createLocalPlaces(engine: Engine): LocalPlaces {
+  const byModel = new Map<string, { workers: number; slots: Slots }>();
+  return {
+    of(model) {
+      const { chunks: workers } = engine.capacity(model);
+      const places = byModel.get(model.id) ?? {
+        workers,
+        slots: createSlots({ slots: workers, synchronousSlots: 0 }),
+      };
+      byModel.set(model.id, places);
+      return places;
+    },
+  };
+}
 
 /** @throws the error that ended the recognition, or AppError when there was none */
 async function run({ config, clock, plan, file, directory, onProgress, ...parts }: Run) {
   const { request, model } = plan;
-  const { chunks: workers } = parts.engine.capacity(model);
-  const slots = createSlots({ slots: workers, synchronousSlots: 0 });
+  const { workers, slots } = parts.places.of(model);
   const tools: RecognitionTools = {
     engine: parts.engine,
     checkpoint: createMemoryCheckpoint(onProgress),
@@ -176,6 +195,7 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
         slots.acquire(
           {
             ...LOCAL,
+            transcriptionId: directory,
             position,
             costMs: speechMs,
             model: { id: model.id, slots: workers },

@@ -1,8 +1,8 @@
-import { accessSync, constants } from "node:fs";
 import type { Command } from "commander";
 import { ConfigError, type ConfigProblem } from "../config/problems.ts";
 import { renderConfig } from "../config/render.ts";
 import { type Config, SECRET_SETTINGS } from "../config/schema.ts";
+import { isReadable } from "../lib/regular-file.ts";
 import type { CliContext } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
 import { checkSettings } from "./serve.ts";
@@ -61,15 +61,6 @@ async function problemsOfSettings(config: Config): Promise<readonly ConfigProble
 }
 
 const toJson = ({ place, message }: ConfigProblem) => ({ place: place ?? null, message });
-
-function isReadable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function withoutSecrets(config: Config): Record<string, Record<string, unknown>> {
   return Object.fromEntries(

@@ -2,6 +2,7 @@ import { findConfigFile, type ReadConfig, readConfig } from "../config/load.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { isReadable } from "../lib/regular-file.ts";
 import type { Admin } from "../services/admin.ts";
 import { type Cell, renderTable } from "./output.ts";
 
@@ -60,6 +61,11 @@ export type CliContext = {
   /** Loads the config, and prints its warnings once. @throws ConfigError with every mistake */
   loadConfig(): LoadedConfig;
   /**
+   * Loads the config for work that needs no server. A file of the usual places that this user may not read belongs to a
+   * server, and is left out with a note.
+   */
+  loadOwnConfig(): LoadedConfig;
+  /**
    * Opens the database and the services that need no engine, once. They are closed when the command ends.
    *
    * @throws ConfigError; AppError `not_found` when there is no database yet
@@ -88,13 +94,12 @@ export function createCliContext(
 
   const configPath = () => configOption() ?? findConfigFile(io.environment);
   const note = (line: string) => void io.err(`${line}\n`);
-  function read(): ConfigWithProblems {
-    const path = configPath();
+  function read(path: string | undefined): ConfigWithProblems {
     return { ...readConfig(path, io.environment), path };
   }
   let hasWarned = false;
-  function load(): LoadedConfig {
-    const { config, problems, warnings, path } = read();
+  function load(path: string | undefined): LoadedConfig {
+    const { config, problems, warnings } = read(path);
     if (problems.length > 0) throw new ConfigError(problems);
     if (!hasWarned) for (const warning of warnings) note(`warning: ${warning}`);
     hasWarned = true;
@@ -105,11 +110,17 @@ export function createCliContext(
     io,
     clock,
     configPath,
-    readConfig: read,
-    loadConfig: load,
+    readConfig: () => read(configPath()),
+    loadConfig: () => load(configPath()),
+    loadOwnConfig() {
+      const path = configOption() ?? findConfigFile(io.environment, isReadable);
+      if (path !== configPath() && !hasWarned)
+        note(`${configPath()} cannot be read by this user, so it is not used.`);
+      return load(path);
+    },
     async openServices() {
       if (services) return services;
-      const { config } = load();
+      const { config } = load(configPath());
       const [{ openAdmin }, { openLog }] = await Promise.all([
         import("../services/admin.ts"),
         import("../lib/log.ts"),

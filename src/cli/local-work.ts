@@ -5,7 +5,8 @@ import type { CliContext } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
 import { becomeOwner } from "./owner.ts";
 
-type LocalTranscriber = Awaited<ReturnType<typeof openLocalTranscriber>>;
+export type { LocalPlan } from "../local.ts";
+export type LocalTranscriber = Awaited<ReturnType<typeof openLocalTranscriber>>;
 
 /** Choices of model and speech for a command that transcribes without a server. */
 export type LocalChoices = Omit<LocalRequest, "modelId"> & { model?: string | undefined };
@@ -23,7 +24,7 @@ export async function withLocalTranscriber(
 ): Promise<void> {
   // Only these commands need the engine.
   const { openLocalTranscriber } = await import("../local.ts");
-  const { config } = context.loadConfig();
+  const { config } = context.loadOwnConfig();
   const { clock, io } = context;
   const user = becomeOwner(config);
   if (user !== undefined)

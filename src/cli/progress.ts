@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { basename } from "node:path";
 import cliProgress from "cli-progress";
 import type { CliIo } from "./context.ts";
 
@@ -26,6 +27,39 @@ export function restoreTerminal(): void {
   }
 }
 
+export type BatchProgress = {
+  /** @param done share of the work on one of the items, 0 to 1 */
+  update(index: number, done: number): void;
+  /** Takes the bar away while something is printed. */
+  pause(print: () => Promise<void>): Promise<void>;
+  close(): void;
+};
+
+/** Opens one progress bar for several items of about the same size, which are worked on side by side. */
+export function openBatchProgress(io: CliIo, names: readonly string[]): BatchProgress {
+  const shares = names.map(() => 0);
+  const total = () => shares.reduce((sum, share) => sum + share, 0) / Math.max(1, names.length);
+  const title = () => {
+    if (names.length === 1) return basename(names[0] ?? "");
+    return `${shares.filter((share) => share === 1).length} of ${names.length}`;
+  };
+  let bar = openProgress(io, title());
+  return {
+    update(index, done) {
+      shares[index] = done;
+      bar.update(total());
+    },
+    async pause(print) {
+      bar.close();
+      await print();
+      if (shares.every((share) => share === 1)) return;
+      bar = openProgress(io, title());
+      bar.update(total());
+    },
+    close: () => bar.close(),
+  };
+}
+
 /** Opens a progress bar on standard error. It shows nothing when that is not a terminal. */
 export function openProgress(io: CliIo, name: string): ProgressDisplay {
   if (!process.stderr.isTTY || io.environment.TERM === "dumb") return SILENT;
@@ -37,11 +71,13 @@ export function openProgress(io: CliIo, name: string): ProgressDisplay {
     stopOnComplete: false,
   });
   isShown = true;
+  let isOpen = true;
   bar.start(1000, 0, { name });
   return {
     update: (done) => bar.update(Math.round(done * 1000)),
     close: () => {
-      bar.stop();
+      if (isOpen) bar.stop();
+      isOpen = false;
       isShown = false;
     },
   };

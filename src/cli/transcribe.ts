@@ -1,13 +1,25 @@
-import { mkdirSync } from "node:fs";
-import { basename, extname, join } from "node:path";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { MODES, type Mode } from "../domain/transcription.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import type { Format } from "../pipeline/render.ts";
-import { readChannelMode, readFormat, readMode } from "./choices.ts";
+import { makeScratch, removeScratch } from "../lib/scratch.ts";
+import { wholeNumber } from "./arguments.ts";
+import { readChannelMode, readMode } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { describeGaps, withLocalTranscriber } from "./local-work.ts";
-import { openProgress } from "./progress.ts";
+import { describeGaps, type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "./local-work.ts";
+import { openBatchProgress } from "./progress.ts";
+import { findInputs, type Input, STANDARD_INPUT, spoolStandardInput } from "./transcribe-inputs.ts";
+import {
+  chooseDestination,
+  type Destination,
+  hasTranscript,
+  OUTPUT_FORMATS,
+  type OutputFormat,
+  readOutputFormat,
+  writeFailure,
+  writeTranscript,
+} from "./transcribe-output.ts";
+import { WARNING_TEXTS } from "./warning-texts.ts";
 
 type Options = {
   language: string;
@@ -15,8 +27,10 @@ type Options = {
   model?: string;
   diarization?: true;
   channelMode: "mix" | "separate";
-  format: Format;
+  format?: OutputFormat;
   output?: string;
+  skipExisting?: true;
+  jobs: number;
 };
 
 /** `shruti transcribe`: files on this machine, without server or credit. */
@@ -24,71 +38,134 @@ export function registerTranscribe(program: Command, context: CliContext): void 
   program
     .command("transcribe")
     .description("Transcribe local files, without server or credit.")
-    .argument("<file...>", "audio or video files")
+    .argument(
+      "<file...>",
+      "audio or video files, folders, patterns such as 'calls/*.wav', or - for standard input",
+    )
     .option("--language <code>", "language spoken", "hi")
     .option("--mode <mode>", MODES.join(", "), readMode, "native")
     .option("--model <id>", "model; else the default")
     .option("--diarization", "label speakers")
     .option("--channel-mode <mode>", "mix, separate", readChannelMode, "mix")
-    .option("--format <format>", "text, json, srt, vtt", readFormat, "txt")
-    .option("--output <dir>", "write one file for each into this directory, instead of standard output")
+    .option(
+      "--format <format>",
+      `${OUTPUT_FORMATS.join(", ")}; jsonl is a line for each recording (default: text, or as --output says)`,
+      readOutputFormat,
+    )
+    .option(
+      "--output <path>",
+      "write one file for each into this folder, or one file such as call.srt, instead of standard output",
+    )
+    .option("--skip-existing", "leave out recordings whose file is in --output already")
+    .option("--jobs <n>", "recordings that are worked on side by side", wholeNumber(1, 64), 2)
     .action(async (files: string[], options: Options) => {
-      await transcribeFiles(context, files, options);
+      await transcribe(context, files, options);
     });
 }
 
-async function transcribeFiles(
-  context: CliContext,
-  files: readonly string[],
-  options: Options,
-): Promise<void> {
-  if (options.output !== undefined) requireOwnTargets(files, options);
-  const { model, language, mode, channelMode } = options;
-  const choices = { model, language, mode, channelMode, isDiarized: options.diarization ?? false };
-  await withLocalTranscriber(context, choices, async (transcriber, plan) => {
-    let failed = 0;
-    for (const file of files) {
-      const progress = openProgress(context.io, basename(file));
-      try {
-        const result = await transcriber.transcribe(plan, file, progress.update);
-        progress.close();
-        await write(context, file, transcriber.render(plan, result, options.format), options);
+async function transcribe(context: CliContext, files: readonly string[], options: Options): Promise<void> {
+  if (options.skipExisting && options.output === undefined)
+    throw new CommandError("usage", "--skip-existing needs --output.");
+  const scratch = makeScratch();
+  try {
+    const spool = join(scratch, "standard-input");
+    const inputs = await findInputs(files, spool);
+    const destination = chooseDestination(inputs, options);
+    const wanted = options.skipExisting
+      ? inputs.filter((input) => !hasTranscript(destination, input))
+      : inputs;
+    if (wanted.length < inputs.length)
+      context.note(`${inputs.length - wanted.length} of ${inputs.length} are there already.`);
+    if (wanted.length === 0) return;
+    const { model, language, mode, channelMode } = options;
+    const choices = { model, language, mode, channelMode, isDiarized: options.diarization ?? false };
+    await withLocalTranscriber(context, choices, async (transcriber, plan) => {
+      if (wanted.some(({ name }) => name === STANDARD_INPUT))
+        await spoolStandardInput(spool, context.loadOwnConfig().config.limits.max_upload_bytes);
+      await transcribeAll({ context, transcriber, plan, destination, inputs: wanted, jobs: options.jobs });
+    });
+  } finally {
+    removeScratch(scratch);
+  }
+}
+
+type Work = {
+  context: CliContext;
+  transcriber: LocalTranscriber;
+  plan: LocalPlan;
+  destination: Destination;
+  inputs: readonly Input[];
+  jobs: number;
+};
+
+/** Works on several recordings side by side, and prints each when it and those before it are done. */
+async function transcribeAll({ context, transcriber, plan, destination, inputs, jobs }: Work): Promise<void> {
+  const isOneOfSeveral = inputs.length > 1;
+  const progress = openBatchProgress(
+    context.io,
+    inputs.map(({ name }) => name),
+  );
+  let failed = 0;
+
+  /** @returns what prints the outcome; it throws nothing */
+  async function outcomeOf(input: Input, index: number): Promise<() => Promise<void>> {
+    try {
+      const result = await transcriber.transcribe(plan, input.path, (done) => progress.update(index, done));
+      return async () => {
+        await writeTranscript(context, destination, input, isOneOfSeveral, (format) =>
+          transcriber.render(plan, result, format),
+        );
+        for (const warning of result.warnings)
+          context.note(`warning: ${input.name}: ${WARNING_TEXTS[warning]} (${warning})`);
         if (result.gaps.length > 0) failed++;
-        for (const reason of describeGaps(result)) context.note(`error: ${file}: ${reason}`);
-      } catch (error) {
-        progress.close();
+        for (const reason of describeGaps(result)) context.note(`error: ${input.name}: ${reason}`);
+      };
+    } catch (error) {
+      return async () => {
         failed++;
-        context.note(`error: ${file}: ${errorMessage(error)}`);
-      }
+        writeFailure(context, destination, input, isOneOfSeveral, errorMessage(error));
+        context.note(`error: ${input.name}: ${errorMessage(error)}`);
+      };
+    } finally {
+      progress.update(index, 1);
     }
-    if (failed > 0)
-      throw new CommandError("failed", `${failed} of ${files.length} files could not be transcribed in full`);
-  });
-}
-
-/** Checks that no output file overwrites another. @throws CommandError */
-function requireOwnTargets(files: readonly string[], options: Options): void {
-  const targets = new Map<string, string>();
-  for (const file of files) {
-    const target = targetOf(file, options);
-    const other = targets.get(target);
-    if (other !== undefined)
-      throw new CommandError("usage", `${other} and ${file} would both be written to ${target}`);
-    targets.set(target, file);
   }
-}
 
-function targetOf(file: string, { output = ".", format }: Options): string {
-  return join(output, `${basename(file, extname(file))}.${format}`);
-}
-
-async function write(context: CliContext, file: string, rendered: string, options: Options): Promise<void> {
-  if (options.output === undefined) {
-    context.io.out(rendered.endsWith("\n") ? rendered : `${rendered}\n`);
-    return;
+  try {
+    let printed: Promise<void> = Promise.resolve();
+    await runInOrder(inputs, jobs, outcomeOf, (print) => {
+      printed = printed.then(() => progress.pause(print));
+      return printed;
+    });
+  } finally {
+    progress.close();
   }
-  mkdirSync(options.output, { recursive: true });
-  const target = targetOf(file, options);
-  await Bun.write(target, rendered);
-  context.note(target);
+  if (failed > 0)
+    throw new CommandError("failed", `${failed} of ${inputs.length} files could not be transcribed in full`);
+}
+
+/**
+ * Runs work for each item, a limited number at a time, and hands the outcomes over in the order of the items.
+ *
+ * @param handOver is awaited before the outcome of the next item is handed over
+ */
+async function runInOrder<Item, Outcome>(
+  items: readonly Item[],
+  atOnce: number,
+  work: (item: Item, index: number) => Promise<Outcome>,
+  handOver: (outcome: Outcome) => Promise<void>,
+): Promise<void> {
+  const running: Promise<Outcome>[] = [];
+  let next = 0;
+  const start = () => {
+    const index = next++;
+    const item = items[index];
+    if (item !== undefined) running.push(work(item, index));
+  };
+  while (running.length < Math.min(atOnce, items.length)) start();
+  for (let outcome = running.shift(); outcome !== undefined; outcome = running.shift()) {
+    const done = await outcome;
+    start();
+    await handOver(done);
+  }
 }

@@ -16,10 +16,17 @@ type Environment = Record<string, string | undefined>;
 type Values = Record<string, Record<string, unknown>>;
 const SECTIONS: Record<string, Record<string, Setting>> = CONFIG_SCHEMA;
 
-/** Finds the config file when no option names one (docs/decisions.md section 11). */
-export function findConfigFile(environment: Environment): string | undefined {
+/**
+ * Finds the config file when no option names one (docs/decisions.md section 11).
+ *
+ * @param isUsable skips a file of the usual places
+ */
+export function findConfigFile(
+  environment: Environment,
+  isUsable: (path: string) => boolean = existsSync,
+): string | undefined {
   if (environment.SHRUTI_CONFIG) return environment.SHRUTI_CONFIG;
-  return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path));
+  return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path) && isUsable(path));
 }
 
 /** A configuration as far as it can be read. */

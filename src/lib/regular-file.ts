@@ -1,4 +1,13 @@
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 
 /** A path does not name a regular file, or the file is too large for its purpose. */
 export class RegularFileError extends Error {
@@ -68,4 +77,14 @@ function kindOf(facts: Stats): string {
   if (facts.isFIFO()) return "a named pipe";
   if (facts.isSocket()) return "a socket";
   return "a device";
+}
+
+/** Reports whether this user may read a file. */
+export function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
