@@ -125,7 +125,9 @@ export function createCliContext(
         import("../services/admin.ts"),
         import("../lib/log.ts"),
       ]);
-      services = openAdmin({ config, clock, log: openLog(config.log.level, config.log.format, io.err) });
+      // What a command does is its own output. The log of the server's work is for the server.
+      const level = config.log.level === "info" ? "warn" : config.log.level;
+      services = openAdmin({ config, clock, log: openLog(level, config.log.format, io.err) });
       return services;
     },
     printJson: (value) => void io.out(`${JSON.stringify(value, null, 2)}\n`),

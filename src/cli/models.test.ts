@@ -82,7 +82,7 @@ test("a default model cannot be removed while others are installed and none of t
   expect(refused.status).toBe(5);
   expect(refused.err).toContain("small is the default; choose another first: shruti models default ID");
   expect((await run("default")).out).toBe("small\n");
-  expect((await run("default", "third")).out).toBe("third\n");
+  expect(JSON.parse((await run("default", "third", "--json")).out)).toEqual({ default: "third" });
   expect((await run("remove", "small")).err).toContain("Requests that name no model use third.");
   expect((await run("remove", "third")).err).toMatch(
     /Requests that name no model use demo \(.*not for real use/,

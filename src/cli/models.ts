@@ -123,13 +123,15 @@ function registerRemove(models: Command, context: CliContext): void {
     )
     .argument("[id]", "model")
     .option("--kind <kind>", `instead of a model: weights of the kind ${KINDS}`, readKind)
-    .action(async (id: string | undefined, { kind }: { kind?: SpeakerWeightKind }) => {
+    .option("--json", "print JSON")
+    .action(async (id: string | undefined, { kind, json }: { kind?: SpeakerWeightKind; json?: true }) => {
       if ((id === undefined) === (kind === undefined)) {
         throw new CommandError("usage", "Name a model, or a kind with --kind.");
       }
       const service = await openModels(context);
       if (kind !== undefined) await service.removeSpeakerWeights(kind);
       else if (id !== undefined) await service.remove(id);
+      if (json) return context.printJson({ removed: id ?? kind, default: service.resolve().id });
       context.note(kind === undefined ? `Model ${id} was removed.` : `The ${kind} weights were removed.`);
       if (kind === undefined) context.note(describeDefault(service));
     });
@@ -140,11 +142,13 @@ function registerDefault(models: Command, context: CliContext): void {
     .command("default")
     .description("choose the model for requests that name none; without an ID, print it")
     .argument("[id]", "model")
-    .action(async (id: string | undefined) => {
+    .option("--json", "print JSON")
+    .action(async (id: string | undefined, { json }: { json?: true }) => {
       const service = await openModels(context);
       if (id !== undefined) service.setDefault(id);
       const { id: chosen } = service.resolve();
-      context.printLine(chosen);
+      if (json) context.printJson({ default: chosen });
+      else context.printLine(chosen);
       if (id !== undefined && chosen !== id) {
         context.note("`models.default` in the config file overrides this.");
       }

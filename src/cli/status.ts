@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { describeDuration } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { renderFields } from "./output.ts";
 import { becomeOwner } from "./owner.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
 
@@ -12,34 +14,68 @@ export function registerStatus(program: Command, context: CliContext): void {
       "Queue, workers, speed and an estimate of when the queue is empty; fails when no server runs.",
     )
     .option("--ready", "only ask the running server whether it can take work; opens no database")
-    .option("--json", "print JSON")
-    .action(async (options: { json?: boolean; ready?: true }) => {
+    .option("--watch", "show it again every two seconds, until Ctrl-C")
+    .option("--json", "print JSON; with --watch a line each time")
+    .action(async (options: StatusOptions) => {
       if (options.ready) return reportReadiness(context, options.json ?? false);
-      const services = await context.openServices();
-      const { countUnfinishedByState } = await import("../store/transcriptions.ts");
-      const server = readServerStatus(services.dataDir);
-      const states = countUnfinishedByState(services.database.store);
-      if (options.json) {
-        context.printJson({
-          running: server !== undefined,
-          data_dir: services.dataDir,
-          transcriptions: Object.fromEntries(states.map(({ state, count }) => [state, count])),
-          ...(server ? { server: wire(server) } : {}),
-        });
-        return requireRunning(server, services.dataDir);
-      }
-      context.printLine(
-        server
-          ? `running   ${server.address}, process ${server.pid}, since ${server.started_at}`
-          : "not running",
-      );
-      for (const { state, count, audioMs } of states) {
-        context.printLine(`${state.padEnd(9)} ${count} (${(audioMs / 3_600_000).toFixed(2)} h of audio)`);
-      }
-      if (states.length === 0) context.printLine("queue     empty");
-      if (server) for (const line of describe(server)) context.printLine(line);
-      requireRunning(server, services.dataDir);
+      if (options.watch) return watch(context, options);
+      const status = await readStatus(context);
+      if (options.json) context.printJson(toJson(status));
+      else context.io.out(render(status));
+      requireRunning(status.server, status.dataDir);
     });
+}
+
+type StatusOptions = { json?: true; ready?: true; watch?: true };
+
+const WATCH_EVERY_MS = 2_000;
+/** Moves the cursor to the top and erases the screen below it (ECMA-48, CUP and ED). */
+const TOP_OF_SCREEN = "\x1b[H\x1b[J";
+
+/** Shows the status until a signal ends the command, also while no server runs. */
+async function watch(context: CliContext, { json }: StatusOptions): Promise<never> {
+  const isScreen = !json && context.io.columns !== undefined;
+  for (;;) {
+    const status = await readStatus(context);
+    if (json) context.printLine(JSON.stringify(toJson(status)));
+    else context.io.out((isScreen ? TOP_OF_SCREEN : "") + render(status));
+    await Bun.sleep(WATCH_EVERY_MS);
+  }
+}
+
+type Status = {
+  dataDir: string;
+  server: ServerStatus | undefined;
+  states: { state: string; count: number; audioMs: number }[];
+};
+
+async function readStatus(context: CliContext): Promise<Status> {
+  const { dataDir, database } = await context.openServices();
+  const { countUnfinishedByState } = await import("../store/transcriptions.ts");
+  return { dataDir, server: readServerStatus(dataDir), states: countUnfinishedByState(database.store) };
+}
+
+function toJson({ dataDir, server, states }: Status) {
+  return {
+    running: server !== undefined,
+    data_dir: dataDir,
+    transcriptions: Object.fromEntries(states.map(({ state, count }) => [state, count])),
+    ...(server ? { server: wire(server) } : {}),
+  };
+}
+
+function render({ server, states }: Status): string {
+  const queue = states.map(
+    ({ state, count, audioMs }) =>
+      [state, `${count} (${(audioMs / 3_600_000).toFixed(2)} h of audio)`] as const,
+  );
+  return renderFields([
+    server
+      ? ["running", `${server.address}, process ${server.pid}, since ${server.started_at}`]
+      : ["running", "no"],
+    ...(queue.length === 0 ? [["queue", "empty"] as const] : queue),
+    ...(server ? describe(server) : []),
+  ]);
 }
 
 const READY_TIMEOUT_MS = 5_000;
@@ -115,18 +151,26 @@ function avoidedCode({ engine }: ServerStatus): BrokenVariant[] {
   return brokenVariants;
 }
 
-function describe(server: ServerStatus): string[] {
+function describe(server: ServerStatus): [name: string, value: string][] {
   const { slots, engine } = server;
   const speed = server.realTimeFactor;
   return [
-    `ready     ${server.unready.length === 0 ? "yes" : `no: ${server.unready.join("; ")}`}`,
-    `workers   ${slots.running} of ${slots.workers} busy, ${slots.waiting} chunks waiting`,
-    `speed     ${speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time, all workers together`}`,
-    `empty in  ${Math.round(server.emptyInMs / 1000)} s`,
-    ...engine.models.map(
-      ({ modelId, state, device, gpuFailure, pid, restarts, problem }) =>
-        `model     ${modelId}: ${state}${device ? ` on ${device}` : ""}${gpuFailure ? ` (the GPU: ${gpuFailure})` : ""}${pid ? `, process ${pid}` : ""}, ${restarts} restarts${problem ? `; ${problem}` : ""}`,
-    ),
-    ...avoidedCode(server).map((broken) => `avoided   ${describeBroken(broken)}`),
+    ["ready", server.unready.length === 0 ? "yes" : `no: ${server.unready.join("; ")}`],
+    ["workers", `${slots.running} of ${slots.workers} busy, ${slots.waiting} chunks waiting`],
+    [
+      "speed",
+      speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time, all workers together`,
+    ],
+    ["empty in", describeDuration(server.emptyInMs)],
+    ...engine.models.map((model): [string, string] => ["model", describeModel(model)]),
+    ...avoidedCode(server).map((broken): [string, string] => ["avoided", describeBroken(broken)]),
   ];
+}
+
+function describeModel(model: ServerStatus["engine"]["models"][number]): string {
+  const { modelId, state, device, gpuFailure, pid, restarts, problem } = model;
+  const where = `${device ? ` on ${device}` : ""}${gpuFailure ? ` (the GPU: ${gpuFailure})` : ""}`;
+  const process = pid ? `, process ${pid}` : "";
+  const again = restarts === 0 ? "" : `, restarted ${restarts} ${restarts === 1 ? "time" : "times"}`;
+  return `${modelId}: ${state}${where}${process}${again}${problem ? `; ${problem}` : ""}`;
 }

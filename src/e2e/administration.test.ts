@@ -17,6 +17,33 @@ afterAll(() => installation?.remove());
 
 const at = (name: string) => join(folder, name);
 
+test("status --watch shows the status again and again, as lines of JSON and for people", async () => {
+  const watch = async (...argv: string[]) => {
+    const child = Bun.spawn(
+      [join(folder, "program/shruti"), "--config", at("shruti.toml"), "status", "--watch", ...argv],
+      {
+        stdout: "pipe",
+      },
+    );
+    let printed = "";
+    for await (const part of child.stdout) {
+      printed += Buffer.from(part).toString();
+      if (printed.split("\n").filter((line) => line.includes("running")).length > 2) break;
+    }
+    child.kill("SIGINT");
+    await child.exited;
+    return printed;
+  };
+  const [first = ""] = (await watch("--json")).split("\n");
+  expect(JSON.parse(first)).toMatchObject({ running: false, transcriptions: {} });
+  expect(await watch()).toMatch(/^running {2}no\nqueue {4}empty\nrunning/);
+}, 60_000);
+
+test("a backup into a folder that does not exist names the folder", async () => {
+  const { code, err } = await installation.command("backup", at("nowhere/shruti.db"));
+  expect({ code, err }).toEqual({ code: 4, err: `error: There is no folder ${at("nowhere")}.\n` });
+});
+
 describe("a named pipe where a file is expected is refused at once", () => {
   const fifo = () => {
     const path = at("pipe");

@@ -38,3 +38,25 @@ export function nextMidnightIn(timeZone: string, epochMs: number): number {
   }
   return high;
 }
+
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
+] as const;
+
+/** Renders a duration for people with its two largest units, such as `1 h 10 min`, `42 s` or `3 d 0 h`. */
+export function describeDuration(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  const first = UNITS.findIndex(([, size]) => seconds >= size);
+  if (first < 0) return "0 s";
+  let rest = seconds;
+  return UNITS.slice(first, first + 2)
+    .map(([unit, size]) => {
+      const count = Math.floor(rest / size);
+      rest -= count * size;
+      return `${count} ${unit}`;
+    })
+    .join(" ");
+}

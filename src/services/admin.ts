@@ -1,5 +1,5 @@
 import { accessSync, existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { Config } from "../config/schema.ts";
 import type { Act } from "../domain/audit.ts";
 import { AppError } from "../domain/errors.ts";
@@ -95,6 +95,8 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
  */
 export function backUpDatabase({ config, clock }: Pick<AdminDeps, "config" | "clock">, file: string): number {
   const path = requireDatabase(config);
+  const folder = dirname(resolve(file));
+  if (!existsSync(folder)) throw new AppError("not_found", { message: `There is no folder ${folder}.` });
   const database = openAnyVersion(path);
   try {
     const bytes = writeBackup(database, resolve(file));
