@@ -18,6 +18,7 @@ import { dataDirOf } from "./services/admin.ts";
 import { type ApiKeyService, createApiKeyService } from "./services/api-keys.ts";
 import { type CreditService, createCreditService } from "./services/credit.ts";
 import { lockDataDir } from "./services/data-dir-lock.ts";
+import { createListeningService, type ListeningService } from "./services/listening/listening.ts";
 import { createModelService, type ModelService } from "./services/models/models.ts";
 import { createRateLimiter, type RateLimiter } from "./services/rate-limit.ts";
 import {
@@ -70,6 +71,7 @@ export type AppServices = {
   rateLimiter: RateLimiter;
   models: ModelService;
   webhooks: WebhookService;
+  listening: ListeningService;
   decoders: DecoderLanes;
   uploads: UploadService;
   transcriptions: TranscriptionService;
@@ -158,8 +160,13 @@ export async function openServices(
     estimateNextStartSeconds: (organizationId) => scheduler()?.estimateNextStartSeconds(organizationId) ?? 1,
     removeWorkingFiles: (id) => scheduler()?.removeWorkingFiles(id),
   });
+  const apiKeys = createApiKeyService({ database, clock });
   return {
-    apiKeys: createApiKeyService({ database, clock }),
+    apiKeys,
+    listening: createListeningService({
+      ...{ database, clock, dataDir, apiKeys, engine },
+      audioPath: uploads.audioPath,
+    }),
     credit,
     rateLimiter: createRateLimiter({ clock, config }),
     models,

@@ -30,7 +30,7 @@ export type App = {
   clock: Clock;
   dataDir: string;
   database: Database;
-  services: Omit<AppServices, "rateLimiter" | "decoders">;
+  services: Omit<AppServices, "rateLimiter" | "decoders" | "listening">;
   scheduler: Scheduler;
   engine: Engine;
   /** Answers one HTTP request; never rejects. */

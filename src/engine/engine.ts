@@ -1,6 +1,8 @@
 import type { VerifiedAudio } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
-import { countAudio, type DecodedAudio, DecodeError, decodeAudio } from "./audio/decode.ts";
+import type { Outline } from "../domain/outline.ts";
+import { countAudio, type DecodedAudio, DecodeError, decodeAudio, outlineAudio } from "./audio/decode.ts";
+import { type PlayStretch, playAudio } from "./audio/play.ts";
 import type { ChunkExecutor } from "./executor.ts";
 import { createLocalExecutor, type WantedSizing } from "./local-executor.ts";
 import { measureMachine } from "./machine.ts";
@@ -14,12 +16,16 @@ import {
 } from "./protocol.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./workers/pool.ts";
 
+export type { PlayStretch } from "./audio/play.ts";
+
 export type DecodeJob = {
   path: string;
   directory: string;
   channels: "mix" | "separate";
   maxDurationMs: number;
 };
+
+export type OutlineJob = Pick<DecodeJob, "path" | "channels" | "maxDurationMs"> & { file: string };
 
 /**
  * The interface of the native side for the rest of the program. Jobs name files and ranges, and can be repeated. Speech,
@@ -31,6 +37,14 @@ export type Engine = ChunkExecutor & {
   verify(path: string, signal: AbortSignal, maxDurationMs?: number): Promise<VerifiedAudio>;
   /** Decodes a file into 16 kHz mono files in a folder (pcm-file.ts). */
   decode(job: DecodeJob, signal: AbortSignal): Promise<DecodedAudio>;
+  /** Decodes a file to its end and keeps only its outline. `file` is a free path for it, which is free again afterwards. */
+  outline(job: OutlineJob, signal: AbortSignal): Promise<Outline>;
+  /**
+   * Decodes a stretch of a file. What is behind its end is silence.
+   *
+   * @returns 16-bit samples, little-endian, all lanes of a sample together
+   */
+  play(job: PlayStretch, signal: AbortSignal): Promise<Uint8Array<ArrayBuffer>>;
   /** Finds speech. `onFound` receives final regions while the detector still reads the file. */
   detectSpeech(job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound): Promise<SpeechRegion[]>;
   /** Distinguishes the speakers of a decoded recording within the given speech. */
@@ -75,6 +89,9 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
           signal,
         }),
       ),
+    outline: ({ path, ...job }, signal) =>
+      asAppError(() => outlineAudio(nativeFiles, path, { ...job, timeoutMs, signal })),
+    play: (job, signal) => asAppError(() => playAudio(nativeFiles, job, { timeoutMs, signal })),
     detectSpeech: pool.detectSpeech,
     capacity: executor.capacity,
     recognize: executor.recognize,

@@ -4,6 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { ApiKeyService } from "../services/api-keys.ts";
 import type { CreditService } from "../services/credit.ts";
+import type { ListeningService } from "../services/listening/listening.ts";
 import type { ModelService } from "../services/models/models.ts";
 import type { RateLimiter } from "../services/rate-limit.ts";
 import type { TranscriptionService } from "../services/transcriptions/transcriptions.ts";
@@ -28,6 +29,7 @@ export type HttpDeps = {
   transcriptions: TranscriptionService;
   credit: CreditService;
   webhooks: WebhookService;
+  listening: ListeningService;
   /** Called after a client has changed an endpoint: deliveries may be due. */
   onWebhooksChanged: () => void;
   synchronous: SynchronousWork;

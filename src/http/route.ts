@@ -26,8 +26,10 @@ export type Operation = {
   hasOptionalBody?: boolean;
   /** The fields of a `multipart/form-data` body, which the handler receives itself. */
   multipart?: TObject;
-  /** Other media types of the 200 response. */
+  /** Other media types of the success responses. */
   alternatives?: Record<string, string>;
+  /** Meaning of each status that a refusal has beside the statuses of codes. */
+  refusals?: Record<number, string>;
   /** The shape of refusals; left out: that of docs/interface.md section 7. */
   errorShape?: "openai";
 };

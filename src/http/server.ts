@@ -18,6 +18,7 @@ import { createRefusalLog, type RefusalLog } from "./refusal-log.ts";
 import { defineRoutes } from "./route.ts";
 import { audioRoutes } from "./routes/audio.ts";
 import { docsRoutes } from "./routes/docs.ts";
+import { listeningRoutes } from "./routes/listening.ts";
 import { modelRoutes } from "./routes/models.ts";
 import { createSynchronousDesk } from "./routes/synchronous.ts";
 import { systemRoutes } from "./routes/system.ts";
@@ -50,6 +51,7 @@ export function createRoutes(deps: HttpDeps) {
   const desk = createSynchronousDesk(deps);
   const keyed = defineRoutes("interface")
     .use(transcriptionRoutes(deps))
+    .use(listeningRoutes(deps))
     .use(audioRoutes(deps, receive, desk))
     .use(uploadRoutes(deps))
     .use(modelRoutes(deps))

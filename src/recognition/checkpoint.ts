@@ -1,4 +1,5 @@
 import type { Chunk } from "../domain/chunk.ts";
+import type { Outline } from "../domain/outline.ts";
 import type { GapReason, Warning } from "../domain/result.ts";
 import type { ChunkText } from "../pipeline/guarded-recognition.ts";
 import type { LooseSegment } from "../pipeline/stitch.ts";
@@ -30,6 +31,8 @@ export type Preparation = {
   warnings: Warning[];
   /** Absent where the chunks are recorded already. */
   chunks?: NewChunk[];
+  /** Of the recording's sound; absent where the decoded files of an earlier run were used. */
+  outline?: Outline | undefined;
   /** Audio to recognize, milliseconds over the channels that are recognized. */
   totalMs: number;
 };

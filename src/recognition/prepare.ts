@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { ChunkLimits, ChunkRegion } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
+import type { Outline } from "../domain/outline.ts";
 import type { Warning } from "../domain/result.ts";
 import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts";
 import { audioWarnings } from "../pipeline/audio-warnings.ts";
@@ -19,6 +20,8 @@ export type DecodedRecording = {
   channels: number;
   /** Warnings about the sound. */
   warnings: Warning[];
+  /** Absent where the files of an earlier run are used. */
+  outline?: Outline | undefined;
 };
 
 /** Verification and decoding count the same samples. Only recordings that an older version verified differ a little. */
@@ -77,6 +80,7 @@ async function decodeInto(
       tracks: decoded.files.map((file) => join(directory, basename(file))),
       ...(verified ?? { durationMs, channels }),
       warnings: audioWarnings(decoded.measurements, channelMode),
+      outline: decoded.outline,
     };
   } finally {
     rmSync(unfinished, { recursive: true, force: true });

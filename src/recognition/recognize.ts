@@ -93,20 +93,22 @@ async function recognizeChunks(
  */
 async function prepareChunks(
   job: RecognitionJob,
-  { tracks, warnings, durationMs, channels }: DecodedRecording,
+  { tracks, warnings, durationMs, channels, outline }: DecodedRecording,
   tools: RecognitionTools,
   prefetch: Prefetch<RecognizedChunk>,
   signal: AbortSignal,
 ): Promise<boolean> {
   const totalMs = billedMsOf({ durationMs, channelMode: job.request.channelMode, channels });
-  if (tools.checkpoint.preparedWarnings()) return tools.checkpoint.savePreparation({ warnings, totalMs });
+  if (tools.checkpoint.preparedWarnings()) {
+    return tools.checkpoint.savePreparation({ warnings, totalMs, outline });
+  }
   // Of two identical channels only the first is recognized.
   const own = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;
   const limits = chunkLimits(maxChunkMsOf(job, tools));
   const chunks = await withRetries(tools, signal, () =>
     findChunks(tools, own, limits, prefetch.offer, signal),
   );
-  return tools.checkpoint.savePreparation({ warnings, totalMs, chunks });
+  return tools.checkpoint.savePreparation({ warnings, totalMs, chunks, outline });
 }
 
 /** Returns the length of the longest chunk for this model, milliseconds. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { systemClock } from "../lib/clock.ts";
 import { type Checkpoint, createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
@@ -36,11 +37,11 @@ async function openRows() {
   const commits = createGroupCommit(database.store);
   await until("it is claimed", () => row().state === "preparing");
   return {
-    checkpoint: createRowCheckpoint(database, row(), commits),
+    checkpoint: createRowCheckpoint(database, row(), commits, systemClock),
     reopen: () => {
       moveTranscription(database.store, id, "requeue");
       moveTranscription(database.store, id, "claim");
-      return createRowCheckpoint(database, row(), commits);
+      return createRowCheckpoint(database, row(), commits, systemClock);
     },
   };
 }

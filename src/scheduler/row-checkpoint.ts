@@ -1,4 +1,7 @@
-import type { Checkpoint } from "../recognition/checkpoint.ts";
+import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import type { Speech } from "../domain/outline.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Checkpoint, NewChunk } from "../recognition/checkpoint.ts";
 import {
   completeChunk,
   countChunkFailure,
@@ -10,7 +13,10 @@ import {
 } from "../store/chunks.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import type { GroupCommit } from "../store/group-commit.ts";
+import { insertOutline } from "../store/outlines.ts";
 import { moveTranscription, raiseProgress, type TranscriptionRow } from "../store/transcriptions.ts";
+
+const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
 /**
  * Keeps the progress of a transcription in its rows, so that a restart continues from the last finished chunk. A
@@ -23,6 +29,7 @@ export function createRowCheckpoint(
   { store }: Database,
   { id, audioWarnings }: Pick<TranscriptionRow, "id" | "audioWarnings">,
   commits: GroupCommit,
+  clock: Clock,
   onChunkEnded: (transcriptionId: string) => void = () => {},
 ): Checkpoint {
   const keyOf = (position: number, attempt: string) => ({ transcriptionId: id, position, attempt });
@@ -39,10 +46,15 @@ export function createRowCheckpoint(
 
   return {
     preparedWarnings: () => audioWarnings ?? undefined,
-    savePreparation: ({ warnings, chunks }) =>
+    savePreparation: ({ warnings, chunks, outline }) =>
       transaction(store, (tx) => {
         if (chunks) insertChunks(tx, id, chunks);
         else renewAttempts(tx, id);
+        if (outline) {
+          const isDoubled = warnings.includes("identical_channels");
+          const speech = speechOf(chunks ?? listChunks(tx, id), outline.lanes.length, isDoubled);
+          insertOutline(tx, id, outline, speech, clock.now());
+        }
         return moveTranscription(tx, id, "prepared", { audioWarnings: warnings }) !== undefined;
       }),
     chunks: () => listChunks(store, id),
@@ -55,4 +67,23 @@ export function createRowCheckpoint(
     renewAttempt: (position, attempt) => renewAttempt(store, keyOf(position, attempt))?.attempt,
     finishChunks: () => moveTranscription(store, id, "transcribed") !== undefined,
   };
+}
+
+/** Returns where the chunks have speech, for each lane. Of two identical channels only the first has chunks. */
+function speechOf(chunks: readonly NewChunk[], lanes: number, isDoubled: boolean): Speech {
+  return Array.from({ length: lanes }, (_, lane) => {
+    const speech: Speech[number] = [];
+    for (const chunk of chunks) {
+      if (chunk.channel !== (isDoubled ? 0 : lane)) continue;
+      for (const { startSample, endSample } of chunk.regions) {
+        const startMs = Math.floor(startSample / SAMPLES_PER_MS);
+        const endMs = Math.ceil(endSample / SAMPLES_PER_MS);
+        const last = speech.at(-1);
+        // Long speech was cut where there was not a pause.
+        if (last && startMs <= last[1]) last[1] = Math.max(last[1], endMs);
+        else speech.push([startMs, endMs]);
+      }
+    }
+    return speech;
+  });
 }

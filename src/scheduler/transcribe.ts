@@ -57,7 +57,13 @@ async function recognize(
   };
   const tools = {
     engine: { ...context.engine, decode: decodeInLane(context, row) },
-    checkpoint: createRowCheckpoint(context.database, row, context.commits, context.onChunkEnded),
+    checkpoint: createRowCheckpoint(
+      context.database,
+      row,
+      context.commits,
+      context.clock,
+      context.onChunkEnded,
+    ),
     slots: slotsFor(context, row, model),
     clock: context.clock,
     onRecognized: context.throughput.observe,

@@ -73,6 +73,12 @@ export type ApiKeyService = {
    *   valid key of a disabled organization
    */
   authenticate(authorizationHeader: string | undefined | null): Caller;
+  /**
+   * Returns the caller of a key that was recognised earlier, by the key's identifier.
+   *
+   * @throws AppError `unauthorized` for an unknown, revoked or expired key; `organization_disabled`
+   */
+  callerOf(keyId: string): Caller;
   /** Returns the organization's own limit of requests per second; null: the config's limit applies. */
   requestsPerSecondOf(caller: Caller): number | null;
   /** Reads every key again at its next use, because another process has written to the database. */
@@ -110,6 +116,14 @@ export function createApiKeyService({ database, clock }: ApiKeyServiceDeps): Api
         holder.lastUsedAt = nowMs;
         uses.note(holder.keyId, nowMs);
       }
+      return holder.caller;
+    },
+    callerOf(keyId) {
+      const row = findApiKey(store, keyId);
+      const holder = row && holders.find(row.publicId, clock.now());
+      if (!holder) throw new AppError("unauthorized");
+      requireValid(holder, clock.now());
+      if (holder.organizationDisabledAt !== null) throw new AppError("organization_disabled");
       return holder.caller;
     },
     requestsPerSecondOf: holders.rateOf,
@@ -171,10 +185,12 @@ function recognise(holders: Holders, key: string, nowMs: number): CachedHolder {
   const publicId = publicIdOf(key);
   const holder = publicId === undefined ? undefined : holders.find(publicId, nowMs);
   if (!holder || !equalsConstantTime(holder.hash, sha256Hex(key))) throw new AppError("unauthorized");
-  if (holder.revokedAt !== null || (holder.expiresAt !== null && holder.expiresAt <= nowMs)) {
-    throw new AppError("unauthorized");
-  }
+  requireValid(holder, nowMs);
   return holder;
+}
+
+function requireValid({ revokedAt, expiresAt }: KeyHolder, nowMs: number): void {
+  if (revokedAt !== null || (expiresAt !== null && expiresAt <= nowMs)) throw new AppError("unauthorized");
 }
 
 type CachedHolder = KeyHolder & { caller: Caller; readAtMs: number };

@@ -1,10 +1,11 @@
 import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { Scope } from "../domain/api-key.ts";
 import type { AuditAction } from "../domain/audit.ts";
 import type { ChunkRegion } from "../domain/chunk.ts";
 import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
+import type { Speech } from "../domain/outline.ts";
 import type { Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
 import type {
   ChannelMode,
@@ -215,6 +216,22 @@ export const results = sqliteTable("results", {
   createdAt: integer("created_at").notNull(),
 });
 export type { Gap };
+
+/** Outlines of recordings: the peaks of a waveform, and the decoder's points. They go with the transcript. */
+export const outlines = sqliteTable("outlines", {
+  transcriptionId: text("transcription_id")
+    .primaryKey()
+    .references(() => transcriptions.id),
+  /** Samples at 16 kHz behind one peak. */
+  peakSamples: integer("peak_samples").notNull(),
+  lanes: integer("lanes").notNull(),
+  /** The lanes one after the other, a byte for each peak. */
+  peaks: blob("peaks", { mode: "buffer" }).notNull(),
+  points: blob("points", { mode: "buffer" }).notNull(),
+  /** Where speech was found. Null: the outline was made without looking for speech. */
+  speech: text("speech", { mode: "json" }).$type<Speech>(),
+  createdAt: integer("created_at").notNull(),
+});
 
 /** The ledger: append-only, chained by hash. Triggers refuse UPDATE and DELETE. */
 export const ledger = sqliteTable(

@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { AudioMeasurements } from "../domain/audio.ts";
 import { AppError } from "../domain/errors.ts";
-import type { DecodeJob, Engine } from "../engine/engine.ts";
+import type { Outline } from "../domain/outline.ts";
+import type { DecodeJob, Engine, PlayStretch } from "../engine/engine.ts";
 import type { Capacity } from "../engine/executor.ts";
 import {
   type ChunkJob,
@@ -52,6 +53,8 @@ export type Interference = {
   decode?: (job: DecodeJob, signal: AbortSignal) => Promise<void>;
   speech?: (job: SpeechJob, signal: AbortSignal, onFound?: OnSpeechFound) => Promise<void>;
   verify?: (path: string, signal: AbortSignal) => Promise<void>;
+  outline?: (path: string, signal: AbortSignal) => Promise<void>;
+  play?: (job: PlayStretch, signal: AbortSignal) => Promise<void>;
   /** Called before a model is loaded. An error is in the engine's status until a later attempt succeeds. */
   warm?: (model: EngineModel) => Promise<void>;
   /** Called before the process of the speech detector is started. */
@@ -143,6 +146,25 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
       return [{ startSample: 0, endSample: script.seconds * SAMPLE_RATE_HZ }];
     },
 
+    async outline(job, signal) {
+      await interference.outline?.(job.path, signal);
+      const { seconds, channels = 1 } = await readScript(job.path);
+      return outlineOf(seconds * SAMPLE_RATE_HZ, job.channels === "mix" ? 1 : channels);
+    },
+
+    async play(job, signal) {
+      await interference.play?.(job, signal);
+      await readScript(job.path);
+      const sound = new Int16Array(job.samples * job.lanes);
+      // Each sample is its own position, and negative in the second lane, so that tests see what they received.
+      for (let index = 0; index < job.samples; index++) {
+        for (let lane = 0; lane < job.lanes; lane++) {
+          sound[index * job.lanes + lane] = ((job.fromSample + index) % 30_000) * (lane === 0 ? 1 : -1);
+        }
+      }
+      return new Uint8Array(sound.buffer);
+    },
+
     capacity: ({ bytes }) => capacityOf(bytes),
 
     recognize: (job, signal) => withLimits((stop) => recognize(job, stop), { running, hungAfterMs, signal }),
@@ -232,7 +254,19 @@ function writeTracks(job: DecodeJob, script: Script) {
   const files = names.map((name) => join(job.directory, name));
   for (const file of files) writeFileSync(file, new Uint8Array(samples * 2));
   const measurements = { ...MEASUREMENTS, identicalChannels: script.isDoubled ?? false };
-  return { durationMs: seconds * 1000, samples, channels, files, measurements };
+  const outline = outlineOf(samples, files.length);
+  return { durationMs: seconds * 1000, samples, channels, files, measurements, outline };
+}
+
+const PEAK_SAMPLES = 320;
+
+function outlineOf(samples: number, lanes: number): Outline {
+  const peaks = Math.ceil(samples / PEAK_SAMPLES);
+  return {
+    peakSamples: PEAK_SAMPLES,
+    lanes: Array.from({ length: lanes }, (_, lane) => new Uint8Array(peaks).fill(100 + lane)),
+    points: new Uint8Array(),
+  };
 }
 
 /** Divides a recording between its speakers, in equal shares. */

@@ -39,6 +39,12 @@ Failure clock_begin_part(Clock *clock, double start_s) {
   return failure;
 }
 
+void clock_resume(Clock *clock, double at_s, double base_s) {
+  clock->at_s = at_s;
+  clock->base_s = base_s;
+  clock->is_started = true;
+}
+
 static double frame_s(const AVFrame *frame) { return (double)frame->nb_samples / frame->sample_rate; }
 
 static Failure lay(Clock *clock, AVFrame *frame) {

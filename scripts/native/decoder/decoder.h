@@ -7,6 +7,8 @@
  * clock.c    where decoded frames belong on the recording's clock
  * tracks.c   mixing, resampling and writing
  * measure.c  levels
+ * outline.c  peaks for a waveform, and points from which the recording can be decoded later
+ * play.c     a stretch of the recording, for a listener
  * amplify.c  the second command: a decoded file made louder
  */
 #pragma once
@@ -52,6 +54,8 @@ typedef struct {
 
 /* Opens a regular file. */
 Failure source_open(Source *source, const char *path);
+/* Takes one part for the first, and finds those after it. */
+Failure source_begin_at(Source *source, Part first);
 /* Finds the parts; at least one. */
 Failure source_find_parts(Source *source);
 void source_close(Source *source);
@@ -90,6 +94,8 @@ Failure clock_begin_part(Clock *clock, double start_s);
 Failure clock_take(Clock *clock, AVFrame *frame, double time_s);
 /* Decides about all held frames. */
 Failure clock_settle(Clock *clock);
+/* Continues at a point. */
+void clock_resume(Clock *clock, double at_s, double base_s);
 
 /* ---- measure.c ---- */
 
@@ -129,11 +135,64 @@ void measure_track(TrackLevels *levels, const float *samples, int count);
 double power_db(Power power);
 double amplitude_db(double amplitude);
 
+/* ---- outline.c ---- */
+
+/*
+ * A packet, and where the sound after it belongs. The outline file has these bytes as they are, so that the members have
+ * eight bytes each.
+ */
+typedef struct {
+  /*
+   * The part, and the packet in it: position in bytes, and time stamp (AV_NOPTS_VALUE where it has none). A point without
+   * position and time stamp is the beginning of the part.
+   */
+  int64_t part_start, part_end, position, time;
+  /* The clock after the packet. */
+  double at_s, base_s;
+  /* Where the resampler began, in samples of the output, and the samples that it has received since. */
+  int64_t stretch_position, stretch_samples;
+} Point;
+
+typedef struct {
+  /* The largest sample of each stretch of `peak_samples`, 0 to 255, in each lane. */
+  uint8_t *peaks[MAX_CHANNELS];
+  int lanes, peak_count, peak_samples;
+  Point *points;
+  int point_count;
+  double point_s, next_point_s;
+} Outline;
+
+Failure outline_open(Outline *outline);
+void outline_close(Outline *outline);
+/* Takes samples of the output at their position. */
+Failure outline_take(Outline *outline, int lane, int64_t position, const float *samples, int count);
+void outline_note(Outline *outline, Point point);
+/* Writes the file: a line of JSON, then the peaks of each lane, then the points. */
+Failure outline_write(Outline *outline, const char *path, int64_t samples);
+
+/* ---- play.c ---- */
+
+#define PLAYER_BUFFER 32768
+
+/* Writes `count` samples from `from` on to standard output, all lanes of a sample together. */
+typedef struct {
+  int lanes;
+  int64_t from, count, written;
+  int buffered;
+  int16_t buffer[PLAYER_BUFFER];
+} Player;
+
+Failure player_take(Player *player, int64_t position, const float *const *planes, int channels, int count);
+Failure player_finish(Player *player);
+
 /* ---- tracks.c ---- */
 
 typedef struct {
-  /* NULL: samples are only counted, and no file is written. */
+  /* NULL: no file is written. */
   const char *prefix, *suffix;
+  /* NULL: there are none. Without file, outline and player samples are only counted. */
+  Outline *outline;
+  Player *player;
   bool separate;
   /* Seconds of recording after which decoding stops. */
   double max_s;
@@ -159,6 +218,10 @@ struct Tracks {
   int64_t position;
   /* Length of the sound that the tracks have received, in seconds on the recording's clock. */
   double end_s;
+  /* Where the resampler began, and the samples of the recording that it has received since. */
+  int64_t stretch_position, stretch_samples;
+  /* Decoding began at a point, and no frame has come yet. */
+  bool is_resumed;
   /* State for frames of one form; see tracks.c. */
   struct Form *form;
 };
@@ -171,6 +234,8 @@ Failure tracks_skip(Tracks *tracks, double seconds);
 /* Ends all files at the same length. */
 Failure tracks_finish(Tracks *tracks);
 void tracks_close(Tracks *tracks);
+/* Continues at a point, so that the next samples are those that decoding from the beginning would give. */
+void tracks_resume(Tracks *tracks, const Point *point);
 bool frame_is_absurd(const AVFrame *frame);
 
 /* ---- reader.c ---- */
@@ -199,6 +264,9 @@ typedef struct {
 /* @param ignore_wav_length the file is a WAV file that holds more sound than its header says */
 Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvents *events, Clock *clock,
                    ReadFacts *facts);
+/* Reads from behind a point's packet on. The first part of the source is the point's part. */
+Failure read_from(const Source *source, bool ignore_wav_length, const Point *point, const ReadEvents *events,
+                  Clock *clock, ReadFacts *facts);
 
 /* ---- amplify.c ---- */
 

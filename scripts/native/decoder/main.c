@@ -19,12 +19,16 @@
 
 /*
  * decoder count   INPUT MAX_MS LENGTH
- * decoder decode  INPUT MAX_MS LENGTH mix|separate PREFIX SUFFIX
+ * decoder decode  INPUT MAX_MS LENGTH mix|separate PREFIX SUFFIX OUTLINE
+ * decoder outline INPUT MAX_MS LENGTH mix|separate OUTLINE
+ * decoder play    INPUT LENGTH mix|separate LANES FROM COUNT POINT
  * decoder amplify FILE FACTOR
  *
  * LENGTH says how the length in a WAV header compares with the file (wav-extent.ts): `understated`, `overstated`, `right`.
  * Standard output carries only lines of JSON: {"done_ms": …} about twice a second, and one report at the end, which is
  * {"failed": NAME} or the measurements. All of it is numbers and our own names. No text of the recording is ever written.
+ * `play` writes 16-bit samples instead, COUNT of each lane from sample FROM on, fewer at the end of the recording. POINT has
+ * the eight numbers of a point of the outline, separated by commas, or is `-`.
  * `decode` writes PREFIX SUFFIX, or with `separate` PREFIX 0 SUFFIX, PREFIX 1 SUFFIX, and so on; it never replaces files.
  */
 
@@ -40,6 +44,8 @@ static const char *const FAILURES[] = {
 /* An hour of audio was measured to take 5 to 16 MB, and 12 hours of M4A, which has the largest index, 142 MB. */
 #define MAX_ADDRESS_SPACE_BYTES (384 * 1024 * 1024)
 #define MAX_ALLOCATION_BYTES (192 * 1024 * 1024)
+/* Peaks, points and the line before them; see outline.c. */
+#define MAX_OUTLINE_BYTES (2 * 1024 * 1024)
 /* Standard output may be a file. */
 #define REPORT_BYTES 65536
 /*
@@ -56,9 +62,9 @@ static void limit(int resource, double soft, double hard) {
 }
 
 /* Sets the limits before the recording is read. When memory runs short, the kernel ends this process first. */
-static void restrain(int64_t input_bytes, double max_s, double max_file_bytes) {
+static void restrain(int64_t input_bytes, double max_s, double max_file_bytes, int niceness) {
   double cpu_s = CPU_S + CPU_S_PER_MEGABYTE * input_bytes / 1e6;
-  setpriority(PRIO_PROCESS, 0, NICENESS);
+  setpriority(PRIO_PROCESS, 0, niceness);
   limit(RLIMIT_CORE, 0, 0);
   limit(RLIMIT_AS, MAX_ADDRESS_SPACE_BYTES, MAX_ADDRESS_SPACE_BYTES);
   limit(RLIMIT_FSIZE, max_file_bytes + REPORT_BYTES, max_file_bytes + REPORT_BYTES);
@@ -140,6 +146,8 @@ static void on_progress(void *context, double done_s) {
   fflush(stdout);
 }
 
+static void do_not_report(void *context, double done_s) { (void)context, (void)done_s; }
+
 static Failure decode(const Source *source, bool ignore_wav_length, Run *run, Tracks *tracks, ReadFacts *facts) {
   ReadEvents events = {.on_claim = on_claim, .on_progress = on_progress, .context = run};
   Clock clock = {0};
@@ -150,29 +158,93 @@ static Failure decode(const Source *source, bool ignore_wav_length, Run *run, Tr
   return failure == DECODED && tracks->position == 0 ? UNDECODABLE : failure;
 }
 
-static int run_decode(char **arguments, bool keeps_sound) {
+typedef struct {
+  /* With NULL no sound is kept, and no outline is made. */
+  const char *mode;
+  /* NULL: no file of the sound is written. */
+  const char *prefix, *suffix;
+  const char *outline;
+} Outputs;
+
+static int run_decode(char **arguments, Outputs outputs) {
   double max_s = strtod(arguments[1], NULL) / 1000 + OVERRUN_S;
+  bool keeps_sound = outputs.mode != NULL;
   Run run = {.ignores_claim = keeps_sound || !strcmp(arguments[2], "overstated"), .max_s = max_s};
-  TrackOptions options = {.max_s = max_s};
-  if (keeps_sound) {
-    options.separate = !strcmp(arguments[3], "separate");
-    options.prefix = arguments[4];
-    options.suffix = arguments[5];
-  }
+  TrackOptions options = {.max_s = max_s, .prefix = outputs.prefix, .suffix = outputs.suffix};
+  Outline outline = {0};
   Source source;
   Tracks tracks;
   ReadFacts facts = {0};
   clock_gettime(CLOCK_MONOTONIC, &run.reported);
   Failure failure = source_open(&source, arguments[0]);
-  restrain(source.bytes, max_s, keeps_sound ? (max_s + 1) * OUTPUT_RATE_HZ * sizeof(int16_t) : 0);
+  restrain(source.bytes, max_s, keeps_sound ? MAX_OUTLINE_BYTES + (max_s + 1) * OUTPUT_RATE_HZ * sizeof(int16_t) : 0,
+           NICENESS);
+  if (keeps_sound) {
+    if (failure == DECODED) failure = outline_open(&outline);
+    options.separate = !strcmp(outputs.mode, "separate");
+    options.outline = &outline;
+  }
   tracks_open(&tracks, options);
   if (failure == DECODED) failure = source_find_parts(&source);
   if (failure == DECODED) failure = decode(&source, !strcmp(arguments[2], "understated"), &run, &tracks, &facts);
+  if (failure == DECODED && keeps_sound) failure = outline_write(&outline, outputs.outline, tracks.position);
   if (failure == DECODED) report(&tracks, &facts);
   else report_failure(failure);
   tracks_close(&tracks);
+  outline_close(&outline);
   source_close(&source);
   return 0;
+}
+
+static bool parse_point(const char *text, Point *point) {
+  long long start, end, position, time, stretch_position, stretch_samples;
+  int length = 0;
+  int got = sscanf(text, "%lld,%lld,%lld,%lld,%lf,%lf,%lld,%lld%n", &start, &end, &position, &time, &point->at_s,
+                   &point->base_s, &stretch_position, &stretch_samples, &length);
+  point->part_start = start, point->part_end = end, point->position = position, point->time = time;
+  point->stretch_position = stretch_position, point->stretch_samples = stretch_samples;
+  return got == 8 && text[length] == 0 && stretch_samples >= 0;
+}
+
+static Failure play(const Source *source, const char *length, const Point *point, Run *run, Tracks *tracks) {
+  ReadEvents events = {.on_claim = on_claim, .on_progress = do_not_report, .context = run};
+  ReadFacts facts;
+  Clock clock = {0};
+  bool ignore_wav_length = !strcmp(length, "understated");
+  Failure failure = clock_open(&clock, tracks);
+  if (failure == DECODED) failure = read_from(source, ignore_wav_length, point, &events, &clock, &facts);
+  if (failure == DECODED) failure = tracks_finish(tracks);
+  clock_close(&clock);
+  return failure;
+}
+
+/* Ends with status 1 when nothing was written because of a failure. */
+static int run_play(char **arguments) {
+  static Player player;
+  player = (Player){.lanes = atoi(arguments[3]), .from = atoll(arguments[4]), .count = atoll(arguments[5])};
+  if (player.lanes < 1 || player.lanes > MAX_CHANNELS || player.from < 0 || player.count < 1) return 2;
+  bool has_point = strcmp(arguments[6], "-") != 0;
+  Point point = {.position = -1, .time = AV_NOPTS_VALUE};
+  if (has_point && !parse_point(arguments[6], &point)) return 2;
+  /* A packet more, so that the resampler has given out all that is wanted. */
+  double max_s = (double)(player.from + player.count) / OUTPUT_RATE_HZ + OVERRUN_S;
+  Run run = {.ignores_claim = true, .max_s = max_s};
+  Source source;
+  Tracks tracks;
+  Failure failure = source_open(&source, arguments[0]);
+  restrain(source.bytes, max_s, 0, 0);
+  tracks_open(&tracks, (TrackOptions){.max_s = max_s, .separate = !strcmp(arguments[2], "separate"), .player = &player});
+  if (failure == DECODED) {
+    failure = has_point ? source_begin_at(&source, (Part){point.part_start, point.part_end}) : source_find_parts(&source);
+  }
+  if (point.position >= 0 || point.time != AV_NOPTS_VALUE) tracks_resume(&tracks, &point);
+  if (failure == DECODED) failure = play(&source, arguments[1], &point, &run, &tracks);
+  /* Decoding ends there on purpose. */
+  if (failure == TOO_LONG) failure = DECODED;
+  if (player_finish(&player) != DECODED) failure = BROKEN_SYSTEM;
+  tracks_close(&tracks);
+  source_close(&source);
+  return failure == DECODED ? 0 : 1;
 }
 
 static int run_amplify(char **arguments) {
@@ -189,9 +261,16 @@ static void say_nothing(void *context, int level, const char *format, va_list va
 
 int main(int count, char **arguments) {
   av_log_set_callback(say_nothing);
-  if (count == 5 && !strcmp(arguments[1], "count")) return run_decode(arguments + 2, false);
-  if (count == 8 && !strcmp(arguments[1], "decode")) return run_decode(arguments + 2, true);
+  if (count == 5 && !strcmp(arguments[1], "count")) return run_decode(arguments + 2, (Outputs){0});
+  if (count == 9 && !strcmp(arguments[1], "decode")) {
+    Outputs outputs = {.mode = arguments[5], .prefix = arguments[6], .suffix = arguments[7], .outline = arguments[8]};
+    return run_decode(arguments + 2, outputs);
+  }
+  if (count == 7 && !strcmp(arguments[1], "outline")) {
+    return run_decode(arguments + 2, (Outputs){.mode = arguments[5], .outline = arguments[6]});
+  }
+  if (count == 9 && !strcmp(arguments[1], "play")) return run_play(arguments + 2);
   if (count == 4 && !strcmp(arguments[1], "amplify")) return run_amplify(arguments + 2);
-  fprintf(stderr, "usage: decoder count|decode|amplify ...\n");
+  fprintf(stderr, "usage: decoder count|decode|outline|play|amplify ...\n");
   return 2;
 }

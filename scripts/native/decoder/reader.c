@@ -164,14 +164,28 @@ static Failure decode_packet(Reader *reader, const AVPacket *packet, Clock *cloc
   return DECODED;
 }
 
-static Failure read_packets(Reader *reader, const ReadEvents *events, Clock *clock, ReadFacts *facts) {
+/* Notes a point behind the packet, unless the clock waits for more frames. */
+static void note_point(Part part, int64_t position, int64_t time, const Clock *clock) {
+  const Tracks *tracks = clock->tracks;
+  Outline *outline = tracks->options.outline;
+  if (!outline || clock->at_s < outline->next_point_s || !clock->is_started || clock->held_count > 0) return;
+  if (position < 0 && time == AV_NOPTS_VALUE) return;
+  outline_note(outline, (Point){
+      .part_start = part.start, .part_end = part.end, .position = position, .time = time,
+      .at_s = clock->at_s, .base_s = clock->base_s,
+      .stretch_position = tracks->stretch_position, .stretch_samples = tracks->stretch_samples});
+}
+
+static Failure read_packets(Reader *reader, Part part, const ReadEvents *events, Clock *clock, ReadFacts *facts) {
   Failure failure = DECODED;
   int status = 0;
   for (int count = 0; failure == DECODED; count++) {
     status = av_read_frame(reader->format, reader->packet);
     if (status < 0) break;
     if (reader->packet->stream_index == reader->stream->index) {
+      int64_t position = reader->packet->pos, time = reader->packet->pts;
       failure = decode_packet(reader, reader->packet, clock, facts);
+      if (failure == DECODED) note_point(part, position, time, clock);
     }
     av_packet_unref(reader->packet);
     if (count % FRAMES_BETWEEN_PROGRESS == 0) events->on_progress(events->context, clock->at_s);
@@ -191,7 +205,7 @@ static Failure read_part(const Source *source, Part part, bool ignore_wav_length
     failure = events->on_claim(events->context, facts->claimed_s);
   }
   if (failure == DECODED) failure = clock_begin_part(clock, start_s(&reader));
-  if (failure == DECODED) failure = read_packets(&reader, events, clock, facts);
+  if (failure == DECODED) failure = read_packets(&reader, part, events, clock, facts);
   reader_close(&reader);
   return failure;
 }
@@ -200,6 +214,11 @@ Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvent
                    ReadFacts *facts) {
   Failure first = DECODED;
   *facts = (ReadFacts){0};
+  Outline *outline = clock->tracks->options.outline;
+  Part part = source->parts[0];
+  if (outline) {
+    outline_note(outline, (Point){.part_start = part.start, .part_end = part.end, .position = -1, .time = AV_NOPTS_VALUE});
+  }
   for (int index = 0; index < source->part_count; index++) {
     Failure failure = read_part(source, source->parts[index], ignore_wav_length, events, clock, facts);
     if (failure == DECODED) continue;
@@ -211,4 +230,93 @@ Failure read_parts(const Source *source, bool ignore_wav_length, const ReadEvent
     if (first == DECODED) first = failure;
   }
   return clock->at_s > 0 ? DECODED : first;
+}
+
+/* ---- From a point on ---- */
+
+/*
+ * Formats whose demuxers find the next packet from any position by themselves. In all other formats the demuxer has to
+ * find a packet by its time stamp.
+ */
+static bool is_sought_by_position(const Reader *reader) {
+  static const char *const names[] = {"mp3", "aac", "loas", "ac3", "eac3", "dts", "wav", "w64", "au",
+                                      "amr", "amrnb", "amrwb", "gsm", "g722", "sln"};
+  const char *name = reader->format->iformat->name;
+  for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
+    if (!strcmp(name, names[index])) return true;
+  }
+  return false;
+}
+
+static bool seek(Reader *reader, const Point *point) {
+  if (is_sought_by_position(reader)) {
+    return point->position >= 0 && av_seek_frame(reader->format, -1, point->position, AVSEEK_FLAG_BYTE) >= 0;
+  }
+  if (point->time == AV_NOPTS_VALUE) return false;
+  return avformat_seek_file(reader->format, reader->stream->index, INT64_MIN, point->time, point->time, 0) >= 0;
+}
+
+/* Reads up to the point's packet without decoding. False: there is none, or a later one came. */
+static bool find_packet(Reader *reader, const Point *point) {
+  bool by_time = !is_sought_by_position(reader) && point->time != AV_NOPTS_VALUE;
+  while (av_read_frame(reader->format, reader->packet) >= 0) {
+    const AVPacket *packet = reader->packet;
+    if (packet->stream_index == reader->stream->index) {
+      int64_t at = by_time ? packet->pts : packet->pos, wanted = by_time ? point->time : point->position;
+      if (at == wanted) return true;
+      if (at > wanted && at != AV_NOPTS_VALUE) break;
+    }
+    av_packet_unref(reader->packet);
+  }
+  av_packet_unref(reader->packet);
+  return false;
+}
+
+/* Gives the point's packet to the decoder, which needs it for the next one, and drops its sound. */
+static Failure prime(Reader *reader) {
+  AVPacket *packet = reader->packet;
+  /*
+   * The decoder, and after a seek the demuxer too, take this packet for the first one of the recording, whose priming
+   * samples are skipped. The flag ends that, from the first frame on.
+   */
+  av_packet_side_data_remove(packet->side_data, &packet->side_data_elems, AV_PKT_DATA_SKIP_SAMPLES);
+  reader->codec->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
+  int status = avcodec_send_packet(reader->codec, packet);
+  av_packet_unref(packet);
+  while (status >= 0 && (status = avcodec_receive_frame(reader->codec, reader->frame)) >= 0) {
+    reader->codec->flags2 &= ~AV_CODEC_FLAG2_SKIP_MANUAL;
+    av_frame_unref(reader->frame);
+  }
+  return status == AVERROR(ENOMEM) ? NO_MEMORY : DECODED;
+}
+
+static Failure open_at(Reader *reader, const Source *source, bool ignore_wav_length, const Point *point) {
+  Part part = {.start = point->part_start, .end = point->part_end};
+  Failure failure = reader_open(reader, source, part, ignore_wav_length);
+  if (failure != DECODED || (seek(reader, point) && find_packet(reader, point))) return failure;
+  /* The packet is found in any case by reading from the beginning. */
+  reader_close(reader);
+  failure = reader_open(reader, source, part, ignore_wav_length);
+  return failure == DECODED && !find_packet(reader, point) ? UNDECODABLE : failure;
+}
+
+Failure read_from(const Source *source, bool ignore_wav_length, const Point *point, const ReadEvents *events,
+                  Clock *clock, ReadFacts *facts) {
+  if (point->position < 0 && point->time == AV_NOPTS_VALUE) {
+    return read_parts(source, ignore_wav_length, events, clock, facts);
+  }
+  *facts = (ReadFacts){0};
+  Reader reader;
+  Failure failure = open_at(&reader, source, ignore_wav_length, point);
+  if (failure == DECODED) failure = prime(&reader);
+  if (failure == DECODED) {
+    clock_resume(clock, point->at_s, point->base_s);
+    failure = read_packets(&reader, source->parts[0], events, clock, facts);
+  }
+  reader_close(&reader);
+  for (int index = 1; failure == DECODED && index < source->part_count; index++) {
+    failure = read_part(source, source->parts[index], ignore_wav_length, events, clock, facts);
+    if (failure == UNDECODABLE || failure == NO_AUDIO || failure == ABSURD_FORMAT) failure = DECODED;
+  }
+  return failure;
 }

@@ -245,6 +245,20 @@ Failure source_open(Source *source, const char *path) {
 
 Failure source_find_parts(Source *source) { return find_parts(source) ? DECODED : NO_MEMORY; }
 
+Failure source_begin_at(Source *source, Part first) {
+  if (first.start < 0 || first.end > source->bytes || first.start >= first.end) return UNDECODABLE;
+  if (first.end == source->bytes) {
+    if (!add_part(source, first.start)) return NO_MEMORY;
+    return DECODED;
+  }
+  if (!find_parts(source)) return NO_MEMORY;
+  int dropped = 0;
+  while (dropped < source->part_count && source->parts[dropped].start < first.start) dropped++;
+  source->part_count -= dropped;
+  memmove(source->parts, source->parts + dropped, source->part_count * sizeof(Part));
+  return source->part_count > 0 ? DECODED : UNDECODABLE;
+}
+
 void source_close(Source *source) {
   if (source->fd >= 0) close(source->fd);
   free(source->parts);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <libavutil/channel_layout.h>
+#include <libavutil/mathematics.h>
 #include <libavutil/mem.h>
 #include <libswresample/swresample.h>
 
@@ -38,7 +39,9 @@ bool frame_is_absurd(const AVFrame *frame) {
          frame->sample_rate > MAX_RATE_HZ;
 }
 
-static bool keeps_sound(const Tracks *tracks) { return tracks->options.prefix != NULL; }
+static bool keeps_sound(const Tracks *tracks) {
+  return tracks->options.prefix || tracks->options.outline || tracks->options.player;
+}
 
 void tracks_open(Tracks *tracks, TrackOptions options) {
   *tracks = (Tracks){.options = options, .is_stereo_throughout = true};
@@ -198,6 +201,20 @@ static bool reserve_planes(float **planes, int count, int *capacity, int samples
 
 /* ---- Appending ---- */
 
+/* Gives samples to those who want them. */
+static Failure hand_out(Tracks *tracks, const float *const *planes, int count, int got) {
+  const TrackOptions *options = &tracks->options;
+  Failure failure = DECODED;
+  if (options->player) return player_take(options->player, tracks->position, planes, count, got);
+  for (int index = 0; index < count && failure == DECODED; index++) {
+    if (options->outline) failure = outline_take(options->outline, index, tracks->position, planes[index], got);
+    if (!options->prefix) continue;
+    while (failure == DECODED && tracks->track_count <= index) failure = track_open(tracks, tracks->track_count);
+    if (failure == DECODED) failure = track_write(tracks->tracks[index], tracks->position, planes[index], got);
+  }
+  return failure;
+}
+
 /* Gives a frame to the resampler, or with 0 samples takes the rest in it, and writes the output. */
 static Failure resample(Tracks *tracks, int samples) {
   Form *form = tracks->form;
@@ -209,11 +226,7 @@ static Failure resample(Tracks *tracks, int samples) {
   measure_mix(&tracks->levels, form->out[0], got);
   int count = tracks->options.separate ? form->channels : 1;
   Failure failure = DECODED;
-  for (int index = 0; index < count && failure == DECODED; index++) {
-    while (failure == DECODED && tracks->track_count <= index) failure = track_open(tracks, tracks->track_count);
-    const float *plane = form->out[tracks->options.separate ? 1 + index : 0];
-    if (failure == DECODED) failure = track_write(tracks->tracks[index], tracks->position, plane, got);
-  }
+  if (got > 0) failure = hand_out(tracks, (const float *const *)form->out + (tracks->options.separate ? 1 : 0), count, got);
   tracks->position += got;
   return failure;
 }
@@ -236,13 +249,34 @@ static void mix_planes(Form *form, int samples) {
   }
 }
 
+/*
+ * The resampler's output has a fixed grid of samples. Behind a point it begins where both grids meet, so that its samples
+ * are those of an output that began earlier. Returns how many samples of the frame come before that.
+ */
+static int before_grid(Tracks *tracks, const AVFrame *frame) {
+  if (!tracks->is_resumed) return 0;
+  int64_t period = frame->sample_rate / av_gcd(frame->sample_rate, OUTPUT_RATE_HZ);
+  int64_t before = (period - tracks->stretch_samples % period) % period;
+  if (before >= frame->nb_samples) return frame->nb_samples;
+  tracks->position = tracks->stretch_position +
+                     av_rescale(tracks->stretch_samples + before, OUTPUT_RATE_HZ, frame->sample_rate);
+  tracks->is_resumed = false;
+  return before;
+}
+
 static Failure keep(Tracks *tracks, const AVFrame *frame) {
   Form *form = tracks->form;
-  int samples = frame->nb_samples;
+  int samples = frame->nb_samples, before = before_grid(tracks, frame);
+  tracks->stretch_samples += samples;
+  if (before == samples) return DECODED;
   if (!reserve_planes(form->in, 1 + form->channels, &form->in_capacity, samples)) return NO_MEMORY;
   int got = swr_convert(form->to_planes, (uint8_t **)(form->in + 1), samples, (const uint8_t **)frame->extended_data,
                         samples);
   if (got != samples) return NO_MEMORY;
+  samples -= before;
+  for (int channel = 0; channel < form->channels && before > 0; channel++) {
+    memmove(form->in[1 + channel], form->in[1 + channel] + before, samples * sizeof(float));
+  }
   for (int channel = 0; channel < form->channels; channel++) {
     measure_source(&tracks->levels, form->in[1 + channel], samples);
   }
@@ -255,7 +289,11 @@ Failure tracks_take(Tracks *tracks, const AVFrame *frame) {
   Failure failure = DECODED;
   int channels = frame->ch_layout.nb_channels;
   if (!has_form(tracks->form, frame)) {
-    failure = end_stretch(tracks);
+    if (!tracks->is_resumed) {
+      failure = end_stretch(tracks);
+      tracks->stretch_position = tracks->position;
+      tracks->stretch_samples = 0;
+    }
     if (failure == DECODED) failure = form_open(tracks, frame);
   }
   if (failure == DECODED && keeps_sound(tracks)) failure = keep(tracks, frame);
@@ -284,6 +322,13 @@ Failure tracks_finish(Tracks *tracks) {
     }
   }
   return failure;
+}
+
+void tracks_resume(Tracks *tracks, const Point *point) {
+  tracks->end_s = point->at_s;
+  tracks->stretch_position = point->stretch_position;
+  tracks->stretch_samples = point->stretch_samples;
+  tracks->is_resumed = true;
 }
 
 void tracks_close(Tracks *tracks) {

@@ -248,6 +248,7 @@ describe.skipIf(ffmpeg === null)("gaps in time", () => {
         "mix",
         output,
         "",
+        `${output}.outline`,
       ];
       const done = Bun.spawnSync(command, { stdout: "pipe" });
       expect(done.stdout.toString()).toContain('"samples"');

@@ -3,10 +3,12 @@ import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { AudioMeasurements } from "../../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
+import type { Outline } from "../../domain/outline.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError, requireReport, tooLong } from "./decode-failure.ts";
 import { runDecoder } from "./decoder-process.ts";
 import { type DecoderReport, isTruncated, type LevelsReport, measurementsOf } from "./decoder-report.ts";
+import { takeOutline } from "./outline.ts";
 import { gainFor } from "./quiet-tracks.ts";
 import { readWavExtent } from "./wav-extent.ts";
 
@@ -34,6 +36,8 @@ export type DecodedAudio = {
   channels: number;
   files: string[];
   measurements: AudioMeasurements;
+  /** Of the sound before quiet files are amplified. */
+  outline: Outline;
 };
 
 /** The format and true length of a recording. */
@@ -71,7 +75,10 @@ export async function decodeAudio(
   const prefix = join(directory, name);
   await removeUnfinished(directory, name, isSeparate);
   try {
-    const target = isSeparate ? ["separate", prefix, `.pcm${suffix}`] : ["mix", prefix, suffix];
+    const outlineFile = `${prefix}${isSeparate ? "" : "."}outline${suffix}`;
+    const target = isSeparate
+      ? ["separate", prefix, `.pcm${suffix}`, outlineFile]
+      : ["mix", prefix, suffix, outlineFile];
     const { report, overstated } = await runOn(
       nativeFiles.decoder,
       "decode",
@@ -87,9 +94,10 @@ export async function decodeAudio(
       const gainDb = gainFor(found.tracks[index]?.loudest_db ?? 0);
       if (gainDb > 0) await amplify(nativeFiles.decoder, `${file}${suffix}`, gainDb, deadlineMs, options);
     }
+    const outline = await takeOutline(outlineFile);
     for (const file of files) await rename(`${file}${suffix}`, file);
     const measurements = measurementsOf(found, isTruncated(found, overstated, durationMs));
-    return { durationMs, samples: found.samples, channels: found.channels, files, measurements };
+    return { durationMs, samples: found.samples, channels: found.channels, files, measurements, outline };
   } finally {
     await removeUnfinished(directory, name, isSeparate, suffix);
   }
@@ -115,6 +123,31 @@ export async function countAudio(
   return { durationMs, channels, sampleRateHz, truncated: isTruncated(found, overstated, durationMs) };
 }
 
+/**
+ * Decodes a recording to its end and keeps only its outline.
+ *
+ * @param path a seekable regular file
+ * @param options.file a path that is free; the file is gone again afterwards
+ * @throws DecodeError
+ */
+export async function outlineAudio(
+  nativeFiles: Pick<NativeFiles, "decoder">,
+  path: string,
+  {
+    channels,
+    file,
+    ...options
+  }: Omit<DecodeOptions, "output"> & { channels: "mix" | "separate"; file: string },
+): Promise<Outline> {
+  const deadlineMs = performance.now() + options.timeoutMs;
+  try {
+    await runOn(nativeFiles.decoder, "outline", path, [channels, file], deadlineMs, options);
+    return await takeOutline(file);
+  } finally {
+    await rm(file, { force: true });
+  }
+}
+
 const UNFINISHED = ".unfinished";
 
 /** Returns where decoded files go: `name` is a file name, or with `isSeparate` the beginning of file names. */
@@ -130,7 +163,7 @@ type Limits = Pick<DecodeOptions, "maxDurationMs" | "signal" | "onProgress">;
 
 async function runOn(
   decoder: string,
-  verb: "count" | "decode",
+  verb: "count" | "decode" | "outline",
   path: string,
   target: string[],
   deadlineMs: number,

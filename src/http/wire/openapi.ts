@@ -5,6 +5,7 @@ import { openAiAnswer } from "../openai/errors.ts";
 import { OpenAiError } from "../openai/schemas.ts";
 import { type Operation, operationOf } from "../route.ts";
 import {
+  ERROR,
   errorResponses,
   HEADERS,
   headerRef,
@@ -163,6 +164,13 @@ function contentOf(schema: TSchema, toJson: (schema: TSchema) => Json): Json {
   return { schema: toJson(schema), ...(example === undefined ? {} : { example }) };
 }
 
+const OUT_OF_RANGE = {
+  error: { code: "invalid_request", message: "The range begins behind the end.", detail: "range" },
+};
+
+/** A response without a body. */
+const NOT_MODIFIED = "304";
+
 function successResponses(
   operation: Operation,
   schemas: Record<string, TSchema>,
@@ -178,9 +186,18 @@ function successResponses(
       ...(schema ? { "application/json": contentOf(schema, toJson) } : {}),
       ...Object.fromEntries(alternatives),
     };
-    return [status, { description, headers: { ...headerRef("x-request-id"), ...RATE_HEADERS }, content }];
+    const headers = { ...headerRef("x-request-id"), ...RATE_HEADERS };
+    return [status, { description, headers, ...(status === NOT_MODIFIED ? {} : { content }) }];
   });
-  return Object.fromEntries(entries);
+  const refusals = Object.entries(operation.refusals ?? {}).map(([status, description]) => [
+    status,
+    {
+      description,
+      headers: { ...headerRef("x-request-id"), ...RATE_HEADERS },
+      content: { "application/json": { schema: ERROR, example: OUT_OF_RANGE } },
+    },
+  ]);
+  return Object.fromEntries([...entries, ...refusals]);
 }
 
 const SIGNATURE_HEADERS = [

@@ -461,6 +461,12 @@ export const ResultQuery = closed({
   ),
 });
 
+export const AudioQuery = closed({
+  link: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 128, description: "Of an audio link; it replaces the key." }),
+  ),
+});
+
 export const UsageQuery = closed({ limit: Type.Optional(limit), after: Type.Optional(after) });
 export type UsageQuery = Static<typeof UsageQuery>;
 

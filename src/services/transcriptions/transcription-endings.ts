@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { deleteChunks } from "../../store/chunks.ts";
 import { checkpoint, type Database, type Store, transaction } from "../../store/database.ts";
+import { deleteOutline } from "../../store/outlines.ts";
 import { deleteResult } from "../../store/results.ts";
 import {
   findTranscription,
@@ -103,6 +104,7 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
       }
       deleteResult(tx, row.id);
       deleteChunks(tx, row.id);
+      deleteOutline(tx, row.id);
       deps.uploads.markAudioDeleted(tx, row.uploadId, clock.now());
       const marked = markContentDeleted(tx, row.id, clock.now());
       const after = { upload_id: row.uploadId };

@@ -5,6 +5,7 @@ import uploadsOfKeys from "./0004_uploads_of_keys.sql" with { type: "text" };
 import chunkAttempts from "./0005_chunk_attempts.sql" with { type: "text" };
 import fairQueue from "./0006_fair_queue.sql" with { type: "text" };
 import auditLog from "./0007_audit_log.sql" with { type: "text" };
+import outlines from "./0008_outlines.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -15,4 +16,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0005_chunk_attempts", sql: chunkAttempts },
   { name: "0006_fair_queue", sql: fairQueue },
   { name: "0007_audit_log", sql: auditLog },
+  { name: "0008_outlines", sql: outlines },
 ];

@@ -1,0 +1,66 @@
+import type { NativeFiles } from "../native-files.ts";
+import { DecodeError } from "./decode-failure.ts";
+import { pointBefore } from "./outline.ts";
+import { PCM_BYTES_PER_SAMPLE } from "./pcm-file.ts";
+import { readWavExtent } from "./wav-extent.ts";
+
+/** A stretch of a recording, in samples at 16 kHz. */
+export type PlayStretch = {
+  path: string;
+  channels: "mix" | "separate";
+  /** Samples side by side in the output: 1, or the recording's channels. */
+  lanes: number;
+  fromSample: number;
+  samples: number;
+  /** Points of the recording's outline; without them everything before the stretch is decoded too. */
+  points?: Uint8Array | undefined;
+};
+
+/**
+ * Decodes a stretch of a recording. What is behind the end of the recording is silence.
+ *
+ * @returns 16-bit samples, little-endian, all lanes of a sample together
+ * @throws DecodeError `aborted`, `limits`, `undecodable`
+ */
+export async function playAudio(
+  { decoder }: Pick<NativeFiles, "decoder">,
+  job: PlayStretch,
+  { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { path, channels, lanes, fromSample, samples } = job;
+  const length = (await readWavExtent(path))?.understated ? "understated" : "right";
+  if (signal.aborted) throw aborted();
+  const point = job.points ? pointBefore(job.points, fromSample) : "-";
+  const command = [decoder, "play", path, length, channels, String(lanes), String(fromSample)];
+  const child = Bun.spawn([...command, String(samples), point], {
+    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: {} },
+  });
+  let isLate = false;
+  const kill = () => child.kill("SIGKILL");
+  const timer = setTimeout(() => {
+    isLate = true;
+    kill();
+  }, timeoutMs);
+  signal.addEventListener("abort", kill, { once: true });
+  try {
+    const sound = new Uint8Array(samples * lanes * PCM_BYTES_PER_SAMPLE);
+    let filled = 0;
+    for await (const bytes of child.stdout) {
+      sound.set(bytes.subarray(0, sound.length - filled), filled);
+      filled += bytes.length;
+    }
+    const status = await child.exited;
+    if (signal.aborted) throw aborted();
+    if (isLate) throw new DecodeError("limits", "The audio took too long to decode.");
+    if (status !== 0) throw new DecodeError("undecodable", "The audio cannot be decoded here.");
+    return sound;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", kill);
+    if (child.exitCode === null && child.signalCode === null) kill();
+  }
+}
+
+function aborted(): DecodeError {
+  return new DecodeError("aborted", "The work was cancelled.");
+}
