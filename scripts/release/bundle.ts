@@ -63,6 +63,50 @@ export async function layOutBundle(
 }
 
 /**
+ * Lays out the folder that becomes the tarball of a GPU backend.
+ *
+ * @param folder is made; its name is that of the tarball
+ * @param built folder of the library
+ * @param parts what the library is made of
+ */
+export async function layOutBackend(
+  folder: string,
+  built: string,
+  parts: Parts,
+  key: KeyObject | undefined,
+): Promise<void> {
+  mkdirSync(folder);
+  const libraries = readdirSync(built);
+  for (const name of libraries) {
+    copyFileSync(join(built, name), join(folder, name));
+    chmodSync(join(folder, name), 0o644);
+  }
+  const { version, platform } = parts.build;
+  writeFileSync(join(folder, "README.txt"), backendReadme(libraries.join(" "), version, platform));
+  writeFileSync(join(folder, "LICENCES.txt"), renderLicences(parts));
+  await writeChecksums(folder, key);
+}
+
+const backendReadme = (
+  libraries: string,
+  version: string,
+  platform: string,
+) => `A GPU backend for Shruti ${version} on ${platform}
+
+It belongs to that release. Another release uses it only when it contains the same version of whisper.cpp, and otherwise
+says in its log and in \`shruti doctor\` that it does not.
+
+Needs the graphics driver of the machine and, for Vulkan, the Vulkan loader (libvulkan1 on Debian and Ubuntu,
+vulkan-loader on RHEL). To install, as root:
+
+  install -D -m 0644 -t /var/lib/shruti/backends ${libraries}      # the data directory of the service
+  sudo -u shruti shruti doctor            # "device" names the GPU, "model" says where it runs
+  systemctl restart shruti
+
+To remove, delete the file and restart. The manual of the release has a chapter about GPUs (README.md).
+`;
+
+/**
  * Writes the list of all files in a folder, and its signature.
  *
  * @param key undefined: without signature

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Part } from "../../src/parts.ts";
+import { vulkanHeadersVersion } from "../native/backend.ts";
 import { ffmpegRelease } from "./ffmpeg-source.ts";
 import { keptText, licenceFilesIn, standardText } from "./licence-texts.ts";
 import type { PartWithTexts } from "./npm-parts.ts";
@@ -126,6 +127,18 @@ const WHISPER_PARTS: NativePart[] = [
   },
 ];
 
+const BACKEND_PARTS: NativePart[] = [
+  {
+    name: "Vulkan and SPIR-V headers",
+    licence: "Apache-2.0 OR MIT",
+    source: "https://github.com/KhronosGroup/Vulkan-Headers",
+    files: /^libggml-vulkan\.so$/,
+    version: () => vulkanHeadersVersion() ?? "that of the machine",
+    note: "C++ functions of Vulkan-Hpp that the backend is compiled with; the Vulkan loader itself is the machine's",
+    texts: () => [standardText("MIT", "Copyright 2014-2026 The Khronos Group Inc.")],
+  },
+];
+
 const DECODER_PARTS: NativePart[] = [
   {
     name: "FFmpeg",
@@ -234,6 +247,7 @@ const COMPILER_PARTS: NativePart[] = [
 
 const NATIVE: NativePart[] = [
   ...WHISPER_PARTS,
+  ...BACKEND_PARTS,
   ...DECODER_PARTS,
   ...SILERO_PARTS,
   ...ONNX_PARTS,
@@ -244,9 +258,9 @@ const NATIVE: NativePart[] = [
 const OWN = /^(silero\.so|onnx\.addon)$/;
 
 /**
- * Lists the parts of the native files and of the models.
+ * Lists the parts of native files.
  *
- * @param folder the native files that are embedded
+ * @param folder the native files: those that are embedded, or a GPU backend
  * @throws Error for a file that belongs to no known part
  */
 export function nativeParts(folder: string, build: NativeBuild): PartWithTexts[] {
@@ -256,7 +270,7 @@ export function nativeParts(folder: string, build: NativeBuild): PartWithTexts[]
   const known = new Set(parts.flatMap(({ files }) => (files ?? []).map(({ name }) => name)));
   const unknown = names.filter((name) => !known.has(name) && !OWN.test(name));
   if (unknown.length > 0) throw new Error(`no part is known for these native files: ${unknown.join(", ")}`);
-  return [...parts, demoModel()];
+  return parts;
 }
 
 function nativePart(
@@ -287,7 +301,8 @@ function nativePart(
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-function demoModel(): PartWithTexts {
+/** Returns the model that the executable carries as a part. */
+export function demoModel(): PartWithTexts {
   const manifest = readFileSync(join(DEMO_MODEL, "demo.toml"), "utf8");
   const field = (name: string) => new RegExp(`^${name} = "(.*)"$`, "m").exec(manifest)?.[1] ?? "";
   const bytes = readFileSync(join(DEMO_MODEL, "demo.bin"));

@@ -4,7 +4,7 @@ import type { Parts } from "../../src/parts.ts";
 import { buildFacts, productLicence } from "./build-facts.ts";
 import { bunParts } from "./bun-parts.ts";
 import { textKey } from "./licence-texts.ts";
-import { nativeParts } from "./native-parts.ts";
+import { demoModel, nativeParts } from "./native-parts.ts";
 import { npmParts, type PartWithTexts } from "./npm-parts.ts";
 
 export type PartsOptions = {
@@ -30,7 +30,12 @@ export async function writeParts({ path, native, platform, entries, flags }: Par
   mkdirSync(dirname(path), { recursive: true });
   if (!existsSync(path)) writeFileSync(path, "");
   const build = buildFacts(native, platform);
-  const found = [...nativeParts(native, build), ...bunParts(), ...(await npmParts(entries, flags))];
+  const found = [
+    ...nativeParts(native, build),
+    demoModel(),
+    ...bunParts(),
+    ...(await npmParts(entries, flags)),
+  ];
   const parts = assemble(build, found);
   const unfinished = `${path}.unfinished`;
   writeFileSync(unfinished, `${JSON.stringify(parts, null, 1)}\n`);

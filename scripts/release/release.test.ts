@@ -18,7 +18,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { sha256Hex } from "../../src/lib/sha256.ts";
 import type { Parts } from "../../src/parts.ts";
 import { renderExampleConfig } from "./bundle.ts";
-import { nativeParts } from "./native-parts.ts";
+import { demoModel, nativeParts } from "./native-parts.ts";
 import { npmPart, npmParts, packageFolder } from "./npm-parts.ts";
 import { assemble } from "./parts.ts";
 import { renderSbom } from "./sbom.ts";
@@ -48,7 +48,7 @@ describe("parts", () => {
   beforeAll(async () => {
     const entries = [join(ROOT, "src/main.ts"), join(ROOT, "src/store/file-hash-worker.ts")];
     const native = nativeParts(join(ROOT, "build/native"), BUILD);
-    list = assemble(BUILD, [...native, ...(await npmParts(entries, []))]);
+    list = assemble(BUILD, [...native, demoModel(), ...(await npmParts(entries, []))]);
   }, 60_000);
 
   test("every part has a version, an SPDX licence, a source and a licence text", () => {

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { elfFilesIn, isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
+import { RELEASE_GLIBC } from "../../scripts/native/toolchain.ts";
+import type { TranscriptionResult } from "../http/wire/schemas.ts";
+import { releaseBinary } from "./binary.ts";
+import { expectUtterances } from "./expect-utterances.ts";
+import { type Installation, install, reached, until, uploaded } from "./kit.ts";
+import { sampleBytes, samplePath, utterancesIn } from "./samples.ts";
+
+/**
+ * The executable of a release for 64-bit ARM, emulated by qemu (scripts/emulate.sh). What emulation cannot show is in
+ * docs/release.md section 9.
+ */
+
+const ROOT = resolve(import.meta.dir, "../..");
+const PARTS = join(ROOT, "build/native-linux-arm64");
+const EMULATE = join(ROOT, "scripts/emulate.sh");
+/** Emulated code takes about ten times as long, and longer on a busy machine. */
+const PATIENCE_MS = 300_000;
+const BUILD_LIMIT_MS = 1_800_000;
+
+type Finding = { check: string; ok: boolean; detail: string };
+
+/** Returns why nothing can be tested here; undefined: it can. */
+function obstacle(): string | undefined {
+  if (!existsSync(join(ROOT, "dist/shruti-linux-arm64")))
+    return "first: scripts/bun.sh run build --target linux-arm64";
+  const { success, stderr } = Bun.spawnSync([EMULATE, "--check"]);
+  return success ? undefined : stderr.toString().trim();
+}
+
+/** Processors that are emulated, and the code that is chosen there: with few, with more and with most instructions. */
+const PROCESSORS = [
+  ["cortex-a72", "armv8.0_1"],
+  ["neoverse-n1", "armv8.2_2"],
+  ["max", "armv9.2_2"],
+] as const;
+
+const because = obstacle();
+
+describe.skipIf(because !== undefined)(`on 64-bit ARM (${because ?? "emulated"})`, () => {
+  let executable: string;
+  const installations: Installation[] = [];
+
+  /** Makes an installation whose program runs on an emulated processor. */
+  async function installOn(processor: string): Promise<Installation> {
+    const place = async (path: string) => {
+      const script = `#!/bin/sh\nexec '${EMULATE}' --cpu ${processor} '${executable}' "$@"\n`;
+      writeFileSync(path, script, { mode: 0o755 });
+    };
+    const installation = await install({ place });
+    installations.push(installation);
+    return installation;
+  }
+
+  beforeAll(async () => {
+    executable = await releaseBinary("linux-arm64");
+  }, BUILD_LIMIT_MS);
+  afterAll(() => Promise.all(installations.map((installation) => installation.remove())));
+
+  test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {
+    const files = elfFilesIn(readFileSync(executable));
+    const parts = readdirSync(PARTS).filter((name) => elfFilesIn(readFileSync(join(PARTS, name))).length > 0);
+    expect(parts).toContain("libggml-cpu-armv9.2_2.so");
+    // All parts, and the executable itself.
+    expect(files.length).toBe(parts.length + 1);
+    const newest = newestGlibcOf(files) ?? "none";
+    expect({ newest, isTooNew: isNewerVersion(newest, RELEASE_GLIBC) }).toEqual({ newest, isTooNew: false });
+  });
+
+  test.each(PROCESSORS)(
+    "%s: doctor finds everything in order, with the code for %s, and a sample has its words",
+    async (processor, code) => {
+      const { command } = await installOn(processor);
+      const findings = JSON.parse((await command("doctor", "--json")).out) as Finding[];
+      expect(findings.filter(({ ok }) => !ok)).toEqual([]);
+      expect(findings.find(({ check }) => check === "processor")?.detail).toContain(code);
+      const { code: status, out } = await command(
+        ...["transcribe", samplePath("01-en"), "--language", "en", "--format", "json"],
+      );
+      expect(status).toBe(0);
+      expectUtterances(JSON.parse(out) as TranscriptionResult, utterancesIn("01-en"));
+    },
+    PATIENCE_MS,
+  );
+
+  test(
+    "the server becomes ready, transcribes recordings in two languages over HTTP, and stops",
+    async () => {
+      const installation = await installOn("neoverse-n1");
+      const server = await installation.serve();
+      const isReady = async () => (await fetch(`${server.baseUrl}/readyz`)).ok;
+      await until("the server is ready", isReady, PATIENCE_MS);
+      for (const name of ["01-en", "07-hi"]) {
+        const language = name.slice(-2);
+        const audio = { upload_id: await uploaded(server.api(), sampleBytes(name)) };
+        const { id } = (await server.api().start({ audio, language })).body;
+        expect((await reached(server.api(), id, undefined, PATIENCE_MS)).state).toBe("completed");
+        expectUtterances(await server.api().result(id), utterancesIn(name));
+      }
+      expect(await server.stop()).toBe(0);
+    },
+    PATIENCE_MS,
+  );
+});
