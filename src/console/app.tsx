@@ -87,7 +87,7 @@ function Header() {
   const t = words.value.header;
   return (
     <header class="top">
-      <a href={linkTo()} class="brand">
+      <a href={linkTo()} class="brand" aria-label={words.value.signIn.title}>
         <Mark /> <span>{words.value.signIn.title}</span>
       </a>
       <button type="button" class="primary" onClick={() => offerUpload()}>

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { words } from "../words/words.ts";
 import type { TranscriptModel } from "./model.ts";
 import type { Row } from "./rows.ts";
@@ -24,25 +24,32 @@ export function SegmentList({ model }: { model: TranscriptModel }) {
   const { rows, textOf, focused, editing } = model;
   const scroller = useRef<HTMLDivElement>(null);
   const changed = useSignal(0);
-  const list = useRef<Virtualizer<HTMLDivElement, HTMLLIElement> | undefined>(undefined);
-  const options = {
-    count: rows.value.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: (index: number) => estimate(rows.peek()[index], textOf),
-    getItemKey: (index: number) => keyOf(rows.peek()[index], index),
-    scrollToFn: elementScroll,
-    observeElementRect,
-    observeElementOffset,
-    overscan: 10,
-    // Rows that are measured inside the frame that shows them do not jump in the next one.
-    useAnimationFrameWithResizeObserver: false,
-    onChange: () => {
-      changed.value++;
-    },
-  };
-  list.current ??= new Virtualizer(options);
-  const virtual = list.current;
-  virtual.setOptions({ ...virtual.options, ...options });
+  const shown = rows.value;
+  // The virtualizer lays all rows out again when one of these functions is another one.
+  const layout = useMemo(
+    () => ({
+      estimateSize: (index: number) => estimate(shown[index], textOf),
+      getItemKey: (index: number) => keyOf(shown[index], index),
+    }),
+    [shown],
+  );
+  const virtual = useMemo(
+    () =>
+      new Virtualizer<HTMLDivElement, HTMLLIElement>({
+        count: 0,
+        estimateSize: () => LINE_PX,
+        getScrollElement: () => scroller.current,
+        scrollToFn: elementScroll,
+        observeElementRect,
+        observeElementOffset,
+        overscan: 6,
+        onChange: () => {
+          changed.value++;
+        },
+      }),
+    [model],
+  );
+  virtual.setOptions({ ...virtual.options, ...layout, count: shown.length });
   // The number says that other rows are visible.
   void changed.value;
   useLayoutEffect(() => virtual._didMount(), []);
@@ -62,14 +69,14 @@ export function SegmentList({ model }: { model: TranscriptModel }) {
         style={{ height: `${virtual.getTotalSize()}px` }}
       >
         {virtual.getVirtualItems().map(({ key, index, start }) => {
-          const row = rows.value[index];
+          const row = shown[index];
           return row ? (
             <SegmentRow
               key={key}
-              {...{ model, row, index, count: rows.value.length }}
+              {...{ model, row, index, count: shown.length }}
               top={start}
               measure={virtual.measureElement}
-              isNewSpeaker={isNewSpeaker(row, rows.value[index - 1])}
+              isNewSpeaker={isNewSpeaker(row, shown[index - 1])}
             />
           ) : null;
         })}

@@ -1,0 +1,267 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Download, Page } from "playwright-core";
+import { findChromium } from "../testing/chromium.ts";
+import { type ConsoleBrowser, openConsoleBrowser, signInWith } from "../testing/console-browser.ts";
+import { CONVERSATION, madeTranscript, SCRIPTS, showMade } from "../testing/console-transcripts.ts";
+import { type Installation, install, type RunningServer, until } from "./kit.ts";
+import { formatOf, pcmOf, samplePath, utterancesIn, wavFile } from "./samples.ts";
+
+/** The console in a real browser, on the compiled executable. */
+
+setDefaultTimeout(120_000);
+
+const hasBrowser = findChromium() !== undefined;
+if (!hasBrowser) console.warn("No Chromium is installed: the console is not tested in a browser.");
+
+const SAMPLE = "12-en-long";
+const LARGE_BYTES = 30_000_000;
+/** Bytes per second of the browser's connection while the server is killed. */
+const SLOW = 12_000_000;
+
+describe.skipIf(!hasBrowser)("the console", () => {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-console-files-"));
+  let installation: Installation;
+  let server: RunningServer;
+  let browser: ConsoleBrowser;
+  let page: Page;
+
+  beforeAll(async () => {
+    // The page expects the server at the same address after a restart.
+    const port = freePort();
+    installation = await install({ environment: { SHRUTI_SERVER_LISTEN: `127.0.0.1:${port}` } });
+    server = await (await installation.serve()).ready();
+    browser = await openConsoleBrowser();
+    ({ page } = browser);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await installation?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Uploads files with the choices that the form shows. */
+  async function upload(...paths: string[]): Promise<void> {
+    await page.locator(".top button.primary").click();
+    await page.locator("input[type=file][multiple]").setInputFiles(paths);
+    await page.locator("dialog .numbers", { hasText: "₹" }).last().waitFor();
+    await page.locator("dialog button[type=submit]").click();
+  }
+
+  test("refuses a wrong key, and keeps the right one in memory alone", async () => {
+    await page.goto(`${server.baseUrl}/`);
+    expect(page.url()).toBe(`${server.baseUrl}/console`);
+    await page.getByLabel("Project key").fill("shr_wrong");
+    await page.locator("form button[type=submit]").click();
+    await page.getByText("The key is not valid.").waitFor();
+    await signInWith(page, server.baseUrl, installation.key);
+    const stored = await page.evaluate(
+      "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])",
+    );
+    expect(stored).not.toContain("shr_");
+    await page.reload();
+    await page.getByLabel("Project key").waitFor();
+    expect(browser.errors.filter((error) => !error.includes("401"))).toEqual([]);
+    browser.errors.length = 0;
+  });
+
+  test("keeps the key over a reload when asked to", async () => {
+    await page.getByLabel("Keep it until I close this tab").check();
+    await page.getByLabel("Project key").fill(installation.key);
+    await page.locator("form button[type=submit]").click();
+    await page.locator(".workplace").waitFor();
+    await page.reload();
+    await page.getByText("Nothing here yet.").waitFor();
+  });
+
+  test("a sample is uploaded, written down and shown", async () => {
+    await upload(samplePath(SAMPLE));
+    await page.locator(".state-completed").first().waitFor({ timeout: 60_000 });
+    await page.locator(".entry", { hasText: SAMPLE }).click();
+    await page.locator(".segment-row").first().waitFor();
+    const shown = await page.locator(".segment-text").allTextContents();
+    const { data } = await server.api().list();
+    const result = await server.api().result(data[0]?.id ?? "");
+    expect(shown).toEqual(result.segments.slice(0, shown.length).map(({ text }) => text));
+    expect(shown.join(" ")).toContain(utterancesIn(SAMPLE)[0]?.text ?? "-");
+    const credit = await page.locator(".credit strong").textContent();
+    expect(credit).toBe("₹9,999.50");
+  });
+
+  test("a transcript is downloaded in every form", async () => {
+    const { data } = await server.api().list();
+    const id = data[0]?.id ?? "";
+    for (const [name, format, ending] of [
+      ["Subtitles (SRT)", "srt", "srt"],
+      ["Subtitles (VTT)", "vtt", "vtt"],
+      ["Text", "text", "txt"],
+      ["JSON", "json", "json"],
+    ] as const) {
+      const file = await downloaded(page, () => page.getByRole("button", { name, exact: true }).click());
+      expect(file.name).toBe(`${SAMPLE}.${ending}`);
+      const answer = await fetch(`${server.baseUrl}/v1/transcriptions/${id}/result?format=${format}`, {
+        headers: { authorization: `Bearer ${installation.key}` },
+      });
+      expect(file.text).toBe(await answer.text());
+    }
+  });
+
+  test("a correction survives a reload, is undone by key, and is in the downloads", async () => {
+    const first = page.locator(".segment-text").first();
+    const before = (await first.textContent()) ?? "";
+    await first.focus();
+    await page.keyboard.press("e");
+    await page.getByLabel("Correct this text").fill("Corrected by hand");
+    await page.keyboard.press("Control+Enter");
+    await page.reload();
+    await page.getByText("Corrected by hand").waitFor();
+    const file = await downloaded(page, () =>
+      page.getByRole("button", { name: "Text", exact: true }).click(),
+    );
+    expect(file.text).toStartWith("Corrected by hand");
+    await page.getByRole("combobox", { name: "Download" }).selectOption("original");
+    const original = await downloaded(page, () =>
+      page.getByRole("button", { name: "Text", exact: true }).click(),
+    );
+    expect(original.text).toStartWith(before);
+    await page.locator(".segment-text").nth(1).focus();
+    await page.keyboard.press("e");
+    await page.getByLabel("Correct this text").fill("A mistake");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("A mistake").waitFor();
+    await page.keyboard.press("Control+z");
+    await page.getByText("A mistake").waitFor({ state: "detached" });
+    expect(await first.textContent()).toBe("Corrected by hand");
+  });
+
+  test("30 MB arrive whole although the server is killed and started again in the middle", async () => {
+    const path = join(folder, "large.wav");
+    writeFileSync(path, largeRecording());
+    const session = await browser.context.newCDPSession(page);
+    const conditions = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: SLOW };
+    await session.send("Network.enable");
+    await session.send("Network.emulateNetworkConditions", conditions);
+    await upload(path);
+    const bar = page.locator(".upload [role=progressbar]");
+    const share = async () => Number(await bar.getAttribute("aria-valuenow"));
+    await until("a third is sent", async () => (await share()) > 33);
+    await server.kill();
+    await page.getByText("No connection; goes on by itself").waitFor();
+    expect(await share()).toBeLessThan(100);
+    server = await (await installation.serve()).ready();
+    await session.send("Network.emulateNetworkConditions", { ...conditions, uploadThroughput: -1 });
+    await page.locator(".entry", { hasText: "large.wav" }).waitFor({ timeout: 60_000 });
+    const { data } = await server.api().list();
+    expect(data[0]?.duration_seconds).toBe(secondsOf(LARGE_BYTES));
+    browser.errors.length = 0;
+  });
+
+  test("an upload continues after a reload once the file is picked again", async () => {
+    const path = join(folder, "again.wav");
+    writeFileSync(path, largeRecording(-1_000_000));
+    const session = await browser.context.newCDPSession(page);
+    const conditions = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: SLOW };
+    await session.send("Network.emulateNetworkConditions", conditions);
+    await upload(path);
+    const sent = async () =>
+      Number(await page.locator(".upload [role=progressbar]").getAttribute("aria-valuenow"));
+    await until("a part is sent", async () => (await sent()) > 40);
+    page.once("dialog", (dialog) => void dialog.accept());
+    await page.reload();
+    await page.getByText("Interrupted. Pick the same file to go on").waitFor();
+    expect(await sent()).toBeGreaterThan(20);
+    await session.send("Network.emulateNetworkConditions", { ...conditions, uploadThroughput: -1 });
+    await page.locator(".upload input[type=file]").setInputFiles(samplePath("02-hi"));
+    await page.getByText("That is another file.").waitFor();
+    await page.locator(".upload input[type=file]").setInputFiles(path);
+    await page.locator(".entry", { hasText: "again.wav" }).waitFor({ timeout: 60_000 });
+  });
+
+  test("no request left the server, and nothing violated the policy", () => {
+    const outside = browser.requests.filter(
+      (url) => !url.startsWith(server.baseUrl) && !url.startsWith("blob:"),
+    );
+    expect(browser.requests.length).toBeGreaterThan(50);
+    expect(outside).toEqual([]);
+    expect(browser.errors).toEqual([]);
+  });
+
+  test("axe finds nothing serious in any view, light or dark, wide or narrow", async () => {
+    const conversation = madeTranscript(CONVERSATION, { gap: 3 });
+    const scripts = madeTranscript(SCRIPTS, { number: 1 });
+    for (const options of [{}, { colours: "dark", width: 360, language: "hi-IN" }] as const) {
+      const { page: other, close } = await openConsoleBrowser(options);
+      const found: string[] = [];
+      const look = async (view: string) => {
+        // Fonts and colours are settled.
+        await other.waitForTimeout(150);
+        found.push(...(await seriousFindings(other)).map((finding) => `${view}: ${finding}`));
+      };
+      await other.goto(`${server.baseUrl}/console`);
+      await other.locator("form").waitFor();
+      await look("sign in");
+      await showMade(other, [conversation, scripts]);
+      await signInWith(other, server.baseUrl, installation.key);
+      await other.locator(".entry").first().waitFor();
+      await look("list");
+      await other.locator(".top button.primary").click();
+      await other.locator("input[type=file][multiple]").setInputFiles(samplePath("02-hi"));
+      await look("upload");
+      await other.keyboard.press("Escape");
+      await other.locator("dialog").waitFor({ state: "detached" });
+      await other.evaluate(`location.hash = "#/t/${conversation.one.id}"`);
+      await other.locator(".segment-row").first().waitFor();
+      await look("transcript");
+      await other.locator(".segment-text").first().focus();
+      await other.keyboard.press("e");
+      await other.locator(".editor").waitFor();
+      await look("correcting");
+      await other.keyboard.press("Escape");
+      await other.evaluate(`location.hash = "#/t/${scripts.one.id}"`);
+      await other.locator("[dir=rtl]").first().waitFor();
+      await look("scripts");
+      await close();
+      expect({ options, found }).toEqual({ options, found: [] });
+    }
+  });
+
+  /** A sample, then silence: little work for the recognizer. */
+  function largeRecording(more = 0): Uint8Array {
+    const sample = pcmOf(SAMPLE);
+    return wavFile([sample, new Uint8Array(LARGE_BYTES + more - sample.length)], formatOf(SAMPLE));
+  }
+
+  const secondsOf = (bytes: number) => bytes / (2 * formatOf(SAMPLE).rateHz);
+});
+
+const AXE = readFileSync(join(import.meta.dir, "../../node_modules/axe-core/axe.min.js"), "utf8");
+
+/** Runs axe-core on the page as it is. Returns what it rates as serious or critical. */
+async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate(`axe.run().then(({ violations }) => violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => id + " " + nodes.map(({ target }) => target.join(" ")).slice(0, 3).join(", ")))`);
+}
+
+function freePort(): number {
+  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
+  const { port } = probe;
+  probe.stop(true);
+  return port;
+}
+
+/** Does something that begins a download, and reads the file. */
+async function downloaded(
+  page: Page,
+  act: () => Promise<void>,
+): Promise<{ name: string; text: string; path: string }> {
+  const [download] = await Promise.all([page.waitForEvent("download"), act()] as [
+    Promise<Download>,
+    Promise<void>,
+  ]);
+  const path = await download.path();
+  return { name: download.suggestedFilename(), text: readFileSync(path, "utf8"), path };
+}
