@@ -136,6 +136,54 @@ describe.skipIf(!hasBrowser)("the console", () => {
     expect(await first.textContent()).toBe("Corrected by hand");
   });
 
+  test("a click on a segment plays it from its start, and the text follows the sound", async () => {
+    const { data } = await server.api().list();
+    const { segments } = await server.api().result(data[0]?.id ?? "");
+    await page.locator(".play-bar .primary:enabled").waitFor();
+    const played = `new Promise((resolve) => {
+      const play = HTMLMediaElement.prototype.play;
+      HTMLMediaElement.prototype.play = function () {
+        HTMLMediaElement.prototype.play = play;
+        this.addEventListener("playing", () => resolve(this.currentTime), { once: true });
+        window.sound = this;
+        return play.call(this);
+      };
+    })`;
+    for (const index of [5, 2]) {
+      const [at] = await Promise.all([
+        page.evaluate(played) as Promise<number>,
+        page.waitForTimeout(50).then(() => page.locator(`[data-index="${index}"] .time`).click()),
+      ]);
+      expect(Math.abs(at - (segments[index]?.start ?? 0))).toBeLessThan(0.2);
+      await page.locator(`[data-index="${index}"].heard`).waitFor();
+    }
+    // The fastest speed soon comes to the next segment.
+    await page.getByTitle("Speed").selectOption("2");
+    await page.locator('[data-index="3"].heard').waitFor();
+    await page.evaluate("window.sound.pause()");
+    const first = await page.locator(".time-now").textContent();
+    await page.locator(".waveform-sound").click({ position: { x: 10, y: 20 } });
+    await page.locator('[data-index="0"].focused').waitFor();
+    expect(await page.locator(".time-now").textContent()).not.toBe(first);
+  });
+
+  test("a corrected transcript and its recording are a pair that shruti benchmark reads", async () => {
+    const pair = join(folder, "pair");
+    const files: Download[] = [];
+    page.on("download", (download) => files.push(download));
+    await page.getByRole("button", { name: "Pair for “shruti benchmark”" }).click();
+    await until("both files are saved", () => files.length === 2);
+    for (const file of files) await file.saveAs(join(pair, file.suggestedFilename()));
+    page.removeAllListeners("download");
+    const score = await installation.json<{
+      total: { files: number; words: { error_rate: number; total: number } };
+    }>(...["benchmark", pair, "--language", "en"]);
+    expect(score.total.files).toBe(1);
+    expect(score.total.words.total).toBeGreaterThan(30);
+    // The first segment was corrected to other words.
+    expect(score.total.words.error_rate).toBeGreaterThan(0);
+  });
+
   test("30 MB arrive whole although the server is killed and started again in the middle", async () => {
     const path = join(folder, "large.wav");
     writeFileSync(path, largeRecording());

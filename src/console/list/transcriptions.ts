@@ -97,19 +97,20 @@ export async function loadOlder(): Promise<void> {
   }
 }
 
+async function look(): Promise<void> {
+  clearTimeout(timer);
+  if (!document.hidden) await refreshList();
+  if (!isWatching) return;
+  const isLive = items.value?.some(isUnfinished) ?? true;
+  clearTimeout(timer);
+  timer = setTimeout(() => void look(), isLive ? LIVE_MS : QUIET_MS);
+}
+
 /** Keeps the list true until it is called off: often while something runs, seldom otherwise, never in the background. */
 export function watchList(): () => void {
   isWatching = true;
-  const look = async () => {
-    if (!document.hidden) await refreshList();
-    if (!isWatching) return;
-    const isLive = items.value?.some(isUnfinished) ?? true;
-    timer = setTimeout(look, isLive ? LIVE_MS : QUIET_MS);
-  };
   const onVisible = () => {
-    if (document.hidden) return;
-    clearTimeout(timer);
-    void look();
+    if (!document.hidden) void look();
   };
   document.addEventListener("visibilitychange", onVisible);
   void look();
@@ -119,6 +120,9 @@ export function watchList(): () => void {
     document.removeEventListener("visibilitychange", onVisible);
   };
 }
+
+/** Looks at once, because this page has started or changed something. */
+export const lookNow = (): void => void look();
 
 /** The share of a transcription that is done, 0 to 1. It never goes back. */
 export function shareOf({ id, progress = 0 }: Transcription): number {

@@ -7,7 +7,7 @@ import type {
 } from "../../http/wire/schemas.ts";
 import { sameOrigin } from "../lib/address.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { isUnfinished, refreshList } from "../list/transcriptions.ts";
+import { isUnfinished, lookNow } from "../list/transcriptions.ts";
 import { read } from "../session.ts";
 import { createCorrections } from "./corrections.ts";
 import { createPlayer, type Player } from "./player.ts";
@@ -127,7 +127,7 @@ export function openTranscript(id: string) {
     async refresh() {
       result.value = undefined;
       await poll();
-      void refreshList();
+      lookNow();
     },
     close() {
       abort.abort();

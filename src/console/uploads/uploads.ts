@@ -3,7 +3,7 @@ import type { Transcription, Upload, UploadCreated } from "../../http/wire/schem
 import { asFailure, Failure } from "../lib/api.ts";
 import { forget, keep, keptUnder } from "../lib/kept.ts";
 import { noteName } from "../list/names.ts";
-import { refreshList } from "../list/transcriptions.ts";
+import { lookNow } from "../list/transcriptions.ts";
 import { account, askWithKey, keyName, read, refreshAccount } from "../session.ts";
 import { type Choices, priceOf, requestOf } from "./choices.ts";
 import { type Destination, type Sending, startSending } from "./sending.ts";
@@ -334,7 +334,7 @@ export async function startTranscription(id: string): Promise<void> {
     const transcription = (await answer.json()) as Transcription;
     await noteName(transcription.id, item.fileName);
     dropUpload(id);
-    void refreshList();
+    lookNow();
     void refreshAccount();
   } catch (error) {
     change(id, { step: "ready", failure: asFailure(error) });
