@@ -15,7 +15,7 @@ import {
   wholeNumber,
 } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { csvLine, portions, renderFields, renderTable } from "./output.ts";
+import { csvLine, portions, renderFields } from "./output.ts";
 
 type FilterOptions = {
   org?: string;
@@ -80,7 +80,7 @@ function registerList(audit: Command, context: CliContext): void {
         entry.object,
         changesOf(entry),
       ]);
-      context.io.out(renderTable(["ENTRY", "TIME", "WHO", "ACT", "ON WHAT", "CHANGES"], rows));
+      context.printTable(["ENTRY", "TIME", "WHO", "ACT", "ON WHAT", "CHANGES"], rows);
       if (page.next !== null) context.note(`Older entries: --after ${page.next}`);
     });
 }

@@ -1,12 +1,13 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { AuditAction } from "../domain/audit.ts";
 import { newId } from "../lib/ids.ts";
 import { sha256Hex } from "../lib/sha256.ts";
+import { audioFilePath } from "../store/audio-files.ts";
 import { exportAudit, verifyAudit } from "../store/audit-log.ts";
 import { databasePath, migrate, openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit } from "../store/ledger.ts";
@@ -83,7 +84,12 @@ const COMMANDS: Record<string, Case> = {
   "transcriptions list": { reads: nothing },
   "transcriptions show": { reads: () => [ids.waiting] },
   "transcriptions cancel": { args: () => [ids.waiting], acts: ["transcription.cancel"] },
-  "transcriptions delete": { args: () => [ids.waiting], acts: ["transcription.delete"] },
+  "transcriptions retry": {
+    ...{ first: placeRecording, args: () => [ids.waiting], acts: ["transcription.retry"] },
+  },
+  "transcriptions delete": { first: cancelAll, args: () => [ids.waiting], acts: ["transcription.delete"] },
+  "uploads list": { reads: nothing },
+  "uploads show": { reads: () => [ids.upload] },
   "webhooks list": { reads: nothing },
   "webhooks deliveries": { reads: nothing },
   "webhooks redeliver": { args: () => [ids.event], acts: ["webhook.redeliver"] },
@@ -168,7 +174,7 @@ function prepare(organizationId: string, projectId: string): void {
       ...{ finishedAt: 1, durationMs: 1000, channels: 1, sampleRateHz: 16_000 },
     });
     insertTranscription(tx, {
-      ...{ ...owners, id: ids.waiting, uploadId: ids.upload, submission: "asynchronous", modelId: "demo" },
+      ...{ ...owners, id: ids.waiting, uploadId: ids.upload, submission: "asynchronous", modelId: "two" },
       ...{ modelVersion: "1", language: "hi", mode: "native", timestamps: "segment", diarization: false },
       ...{ channelMode: "mix", state: "queued", createdAt: 1, durationMs: 1000, channels: 1 },
       ...{ pricePaisePerAudioHour: 0, reservedPaise: 0 },
@@ -178,6 +184,16 @@ function prepare(organizationId: string, projectId: string): void {
     ids.event = insertEvent(tx, { transcription, endpointId: ids.endpoint, nowMs: 1 });
   });
   database.close();
+}
+
+function placeRecording(): void {
+  mkdirSync(join(at("data"), "uploads"), { recursive: true });
+  writeFileSync(audioFilePath(at("data"), ids.upload), "a");
+}
+
+async function cancelAll(): Promise<void> {
+  for (const { id } of JSON.parse((await run("transcriptions", "list", "--state", "queued", "--json")).out))
+    await run("transcriptions", "cancel", id);
 }
 
 function disableEndpoint(): void {

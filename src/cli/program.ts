@@ -36,6 +36,7 @@ import { registerServe } from "./serve.ts";
 import { registerStatus } from "./status.ts";
 import { registerTranscribe } from "./transcribe.ts";
 import { registerTranscriptions } from "./transcriptions.ts";
+import { registerUploads } from "./uploads.ts";
 import { registerUsage } from "./usage.ts";
 import { registerVerify } from "./verify.ts";
 import { registerVersion } from "./version.ts";
@@ -53,6 +54,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerCredit,
   registerModels,
   registerTranscriptions,
+  registerUploads,
   registerWebhooks,
   registerUsage,
   registerAudit,
@@ -80,6 +82,7 @@ const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
   invalid_request: EXIT.usage,
   not_found: EXIT.not_found,
   conflict: EXIT.conflict,
+  content_deleted: EXIT.conflict,
   // The arguments ask for something that the model cannot do.
   capability_unavailable: EXIT.usage,
   unsupported_language: EXIT.usage,

@@ -6,7 +6,7 @@ import type { App } from "../app.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import { openLog } from "../lib/log.ts";
+import { isJournal, openLog } from "../lib/log.ts";
 import { notifyServiceManager, type ServiceState } from "../lib/service-manager.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { within } from "../lib/within.ts";
@@ -39,7 +39,9 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
     void notifyServiceManager(context.io.environment.NOTIFY_SOCKET, state);
   // Other users may be able to read the data directory. New files are only for the server's user.
   process.umask(0o077);
-  const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
+  const write = (line: string) => void context.io.err(line);
+  const hasPriorities = isJournal(context.io.environment.JOURNAL_STREAM);
+  const log = openLog(config.log.level, config.log.format, write, hasPriorities);
   if (user !== undefined) log.info({ user }, "started by root: continues as the owner of the data directory");
   const [{ openApp }, { backupProcess }] = await Promise.all([
     import("../app.ts"),

@@ -3,9 +3,10 @@ import { FINAL_STATES, TRANSCRIPTION_STATES, type TranscriptionState } from "../
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import { FORMATS, type Format, renderResult } from "../pipeline/render.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import { wholeNumber } from "./arguments.ts";
+import { type Since, since, sinceMs, wholeNumber } from "./arguments.ts";
 import { readFormat } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { openModels } from "./models.ts";
 import { renderFields } from "./output.ts";
 
 /** `shruti transcriptions …`: admins list, cancel and delete transcriptions of all projects. */
@@ -13,6 +14,7 @@ export function registerTranscriptions(program: Command, context: CliContext): v
   const transcriptions = program.command("transcriptions").description("Transcriptions of all projects");
   registerList(transcriptions, context);
   registerShow(transcriptions, context);
+  registerRetry(transcriptions, context);
 
   transcriptions
     .command("cancel")
@@ -37,55 +39,80 @@ export function registerTranscriptions(program: Command, context: CliContext): v
     });
 }
 
+type ListOptions = {
+  org?: string;
+  project?: string;
+  state?: TranscriptionState[];
+  failed?: true;
+  since?: Since;
+  limit: number;
+  json?: true;
+};
+
 function registerList(transcriptions: Command, context: CliContext): void {
   transcriptions
     .command("list")
     .description("newest first")
+    .option("--org <id>", "only of this organization")
     .option("--project <id>", "only of this project")
     .option("--state <states>", "comma-separated states", readStates)
+    .option("--failed", "the same as --state failed,partial")
+    .option("--since <moment>", "accepted from then on: a duration such as 2h, a day or a time", since)
     .option("--limit <n>", "how many", wholeNumber(1, 1000), 50)
     .option("--json", "print JSON")
-    .action(
-      async (options: { project?: string; state?: TranscriptionState[]; limit: number; json?: true }) => {
-        const { database } = await context.openServices();
-        const { listAllTranscriptions } = await import("../store/transcriptions.ts");
-        const rows = listAllTranscriptions(database.store, {
-          limit: options.limit,
-          ...(options.project === undefined ? {} : { projectId: options.project }),
-          ...(options.state === undefined ? {} : { states: options.state }),
-        });
-        if (options.json) return context.printJson(rows.map(toJson));
-        const cells = rows.map((row) => [
-          row.id,
-          row.state,
-          row.language,
-          row.mode,
-          toSeconds(row.durationMs),
-          row.projectId,
-          toTimestamp(row.createdAt),
-          row.errorCode,
-        ]);
-        context.printTable(
-          ["ID", "STATE", "LANGUAGE", "MODE", "SECONDS", "PROJECT", "CREATED", "REASON"],
-          cells,
-        );
-      },
-    );
+    .action(async (options: ListOptions) => {
+      if (options.failed && options.state !== undefined)
+        throw new CommandError("usage", "--failed and --state exclude each other");
+      const { database, config } = await context.openServices();
+      const { listAllTranscriptions } = await import("../store/transcriptions.ts");
+      const { org, project, limit } = options;
+      const states = options.failed ? (["failed", "partial"] as const) : options.state;
+      const rows = listAllTranscriptions(database.store, {
+        limit,
+        ...(org === undefined ? {} : { organizationId: org }),
+        ...(project === undefined ? {} : { projectId: project }),
+        ...(states === undefined ? {} : { states }),
+        ...(options.since === undefined
+          ? {}
+          : { sinceMs: sinceMs(config.billing.timezone, options.since, context.clock.now()) }),
+      });
+      if (options.json) return context.printJson(rows.map(toJson));
+      const cells = rows.map((row) => [
+        row.id,
+        row.state,
+        row.language,
+        row.mode,
+        toSeconds(row.durationMs),
+        row.projectId,
+        toTimestamp(row.createdAt),
+        row.errorCode,
+      ]);
+      context.printTable(
+        ["ID", "STATE", "LANGUAGE", "MODE", "SECONDS", "PROJECT", "CREATED", "REASON"],
+        cells,
+      );
+    });
 }
 
 function registerShow(transcriptions: Command, context: CliContext): void {
   transcriptions
     .command("show")
+    .description("everything that is known about one: states, chunks, means, money, webhook, acts")
     .argument("<id>")
     .option("--format <format>", `its result as ${FORMATS.join(", ")}`, readFormat)
     .option("--json", "print JSON")
     .action(async (id: string, options: { format?: Format; json?: true }) => {
       const { database } = await context.openServices();
-      const { findTranscription } = await import("../store/transcriptions.ts");
+      const [{ findTranscription }, { storyOf }, { renderStory, storyJson }] = await Promise.all([
+        import("../store/transcriptions.ts"),
+        import("../services/transcriptions/story.ts"),
+        import("./transcription-story.ts"),
+      ]);
       const row = findTranscription(database.store, id);
       if (!row) throw new CommandError("not_found", `There is no transcription ${id}.`);
       if (options.format !== undefined) return printResult(context, row, options.format);
-      if (options.json) return context.printJson(toJson(row));
+      const story = storyOf(database.store, row, context.clock.now());
+      if (options.json) return context.printJson({ ...toJson(row), ...storyJson(story) });
       const { error, ...fields } = toJson(row);
       context.io.out(
         renderFields([
@@ -93,8 +120,41 @@ function registerShow(transcriptions: Command, context: CliContext): void {
             ([name, value]) => [name, value === null ? null : String(value)] as const,
           ),
           ["error", error && `${error.code}: ${error.message}`],
-        ]),
+        ]) + renderStory(story),
       );
+    });
+}
+
+function registerRetry(transcriptions: Command, context: CliContext): void {
+  transcriptions
+    .command("retry")
+    .description(
+      "start a new transcription in the place of one that failed or was cancelled; prints its ID. Only this one is charged",
+    )
+    .argument("<id>")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: { json?: true }) => {
+      const admin = await context.openServices();
+      const { database, clock, config, credit, dataDir } = admin;
+      const [models, { retryTranscription }, { requireComplete }] = await Promise.all([
+        openModels(context),
+        import("../services/transcriptions/retry.ts"),
+        import("../services/uploads/upload-completion.ts"),
+      ]);
+      const { transcription, hasLostEndpoint } = retryTranscription(
+        {
+          ...{ database, clock, config, models, credit },
+          uploads: {
+            requireComplete: (tx, owner, upload) => requireComplete({ dataDir }, tx, owner, upload),
+          },
+          estimateNextStartSeconds: () => 1,
+        },
+        id,
+      );
+      if (options.json) context.printJson(toJson(transcription));
+      else context.printLine(transcription.id);
+      if (hasLostEndpoint)
+        context.note("Its webhook endpoint is disabled or removed: no event will be sent.");
     });
 }
 

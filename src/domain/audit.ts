@@ -10,6 +10,7 @@ export const AUDIT_ACTIONS = [
   "credit.grant",
   "transcription.cancel",
   "transcription.delete",
+  "transcription.retry",
   "upload.delete",
   "webhook.create",
   "webhook.enable",

@@ -1,5 +1,6 @@
 import type { Server } from "bun";
 import type { Caller } from "../domain/api-key.ts";
+import type { ErrorCode } from "../domain/errors.ts";
 
 /** What is known about a request beside its own bytes. */
 export type RequestContext = {
@@ -16,6 +17,8 @@ export type RequestContext = {
   admit: () => Caller;
   /** Set once the key was recognised. */
   caller?: Caller;
+  /** The code of the refusal, for the log. */
+  code?: ErrorCode;
   /** The answer says `Connection: close`, and the server closes. */
   closesConnection?: boolean;
   /** Header fields for the response, whatever it will be. */

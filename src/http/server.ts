@@ -205,6 +205,7 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const error = toAppError(thrown);
   const context = contextOf(request);
   const shape = shapeFor(deps, context);
+  context.code = error.code;
   if (!isOurFault(error)) return errorResponse(error, shape);
   const { requestId } = context;
   const fault = describeFault(error.cause ?? error);
@@ -274,12 +275,15 @@ function report(
     seconds,
   });
   if (status === 401 && !refusals.hasOwnLine(client)) return;
-  deps.log.info(
+  // Load balancers and monitors ask every few seconds. Their answers matter when they are bad.
+  const level = isPoll(context.path) && status < 400 ? "debug" : "info";
+  deps.log[level](
     {
       request_id: context.requestId,
       method: request.method,
       path: loggedPath(context.path),
       status,
+      ...(context.code === undefined || status < 400 ? {} : { code: context.code }),
       client,
       duration_ms: Math.round(seconds * 1e6) / 1000,
       ...(context.caller ? { project_id: context.caller.projectId, key_id: context.caller.keyId } : {}),
@@ -287,6 +291,8 @@ function report(
     "request",
   );
 }
+
+const isPoll = (path: string) => PROBES.has(path) || path === "/metrics";
 
 /** A name with few values, for metrics. */
 function routeName({ path, route }: RequestContext): string {

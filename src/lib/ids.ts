@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { monotonicFactory } from "ulid";
+import { encodeTime, monotonicFactory } from "ulid";
 
 /** The kinds of identifiers (docs/decisions.md section 1). */
 export const ID_PREFIXES = {
@@ -40,6 +40,11 @@ export function newId(kind: IdKind, nowMs: number): string {
   // The library would replace a time of zero by the system's time.
   newestMs = Math.max(newestMs, nowMs, 1);
   return `${ID_PREFIXES[kind]}_${ulid(newestMs)}`;
+}
+
+/** Returns a text that sorts before each identifier of this kind that is made from a time on. */
+export function firstIdAt(kind: IdKind, atMs: number): string {
+  return `${ID_PREFIXES[kind]}_${encodeTime(Math.max(Math.floor(atMs), 0), 10)}`;
 }
 
 /** Reports whether a text has the form of an identifier of this kind. The resource need not exist. */

@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs";
 import pino from "pino";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
@@ -18,9 +19,20 @@ const REDACTED = [
 /**
  * Opens the program's log: one line for each event, on standard error, as JSON or as readable text.
  * It removes fields that could contain a secret or the text of a transcript.
+ *
+ * @param hasPriorities whether systemd's journal reads the lines: each begins with its priority, which the journal
+ *   takes away (`isJournal`)
  */
-export function openLog(level: LogLevel, format: "json" | "text", write = writeToStandardError): Log {
-  const stream = { write: format === "json" ? write : (line: string) => write(readable(line)) };
+export function openLog(
+  level: LogLevel,
+  format: "json" | "text",
+  write = writeToStandardError,
+  hasPriorities = false,
+): Log {
+  const render = (line: string) => (format === "json" ? line : readable(line));
+  const stream = {
+    write: (line: string) => write(hasPriorities ? `${priorityOf(line)}${render(line)}` : render(line)),
+  };
   return pino(
     {
       level,
@@ -35,6 +47,36 @@ export function openLog(level: LogLevel, format: "json" | "text", write = writeT
 
 /** A log that writes nothing, for tests and short commands. */
 export const silentLog: Log = pino({ level: "silent" });
+
+/** Priorities of the journal (sd-daemon(3)), by level. */
+const PRIORITIES: Record<string, string> = {
+  debug: "<7>",
+  info: "<6>",
+  warn: "<4>",
+  error: "<3>",
+  fatal: "<2>",
+};
+
+function priorityOf(line: string): string {
+  const [, level = ""] = /^\{"level":"(\w+)"/.exec(line) ?? [];
+  return PRIORITIES[level] ?? "";
+}
+
+/**
+ * Reports whether standard error leads to systemd's journal: the variable `JOURNAL_STREAM` names its device and inode
+ * (systemd.exec(5)). In a file or a pipe, the priorities would only disturb.
+ */
+export function isJournal(variable: string | undefined): boolean {
+  if (variable === undefined) return false;
+  try {
+    const { dev, ino } = fstatSync(STANDARD_ERROR);
+    return variable === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
+}
+
+const STANDARD_ERROR = 2;
 
 function writeToStandardError(line: string): void {
   process.stderr.write(line);

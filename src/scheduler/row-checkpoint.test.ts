@@ -25,9 +25,9 @@ const TEXT = {
 
 /** An empty checkpoint, and another one that continues it. */
 async function openRows() {
-  const { app, engine, ...testApp } = await open();
+  const { app, engine, clock, ...testApp } = await open();
   engine.interfere({ decode: (_job, signal) => forever(signal) });
-  const id = await begin({ app, engine, ...testApp });
+  const id = await begin({ app, engine, clock, ...testApp });
   const { database } = app;
   const row = () => {
     const found = findTranscription(database.store, id);
@@ -39,8 +39,8 @@ async function openRows() {
   return {
     checkpoint: createRowCheckpoint(database, row(), commits, systemClock),
     reopen: () => {
-      moveTranscription(database.store, id, "requeue");
-      moveTranscription(database.store, id, "claim");
+      moveTranscription(database.store, id, "requeue", 1);
+      moveTranscription(database.store, id, "claim", 1);
       return createRowCheckpoint(database, row(), commits, systemClock);
     },
   };

@@ -55,7 +55,8 @@ export function createRowCheckpoint(
           const speech = speechOf(chunks ?? listChunks(tx, id), outline.lanes.length, isDoubled);
           insertOutline(tx, id, outline, speech, clock.now());
         }
-        return moveTranscription(tx, id, "prepared", { audioWarnings: warnings }) !== undefined;
+        const change = { audioWarnings: warnings };
+        return moveTranscription(tx, id, "prepared", clock.now(), change) !== undefined;
       }),
     chunks: () => listChunks(store, id),
     completeChunk: (position, attempt, text, doneMs) =>
@@ -65,7 +66,7 @@ export function createRowCheckpoint(
     countFailure: (position, attempt, hasCrashed) =>
       countChunkFailure(store, keyOf(position, attempt), hasCrashed),
     renewAttempt: (position, attempt) => renewAttempt(store, keyOf(position, attempt))?.attempt,
-    finishChunks: () => moveTranscription(store, id, "transcribed") !== undefined,
+    finishChunks: () => moveTranscription(store, id, "transcribed", clock.now()) !== undefined,
   };
 }
 

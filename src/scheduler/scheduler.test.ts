@@ -160,9 +160,9 @@ describe("a start", () => {
     await first.app.scheduler.stop();
     // After kill -9 the states are still those of the interrupted runs.
     const { store } = first.app.database;
-    moveTranscription(store, ids[0] ?? "", "claim");
-    moveTranscription(store, ids[1] ?? "", "claim");
-    moveTranscription(store, ids[1] ?? "", "prepared");
+    moveTranscription(store, ids[0] ?? "", "claim", 1);
+    moveTranscription(store, ids[1] ?? "", "claim", 1);
+    moveTranscription(store, ids[1] ?? "", "prepared", 1);
     await Bun.write(join(directory, "work", "tr_nobody.123.456", "mix.pcm"), "x");
     await first.close();
 

@@ -1,9 +1,11 @@
+import packageJson from "../../package.json" with { type: "json" };
 import type { InstalledModel } from "../domain/model.ts";
-import type { TranscriptionRequest } from "../domain/transcription.ts";
+import type { Means } from "../domain/story.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ChunkSlots, Recording } from "../recognition/context.ts";
 import type { Ending } from "../recognition/ending.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
+import { requestOf } from "../services/transcriptions/acceptance.ts";
 import { isDiskFull } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
@@ -24,15 +26,27 @@ export async function runTranscription(context: RunContext, id: string, signal: 
     if (!ending) return;
     if (ending.kind === "result") {
       const { result, recognizedMs } = ending;
-      context.transcriptions.finish(id, { kind: "result", result, billedMs: recognizedMs });
+      const means = meansOf(context, row);
+      context.transcriptions.finish(id, { kind: "result", result, billedMs: recognizedMs, ...means });
       return;
     }
     const { code, message, cause } = ending;
     if (cause) context.log.error({ transcription_id: id, err: cause }, "transcription failed");
-    context.transcriptions.finish(id, { kind: "failed", code, message });
+    context.transcriptions.finish(id, { kind: "failed", code, message, ...meansOf(context, row) });
   } catch (error) {
     if (!signal.aborted) throw error;
   }
+}
+
+/** Returns with what the recording was recognized; nothing where the model is gone. */
+function meansOf({ engine, config, findModel }: RunContext, row: TranscriptionRow): { means?: Means } {
+  const model = findModel(row.modelId);
+  if (model?.version !== row.modelVersion) return {};
+  const { device } = engine.status().models.find(({ modelId }) => modelId === model.id) ?? {};
+  const { sha256: modelSha256, decoding } = model;
+  const { precision } = config.engine;
+  const executable = packageJson.version;
+  return { means: { device: device ?? null, modelSha256, executable, precision, decoding: { ...decoding } } };
 }
 
 /** Recognizes the recording with the version of the model that the transcription was accepted for. */
@@ -118,13 +132,4 @@ function slotsFor(
       return slot;
     },
   };
-}
-
-function requestOf(row: TranscriptionRow): TranscriptionRequest {
-  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers } = row;
-  const diarization = {
-    ...(minSpeakers === null ? {} : { minSpeakers }),
-    ...(maxSpeakers === null ? {} : { maxSpeakers }),
-  };
-  return { language, mode, timestamps, channelMode, ...(row.diarization ? { diarization } : {}) };
 }

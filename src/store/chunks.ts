@@ -1,6 +1,7 @@
 import { and, asc, eq, sql } from "drizzle-orm";
 import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { GapReason, Segment, Warning } from "../domain/result.ts";
+import type { ChunkCounts } from "../domain/story.ts";
 import type { Store } from "./database.ts";
 import { chunks } from "./schema.ts";
 
@@ -90,6 +91,36 @@ function changeWaiting(
     )
     .returning()
     .get();
+}
+
+/** Most chunks that `countChunks` names. */
+const MOST_TROUBLED = 20;
+
+/** Counts the chunks of a transcription and names the first of those that had failures. */
+export function countChunks(store: Store, transcriptionId: string): ChunkCounts {
+  const own = eq(chunks.transcriptionId, transcriptionId);
+  const counts = store
+    .select({
+      chunks: sql<number>`count(*)`,
+      ended: sql<number>`count(*) FILTER (WHERE state <> 'waiting')`,
+      gaps: sql<number>`count(*) FILTER (WHERE state = 'failed')`,
+      failures: sql<number>`coalesce(sum(failures), 0)`,
+      crashes: sql<number>`coalesce(sum(crashes), 0)`,
+    })
+    .from(chunks)
+    .where(own)
+    .get();
+  if (!counts) throw new Error("a count has no row");
+  if (counts.failures === 0 && counts.gaps === 0) return { ...counts, troubled: [] };
+  const { channel, startMs, endMs, failures, crashes, gapReason: reason } = chunks;
+  const troubled = store
+    .select({ channel, startMs, endMs, failures, crashes, reason })
+    .from(chunks)
+    .where(and(own, sql`(failures > 0 OR state = 'failed')`))
+    .orderBy(asc(chunks.position))
+    .limit(MOST_TROUBLED)
+    .all();
+  return { ...counts, troubled };
 }
 
 export function deleteChunks(tx: Store, transcriptionId: string): void {

@@ -4,6 +4,7 @@ import { ID_PREFIXES, type IdKind } from "../lib/ids.ts";
 /** The kind of identifier that a column holds, by its name. The kind of `id` follows from its table. */
 const KIND_OF_COLUMN: Record<string, IdKind> = {
   transcription_id: "transcription",
+  retry_of_id: "transcription",
   upload_id: "upload",
   project_id: "project",
   organization_id: "organization",

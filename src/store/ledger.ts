@@ -180,6 +180,16 @@ export function settleReservation(
     .run();
 }
 
+/** Lists the entries of a transcription, oldest first: one reservation, and later its release and its charge. */
+export function listEntriesOf(store: Store, transcriptionId: string): LedgerEntry[] {
+  return store
+    .select()
+    .from(ledger)
+    .where(eq(ledger.transcriptionId, transcriptionId))
+    .orderBy(ledger.sequence)
+    .all();
+}
+
 function findEntry(store: Store, transcriptionId: string, kind: LedgerKind) {
   return store
     .select()

@@ -7,6 +7,7 @@ import type { LedgerKind } from "../domain/credit.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Speech } from "../domain/outline.ts";
 import type { Gap, GapReason, Segment, TranscriptionResult, Warning } from "../domain/result.ts";
+import type { Moved, TranscriptionWork } from "../domain/story.ts";
 import type {
   ChannelMode,
   Mode,
@@ -105,6 +106,10 @@ export const uploads = sqliteTable(
     deletedAt: integer("deleted_at"),
     /** The key that made the upload; the token ends with it. Null: made by an older version. */
     apiKeyId: text("api_key_id"),
+    /** Moves to other states, oldest first; `createdAt` is when it was allocated. */
+    history: text("history", { mode: "json" }).$type<Moved<UploadState>[]>().notNull().default([]),
+    /** SHA-256 of the stored bytes, found while they were verified; null in rows of older versions. */
+    storedSha256: text("stored_sha256"),
   },
   (t) => [
     index("uploads_open").on(t.organizationId, t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
@@ -153,6 +158,12 @@ export const transcriptions = sqliteTable(
     progressMs: integer("progress_ms").notNull().default(0),
     /** Warnings found while the audio was prepared. */
     audioWarnings: text("audio_warnings", { mode: "json" }).$type<Warning[]>(),
+    /** Moves to other states, oldest first; `createdAt` is when it was queued. Empty in rows of older versions. */
+    history: text("history", { mode: "json" }).$type<Moved<TranscriptionState>[]>().notNull().default([]),
+    /** How it was recognized, written with the final state; null: it was not, or by an older version. */
+    work: text("work", { mode: "json" }).$type<TranscriptionWork>(),
+    /** The failed or cancelled transcription in whose place an admin has started this one. */
+    retryOfId: text("retry_of_id"),
   },
   (t) => [
     index("transcriptions_by_project").on(t.projectId, t.id),
@@ -172,6 +183,7 @@ export const transcriptions = sqliteTable(
       )
       .where(sql`state = 'queued'`),
     index("transcriptions_by_upload").on(t.uploadId),
+    index("transcriptions_by_retry").on(t.retryOfId).where(sql`retry_of_id IS NOT NULL`),
     index("transcriptions_kept").on(t.finishedAt).where(sql`content_deleted_at IS NULL`),
   ],
 );

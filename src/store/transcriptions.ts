@@ -1,6 +1,7 @@
-import { and, asc, count, desc, eq, inArray, lt, ne, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, inArray, lt, ne, sql } from "drizzle-orm";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Warning } from "../domain/result.ts";
+import type { TranscriptionWork } from "../domain/story.ts";
 import {
   billedMsOf,
   nextTranscriptionState,
@@ -9,8 +10,10 @@ import {
   type TranscriptionTrigger,
   UNFINISHED_STATES,
 } from "../domain/transcription.ts";
+import { firstIdAt } from "../lib/ids.ts";
 import { BILLED_MS } from "./billed-time.ts";
 import type { Store } from "./database.ts";
+import { withMove } from "./history.ts";
 import { transcriptions } from "./schema.ts";
 
 export type TranscriptionRow = typeof transcriptions.$inferSelect;
@@ -26,6 +29,7 @@ export function findTranscription(store: Store, id: string): TranscriptionRow | 
 
 /** Columns that a move may set beside the state. */
 export type TranscriptionChange = {
+  work?: TranscriptionWork;
   startedAt?: number;
   finishedAt?: number;
   errorCode?: ErrorCode;
@@ -34,7 +38,7 @@ export type TranscriptionChange = {
 };
 
 /**
- * Moves a transcription to another state by compare-and-set. Nothing else changes a state.
+ * Moves a transcription to another state by compare-and-set. Nothing else changes a state. The move enters the history.
  *
  * @returns the row after the move, or undefined when its state no longer allows the trigger
  */
@@ -42,6 +46,7 @@ export function moveTranscription(
   tx: Store,
   id: string,
   trigger: TranscriptionTrigger,
+  nowMs: number,
   change: TranscriptionChange = {},
 ): TranscriptionRow | undefined {
   for (const from of statesAllowing(trigger)) {
@@ -49,7 +54,7 @@ export function moveTranscription(
     if (to === undefined) continue;
     const row = tx
       .update(transcriptions)
-      .set({ ...change, state: to })
+      .set({ ...change, state: to, history: withMove(nowMs, to) })
       .where(and(eq(transcriptions.id, id), eq(transcriptions.state, from)))
       .returning()
       .get();
@@ -115,19 +120,46 @@ function listInState(
     .all();
 }
 
-/** Lists transcriptions of all projects or of one, newest first, for an admin. */
-export function listAllTranscriptions(
-  store: Store,
-  query: { projectId?: string; states?: readonly TranscriptionState[]; limit: number },
-): TranscriptionRow[] {
-  if (query.projectId !== undefined)
-    return listTranscriptions(store, { ...query, projectId: query.projectId });
+/** Which transcriptions an admin lists; `sinceMs` is when they were accepted, epoch milliseconds. */
+export type AdminQuery = {
+  organizationId?: string;
+  projectId?: string;
+  uploadId?: string;
+  states?: readonly TranscriptionState[];
+  sinceMs?: number;
+  limit: number;
+};
+
+/** Lists transcriptions of all projects, newest first, for an admin. */
+export function listAllTranscriptions(store: Store, query: AdminQuery): TranscriptionRow[] {
+  const { organizationId, projectId, uploadId, states, sinceMs, limit } = query;
+  const isPlain = [organizationId, uploadId, sinceMs].every((each) => each === undefined);
+  if (projectId !== undefined && isPlain) return listTranscriptions(store, { ...query, projectId });
   return store
     .select()
     .from(transcriptions)
-    .where(query.states === undefined ? undefined : inArray(transcriptions.state, [...query.states]))
+    .where(
+      and(
+        organizationId === undefined ? undefined : eq(transcriptions.organizationId, organizationId),
+        projectId === undefined ? undefined : eq(transcriptions.projectId, projectId),
+        uploadId === undefined ? undefined : eq(transcriptions.uploadId, uploadId),
+        states === undefined ? undefined : inArray(transcriptions.state, [...states]),
+        // Identifiers begin with their time, so older rows are not read.
+        sinceMs === undefined ? undefined : gte(transcriptions.id, firstIdAt("transcription", sinceMs)),
+      ),
+    )
     .orderBy(desc(transcriptions.id))
-    .limit(query.limit)
+    .limit(limit)
+    .all();
+}
+
+/** Lists the transcriptions that were started in the place of another one, oldest first. */
+export function listRetries(store: Store, ofId: string): TranscriptionRow[] {
+  return store
+    .select()
+    .from(transcriptions)
+    .where(eq(transcriptions.retryOfId, ofId))
+    .orderBy(asc(transcriptions.id))
     .all();
 }
 

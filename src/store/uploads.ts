@@ -1,7 +1,29 @@
-import { and, asc, count, eq, gt, inArray, isNull, lt, lte, notExists, or, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  gt,
+  gte,
+  inArray,
+  isNull,
+  lt,
+  lte,
+  notExists,
+  or,
+  sql,
+} from "drizzle-orm";
 import { UNFINISHED_STATES } from "../domain/transcription.ts";
-import { nextUploadState, type UploadTrigger, uploadStatesAllowing } from "../domain/upload.ts";
+import {
+  nextUploadState,
+  type UploadState,
+  type UploadTrigger,
+  uploadStatesAllowing,
+} from "../domain/upload.ts";
+import { firstIdAt } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
+import { withMove } from "./history.ts";
 import { apiKeys, organizations, transcriptions, uploads } from "./schema.ts";
 
 export type UploadRow = typeof uploads.$inferSelect;
@@ -18,6 +40,7 @@ export type UploadChanges = Partial<
     | "errorCode"
     | "errorMessage"
     | "deletedAt"
+    | "storedSha256"
   >
 >;
 
@@ -78,7 +101,7 @@ export function openUploadsOf(
 }
 
 /**
- * Moves an upload to another state by compare-and-set.
+ * Moves an upload to another state by compare-and-set. The move enters the history.
  *
  * @returns the row after the move; undefined when its state does not allow the trigger
  */
@@ -86,6 +109,7 @@ export function moveUpload(
   tx: Store,
   id: string,
   trigger: UploadTrigger,
+  nowMs: number,
   changes: UploadChanges = {},
 ): UploadRow | undefined {
   for (const from of uploadStatesAllowing(trigger)) {
@@ -93,7 +117,7 @@ export function moveUpload(
     if (state === undefined) continue;
     const row = tx
       .update(uploads)
-      .set({ ...changes, state })
+      .set({ ...changes, state, history: withMove(nowMs, state) })
       .where(and(eq(uploads.id, id), eq(uploads.state, from)))
       .returning()
       .get();
@@ -117,6 +141,34 @@ export function markAudioDeleted(tx: Store, id: string, nowMs: number): boolean 
 /** Removes a record. Only for a record that nothing refers to. */
 export function deleteUpload(tx: Store, id: string): void {
   tx.delete(uploads).where(eq(uploads.id, id)).run();
+}
+
+/** Which uploads an admin lists; `sinceMs` is when they were created, epoch milliseconds. */
+export type UploadQuery = {
+  organizationId?: string;
+  projectId?: string;
+  states?: readonly UploadState[];
+  sinceMs?: number;
+  limit: number;
+};
+
+/** Lists uploads of all projects, newest first, for an admin. */
+export function listAllUploads(store: Store, query: UploadQuery): UploadRow[] {
+  const { organizationId, projectId, states, sinceMs, limit } = query;
+  return store
+    .select()
+    .from(uploads)
+    .where(
+      and(
+        organizationId === undefined ? undefined : eq(uploads.organizationId, organizationId),
+        projectId === undefined ? undefined : eq(uploads.projectId, projectId),
+        states === undefined ? undefined : inArray(uploads.state, [...states]),
+        sinceMs === undefined ? undefined : gte(uploads.id, firstIdAt("upload", sinceMs)),
+      ),
+    )
+    .orderBy(desc(uploads.id))
+    .limit(limit)
+    .all();
 }
 
 /** Lists uploads that have expired and wait for bytes, earliest first. */

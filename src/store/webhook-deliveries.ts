@@ -1,7 +1,6 @@
-import { and, count, desc, eq, lt, sql } from "drizzle-orm";
-import { encodeTime } from "ulid";
+import { and, count, desc, eq, gte, lt, sql } from "drizzle-orm";
 import type { DeliveryState } from "../domain/webhook.ts";
-import { ID_PREFIXES, MAX_ID_AHEAD_MS } from "../lib/ids.ts";
+import { firstIdAt, MAX_ID_AHEAD_MS } from "../lib/ids.ts";
 import type { Database, Store } from "./database.ts";
 import { deliveries, deliveryAttempts, events, webhookEndpoints } from "./schema.ts";
 import type { WebhookEndpointRow } from "./webhooks.ts";
@@ -139,6 +138,22 @@ export function listDeliveries(
   }));
 }
 
+/** Finds the event that reports the end of a transcription; undefined: there is none, or it was removed by its age. */
+export function findEventOf(
+  store: Store,
+  { id, finishedAt }: { id: string; finishedAt: number | null },
+): string | undefined {
+  if (finishedAt === null) return undefined;
+  // Identifiers begin with their time, so only the events of that minute are read.
+  const oldest = firstIdAt("event", finishedAt);
+  const newest = firstIdAt("event", finishedAt + MAX_ID_AHEAD_MS + 1);
+  return store
+    .select({ id: events.id })
+    .from(events)
+    .where(and(eq(events.transcriptionId, id), gte(events.id, oldest), lt(events.id, newest)))
+    .get()?.id;
+}
+
 /** Lists the attempts of an event, oldest first, at most 1000. */
 export function listAttempts(store: Store, eventId: string): (typeof deliveryAttempts.$inferSelect)[] {
   return store
@@ -232,7 +247,7 @@ export function countOfEndpoint(store: Store, endpointId: string): { pending: nu
  */
 export function removeOldDeliveries(store: Store, beforeMs: number, limit = 500): number {
   // Identifiers begin with their time, so the oldest events are one range of the primary key.
-  const newestId = `${ID_PREFIXES.event}_${encodeTime(Math.max(beforeMs, 0) + MAX_ID_AHEAD_MS, 10)}`;
+  const newestId = firstIdAt("event", Math.max(beforeMs, 0) + MAX_ID_AHEAD_MS);
   return store
     .delete(events)
     .where(

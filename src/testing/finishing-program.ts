@@ -58,7 +58,7 @@ function finishOne(index: number): void {
   const ending = endingOf(id, index);
   if (ending.kind === "result") {
     for (const trigger of ["claim", "prepared", "transcribed"] as const)
-      moveTranscription(database.store, id, trigger);
+      moveTranscription(database.store, id, trigger, Date.now());
   }
   transaction(database.store, (tx) => settleTranscription(tx, id, ending, Date.now(), "Asia/Kolkata"));
 }

@@ -19,6 +19,7 @@ import {
 } from "../../store/transcriptions.ts";
 import type { CreditService } from "../credit.ts";
 import type { ModelService } from "../models/models.ts";
+import type { Scope } from "../ownership.ts";
 import type { UploadService } from "../uploads/uploads.ts";
 import { requireEndpoint } from "../webhooks/webhooks.ts";
 
@@ -34,6 +35,8 @@ export type AcceptInput = {
   uploadId: string;
   webhookEndpointId?: string;
   idempotency?: IdempotencyClaim;
+  /** The transcription in whose place an admin starts this one. */
+  retryOfId?: string;
 };
 
 /** A caller's `Idempotency-Key`, and the identity of its request as `hashRequest` returns it. */
@@ -51,7 +54,7 @@ export type AcceptanceDeps = {
   clock: Clock;
   config: Config;
   models: ModelService;
-  uploads: UploadService;
+  uploads: Pick<UploadService, "requireComplete">;
   credit: CreditService;
   /** Estimates the seconds until a full queue takes another transcription, from this machine's speed. */
   estimateNextStartSeconds: (organizationId: string) => number;
@@ -176,10 +179,11 @@ export function checkCredit(
   if (deps.credit.show(organizationId).availablePaise < paise) throw new AppError("insufficient_credits");
 }
 
-function insertAccepted(
+/** Checks everything from the upload on, and writes reservation and record, in the caller's transaction. */
+export function insertAccepted(
   deps: AcceptanceDeps,
   tx: Store,
-  caller: Caller,
+  caller: Scope,
   model: InstalledModel,
   input: AcceptInput,
 ): TranscriptionRow {
@@ -219,6 +223,7 @@ function insertAccepted(
     modelVersion: model.version,
     ...requestColumns(input.request),
     webhookEndpointId: input.webhookEndpointId ?? null,
+    retryOfId: input.retryOfId ?? null,
     state: "queued",
     createdAt: nowMs,
     durationMs,
@@ -251,6 +256,16 @@ function requestColumns(request: TranscriptionRequest) {
     maxSpeakers: request.diarization?.maxSpeakers ?? null,
     channelMode: request.channelMode,
   };
+}
+
+/** Returns the request that a row was accepted with. */
+export function requestOf(row: TranscriptionRow): TranscriptionRequest {
+  const { language, mode, timestamps, channelMode, minSpeakers, maxSpeakers } = row;
+  const diarization = {
+    ...(minSpeakers === null ? {} : { minSpeakers }),
+    ...(maxSpeakers === null ? {} : { maxSpeakers }),
+  };
+  return { language, mode, timestamps, channelMode, ...(row.diarization ? { diarization } : {}) };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../domain/errors.ts";
 import type { TranscriptionResult } from "../../domain/result.ts";
+import type { Means } from "../../domain/story.ts";
 import {
   type FinalState,
   recognizedChannels,
@@ -7,7 +8,7 @@ import {
 } from "../../domain/transcription.ts";
 import { chargePaise } from "../../lib/money.ts";
 import { dayIn } from "../../lib/time.ts";
-import { deleteChunks } from "../../store/chunks.ts";
+import { countChunks, deleteChunks } from "../../store/chunks.ts";
 import type { Store } from "../../store/database.ts";
 import { settleReservation } from "../../store/ledger.ts";
 import { insertResult } from "../../store/results.ts";
@@ -15,10 +16,10 @@ import { moveTranscription, type TranscriptionRow } from "../../store/transcript
 import { insertUsageEvent } from "../../store/usage.ts";
 import { insertEvent } from "../../store/webhooks.ts";
 
-/** How a transcription ends. `billedMs` is what the customer pays for, milliseconds over all recognized channels. */
+/** How a transcription ends, and with what it was recognized. `billedMs` is what the customer pays for, milliseconds over all recognized channels. */
 export type Ending =
-  | { kind: "result"; result: TranscriptionResult; billedMs: number }
-  | { kind: "failed"; code: ErrorCode; message: string }
+  | { kind: "result"; result: TranscriptionResult; billedMs: number; means?: Means }
+  | { kind: "failed"; code: ErrorCode; message: string; means?: Means }
   | { kind: "cancelled"; code?: ErrorCode; message?: string };
 
 const TRIGGERS = {
@@ -43,7 +44,10 @@ export function settleTranscription(
   timeZone: string,
 ): TranscriptionRow | undefined {
   const state = finalStateOf(ending);
-  const row = moveTranscription(tx, id, triggerFor(state), { finishedAt: nowMs, ...errorOf(ending) });
+  const means = ending.kind === "cancelled" ? null : (ending.means ?? null);
+  const work = { ...countChunks(tx, id), means };
+  const change = { finishedAt: nowMs, work, ...errorOf(ending) };
+  const row = moveTranscription(tx, id, triggerFor(state), nowMs, change);
   if (!row) return undefined;
   const billedMs = ending.kind === "result" ? ending.billedMs : 0;
   // The reservation covers the whole recording. A difference in rounding must not charge more than it.

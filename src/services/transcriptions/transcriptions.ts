@@ -9,6 +9,7 @@ import {
   type TranscriptionTrigger,
 } from "../../domain/transcription.ts";
 import type { Log } from "../../lib/log.ts";
+import { toSeconds } from "../../lib/time.ts";
 import type { Store } from "../../store/database.ts";
 import { findResult } from "../../store/results.ts";
 import {
@@ -19,6 +20,7 @@ import {
   type TranscriptionRow,
 } from "../../store/transcriptions.ts";
 import { requireOwned } from "../ownership.ts";
+import type { UploadService } from "../uploads/uploads.ts";
 import {
   type AcceptanceDeps,
   type Accepted,
@@ -29,9 +31,11 @@ import {
   findReplay,
   type IdempotencyClaim,
 } from "./acceptance.ts";
+import { paceOf } from "./story.ts";
 import { createTranscriptionEndings, type TranscriptionEndings } from "./transcription-endings.ts";
 
 export type TranscriptionDeps = AcceptanceDeps & {
+  uploads: Pick<UploadService, "requireComplete" | "markAudioDeleted" | "removeAudioFile">;
   log: Log;
   /** Removes the decoded working files of a transcription. Is called after the transaction. */
   removeWorkingFiles: (transcriptionId: string) => void;
@@ -129,6 +133,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
   const endings = createTranscriptionEndings({
     ...deps,
     onFinished: (row) => {
+      logEnding(deps.log, row);
       for (const listener of listeners) listener.finished?.(row);
     },
   });
@@ -160,7 +165,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
     delete: async (caller, id) => endings.deleteContent(owned(caller, id)),
     deleteById: endings.deleteById,
     finish: endings.finish,
-    move: (id, trigger, change = {}) => moveTranscription(store, id, trigger, change),
+    move: (id, trigger, change = {}) => moveTranscription(store, id, trigger, deps.clock.now(), change),
     find: (id) => findTranscription(store, id),
     queuePosition: (row) => (row.state === "queued" ? countQueuedBefore(store, row) : undefined),
     listen(listener) {
@@ -168,6 +173,23 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
       return () => listeners.delete(listener);
     },
   };
+}
+
+/** Writes the line from which an admin sees why a transcription ended, and how long it took. */
+function logEnding(log: Log, row: TranscriptionRow): void {
+  const { id, organizationId, projectId, state, errorCode, errorMessage } = row;
+  const { waitedMs, workedMs, timesRealTime } = paceOf(row);
+  log.info(
+    {
+      ...{ transcription_id: id, organization_id: organizationId, project_id: projectId, state },
+      ...(errorCode === null ? {} : { code: errorCode, reason: errorMessage }),
+      ...{ model: row.modelId, audio_seconds: toSeconds(row.durationMs) },
+      ...{ waited_seconds: toSeconds(waitedMs), worked_seconds: toSeconds(workedMs) },
+      ...(timesRealTime === null ? {} : { times_real_time: timesRealTime }),
+      ...(row.work && row.work.failures > 0 ? { chunk_failures: row.work.failures } : {}),
+    },
+    "a transcription ended",
+  );
 }
 
 function listPage(store: Store, caller: Caller, query: TranscriptionQuery): TranscriptionPage {

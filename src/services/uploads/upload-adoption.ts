@@ -30,6 +30,7 @@ export async function adoptFile(
       state: "complete",
       bytes: file.bytes,
       sha256: file.sha256,
+      storedSha256: file.sha256,
       // The upload has no token: no token has this hash.
       tokenHash: "",
       createdAt: nowMs,

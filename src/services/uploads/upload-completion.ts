@@ -56,7 +56,7 @@ async function startVerification(context: UploadContext, upload: UploadRow): Pro
     }
     await syncFile(audioFilePath(context.dataDir, upload.id));
     const { store } = context.database;
-    const moved = transaction(store, (tx) => moveUpload(tx, upload.id, "verify"));
+    const moved = transaction(store, (tx) => moveUpload(tx, upload.id, "verify", context.clock.now()));
     return moved ?? findUpload(store, upload.id) ?? upload;
   } finally {
     release();
@@ -64,7 +64,12 @@ async function startVerification(context: UploadContext, upload: UploadRow): Pro
 }
 
 /** Finds the upload that a transcription may start from; see `UploadService.requireComplete`. */
-export function requireComplete(context: UploadContext, tx: Store, caller: Scope, id: string): UploadRow {
+export function requireComplete(
+  context: Pick<UploadContext, "dataDir">,
+  tx: Store,
+  caller: Scope,
+  id: string,
+): UploadRow {
   const detail = "audio.upload_id";
   const upload = requireOwned(isId("upload", id) ? findUpload(tx, id) : undefined, caller, detail);
   if (upload.state !== "complete") throw new AppError("upload_incomplete", { detail });

@@ -3,7 +3,9 @@ import type { VerifiedAudio } from "../../domain/audio.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Shares } from "../../lib/shares.ts";
+import { toSeconds } from "../../lib/time.ts";
 import type { Database } from "../../store/database.ts";
+import type { UploadRow } from "../../store/uploads.ts";
 import type { DecoderLanes } from "./decoder-lanes.ts";
 import type { UploadLocks } from "./upload-locks.ts";
 
@@ -36,6 +38,22 @@ export type UploadContext = UploadDeps & {
   writers: Shares;
   background: Set<Promise<unknown>>;
 };
+
+/** Writes the line from which an admin sees how an upload ended, why, and how long that took. */
+export function logEnding({ log }: UploadContext, upload: UploadRow): void {
+  const { id, organizationId, projectId, state, errorCode, errorMessage, finishedAt, createdAt } = upload;
+  const verifying = upload.history.findLast(([, moved]) => moved === "verifying");
+  log.info(
+    {
+      ...{ upload_id: id, organization_id: organizationId, project_id: projectId, state },
+      ...(errorCode === null ? {} : { code: errorCode, reason: errorMessage }),
+      ...{ bytes: upload.bytes, seconds: toSeconds((finishedAt ?? createdAt) - createdAt) },
+      ...(verifying && finishedAt !== null ? { verified_seconds: toSeconds(finishedAt - verifying[0]) } : {}),
+      ...(upload.durationMs === null ? {} : { audio_seconds: toSeconds(upload.durationMs) }),
+    },
+    "an upload ended",
+  );
+}
 
 /** Lets work continue after its request was answered. Its failure is logged, and `close` waits for it. */
 export function inBackground(context: UploadContext, what: string, work: Promise<unknown>): void {

@@ -1,7 +1,7 @@
 import { audioFilePath, removeFile } from "../../store/audio-files.ts";
 import { transaction } from "../../store/database.ts";
 import { listExpiredUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
-import { inBackground, type UploadContext } from "./upload-context.ts";
+import { inBackground, logEnding, type UploadContext } from "./upload-context.ts";
 
 const BATCH = 200;
 
@@ -10,7 +10,7 @@ export function expireUpload(context: UploadContext, upload: UploadRow): UploadR
   const nowMs = context.clock.now();
   if (upload.state !== "allocated" || upload.expiresAt > nowMs) return upload;
   const expired = transaction(context.database.store, (tx) =>
-    moveUpload(tx, upload.id, "expire", {
+    moveUpload(tx, upload.id, "expire", nowMs, {
       finishedAt: nowMs,
       deletedAt: nowMs,
       errorCode: "upload_rejected",
@@ -18,6 +18,7 @@ export function expireUpload(context: UploadContext, upload: UploadRow): UploadR
     }),
   );
   if (!expired) return upload;
+  logEnding(context, expired);
   inBackground(context, "remove expired bytes", removeBytes(context, upload.id));
   return expired;
 }

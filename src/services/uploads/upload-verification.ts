@@ -7,7 +7,7 @@ import { transaction } from "../../store/database.ts";
 import { isDiskFull } from "../../store/disk-full.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
-import type { UploadContext } from "./upload-context.ts";
+import { logEnding, type UploadContext } from "./upload-context.ts";
 
 /** Runs that may fail for a reason of the machine. After the last one the upload is rejected. */
 const MAX_ATTEMPTS = 6;
@@ -118,18 +118,20 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
     return reject(context, upload, "upload_rejected", message);
   }
   try {
-    const audio = await readAudio(context, upload, path, signal);
+    const { audio, sha256 } = await readAudio(context, upload, path, signal);
     requireSound(audio);
     const { durationMs, channels, sampleRateHz, truncated } = audio;
+    const nowMs = context.clock.now();
     const verified = transaction(store, (tx) =>
-      moveUpload(tx, upload.id, "verified", {
-        finishedAt: context.clock.now(),
+      moveUpload(tx, upload.id, "verified", nowMs, {
+        ...{ finishedAt: nowMs, storedSha256: sha256 },
         durationMs: Math.round(durationMs),
         channels,
         sampleRateHz,
         truncated,
       }),
     );
+    if (verified) logEnding(context, verified);
     return verified ?? findUpload(store, upload.id) ?? upload;
   } catch (error) {
     if (!(error instanceof AppError) || signal.aborted) throw error;
@@ -146,7 +148,7 @@ export function requireSound({ durationMs, channels }: VerifiedAudio): void {
 
 /**
  * Hashes and decodes a file at the same time. A wrong hash ends the decoding and decides the outcome, whatever the
- * decoder has found.
+ * decoder has found. A file without a declared hash is hashed as well: receipts of deletions and evidence name it.
  *
  * @throws AppError `upload_rejected` when the SHA-256 is not the declared one; what `verifyAudio` throws
  */
@@ -155,16 +157,17 @@ async function readAudio(
   upload: UploadRow,
   path: string,
   signal: AbortSignal,
-): Promise<VerifiedAudio> {
-  if (upload.sha256 === null) return context.verifyAudio(path, signal);
+): Promise<{ audio: VerifiedAudio; sha256: string }> {
   const decoding = new AbortController();
   const decoded = context.verifyAudio(path, AbortSignal.any([signal, decoding.signal]));
   const ended = decoded.then(
     () => undefined,
     () => undefined,
   );
+  let sha256: string;
   try {
-    if (!equalsConstantTime(await sha256OfFile(path, signal), upload.sha256)) {
+    sha256 = await sha256OfFile(path, signal);
+    if (upload.sha256 !== null && !equalsConstantTime(sha256, upload.sha256)) {
       throw new AppError("upload_rejected", {
         message: "The stored bytes do not have the declared SHA-256.",
       });
@@ -174,7 +177,7 @@ async function readAudio(
     await ended;
     throw error;
   }
-  return decoded;
+  return { audio: await decoded, sha256 };
 }
 
 /** Rejects an upload for good, and removes its bytes. */
@@ -187,9 +190,12 @@ export async function reject(
   const { store } = context.database;
   const nowMs = context.clock.now();
   const rejected = transaction(store, (tx) =>
-    moveUpload(tx, upload.id, "reject", { finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage }),
+    moveUpload(tx, upload.id, "reject", nowMs, {
+      ...{ finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage },
+    }),
   );
   if (!rejected) return findUpload(store, upload.id) ?? upload;
+  logEnding(context, rejected);
   await removeFile(audioFilePath(context.dataDir, upload.id));
   return rejected;
 }

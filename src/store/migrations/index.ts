@@ -6,6 +6,7 @@ import chunkAttempts from "./0005_chunk_attempts.sql" with { type: "text" };
 import fairQueue from "./0006_fair_queue.sql" with { type: "text" };
 import auditLog from "./0007_audit_log.sql" with { type: "text" };
 import outlines from "./0008_outlines.sql" with { type: "text" };
+import stories from "./0009_stories.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -17,4 +18,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0006_fair_queue", sql: fairQueue },
   { name: "0007_audit_log", sql: auditLog },
   { name: "0008_outlines", sql: outlines },
+  { name: "0009_stories", sql: stories },
 ];

@@ -1,0 +1,44 @@
+import type { GapReason } from "./result.ts";
+
+/** A move to another state: when, in epoch milliseconds, and to which state. */
+export type Moved<State extends string> = [atMs: number, state: State];
+
+/** A chunk of which at least one attempt failed. */
+export type TroubledChunk = {
+  channel: number;
+  startMs: number;
+  endMs: number;
+  /** Attempts that failed, and those of them that ended the worker process. */
+  failures: number;
+  crashes: number;
+  /** Why it has no text; null: a later attempt succeeded. */
+  reason: GapReason | null;
+};
+
+/** Counts of a transcription's chunks. */
+export type ChunkCounts = {
+  chunks: number;
+  /** Chunks with an outcome: those that became gaps are among them. */
+  ended: number;
+  gaps: number;
+  failures: number;
+  crashes: number;
+  /** The first of them. */
+  troubled: TroubledChunk[];
+};
+
+/** With what a recording was recognized. */
+export type Means = {
+  /** Such as `cpu`; null: no chunk was recognized in this process. */
+  device: string | null;
+  /** SHA-256 of the model's weights. */
+  modelSha256: string;
+  /** Version of the executable. */
+  executable: string;
+  /** What else decides about the words: `engine.precision` and the model's own settings. */
+  precision: string;
+  decoding: Readonly<Record<string, unknown>>;
+};
+
+/** How a transcription was recognized. It stays when the chunks are removed. */
+export type TranscriptionWork = ChunkCounts & { means: Means | null };
