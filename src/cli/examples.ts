@@ -38,9 +38,7 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   ],
   "models route": [["another model for Kannada", "models route kn=indicconformer"]],
   "transcriptions list": [["what failed today", "transcriptions list --failed --since 24h"]],
-  "transcriptions retry": [
-    ["after its cause is gone", "transcriptions retry tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"],
-  ],
+  "transcriptions retry": [["after its cause is gone", "transcriptions retry tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"]],
   "uploads list": [["what was rejected, and why", "uploads list --rejected --since 7d"]],
   "audit list": [["what has happened to one organization", "audit list --org Physics --since 30d"]],
   "audit verify": [["prove that nothing was changed", "audit verify"]],
