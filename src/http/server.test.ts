@@ -15,7 +15,8 @@ let testApp: TestApp;
 let lines: string[] = [];
 
 beforeAll(async () => {
-  const level: LogLevel = "info";
+  // The lines of polls are at this level.
+  const level: LogLevel = "debug";
   testApp = await openTestApp({
     listens: true,
     log: openLog(level, "json", (line) => void lines.push(line)),

@@ -147,37 +147,37 @@ export function requireSound({ durationMs, channels }: VerifiedAudio): void {
 }
 
 /**
- * Hashes and decodes a file at the same time. A wrong hash ends the decoding and decides the outcome, whatever the
- * decoder has found. A file without a declared hash is hashed as well: receipts of deletions and evidence name it.
+ * Hashes and decodes a file at the same time. A hash other than the declared one ends the decoding and decides the
+ * outcome, whatever the decoder has found. A file without a declared hash is hashed as well: receipts of deletions and
+ * evidence name it.
  *
  * @throws AppError `upload_rejected` when the SHA-256 is not the declared one; what `verifyAudio` throws
  */
 async function readAudio(
   context: UploadContext,
-  upload: UploadRow,
+  { sha256: declared }: UploadRow,
   path: string,
   signal: AbortSignal,
 ): Promise<{ audio: VerifiedAudio; sha256: string }> {
-  const decoding = new AbortController();
-  const decoded = context.verifyAudio(path, AbortSignal.any([signal, decoding.signal]));
-  const ended = decoded.then(
-    () => undefined,
-    () => undefined,
-  );
-  let sha256: string;
+  const other = new AbortController();
+  const both = AbortSignal.any([signal, other.signal]);
+  const decoded = context.verifyAudio(path, both);
+  const hashed = sha256OfFile(path, both).then((sha256) => {
+    if (declared === null || equalsConstantTime(sha256, declared)) return sha256;
+    const message = "The stored bytes do not have the declared SHA-256.";
+    throw new AppError("upload_rejected", { message });
+  });
+  const [first, second] = declared === null ? [decoded, hashed] : [hashed, decoded];
+  const ended = Promise.allSettled([second]);
   try {
-    sha256 = await sha256OfFile(path, signal);
-    if (upload.sha256 !== null && !equalsConstantTime(sha256, upload.sha256)) {
-      throw new AppError("upload_rejected", {
-        message: "The stored bytes do not have the declared SHA-256.",
-      });
-    }
+    await first;
   } catch (error) {
-    decoding.abort();
-    await ended;
+    other.abort();
+    // The decoder is a process, which must have ended. The thread that hashes only reads.
+    if (declared !== null) await ended;
     throw error;
   }
-  return { audio: await decoded, sha256 };
+  return { audio: await decoded, sha256: await hashed };
 }
 
 /** Rejects an upload for good, and removes its bytes. */
