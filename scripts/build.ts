@@ -69,8 +69,6 @@ const THREADS = [join(ROOT, "src/store/file-hash-worker.ts")];
 const BUILD_FLAGS = [
   "--compile",
   "--minify",
-  // The log names the types of errors.
-  "--keep-names",
   "--bytecode",
   // Byte code needs the older module format, which has no top-level await.
   "--format=esm",

@@ -40,6 +40,7 @@ export function openLog(
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: REDACTED, remove: true },
+      serializers: { err: describeError },
     },
     stream,
   );
@@ -47,6 +48,12 @@ export function openLog(
 
 /** A log that writes nothing, for tests and short commands. */
 export const silentLog: Log = pino({ level: "silent" });
+
+/** The names of classes are shortened in the executable; those that errors give themselves are not. */
+function describeError(error: unknown): unknown {
+  const described = pino.stdSerializers.err(error as Error);
+  return error instanceof Error ? { ...described, type: error.name } : described;
+}
 
 /** Priorities of the journal (sd-daemon(3)), by level. */
 const PRIORITIES: Record<string, string> = {
