@@ -3,7 +3,9 @@ import type { Config } from "./config/schema.ts";
 import type { InstalledModel } from "./domain/model.ts";
 import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
 import type { Engine } from "./engine/engine.ts";
+import { measureMachine } from "./engine/machine.ts";
 import { openEngine } from "./engine/open-engine.ts";
+import { chooseSpeechWorkers } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
@@ -211,8 +213,12 @@ export function openWorkers(
 
 function openScheduler(base: AppBase, { models, uploads, decoders, transcriptions }: AppServices): Scheduler {
   const { config, clock, log, dataDir, database, engine } = base;
+  // Large work gets half of these, so that one organization's long recordings can keep all processes busy.
+  const speechLanes = createDecoderLanes(
+    2 * chooseSpeechWorkers(config.engine.speech_workers, measureMachine()),
+  );
   return createScheduler({
-    ...{ database, clock, config, log, engine, decoders, transcriptions, familyOf, dataDir },
+    ...{ database, clock, config, log, engine, decoders, speechLanes, transcriptions, familyOf, dataDir },
     findModel: (id) => models.find(id),
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,

@@ -147,6 +147,11 @@ export const CONFIG_SCHEMA = {
       64,
       "Synchronous requests that are recognized at once, beside other work; 0: no synchronous requests.",
     ),
+    speech_workers: auto(
+      1,
+      64,
+      "Processes that find speech, a core each, while there is work for them; auto: half of the cores, at least 2, at most 16.",
+    ),
     chunk_attempts: integer(3, 1, 10, "Attempts for one chunk before it becomes a gap."),
     model_idle_seconds: integer(
       900,

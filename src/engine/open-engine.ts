@@ -4,9 +4,11 @@ import type { Log } from "../lib/log.ts";
 import { listBackends } from "./backend-files.ts";
 import { chosenGpu, requireDevice } from "./devices.ts";
 import { createLocalEngine, type Engine } from "./engine.ts";
+import { measureMachine } from "./machine.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
 import type { DevicePreference, EngineInfo, Precision } from "./protocol.ts";
+import { chooseSpeechWorkers } from "./sizing.ts";
 import { endOrphans } from "./workers/orphans.ts";
 
 /** The settings of the engine, by their names in the config. */
@@ -16,6 +18,7 @@ export type EngineSettings = {
     precision: Precision;
     model_idle_seconds: number;
     workers: number | "auto";
+    speech_workers: number | "auto";
     threads_per_worker: number | "auto";
     decoder: string;
   };
@@ -49,6 +52,7 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
     backendDirs,
     device,
     precision: settings.engine.precision,
+    speechWorkers: chooseSpeechWorkers(settings.engine.speech_workers, measureMachine()),
     modelIdleMs: settings.engine.model_idle_seconds * 1000,
     log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) =>
       log[level](fields, message),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { chooseSizing } from "./sizing.ts";
+import { chooseSizing, chooseSpeechWorkers } from "./sizing.ts";
 
 const GIB = 1024 ** 3;
 const auto = { workers: "auto", threadsPerWorker: "auto" } as const;
@@ -60,4 +60,15 @@ describe("sizing", () => {
   for (const [name, input, expected] of rows) {
     test(name, () => expect(chooseSizing(...input)).toEqual(expected));
   }
+});
+
+test.each([
+  ["auto", 1, 2],
+  ["auto", 4, 2],
+  ["auto", 10, 5],
+  ["auto", 128, 16],
+  [1, 128, 1],
+  [40, 2, 40],
+] as const)("%s processes find speech with %d cores: %d", (wanted, cores, expected) => {
+  expect(chooseSpeechWorkers(wanted, { cores })).toBe(expected);
 });

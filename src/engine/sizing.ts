@@ -12,6 +12,19 @@ export type Sizing = {
   threadsPerWorker: number | undefined;
 };
 
+const LEAST_AUTO_SPEECH_WORKERS = 2;
+const MOST_AUTO_SPEECH_WORKERS = 16;
+
+/**
+ * Chooses how many processes find speech at most. Each uses one core, and there are only as many as there are recordings.
+ *
+ * @param wanted the setting `engine.speech_workers`
+ */
+export function chooseSpeechWorkers(wanted: number | "auto", { cores }: Pick<Machine, "cores">): number {
+  if (wanted !== "auto") return wanted;
+  return Math.min(MOST_AUTO_SPEECH_WORKERS, Math.max(LEAST_AUTO_SPEECH_WORKERS, Math.floor(cores / 2)));
+}
+
 /** More chunks than this on one processor wait for memory access, not for arithmetic. */
 const MAX_AUTO_WORKERS = 16;
 /** One chunk leaves a GPU idle between its small steps, and many only queue. This is a guess, not a measurement. */

@@ -20,6 +20,8 @@ export type ServerParts = {
   log: Log;
   engine: Engine;
   decoders: DecoderLanes;
+  /** The same kind of lanes for finding speech. */
+  speechLanes: DecoderLanes;
   transcriptions: TranscriptionService;
   /** Returns the weights and settings of a model, or undefined when the model has been removed. */
   findModel: (id: string) => InstalledModel | undefined;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "../engine/protocol.ts";
@@ -221,6 +221,34 @@ describe("fair turns", () => {
     for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");
     await until("no decoder runs", () => hanging === 0);
     expect(most).toBeLessThanOrEqual(lanesOfOne());
+  });
+
+  test("long searches for speech use no more than their share, and do not delay other organizations", async () => {
+    const speechWorkers = 2;
+    const testApp = await open({ config: { engine: { speech_workers: speechWorkers, workers: 8 } } });
+    const long = { seconds: 601, text: "अंत" };
+    let hanging = 0;
+    let most = 0;
+    testApp.engine.interfere({
+      speech({ pcmPath }, signal) {
+        if (statSync(pcmPath).size < 1_000_000) return Promise.resolve();
+        most = Math.max(most, ++hanging);
+        return forever(signal).finally(() => hanging--);
+      },
+    });
+    const own = clientOf(testApp);
+    const slow: string[] = [];
+    for (let count = 0; count < 6; count++) slow.push(await begin(testApp, long));
+    await until("they are being searched", () => hanging === speechWorkers);
+    const other = newOrganization(testApp, "Other");
+    const id = await begin(testApp, { seconds: 2, text: "शुरू" }, {}, other.key);
+    expect((await clientOf(testApp, other.key).finished(id)).state).toBe("completed");
+    // A short recording of the same organization finds a lane, too.
+    const short = await begin(testApp, { seconds: 2, text: "नमस्ते" });
+    expect((await own.finished(short)).state).toBe("completed");
+    for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");
+    await until("no search runs", () => hanging === 0);
+    expect(most).toBe(speechWorkers);
   });
 
   test("a short recording overtakes the long ones of its organization, also in the queue", async () => {

@@ -6,6 +6,7 @@ import type { ChunkSlots, Recording } from "../recognition/context.ts";
 import type { Ending } from "../recognition/ending.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
 import { requestOf } from "../services/transcriptions/acceptance.ts";
+import type { DecoderWork } from "../services/uploads/decoder-lanes.ts";
 import { isDiskFull } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
@@ -70,7 +71,11 @@ async function recognize(
     verified: { durationMs, channels },
   };
   const tools = {
-    engine: { ...context.engine, decode: decodeInLane(context, row) },
+    engine: {
+      ...context.engine,
+      decode: decodeInLane(context, row),
+      detectSpeech: detectSpeechInLane(context, row),
+    },
     checkpoint: createRowCheckpoint(
       context.database,
       row,
@@ -100,11 +105,26 @@ const LONG_RECORDING_MS = 600_000;
  * and goes first.
  */
 function decodeInLane({ engine, decoders }: RunContext, row: TranscriptionRow): Engine["decode"] {
-  const { organizationId } = row;
-  const purpose = isSynchronous(row) ? "synchronous" : "transcription";
-  const isLarge = row.durationMs > LONG_RECORDING_MS;
-  return (job, signal) =>
-    decoders.run({ organizationId, purpose, isLarge }, signal, () => engine.decode(job, signal));
+  const work = preparationOf(row);
+  return (job, signal) => decoders.run(work, signal, () => engine.decode(job, signal));
+}
+
+/** Returns a function that finds speech in a lane of its own kind, which organizations share in the same way. */
+function detectSpeechInLane(
+  { engine, speechLanes }: RunContext,
+  row: TranscriptionRow,
+): Engine["detectSpeech"] {
+  const work = preparationOf(row);
+  return (job, signal, onFound) =>
+    speechLanes.run(work, signal, () => engine.detectSpeech(job, signal, onFound));
+}
+
+function preparationOf(row: TranscriptionRow): DecoderWork {
+  return {
+    organizationId: row.organizationId,
+    purpose: isSynchronous(row) ? "synchronous" : "transcription",
+    isLarge: row.durationMs > LONG_RECORDING_MS,
+  };
 }
 
 /** Returns the machine's slots in the form in which one transcription asks for them. */

@@ -17,7 +17,8 @@ import {
   type WorkerReply,
 } from "../protocol.ts";
 import { createResidentModels, type ModelStatus, type ResidentOptions } from "./resident-models.ts";
-import { createWorkerHost, type HostOptions, type RunOptions, type WorkerHost } from "./worker-host.ts";
+import { createSpeechProcesses } from "./speech-processes.ts";
+import type { HostOptions, RunOptions } from "./worker-host.ts";
 import type { spawnWorker } from "./worker-process.ts";
 
 export type PoolOptions = ResidentOptions & {
@@ -26,6 +27,8 @@ export type PoolOptions = ResidentOptions & {
   backendDirs: string[];
   /** Left out: `fast`. */
   precision?: Precision | undefined;
+  /** Highest number of processes that find speech; left out: 1. */
+  speechWorkers?: number;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
 };
@@ -40,7 +43,7 @@ export type PoolStatus = {
 
 /**
  * The worker processes of this machine: one for each model in use, which holds the weights once for all its chunks;
- * one that finds speech and distinguishes speakers by their sound; and one that distinguishes speakers with installed
+ * some that find speech and distinguish speakers by their sound; and one that distinguishes speakers with installed
  * weights while that is needed. Its methods reject with EngineError, as `WorkerHost.request` does, and with
  * `interrupted` once it is closed.
  */
@@ -53,7 +56,7 @@ export type Pool = {
   diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
   /** Loads a model before its first chunk. */
   warm(model: EngineModel, signal: AbortSignal): Promise<void>;
-  /** Starts the process that finds speech unless it runs. */
+  /** Starts the first process that finds speech unless it runs. */
   warmSpeech(signal: AbortSignal): Promise<void>;
   status(): PoolStatus;
   /** Ends all processes for good. */
@@ -70,14 +73,8 @@ export function createPool(options: PoolOptions): Pool {
   // Speech and speakers are found on the processor. A GPU's driver would only take memory in these processes.
   const withoutGpu: HostOptions = { ...hostOptions, backendDirs: [], opens: [] };
   const neural = createNeuralDiarization(withoutGpu);
-  let speech: WorkerHost | undefined;
+  const speech = createSpeechProcesses({ ...withoutGpu, opens: ["speech"] }, options.speechWorkers ?? 1);
   let isClosed = false;
-
-  function speechHost(): WorkerHost {
-    requireOpen();
-    speech ??= createWorkerHost({ ...withoutGpu, opens: ["speech"] });
-    return speech;
-  }
 
   function requireOpen(): void {
     if (isClosed) throw new EngineError("interrupted", "the engine is closing");
@@ -93,11 +90,10 @@ export function createPool(options: PoolOptions): Pool {
     },
 
     async detectSpeech(job, signal, onFound) {
-      const host = speechHost();
       const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + pcmDurationMs(job.pcmPath);
       const runOptions = { signal, timeoutMs, isAlone: false, ...(onFound ? { onFound } : {}) };
       const request = { type: "detect_speech", reportsFound: onFound !== undefined, ...job } as const;
-      return expectReply(await host.request(request, runOptions), "speech").regions;
+      return expectReply(await speech.run((host) => host.request(request, runOptions)), "speech").regions;
     },
 
     async diarize(job, signal) {
@@ -107,15 +103,13 @@ export function createPool(options: PoolOptions): Pool {
       const timeoutMs = SPEECH_TIMEOUT_FLOOR_MS + audioMs;
       const reply = job.weights
         ? await neural.request(request, audioMs, signal)
-        : await speechHost().request(request, { signal, timeoutMs, isAlone: false });
+        : await speech.run((host) => host.request(request, { signal, timeoutMs, isAlone: false }));
       return expectReply(reply, "diarized").outcome;
     },
 
     warm: (model, signal) => models.withModel(model, signal, (host) => host.warm(signal)),
 
-    async warmSpeech(signal) {
-      await speechHost().warm(signal);
-    },
+    warmSpeech: speech.warm,
 
     status() {
       const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
@@ -128,7 +122,7 @@ export function createPool(options: PoolOptions): Pool {
 
     async close() {
       isClosed = true;
-      await Promise.all([models.close(), neural.close(), speech?.stop(true)]);
+      await Promise.all([models.close(), neural.close(), speech.close()]);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { createShares } from "../../lib/shares.ts";
 
-/** Work that runs a decoder, and the organization that it runs for. */
+/** Work that runs a decoder or finds speech, and the organization that it runs for. */
 export type DecoderWork = {
   organizationId: string;
   /** Order within an organization: synchronous requests, then recordings of transcriptions, then new uploads. */
@@ -30,7 +30,7 @@ export function lanesOfOne(cores = availableParallelism()): number {
 }
 
 /**
- * Bounds how many decoders run at once, and shares the lanes between organizations.
+ * Bounds how many decoders run at once, and shares the lanes between organizations. Finding speech has lanes of its own.
  *
  * - An organization gets at most `own` lanes, and fewer while others decode. The other lanes are for organizations that
  *   have none, so that each finds a lane whatever files the others send.
