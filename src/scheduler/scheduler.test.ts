@@ -249,7 +249,7 @@ describe("fair turns", () => {
     for (const slowId of slow) expect((await own.cancel(slowId)).state).toBe("cancelled");
     await until("no search runs", () => hanging === 0);
     expect(most).toBe(speechWorkers);
-  });
+  }, 20_000);
 
   test("a short recording overtakes the long ones of its organization, also in the queue", async () => {
     const testApp = await open({ config: { engine: { workers: 1 } } });
