@@ -556,6 +556,9 @@ Wants=network-online.target
 [Service]
 Type=notify
 ExecStart=$BIN serve --config $CONFIG
+# A config with a mistake fails here, and the server keeps the old one.
+ExecReload=$BIN config check --config $CONFIG
+ExecReload=/bin/kill -HUP \$MAINPID
 User=shruti
 Group=shruti
 WorkingDirectory=$STATE_DIR

@@ -37,6 +37,8 @@ export type App = {
   handle: ReturnType<typeof countRequests>["handle"];
   /** The idle time for the server that calls `handle`, in seconds. */
   idleSeconds: number;
+  /** Is called after settings of the config have changed. */
+  onConfigChange(): void;
   /** Takes up work, unfinished work first. The engine becomes ready meanwhile. */
   start(): void;
   /** Returns numbers of the running program; `unready` names what keeps it from taking work. */
@@ -72,14 +74,15 @@ export async function openApp(options: AppOptions): Promise<App> {
   const stopping = new AbortController();
   const backups = createScheduledBackups({ ...base, make: options.makeBackup });
   const http = openHttp(base, services, { ...workers, backups }, stopping.signal, options.baseUrl);
-  const watch = watchOutsideChanges(base.database, base.log, () => {
+  const onChange = () => {
     apiKeys.forgetCached();
     models.forgetCached();
     readiness.check();
     if (base.hold.isHeld()) return;
     scheduler.onOutsideChange();
     deliverer.wake();
-  });
+  };
+  const watch = watchOutsideChanges(base.database, base.log, onChange);
 
   const drain = once(async () => {
     readiness.startDraining();
@@ -99,6 +102,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     engine: base.engine,
     handle: http.handle,
     idleSeconds: IDLE_SECONDS,
+    onConfigChange: onChange,
     start() {
       base.hold.whenOver(() => {
         if (stopping.signal.aborted) return;

@@ -5,24 +5,22 @@ import type { Command } from "commander";
 import type { App } from "../app.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
-import { errorMessage } from "../lib/error-message.ts";
 import { isJournal, openLog } from "../lib/log.ts";
 import { notifyServiceManager, type ServiceState } from "../lib/service-manager.ts";
 import { toTimestamp } from "../lib/time.ts";
-import { within } from "../lib/within.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { type Listeners, openListeners } from "./listeners.ts";
 import { becomeOwner } from "./owner.ts";
+import { createReload } from "./reload.ts";
 import { STATUS_FILE } from "./status-file.ts";
-import { type Certificate, endingOf, readCertificate } from "./tls.ts";
+import { endingOf, readCertificate } from "./tls.ts";
 
-/** The HTTP server itself has no limit, because each route has its own limit with the documented answer. */
-const NO_BODY_LIMIT = Number.MAX_SAFE_INTEGER;
 const STATUS_EVERY_MS = 1_000;
 
 export function registerServe(program: Command, context: CliContext): void {
   program
     .command("serve")
-    .description("Run the server; SIGTERM drains, a second SIGTERM stops at once.")
+    .description("Run the server; SIGTERM drains, a second SIGTERM stops at once, SIGHUP reloads the config.")
     .action(async () => {
       const { config, path } = context.loadConfig();
       await serve(config, path, context);
@@ -43,17 +41,17 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
   const hasPriorities = isJournal(context.io.environment.JOURNAL_STREAM);
   const log = openLog(config.log.level, config.log.format, write, hasPriorities);
   if (user !== undefined) log.info({ user }, "started by root: continues as the owner of the data directory");
-  const [{ openApp }, { backupProcess }] = await Promise.all([
+  const [{ openApp, REQUESTS_END_WITHIN_MS }, { backupProcess }] = await Promise.all([
     import("../app.ts"),
     import("../backup-process.ts"),
   ]);
-  let server: Server<unknown> | undefined;
+  let listeners: Listeners | undefined;
   let status: { stop(): void } | undefined;
   const stopped = Promise.withResolvers<void>();
   const app = await openApp({
     ...{ config, log },
     makeBackup: backupProcess(config, configPath),
-    baseUrl: () => (server ? addressOf(server, config) : ""),
+    baseUrl: () => (listeners ? addressOf(listeners.current(), config) : ""),
     onUpgrade: (bytes) =>
       notify({ STATUS: "upgrading the database", EXTEND_TIMEOUT_USEC: upgradeMicroseconds(bytes) }),
     onUnfit: (reason) =>
@@ -61,7 +59,7 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
   }).catch(explainStart);
   // It is awaited only once the server listens.
   stopped.promise.catch(() => {});
-  const onSignal = stopOnSignal(() => {
+  const onSignal = handleSignals(() => {
     notify({ STOPPING: 1, STATUS: "stopping: running chunks finish" });
     log.info("stopping: running chunks finish, the rest continues after the next start");
     app.startDraining();
@@ -69,7 +67,12 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
   });
   try {
     const certificate = readCertificate(config);
-    server = listen(config, app, certificate);
+    listeners = openListeners(config, app, certificate, log);
+    const server = listeners.current();
+    onSignal.reload = createReload({
+      ...{ config, certificate, listeners, log, check: checkSettings, onChange: app.onConfigChange },
+      read: () => context.loadConfig().config,
+    });
     app.start();
     // The model is still being loaded: `GET /readyz` reports that. Requests are answered from now on.
     notify({ READY: 1, STATUS: `listening on ${addressOf(server, config)}` });
@@ -85,12 +88,13 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
     await stopped.promise;
     // The server reports that it is not ready, and still answers requests.
     await app.drain();
-    await stopListening(server);
+    onSignal.reload = undefined;
+    await listeners.stop(REQUESTS_END_WITHIN_MS);
     status.stop();
     await app.close();
   } catch (error) {
     // Otherwise the listening server and a timer would keep the process alive.
-    await server?.stop(true);
+    await listeners?.abort();
     status?.stop();
     await app.close().catch((failure: unknown) => log.error({ err: failure }, "closing failed"));
     throw error;
@@ -111,33 +115,6 @@ async function explainStart(error: unknown): Promise<never> {
   if (!(error instanceof NativeFilesError) || isDiskFull(error)) throw error;
   const code = (error.cause as NodeJS.ErrnoException | undefined)?.code ?? "";
   throw new CommandError(/^(EACCES|EPERM|EROFS)$/.test(code) ? "rights" : "machine", error.message);
-}
-
-function listen(config: Config, app: App, certificate: Certificate | undefined): Server<unknown> {
-  const at = config.server.listen.lastIndexOf(":");
-  const hostname = config.server.listen.slice(0, at).replace(/^\[|\]$/g, "");
-  const port = Number(config.server.listen.slice(at + 1));
-  try {
-    return Bun.serve({
-      hostname,
-      port,
-      maxRequestBodySize: NO_BODY_LIMIT,
-      idleTimeout: app.idleSeconds,
-      fetch: app.handle,
-      ...(certificate ? { tls: certificate.tls } : {}),
-    });
-  } catch (error) {
-    const reason = errorMessage(error);
-    const failure = (error as NodeJS.ErrnoException).code === "EACCES" ? "rights" : "failed";
-    throw new CommandError(failure, `cannot listen on ${config.server.listen}: ${reason}`);
-  }
-}
-
-/** Accepts no more connections, waits for requests for a limited time, and then closes all connections. */
-async function stopListening(server: Server<unknown>): Promise<void> {
-  const { REQUESTS_END_WITHIN_MS } = await import("../app.ts");
-  await within(REQUESTS_END_WITHIN_MS, server.stop());
-  await server.stop(true);
 }
 
 /**
@@ -185,21 +162,38 @@ function localAddressOf(server: Server<unknown>, config: Config): string {
   return `${config.server.tls_cert === "" ? "http" : "https"}://${local}:${server.port}`;
 }
 
-/** Drains at the first signal, and ends the process at the second. The database loses nothing. */
-function stopOnSignal(drain: () => void): { stop(): void } {
+type SignalHandling = {
+  /** Is called at SIGHUP; undefined: SIGHUP does nothing yet, or any more. */
+  reload: (() => Promise<void>) | undefined;
+  stop(): void;
+};
+
+/**
+ * Drains at the first SIGTERM or SIGINT, and ends the process at the second. The database loses nothing. SIGHUP reloads
+ * the config; on a terminal it says that the terminal was closed, and drains.
+ */
+function handleSignals(drain: () => void): SignalHandling {
   let hasDrained = false;
   const listener = () => {
     if (hasDrained) process.exit(1);
     hasDrained = true;
     drain();
   };
-  const signals = ["SIGTERM", "SIGINT"] as const;
-  for (const signal of signals) process.on(signal, listener);
-  return {
+  const handling: SignalHandling = {
+    reload: undefined,
     stop() {
       for (const signal of signals) process.off(signal, listener);
+      process.off("SIGHUP", onHangUp);
     },
   };
+  const onHangUp = () => {
+    if (process.stdin.isTTY) listener();
+    else void handling.reload?.();
+  };
+  const signals = ["SIGTERM", "SIGINT"] as const;
+  for (const signal of signals) process.on(signal, listener);
+  process.on("SIGHUP", onHangUp);
+  return handling;
 }
 
 /** Writes the status of this process to a small file, regularly. `shruti status` reads it. */

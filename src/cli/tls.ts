@@ -39,7 +39,7 @@ export function readCertificate({ server }: Config): Certificate | undefined {
   return { tls: { cert, key }, endsAtMs: Date.parse(certificate.validTo) };
 }
 
-/** Warn this long before expiry. A renewed certificate is read at the next start. */
+/** Warn this long before expiry. */
 const SOON_MS = 14 * 86_400_000;
 
 /** Warns of a certificate that expires soon or has expired; undefined: it does neither. */
@@ -48,7 +48,7 @@ export function endingOf(certificate: Certificate, nowMs: number): string | unde
   if (leftMs > SOON_MS) return undefined;
   const end = toTimestamp(certificate.endsAtMs);
   return leftMs > 0
-    ? `the TLS certificate ends on ${end}: renew it and restart the server`
+    ? `the TLS certificate ends on ${end}: renew it and reload the server`
     : `the TLS certificate has ended on ${end}: clients refuse it`;
 }
 

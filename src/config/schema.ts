@@ -102,9 +102,13 @@ export const CONFIG_SCHEMA = {
       "Address that clients use to reach the server, without a slash at the end; empty: made from listen.",
       { pattern: /^(https?:\/\/[^\s]+[^/])?$/, example: "https://shruti.example.in" },
     ),
-    tls_cert: text("", "PEM file of the certificate and its chain, read at the start; empty: plain HTTP.", {
-      isPath: true,
-    }),
+    tls_cert: text(
+      "",
+      "PEM file of the certificate and its chain, read at the start and at a reload; empty: plain HTTP.",
+      {
+        isPath: true,
+      },
+    ),
     tls_key: text("", "PEM file of the certificate's private key.", { isPath: true }),
     cors_origins: list(
       "Origins that browsers may call from, such as https://app.example.in, app://obsidian.md or chrome-extension://…, without a path; *: all; empty: none.",

@@ -29,11 +29,14 @@ export type Cors = {
   decorate(request: Request, headers: Headers): void;
 };
 
-/** Lets pages of the configured origins call the service (`server.cors_origins`); with none it does nothing. */
-export function createCors(origins: readonly string[]): Cors {
-  const allowed = new Set(origins);
+/**
+ * Lets pages of the configured origins call the service (`server.cors_origins`); with none it does nothing.
+ *
+ * @param origins is called for each request
+ */
+export function createCors(origins: () => readonly string[]): Cors {
   const isAllowed = (origin: string | null): origin is string =>
-    origin !== null && (allowed.has(origin) || allowed.has("*"));
+    origin !== null && (origins().includes(origin) || origins().includes("*"));
 
   const isPreflight = ({ method, headers }: Request) =>
     method === "OPTIONS" && headers.has("access-control-request-method") && isAllowed(headers.get("origin"));
@@ -55,7 +58,7 @@ export function createCors(origins: readonly string[]): Cors {
     },
 
     decorate(request, headers) {
-      if (allowed.size === 0) return;
+      if (origins().length === 0) return;
       headers.append("vary", "Origin");
       const origin = request.headers.get("origin");
       if (!isAllowed(origin)) return;

@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import { AppError } from "../domain/errors.ts";
 import { type Actor, runAs, SERVER } from "../lib/actor.ts";
+import { derivedFrom } from "../lib/derived.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
 import { isDiskFull, isOutOfFiles } from "../store/disk-full.ts";
@@ -125,9 +126,12 @@ function refuser(cors: Cors, { allow, needsKey, refusal }: Refused) {
  * completes the header fields of every response, and writes one log line.
  */
 export function createHttpHandler(deps: HttpDeps): HttpHandler {
-  const cors = createCors(deps.config.server.cors_origins);
+  const cors = createCors(() => deps.config.server.cors_origins);
   const app = createApp(deps, cors);
-  const clientOf = createClientAddress(trustedProxies(deps.config));
+  const clientOf = derivedFrom(
+    () => deps.config.server.trusted_proxies,
+    () => createClientAddress(trustedProxies(deps.config)),
+  );
   const unread = createUnread(deps.stopping);
   const refusals = createRefusalLog(deps.log);
   deps.stopping.addEventListener("abort", refusals.flush, { once: true });
@@ -141,7 +145,7 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
       admit: () => admit(deps, request, context),
     };
     setContext(request, context);
-    const client = clientOf(received, server);
+    const client = clientOf()(received, server);
     let response = await runAs(
       () => actorOf(context),
       () => app.fetch(request),

@@ -110,7 +110,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const places = createSynchronousPlaces({
     clock: options.clock,
     count: config.engine.synchronous_workers,
-    timeoutMs: config.limits.synchronous_timeout_seconds * 1000,
+    timeoutMs: () => config.limits.synchronous_timeout_seconds * 1000,
     expectedMs: (recordingMs) =>
       throughput.estimateMs(recordingMs) /
       shareOfSynchronousRequest(slots.status(), places.taken(), capacity),

@@ -16,7 +16,7 @@ function open(options: Partial<SynchronousPlacesOptions> = {}) {
   const places = createSynchronousPlaces({
     clock,
     count: 1,
-    timeoutMs: 120_000,
+    timeoutMs: () => 120_000,
     expectedMs: speed.estimateMs,
     windowMs: () => 30_000,
     ...options,

@@ -12,7 +12,7 @@ export type SynchronousPlacesOptions = {
   /** Number of places. With 0, synchronous work is switched off. */
   count: number;
   /** A request is answered after this time at the latest, and its place is free again. */
-  timeoutMs: number;
+  timeoutMs: () => number;
   /** Estimates how long a recording takes at the present load, from its milliseconds over all channels. */
   expectedMs: (recordingMs: number) => number;
   /** Returns the window of the default model: a short recording costs a whole window. */
@@ -57,7 +57,7 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
   /** Estimates when a place is free. A request that is overdue by t is expected to take another t, up to its timeout. */
   function remainingMs({ sinceMs, recordingMs }: Taken): number {
     const elapsedMs = options.clock.now() - sinceMs;
-    return Math.min(Math.abs(expectedMsOf(recordingMs) - elapsedMs), options.timeoutMs - elapsedMs);
+    return Math.min(Math.abs(expectedMsOf(recordingMs) - elapsedMs), options.timeoutMs() - elapsedMs);
   }
 
   /** Estimates when a place is free that none of the waiting requests will have taken, in seconds. */

@@ -1,0 +1,86 @@
+import { dlopen, FFIType, ptr } from "bun:ffi";
+
+/**
+ * Chooses which of several listening sockets of one port gets new connections. Linux distributes them over all sockets
+ * with `SO_REUSEPORT`. When one is closed, connections that wait in its queue are lost. So a socket first gets no more
+ * of them, and is closed later (socket(7), `SO_ATTACH_REUSEPORT_CBPF`).
+ */
+
+const SOL_SOCKET = 1;
+const SO_ACCEPTCONN = 30;
+const SO_ATTACH_REUSEPORT_CBPF = 51;
+/** The instruction of classic BPF that ends the program with a constant. */
+const BPF_RET_K = 0x06;
+const INT_BYTES = 4;
+/** `sizeof(struct sock_filter)`, and that of `struct sock_fprog` on 64-bit machines. */
+const FILTER_BYTES = 8;
+const PROGRAM_BYTES = 16;
+/** Descriptors are given out from the lowest on. */
+const MAX_DESCRIPTOR = 65_536;
+const MAX_UNUSED = 4_096;
+
+const SYMBOLS = {
+  getsockopt: {
+    args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr],
+    returns: FFIType.i32,
+  },
+  setsockopt: {
+    args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32],
+    returns: FFIType.i32,
+  },
+} as const;
+
+/** Lists the descriptors of this process's listening sockets. Empty where the system does not tell. */
+export function listeningSockets(): Set<number> {
+  const found = new Set<number>();
+  withLibrary(({ getsockopt }) => {
+    const value = new Int32Array(1);
+    const length = new Uint32Array([INT_BYTES]);
+    let unused = 0;
+    for (let descriptor = 0; descriptor < MAX_DESCRIPTOR && unused < MAX_UNUSED; descriptor += 1) {
+      const status = getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, ptr(value), ptr(length));
+      unused = status === 0 ? 0 : unused + 1;
+      if (status === 0 && value[0] === 1) found.add(descriptor);
+    }
+    return true;
+  });
+  return found;
+}
+
+/**
+ * Sends all new connections of a port to one of its sockets.
+ *
+ * @param descriptor any of them
+ * @param index place of the wanted one in the kernel's list: sockets are added at the end, and the last one takes the
+ *   place of a closed one
+ * @returns false where the system refuses
+ */
+export function steerTo(descriptor: number, index: number): boolean {
+  const filter = new DataView(new ArrayBuffer(FILTER_BYTES));
+  filter.setUint16(0, BPF_RET_K, true);
+  filter.setUint32(4, index, true);
+  const instructions = new Uint8Array(filter.buffer);
+  const program = new DataView(new ArrayBuffer(PROGRAM_BYTES));
+  program.setUint16(0, 1, true);
+  program.setBigUint64(8, BigInt(ptr(instructions)), true);
+  const bytes = new Uint8Array(program.buffer);
+  return withLibrary(
+    ({ setsockopt }) =>
+      setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, ptr(bytes), PROGRAM_BYTES) === 0,
+  );
+}
+
+type Library = ReturnType<typeof dlopen<typeof SYMBOLS>>;
+
+function withLibrary(work: (symbols: Library["symbols"]) => boolean): boolean {
+  try {
+    const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
+    try {
+      return work(symbols);
+    } finally {
+      close();
+    }
+  } catch {
+    return false;
+  }
+}
