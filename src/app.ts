@@ -148,7 +148,7 @@ function openHttp(
   const { decoders, transcriptions, ...others } = services;
   const metrics = createMetrics();
   addGauges(metrics, {
-    ...{ scheduler, deliverer, engine, decoders, database, transcriptions, backups },
+    ...{ scheduler, deliverer, engine, decoders, database, transcriptions, backups, config },
     freeBytes: base.freeBytes,
   });
   return countRequests(

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import type { Config } from "./config/schema.ts";
 import { FINAL_STATES, UNFINISHED_STATES, type UnfinishedState } from "./domain/transcription.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Metrics } from "./http/metrics.ts";
@@ -9,6 +10,7 @@ import type { Scheduler } from "./scheduler/scheduler.ts";
 import type { TranscriptionService } from "./services/transcriptions/transcriptions.ts";
 import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import type { Database } from "./store/database.ts";
+import { listLowCredit } from "./store/low-credit.ts";
 
 /** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */
 export function addGauges(
@@ -21,6 +23,7 @@ export function addGauges(
     database: Database;
     transcriptions: TranscriptionService;
     backups: ScheduledBackups;
+    config: Config;
     freeBytes: () => number;
   },
 ): void {
@@ -35,6 +38,15 @@ export function addGauges(
     () => statSync(parts.database.path).size,
   );
   addBackupGauges(metrics, parts.backups);
+  metrics.addLabelledGauge(
+    "shruti_low_credit_balance_paise",
+    "Balance of each organization whose credit is low.",
+    "organization",
+    () =>
+      listLowCredit(parts.database.store, parts.config.billing.low_credit_paise).map(
+        ({ organizationId, balancePaise }) => [organizationId, balancePaise],
+      ),
+  );
   metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
 }
 

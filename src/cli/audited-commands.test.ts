@@ -15,6 +15,7 @@ import { MIGRATIONS } from "../store/migrations/index.ts";
 import { insertTranscription } from "../store/transcriptions.ts";
 import { insertUpload } from "../store/uploads.ts";
 import { insertEndpoint, insertEvent } from "../store/webhooks.ts";
+import { hasAction } from "../testing/generated-tables.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 import { pathOf } from "./command-tree.ts";
 import { buildProgram } from "./program.ts";
@@ -54,6 +55,7 @@ const COMMANDS: Record<string, Case> = {
   "orgs set": { args: () => [ids.org, "--weight", "3", "--name", "Chemistry"], acts: ["organization.set"] },
   "projects create": { args: () => ["lab", "--org", ids.org], acts: ["project.create"] },
   "projects list": { reads: nothing },
+  "projects set": { args: () => [ids.project, "--audio-days", "7"], acts: ["project.set"] },
   "projects show": { reads: () => [ids.project] },
   "keys create": { args: () => ["--project", ids.project, "--name", "n"], acts: ["key.create"] },
   "keys list": { reads: nothing },
@@ -98,6 +100,9 @@ const COMMANDS: Record<string, Case> = {
   "webhooks test": { args: () => [ids.endpoint], acts: ["webhook.test"], status: 1 },
   "webhooks remove": { args: () => [ids.endpoint], acts: ["webhook.remove"] },
   "usage export": { reads: () => ["--org", ids.org] },
+  "usage summary": { reads: nothing },
+  storage: { reads: nothing },
+  "storage prune": { elsewhere: "storage.test.ts" },
   "audit list": { reads: nothing },
   "audit verify": { reads: nothing },
   "audit export": { reads: nothing },
@@ -208,8 +213,7 @@ function freeDatabases(): void {
 }
 
 function leaves(command: Command): string[] {
-  const isLeaf = command.commands.length === 0 || command.registeredArguments.length > 0;
-  return [...(isLeaf ? [pathOf(command)] : []), ...command.commands.flatMap(leaves)];
+  return [...(hasAction(command) ? [pathOf(command)] : []), ...command.commands.flatMap(leaves)];
 }
 
 test("every command is in the table", () => {

@@ -55,6 +55,11 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
       "usage export --org Physics --from 2026-11-01 --to 2026-11-30 --format csv",
     ],
   ],
+  "usage summary": [
+    ["a month of all organizations for a spreadsheet", "usage summary --month 2026-11 --format csv"],
+  ],
+  "storage prune": [["what would go", "storage prune --older-than 90d --dry-run"]],
+  "projects set": [["recordings for a week", "projects set calls --audio-days 7"]],
   backup: [
     ["everything, of which the newest 14 backups are kept", "backup --to /backup/shruti --keep 14"],
     ["everything in one file", "backup /backup/shruti-2026-11-22.tar --all"],

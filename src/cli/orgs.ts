@@ -14,6 +14,7 @@ type SettingOptions = {
   dailySpendLimit?: number | "default";
   maxQueued?: number | "default";
   requestsPerSecond?: number | "default";
+  lowCredit?: number | "default";
   weight?: number;
 };
 
@@ -91,6 +92,11 @@ function withSettings(command: Command): Command {
       wholeNumberOrDefault(0, 1_000_000),
     )
     .option(
+      "--low-credit <paise>",
+      "balance below which its credit is low; 0: never; or `default`",
+      wholeNumberOrDefault(0),
+    )
+    .option(
       "--weight <n>",
       "share of turns in the order of work; 2 gets twice as many as 1",
       wholeNumber(1, 1000),
@@ -100,13 +106,14 @@ function withSettings(command: Command): Command {
 const ownOf = (value: number | "default") => (value === "default" ? null : value);
 
 function settingsOf(options: SettingOptions) {
-  const { name, price, dailySpendLimit, maxQueued, requestsPerSecond, weight } = options;
+  const { name, price, dailySpendLimit, maxQueued, requestsPerSecond, lowCredit, weight } = options;
   return {
     ...(name === undefined ? {} : { name }),
     ...(price === undefined ? {} : { pricePaisePerAudioHour: ownOf(price) }),
     ...(dailySpendLimit === undefined ? {} : { dailySpendLimitPaise: ownOf(dailySpendLimit) }),
     ...(maxQueued === undefined ? {} : { maxQueued: ownOf(maxQueued) }),
     ...(requestsPerSecond === undefined ? {} : { requestsPerSecond: ownOf(requestsPerSecond) }),
+    ...(lowCredit === undefined ? {} : { lowCreditPaise: ownOf(lowCredit) }),
     ...(weight === undefined ? {} : { weight }),
   };
 }
@@ -141,6 +148,7 @@ function effectiveOf({ config, credit }: Admin, organization: Organization) {
     daily_spend_limit_paise: organization.dailySpendLimitPaise ?? config.billing.daily_spend_limit_paise,
     max_queued: organization.maxQueued ?? config.limits.max_queued,
     requests_per_second: organization.requestsPerSecond ?? config.limits.requests_per_second,
+    low_credit_paise: organization.lowCreditPaise ?? config.billing.low_credit_paise,
   };
 }
 
@@ -157,6 +165,7 @@ function toJson(admin: Admin, organization: Organization) {
     daily_spend_limit_paise: organization.dailySpendLimitPaise,
     max_queued: organization.maxQueued,
     requests_per_second: organization.requestsPerSecond,
+    low_credit_paise: organization.lowCreditPaise,
     weight: organization.weight,
     effective: effectiveOf(admin, organization),
     credit: { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise },
@@ -194,6 +203,11 @@ function print(
       [
         "Requests per second",
         limit(requests_per_second, String(requests_per_second)) + origin(organization.requestsPerSecond),
+      ],
+      [
+        "Credit is low below",
+        limit(effective.low_credit_paise, rupees(effective.low_credit_paise)) +
+          origin(organization.lowCreditPaise),
       ],
       ["Weight", String(organization.weight)],
       ["Balance", rupees(balancePaise)],

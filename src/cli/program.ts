@@ -34,6 +34,7 @@ import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
 import { registerServe } from "./serve.ts";
 import { registerStatus } from "./status.ts";
+import { registerStorage } from "./storage.ts";
 import { registerTranscribe } from "./transcribe.ts";
 import { registerTranscriptions } from "./transcriptions.ts";
 import { registerUploads } from "./uploads.ts";
@@ -57,6 +58,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerUploads,
   registerWebhooks,
   registerUsage,
+  registerStorage,
   registerAudit,
   registerBackup,
   registerMigrate,

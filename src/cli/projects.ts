@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
+import { wholeNumberOrDefault } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { renderFields } from "./output.ts";
 
@@ -45,23 +46,71 @@ export function registerProjects(program: Command, context: CliContext): void {
     .argument("<id>", "project")
     .option("--json", "print JSON")
     .action(async (id: string, options: { json?: true }) => {
-      const { accounts } = await context.openServices();
-      const project = accounts.showProject(id);
-      if (options.json) {
-        context.printJson(toJson(project));
-        return;
-      }
-      context.io.out(
-        renderFields([
-          ["ID", project.id],
-          ["Name", project.name],
-          ["Organization", project.organizationId],
-          ["Created", toTimestamp(project.createdAt)],
-        ]),
+      const admin = await context.openServices();
+      print(context, admin, admin.accounts.showProject(id), options);
+    });
+
+  projects
+    .command("set")
+    .description("change how long a project keeps content; `default` restores the periods of [retention]")
+    .argument("<id>", "project")
+    .option(
+      "--audio-days <n>",
+      "days for recordings; 0: no limit; or `default`",
+      wholeNumberOrDefault(0, 36_500),
+    )
+    .option(
+      "--transcript-days <n>",
+      "days for transcripts; 0: no limit; or `default`",
+      wholeNumberOrDefault(0, 36_500),
+    )
+    .option("--json", "print JSON")
+    .action(async (id: string, options: RetentionOptions) => {
+      const admin = await context.openServices();
+      const { audioDays, transcriptDays } = options;
+      print(
+        context,
+        admin,
+        admin.accounts.setProject(id, {
+          ...(audioDays === undefined ? {} : { audioDays: ownOf(audioDays) }),
+          ...(transcriptDays === undefined ? {} : { transcriptDays: ownOf(transcriptDays) }),
+        }),
+        options,
       );
     });
 }
 
-function toJson({ id, name, organizationId, createdAt }: Project) {
-  return { id, object: "project", name, organization_id: organizationId, created_at: toTimestamp(createdAt) };
+type RetentionOptions = {
+  audioDays?: number | "default";
+  transcriptDays?: number | "default";
+  json?: true;
+};
+const ownOf = (days: number | "default") => (days === "default" ? null : days);
+
+function print(context: CliContext, { config }: Admin, project: Project, options: { json?: true }): void {
+  if (options.json) {
+    context.printJson(toJson(project));
+    return;
+  }
+  const period = (own: number | null, days: number) => {
+    const text = (own ?? days) === 0 ? "no limit" : `${own ?? days} days`;
+    return own === null ? `${text} (default)` : text;
+  };
+  context.io.out(
+    renderFields([
+      ["ID", project.id],
+      ["Name", project.name],
+      ["Organization", project.organizationId],
+      ["Created", toTimestamp(project.createdAt)],
+      ["Recordings are kept", period(project.audioDays, config.retention.audio_days)],
+      ["Transcripts are kept", period(project.transcriptDays, config.retention.transcript_days)],
+    ]),
+  );
+}
+
+function toJson({ id, name, organizationId, createdAt, audioDays, transcriptDays }: Project) {
+  return {
+    ...{ id, object: "project", name, organization_id: organizationId, created_at: toTimestamp(createdAt) },
+    ...{ audio_days: audioDays, transcript_days: transcriptDays },
+  };
 }

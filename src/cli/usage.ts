@@ -4,12 +4,14 @@ import type { Admin } from "../services/admin.ts";
 import { type DateOrInstant, dateOrInstant, endOf, startOf } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { csvLine, portions } from "./output.ts";
+import { registerUsageSummary } from "./usage-summary.ts";
 
 type UsageEvent = ReturnType<Admin["credit"]["exportUsage"]> extends Iterable<infer E> ? E : never;
 
 /** `shruti usage …` */
 export function registerUsage(program: Command, context: CliContext): void {
   const usage = program.command("usage").description("what organizations used");
+  registerUsageSummary(usage, context);
   usage
     .command("export")
     .description("usage events of an organization, oldest first, for accountants")

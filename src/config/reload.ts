@@ -14,7 +14,9 @@ const RELOADED: readonly string[] = [
   ...Object.keys(CONFIG_SCHEMA.limits)
     .filter((name) => name !== "synchronous_max_receiving")
     .map((name) => `limits.${name}`),
-  ...["price_paise_per_audio_hour", "daily_spend_limit_paise"].map((name) => `billing.${name}`),
+  ...["price_paise_per_audio_hour", "daily_spend_limit_paise", "low_credit_paise"].map(
+    (name) => `billing.${name}`,
+  ),
   "webhooks.keep_days",
   ...["audio_days", "transcript_days"].map((name) => `retention.${name}`),
   ...Object.keys(CONFIG_SCHEMA.backup).map((name) => `backup.${name}`),

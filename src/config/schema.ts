@@ -280,6 +280,12 @@ export const CONFIG_SCHEMA = {
       "Price for organizations without a price of their own.",
     ),
     daily_spend_limit_paise: integer(0, 0, MANY, "Spending limit of one organization per day; 0: no limit."),
+    low_credit_paise: integer(
+      0,
+      0,
+      MANY,
+      "Balance below which an organization's credit is low: the log and a metric say so; 0: never.",
+    ),
     timezone: text("Asia/Kolkata", "IANA time zone whose midnight ends the day.", {
       problem: (value) => (isTimeZone(value) ? undefined : `is not a valid IANA time zone: ${value}`),
     }),

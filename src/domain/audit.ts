@@ -5,6 +5,7 @@ export const AUDIT_ACTIONS = [
   "organization.disable",
   "organization.enable",
   "project.create",
+  "project.set",
   "key.create",
   "key.revoke",
   "credit.grant",

@@ -13,7 +13,14 @@ import {
   requireOrganization,
   updateOrganization,
 } from "../store/organizations.ts";
-import { findProject, insertProject, listProjects, type ProjectRow } from "../store/projects.ts";
+import {
+  findProject,
+  insertProject,
+  listProjects,
+  type ProjectRetention,
+  type ProjectRow,
+  updateProject,
+} from "../store/projects.ts";
 
 export type AccountServiceDeps = {
   database: Database;
@@ -49,7 +56,15 @@ export type AccountService = {
   /** Lists all projects, or those of one organization. */
   listProjects(organizationId?: string): ProjectRow[];
   showProject(id: string): ProjectRow;
+  /**
+   * Changes how long a project keeps recordings and transcripts; null returns a period to the config's.
+   *
+   * @throws AppError `not_found`; `invalid_request` without any period, or for one out of bounds
+   */
+  setProject(id: string, retention: Partial<ProjectRetention>): ProjectRow;
 };
+
+const MAX_DAYS = 36_500;
 
 /** Bounds of the settings. They refuse a value in a wrong unit. */
 const BOUNDS = {
@@ -57,6 +72,7 @@ const BOUNDS = {
   dailySpendLimitPaise: { min: 0, max: Number.MAX_SAFE_INTEGER, detail: "daily_spend_limit" },
   maxQueued: { min: 0, max: 10_000_000, detail: "max_queued" },
   requestsPerSecond: { min: 0, max: 1_000_000, detail: "requests_per_second" },
+  lowCreditPaise: { min: 0, max: Number.MAX_SAFE_INTEGER, detail: "low_credit" },
   weight: { min: 1, max: 1000, detail: "weight" },
 } as const;
 
@@ -68,6 +84,12 @@ export function createAccountService({
   const { store } = database;
 
   const showOrganization = (id: string) => requireOrganization(store, id);
+
+  function showProject(id: string): ProjectRow {
+    const row = findProject(store, id);
+    if (!row) throw new AppError("not_found", { message: `There is no project ${id}.` });
+    return row;
+  }
 
   /** Changes a row by a compare-and-set, which does nothing when the row has the wanted state already. */
   function change(
@@ -148,22 +170,53 @@ export function createAccountService({
       if (organizationId !== undefined) showOrganization(organizationId);
       return listProjects(store, organizationId);
     },
-    showProject(id) {
-      const row = findProject(store, id);
-      if (!row) throw new AppError("not_found", { message: `There is no project ${id}.` });
-      return row;
+    showProject,
+    setProject(id, input) {
+      const retention = checkRetention(input);
+      return transaction(store, (tx) => {
+        const before = showProject(id);
+        const row = updateProject(tx, id, retention) ?? before;
+        const changes = differences(retentionOf(before), retentionOf(row));
+        const { organizationId } = row;
+        if (changes) {
+          recordAct(tx, { action: "project.set", object: id, organizationId, ...changes }, clock.now());
+        }
+        return row;
+      });
     },
   };
 }
 
+const retentionOf = ({ audioDays, transcriptDays }: ProjectRetention) => ({
+  audio_days: audioDays,
+  transcript_days: transcriptDays,
+});
+
+function checkRetention(input: Partial<ProjectRetention>): Partial<ProjectRetention> {
+  const given = Object.entries(input).filter(([, value]) => value !== undefined);
+  if (given.length === 0) {
+    throw new AppError("invalid_request", { message: "Give at least one value to set." });
+  }
+  for (const [name, days] of given) {
+    if (days === null || (Number.isSafeInteger(days) && days >= 0 && days <= MAX_DAYS)) continue;
+    throw new AppError("invalid_request", {
+      message: `A period is a whole number of days from 0 to ${MAX_DAYS}.`,
+      detail: name === "audioDays" ? "audio_days" : "transcript_days",
+    });
+  }
+  return Object.fromEntries(given);
+}
+
 function settingsOf(row: OrganizationSettings) {
   const { name, pricePaisePerAudioHour, dailySpendLimitPaise, maxQueued, requestsPerSecond, weight } = row;
+  const { lowCreditPaise } = row;
   return {
     name,
     price_paise_per_audio_hour: pricePaisePerAudioHour,
     daily_spend_limit_paise: dailySpendLimitPaise,
     max_queued: maxQueued,
     requests_per_second: requestsPerSecond,
+    low_credit_paise: lowCreditPaise,
     weight,
   };
 }
@@ -185,9 +238,10 @@ export function checkName(name: string): string {
 }
 
 function checkSettings(input: Partial<OrganizationSettings>): Partial<OrganizationSettings> {
-  const { name, pricePaisePerAudioHour, dailySpendLimitPaise, maxQueued, requestsPerSecond, weight } = input;
-  const numbers = { pricePaisePerAudioHour, dailySpendLimitPaise, maxQueued, requestsPerSecond, weight };
-  const given = Object.fromEntries(Object.entries(numbers).filter(([, value]) => value !== undefined));
+  const { name, ...numbers } = input;
+  const given = Object.fromEntries(
+    Object.entries(numbers).filter(([setting, value]) => setting in BOUNDS && value !== undefined),
+  );
   for (const [setting, value] of Object.entries(given)) {
     const { min, max, detail } = BOUNDS[setting as keyof typeof BOUNDS];
     const isBack = value === null && setting !== "weight";

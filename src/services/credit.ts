@@ -7,6 +7,7 @@ import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { appendGrant, chargedOnDay, creditOf, type LedgerEntry, listLedger } from "../store/ledger.ts";
 import { type AuditReport, auditLedger, type LedgerAnchor } from "../store/ledger-audit.ts";
+import { noteLowCredit } from "../store/low-credit.ts";
 import type { OrganizationRow } from "../store/organizations.ts";
 import { exportUsageEvents, type UsageEventRow } from "../store/usage.ts";
 
@@ -70,6 +71,7 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
         const { organizationId } = input;
         const before = creditOf(tx, organizationId).balancePaise;
         const entry = appendGrant(tx, { ...input, nowMs: clock.now() });
+        noteLowCredit(tx, input.organizationId, config.billing.low_credit_paise, clock.now());
         const credit = creditOf(tx, organizationId);
         recordAct(
           tx,

@@ -196,3 +196,24 @@ test("the sweeper reconciles once, continues with rounds, survives a failure and
   expect(calls.deliveries).toBe(deliveries);
   expect(sweeps).toBe(1);
 });
+
+describe("a project with periods of its own", () => {
+  const change = ({ database }: UploadBench, audioDays: number | null) =>
+    void database.sqlite.run("UPDATE projects SET audio_days = ?", [audioDays]);
+  const CASES: [name: string, config: number, own: number | null, days: number, removed: number][] = [
+    ["a shorter one", 30, 7, 8, 1],
+    ["a longer one", 30, 60, 31, 0],
+    ["a longer one that is over", 30, 60, 61, 1],
+    ["no limit", 30, 0, 400, 0],
+    ["its own, where the config has none", 0, 7, 8, 1],
+    ["that of the config", 30, null, 31, 1],
+  ];
+  test.each(CASES)("%s", async (_name, audio_days, own, days, removed) => {
+    const { bench, clock, retention } = prepare({ audio_days });
+    const id = await completeUpload(bench);
+    change(bench, own);
+    clock.advance(days * DAY_MS);
+    expect((await retention.run()).audioRemoved).toBe(removed);
+    expect(existsSync(bench.uploads.audioPath(id))).toBe(removed === 0);
+  });
+});

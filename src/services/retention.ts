@@ -6,6 +6,7 @@ import type { Log } from "../lib/log.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
+import { listProjects } from "../store/projects.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
 import { listUnusedAudio, markAudioDeleted } from "../store/uploads.ts";
 import type { TranscriptionService } from "./transcriptions/transcriptions.ts";
@@ -48,22 +49,64 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
     run: () =>
       runAs({ ...SERVER, via: "retention" }, async () => ({
         uploadsExpired: await deps.uploads.expire(),
-        transcriptsRemoved: await removeTranscripts(deps),
-        audioRemoved: await removeAudio(deps),
+        ...(await removeContent(deps)),
         idempotencyKeysRemoved: await removeIdempotencyKeys(deps),
         deliveriesRemoved: await deps.webhooks.removeOld(),
       })),
   };
 }
 
-/** Removes the audio of uploads `retention.audio_days` after they were verified, unless work still needs it. */
-async function removeAudio({ database, clock, config, uploads }: RetentionDeps): Promise<number> {
-  const days = config.retention.audio_days;
-  if (days === 0) return 0;
+/** Removes what is older than the periods of its project, else those of `[retention]`. */
+async function removeContent(deps: RetentionDeps): Promise<RemovedContent> {
+  const { retention } = deps.config;
+  const total: RemovedContent = { audioRemoved: 0, transcriptsRemoved: 0 };
+  for (const { id, audioDays, transcriptDays } of listProjects(deps.database.store)) {
+    const { audioRemoved, transcriptsRemoved } = await removeContentOf(deps, id, {
+      audioBeforeMs: beginOf(deps, audioDays ?? retention.audio_days),
+      transcriptsBeforeMs: beginOf(deps, transcriptDays ?? retention.transcript_days),
+    });
+    total.audioRemoved += audioRemoved;
+    total.transcriptsRemoved += transcriptsRemoved;
+    // Requests do not wait for many projects.
+    await Bun.sleep(0);
+  }
+  return total;
+}
+
+/** Returns the begin of a period that ends now; undefined: it has no begin. */
+function beginOf({ clock }: RetentionDeps, days: number): number | undefined {
+  return days === 0 ? undefined : clock.now() - days * DAY_MS;
+}
+
+/** What is removed: content that was finished before these times, epoch milliseconds; undefined: nothing. */
+export type ContentAge = { audioBeforeMs: number | undefined; transcriptsBeforeMs: number | undefined };
+export type RemovedContent = Pick<RetentionReport, "audioRemoved" | "transcriptsRemoved">;
+type ContentDeps = Pick<RetentionDeps, "database" | "clock" | "log" | "transcriptions"> & {
+  uploads: Pick<UploadService, "removeAudioFile">;
+};
+
+/** Removes old recordings and transcripts of a project, unless unfinished work needs them. */
+export async function removeContentOf(
+  deps: ContentDeps,
+  projectId: string,
+  { audioBeforeMs, transcriptsBeforeMs }: ContentAge,
+): Promise<RemovedContent> {
+  return {
+    transcriptsRemoved:
+      transcriptsBeforeMs === undefined ? 0 : await removeTranscripts(deps, projectId, transcriptsBeforeMs),
+    audioRemoved: audioBeforeMs === undefined ? 0 : await removeAudio(deps, projectId, audioBeforeMs),
+  };
+}
+
+async function removeAudio(
+  { database, clock, uploads }: ContentDeps,
+  projectId: string,
+  beforeMs: number,
+): Promise<number> {
   const { store } = database;
   let removed = 0;
   for (;;) {
-    const batch = listUnusedAudio(store, clock.now() - days * DAY_MS, BATCH);
+    const batch = listUnusedAudio(store, projectId, beforeMs, BATCH);
     for (const { id, organizationId } of batch) {
       // Checked again inside the transaction, because a transcription may have been accepted since the list was read.
       const isMarked = transaction(store, (tx) => {
@@ -79,20 +122,15 @@ async function removeAudio({ database, clock, config, uploads }: RetentionDeps):
   }
 }
 
-/** Removes transcripts `retention.transcript_days` after their transcriptions finished. */
-async function removeTranscripts({
-  database,
-  clock,
-  config,
-  log,
-  transcriptions,
-}: RetentionDeps): Promise<number> {
-  const days = config.retention.transcript_days;
-  if (days === 0) return 0;
+async function removeTranscripts(
+  { database, log, transcriptions }: ContentDeps,
+  projectId: string,
+  beforeMs: number,
+): Promise<number> {
   let removed = 0;
   let last: TranscriptionRow | undefined;
   for (;;) {
-    const batch = listFinishedBefore(database.store, clock.now() - days * DAY_MS, BATCH, last);
+    const batch = listFinishedBefore(database.store, projectId, beforeMs, BATCH, last);
     for (const { id } of batch) {
       try {
         await transcriptions.deleteById(id);

@@ -1,4 +1,4 @@
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
 import type { Credit, LedgerKind } from "../domain/credit.ts";
 import { AppError } from "../domain/errors.ts";
 import { sha256Hex } from "../lib/sha256.ts";
@@ -247,4 +247,17 @@ export function listLedger(
     .all();
   const data = rows.slice(0, page.limit);
   return { data, next: rows.length > page.limit ? (data.at(-1)?.sequence ?? null) : null };
+}
+
+/** Sums up the grants within a time by organization, whole paise; `fromMs` included, `toMs` not. */
+export function sumGrants(store: Store, range: { fromMs: number; toMs: number }): Map<string, number> {
+  const rows = store
+    .select({ organizationId: ledger.organizationId, paise: sql<number>`sum(${ledger.amountPaise})` })
+    .from(ledger)
+    .where(
+      and(eq(ledger.kind, "grant"), gte(ledger.createdAt, range.fromMs), lt(ledger.createdAt, range.toMs)),
+    )
+    .groupBy(ledger.organizationId)
+    .all();
+  return new Map(rows.map(({ organizationId, paise }) => [organizationId, paise]));
 }

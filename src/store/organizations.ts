@@ -8,7 +8,13 @@ export type OrganizationRow = typeof organizations.$inferSelect;
 /** What an admin may set; null returns a setting to the config's value. Credit, enabling and disabling have functions of their own. */
 export type OrganizationSettings = Pick<
   OrganizationRow,
-  "name" | "pricePaisePerAudioHour" | "dailySpendLimitPaise" | "maxQueued" | "requestsPerSecond" | "weight"
+  | "name"
+  | "pricePaisePerAudioHour"
+  | "dailySpendLimitPaise"
+  | "maxQueued"
+  | "requestsPerSecond"
+  | "lowCreditPaise"
+  | "weight"
 >;
 
 export function insertOrganization(

@@ -36,6 +36,10 @@ export const organizations = sqliteTable("organizations", {
   requestsPerSecond: integer("requests_per_second"),
   /** Share of turns: an organization with 2 gets twice as many as one with 1. */
   weight: integer("weight").notNull().default(1),
+  /** A balance below it is low; null: the config's. */
+  lowCreditPaise: integer("low_credit_paise"),
+  /** Since when the balance is low. */
+  lowCreditAt: integer("low_credit_at"),
   /** Sums over the ledger. The transaction that appends to the ledger changes them. */
   balancePaise: integer("balance_paise").notNull().default(0),
   reservedPaise: integer("reserved_paise").notNull().default(0),
@@ -50,6 +54,9 @@ export const projects = sqliteTable(
       .references(() => organizations.id),
     name: text("name").notNull(),
     createdAt: integer("created_at").notNull(),
+    /** Days for which recordings and transcripts are kept; 0: no limit; null: the config's. */
+    audioDays: integer("audio_days"),
+    transcriptDays: integer("transcript_days"),
   },
   (t) => [index("projects_by_organization").on(t.organizationId)],
 );
@@ -115,7 +122,7 @@ export const uploads = sqliteTable(
     index("uploads_open").on(t.organizationId, t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
     index("uploads_by_project").on(t.projectId, t.id),
     index("uploads_unfinished").on(t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
-    index("uploads_kept").on(t.finishedAt).where(sql`deleted_at IS NULL`),
+    index("uploads_kept").on(t.projectId, t.finishedAt).where(sql`deleted_at IS NULL`),
   ],
 );
 
@@ -184,7 +191,7 @@ export const transcriptions = sqliteTable(
       .where(sql`state = 'queued'`),
     index("transcriptions_by_upload").on(t.uploadId),
     index("transcriptions_by_retry").on(t.retryOfId).where(sql`retry_of_id IS NOT NULL`),
-    index("transcriptions_kept").on(t.finishedAt).where(sql`content_deleted_at IS NULL`),
+    index("transcriptions_kept").on(t.projectId, t.finishedAt, t.id).where(sql`content_deleted_at IS NULL`),
   ],
 );
 

@@ -279,6 +279,7 @@ export function isUploadInUse(store: Store, uploadId: string, exceptId?: string)
 /** Lists transcriptions with a transcript that finished before a time, oldest first, from the one after `after` on. */
 export function listFinishedBefore(
   store: Store,
+  projectId: string,
   finishedBeforeMs: number,
   limit: number,
   after?: Pick<TranscriptionRow, "finishedAt" | "id">,
@@ -288,6 +289,7 @@ export function listFinishedBefore(
     .from(transcriptions)
     .where(
       and(
+        eq(transcriptions.projectId, projectId),
         sql`content_deleted_at IS NULL`,
         lt(transcriptions.finishedAt, finishedBeforeMs),
         after && sql`(finished_at, id) > (${after.finishedAt}, ${after.id})`,

@@ -218,15 +218,24 @@ const unfinishedWork = (store: Store) =>
       and(eq(transcriptions.uploadId, uploads.id), inArray(transcriptions.state, [...UNFINISHED_STATES])),
     );
 
-/** Lists uploads that were complete before a time, have audio, and are not needed by unfinished transcriptions. */
-export function listUnusedAudio(store: Store, finishedBeforeMs: number, limit: number): UploadRow[] {
+/**
+ * Lists uploads of a project that were complete before a time, have audio, and are not needed by unfinished
+ * transcriptions.
+ */
+export function listUnusedAudio(
+  store: Store,
+  projectId: string,
+  finishedBeforeMs: number,
+  limit: number,
+): UploadRow[] {
   return store
     .select()
     .from(uploads)
     .where(
       and(
+        eq(uploads.projectId, projectId),
         eq(uploads.state, "complete"),
-        isNull(uploads.deletedAt),
+        sql`${uploads.deletedAt} IS NULL`,
         lt(uploads.finishedAt, finishedBeforeMs),
         notExists(unfinishedWork(store)),
       ),

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, lt } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, lt, sql } from "drizzle-orm";
 import { encodeTime } from "ulid";
 import { AppError } from "../domain/errors.ts";
 import { ID_PREFIXES, newId } from "../lib/ids.ts";
@@ -94,4 +94,54 @@ export function* exportUsageEvents(
     if (last === undefined || page.length < EXPORT_PAGE) return;
     after = last.id;
   }
+}
+
+/** What an organization used within a time. */
+export type UsageTotals = {
+  organizationId: string;
+  transcriptions: number;
+  completed: number;
+  partial: number;
+  failed: number;
+  cancelled: number;
+  audioMs: number;
+  billedMs: number;
+  amountPaise: number;
+};
+
+/**
+ * Sums up the events within a time, by organization.
+ *
+ * @param range epoch milliseconds, `fromMs` included, `toMs` not
+ */
+export function sumUsage(
+  store: Store,
+  range: { fromMs: number; toMs: number },
+  organizationId?: string,
+): UsageTotals[] {
+  const ended = (state: UsageEventRow["state"]) => sql<number>`sum(${usageEvents.state} = ${state})`;
+  return store
+    .select({
+      organizationId: usageEvents.organizationId,
+      transcriptions: count(),
+      completed: ended("completed"),
+      partial: ended("partial"),
+      failed: ended("failed"),
+      cancelled: ended("cancelled"),
+      audioMs: sql<number>`sum(${usageEvents.audioMs})`,
+      billedMs: sql<number>`sum(${usageEvents.billedMs})`,
+      amountPaise: sql<number>`sum(${usageEvents.amountPaise})`,
+    })
+    .from(usageEvents)
+    .where(
+      and(
+        // An identifier is never older than its event, so this finds the start without reading what is before it.
+        gt(usageEvents.id, `${ID_PREFIXES.usageEvent}_${encodeTime(Math.max(0, range.fromMs), 10)}`),
+        gte(usageEvents.createdAt, range.fromMs),
+        lt(usageEvents.createdAt, range.toMs),
+        organizationId === undefined ? undefined : eq(usageEvents.organizationId, organizationId),
+      ),
+    )
+    .groupBy(usageEvents.organizationId)
+    .all();
 }

@@ -103,13 +103,17 @@ function commandRows(): string[] {
   return rowsOfCommands(program, "");
 }
 
+/** Reports whether a command does something itself, not only its subcommands. Commander has no method for it. */
+export function hasAction(command: Command): boolean {
+  return Boolean((command as unknown as { _actionHandler?: unknown })._actionHandler);
+}
+
 function rowsOfCommands(parent: Command, path: string): string[] {
   return parent.commands.flatMap((command) => {
     if (command.name() === "help") return [];
     const full = path + command.name();
     const below = rowsOfCommands(command, `${full} `);
-    // A command with arguments of its own does something without a subcommand, too.
-    if (below.length > 0 && command.registeredArguments.length === 0) return below;
+    if (!hasAction(command)) return below;
     const usage = command.registeredArguments.map((argument) => {
       const name = `${argument.name().toUpperCase()}${argument.variadic ? "…" : ""}`;
       return argument.required ? ` ${name}` : ` [${name}]`;

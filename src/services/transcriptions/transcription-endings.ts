@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { deleteChunks } from "../../store/chunks.ts";
 import { checkpoint, type Database, type Store, transaction } from "../../store/database.ts";
+import { type LowCredit, noteLowCredit } from "../../store/low-credit.ts";
 import { deleteOutline } from "../../store/outlines.ts";
 import { deleteResult } from "../../store/results.ts";
 import {
@@ -26,6 +27,8 @@ export type EndingDeps = {
   };
   /** Removes the decoded working files of a transcription. Is called after the transaction. */
   removeWorkingFiles: (transcriptionId: string) => void;
+  /** Is called after the transaction in which an organization's balance has fallen below its threshold. */
+  onLowCredit?: (low: LowCredit) => void;
   /** Is called after the transaction. */
   onFinished?: (row: TranscriptionRow) => void;
 };
@@ -75,12 +78,16 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
   }
 
   function finish(id: string, ending: Ending, action?: AuditAction): TranscriptionRow | undefined {
+    let low: LowCredit | undefined;
     const row = transaction(store, (tx) => {
       const ended = settleTranscription(tx, id, ending, clock.now(), config.billing.timezone);
-      if (ended && action) recordAct(tx, { action, ...ownersOf(ended) }, clock.now());
+      if (!ended) return undefined;
+      low = noteLowCredit(tx, ended.organizationId, config.billing.low_credit_paise, clock.now());
+      if (action) recordAct(tx, { action, ...ownersOf(ended) }, clock.now());
       return ended;
     });
     if (!row) return undefined;
+    if (low) deps.onLowCredit?.(low);
     deps.removeWorkingFiles(id);
     deps.onFinished?.(row);
     return row;

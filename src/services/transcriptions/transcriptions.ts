@@ -132,6 +132,10 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
 
   const endings = createTranscriptionEndings({
     ...deps,
+    onLowCredit: ({ organizationId, balancePaise, thresholdPaise }) => {
+      const fields = { balance_paise: balancePaise, threshold_paise: thresholdPaise };
+      deps.log.warn({ organization_id: organizationId, ...fields }, "an organization's credit is low");
+    },
     onFinished: (row) => {
       logEnding(deps.log, row);
       for (const listener of listeners) listener.finished?.(row);

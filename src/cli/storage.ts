@@ -1,0 +1,167 @@
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { KeptContent } from "../store/content-size.ts";
+import { duration } from "./arguments.ts";
+import { type CliContext, CommandError } from "./context.ts";
+
+type PruneOptions = {
+  olderThan: number;
+  org?: string;
+  kind: "recordings" | "transcripts" | "all";
+  dryRun?: true;
+  yes?: true;
+  json?: true;
+};
+
+/** `shruti storage …` */
+export function registerStorage(program: Command, context: CliContext): void {
+  const storage = program
+    .command("storage")
+    .description("what the disk is used for: by organization, and by kind of file")
+    .option("--json", "print JSON")
+    .action((options: { json?: true }) => show(context, options));
+
+  storage
+    .command("prune")
+    .description("remove old recordings or transcripts of finished work, also while the server runs")
+    .requiredOption("--older-than <age>", "what was finished longer ago, such as 90d", duration)
+    .option("--org <id>", "only of this organization")
+    .addOption(
+      new Option("--kind <kind>", "a transcript is removed together with its recording")
+        .choices(["recordings", "transcripts", "all"])
+        .default("recordings"),
+    )
+    .option("--dry-run", "only count; nothing is removed")
+    .option("--yes", "remove it; it cannot be brought back")
+    .option("--json", "print JSON")
+    // `storage` has read --json already, because it has that option, too.
+    .action((_options: PruneOptions, command: Command) =>
+      prune(context, command.optsWithGlobals<PruneOptions>()),
+    );
+}
+
+async function show(context: CliContext, options: { json?: true }): Promise<void> {
+  const admin = await context.openServices();
+  const [{ measureContent }, { measureStorage }] = await Promise.all([
+    import("../store/content-size.ts"),
+    import("../services/storage-use.ts"),
+  ]);
+  const content = measureContent(admin.database.store);
+  const { uses, freeBytes } = measureStorage(admin.config, admin.dataDir);
+  const nameOf = namesOf(admin.accounts.listOrganizations());
+  if (options.json) {
+    context.printJson({
+      organizations: content.map((one) => ({ ...contentJson(one), name: nameOf(one.organizationId) })),
+      kinds: uses,
+      free_bytes: freeBytes,
+    });
+    return;
+  }
+  context.printTable(
+    ["ORGANIZATION", "RECORDINGS", "SIZE", "TRANSCRIPTS", "SIZE"],
+    [
+      ...content.map((one) => [
+        nameOf(one.organizationId),
+        one.recordings,
+        sizeText(one.recordingBytes),
+        one.transcripts,
+        sizeText(one.transcriptBytes),
+      ]),
+    ],
+  );
+  context.printLine("");
+  context.printTable(
+    ["KIND", "FILES", "SIZE", "PLACE"],
+    uses.map(({ kind, files, bytes, path }) => [kind, files, sizeText(bytes), path]),
+  );
+  context.note(`${sizeText(freeBytes)} free; transcripts are in the database`);
+}
+
+const namesOf = (organizations: readonly { id: string; name: string }[]) => {
+  const names = new Map(organizations.map(({ id, name }) => [id, name]));
+  return (id: string) => names.get(id) ?? id;
+};
+
+const contentJson = (one: KeptContent) => ({
+  organization_id: one.organizationId,
+  recordings: one.recordings,
+  recording_bytes: one.recordingBytes,
+  transcripts: one.transcripts,
+  transcript_bytes: one.transcriptBytes,
+});
+
+/** Renders a size with its unit, such as `1.5 GB`. */
+function sizeText(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const value = bytes / 1000 ** power;
+  return `${power === 0 ? value : value.toFixed(1)} ${units[power]}`;
+}
+
+async function prune(context: CliContext, options: PruneOptions): Promise<void> {
+  if (options.dryRun && options.yes)
+    throw new CommandError("usage", "--dry-run and --yes exclude each other");
+  if (!options.dryRun && !options.yes) {
+    throw new CommandError("usage", "this removes content for good: look with --dry-run, then give --yes");
+  }
+  const admin = await context.openServices();
+  if (options.org !== undefined) admin.accounts.showOrganization(options.org);
+  const beforeMs = context.clock.now() - options.olderThan;
+  const wantsAudio = options.kind !== "transcripts";
+  const wantsTranscripts = options.kind !== "recordings";
+  if (options.yes) {
+    const removed = await removeOld(context, options, {
+      audioBeforeMs: wantsAudio ? beforeMs : undefined,
+      transcriptsBeforeMs: wantsTranscripts ? beforeMs : undefined,
+    });
+    if (options.json) context.printJson({ removed });
+    else context.printLine(`removed: ${removed.recordings} recordings, ${removed.transcripts} transcripts`);
+    return;
+  }
+  const { measureContent } = await import("../store/content-size.ts");
+  const found = measureContent(admin.database.store, {
+    organizationId: options.org,
+    finishedBeforeMs: beforeMs,
+  }).map((one) => ({
+    ...one,
+    ...(wantsAudio ? {} : { recordings: 0, recordingBytes: 0 }),
+    ...(wantsTranscripts ? {} : { transcripts: 0, transcriptBytes: 0 }),
+  }));
+  if (options.json) {
+    context.printJson({ would_remove: found.map(contentJson) });
+    return;
+  }
+  const nameOf = namesOf(admin.accounts.listOrganizations());
+  context.printTable(
+    ["ORGANIZATION", "RECORDINGS", "SIZE", "TRANSCRIPTS"],
+    found.map((one) => [
+      nameOf(one.organizationId),
+      one.recordings,
+      sizeText(one.recordingBytes),
+      one.transcripts,
+    ]),
+  );
+  context.note("nothing was removed; --yes removes it");
+}
+
+async function removeOld(
+  context: CliContext,
+  { org }: PruneOptions,
+  age: { audioBeforeMs: number | undefined; transcriptsBeforeMs: number | undefined },
+): Promise<{ recordings: number; transcripts: number }> {
+  const admin = await context.openServices();
+  const [{ removeContentOf }, { openTranscriptionAdmin }, { audioFilePath, removeFile }] = await Promise.all([
+    import("../services/retention.ts"),
+    import("../services/transcriptions/transcription-admin.ts"),
+    import("../store/audio-files.ts"),
+  ]);
+  const transcriptions = openTranscriptionAdmin(admin);
+  const uploads = { removeAudioFile: (id: string) => removeFile(audioFilePath(admin.dataDir, id)) };
+  const total = { recordings: 0, transcripts: 0 };
+  for (const { id } of admin.accounts.listProjects(org)) {
+    const removed = await removeContentOf({ ...admin, transcriptions, uploads }, id, age);
+    total.recordings += removed.audioRemoved;
+    total.transcripts += removed.transcriptsRemoved;
+  }
+  return total;
+}
