@@ -50,6 +50,10 @@ export function registerProjects(program: Command, context: CliContext): void {
       print(context, admin, admin.accounts.showProject(id), options);
     });
 
+  registerSet(projects, context);
+}
+
+function registerSet(projects: Command, context: CliContext): void {
   projects
     .command("set")
     .description("change how long a project keeps content; `default` restores the periods of [retention]")

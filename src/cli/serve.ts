@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import type { App } from "../app.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
-import { isJournal, openLog } from "../lib/log.ts";
+import { isJournal, type Log, openLog } from "../lib/log.ts";
 import { notifyServiceManager, type ServiceState } from "../lib/service-manager.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -13,7 +13,7 @@ import { type Listeners, openListeners } from "./listeners.ts";
 import { becomeOwner } from "./owner.ts";
 import { createReload } from "./reload.ts";
 import { STATUS_FILE } from "./status-file.ts";
-import { endingOf, readCertificate } from "./tls.ts";
+import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
 const STATUS_EVERY_MS = 1_000;
 
@@ -77,13 +77,7 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
     // The model is still being loaded: `GET /readyz` reports that. Requests are answered from now on.
     notify({ READY: 1, STATUS: `listening on ${addressOf(server, config)}` });
     log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
-    if (hasUnknownAddress(config)) {
-      log.warn(
-        "upload addresses contain no host name, so clients on other machines cannot use them: set server.base_url",
-      );
-    }
-    const ending = certificate && endingOf(certificate, Date.now());
-    if (ending !== undefined) log.warn(ending);
+    warnAtStart(config, certificate, log);
     status = keepStatusFile(app, server, config);
     await stopped.promise;
     // The server reports that it is not ready, and still answers requests.
@@ -101,6 +95,16 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
   } finally {
     onSignal.stop();
   }
+}
+
+function warnAtStart(config: Config, certificate: Certificate | undefined, log: Log): void {
+  if (hasUnknownAddress(config)) {
+    log.warn(
+      "upload addresses contain no host name, so clients on other machines cannot use them: set server.base_url",
+    );
+  }
+  const ending = certificate && endingOf(certificate, Date.now());
+  if (ending !== undefined) log.warn(ending);
 }
 
 /** A backup, the migrations and the hash of the result: at least 5 MB of the database in a second, and a minute. */

@@ -84,7 +84,7 @@ test("as a table and as CSV; organizations that used nothing are left out unless
   expect(total).toStartWith("2026-11,total,,3,1,1,0,1,5400,15,15,");
   const idle = await json("usage", "summary", "--month", "2026-11", "--org", other);
   expect(idle.organizations[0]).toMatchObject({ name: "Idle", transcriptions: 0, granted_paise: 0 });
-  // Names stand for IDs.
+  // A name can be given instead of the ID.
   expect((await json("usage", "summary", "--org", "Idle")).organizations[0].organization_id).toBe(other);
 });
 
