@@ -82,8 +82,17 @@ shruti_is_there() {
     libgcc-11-dev) [ -f /usr/lib/gcc/x86_64-linux-gnu/11/libgcc_eh.a ] ;;
     libstdc++-11-pic-arm64-cross) [ -f /usr/lib/gcc-cross/aarch64-linux-gnu/11/libstdc++_pic.a ] ;;
     libgcc-11-dev-arm64-cross) [ -f /usr/lib/gcc-cross/aarch64-linux-gnu/11/libgcc_eh.a ] ;;
+    nats-server) command -v nats-server >/dev/null || [ -x /usr/sbin/nats-server ] ;;
     *) command -v "$1" >/dev/null ;;
   esac
+}
+
+# Installs the messaging server, with which the fleet is tested. Without it those tests are skipped.
+shruti_messaging_server() {
+  if shruti_is_there nats-server; then return 0; fi
+  shruti_system_packages nats-server || echo "setup: the tests of the fleet are skipped without nats-server"
+  # Debian's package starts a server that anybody may use.
+  if [ "$(id -u)" = 0 ] && [ -d /run/systemd/system ]; then systemctl disable -q --now nats-server || true; fi
 }
 
 # Node's headers come with some packages of Node itself, with libnode-dev on Debian, or by npm_config_nodedir.

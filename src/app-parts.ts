@@ -7,6 +7,7 @@ import { measureMachine } from "./engine/machine.ts";
 import { openEngine } from "./engine/open-engine.ts";
 import { chooseSpeechWorkers } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
+import type { Fleet } from "./fleet/control/open-fleet.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { familyOf } from "./pipeline/families/families.ts";
@@ -62,6 +63,8 @@ export type AppBase = {
   lock: ProcessLock;
   database: Database;
   engine: Engine;
+  /** The fleet that recognizes; undefined: this machine does. */
+  fleet: Fleet | undefined;
   hold: UpgradeHold;
   /** Returns the free bytes of the file system with the data directory. */
   freeBytes: () => number;
@@ -105,6 +108,8 @@ export async function openBase(options: AppOptions): Promise<AppBase> {
   const lock = lockDataDir(dataDir);
   const path = databasePath(dataDir);
   await upgrade(path, options);
+  const local = engine ?? (await openEngine(config, dataDir, log)).engine;
+  const fleet = await openFleetOf(config, dataDir, local, log);
   return {
     config,
     log,
@@ -113,9 +118,25 @@ export async function openBase(options: AppOptions): Promise<AppBase> {
     lock,
     database: openDatabase(path),
     hold: createUpgradeHold(log, unconfirmedUpgrade(path) && { confirm: () => confirmUpgrade(path) }),
-    engine: engine ?? (await openEngine(config, dataDir, log)).engine,
+    engine: fleet?.engine ?? local,
+    fleet,
     freeBytes: () => freeBytesOf(dataDir),
   };
+}
+
+/** Opens the fleet that the config names. Its code is loaded only then. */
+async function openFleetOf(
+  config: Config,
+  dataDir: string,
+  local: Engine,
+  log: Log,
+): Promise<Fleet | undefined> {
+  if (config.fleet.nats.length === 0) return undefined;
+  const [{ openFleet }, { default: project }] = await Promise.all([
+    import("./fleet/control/open-fleet.ts"),
+    import("../package.json"),
+  ]);
+  return openFleet({ config, dataDir, local, log, version: project.version });
 }
 
 async function upgrade(path: string, { log, clock = systemClock, onUpgrade }: AppOptions): Promise<void> {
@@ -188,26 +209,32 @@ export function openWorkers(
   const { config, clock, log, database, engine } = base;
   const { models, uploads, transcriptions, webhooks } = services;
   const scheduler = openScheduler(base, services);
+  base.fleet?.onPlaces(() => {
+    const model = models.findDefault();
+    if (model) scheduler.resize(engine.capacity(model));
+    readiness.check();
+  });
+  const readiness = createReadiness({
+    engine,
+    defaultModel: () => models.resolve(),
+    log,
+    ...(onUnfit ? { onUnfit } : {}),
+    isHeld: base.hold.isHeld,
+    isDiskFull: () => base.freeBytes() < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
+    onDefault(model) {
+      base.hold.whenOver(() => {
+        const capacity = engine.capacity(model);
+        scheduler.resize(capacity);
+        log.info({ model: model.id, workers: capacity.chunks }, "the default model");
+      });
+    },
+  });
   return {
     scheduler,
     deliverer: createDeliverer({ database, clock, config, log }),
     verification: createVerification({ uploads, log }),
     sweeper: createSweeper({ database, clock, config, log, uploads, transcriptions, webhooks }),
-    readiness: createReadiness({
-      engine,
-      defaultModel: () => models.resolve(),
-      log,
-      ...(onUnfit ? { onUnfit } : {}),
-      isHeld: base.hold.isHeld,
-      isDiskFull: () => base.freeBytes() < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
-      onDefault(model) {
-        base.hold.whenOver(() => {
-          const capacity = engine.capacity(model);
-          scheduler.resize(capacity);
-          log.info({ model: model.id, workers: capacity.chunks }, "the default model");
-        });
-      },
-    }),
+    readiness,
   };
 }
 

@@ -10,6 +10,8 @@ import {
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { PoolStatus } from "./engine/workers/pool.ts";
+import type { FleetStatus } from "./fleet/control/fleet-status.ts";
+import { addFleetGauges } from "./fleet-gauges.ts";
 import { addGauges } from "./gauges.ts";
 import { countRequests } from "./http/in-flight.ts";
 import { createMetrics } from "./http/metrics.ts";
@@ -42,7 +44,7 @@ export type App = {
   /** Takes up work, unfinished work first. The engine becomes ready meanwhile. */
   start(): void;
   /** Returns numbers of the running program; `unready` names what keeps it from taking work. */
-  status(): ReturnType<Scheduler["status"]> & { engine: PoolStatus; unready: string[] };
+  status(): ReturnType<Scheduler["status"]> & { engine: PoolStatus; unready: string[]; fleet?: FleetStatus };
   /** Makes `GET /readyz` report that the server stops. Requests are still answered. */
   startDraining(): void;
   /**
@@ -115,7 +117,12 @@ export async function openApp(options: AppOptions): Promise<App> {
       readiness.start();
       base.hold.start(readiness.hasModel);
     },
-    status: () => ({ ...scheduler.status(), engine: base.engine.status(), unready: readiness.reasons() }),
+    status: () => ({
+      ...scheduler.status(),
+      engine: base.engine.status(),
+      unready: readiness.reasons(),
+      ...(base.fleet ? { fleet: base.fleet.status() } : {}),
+    }),
     startDraining: readiness.startDraining,
     drain,
     async close() {
@@ -151,6 +158,7 @@ function openHttp(
     ...{ scheduler, deliverer, engine, decoders, database, transcriptions, backups, config },
     freeBytes: base.freeBytes,
   });
+  if (base.fleet) addFleetGauges(metrics, base.fleet.status);
   return countRequests(
     createHttpHandler({
       ...{ config, clock, log, database, dataDir, transcriptions, ...others },

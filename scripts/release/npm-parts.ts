@@ -35,6 +35,9 @@ const NOTICES: Record<string, string> = {
   "drizzle-orm": "Copyright the Drizzle Team and contributors",
 };
 
+/** Packages that offer several licences, and the one that we use them under. */
+const CHOSEN_LICENCES: Record<string, string> = { "node-forge": "BSD-3-Clause" };
+
 /** The one package that is embedded as a finished bundle. It does not list which dependencies it contains. */
 const PUBLISHED_BUNDLE = "@scalar/api-reference";
 
@@ -87,7 +90,7 @@ const nameOf = (folder: string) => manifestOf(folder).name;
  */
 export function npmPart(folder: string, notices: Record<string, string> = NOTICES): PartWithTexts {
   const { name, version, license, homepage, repository } = manifestOf(folder);
-  const licence = typeof license === "string" ? license : license?.type;
+  const licence = CHOSEN_LICENCES[name] ?? (typeof license === "string" ? license : license?.type);
   if (licence === undefined) throw new Error(`${name} ${version} has no licence in its package.json`);
   const found = licenceFilesIn(folder);
   const notice = notices[name];

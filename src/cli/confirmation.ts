@@ -11,6 +11,7 @@ const QUESTIONS: Record<string, (argument: string, options: Record<string, unkno
     "transcriptions delete": (id) =>
       `Delete the recording and the transcript of ${id}? They cannot be brought back.`,
     "webhooks remove": (id) => `Remove the endpoint ${id}? What has not been delivered to it never will be.`,
+    "fleet remove": (name) => `Remove the worker ${name}? Its key cannot be used again.`,
     restore: (file) =>
       `Replace the database by ${file}? What was accepted since that backup is then missing.`,
     migrate: (_, { undo }) => (undo ? "Put the database back to the version before the upgrade?" : undefined),

@@ -51,10 +51,21 @@ async function examine(context: CliContext): Promise<Finding[]> {
   findings.push(directory(dataDir, user), ...service);
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   findings.push(...certificate(config));
+  findings.push(...(await fleet(config, dataDir)));
   const version = await databaseVersion(dataDir);
   if (version) findings.push(version);
   findings.push(...(await engine(context, config, version?.ok === false)));
   return findings;
+}
+
+/** Examines the fleet that the config names, from this machine's side. */
+async function fleet(config: Config, dataDir: string): Promise<Finding[]> {
+  if (config.fleet.nats.length === 0) return [];
+  const [{ examineFleet }, { default: project }] = await Promise.all([
+    import("../fleet/checks.ts"),
+    import("../../package.json"),
+  ]);
+  return examineFleet({ config, dataDir, version: project.version });
 }
 
 async function machine(): Promise<Finding> {

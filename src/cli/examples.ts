@@ -5,6 +5,15 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
     ["for a service", "--config /etc/shruti/shruti.toml init --data /var/lib/shruti"],
   ],
   serve: [["with another port", "serve --config ./shruti.toml"]],
+  "fleet init": [
+    [
+      "before the first worker",
+      "fleet init --nats tls://nats.example:4222 --base-url https://shruti.example:8443",
+    ],
+  ],
+  "fleet add": [["a machine with a GPU", "fleet add gpu-1"]],
+  "fleet drain": [["before the upgrade of a worker", "fleet drain gpu-1"]],
+  worker: [["in the folder that `fleet add` made", "worker"]],
   transcribe: [
     ["print the words", "transcribe call.wav --language hi"],
     ["subtitles for a folder of recordings", "transcribe recordings --format srt --output subtitles"],

@@ -22,6 +22,7 @@ import {
 } from "./context.ts";
 import { registerCredit } from "./credit.ts";
 import { registerDoctor } from "./doctor.ts";
+import { registerFleet } from "./fleet.ts";
 import { registerHelp } from "./help.ts";
 import { registerInit } from "./init.ts";
 import { registerKeys } from "./keys.ts";
@@ -42,11 +43,14 @@ import { registerUsage } from "./usage.ts";
 import { registerVerify } from "./verify.ts";
 import { registerVersion } from "./version.ts";
 import { registerWebhooks } from "./webhooks.ts";
+import { registerWorker } from "./worker.ts";
 
 /** All commands, one file for each noun or verb, in the order of `shruti help` (docs/decisions.md section 11). */
 const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerInit,
   registerServe,
+  registerWorker,
+  registerFleet,
   registerTranscribe,
   registerBenchmark,
   registerOrgs,

@@ -3,6 +3,7 @@ import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { describeDuration } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { describeWorker } from "./fleet.ts";
 import { renderFields } from "./output.ts";
 import { becomeOwner } from "./owner.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
@@ -141,6 +142,7 @@ function wire(server: ServerStatus) {
       running,
       ...(problem === undefined ? {} : { problem }),
     })),
+    ...(server.fleet ? { fleet: server.fleet } : {}),
     avoided_processor_code: avoidedCode(server).map(({ variant, signal }) => ({ name: variant, signal })),
   };
 }
@@ -163,6 +165,7 @@ function describe(server: ServerStatus): [name: string, value: string][] {
     ],
     ["empty in", describeDuration(server.emptyInMs)],
     ...engine.models.map((model): [string, string] => ["model", describeModel(model)]),
+    ...fleetFields(server.fleet),
     ...avoidedCode(server).map((broken): [string, string] => ["avoided", describeBroken(broken)]),
   ];
 }
@@ -173,4 +176,14 @@ function describeModel(model: ServerStatus["engine"]["models"][number]): string 
   const process = pid ? `, process ${pid}` : "";
   const again = restarts === 0 ? "" : `, restarted ${restarts} ${restarts === 1 ? "time" : "times"}`;
   return `${modelId}: ${state}${where}${process}${again}${problem ? `; ${problem}` : ""}`;
+}
+
+function fleetFields(fleet: ServerStatus["fleet"]): [string, string][] {
+  if (!fleet) return [];
+  const { server, workers } = fleet;
+  const where = server.connected ? `connected to ${server.address}` : `not connected: ${server.problem}`;
+  return [
+    ["fleet", `${where}, ${fleet.chunks} chunks at work, ${fleet.interrupted_chunks} repeated`],
+    ...workers.map((worker): [string, string] => ["worker", `${worker.name}: ${describeWorker(worker)}`]),
+  ];
 }

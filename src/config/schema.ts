@@ -329,6 +329,52 @@ export const CONFIG_SCHEMA = {
     keep: integer(14, 1, 10_000, "Number of backups to keep; older ones are removed."),
     with_models: boolean(false, "Also the weights of installed models."),
   },
+  fleet: {
+    nats: list(
+      "Addresses of the messaging server (NATS with JetStream) of a fleet, such as tls://nats.example:4222; empty: this machine works alone.",
+      { pattern: /^tls:\/\/[^\s:/]+(:\d{1,5})?$/, example: "tls://nats.example:4222" },
+    ),
+    name: text("main", "Name of the fleet; fleets with different names can share a messaging server.", {
+      pattern: /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/,
+    }),
+    worker: text("", "Name of this worker, for `shruti worker`; `shruti fleet add` writes it.", {
+      pattern: /^([a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?)?$/,
+      example: "gpu-1",
+    }),
+    key_file: text(
+      "",
+      "File with this machine's secret for the messaging server; empty: fleet/control.key in the data directory.",
+      { isPath: true },
+    ),
+    ca_file: text(
+      "",
+      "PEM file of the authority that the fleet's certificates come from; empty: fleet/ca.pem in the data directory.",
+      { isPath: true },
+    ),
+    replicas: integer(1, 1, 5, "Servers of a NATS cluster that hold each ticket."),
+    listen: text(
+      "0.0.0.0:8443",
+      "Address and port at which workers fetch audio by HTTPS; port 0 takes a free one.",
+      { pattern: /^.+:(\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d{2}|655[0-2]\d|6553[0-5])$/ },
+    ),
+    base_url: text(
+      "",
+      "Address at which workers reach fleet.listen, such as https://shruti.example:8443; empty: this machine only.",
+      { pattern: /^(https:\/\/[^\s]+[^/])?$/, example: "https://shruti.example:8443" },
+    ),
+    lost_after_seconds: integer(
+      4,
+      2,
+      600,
+      "A worker that is silent for this long is lost, and its chunks run elsewhere.",
+    ),
+    synchronous_places: integer(
+      1,
+      0,
+      64,
+      "Chunks of synchronous requests that a worker recognizes beside others.",
+    ),
+  },
   log: {
     level: choice("info", ["debug", "info", "warn", "error", "silent"], "Least serious lines to write."),
     format: choice("json", ["json", "text"], "One JSON object a line, or readable text."),

@@ -20,7 +20,7 @@ export type ChunkExecutor = {
    *
    * @param model the model; `bytes` 0: none is known yet
    */
-  capacity(model: { bytes: number }): Capacity;
+  capacity(model: { bytes: number } & Pick<EngineModel, "sha256" | "parts">): Capacity;
   /**
    * Recognizes one chunk. A call settles once, also when outcomes arrive late or twice. A job can be repeated.
    *

@@ -1,5 +1,5 @@
 import type { ChunkLimits } from "../domain/chunk.ts";
-import type { ModelFamilyName, ModelFiles, SpeakerWeights } from "../domain/model.ts";
+import type { ModelFamilyName, ModelFiles, ModelPart, SpeakerWeights } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 import type { NativeFiles } from "./native-files.ts";
@@ -25,7 +25,15 @@ export type BytesAudio = { pcm: Uint8Array; totalSamples: number };
 export type AudioRef = FileAudio | BytesAudio;
 
 /** The model that recognizes a chunk. */
-export type EngineModel = { id: string; version: string; family: ModelFamilyName; files: ModelFiles };
+export type EngineModel = {
+  id: string;
+  version: string;
+  family: ModelFamilyName;
+  files: ModelFiles;
+  /** From the manifest. Executors on other machines find the model by them. */
+  sha256?: string;
+  parts?: ModelPart[];
+};
 
 /** Where a model runs (`[engine] device`). */
 export type DevicePreference = "auto" | "cpu" | "cuda" | "vulkan" | "metal";
@@ -44,12 +52,16 @@ export type ChunkJob = {
   sharers: number;
   /** No other chunk may run in the process meanwhile. Set for a chunk that has ended a process before. */
   isAlone: boolean;
+  /** A client waits for the chunk with an open connection. */
+  isUrgent?: boolean;
 };
 
 export type ChunkOutcome = {
   segments: RecognizedSegment[];
   /** What the chunk cost: time over all threads it kept busy, milliseconds. */
   workMs: number;
+  /** Called once the outcome is stored. Until then another machine may keep it. */
+  onStored?: () => void;
 };
 
 /** A chunk for the worker processes of this machine. */

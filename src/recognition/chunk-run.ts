@@ -24,8 +24,8 @@ export type ChunkTask = ChunkSource & {
   takeBegun: (chunk: ChunkRecord) => Promise<RecognizedChunk> | undefined;
 };
 
-/** The outcome of one attempt at a chunk, and its work in the executor's unit. */
-export type RecognizedChunk = { text: ChunkText; workMs: number };
+/** The outcome of one attempt at a chunk, and its work in the executor's unit. `onStored` is called once it is stored. */
+export type RecognizedChunk = { text: ChunkText; workMs: number; onStored: () => void };
 
 /**
  * Attempts a chunk until it has text, or until it becomes a gap, as `retry-policy.ts` says. After a crash the chunk runs
@@ -48,10 +48,11 @@ export async function runChunk(
   while (true) {
     signal.throwIfAborted();
     try {
-      const { text, workMs } = await (begun ??
+      const { text, workMs, onStored } = await (begun ??
         recognizeOnce(tools, task, chunk, { isAlone: crashes > 0 }, signal));
       if (await checkpoint.completeChunk(position, attempt, text, progress.finish(position)))
         tools.onRecognized?.(progress.shareOf(position), workMs);
+      onStored();
       return;
     } catch (error) {
       begun = undefined;
@@ -93,6 +94,7 @@ export async function recognizeOnce(
   const slot = await tools.slots.acquire({ position, speechMs, hasSuccessors }, signal);
   const { sharers } = slot;
   let workMs = 0;
+  const stored: (() => void)[] = [];
   try {
     const guarded = { model, family, request, durationMs };
     const text = await recognizeGuarded(guarded, chunk, async (regions, settings) => {
@@ -104,10 +106,14 @@ export async function recognizeOnce(
         signal,
       );
       workMs += outcome.workMs;
+      if (outcome.onStored) stored.push(outcome.onStored);
       // The result has the request's code of the language. The model may use another code.
       return outcome.segments.map((segment) => ({ ...segment, language: request.language }));
     });
-    return { text, workMs };
+    const onStored = () => {
+      for (const each of stored) each();
+    };
+    return { text, workMs, onStored };
   } finally {
     slot.release();
   }

@@ -75,6 +75,7 @@ async function recognize(
       ...context.engine,
       decode: decodeInLane(context, row),
       detectSpeech: detectSpeechInLane(context, row),
+      recognize: recognizeFor(context, row),
     },
     checkpoint: createRowCheckpoint(
       context.database,
@@ -95,6 +96,11 @@ async function recognize(
     isWaitedOut: isDiskFull,
   };
   return recognizeRecording({ recording, request: requestOf(row), model }, tools, signal);
+}
+
+/** Returns a recognizing function that says whether a client waits for the text. */
+function recognizeFor({ engine }: RunContext, row: TranscriptionRow): Engine["recognize"] {
+  return (job, signal) => engine.recognize({ ...job, isUrgent: isSynchronous(row) }, signal);
 }
 
 /** A longer recording takes so long to decode that small work must find another lane. */

@@ -17,6 +17,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   pipeline: ["domain", "lib"],
   engine: ["domain", "lib"],
   "model-import": ["domain", "lib"],
+  fleet: [
+    ...["config", "domain", "lib"],
+    ...["engine/engine.ts", "engine/executor.ts", "engine/protocol.ts", "engine/chunk-times.ts"],
+    ...["engine/workers/gate.ts", "engine/workers/pool.ts"],
+  ],
   recognition: ["pipeline", "domain", "lib", "engine/engine.ts", "engine/protocol.ts"],
   services: ["store", "config", "domain", "lib"],
   scheduler: [
@@ -29,6 +34,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   cli: [
     "app.ts",
     "local.ts",
+    "fleet",
+    "fleet-worker.ts",
     "doctor.ts",
     "backup-process.ts",
     "scheduled-backups.ts",

@@ -1,0 +1,67 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigError } from "./config/problems.ts";
+import type { Config } from "./config/schema.ts";
+import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
+import { openEngine } from "./engine/open-engine.ts";
+import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
+import { readFleetFile } from "./fleet/fleet-folder.ts";
+import { type FleetWorker, openWorker } from "./fleet/worker/open-worker.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import { dataDirOf } from "./services/admin.ts";
+import { createModelService } from "./services/models/models.ts";
+import { openDatabase } from "./store/database.ts";
+import { sha256OfFile } from "./store/file-hash.ts";
+
+/** A running `shruti worker`. */
+export type WorkerProgram = Pick<FleetWorker, "whenConnected" | "drain" | "close">;
+
+/**
+ * Wires the worker of a fleet: the engine, the installed models and the link. It has no database and no server.
+ *
+ * @throws ConfigError when the config names no fleet or worker; Error when a file or the engine cannot be opened
+ */
+export async function openFleetWorker(
+  config: Config,
+  clock: Clock,
+  log: Log,
+  version: string,
+): Promise<WorkerProgram> {
+  const { fleet } = config;
+  if (fleet.nats.length === 0 || fleet.worker === "") {
+    throw new ConfigError(
+      "fleet.nats and fleet.worker must be set; `shruti fleet add` makes a worker's config",
+    );
+  }
+  const dataDir = dataDirOf(config);
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const seed = readFleetFile(fleet.key_file || join(dataDir, "worker.key"));
+  const ca = readFleetFile(fleet.ca_file || join(dataDir, "ca.pem"));
+  const database = openDatabase(":memory:");
+  const { engine, gpuFreeBytes } = await openEngine(config, dataDir, log);
+  const models = await createModelService({
+    ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
+  });
+  const worker = openWorker({
+    ...{ servers: fleet.nats, fleet: fleet.name, worker: fleet.worker, ca, seed, log, version },
+    executor: engine,
+    installed: models.list,
+    sha256OfFile,
+    device: () =>
+      engine.status().models.find(({ device }) => device !== undefined)?.device ??
+      (gpuFreeBytes === undefined ? "cpu" : "gpu"),
+    // A GPU would wait for the audio of its next chunk.
+    placesAhead: gpuFreeBytes === undefined ? 0 : 1,
+    synchronousPlaces: fleet.synchronous_places,
+  });
+  return {
+    whenConnected: worker.whenConnected,
+    drain: worker.drain,
+    async close() {
+      await worker.close();
+      await engine.close();
+      database.close();
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { errorMessage } from "../../lib/error-message.ts";
+import type { Link } from "../link.ts";
+import { PROTOCOL, someJobs, type Ticket, write } from "../messages.ts";
+import type { Subjects } from "../subjects.ts";
+import type { JobTokens } from "../tokens.ts";
+import type { Tickets } from "./tickets.ts";
+import { newAttempt, type WantedJob, type WantedJobs } from "./wanted-jobs.ts";
+
+export type DispatchDeps = {
+  link: Pick<Link, "publish">;
+  tickets: Tickets;
+  subjects: Subjects;
+  tokens: JobTokens;
+  jobs: WantedJobs;
+  /** Returns the address at which workers fetch audio. */
+  baseUrl: () => string;
+};
+
+/** Publishes tickets, takes them back, and stops jobs at workers. */
+export type Dispatch = {
+  /** Publishes the ticket of a job, again and again until the server has it or the job has ended. */
+  send(wanted: WantedJob): Promise<void>;
+  /** Removes the ticket of a job from the stream, and stops workers that have it. Never rejects. */
+  withdraw(wanted: WantedJob): Promise<void>;
+  /** Reports whether a job was withdrawn lately, and has not been sent again. */
+  isWithdrawn(id: string): boolean;
+  /** Asks all workers to stop jobs. */
+  cancel(jobs: readonly string[]): void;
+  counts(): { published: number; repeated: number; adopted: number };
+};
+
+/** A bound on memory: beats name withdrawn jobs for seconds at most. */
+const MAX_WITHDRAWN = 10_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+export function createDispatch(deps: DispatchDeps): Dispatch {
+  const { link, tickets, subjects, jobs } = deps;
+  const counts = { published: 0, repeated: 0, adopted: 0 };
+  const sending = new Set<WantedJob>();
+  const withdrawn = new Set<string>();
+  /** Removals of tickets that have not ended. A new ticket of the same job must come after them. */
+  const purging = new Map<string, Promise<void>>();
+  const ready = new Set<string>();
+
+  async function publish(wanted: WantedJob): Promise<void> {
+    if (!ready.has(wanted.modelSha256)) {
+      await tickets.ensure(wanted.modelSha256);
+      ready.add(wanted.modelSha256);
+    }
+    withdrawn.delete(wanted.id);
+    const { sequence, isNew } = await tickets.publish(wanted.subject, write(ticketOf(wanted, deps)));
+    counts.published++;
+    // A ticket from before a restart: its worker, if it has one, has the same job.
+    if (!isNew) counts.adopted++;
+    wanted.sequence = sequence;
+    wanted.publishedAt = performance.now();
+    wanted.deliveredAt = undefined;
+    // The job may have ended meanwhile. No worker may recognize it then.
+    if (jobs.get(wanted.id) !== wanted) void withdraw(wanted);
+  }
+
+  function withdraw({ id, subject }: WantedJob): Promise<void> {
+    if (withdrawn.size >= MAX_WITHDRAWN) withdrawn.clear();
+    withdrawn.add(id);
+    cancel([id]);
+    // A server that cannot be reached loses the ticket, or a beat shows that a worker has it.
+    const purged = tickets
+      .purge(subject)
+      .catch(() => {})
+      .finally(() => {
+        if (purging.get(id) === purged) purging.delete(id);
+      });
+    purging.set(id, purged);
+    return purged;
+  }
+
+  function cancel(ids: readonly string[]): void {
+    if (ids.length > 0) link.publish(subjects.cancel, write({ v: PROTOCOL, jobs: someJobs(ids) }));
+  }
+
+  return {
+    async send(wanted) {
+      if (sending.has(wanted)) return;
+      sending.add(wanted);
+      if (wanted.publishedAt !== undefined) counts.repeated++;
+      try {
+        await purging.get(wanted.id);
+        for (let pause = FIRST_PAUSE_MS; jobs.get(wanted.id) === wanted; pause *= 2) {
+          try {
+            return await publish(wanted);
+          } catch (error) {
+            // The server may have lost its memory: the next try makes the stream again.
+            if (/no responders|no stream|not found|503/i.test(errorMessage(error))) ready.clear();
+            await Bun.sleep(Math.min(pause, LONGEST_PAUSE_MS));
+          }
+        }
+      } finally {
+        sending.delete(wanted);
+      }
+    },
+    withdraw,
+    isWithdrawn: (id) => withdrawn.has(id),
+    cancel,
+    counts: () => ({ ...counts }),
+  };
+}
+
+function ticketOf(wanted: WantedJob, { tokens, baseUrl }: DispatchDeps): Ticket {
+  const { id, job, modelSha256: sha256, isAlone } = wanted;
+  const { model, windowMs, settings, audio } = job;
+  wanted.attempt = newAttempt();
+  return {
+    v: PROTOCOL,
+    job: id,
+    attempt: wanted.attempt,
+    proof: tokens.proof(id),
+    model: { sha256, id: model.id, version: model.version, family: model.family },
+    window_ms: windowMs,
+    settings,
+    samples: audio.totalSamples,
+    audio: { url: `${baseUrl()}/audio/${id}`, token: tokens.audioToken(id) },
+    alone: isAlone,
+  };
+}

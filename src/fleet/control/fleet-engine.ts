@@ -1,0 +1,55 @@
+import type { Engine } from "../../engine/engine.ts";
+import type { EngineModel } from "../../engine/protocol.ts";
+import type { PoolStatus } from "../../engine/workers/pool.ts";
+import { modelHashOf } from "../job-id.ts";
+import type { FleetExecutor } from "./fleet-executor.ts";
+import { hasModel, type Registry } from "./registry.ts";
+
+/**
+ * Combines the engine of this machine, which decodes recordings and finds speech and speakers, with a fleet, which
+ * recognizes. This machine recognizes only when a worker runs on it.
+ *
+ * @param close ends the fleet's parts on this machine
+ */
+export function createFleetEngine(
+  local: Engine,
+  executor: FleetExecutor,
+  registry: Registry,
+  close: () => Promise<void>,
+): Engine {
+  /** Models that were asked for, by their SHA-256. */
+  const used = new Map<string, EngineModel>();
+
+  return {
+    ...local,
+    capacity: executor.capacity,
+    recognize: executor.recognize,
+    async warm(model, signal) {
+      used.set(modelHashOf(model) ?? "", model);
+      await Promise.all([local.warmSpeech(signal), executor.warm(model, signal)]);
+    },
+    status: () => ({
+      ...local.status(),
+      models: [...used].map(([hash, model]) => statusOf(hash, model, registry)),
+    }),
+    async close() {
+      await close();
+      await local.close();
+    },
+  };
+}
+
+function statusOf(hash: string, { id }: EngineModel, registry: Registry): PoolStatus["models"][number] {
+  const workers = registry.list().filter((worker) => hasModel(worker, hash));
+  const devices = [...new Set(workers.map(({ beat }) => beat.device))].sort();
+  const places = registry.places(hash);
+  return {
+    modelId: id,
+    state: places > 0 ? "ready" : "starting",
+    device: devices.length === 0 ? undefined : `${devices.join(", ")} of ${workers.length} workers`,
+    pid: undefined,
+    restarts: 0,
+    running: workers.reduce((sum, { beat }) => sum + beat.jobs.length, 0),
+    problem: places > 0 ? undefined : "no worker of the fleet has it",
+  };
+}

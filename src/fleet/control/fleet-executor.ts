@@ -1,0 +1,128 @@
+import { type ChunkTimes, createChunkTimes } from "../../engine/chunk-times.ts";
+import type { ChunkExecutor } from "../../engine/executor.ts";
+import { type ChunkJob, EngineError, type EngineModel } from "../../engine/protocol.ts";
+import { jobIdOf, modelHashOf } from "../job-id.ts";
+import type { Link } from "../link.ts";
+import type { Subjects } from "../subjects.ts";
+import type { JobTokens } from "../tokens.ts";
+import { createDispatch, type Dispatch } from "./dispatch.ts";
+import { createReconcile, type Reconcile } from "./reconcile.ts";
+import type { LostWorker, Registry } from "./registry.ts";
+import { createResults, type Results, timedChunkOf } from "./results.ts";
+import { createSuspects } from "./suspects.ts";
+import type { Tickets } from "./tickets.ts";
+import { createWantedJobs, type WantedJobs } from "./wanted-jobs.ts";
+
+export type FleetExecutorOptions = {
+  link: Pick<Link, "publish" | "upForMs">;
+  tickets: Tickets;
+  registry: Registry;
+  subjects: Subjects;
+  tokens: JobTokens;
+  baseUrl: () => string;
+  lostAfterMs: number;
+  isMember: (worker: string) => boolean;
+  onLost: (worker: LostWorker) => void;
+  onRefused: (worker: string, reason: string) => void;
+  /** Measured times of chunks; replaced in tests. */
+  times?: ChunkTimes;
+};
+
+/** Runs chunks on the workers of a fleet. */
+export type FleetExecutor = ChunkExecutor & {
+  jobs: Pick<WantedJobs, "get" | "count">;
+  results: Pick<Results, "take" | "counts">;
+  reconcile: Reconcile;
+  dispatch: Pick<Dispatch, "counts">;
+  /** Reports whether a worker of the fleet can recognize with a model. */
+  hasWorkerFor(model: EngineModel): boolean;
+  /** Refuses new chunks. Running chunks reject with `interrupted`, and workers keep their results. */
+  close(): void;
+};
+
+/**
+ * The control plane's limit is for workers that beat and do not finish. A worker itself stops a chunk that hangs, and
+ * fleets mix fast and slow machines.
+ */
+const PATIENCE = 2;
+
+export function createFleetExecutor(options: FleetExecutorOptions): FleetExecutor {
+  const { link, tickets, registry, subjects, tokens, times = createChunkTimes() } = options;
+  let isClosed = false;
+  const jobs = createWantedJobs((wanted) => void dispatch.withdraw(wanted));
+  const dispatch = createDispatch({ link, tickets, subjects, tokens, jobs, baseUrl: options.baseUrl });
+  const suspects = createSuspects();
+  const { isMember, onRefused, onLost, lostAfterMs } = options;
+  const results = createResults({
+    jobs,
+    registry,
+    suspects,
+    tokens,
+    times,
+    isMember,
+    withdraw: dispatch.withdraw,
+    onRefused,
+  });
+  const reconcile = createReconcile({
+    ...{ jobs, registry, suspects, results, dispatch, tickets, lostAfterMs, onLost },
+    linkUpForMs: link.upForMs,
+  });
+
+  async function recognize(job: ChunkJob, signal: AbortSignal) {
+    if (isClosed) throw new EngineError("interrupted", "the engine is closing");
+    if (signal.aborted) throw new EngineError("aborted", "aborted");
+    const modelSha256 = requireHash(job.model);
+    const id = jobIdOf(job, modelSha256);
+    if (suspects.isGuilty(id)) throw new EngineError("crashed", "two machines were lost with this chunk");
+    const early = results.takeEarly(id);
+    if (early) return early;
+    const urgency = job.isUrgent ? "s" : "a";
+    const audioMs = job.audio.totalSamples / 16;
+    const asked = {
+      ...({ id, job, modelSha256, urgency, subject: subjects.job(modelSha256, urgency, id) } as const),
+      isAlone: job.isAlone || suspects.isSuspect(id),
+      timeoutMs: PATIENCE * times.timeoutMs(timedChunkOf({ modelSha256, job, audioMs })),
+    };
+    const { wanted, isNew, outcome } = jobs.want(asked, signal);
+    const worker = registry.list().find(({ beat }) => beat.jobs.includes(id));
+    // After a restart a worker may have this very job already. Its result is taken. A withdrawn job is about to end there.
+    if (isNew && worker && !dispatch.isWithdrawn(id)) reconcile.observe(worker.name, worker.beat);
+    else if (isNew) void dispatch.send(wanted);
+    return outcome;
+  }
+
+  return {
+    capacity(model) {
+      const hash = modelHashOf(model);
+      const chunks = Math.max(1, registry.places(hash));
+      return { chunks, power: chunks, isElastic: false };
+    },
+    recognize,
+    async warm(model) {
+      const hash = requireHash(model);
+      // Without the stream workers cannot ask for tickets.
+      await tickets.ensure(hash).catch(() => {});
+      if (registry.places(hash) === 0) {
+        throw new EngineError("interrupted", `no worker of the fleet has the model ${model.id}`);
+      }
+    },
+    jobs,
+    results,
+    reconcile,
+    dispatch,
+    hasWorkerFor: (model) => registry.places(requireHash(model)) > 0,
+    close() {
+      isClosed = true;
+      for (const wanted of jobs.list()) {
+        jobs.reject(wanted, new EngineError("interrupted", "the engine is closing"));
+      }
+    },
+  };
+}
+
+/** @throws EngineError `failed` for a model that cannot be found on other machines */
+function requireHash(model: EngineModel): string {
+  const hash = modelHashOf(model);
+  if (hash === undefined) throw new EngineError("failed", `the model ${model.id} has no SHA-256`);
+  return hash;
+}

@@ -1,0 +1,99 @@
+import type { Link } from "../link.ts";
+import type { AudioListener } from "./audio-listener.ts";
+import type { FleetExecutor } from "./fleet-executor.ts";
+import type { Members } from "./members.ts";
+import type { Registry } from "./registry.ts";
+
+export type WorkerStatus = {
+  name: string;
+  state: "working" | "draining" | "paused" | "absent";
+  version?: string;
+  device?: string;
+  places: number;
+  synchronous_places: number;
+  chunks: number;
+  /** Ids under which the worker knows its models. */
+  models: string[];
+  seconds_since_beat?: number;
+  speed?: number;
+  refused_messages: number;
+  problem?: string;
+};
+
+/** A fleet as `shruti status` shows it. */
+export type FleetStatus = {
+  server: { connected: boolean; address?: string; version?: string; problem?: string };
+  workers: WorkerStatus[];
+  /** Chunks that callers wait for. */
+  chunks: number;
+  tickets: { published: number; repeated: number; adopted: number };
+  results: { taken: number; early: number; adopted: number; refused: number };
+  interrupted_chunks: number;
+  lost_workers: number;
+  /** Answers to workers that fetched audio, by HTTP status. */
+  audio_answers: Record<string, number>;
+};
+
+type Parts = {
+  executor: FleetExecutor;
+  registry: Registry;
+  members: Members;
+  link: Pick<Link, "status">;
+  listener: Pick<AudioListener, "answers">;
+};
+
+export function statusOf({ executor, registry, members, link, listener }: Parts): FleetStatus {
+  const { isUp, server, version, problem } = link.status();
+  const { interrupted, lostWorkers } = executor.reconcile.counts();
+  return {
+    server: {
+      connected: isUp,
+      ...(server === undefined ? {} : { address: server }),
+      ...(version === undefined ? {} : { version }),
+      ...(problem === undefined ? {} : { problem }),
+    },
+    workers: workersOf(members, registry),
+    chunks: executor.jobs.count(),
+    tickets: executor.dispatch.counts(),
+    results: executor.results.counts(),
+    interrupted_chunks: interrupted,
+    lost_workers: lostWorkers,
+    audio_answers: Object.fromEntries(
+      [...listener.answers()].map(([status, count]) => [String(status), count]),
+    ),
+  };
+}
+
+function workersOf(members: Members, registry: Registry): WorkerStatus[] {
+  const present = new Map(registry.list().map((worker) => [worker.name, worker]));
+  const now = performance.now();
+  return members.list().map(({ name }) => {
+    const worker = present.get(name);
+    if (!worker) {
+      return {
+        name,
+        state: "absent",
+        places: 0,
+        synchronous_places: 0,
+        chunks: 0,
+        models: [],
+        refused_messages: 0,
+      };
+    }
+    const { beat, lastBeatAt, refused } = worker;
+    return {
+      name,
+      state: beat.draining ? "draining" : beat.problem === undefined ? "working" : "paused",
+      version: beat.version,
+      device: beat.device,
+      places: beat.places,
+      synchronous_places: beat.synchronous_places,
+      chunks: beat.jobs.length,
+      models: beat.models.filter(({ usable }) => usable).map(({ id }) => id),
+      seconds_since_beat: Math.round((now - lastBeatAt) / 100) / 10,
+      ...(beat.speed === undefined ? {} : { speed: Math.round(beat.speed * 10) / 10 }),
+      refused_messages: refused,
+      ...(beat.problem === undefined ? {} : { problem: beat.problem }),
+    };
+  });
+}

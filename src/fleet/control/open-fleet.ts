@@ -1,0 +1,188 @@
+import { join } from "node:path";
+import type { Config } from "../../config/schema.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { Log } from "../../lib/log.ts";
+import { FLEET_FILES, fleetFolderOf, readFleetFile } from "../fleet-folder.ts";
+import { type LinkChange, openLink } from "../link.ts";
+import { type HelloReply, MessageError, PROTOCOL, readBeat, readHello, write } from "../messages.ts";
+import { CONTROL_MEMBER, lastPart, subjectsOf } from "../subjects.ts";
+import { createJobTokens } from "../tokens.ts";
+import { openAudioListener } from "./audio-listener.ts";
+import { createFleetEngine } from "./fleet-engine.ts";
+import { createFleetExecutor, type FleetExecutor } from "./fleet-executor.ts";
+import { type FleetStatus, statusOf } from "./fleet-status.ts";
+import { type Members, openMembers } from "./members.ts";
+import { createRegistry, type Registry } from "./registry.ts";
+import { createTickets } from "./tickets.ts";
+
+export type OpenFleetOptions = {
+  config: Config;
+  dataDir: string;
+  /** The engine of this machine. */
+  local: Engine;
+  log: Log;
+  /** Version of the program. */
+  version: string;
+};
+
+/** The control plane's side of a fleet. */
+export type Fleet = {
+  /** Recognizes on the fleet's workers. Closing it ends the fleet's parts on this machine. */
+  engine: Engine;
+  status(): FleetStatus;
+  /** Calls a function whenever workers or places have changed. */
+  onPlaces(listener: () => void): void;
+};
+
+const RECONCILE_EVERY_MS = 1_000;
+
+/**
+ * Opens a fleet. The messaging server need not be reachable yet.
+ *
+ * @throws Error when a file of the fleet is missing, or the listener cannot listen
+ */
+export function openFleet(options: OpenFleetOptions): Fleet {
+  const { config, dataDir, local, log } = options;
+  const folder = fleetFolderOf(dataDir);
+  const { fleet } = config;
+  const file = (name: keyof typeof FLEET_FILES) => readFleetFile(join(folder, FLEET_FILES[name]));
+  const link = openLink({
+    servers: fleet.nats,
+    ca: readFleetFile(fleet.ca_file || join(folder, FLEET_FILES.ca)),
+    member: CONTROL_MEMBER,
+    seed: readFleetFile(fleet.key_file || join(folder, FLEET_FILES.controlKey)),
+    onChange: (change) => logChange(log, change),
+  });
+  const subjects = subjectsOf(fleet.name);
+  const registry = createRegistry();
+  const members = openMembers(folder, (error) =>
+    log.error({ err: error }, "the fleet's workers cannot be read"),
+  );
+  const tokens = createJobTokens(file("tokenSecret"), Date.now);
+  const listener = openAudioListener({
+    listen: fleet.listen,
+    tls: { cert: file("listenerCert"), key: file("listenerKey") },
+    opens: tokens.opensAudio,
+    audioOf: (job) => executor.jobs.get(job)?.job.audio,
+  });
+  const baseUrl = () => fleet.base_url || `https://127.0.0.1:${listener.port}`;
+  const executor = createFleetExecutor({
+    ...{ link, registry, subjects, tokens, baseUrl },
+    tickets: createTickets(link, subjects, fleet.replicas),
+    lostAfterMs: fleet.lost_after_seconds * 1000,
+    isMember: (worker) => members.find(worker) !== undefined,
+    onLost: ({ name, jobs }) =>
+      log.warn({ worker: name, chunks: jobs.length }, "a worker of the fleet is lost"),
+    onRefused: (worker, reason) => log.warn({ worker, reason }, "a message of a worker was refused"),
+  });
+  const places = watchPlaces(registry);
+  const heard = { executor, registry, members, log, changed: places.look };
+  link.subscribe(subjects.done("*"), executor.results.take);
+  link.subscribe(subjects.beat("*"), ({ subject, data }) => hearBeat(heard, lastPart(subject), data));
+  link.subscribe(subjects.hello("*"), ({ subject, data }, respond) => {
+    const worker = lastPart(subject);
+    if (members.find(worker))
+      answerHello(data, respond, { worker, base_url: baseUrl(), version: options.version });
+  });
+  const timer = setInterval(() => {
+    members.refresh();
+    giveOrders(members, registry, (worker, drain) =>
+      link.publish(subjects.order(worker), write({ v: PROTOCOL, drain })),
+    );
+    executor.reconcile.lose(removedWorkers(members, registry));
+    void executor.reconcile.tick().then(places.look);
+  }, RECONCILE_EVERY_MS);
+
+  const close = async () => {
+    clearInterval(timer);
+    executor.close();
+    await listener.close();
+    await link.close();
+  };
+  return {
+    engine: createFleetEngine(local, executor, registry, close),
+    status: () => statusOf({ executor, registry, members, link, listener }),
+    onPlaces: places.listen,
+  };
+}
+
+type Heard = { executor: FleetExecutor; registry: Registry; members: Members; log: Log; changed: () => void };
+
+function hearBeat(
+  { executor, registry, members, log, changed }: Heard,
+  worker: string,
+  data: Uint8Array,
+): void {
+  if (!members.find(worker)) return;
+  try {
+    const beat = readBeat(data);
+    const isNew = !registry.list().some(({ name }) => name === worker);
+    const before = registry.beat(worker, beat, performance.now());
+    if (isNew)
+      log.info(
+        { worker, version: beat.version, device: beat.device, places: beat.places },
+        "a worker has come",
+      );
+    if (before) executor.reconcile.lose([before]);
+    executor.reconcile.observe(worker, beat);
+    changed();
+  } catch (error) {
+    if (!(error instanceof MessageError)) throw error;
+    registry.countRefused(worker);
+    log.warn({ worker, reason: error.message }, "a message of a worker was refused");
+  }
+}
+
+function answerHello(
+  data: Uint8Array,
+  respond: (data: Uint8Array) => void,
+  facts: Pick<HelloReply, "worker" | "base_url" | "version">,
+): void {
+  try {
+    readHello(data);
+  } catch {
+    // The worker receives no answer, and reports that.
+    return;
+  }
+  respond(write({ v: PROTOCOL, now_ms: Date.now(), ...facts }));
+}
+
+/** Repeats the admin's wish to each worker that does not follow it yet. */
+function giveOrders(
+  members: Members,
+  registry: Registry,
+  order: (worker: string, drain: boolean) => void,
+): void {
+  for (const { name, beat } of registry.list()) {
+    const wish = members.find(name)?.isDraining ?? false;
+    if (wish !== beat.draining) order(name, wish);
+  }
+}
+
+function removedWorkers(members: Members, registry: Registry) {
+  return registry.list().flatMap(({ name }) => (members.find(name) ? [] : (registry.remove(name) ?? [])));
+}
+
+/** Calls listeners when the number of places of any model has changed. */
+function watchPlaces(registry: Registry) {
+  const listeners: (() => void)[] = [];
+  let seen = "";
+  return {
+    listen: (listener: () => void) => void listeners.push(listener),
+    look() {
+      const hashes = new Set(registry.list().flatMap(({ beat }) => beat.models.map(({ sha256 }) => sha256)));
+      const now = [...hashes].map((hash) => `${hash} ${registry.places(hash)}`).join();
+      if (now === seen) return;
+      seen = now;
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+function logChange(log: Log, change: LinkChange): void {
+  if (change.state === "up")
+    log.info({ server: change.server, version: change.version }, "connected to the messaging server");
+  else if (change.state === "down")
+    log.warn({ problem: change.problem }, "the messaging server is not reachable");
+  else log.error({ problem: change.problem }, "the messaging server refuses something");
+}

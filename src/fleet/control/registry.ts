@@ -1,0 +1,94 @@
+import type { Beat } from "../messages.ts";
+
+/** A worker, as its last beat describes it. */
+export type FleetWorker = {
+  name: string;
+  beat: Beat;
+  /** Times on the clock of `performance.now()`. */
+  firstBeatAt: number;
+  lastBeatAt: number;
+  /** Messages of this worker that were refused. */
+  refused: number;
+  /** Models that the worker could not load, by SHA-256. */
+  unusable: Set<string>;
+};
+
+/** A worker that is gone, and the jobs that it had. */
+export type LostWorker = {
+  name: string;
+  jobs: readonly string[];
+  /** Time of the last beat; undefined: the worker has started again. */
+  at: number | undefined;
+};
+
+/** The workers that beat. A worker that is silent for too long is lost. */
+export type Registry = {
+  /** Records a beat. Returns the earlier life of a worker that has started again. */
+  beat(name: string, beat: Beat, now: number): LostWorker | undefined;
+  /** Removes and returns the workers whose last beat is older than a time. */
+  takeLost(oldestBeatAt: number): LostWorker[];
+  /** Removes a worker, such as one whose credentials were withdrawn. */
+  remove(name: string): LostWorker | undefined;
+  countRefused(name: string): void;
+  markUnusable(name: string, modelSha256: string): void;
+  list(): FleetWorker[];
+  /** Returns the places of workers that take new work of a model; without a model: of any. */
+  places(modelSha256?: string): number;
+};
+
+export function createRegistry(): Registry {
+  const workers = new Map<string, FleetWorker>();
+
+  function remove(name: string): LostWorker | undefined {
+    const worker = workers.get(name);
+    if (!worker) return undefined;
+    workers.delete(name);
+    return { name, jobs: worker.beat.jobs, at: worker.lastBeatAt };
+  }
+
+  return {
+    beat(name, beat, now) {
+      const known = workers.get(name);
+      const isSame = known?.beat.instance === beat.instance;
+      workers.set(name, {
+        name,
+        beat,
+        firstBeatAt: isSame && known ? known.firstBeatAt : now,
+        lastBeatAt: now,
+        refused: known?.refused ?? 0,
+        unusable: isSame && known ? known.unusable : new Set(),
+      });
+      return known && !isSame ? { name, jobs: known.beat.jobs, at: undefined } : undefined;
+    },
+    takeLost(oldestBeatAt) {
+      const silent = [...workers.values()].filter(({ lastBeatAt }) => lastBeatAt < oldestBeatAt);
+      return silent.flatMap(({ name }) => remove(name) ?? []);
+    },
+    remove,
+    countRefused(name) {
+      const worker = workers.get(name);
+      if (worker) worker.refused++;
+    },
+    markUnusable(name, sha256) {
+      workers.get(name)?.unusable.add(sha256);
+    },
+    list: () => [...workers.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
+    places(sha256) {
+      let places = 0;
+      for (const worker of workers.values()) {
+        if (takesWork(worker) && (sha256 === undefined || hasModel(worker, sha256)))
+          places += worker.beat.places;
+      }
+      return places;
+    },
+  };
+}
+
+function takesWork({ beat }: FleetWorker): boolean {
+  return !beat.draining && beat.problem === undefined;
+}
+
+/** Reports whether a worker can recognize with a model. */
+export function hasModel({ beat, unusable }: FleetWorker, sha256: string): boolean {
+  return !unusable.has(sha256) && beat.models.some((model) => model.sha256 === sha256 && model.usable);
+}

@@ -1,0 +1,198 @@
+import type { ChunkTimes } from "../../engine/chunk-times.ts";
+import { type ChunkOutcome, EngineError, type EngineErrorKind } from "../../engine/protocol.ts";
+import type { LinkMessage } from "../link.ts";
+import { type Done, type DoneReply, faultOf, MessageError, PROTOCOL, readDone, write } from "../messages.ts";
+import { lastPart } from "../subjects.ts";
+import type { JobTokens } from "../tokens.ts";
+import { hasModel, type Registry } from "./registry.ts";
+import type { Suspects } from "./suspects.ts";
+import type { WantedJob, WantedJobs } from "./wanted-jobs.ts";
+
+export type ResultsDeps = {
+  jobs: WantedJobs;
+  registry: Registry;
+  suspects: Suspects;
+  tokens: JobTokens;
+  times: ChunkTimes;
+  /** Reports whether results of this worker count. */
+  isMember: (worker: string) => boolean;
+  /** Takes a ticket out of the stream, and stops other workers that have it. */
+  withdraw: (wanted: WantedJob) => Promise<void>;
+  /** Called when a message of a worker is refused. */
+  onRefused: (worker: string, reason: string) => void;
+};
+
+/** Takes results from workers. A worker keeps its result until the outcome is stored. */
+export type Results = {
+  take(message: LinkMessage, respond: (data: Uint8Array) => void): void;
+  /** Returns the result of a job that came before the job was wanted, such as before a restart, once. */
+  takeEarly(job: string): ChunkOutcome | undefined;
+  /** Reports whether a job's result has come lately. */
+  isKnown(job: string): boolean;
+  /** Forgets what is too old. */
+  sweep(now: number): void;
+  counts(): { taken: number; early: number; adopted: number; refused: number };
+};
+
+/** A result whose worker keeps it until its outcome is stored. */
+type Held = { at: number; isStored: boolean; respond: () => void };
+type Early = { at: number; bytes: number; outcome: ChunkOutcome };
+
+/** Results for which no caller asks are kept this long. After a restart, callers come within seconds. */
+const EARLY_MS = 10 * 60_000;
+/** A bound on memory, several times what the places of a large fleet can hold. */
+const MAX_EARLY_BYTES = 64 * 1024 * 1024;
+/** A caller that has not stored an outcome after this time has been stopped. */
+const HELD_MS = 10_000;
+const KNOWN_MS = 60_000;
+
+export function createResults(deps: ResultsDeps): Results {
+  const { jobs, registry, suspects } = deps;
+  const held = new Map<string, Held>();
+  const early = new Map<string, Early>();
+  let earlyBytes = 0;
+  const counts = { taken: 0, early: 0, adopted: 0, refused: 0 };
+
+  /** @returns why the result is refused; undefined: it has been dealt with */
+  function deal(worker: string, done: Done, bytes: number, reply: () => void): string | undefined {
+    if (!deps.isMember(worker)) return "the worker is not a member of the fleet";
+    if (!deps.tokens.proves(done.job, done.proof)) return "a result without proof of its ticket";
+    const wanted = jobs.get(done.job);
+    if (wanted) return done.outcome ? finish(worker, wanted, done, reply) : fail(worker, wanted, done, reply);
+    const kept = held.get(done.job);
+    if (kept && !kept.isStored && performance.now() - kept.at < HELD_MS) {
+      kept.respond = reply;
+      return undefined;
+    }
+    if (done.outcome && !kept && !early.has(done.job) && earlyBytes + bytes <= MAX_EARLY_BYTES) {
+      counts.early++;
+      earlyBytes += bytes;
+      early.set(done.job, { at: performance.now(), bytes, outcome: outcomeOf(done.outcome) });
+    }
+    reply();
+    return undefined;
+  }
+
+  function finish(
+    worker: string,
+    wanted: WantedJob,
+    { outcome: result, attempt }: Done,
+    reply: () => void,
+  ): string | undefined {
+    if (!result) return undefined;
+    const { id, audioMs, job } = wanted;
+    const fault = faultOf(result, { audioMs, windowMs: job.windowMs });
+    if (fault !== undefined) {
+      end(wanted, new EngineError("interrupted", `the worker ${worker} has sent a wrong result`));
+      return fault;
+    }
+    counts.taken++;
+    suspects.clear(id);
+    deps.times.observe(timedChunkOf(wanted), result.elapsed_ms);
+    const own: Held = { at: performance.now(), isStored: false, respond: reply };
+    held.set(id, own);
+    // The result of an earlier try: another worker may have the present ticket.
+    if (attempt !== wanted.attempt) void deps.withdraw(wanted);
+    jobs.resolve(wanted, {
+      ...outcomeOf(result),
+      onStored() {
+        if (own.isStored) return;
+        own.isStored = true;
+        own.respond();
+      },
+    });
+    return undefined;
+  }
+
+  function fail(worker: string, wanted: WantedJob, done: Done, reply: () => void): undefined {
+    reply();
+    // The job has been given to another worker meanwhile.
+    if (done.attempt !== wanted.attempt || !done.failed) return;
+    const { kind, reason } = done.failed;
+    if (kind === "hung") deps.times.observeTimeout(wanted.modelSha256);
+    if (kind === "unusable_model") registry.markUnusable(worker, wanted.modelSha256);
+    const message = `worker ${worker}: ${reason}`;
+    end(wanted, new EngineError(errorKindOf(kind, wanted.modelSha256, registry), message));
+  }
+
+  /** Ends a job. The ticket goes first, because the next try of the job has the same subject. */
+  function end(wanted: WantedJob, error: EngineError): void {
+    void deps.withdraw(wanted).then(() => jobs.reject(wanted, error));
+  }
+
+  function takeEarly(job: string): ChunkOutcome | undefined {
+    const found = early.get(job);
+    if (!found) return undefined;
+    early.delete(job);
+    earlyBytes -= found.bytes;
+    return found.outcome;
+  }
+
+  return {
+    take(message, respond) {
+      const worker = lastPart(message.subject);
+      const reply = (refused?: string) =>
+        respond(
+          write({
+            v: PROTOCOL,
+            taken: refused === undefined,
+            ...(refused === undefined ? {} : { refused }),
+          } satisfies DoneReply),
+        );
+      let refusal: string | undefined;
+      try {
+        refusal = deal(worker, readDone(message.data), message.data.length, () => reply());
+      } catch (error) {
+        if (!(error instanceof MessageError)) throw error;
+        refusal = error.message;
+      }
+      if (refusal === undefined) return;
+      counts.refused++;
+      registry.countRefused(worker);
+      deps.onRefused(worker, refusal);
+      reply(refusal);
+    },
+    takeEarly(job) {
+      const outcome = takeEarly(job);
+      if (outcome) counts.adopted++;
+      return outcome;
+    },
+    isKnown: (job) => held.has(job) || early.has(job),
+    sweep(now) {
+      for (const [job, { at }] of held) if (now - at > KNOWN_MS) held.delete(job);
+      for (const [job, { at }] of early) if (now - at > EARLY_MS) takeEarly(job);
+    },
+    counts: () => ({ ...counts }),
+  };
+}
+
+/** Another worker may do what one could not do for a reason of its own. */
+function errorKindOf(
+  kind: NonNullable<Done["failed"]>["kind"],
+  modelSha256: string,
+  registry: Registry,
+): EngineErrorKind {
+  if (kind === "elsewhere") return "interrupted";
+  if (kind !== "unusable_model") return kind;
+  return registry.list().some((each) => hasModel(each, modelSha256)) ? "interrupted" : kind;
+}
+
+/** Returns a chunk as its time is measured: a place of a worker counts as one thread. */
+export function timedChunkOf({
+  modelSha256,
+  job,
+  audioMs,
+}: Pick<WantedJob, "modelSha256" | "job" | "audioMs">) {
+  return { modelId: modelSha256, windowMs: job.windowMs, audioMs, threads: 1 };
+}
+
+/** The unit of work is the time of one place. */
+function outcomeOf({ segments, elapsed_ms }: NonNullable<Done["outcome"]>): ChunkOutcome {
+  return {
+    segments: segments.map(({ noSpeechProbability, ...segment }) => ({
+      ...segment,
+      ...(noSpeechProbability === undefined ? {} : { noSpeechProbability }),
+    })),
+    workMs: elapsed_ms,
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * Finds the chunks that end whole machines. A worker that is lost alone makes its jobs suspect, and a suspect runs alone
+ * on its next machine. When that one is lost alone too, the chunk is the cause. When several workers are lost at about
+ * the same time, the cause is a network, a power supply or a person, and no job is suspect.
+ */
+export type Suspects = {
+  /**
+   * Records that a worker was lost, before `blame` is called for its jobs.
+   *
+   * @param at time of its last beat, on the clock of `performance.now()`
+   */
+  lost(at: number): void;
+  /**
+   * Makes a job of a lost worker suspect. Returns whether it is now known to end machines.
+   *
+   * @param at time of the worker's last beat; undefined: the worker has started again, so that it was not the network
+   */
+  blame(job: string, at: number | undefined): boolean;
+  isSuspect(job: string): boolean;
+  isGuilty(job: string): boolean;
+  /** Forgets a job that has been recognized. */
+  clear(job: string): void;
+};
+
+/** Machines that a chunk may end. */
+const MAX_MACHINES = 2;
+/**
+ * Workers with last beats this close are lost together. They beat each second. A chunk that ends machines one after the
+ * other needs longer, because each loss is noticed first.
+ */
+const TOGETHER_MS = 1_200;
+/** Bounds on memory: jobs whose transcription was cancelled are never cleared. */
+const MAX_SUSPECTS = 10_000;
+const MAX_LOSSES = 1_000;
+
+export function createSuspects(): Suspects {
+  const machines = new Map<string, number>();
+  const losses: number[] = [];
+
+  return {
+    lost(at) {
+      losses.push(at);
+      if (losses.length > MAX_LOSSES) losses.shift();
+    },
+    blame(job, at) {
+      const together = losses.filter((other) => at !== undefined && Math.abs(other - at) <= TOGETHER_MS);
+      if (together.length > 1) return false;
+      const count = (machines.get(job) ?? 0) + 1;
+      if (machines.size >= MAX_SUSPECTS) machines.clear();
+      machines.set(job, count);
+      return count >= MAX_MACHINES;
+    },
+    isSuspect: (job) => machines.has(job),
+    isGuilty: (job) => (machines.get(job) ?? 0) >= MAX_MACHINES,
+    clear: (job) => void machines.delete(job),
+  };
+}

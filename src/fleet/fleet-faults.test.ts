@@ -1,0 +1,366 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { InstalledModel } from "../domain/model.ts";
+import type { ChunkExecutor } from "../engine/executor.ts";
+import { type ChunkJob, type ChunkOutcome, EngineError } from "../engine/protocol.ts";
+import { sha256Hex } from "../lib/sha256.ts";
+import { type FleetWorld, openFleetWorld } from "../testing/fleet-harness.ts";
+import { NATS_SERVER } from "../testing/nats-server.ts";
+import type { Fleet } from "./control/open-fleet.ts";
+import { jobIdOf } from "./job-id.ts";
+import { type Link, type LinkChange, openLink } from "./link.ts";
+import { PROTOCOL, readReply, readTicket, type Ticket, write } from "./messages.ts";
+import { subjectsOf } from "./subjects.ts";
+import type { FleetWorker } from "./worker/open-worker.ts";
+
+/** Faults of a fleet, with a real messaging server, and workers whose recognition is a script. */
+
+const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
+const LOST_AFTER_SECONDS = 2;
+
+describeFleet("faults of a fleet", () => {
+  let world: FleetWorld;
+  let folder: string;
+  let model: InstalledModel;
+  const open: (() => Promise<void>)[] = [];
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "shruti-fleet-faults-"));
+    model = modelOf("weights");
+    world = await openFleetWorld();
+  });
+  afterEach(async () => {
+    for (const close of open.splice(0).reverse()) await close();
+  });
+  afterAll(async () => {
+    await world.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Makes a model whose manifest is right. */
+  function modelOf(content: string): InstalledModel {
+    const path = join(folder, `${content}.bin`);
+    writeFileSync(path, content);
+    return {
+      ...{
+        id: content,
+        name: content,
+        version: "1",
+        family: "whisper",
+        sha256: sha256Hex(content),
+        bytes: 1,
+      },
+      ...{
+        languages: [],
+        licence: "none",
+        source: "",
+        decoding: {},
+        files: { weights: path },
+        embedded: false,
+      },
+    };
+  }
+
+  function control(): Fleet {
+    const fleet = world.openControl({ lostAfterSeconds: LOST_AFTER_SECONDS });
+    open.push(fleet.engine.close);
+    return fleet;
+  }
+
+  async function worker(
+    name: string,
+    recognize: ChunkExecutor["recognize"],
+    parts: { installed?: () => InstalledModel[] } = {},
+  ): Promise<FleetWorker> {
+    const capacity = () => ({ chunks: 1, power: 1, isElastic: false });
+    const executor: ChunkExecutor = { capacity, recognize, warm: async () => {} };
+    const opened = await world.openWorker(name, { executor, installed: parts.installed ?? (() => [model]) });
+    open.push(opened.close);
+    return opened;
+  }
+
+  /** Makes a chunk of one second, whose samples all have one value. */
+  function chunk(value: number): ChunkJob {
+    const pcm = new Uint8Array(32_000).fill(value);
+    return {
+      ...{ model, windowMs: 30_000, settings: { language: "en" }, sharers: 1, isAlone: false },
+      audio: { pcm, totalSamples: 16_000 },
+    };
+  }
+
+  /** Opens a link with the key of a worker, as a program that does not keep our rules could. */
+  function rogue(name: string, onChange?: (change: LinkChange) => void): Link {
+    const link = openLink({
+      ...{ servers: world.addresses, ca: world.caText(), member: name, seed: world.seedOf(name) },
+      ...(onChange ? { onChange } : {}),
+    });
+    open.push(link.close);
+    return link;
+  }
+
+  test("a chunk that ends two machines fails, and does not reach a third", async () => {
+    const fleet = control();
+    const reached: string[] = [];
+    for (const name of ["one", "two", "three"]) {
+      const opened = await worker(name, async ({ audio }) => {
+        if (!("pcm" in audio) || audio.pcm[0] !== 66) return said("fine");
+        reached.push(name);
+        void opened.close();
+        return new Promise<ChunkOutcome>(() => {});
+      });
+    }
+    await working(fleet, 3);
+    const poison = chunk(66);
+    expect(await kindOf(fleet, poison)).toBe("interrupted");
+    expect(await kindOf(fleet, poison)).toBe("crashed");
+    expect(await kindOf(fleet, poison)).toBe("crashed");
+    expect(new Set(reached).size).toBe(2);
+    expect(await textOf(fleet, chunk(1))).toBe("fine");
+  });
+
+  test("results that lie are refused, and another worker recognizes the chunk", async () => {
+    const fleet = control();
+    await (await worker("liar", async () => said("never"))).close();
+    const link = rogue("liar");
+    await link.whenUp(5_000);
+    const lies: ((ticket: Ticket) => object)[] = [
+      () => outcome([{ ...SEGMENT, startMs: -1 }]),
+      () => outcome([{ ...SEGMENT, endMs: 90_000 }]),
+      () => outcome([{ ...SEGMENT, text: "a".repeat(5_000) }]),
+      () => outcome(Array.from({ length: 30 }, () => ({ ...SEGMENT, text: "a".repeat(3_900) }))),
+      () => outcome([{ ...SEGMENT, confidence: 2 }]),
+      () => ({ outcome: undefined }),
+      () => ({ ...outcome([SEGMENT]), job: "0".repeat(32) }),
+      () => ({ ...outcome([SEGMENT]), proof: "x".repeat(43) }),
+      ({ v }) => ({ ...outcome([SEGMENT]), v: v + 1 }),
+    ];
+    await fleet.engine.warm(model, new AbortController().signal).catch(() => {});
+    const job = chunk(2);
+    const honest = repeated(fleet, job);
+    const ticket = readTicket((await pull(link, job)).data);
+    for (const lie of lies) {
+      const { v, job: id, attempt, proof } = ticket;
+      const message = { v, job: id, attempt, proof, ...lie(ticket) };
+      const done = await link.request(subjectsOf("main").done("liar"), JSON.stringify(message), 3_000);
+      expect(readReply(done.data).taken).toBe(false);
+    }
+    // A worker cannot send a result under another's name: the server does not pass it on.
+    await world
+      .openWorker("one", { executor: executorOf(async () => said("honest")), installed: () => [] })
+      .then((w) => w.close());
+    link.publish(
+      subjectsOf("main").done("one"),
+      write({
+        v: PROTOCOL,
+        job: ticket.job,
+        attempt: ticket.attempt,
+        proof: ticket.proof,
+        ...outcome([SEGMENT]),
+      }),
+    );
+    await link.close();
+    await worker("two", async () => said("honest"));
+    expect(await honest).toBe("honest");
+    expect(fleet.status().results.refused).toBe(lies.length);
+  });
+
+  test("the key of a worker opens nothing of the others", async () => {
+    const fleet = control();
+    await worker("one", async () => said("fine"));
+    await (await worker("two", async () => said("fine"))).close();
+    await working(fleet, 1);
+    const refusals: string[] = [];
+    const link = rogue("two", (change) => {
+      if (change.state === "refused") refusals.push(change.problem);
+    });
+    await link.whenUp(5_000);
+    const { done, beat, stream, everything } = subjectsOf("main");
+    const heard: string[] = [];
+    const subjects = [done("*"), beat("*"), everything, "_INBOX.one.>", "_INBOX.control.>", "$JS.>", ">"];
+    for (const subject of subjects) link.subscribe(subject, (message) => heard.push(message.subject));
+    for (const subject of [
+      done("one"),
+      beat("one"),
+      `$JS.API.STREAM.DELETE.${stream}`,
+      `$JS.API.STREAM.MSG.GET.${stream}`,
+      "shruti.main.cancel",
+    ]) {
+      link.publish(subject, "{}");
+    }
+    expect(await textOf(fleet, chunk(3))).toBe("fine");
+    await Bun.sleep(1_200);
+    expect(heard).toEqual([]);
+    expect(refusals.length).toBeGreaterThanOrEqual(subjects.length + 5);
+    expect(await textOf(fleet, chunk(4))).toBe("fine");
+  });
+
+  test("a worker with other weights under the name of a model does not offer them", async () => {
+    const fleet = control();
+    const other = modelOf("other");
+    const forged = { ...model, files: other.files };
+    await worker("one", async () => said("wrong weights"), { installed: () => [forged] });
+    await until(() =>
+      fleet.status().workers.some(({ name, state }) => name === "one" && state === "working"),
+    );
+    expect(fleet.status().workers.find(({ name }) => name === "one")?.models).toEqual([]);
+    const result = textOf(fleet, chunk(5));
+    await worker("two", async () => said("right weights"));
+    expect(await result).toBe("right weights");
+  });
+
+  test("a chunk that runs while the control plane starts again is not recognized twice", async () => {
+    const first = world.openControl({ lostAfterSeconds: LOST_AFTER_SECONDS });
+    const runs: number[] = [];
+    const gate = Promise.withResolvers<void>();
+    await worker("one", async ({ audio }) => {
+      runs.push("pcm" in audio ? (audio.pcm[0] ?? 0) : 0);
+      await gate.promise;
+      return said("once");
+    });
+    await working(first, 1);
+    const [early, late] = [chunk(6), chunk(7)];
+    const lost = kindOf(first, early);
+    await until(() => runs.length === 1);
+    await first.engine.close();
+    expect(await lost).toBe("interrupted");
+    // The result comes before the chunk is asked for again.
+    const second = control();
+    gate.resolve();
+    await until(() => second.status().results.early === 1);
+    expect(await textOf(second, early)).toBe("once");
+    expect(await textOf(second, late)).toBe("once");
+    expect(runs).toEqual([6, 7]);
+  });
+
+  test("chunks survive the loss of all tickets, and running chunks are not recognized twice", async () => {
+    const fleet = control();
+    const runs: number[] = [];
+    const gate = Promise.withResolvers<void>();
+    await worker("one", async ({ audio }) => {
+      runs.push("pcm" in audio ? (audio.pcm[0] ?? 0) : 0);
+      await gate.promise;
+      return said("kept");
+    });
+    await working(fleet, 1);
+    const chunks = [8, 9, 10, 11].map((value) => repeated(fleet, chunk(value)));
+    await until(() => runs.length === 1);
+    await world.nats.signal("SIGKILL");
+    gate.resolve();
+    await Bun.sleep(500);
+    await world.nats.restart();
+    expect(await Promise.all(chunks)).toEqual(["kept", "kept", "kept", "kept"]);
+    expect(runs.toSorted((a, b) => a - b)).toEqual([8, 9, 10, 11]);
+  });
+
+  test("a worker whose rights are withdrawn loses its chunk, and another takes it", async () => {
+    const fleet = control();
+    await worker("gone", () => new Promise(() => {}));
+    await working(fleet, 1);
+    const result = repeated(fleet, chunk(12));
+    await until(() => fleet.status().workers.some(({ name, chunks }) => name === "gone" && chunks === 1));
+    await world.removeWorker("gone");
+    await worker("one", async () => said("elsewhere"));
+    expect(await result).toBe("elsewhere");
+    expect(fleet.status().workers.some(({ name }) => name === "gone")).toBe(false);
+  });
+
+  test("audio needs the token of its job, while the job is wanted", async () => {
+    const fleet = control();
+    await worker("one", async () => said("fine"));
+    await (await worker("liar", async () => said("never"))).close();
+    await working(fleet, 1);
+    const link = rogue("liar");
+    await link.whenUp(5_000);
+    await until(() =>
+      fleet.status().workers.some(({ name, state }) => name === "one" && state === "working"),
+    );
+    await world.drain("one");
+    await until(() =>
+      fleet.status().workers.some(({ name, state }) => name === "one" && state === "draining"),
+    );
+    await Bun.sleep(5_200);
+    const stop = new AbortController();
+    const wanted = kindOf(fleet, chunk(13), stop.signal);
+    const { audio } = readTicket((await pull(link, chunk(13))).data);
+    const get = async (url: string, token: string, method = "GET") => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await fetch(url, { method, headers, tls: { ca: world.caText() } })).status;
+    };
+    const [until_ = "", mac = ""] = audio.token.split(".");
+    expect(await get(audio.url, audio.token)).toBe(200);
+    expect(await get(audio.url, `${Number(until_) + 1}.${mac}`)).toBe(401);
+    expect(await get(audio.url, "")).toBe(401);
+    expect(await get(audio.url.replace(/.{32}$/, "0".repeat(32)), audio.token)).toBe(401);
+    expect(await get(audio.url, audio.token, "POST")).toBe(404);
+    expect(await get(new URL("/v1/models", audio.url).href, audio.token)).toBe(404);
+    stop.abort();
+    expect(await wanted).toBe("aborted");
+    expect(await get(audio.url, audio.token)).toBe(404);
+    await world.drain("one", false);
+  }, 30_000);
+});
+
+const SEGMENT = { startMs: 0, endMs: 1_000, text: "text", language: "en", confidence: 0.9 };
+const outcome = (segments: object[]) => ({
+  outcome: { segments: segments as (typeof SEGMENT)[], elapsed_ms: 5 },
+});
+const said = (text: string): ChunkOutcome => ({ segments: [{ ...SEGMENT, text }], workMs: 1 });
+
+function executorOf(recognize: ChunkExecutor["recognize"]): ChunkExecutor {
+  return { capacity: () => ({ chunks: 1, power: 1, isElastic: false }), recognize, warm: async () => {} };
+}
+
+/** Takes a ticket from the stream, as a worker does. */
+async function pull(link: Link, { model, isUrgent = false, ...job }: ChunkJob) {
+  const hash = model.sha256 ?? "";
+  const { stream, consumer } = subjectsOf("main");
+  const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer(hash, isUrgent ? "s" : "a")}`;
+  for (;;) {
+    const message = await link.pull(subject, JSON.stringify({ batch: 1, expires: 5e9 }), 6_000);
+    if (message.status !== undefined) continue;
+    if (readTicket(message.data).job === jobIdOf({ model, ...job }, hash)) return message;
+  }
+}
+
+async function recognize(
+  fleet: Fleet,
+  job: ChunkJob,
+  signal = new AbortController().signal,
+): Promise<string> {
+  const { segments, onStored } = await fleet.engine.recognize(job, signal);
+  onStored?.();
+  return segments.map(({ text }) => text).join(" ");
+}
+
+const textOf = (fleet: Fleet, job: ChunkJob) => repeated(fleet, job);
+
+async function kindOf(fleet: Fleet, job: ChunkJob, signal?: AbortSignal): Promise<string> {
+  try {
+    return await recognize(fleet, job, signal);
+  } catch (error) {
+    if (error instanceof EngineError) return error.kind;
+    throw error;
+  }
+}
+
+/** Recognizes a chunk, and again when it is interrupted. */
+async function repeated(fleet: Fleet, job: ChunkJob): Promise<string> {
+  for (;;) {
+    const found = await kindOf(fleet, job);
+    if (found !== "interrupted") return found;
+    await Bun.sleep(10);
+  }
+}
+
+async function until(isSo: () => boolean, timeoutMs = 15_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!isSo()) {
+    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${isSo}`);
+    await Bun.sleep(20);
+  }
+}
+
+const working = (fleet: Fleet, count: number) =>
+  until(() => fleet.status().workers.filter(({ state }) => state === "working").length === count);

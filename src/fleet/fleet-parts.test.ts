@@ -1,0 +1,220 @@
+import { describe, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { createSuspects } from "./control/suspects.ts";
+import { jobIdOf, modelHashOf } from "./job-id.ts";
+import {
+  type Beat,
+  faultOf,
+  MessageError,
+  PROTOCOL,
+  readBeat,
+  readDone,
+  readTicket,
+  write,
+} from "./messages.ts";
+import { makeAuthority, makeServerCertificate } from "./setup/certificates.ts";
+import { workerRights } from "./setup/nats-config.ts";
+import { createJobTokens } from "./tokens.ts";
+import { createHealth } from "./worker/health.ts";
+import { createOfferedModels } from "./worker/offered-models.ts";
+
+const encode = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+const JOB = "a".repeat(32);
+
+describe("messages", () => {
+  const beat: Beat = {
+    ...{
+      v: PROTOCOL,
+      instance: "0".repeat(16),
+      version: "1",
+      device: "cpu",
+      places: 2,
+      synchronous_places: 1,
+    },
+    ...{ models: [{ sha256: "b".repeat(64), id: "demo", usable: true }], jobs: [JOB], draining: false },
+  };
+
+  test("are read as they were written, and unknown fields are ignored", () => {
+    expect(readBeat(write(beat))).toEqual(beat);
+    expect(readBeat(encode({ ...beat, later: 1 }))).toMatchObject(beat);
+  });
+
+  test.each([
+    ["another protocol", { ...beat, v: PROTOCOL + 1 }],
+    ["no protocol", { ...beat, v: undefined }],
+    ["a job that is not a job", { ...beat, jobs: ["../x"] }],
+    ["too many jobs", { ...beat, jobs: Array.from({ length: 5_000 }, () => JOB) }],
+    ["negative places", { ...beat, places: -1 }],
+    ["a list", [beat]],
+    ["null", null],
+  ])("with %s are refused", (_, value) => {
+    expect(() => readBeat(encode(value))).toThrow(MessageError);
+  });
+
+  test("that are not JSON, not UTF-8 or too large are refused", () => {
+    for (const data of [new Uint8Array([0xff]), new TextEncoder().encode("{"), new Uint8Array(300_000)]) {
+      expect(() => readBeat(data)).toThrow(MessageError);
+      expect(() => readTicket(data)).toThrow(MessageError);
+    }
+    const done = { v: PROTOCOL, job: JOB, attempt: "0".repeat(16), proof: "x".repeat(43) };
+    expect(() => readDone(encode(done))).toThrow(MessageError);
+    const failed = { kind: "failed", reason: "r" };
+    const outcome = { segments: [], elapsed_ms: 1 };
+    expect(() => readDone(encode({ ...done, failed, outcome }))).toThrow(MessageError);
+    expect(readDone(encode({ ...done, failed })).failed?.kind).toBe("failed");
+  });
+
+  test("a result must lie within its audio and window", () => {
+    const segment = { startMs: 0, endMs: 29_900, text: "t", language: "en", confidence: 1 };
+    const bounds = { audioMs: 4_000, windowMs: 30_000 };
+    expect(faultOf({ segments: [segment], elapsed_ms: 1 }, bounds)).toBeUndefined();
+    for (const wrong of [
+      { endMs: 31_001 },
+      { startMs: -1 },
+      { startMs: 5, endMs: 4 },
+      { endMs: Number.NaN },
+    ]) {
+      expect(faultOf({ segments: [{ ...segment, ...wrong }], elapsed_ms: 1 }, bounds)).toBeDefined();
+    }
+  });
+});
+
+test("tokens hold for one job, ten minutes and one purpose", () => {
+  let now = 1_000;
+  const tokens = createJobTokens("secret", () => now);
+  const token = tokens.audioToken(JOB);
+  const other = "c".repeat(32);
+  expect(tokens.opensAudio(JOB, token)).toBe(true);
+  expect(tokens.opensAudio(other, token)).toBe(false);
+  expect(createJobTokens("another", () => now).opensAudio(JOB, token)).toBe(false);
+  for (const wrong of ["", ".", `${token}x`, `9${token}`, token.replace(/^\d+/, "Infinity")]) {
+    expect(tokens.opensAudio(JOB, wrong)).toBe(false);
+  }
+  expect(tokens.proves(JOB, tokens.proof(JOB))).toBe(true);
+  expect(tokens.proves(other, tokens.proof(JOB))).toBe(false);
+  expect(tokens.proves(JOB, token.split(".")[1] ?? "")).toBe(false);
+  now += 600_000;
+  expect(tokens.opensAudio(JOB, token)).toBe(false);
+});
+
+test("a job is named by audio, model and settings, and not by how it is run", () => {
+  const job = {
+    model: { id: "m", version: "1", family: "whisper" as const, files: {} },
+    ...{
+      windowMs: 30_000,
+      settings: { language: "en" },
+      audio: { pcmPath: "/p", slices: [], totalSamples: 5 },
+    },
+  };
+  const id = jobIdOf(job, "h");
+  expect(id).toMatch(/^[0-9a-f]{32}$/);
+  expect(jobIdOf({ ...job, settings: { language: "hi" } }, "h")).not.toBe(id);
+  expect(jobIdOf({ ...job, audio: { ...job.audio, pcmPath: "/q" } }, "h")).not.toBe(id);
+  expect(jobIdOf(job, "i")).not.toBe(id);
+  const parts = [
+    { role: "model", name: "a", sha256: "1" },
+    { role: "tokens", name: "b", sha256: "2" },
+  ];
+  expect(modelHashOf({ sha256: "1" })).toBe("1");
+  expect(modelHashOf({ sha256: "1", parts })).toBe(modelHashOf({ sha256: "1", parts: parts.toReversed() }));
+  const others = parts.map((part) => ({ ...part, sha256: `${part.sha256}0` }));
+  expect(modelHashOf({ sha256: "1", parts: others })).not.toBe(modelHashOf({ sha256: "1", parts }));
+});
+
+describe("suspects", () => {
+  test("a chunk whose machines are lost one after the other is guilty at the second", () => {
+    const suspects = createSuspects();
+    suspects.lost(0);
+    expect(suspects.blame(JOB, 0)).toBe(false);
+    expect(suspects.isSuspect(JOB)).toBe(true);
+    suspects.lost(3_000);
+    expect(suspects.blame(JOB, 3_000)).toBe(true);
+    expect(suspects.isGuilty(JOB)).toBe(true);
+  });
+
+  test("chunks of machines that are lost together are not suspect, and recognized ones are no longer", () => {
+    const suspects = createSuspects();
+    suspects.lost(0);
+    suspects.lost(900);
+    expect([suspects.blame(JOB, 0), suspects.blame(JOB, 900), suspects.isSuspect(JOB)]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    suspects.blame(JOB, undefined);
+    expect(suspects.isSuspect(JOB)).toBe(true);
+    suspects.clear(JOB);
+    expect(suspects.isSuspect(JOB)).toBe(false);
+  });
+});
+
+test("a worker that fails at every chunk rests for longer and longer", () => {
+  let now = 0;
+  const health = createHealth(() => now);
+  const fail = () => health.observe("failed");
+  for (const _ of [1, 2]) fail();
+  expect(health.isResting()).toBe(false);
+  fail();
+  expect(health.problem()).toContain("3 chunks");
+  now += 2_000;
+  expect(health.isResting()).toBe(false);
+  fail();
+  now += 2_000;
+  expect(health.isResting()).toBe(true);
+  now += 2_000;
+  health.observe("done");
+  fail();
+  expect(health.isResting()).toBe(false);
+});
+
+test("a model is offered when its files are those of its manifest, and not for a while after a failure", async () => {
+  const problems: string[] = [];
+  const model = (id: string, sha256: string) => ({
+    ...{
+      id,
+      name: id,
+      version: "1",
+      family: "whisper" as const,
+      sha256,
+      languages: [],
+      licence: "",
+      source: "",
+    },
+    ...{ decoding: {}, files: { weights: `/${id}` }, bytes: 1, embedded: false },
+  });
+  const offered = createOfferedModels({
+    installed: () => [model("good", "1"), model("bad", "2"), model("gone", "3")],
+    sha256OfFile: async (path) => {
+      if (path === "/gone") throw new Error("no such file");
+      return "1";
+    },
+    onProblem: (id) => problems.push(id),
+  });
+  await offered.refresh();
+  await offered.refresh();
+  expect(offered.list()).toEqual([{ hash: "1", id: "good", isUsable: true }]);
+  expect(problems).toEqual(["bad", "gone"]);
+  offered.distrust("1", "no memory");
+  expect(offered.list()).toEqual([{ hash: "1", id: "good", isUsable: false }]);
+});
+
+test("certificates come from the fleet's authority and have all names", async () => {
+  const authority = await makeAuthority("main");
+  const { cert, key } = await makeServerCertificate(authority, ["nats.example", "10.1.2.3"]);
+  const certificate = new X509Certificate(cert);
+  expect(certificate.verify(new X509Certificate(authority.cert).publicKey)).toBe(true);
+  expect(certificate.checkHost("nats.example")).toBe("nats.example");
+  expect(certificate.checkIP("10.1.2.3")).toBe("10.1.2.3");
+  expect(certificate.checkHost("other.example")).toBeUndefined();
+  expect(certificate.ca).toBe(false);
+  expect(key).toContain("PRIVATE KEY");
+});
+
+test("the rights of a worker name its own subjects only", () => {
+  const { publish, subscribe } = workerRights("main", "one");
+  expect(publish).toEqual([
+    ...["shruti.main.beat.one", "shruti.main.done.one", "shruti.main.hello.one"],
+    ...["$JS.API.CONSUMER.MSG.NEXT.SHRUTI_main.*", "$JS.ACK.SHRUTI_main.>"],
+  ]);
+  expect(subscribe).toEqual(["_INBOX.one.>", "shruti.main.cancel", "shruti.main.order.one"]);
+});

@@ -1,0 +1,221 @@
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { MODEL_FAMILIES } from "../domain/model.ts";
+import { NAME_PATTERN } from "./subjects.ts";
+
+/**
+ * The messages between control plane and workers. Both sides check each message when it arrives. Fields may be added
+ * within a version: receivers ignore fields that they do not know. A change that older programs cannot ignore raises
+ * `PROTOCOL`; the version before it is still understood, so that workers can be upgraded one by one.
+ */
+export const PROTOCOL = 1;
+const OLDEST_PROTOCOL = 1;
+
+/** Largest ticket, and largest of all other messages. */
+const MAX_TICKET_BYTES = 8 * 1024;
+const MAX_MESSAGE_BYTES = 256 * 1024;
+/** A window of 30 s has some dozens of segments. */
+const MAX_SEGMENTS = 2_000;
+const MAX_TEXT = 4_000;
+const MAX_REASON = 500;
+/** Jobs that one worker can name: places and results that wait. */
+const MAX_JOBS = 4_096;
+const MAX_MODELS = 100;
+
+const version = Type.Integer({ minimum: OLDEST_PROTOCOL, maximum: PROTOCOL });
+const jobId = Type.String({ pattern: "^[0-9a-f]{32}$" });
+const sha256 = Type.String({ pattern: "^[0-9a-f]{64}$" });
+const name = Type.String({ pattern: NAME_PATTERN.source });
+const short = Type.String({ maxLength: 200 });
+const reason = Type.String({ maxLength: MAX_REASON });
+const milliseconds = Type.Number({ minimum: 0, maximum: 1e12 });
+
+const modelSchema = Type.Object({
+  sha256,
+  id: short,
+  version: short,
+  family: Type.Union(MODEL_FAMILIES.map((family) => Type.Literal(family))),
+});
+
+/** Asks for the recognition of one chunk. The audio is fetched from `audio.url`. */
+const ticketSchema = Type.Object({
+  v: version,
+  job: jobId,
+  /** Names this try. A failure counts only for the try that it names. */
+  attempt: Type.String({ pattern: "^[0-9a-f]{16}$" }),
+  /** Shows with a result that the worker has received a ticket of the job. */
+  proof: Type.String({ minLength: 20, maxLength: 100 }),
+  model: modelSchema,
+  window_ms: Type.Integer({ minimum: 1, maximum: 3_600_000 }),
+  settings: Type.Object({ language: short }, { additionalProperties: true }),
+  samples: Type.Integer({ minimum: 1, maximum: 16_000 * 3_600 }),
+  audio: Type.Object({
+    url: Type.String({ maxLength: 500, pattern: "^https://" }),
+    token: Type.String({ maxLength: 200 }),
+  }),
+  /** No other chunk may run on the machine meanwhile. */
+  alone: Type.Boolean(),
+});
+export type Ticket = Static<typeof ticketSchema>;
+
+const segmentSchema = Type.Object({
+  startMs: Type.Number(),
+  endMs: Type.Number(),
+  text: Type.String({ maxLength: MAX_TEXT }),
+  language: short,
+  confidence: Type.Number({ minimum: 0, maximum: 1 }),
+  noSpeechProbability: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+});
+
+/** Ways in which a worker can fail at a job. `elsewhere`: the job is not the cause, another worker may do it. */
+export const FAILURES = ["crashed", "hung", "failed", "unusable_model", "elsewhere"] as const;
+const failureKind = Type.Union(FAILURES.map((kind) => Type.Literal(kind)));
+
+/** Reports a result or a failure. The worker repeats it until it has a reply. */
+const doneSchema = Type.Object({
+  v: version,
+  job: jobId,
+  attempt: Type.String({ pattern: "^[0-9a-f]{16}$" }),
+  proof: Type.String({ minLength: 20, maxLength: 100 }),
+  outcome: Type.Optional(
+    Type.Object({
+      segments: Type.Array(segmentSchema, { maxItems: MAX_SEGMENTS }),
+      elapsed_ms: milliseconds,
+    }),
+  ),
+  failed: Type.Optional(Type.Object({ kind: failureKind, reason })),
+});
+export type Done = Static<typeof doneSchema>;
+
+/** Replies to `Done`. `taken`: the worker need not keep the result. */
+const replySchema = Type.Object({
+  v: version,
+  taken: Type.Boolean(),
+  refused: Type.Optional(reason),
+});
+export type DoneReply = Static<typeof replySchema>;
+
+/** A worker's sign of life, sent each second. */
+const beatSchema = Type.Object({
+  v: version,
+  /** Made at the worker's start, so that a worker that has started again is not taken for the earlier one. */
+  instance: Type.String({ pattern: "^[0-9a-f]{16}$" }),
+  /** Version of the program. */
+  version: short,
+  device: short,
+  places: Type.Integer({ minimum: 0, maximum: 1_024 }),
+  synchronous_places: Type.Integer({ minimum: 0, maximum: 1_024 }),
+  models: Type.Array(Type.Object({ sha256, id: short, usable: Type.Boolean() }), { maxItems: MAX_MODELS }),
+  /** Jobs that run, and jobs whose results have not been taken yet. */
+  jobs: Type.Array(jobId, { maxItems: MAX_JOBS }),
+  draining: Type.Boolean(),
+  /** Why the worker takes no work although it is not draining. */
+  problem: Type.Optional(reason),
+  /** Recognized audio per time and place, since the start, as a ratio; absent before the first chunk. */
+  speed: Type.Optional(Type.Number({ minimum: 0 })),
+});
+export type Beat = Static<typeof beatSchema>;
+
+const cancelSchema = Type.Object({ v: version, jobs: Type.Array(jobId, { maxItems: MAX_JOBS }) });
+export type Cancel = Static<typeof cancelSchema>;
+
+const orderSchema = Type.Object({ v: version, drain: Type.Boolean() });
+export type Order = Static<typeof orderSchema>;
+
+/** A worker's question at its start, and of `shruti doctor`. */
+const helloSchema = Type.Object({ v: version, version: short });
+export type Hello = Static<typeof helloSchema>;
+
+const helloReplySchema = Type.Object({
+  v: version,
+  version: short,
+  /** The control plane's clock, milliseconds since 1970. */
+  now_ms: Type.Number(),
+  /** Where workers fetch audio. */
+  base_url: Type.String({ maxLength: 300 }),
+  worker: name,
+});
+export type HelloReply = Static<typeof helloReplySchema>;
+
+/** A message that cannot be used. The text says why. */
+export class MessageError extends Error {}
+
+/** @throws MessageError */
+function read<T extends TSchema>(schema: T, data: Uint8Array, maxBytes = MAX_MESSAGE_BYTES): Static<T> {
+  if (data.length > maxBytes) throw new MessageError(`a message of ${data.length} bytes`);
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(data));
+  } catch (cause) {
+    throw new MessageError("a message that is not JSON", { cause });
+  }
+  const found = (value as { v?: unknown } | null)?.v;
+  if (typeof found === "number" && (found < OLDEST_PROTOCOL || found > PROTOCOL)) {
+    throw new MessageError(
+      `a message of protocol ${found}; this program understands ${OLDEST_PROTOCOL} to ${PROTOCOL}`,
+    );
+  }
+  if (Value.Check(schema, value)) return value;
+  const [error] = Value.Errors(schema, value);
+  throw new MessageError(`a message whose ${error?.path || "form"} is wrong`);
+}
+
+/** These read a received message. @throws MessageError */
+export const readTicket = (data: Uint8Array) => read(ticketSchema, data, MAX_TICKET_BYTES);
+export const readBeat = (data: Uint8Array) => read(beatSchema, data);
+export const readCancel = (data: Uint8Array) => read(cancelSchema, data);
+export const readOrder = (data: Uint8Array) => read(orderSchema, data);
+export const readHello = (data: Uint8Array) => read(helloSchema, data);
+export const readHelloReply = (data: Uint8Array) => read(helloReplySchema, data);
+export const readReply = (data: Uint8Array) => read(replySchema, data);
+export function readDone(data: Uint8Array): Done {
+  const done = read(doneSchema, data);
+  if ((done.outcome === undefined) === (done.failed === undefined)) {
+    throw new MessageError("a report without one outcome");
+  }
+  return done;
+}
+
+/** Writes a message. @throws MessageError when it is larger than receivers accept */
+export function write(
+  message: Ticket | Done | DoneReply | Beat | Cancel | Order | Hello | HelloReply,
+): Uint8Array {
+  const data = new TextEncoder().encode(JSON.stringify(message));
+  const max = "audio" in message ? MAX_TICKET_BYTES : MAX_MESSAGE_BYTES;
+  if (data.length > max) throw new MessageError(`a message of ${data.length} bytes`);
+  return data;
+}
+
+/** Shortens a reason to what a message may contain. */
+export function briefly(text: string): string {
+  return text.slice(0, MAX_REASON);
+}
+
+/** Shortens a list of jobs to what a message may contain. */
+export function someJobs(jobs: Iterable<string>): string[] {
+  return [...jobs].slice(0, MAX_JOBS);
+}
+
+/** What a result may not exceed: the milliseconds of the chunk's audio, and those of the model's window. */
+export type ResultBounds = { audioMs: number; windowMs: number };
+
+/** Models end segments at the end of their window, which may be later than that of the audio. */
+const MAX_BYTES_OF_TEXT = 64 * 1024;
+const ROUNDING_MS = 1_000;
+
+/**
+ * Says what is wrong with a result that has the right form; undefined: nothing. A worker must not be able to put text
+ * outside its chunk.
+ */
+export function faultOf(
+  { segments }: NonNullable<Done["outcome"]>,
+  { audioMs, windowMs }: ResultBounds,
+): string | undefined {
+  const lastMs = Math.max(audioMs, Math.ceil(audioMs / windowMs) * windowMs) + ROUNDING_MS;
+  let bytes = 0;
+  for (const { startMs, endMs, text } of segments) {
+    if (!(startMs >= 0 && startMs <= endMs && endMs <= lastMs)) return "times outside the audio";
+    bytes += Buffer.byteLength(text);
+  }
+  return bytes > MAX_BYTES_OF_TEXT ? "too much text" : undefined;
+}

@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import { CONTROL_MEMBER, inboxOf, subjectsOf } from "../subjects.ts";
+
+export type NatsConfigFacts = {
+  fleet: string;
+  /** Port that the server listens on. */
+  port: number;
+  /** Folder of the server's files on its machine. */
+  folder: string;
+  /** Public key of the control plane. */
+  controlKey: string;
+  workers: readonly { name: string; key: string }[];
+};
+
+/** Files in the folder of the messaging server. */
+export const NATS_FILES = {
+  config: "nats.conf",
+  cert: "nats-cert.pem",
+  key: "nats-key.pem",
+  pid: "nats.pid",
+} as const;
+
+/** The rights of a member: subjects. */
+export type Rights = { publish: readonly string[]; subscribe: readonly string[] };
+
+/**
+ * Returns the rights of a worker. With a stolen key a machine can take tickets and fetch their audio. It cannot read
+ * results, or send some under another worker's name, and sees no keys, names or money.
+ */
+export function workerRights(fleet: string, worker: string): Rights {
+  const subjects = subjectsOf(fleet);
+  return {
+    publish: [
+      subjects.beat(worker),
+      subjects.done(worker),
+      subjects.hello(worker),
+      `$JS.API.CONSUMER.MSG.NEXT.${subjects.stream}.*`,
+      `$JS.ACK.${subjects.stream}.>`,
+    ],
+    subscribe: [`${inboxOf(worker)}.>`, subjects.cancel, subjects.order(worker)],
+  };
+}
+
+function controlRights(fleet: string): Rights {
+  const subjects = subjectsOf(fleet);
+  return {
+    publish: [subjects.everything, "$JS.API.>", "_INBOX.>"],
+    subscribe: [`${inboxOf(CONTROL_MEMBER)}.>`, subjects.everything],
+  };
+}
+
+/** Renders the configuration of the messaging server. `shruti fleet add` and `remove` render it again. */
+export function renderNatsConfig({ fleet, port, folder, controlKey, workers }: NatsConfigFacts): string {
+  const file = (name: string) => JSON.stringify(join(folder, name));
+  const members = [
+    { name: CONTROL_MEMBER, key: controlKey, rights: controlRights(fleet) },
+    ...workers.map(({ name, key }) => ({ name, key, rights: workerRights(fleet, name) })),
+  ];
+  return `# Made by \`shruti fleet\`: changes are lost. Start: nats-server -c ${file(NATS_FILES.config)}
+listen: "0.0.0.0:${port}"
+server_name: "shruti-${fleet}"
+pid_file: ${file(NATS_FILES.pid)}
+max_payload: 1MB
+jetstream {
+  store_dir: ${file("jetstream")}
+  max_mem: 256MB
+  max_file: 64MB
+}
+tls {
+  cert_file: ${file(NATS_FILES.cert)}
+  key_file: ${file(NATS_FILES.key)}
+  timeout: 5
+}
+authorization {
+  users: [
+${members.map(renderMember).join("\n")}
+  ]
+}
+`;
+}
+
+function renderMember({ name, key, rights }: { name: string; key: string; rights: Rights }): string {
+  return `    { # ${name}
+      nkey: ${key}
+      permissions: {
+        publish: { allow: ${JSON.stringify(rights.publish)} }
+        subscribe: { allow: ${JSON.stringify(rights.subscribe)} }
+      }
+    }`;
+}

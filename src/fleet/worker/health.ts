@@ -1,0 +1,38 @@
+import type { RunEnd } from "./running.ts";
+
+/**
+ * Lets a worker rest that fails at every chunk. Otherwise a machine with a broken driver, or without a way to the audio,
+ * would take and fail all work of the fleet.
+ */
+export type Health = {
+  observe(end: RunEnd): void;
+  isResting(): boolean;
+  /** Says why the worker rests; undefined: it does not. */
+  problem(): string | undefined;
+};
+
+const MAX_FAILURES = 3;
+const FIRST_REST_MS = 2_000;
+const LONGEST_REST_MS = 60_000;
+
+export function createHealth(now: () => number = () => performance.now()): Health {
+  let failures = 0;
+  let restsUntil = 0;
+  let reason = "";
+  const isResting = () => now() < restsUntil;
+  return {
+    observe(end) {
+      if (end === "done") failures = 0;
+      if (end !== "failed" && end !== "audio") return;
+      failures++;
+      if (failures < MAX_FAILURES) return;
+      restsUntil = now() + Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** (failures - MAX_FAILURES));
+      reason =
+        end === "audio"
+          ? `the audio of ${failures} chunks in a row could not be fetched`
+          : `${failures} chunks in a row have failed`;
+    },
+    isResting,
+    problem: () => (isResting() ? reason : undefined),
+  };
+}

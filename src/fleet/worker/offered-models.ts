@@ -1,0 +1,89 @@
+import type { InstalledModel, ModelFiles } from "../../domain/model.ts";
+import { errorMessage } from "../../lib/error-message.ts";
+import { modelHashOf } from "../job-id.ts";
+
+/** A model whose files this worker has read and compared with the manifest. */
+export type OfferedModel = InstalledModel & { hash: string };
+
+/** The models that this worker offers to the fleet. */
+export type OfferedModels = {
+  find(hash: string): OfferedModel | undefined;
+  list(): { hash: string; id: string; isUsable: boolean }[];
+  /** Looks for models that were added or removed. New files are hashed before they are offered. */
+  refresh(): Promise<void>;
+  /** Stops offering a model that could not be loaded, for a while. */
+  distrust(hash: string, reason: string): void;
+};
+
+export type OfferedModelsDeps = {
+  installed: () => InstalledModel[];
+  sha256OfFile: (path: string) => Promise<string>;
+  onProblem: (model: string, reason: string) => void;
+};
+
+/** Memory may be free again by then, or an admin may have repaired the GPU's driver. */
+const DISTRUSTED_MS = 60_000;
+
+export function createOfferedModels({
+  installed,
+  sha256OfFile,
+  onProblem,
+}: OfferedModelsDeps): OfferedModels {
+  let offered = new Map<string, OfferedModel>();
+  /** What was found about files, by their paths and the hashes of the manifest. */
+  const checked = new Map<string, boolean>();
+  const distrusted = new Map<string, number>();
+
+  const isUsable = (hash: string) => performance.now() >= (distrusted.get(hash) ?? 0);
+
+  async function isAsDescribed(model: InstalledModel): Promise<boolean> {
+    const key = JSON.stringify([model.sha256, model.parts ?? [], model.files]);
+    const known = checked.get(key);
+    if (known !== undefined) return known;
+    const problem = await problemOf(model, sha256OfFile);
+    if (problem !== undefined) onProblem(model.id, problem);
+    checked.set(key, problem === undefined);
+    return problem === undefined;
+  }
+
+  return {
+    find: (hash) => offered.get(hash),
+    list: () => [...offered].map(([hash, { id }]) => ({ hash, id, isUsable: isUsable(hash) })),
+    async refresh() {
+      const found = new Map<string, OfferedModel>();
+      for (const model of installed()) {
+        const hash = modelHashOf(model);
+        if (hash !== undefined && (await isAsDescribed(model))) found.set(hash, { ...model, hash });
+      }
+      offered = found;
+    },
+    distrust(hash, reason) {
+      distrusted.set(hash, performance.now() + DISTRUSTED_MS);
+      onProblem(offered.get(hash)?.id ?? hash, reason);
+    },
+  };
+}
+
+/** Says why a model's files are not those of its manifest; undefined: they are. */
+async function problemOf(
+  { sha256, parts, files }: InstalledModel,
+  sha256OfFile: OfferedModelsDeps["sha256OfFile"],
+): Promise<string | undefined> {
+  try {
+    for (const { role, path, expected } of expectedFiles(sha256, parts, files)) {
+      const found = await sha256OfFile(path);
+      if (found !== expected) return `the SHA-256 of its ${role} is ${found}, and not that of its manifest`;
+    }
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
+}
+
+function expectedFiles(sha256: string, parts: InstalledModel["parts"], files: ModelFiles) {
+  if (!parts || parts.length === 0) return [{ role: "weights", path: files.weights ?? "", expected: sha256 }];
+  return parts.flatMap(({ role, sha256: expected }) => {
+    const path = files[role];
+    return path === undefined ? [] : [{ role, path, expected }];
+  });
+}

@@ -1,0 +1,165 @@
+import { randomBytes } from "node:crypto";
+import type { InstalledModel } from "../../domain/model.ts";
+import type { ChunkExecutor } from "../../engine/executor.ts";
+import type { Log } from "../../lib/log.ts";
+import { openLink } from "../link.ts";
+import {
+  type Beat,
+  briefly,
+  MessageError,
+  PROTOCOL,
+  readCancel,
+  readOrder,
+  someJobs,
+  write,
+} from "../messages.ts";
+import { subjectsOf } from "../subjects.ts";
+import { createHealth } from "./health.ts";
+import { createOfferedModels } from "./offered-models.ts";
+import { createPulling } from "./pulling.ts";
+import { createReports } from "./reports.ts";
+import { createRunning } from "./running.ts";
+
+export type OpenWorkerOptions = {
+  /** Addresses of the messaging server, in the form tls://host:port. */
+  servers: readonly string[];
+  fleet: string;
+  worker: string;
+  /** PEM text of the fleet's authority, and the secret of the worker's NKEY. */
+  ca: string;
+  seed: string;
+  executor: ChunkExecutor;
+  /** Returns the models that are installed on this machine. */
+  installed: () => InstalledModel[];
+  sha256OfFile: (path: string) => Promise<string>;
+  /** Where models run, such as `cuda`. */
+  device: () => string;
+  /** Chunks at once beyond those that the executor computes, so that a GPU does not wait for audio. */
+  placesAhead: number;
+  synchronousPlaces: number;
+  log: Log;
+  version: string;
+};
+
+/** A machine that recognizes for a fleet. Audio and text are in its memory only. */
+export type FleetWorker = {
+  /** Waits until the messaging server is reached for the first time. */
+  whenConnected(timeoutMs: number): Promise<boolean>;
+  /** Takes no more work, and waits until running jobs have ended and their results are taken. */
+  drain(timeoutMs: number): Promise<void>;
+  close(): Promise<void>;
+};
+
+const BEAT_EVERY_MS = 1_000;
+const MODELS_EVERY_MS = 5_000;
+/** Results that wait for the control plane, for each place. With more, no new work begins. */
+const RESULTS_PER_PLACE = 4;
+const DRAIN_STEP_MS = 20;
+
+export function openWorker(options: OpenWorkerOptions): FleetWorker {
+  const { worker, log, executor, version } = options;
+  const subjects = subjectsOf(options.fleet);
+  const instance = randomBytes(8).toString("hex");
+  let isDraining = false;
+  let isStopping = false;
+  let places = 0;
+  const link = openLink({
+    ...{ servers: options.servers, ca: options.ca, member: worker, seed: options.seed },
+    onChange(change) {
+      if (change.state === "up") log.info(change, "connected to the messaging server");
+      else log.warn(change, "the messaging server is not reachable, or refuses something");
+    },
+  });
+  const models = createOfferedModels({
+    installed: options.installed,
+    sha256OfFile: options.sha256OfFile,
+    onProblem: (model, reason) => log.error({ model, reason }, "a model is not offered to the fleet"),
+  });
+  const reports = createReports(link, subjects.done(worker), (job, reason) =>
+    log.error({ job, reason }, "the control plane refuses a result"),
+  );
+  const running = createRunning({
+    ...{ executor, models, reports, ca: options.ca },
+    // A chunk that ends this machine at once must be known to have been here.
+    onBegin: () => beat(),
+  });
+  const health = createHealth();
+  const pulling = createPulling({
+    ...{ link, subjects },
+    usableModels: () => models.list().flatMap(({ hash, isUsable }) => (isUsable ? [hash] : [])),
+    mayPull: () =>
+      !isDraining &&
+      !isStopping &&
+      !health.isResting() &&
+      reports.jobs().length <= RESULTS_PER_PLACE * (places + 1),
+    async run(ticket) {
+      const end = await running.run(ticket);
+      log.debug({ job: ticket.job, end }, "a chunk has ended");
+      health.observe(end);
+    },
+    onBadTicket: (reason) => log.error({ reason }, "a ticket cannot be read"),
+  });
+
+  function beat(): void {
+    const problem = health.problem();
+    const speed = running.speed();
+    const message: Beat = {
+      ...{ v: PROTOCOL, instance, version, device: options.device() },
+      places,
+      synchronous_places: options.synchronousPlaces,
+      models: models.list().map(({ hash, id, isUsable }) => ({ sha256: hash, id, usable: isUsable })),
+      jobs: someJobs(new Set([...running.jobs(), ...reports.jobs()])),
+      draining: isDraining || isStopping,
+      ...(problem === undefined ? {} : { problem: briefly(problem) }),
+      ...(speed === undefined ? {} : { speed }),
+    };
+    link.publish(subjects.beat(worker), write(message));
+  }
+
+  async function lookAtModels(): Promise<void> {
+    await models.refresh();
+    const bytes = Math.max(0, ...models.list().map(({ hash }) => models.find(hash)?.bytes ?? 0));
+    places = executor.capacity({ bytes }).chunks + options.placesAhead;
+    pulling.setPlaces({ a: places, s: options.synchronousPlaces });
+  }
+
+  const quietly = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error;
+      log.error({ reason: error.message }, "a message of the control plane cannot be read");
+    }
+  };
+  link.subscribe(subjects.cancel, ({ data }) => quietly(() => readCancel(data).jobs.forEach(running.cancel)));
+  link.subscribe(subjects.order(worker), ({ data }) =>
+    quietly(() => {
+      isDraining = readOrder(data).drain;
+    }),
+  );
+  const look = () =>
+    lookAtModels().catch((error: unknown) => log.error({ err: error }, "models cannot be read"));
+  void look().then(beat);
+  const timers = [setInterval(beat, BEAT_EVERY_MS), setInterval(look, MODELS_EVERY_MS)];
+
+  return {
+    whenConnected: link.whenUp,
+    async drain(timeoutMs) {
+      isStopping = true;
+      pulling.stop();
+      beat();
+      const deadline = performance.now() + timeoutMs;
+      const isBusy = () => pulling.openPlaces() + running.jobs().length + reports.jobs().length > 0;
+      while (isBusy() && performance.now() < deadline) {
+        await Bun.sleep(DRAIN_STEP_MS);
+      }
+    },
+    async close() {
+      isStopping = true;
+      pulling.stop();
+      for (const timer of timers) clearInterval(timer);
+      for (const job of [...running.jobs(), ...reports.jobs()]) running.cancel(job);
+      await link.close();
+    },
+  };
+}

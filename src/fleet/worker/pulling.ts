@@ -1,0 +1,94 @@
+import { errorMessage } from "../../lib/error-message.ts";
+import type { Link, LinkMessage } from "../link.ts";
+import { MessageError, readTicket, type Ticket } from "../messages.ts";
+import type { Subjects, Urgency } from "../subjects.ts";
+
+export type PullingDeps = {
+  link: Pick<Link, "pull" | "publish">;
+  subjects: Subjects;
+  /** Returns the SHA-256 of the models that can be used now. */
+  usableModels: () => readonly string[];
+  /** Reports whether more work may begin. */
+  mayPull: () => boolean;
+  /** Does a ticket's work. The place is taken until it resolves. */
+  run: (ticket: Ticket) => Promise<unknown>;
+  onBadTicket: (reason: string) => void;
+};
+
+/** Asks for tickets: one request for each free place. */
+export type Pulling = {
+  /** Sets the number of places. Places that are taken away end with their present work. */
+  setPlaces(places: Record<Urgency, number>): void;
+  /** Ends all places for good. Tickets that arrive for requests that wait are still worked on. */
+  stop(): void;
+  /** Returns the number of places that have not ended. */
+  openPlaces(): number;
+};
+
+/** With one model a place waits this long for a ticket; with several models it looks at them in turns. */
+const LONG_WAIT_MS = 5_000;
+const SHORT_WAIT_MS = 250;
+/** The server answers at the end of the wait. A reply that is later is lost. */
+const MARGIN_MS = 1_000;
+const PAUSE_MS = 200;
+const NANOSECONDS = 1_000_000;
+
+export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pulling {
+  const wanted: Record<Urgency, number> = { a: 0, s: 0 };
+  const open: Record<Urgency, number> = { a: 0, s: 0 };
+  let isStopped = false;
+
+  /** Waits for one ticket. Undefined: there was none. */
+  async function pull(urgency: Urgency, hash: string, waitMs: number): Promise<LinkMessage | undefined> {
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${subjects.stream}.${subjects.consumer(hash, urgency)}`;
+    const ask = JSON.stringify({ batch: 1, expires: waitMs * NANOSECONDS });
+    const message = await link.pull(subject, ask, waitMs + MARGIN_MS);
+    return message.status === undefined ? message : undefined;
+  }
+
+  async function work(message: LinkMessage): Promise<void> {
+    // An acknowledged ticket leaves the stream. The result does not depend on it.
+    const acknowledge = () => message.reply !== undefined && link.publish(message.reply, "+ACK");
+    try {
+      const ticket = readTicket(message.data);
+      await run(ticket);
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error;
+      deps.onBadTicket(error.message);
+    } finally {
+      acknowledge();
+    }
+  }
+
+  async function keepPlace(urgency: Urgency, turn: number): Promise<void> {
+    for (let n = turn; !isStopped && open[urgency] <= wanted[urgency]; n++) {
+      const models = deps.usableModels();
+      const hash = models[n % Math.max(1, models.length)];
+      if (hash === undefined || !deps.mayPull()) {
+        await Bun.sleep(PAUSE_MS);
+        continue;
+      }
+      try {
+        const message = await pull(urgency, hash, models.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
+        if (message) await work(message);
+      } catch (error) {
+        // The link is down, or the control plane has not made the consumer yet.
+        if (!/timeout/i.test(errorMessage(error))) await Bun.sleep(PAUSE_MS);
+      }
+    }
+    open[urgency]--;
+  }
+
+  return {
+    setPlaces(places) {
+      for (const urgency of ["a", "s"] as const) {
+        wanted[urgency] = places[urgency];
+        while (!isStopped && open[urgency] < wanted[urgency]) void keepPlace(urgency, open[urgency]++);
+      }
+    },
+    stop() {
+      isStopped = true;
+    },
+    openPlaces: () => open.a + open.s,
+  };
+}

@@ -1,0 +1,109 @@
+import type { ChunkExecutor } from "../../engine/executor.ts";
+import { type ChunkOutcome, EngineError } from "../../engine/protocol.ts";
+import { createGate } from "../../engine/workers/gate.ts";
+import { errorMessage } from "../../lib/error-message.ts";
+import { briefly, type Done, FAILURES, PROTOCOL, type Ticket } from "../messages.ts";
+import { AudioError, fetchAudio } from "./audio.ts";
+import type { OfferedModels } from "./offered-models.ts";
+import type { Reports } from "./reports.ts";
+
+export type RunningDeps = {
+  executor: ChunkExecutor;
+  models: OfferedModels;
+  reports: Reports;
+  ca: string;
+  /** Called when a job begins, before anything of it is done. */
+  onBegin: () => void;
+};
+
+/** The jobs that run on this worker. */
+export type Running = {
+  /** Recognizes a ticket's chunk. Resolves with the way it ended; the report is sent meanwhile. */
+  run(ticket: Ticket): Promise<RunEnd>;
+  /** Stops a job, or drops its result. */
+  cancel(job: string): void;
+  jobs(): string[];
+  /** Returns recognized audio per time, as a ratio; undefined before the first chunk. */
+  speed(): number | undefined;
+};
+export type RunEnd = "done" | "failed" | "audio" | "cancelled" | "doubled";
+
+export function createRunning(deps: RunningDeps): Running {
+  const { executor, models, reports } = deps;
+  const running = new Map<string, { stop: AbortController; ended: Promise<void> }>();
+  const sum = { audioMs: 0, elapsedMs: 0 };
+  const gate = createGate();
+
+  async function recognize(
+    ticket: Ticket,
+    signal: AbortSignal,
+  ): Promise<ChunkOutcome & { elapsedMs: number }> {
+    const model = models.find(ticket.model.sha256);
+    if (!model || model.family !== ticket.model.family) {
+      throw new EngineError("interrupted", "the worker does not have the model");
+    }
+    const audio = await fetchAudio(ticket, deps.ca, signal);
+    const { settings, window_ms: windowMs, alone: isAlone } = ticket;
+    const leave = await gate.enter(isAlone, signal);
+    try {
+      const beganAt = performance.now();
+      const job = { model, windowMs, audio, settings, sharers: running.size, isAlone };
+      const outcome = await executor.recognize(job, signal);
+      return { ...outcome, elapsedMs: performance.now() - beganAt };
+    } finally {
+      leave();
+    }
+  }
+
+  function tell(ticket: Ticket, report: Pick<Done, "outcome" | "failed">): void {
+    const { job, attempt, proof } = ticket;
+    void reports.tell({ v: PROTOCOL, job, attempt, proof, ...report });
+  }
+
+  function tellFailure(ticket: Ticket, error: unknown): RunEnd {
+    const reason = briefly(errorMessage(error));
+    if (error instanceof EngineError && error.kind === "unusable_model")
+      models.distrust(ticket.model.sha256, reason);
+    tell(ticket, { failed: { kind: failureOf(error), reason } });
+    return error instanceof AudioError ? "audio" : "failed";
+  }
+
+  return {
+    async run(ticket) {
+      const { job } = ticket;
+      // A cancelled try needs a moment to end.
+      for (let earlier = running.get(job); earlier?.stop.signal.aborted; earlier = running.get(job)) {
+        await earlier.ended;
+      }
+      // The control plane has lost its ticket: the job runs, or its result waits.
+      if (running.has(job) || reports.hasResult(job)) return "doubled";
+      const { promise: ended, resolve } = Promise.withResolvers<void>();
+      const own = { stop: new AbortController(), ended };
+      running.set(job, own);
+      deps.onBegin();
+      try {
+        const { segments, elapsedMs } = await recognize(ticket, own.stop.signal);
+        sum.audioMs += ticket.samples / 16;
+        sum.elapsedMs += elapsedMs;
+        tell(ticket, { outcome: { segments, elapsed_ms: elapsedMs } });
+        return "done";
+      } catch (error) {
+        return own.stop.signal.aborted ? "cancelled" : tellFailure(ticket, error);
+      } finally {
+        running.delete(job);
+        resolve();
+      }
+    },
+    cancel(job) {
+      running.get(job)?.stop.abort(new EngineError("aborted", "the job is not wanted any more"));
+      reports.drop(job);
+    },
+    jobs: () => [...running.keys()],
+    speed: () => (sum.elapsedMs === 0 ? undefined : sum.audioMs / sum.elapsedMs),
+  };
+}
+
+function failureOf(error: unknown): (typeof FAILURES)[number] {
+  if (!(error instanceof EngineError)) return error instanceof AudioError ? "elsewhere" : "failed";
+  return FAILURES.find((kind) => kind === error.kind) ?? "elsewhere";
+}

@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { InstalledModel } from "../domain/model.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { ChunkExecutor } from "../engine/executor.ts";
+import { type Fleet, openFleet } from "../fleet/control/open-fleet.ts";
+import { readFleetFile } from "../fleet/fleet-folder.ts";
+import { addWorker, drainWorker, initFleet, natsFolderOf, removeWorker } from "../fleet/setup/fleet-setup.ts";
+import { type FleetWorker, openWorker } from "../fleet/worker/open-worker.ts";
+import { type Log, silentLog } from "../lib/log.ts";
+import { sha256OfFile } from "../store/file-hash.ts";
+import { freePorts, type NatsServer, startNats } from "./nats-server.ts";
+import { createScriptedEngine } from "./scripted-engine.ts";
+import { testConfig } from "./test-config.ts";
+
+/** The files of a fleet and its messaging server, for tests in one process. */
+export type FleetWorld = {
+  dataDir: string;
+  nats: NatsServer;
+  addresses: string[];
+  openControl(options?: { log?: Log; lostAfterSeconds?: number; local?: Engine }): Fleet;
+  /** Adds a worker unless it was added before, and opens it. */
+  openWorker(name: string, options: WorkerParts): Promise<FleetWorker>;
+  /** Withdraws the rights of a worker, as `shruti fleet remove` does. */
+  removeWorker(name: string): Promise<void>;
+  drain(name: string, isDraining?: boolean): Promise<void>;
+  /** Returns the secret key of a worker that was added. */
+  seedOf(name: string): string;
+  caText(): string;
+  close(): Promise<void>;
+};
+export type WorkerParts = {
+  executor: ChunkExecutor;
+  installed: () => InstalledModel[];
+  log?: Log;
+  synchronousPlaces?: number;
+  sha256OfFile?: (path: string) => Promise<string>;
+};
+
+export async function openFleetWorld(): Promise<FleetWorld> {
+  const dataDir = mkdtempSync(join(tmpdir(), "shruti-fleet-"));
+  const [natsPort = 0, audioPort = 0] = await freePorts(2);
+  const addresses = [`tls://127.0.0.1:${natsPort}`];
+  const baseUrl = `https://127.0.0.1:${audioPort}`;
+  await initFleet(dataDir, { name: "main", nats: addresses, baseUrl, natsFolder: natsFolderOf(dataDir) });
+  const nats = await startNats(natsFolderOf(dataDir), natsPort);
+  const folderOf = (name: string) => join(dataDir, `worker-${name}`);
+  const seedOf = (name: string) => readFleetFile(join(folderOf(name), "worker.key"));
+  const caText = () => readFleetFile(join(dataDir, "fleet/ca.pem"));
+  const added = new Set<string>();
+  return {
+    dataDir,
+    nats,
+    addresses,
+    openControl: ({ log = silentLog, lostAfterSeconds = 4, local = createScriptedEngine() } = {}) =>
+      openFleet({
+        ...{ dataDir, local, log, version: "1.2.3" },
+        config: testConfig({
+          fleet: {
+            nats: addresses,
+            base_url: baseUrl,
+            listen: `127.0.0.1:${audioPort}`,
+            lost_after_seconds: lostAfterSeconds,
+          },
+        }),
+      }),
+    async openWorker(name, { log = silentLog, synchronousPlaces = 1, ...parts }) {
+      if (!added.has(name)) {
+        await addWorker(dataDir, name, folderOf(name), Date.now());
+        await nats.signal("SIGHUP");
+        added.add(name);
+      }
+      return openWorker({
+        ...{ servers: addresses, fleet: "main", worker: name, ca: caText(), seed: seedOf(name) },
+        ...{ sha256OfFile, device: () => "cpu", placesAhead: 0, synchronousPlaces, log, version: "1.2.3" },
+        ...parts,
+      });
+    },
+    async removeWorker(name) {
+      await removeWorker(dataDir, name);
+      await nats.signal("SIGHUP");
+    },
+    async drain(name, isDraining = true) {
+      await drainWorker(dataDir, name, isDraining);
+    },
+    seedOf,
+    caText,
+    async close() {
+      await nats.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}

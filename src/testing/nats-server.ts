@@ -1,0 +1,80 @@
+import { createServer } from "node:net";
+import { join } from "node:path";
+
+/** The messaging server of Debian's package `nats-server`. Tests that need it are skipped where it is missing. */
+export const NATS_SERVER: string | undefined =
+  Bun.which("nats-server") ?? Bun.which("/usr/sbin/nats-server") ?? undefined;
+
+export type NatsServer = {
+  pid: number;
+  /** Sends a signal. After SIGKILL it waits until the server has ended. */
+  signal(signal: NodeJS.Signals): Promise<void>;
+  /** Starts the server again on the same port. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+const START_WITHIN_MS = 10_000;
+
+/** Starts a messaging server with the configuration in a folder, and waits until it listens. */
+export async function startNats(folder: string, port: number): Promise<NatsServer> {
+  let child = spawnServer(folder);
+  await listens(port);
+
+  async function signal(name: NodeJS.Signals): Promise<void> {
+    child.kill(name);
+    if (name === "SIGKILL") await child.exited;
+  }
+
+  return {
+    get pid() {
+      return child.pid;
+    },
+    signal,
+    async restart() {
+      child = spawnServer(folder);
+      await listens(port);
+    },
+    async stop() {
+      // A stopped process does not end by another signal.
+      await signal("SIGKILL");
+    },
+  };
+}
+
+function spawnServer(folder: string) {
+  if (NATS_SERVER === undefined) throw new Error("there is no nats-server");
+  return Bun.spawn([NATS_SERVER, "-c", join(folder, "nats.conf"), "-l", join(folder, "nats.log")], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+}
+
+async function listens(port: number): Promise<void> {
+  const deadline = Date.now() + START_WITHIN_MS;
+  for (;;) {
+    try {
+      const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } });
+      socket.end();
+      return;
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await Bun.sleep(20);
+    }
+  }
+}
+
+/** Returns ports that were free a moment ago. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
