@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import type { Page } from "playwright-core";
 import { install, type RunningServer } from "../src/e2e/kit.ts";
 import { samplePath } from "../src/e2e/samples.ts";
+import { ADMIN_VIEWS, showMadeAdmin } from "../src/testing/console-admin.ts";
 import { type BrowserOptions, openConsoleBrowser, signInWith } from "../src/testing/console-browser.ts";
 import { CONVERSATION, madeTranscript, SCRIPTS, showMade } from "../src/testing/console-transcripts.ts";
 
@@ -77,6 +78,16 @@ async function madeViews(page: Page, server: RunningServer, shot: Shot): Promise
   await shot("8-scripts");
 }
 
+async function adminViews(page: Page, server: RunningServer, shot: Shot): Promise<void> {
+  await showMadeAdmin(page);
+  await page.goto(`${server.baseUrl}/console#/admin`);
+  for (const [index, view] of ADMIN_VIEWS.entries()) {
+    await page.evaluate(`location.hash = "#/admin/${view}"`);
+    await page.waitForTimeout(700);
+    await shot(`9-admin-${index + 1}-${view.split("/").length > 1 ? "organization" : view}`);
+  }
+}
+
 async function main(): Promise<void> {
   mkdirSync(OUTPUT, { recursive: true });
   const installation = await install();
@@ -89,6 +100,7 @@ async function main(): Promise<void> {
       const shot: Shot = (name) => browser.page.screenshot({ path: join(OUTPUT, `${name}-${look}.png`) });
       await person(browser.page, server, installation.key, shot);
       await madeViews(browser.page, server, shot);
+      await adminViews(browser.page, server, shot);
       await browser.close();
       for (const error of browser.errors) console.error(`${look}: ${error}`);
     }

@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { linkTo, route } from "./lib/address.ts";
 import { asFailure, type Failure, isConnected } from "./lib/api.ts";
@@ -18,11 +18,27 @@ import { isUploadOpen, offerUpload, UploadDialog } from "./uploads/upload-dialog
 import { restoreUploads } from "./uploads/uploads.ts";
 import { words } from "./words/words.ts";
 
+type AdminPart = typeof import("./admin/admin.tsx");
+
+/** The admin's views are loaded when they are asked for. */
+const adminPart = signal<AdminPart | undefined>(undefined);
+
+function AdminPlace() {
+  useEffect(() => {
+    void import("./admin/admin.tsx").then((part) => {
+      adminPart.value = part;
+    });
+  }, []);
+  const part = adminPart.value;
+  return part ? <part.Admin /> : <p class="empty">{words.value.loading}</p>;
+}
+
 /** The whole page. */
 export function App() {
+  const isAdmin = route.value[0] === "admin" || route.value[0]?.startsWith("admin=");
   return (
     <>
-      {isSignedIn.value ? <Workplace /> : <SignIn />}
+      {isAdmin ? <AdminPlace /> : isSignedIn.value ? <Workplace /> : <SignIn />}
       <Announcer />
     </>
   );

@@ -25,3 +25,8 @@ addEventListener("hashchange", () => {
 export function linkTo(...parts: readonly string[]): string {
   return `#/${parts.map(encodeURIComponent).join("/")}`;
 }
+
+/** Shows a view. */
+export function goTo(...parts: readonly string[]): void {
+  location.hash = linkTo(...parts);
+}

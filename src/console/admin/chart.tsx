@@ -1,0 +1,117 @@
+import { effect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import { interfaceLanguage, theme } from "../lib/preferences.ts";
+
+/** A line or bars over time; null: nothing was measured then. */
+export type ChartSeries = {
+  label: string;
+  values: readonly (number | null)[];
+  colour: "accent" | "bad" | "warn";
+};
+
+type ChartProps = {
+  title: string;
+  at: readonly number[];
+  series: ChartSeries[];
+  isBars?: boolean;
+  digits?: number;
+};
+
+const HEIGHT_PX = 150;
+
+/** A chart with its title. Its numbers are read out as the latest value of each series. */
+export function Chart({ title, at, series, isBars = false, digits = 0 }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const last = series.map(
+    ({ label, values }) => `${label}: ${values.findLast((value) => value !== null) ?? "–"}`,
+  );
+  useEffect(() => {
+    const element = place.current;
+    if (!element) return;
+    let chart: uPlot | undefined;
+    const draw = () => {
+      chart?.destroy();
+      chart = new uPlot(
+        optionsOf(element.clientWidth, series, { isBars, digits }),
+        [[...at], ...series.map(({ values }) => [...values])],
+        element,
+      );
+    };
+    const stop = effect(() => {
+      void theme.value;
+      void interfaceLanguage.value;
+      draw();
+    });
+    const observer = new ResizeObserver(() =>
+      chart?.setSize({ width: element.clientWidth, height: HEIGHT_PX }),
+    );
+    observer.observe(element);
+    return () => {
+      stop();
+      observer.disconnect();
+      chart?.destroy();
+    };
+  }, [at, series]);
+  return (
+    <figure class="chart">
+      <figcaption>{title}</figcaption>
+      <div ref={place} role="img" aria-label={`${title}. ${last.join(", ")}`} />
+    </figure>
+  );
+}
+
+function optionsOf(
+  width: number,
+  series: readonly ChartSeries[],
+  { isBars, digits }: { isBars: boolean; digits: number },
+): uPlot.Options {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const axis = {
+    stroke: colour("muted"),
+    grid: { stroke: colour("line"), width: 1 },
+    ticks: { stroke: colour("line"), width: 1 },
+    font: "12px 'Shruti Sans', sans-serif",
+  };
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40] });
+  return {
+    width,
+    height: HEIGHT_PX,
+    legend: { show: false },
+    cursor: { show: false },
+    padding: [8, 8, 0, 0],
+    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 1) * 1.1)] } },
+    axes: [
+      { ...axis, values: timeLabels },
+      {
+        ...axis,
+        size: 48,
+        values: (_, marks) =>
+          marks.map((mark) => mark.toLocaleString("en-IN", { maximumFractionDigits: digits + 1 })),
+      },
+    ],
+    series: [
+      {},
+      ...series.map(({ label, colour: name }) => ({
+        label,
+        stroke: colour(name),
+        width: 1.5,
+        points: { show: false },
+        ...(isBars && bars ? { paths: bars, fill: colour(name) } : {}),
+      })),
+    ],
+  };
+}
+
+const DAY_SECONDS = 86_400;
+
+/** Hours on short axes, days on long ones. */
+function timeLabels(_chart: uPlot, marks: number[]): string[] {
+  const isLong = (marks.at(-1) ?? 0) - (marks[0] ?? 0) > 2 * DAY_SECONDS;
+  const format = new Intl.DateTimeFormat(
+    interfaceLanguage.value === "hi" ? "hi-IN-u-nu-latn" : "en-IN",
+    isLong ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false },
+  );
+  return marks.map((mark) => format.format(new Date(mark * 1000)));
+}
