@@ -95,17 +95,21 @@ function TranscriptionTable({ rows, onChange }: TranscriptionTableProps) {
         { title: "%", isNumber: true, cell: ({ progress }) => percent(progress) },
         { title: t.length, isNumber: true, cell: (row) => clock(row.duration_seconds) },
         { title: t.language, cell: ({ language }) => language },
-        { title: t.model, cell: ({ model }) => model },
-        { title: t.project, cell: (row) => <code>{row.project_id}</code> },
+        { title: t.model, cell: ({ model }) => <span class="numbers">{model}</span> },
+        { title: t.project, cell: (row) => <code title={row.project_id}>…{row.project_id.slice(-6)}</code> },
         {
           title: t.created,
-          cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at, now.value)}</span>,
+          cell: (row) => (
+            <span class="numbers" title={moment(row.created_at)}>
+              {ago(row.created_at, now.value)}
+            </span>
+          ),
         },
         {
           title: t.error,
           cell: ({ error }) =>
             error && (
-              <span lang="en">
+              <span lang="en" class="error">
                 <code>{error.code}</code> {error.message}
               </span>
             ),

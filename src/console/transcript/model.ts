@@ -75,17 +75,25 @@ export function openTranscript(id: string) {
     });
     void readSound();
   };
+  const readLink = async () => {
+    const path = `v1/transcriptions/${id}/audio_links`;
+    return sameOrigin((await read<AudioLink>(path, { method: "POST", signal: abort.signal })).url);
+  };
   const readSound = async () => {
     try {
-      const [link, wire] = await Promise.all([
-        read<AudioLink>(`v1/transcriptions/${id}/audio_links`, { method: "POST", signal: abort.signal }),
+      const [address, wire] = await Promise.all([
+        readLink(),
         read<WireWaveform>(`v1/transcriptions/${id}/waveform`, { signal: abort.signal }),
       ]);
       if (abort.signal.aborted) return;
-      player.value = createPlayer(sameOrigin(link.url));
+      player.value = createPlayer(address, readLink);
       waveform.value = unpackWaveform(wire);
     } catch (error) {
-      if (!abort.signal.aborted) waveformFailure.value = asFailure(error);
+      if (abort.signal.aborted) return;
+      const { code, options } = asFailure(error);
+      const isForNow = code === "capacity_unavailable" || code === "offline" || code === "rate_limited";
+      if (isForNow) setTimeout(() => void readSound(), 1000 * (options.retryAfterSeconds ?? 3));
+      else waveformFailure.value = asFailure(error);
     }
   };
   const poll = async () => {

@@ -23,9 +23,14 @@ export type Player = {
 };
 
 const LOOK_EVERY_MS = 100;
+/** A link that fails sooner after the one before is not the reason. */
+const RENEW_AFTER_MS = 10_000;
 
-/** @param address of the recording; the browser asks for the parts that it plays */
-export function createPlayer(address: string): Player {
+/**
+ * @param address of the recording; the browser asks for the parts that it plays
+ * @param renew gives another address: they expire, and end with the server
+ */
+export function createPlayer(address: string, renew: () => Promise<string>): Player {
   const media = new Audio();
   const time = signal(0);
   const isPlaying = signal(false);
@@ -40,9 +45,24 @@ export function createPlayer(address: string): Player {
   media.addEventListener("loadedmetadata", () => {
     canPlay.value = true;
   });
-  media.addEventListener("error", () => {
+  let renewedAt = Number.NEGATIVE_INFINITY;
+  const giveUp = () => {
     hasFailed.value = true;
     canPlay.value = false;
+  };
+  media.addEventListener("error", () => {
+    if (performance.now() - renewedAt < RENEW_AFTER_MS) return giveUp();
+    renewedAt = performance.now();
+    const at = media.currentTime;
+    const wasPlaying = isPlaying.value || !media.paused;
+    void renew()
+      .then((next) => {
+        media.src = next;
+        media.currentTime = at;
+        media.playbackRate = speed.value;
+        if (wasPlaying) play();
+      })
+      .catch(giveUp);
   });
   media.addEventListener("seeking", look);
   media.addEventListener("play", () => {
