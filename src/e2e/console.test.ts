@@ -204,7 +204,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.locator(".entry", { hasText: "large.wav" }).waitFor({ timeout: 60_000 });
     const { data } = await server.api().list();
     expect(data[0]?.duration_seconds).toBe(secondsOf(LARGE_BYTES));
-    // The link to the sound ended with the server. The page gets another, and goes on where it was.
+    // The link to the sound ended with the server. The page gets another, and continues where it was.
     await page.locator('[data-index="12"] .time').click();
     await page.locator('[data-index="12"].heard').waitFor();
     await until("it plays", async () => (await page.locator(".round .icon-pause").count()) === 1);
