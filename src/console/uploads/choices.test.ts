@@ -1,0 +1,80 @@
+import { describe, expect, test } from "bun:test";
+import type { Model } from "../../http/wire/schemas.ts";
+import { type Choices, fitted, languagesOf, modelFor, modesOf, priceOf, requestOf } from "./choices.ts";
+
+const model = (id: string, languages: Model["languages"], more: Partial<Model> = {}): Model => ({
+  ...{ id, object: "model", name: id, version: "1", default: false, default_languages: [], languages },
+  modes: ["native"],
+  capabilities: {
+    ...{ "mode.native": "available", "mode.codemix": "available", "mode.verbatim": "available" },
+    ...{
+      "timestamps.segment": "available",
+      "timestamps.word": "coming_soon",
+      "language.auto": "coming_soon",
+    },
+    ...{ diarization: "available", "channel_mode.separate": "available" },
+  },
+  diarization: { method: "acoustic" },
+  limits: {
+    synchronous: { max_bytes: 1, max_duration_seconds: 1, timeout_seconds: 1 },
+    asynchronous: { max_bytes: 1, max_duration_seconds: 1, max_channels: 2 },
+  },
+  price_paise_per_audio_hour: 3000,
+  ...more,
+});
+const hindi = { code: "hi", name: "Hindi", modes: ["native", "codemix"] as Choices["mode"][] };
+const tamil = { code: "ta", name: "Tamil", modes: ["native"] as Choices["mode"][] };
+const MODELS = [
+  model("whisper", [hindi, tamil], { default: true }),
+  model("ctc", [tamil], { default_languages: ["ta"] }),
+];
+const CHOICES: Choices = {
+  ...{
+    language: "hi",
+    mode: "codemix",
+    model: undefined,
+    isDiarized: true,
+    speakers: 2,
+    channelMode: "separate",
+  },
+};
+
+describe("choices", () => {
+  test("name the model that the server will take", () => {
+    expect(modelFor(MODELS, CHOICES)?.id).toBe("whisper");
+    expect(modelFor(MODELS, { ...CHOICES, language: "ta" })?.id).toBe("ctc");
+    expect(modelFor(MODELS, { ...CHOICES, language: "ta", model: "whisper" })?.id).toBe("whisper");
+  });
+
+  test("are changed to what that model offers", () => {
+    expect(languagesOf(MODELS, undefined).map(({ code }) => code)).toEqual(["hi", "ta"]);
+    expect(fitted(MODELS, { ...CHOICES, language: "ta" }).mode).toBe("native");
+    expect(fitted(MODELS, { ...CHOICES, model: "ctc" }).language).toBe("ta");
+    const poor = model("poor", [hindi], { default: true });
+    poor.capabilities = {
+      ...poor.capabilities,
+      diarization: "coming_soon",
+      "channel_mode.separate": "coming_soon",
+    };
+    expect(fitted([poor], CHOICES)).toMatchObject({ isDiarized: false, channelMode: "mix" });
+    expect(modesOf(undefined, "hi")).toEqual([]);
+  });
+
+  test("become the request that starts the work", () => {
+    expect(requestOf("up_1", CHOICES)).toEqual({
+      ...{ audio: { upload_id: "up_1" }, language: "hi", mode: "codemix", channel_mode: "separate" },
+      diarization: { speakers: 2 },
+    });
+    expect(requestOf("up_1", { ...CHOICES, isDiarized: false, model: "ctc" })).toMatchObject({
+      ...{ diarization: false, model: "ctc" },
+    });
+  });
+});
+
+test("the price is that of the ledger: whole paise, rounded up, for each channel", () => {
+  expect(priceOf(3000, 2.06, 1)).toBe(2);
+  expect(priceOf(3000, 3600, 1)).toBe(3000);
+  expect(priceOf(3000, 3600, 2)).toBe(6000);
+  expect(priceOf(3000, 0.001, 1)).toBe(1);
+  expect(priceOf(0, 3600, 2)).toBe(0);
+});
