@@ -25,11 +25,12 @@ export function turnsOf(info: SegmentationInfo, track: HeardTrack, people: Int32
   if (track.voices.length === 0) return [];
   const personOf = peopleByWindow(track, people);
   const { first, end } = frameRange(info, track);
-  const votes = new Int32Array(people.reduce((most, person) => Math.max(most, person + 1), 0));
+  const count = people.reduce((most, person) => Math.max(most, person + 1), 0);
+  const votes = new Map<number, number>();
   const frames = lengthInFrames(info, track);
   for (let frame = 0, from = 0; frame < frames; frame++) {
     while (from < track.windows.length && end(from) <= frame) from++;
-    votes.fill(0);
+    votes.clear();
     let windows = 0;
     let speakers = 0;
     for (let window = from; window < track.windows.length && first(window) <= frame; window++) {
@@ -37,10 +38,10 @@ export function turnsOf(info: SegmentationInfo, track: HeardTrack, people: Int32
       windows++;
       speakers += found.length;
       const here = found.map((speaker) => personOf[window]?.[speaker] ?? -1);
-      for (const person of new Set(here)) if (person >= 0) votes[person] = (votes[person] ?? 0) + 1;
+      for (const person of new Set(here)) if (person >= 0) votes.set(person, (votes.get(person) ?? 0) + 1);
     }
     const talking = windows === 0 ? 0 : Math.floor(speakers / windows + 0.5);
-    recorder.take(frame, mostVoted(votes, talking));
+    recorder.take(frame, mostVoted(votes, Math.min(talking, count)));
   }
   return recorder.finish(frames);
 }
@@ -76,16 +77,16 @@ function lengthInFrames(
   return Math.floor(Math.min(samples, covered) / frameSamples) + 1;
 }
 
-/** Returns the people with the most votes; of equal ones those with the lower number. */
-function mostVoted(votes: Int32Array, count: number): number[] {
-  const chosen: number[] = [];
-  while (chosen.length < Math.min(count, votes.length)) {
-    let best = -1;
-    for (let person = 0; person < votes.length; person++) {
-      if ((best < 0 || (votes[person] ?? 0) > (votes[best] ?? 0)) && !chosen.includes(person)) best = person;
-    }
-    chosen.push(best);
-  }
+/**
+ * Returns the people with the most votes; of equal ones those with the lower number.
+ *
+ * @param count at most the number of people
+ */
+function mostVoted(votes: ReadonlyMap<number, number>, count: number): number[] {
+  if (count === 0) return [];
+  const order = [...votes].sort(([one, its], [other, theirs]) => theirs - its || one - other);
+  const chosen = order.slice(0, count).map(([person]) => person);
+  for (let person = 0; chosen.length < count; person++) if (!votes.has(person)) chosen.push(person);
   return chosen;
 }
 
