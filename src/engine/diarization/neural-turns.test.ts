@@ -3,7 +3,7 @@ import type { SegmentationInfo } from "./neural-models.ts";
 import { turnsOf } from "./neural-turns.ts";
 import type { HeardTrack } from "./neural-windows.ts";
 
-/** Frames of 10 ms, windows of 1 s that begin every 0.1 s. A frame stands for the 10 ms around its middle. */
+/** Frames of 10 ms, windows of 1 s that begin every 0.1 s. A frame is the 10 ms around its middle. */
 const INFO: SegmentationInfo = {
   speakers: 3,
   classes: [0, 1, 2, 4, 3, 5, 6],
