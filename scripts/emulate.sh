@@ -22,8 +22,9 @@ MASK='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\x
 
 # The second half runs in the namespace.
 if [ "${1:-}" = --inside ]; then
-  interpreter="$2"
-  shift 2
+  interpreter="$2" cpuinfo="$3"
+  shift 3
+  mount --bind "$cpuinfo" /proc/cpuinfo
   mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
   # P: the interpreter also receives the name that the program was called by.
   printf '%s' ":shruti-arm64:M::$HEAD:$MASK:$interpreter:P" >/proc/sys/fs/binfmt_misc/register
@@ -50,15 +51,27 @@ fi
 if $check; then exit 0; fi
 [ $# -gt 0 ] || { echo "usage: scripts/emulate.sh [--cpu MODEL] COMMAND [ARGUMENT]..." >&2 && exit 2; }
 
-# Programs start others without this environment, so the options of qemu are in a script.
-interpreter="$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")/build/emulate-arm64-$cpu"
-if [ ! -x "$interpreter" ]; then
-  mkdir -p "$(dirname "$interpreter")"
-  unfinished="$(mktemp "$interpreter.XXXXXX")"
-  # shellcheck disable=SC2016
-  printf '#!/bin/sh\npath="$1" name="$2"\nshift 2\nexec %s -L %s -cpu %s -0 "$name" "$path" "$@"\n' \
-    "$QEMU" "$LIBRARIES" "$cpu" >"$unfinished"
+# Writes a file once. Others may be reading it.
+keep() { # FILE, contents on standard input
+  local unfinished
+  unfinished="$(mktemp "$1.XXXXXX")"
+  cat >"$unfinished"
   chmod 0755 "$unfinished"
-  mv "$unfinished" "$interpreter"
-fi
-exec unshare --user --map-root-user --mount "$(realpath "${BASH_SOURCE[0]}")" --inside "$interpreter" "$@"
+  mv "$unfinished" "$1"
+}
+
+folder="$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")/build"
+mkdir -p "$folder"
+# Programs start others without this environment, so the options of qemu are in a script.
+interpreter="$folder/emulate-arm64-$cpu"
+# shellcheck disable=SC2016
+[ -x "$interpreter" ] ||
+  printf '#!/bin/sh\npath="$1" name="$2"\nshift 2\nexec %s -L %s -cpu %s -0 "$name" "$path" "$@"\n' \
+    "$QEMU" "$LIBRARIES" "$cpu" | keep "$interpreter"
+# qemu shows this machine's /proc/cpuinfo, and the ONNX runtime for ARM crashes when it reads that.
+cpuinfo="$folder/emulate-arm64-cpuinfo"
+for ((n = 0; n < $(nproc --all); n++)); do
+  printf 'processor\t: %s\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\n' "$n"
+  printf 'CPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\n'
+done | keep "$cpuinfo"
+exec unshare --user --map-root-user --mount "$(realpath "${BASH_SOURCE[0]}")" --inside "$interpreter" "$cpuinfo" "$@"

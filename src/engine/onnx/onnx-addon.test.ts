@@ -2,10 +2,13 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { extractNativeFiles } from "../native-files.ts";
 
 /** Names of the files that a process has mapped once it has loaded the ONNX runtime. */
 async function mappedWith(environment: Record<string, string>): Promise<string[]> {
-  const child = Bun.spawn([process.execPath, `${import.meta.dirname}/../../testing/onnx-test-child.ts`], {
+  const script = `${import.meta.dirname}/../../testing/onnx-test-child.ts`;
+  const files = JSON.stringify(await extractNativeFiles(""));
+  const child = Bun.spawn([process.execPath, script, files], {
     env: { ...process.env, ...environment },
     stdout: "pipe",
     stderr: "pipe",
