@@ -155,8 +155,9 @@ function openHttp(
   const { decoders, transcriptions, ...others } = services;
   const metrics = createMetrics();
   addGauges(metrics, {
-    ...{ scheduler, deliverer, engine, decoders, database, transcriptions, backups, config },
+    ...{ scheduler, deliverer, engine, decoders, database, backups, config },
     freeBytes: base.freeBytes,
+    unreadyReasons: readiness.reasons,
   });
   if (base.fleet) addFleetGauges(metrics, base.fleet.status);
   return countRequests(

@@ -7,10 +7,10 @@ import { addProcessMetrics } from "./http/process-metrics.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
-import type { TranscriptionService } from "./services/transcriptions/transcriptions.ts";
 import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import type { Database } from "./store/database.ts";
 import { listLowCredit } from "./store/low-credit.ts";
+import { endingsAfter, lastUsageRow } from "./store/usage.ts";
 
 /** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */
 export function addGauges(
@@ -21,14 +21,17 @@ export function addGauges(
     engine: Engine;
     decoders: DecoderLanes;
     database: Database;
-    transcriptions: TranscriptionService;
     backups: ScheduledBackups;
     config: Config;
     freeBytes: () => number;
+    unreadyReasons: () => readonly string[];
   },
 ): void {
   addProcessMetrics(metrics);
-  addOutcomes(metrics, parts.transcriptions);
+  addOutcomes(metrics, parts.database);
+  metrics.addGauge("shruti_ready", "1 while the server can take work, as GET /readyz says.", () =>
+    Number(parts.unreadyReasons().length === 0),
+  );
   addEngineGauges(metrics, parts.scheduler, parts.engine);
   addDecoderGauges(metrics, parts.decoders);
   addWebhookGauges(metrics, parts.deliverer);
@@ -66,26 +69,37 @@ function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
   );
 }
 
-/** Adds counters of finished work since the start. Their deltas give throughput and failures. */
-function addOutcomes(metrics: Metrics, transcriptions: TranscriptionService): void {
+/**
+ * Adds counters of finished work since the start. Their deltas give throughput and failures. They are read from the usage
+ * events, because commands of an admin finish work, too.
+ */
+function addOutcomes(metrics: Metrics, { store }: Database): void {
   const finished = new Map<string, number>(FINAL_STATES.map((state) => [state, 0]));
   let transcribedMs = 0;
-  transcriptions.listen({
-    finished({ state, durationMs }) {
-      finished.set(state, (finished.get(state) ?? 0) + 1);
-      if (state === "completed" || state === "partial") transcribedMs += durationMs;
-    },
-  });
+  let last = lastUsageRow(store);
+  const advance = () => {
+    for (const { row, state, count, audioMs } of endingsAfter(store, last)) {
+      last = Math.max(last, row);
+      finished.set(state, (finished.get(state) ?? 0) + count);
+      if (state === "completed" || state === "partial") transcribedMs += audioMs;
+    }
+  };
   metrics.addLabelledCounter(
     "shruti_transcriptions_finished_total",
     "Transcriptions that have finished since the start, by state.",
     "state",
-    () => finished,
+    () => {
+      advance();
+      return finished;
+    },
   );
   metrics.addCounter(
     "shruti_audio_seconds_total",
     "Length of the recordings of completed and partial transcriptions since the start.",
-    () => transcribedMs / 1000,
+    () => {
+      advance();
+      return transcribedMs / 1000;
+    },
   );
 }
 

@@ -5,8 +5,9 @@ import type { ModelList } from "../http/wire/schemas.ts";
 import type { ApiClient } from "../testing/api-client.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
+import { argumentsOf, descendantsOf, footprintOf } from "./processes.ts";
 import { refusal } from "./refusal.ts";
-import { sampleBytes, secondsOf, utterancesIn } from "./samples.ts";
+import { concatenated, sampleBytes, secondsOf, utterancesIn } from "./samples.ts";
 
 /** Changes by an admin on the command line take effect in a running server within a second. */
 
@@ -171,4 +172,34 @@ describe("models", () => {
     expect(await modelThatAnswers("second")).toBe("second");
     expect((await fetch(`${server.baseUrl}/healthz`)).ok).toBe(true);
   }, 60_000);
+});
+
+describe("metrics", () => {
+  const metric = async (name: string) => {
+    const text = await (await fetch(`${server.baseUrl}/metrics`)).text();
+    const line = text.split("\n").find((each) => each.startsWith(`${name} `));
+    return Number(line?.slice(name.length + 1));
+  };
+
+  test("count what a command cancels", async () => {
+    await installation.output("credit", "grant", "--org", installation.organizationId, "--paise", "100000");
+    const name = 'shruti_transcriptions_finished_total{state="cancelled"}';
+    const before = await metric(name);
+    const long = await uploaded(api, concatenated(["12-en-long"], 8));
+    const { body } = await api.start({ audio: { upload_id: long }, language: "en" });
+    await installation.output("transcriptions", "cancel", body.id);
+    expect((await api.get(body.id)).state).toBe("cancelled");
+    expect(await metric(name)).toBe(before + 1);
+  }, 60_000);
+
+  test("have the memory of the workers", async () => {
+    const workers = descendantsOf(server.pid).filter((pid) => argumentsOf(pid).includes("engine-worker"));
+    expect(workers.length).toBeGreaterThan(0);
+    const mebibytes = workers.reduce((sum, pid) => sum + footprintOf(pid).residentMiB, 0);
+    const measured = (await metric("shruti_child_processes_resident_memory_bytes")) / 1024 ** 2;
+    expect(measured).toBeGreaterThan(0.8 * mebibytes);
+    expect(measured).toBeLessThan(1.2 * mebibytes + 20);
+    expect(await metric("shruti_child_processes")).toBeGreaterThanOrEqual(workers.length);
+    expect(await metric("shruti_ready")).toBe(1);
+  });
 });

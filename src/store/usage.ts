@@ -145,3 +145,17 @@ export function sumUsage(
     .groupBy(usageEvents.organizationId)
     .all();
 }
+
+/** Returns the number of the newest row, in the order in which rows were written. */
+export function lastUsageRow(store: Store): number {
+  return store.get<{ row: number | null }>(sql`SELECT max(rowid) AS row FROM usage_events`)?.row ?? 0;
+}
+
+/** Counts the events that were written after a row, by state. @returns `row`: the newest of them */
+export function endingsAfter(
+  store: Store,
+  row: number,
+): { row: number; state: string; count: number; audioMs: number }[] {
+  return store.all(sql`SELECT max(rowid) AS "row", state, count(*) AS "count", sum(audio_ms) AS "audioMs"
+    FROM usage_events WHERE rowid > ${row} GROUP BY state`);
+}
