@@ -8,6 +8,7 @@ import {
   openWorkers,
 } from "./app-parts.ts";
 import type { Config } from "./config/schema.ts";
+import { type ConsoleNumbers, createConsoleNumbers } from "./console-numbers.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { PoolStatus } from "./engine/workers/pool.ts";
 import type { FleetStatus } from "./fleet/control/fleet-status.ts";
@@ -22,6 +23,8 @@ import { within } from "./lib/within.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
 import { createScheduledBackups, type ScheduledBackups } from "./scheduled-backups.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
+import { createAccountService } from "./services/accounts.ts";
+import { createConsoleSessionService } from "./services/console-sessions.ts";
 import type { Database } from "./store/database.ts";
 
 export type { AppOptions } from "./app-parts.ts";
@@ -75,7 +78,12 @@ export async function openApp(options: AppOptions): Promise<App> {
   const stopWaking = transcriptions.listen({ finished: () => deliverer.wake() });
   const stopping = new AbortController();
   const backups = createScheduledBackups({ ...base, make: options.makeBackup });
-  const http = openHttp(base, services, { ...workers, backups }, stopping.signal, options.baseUrl);
+  const numbers = createConsoleNumbers({
+    ...base,
+    ...{ scheduler, deliverer, transcriptions, decoders: services.decoders },
+    unready: readiness.reasons,
+  });
+  const http = openHttp(base, services, { ...workers, backups, numbers }, stopping.signal, options.baseUrl);
   const onChange = () => {
     apiKeys.forgetCached();
     models.forgetCached();
@@ -135,6 +143,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await deliverer.stop();
       await uploads.close();
       readiness.stop();
+      numbers.stop();
       await base.engine.close();
       apiKeys.close();
       base.database.close();
@@ -143,11 +152,13 @@ export async function openApp(options: AppOptions): Promise<App> {
   };
 }
 
+type HttpFacts = { backups: ScheduledBackups; numbers: ConsoleNumbers };
+
 /** @param stopping aborts after the drain: from then on requests are refused */
 function openHttp(
   base: AppBase,
   services: AppServices,
-  { scheduler, deliverer, readiness, backups }: AppWorkers & { backups: ScheduledBackups },
+  { scheduler, deliverer, readiness, backups, numbers }: AppWorkers & HttpFacts,
   stopping: AbortSignal,
   baseUrl: () => string,
 ): ReturnType<typeof countRequests> {
@@ -163,6 +174,12 @@ function openHttp(
   return countRequests(
     createHttpHandler({
       ...{ config, clock, log, database, dataDir, transcriptions, ...others },
+      admin: {
+        accounts: createAccountService({ database, clock, onChange: others.apiKeys.forgetCached }),
+        sessions: createConsoleSessionService({ database, clock }),
+        overview: numbers.overview,
+        series: numbers.series,
+      },
       onWebhooksChanged: deliverer.wake,
       synchronous: {
         reservePlace: scheduler.reserveSynchronousPlace,
@@ -175,7 +192,13 @@ function openHttp(
           engine.verify(path, signal, maxDurationMs),
         ),
       stopping,
-      metrics,
+      metrics: {
+        ...metrics,
+        observeRequest(request) {
+          metrics.observeRequest(request);
+          numbers.observeRequest(request.status);
+        },
+      },
       baseUrl: () => config.server.base_url || baseUrl(),
       isHeld: base.hold.isHeld,
       unreadyReasons: readiness.reasons,

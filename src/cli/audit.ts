@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { AUDIT_ACTIONS, type AuditAction, type AuditValues } from "../domain/audit.ts";
 import { ACTOR_SOURCES, type ActorSource } from "../lib/actor.ts";
+import { csvLine, portions } from "../lib/csv.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { AuditEntry, AuditFilter } from "../store/audit-log.ts";
 import {
@@ -15,7 +16,7 @@ import {
   wholeNumber,
 } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { csvLine, portions, renderFields } from "./output.ts";
+import { renderFields } from "./output.ts";
 
 type FilterOptions = {
   org?: string;

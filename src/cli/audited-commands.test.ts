@@ -99,6 +99,7 @@ const COMMANDS: Record<string, Case> = {
   "webhooks rotate": { args: () => [ids.endpoint], acts: ["webhook.rotate"] },
   "webhooks test": { args: () => [ids.endpoint], acts: ["webhook.test"], status: 1 },
   "webhooks remove": { args: () => [ids.endpoint], acts: ["webhook.remove"] },
+  console: { args: nothing, acts: ["session.link"] },
   "usage export": { reads: () => ["--org", ids.org] },
   "usage summary": { reads: nothing },
   storage: { reads: nothing },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { csvLine } from "../lib/csv.ts";
 import { startOfDay } from "./arguments.ts";
-import { csvLine, renderFields, renderTable, rupees } from "./output.ts";
+import { renderFields, renderTable, rupees } from "./output.ts";
 
 describe("tables", () => {
   test("columns line up, also in Devanagari, and numbers are right-aligned", () => {

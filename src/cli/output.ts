@@ -93,21 +93,6 @@ function printable(cell: Cell): string {
   return String(cell ?? "–").replaceAll(/\p{Cc}/gu, "?");
 }
 
-/**
- * Renders one line of CSV (RFC 4180). A text that a spreadsheet would read as a formula gets an apostrophe in front
- * (OWASP, "CSV Injection"). Numbers stay as they are.
- */
-export function csvLine(cells: readonly Cell[]): string {
-  return `${cells.map(csvCell).join(",")}\r\n`;
-}
-
-function csvCell(cell: Cell): string {
-  if (cell === null || cell === undefined) return "";
-  if (typeof cell === "number") return String(cell);
-  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
 const rupeeFormat = new Intl.NumberFormat("en-IN");
 
 /** Renders paise exactly as rupees with Indian grouping, such as `₹1,23,456.78`. */
@@ -115,19 +100,4 @@ export function rupees(paise: number): string {
   const whole = BigInt(Math.abs(paise));
   const fraction = String(whole % 100n).padStart(2, "0");
   return `${paise < 0 ? "-" : ""}₹${rupeeFormat.format(whole / 100n)}.${fraction}`;
-}
-
-/** Output is written in parts of about this many characters. */
-const PORTION = 64 * 1024;
-
-/** Joins lines to larger parts, which are written one after the other. */
-export function* portions(lines: Iterable<string>): Generator<string> {
-  let portion = "";
-  for (const line of lines) {
-    portion += line;
-    if (portion.length < PORTION) continue;
-    yield portion;
-    portion = "";
-  }
-  if (portion !== "") yield portion;
 }

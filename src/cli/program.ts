@@ -13,6 +13,7 @@ import { pathOf } from "./command-tree.ts";
 import { registerCompletion } from "./completion.ts";
 import { registerConfig } from "./config.ts";
 import { confirm, offerYes } from "./confirmation.ts";
+import { registerConsole } from "./console.ts";
 import {
   type CliContext,
   type CliIo,
@@ -63,6 +64,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerWebhooks,
   registerUsage,
   registerStorage,
+  registerConsole,
   registerAudit,
   registerBackup,
   registerMigrate,

@@ -3,7 +3,8 @@ import { dayIn, toSeconds, toTimestamp } from "../lib/time.ts";
 import type { OrganizationUsage, UsageSummary } from "../services/usage-summary.ts";
 import { startOfDay } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
-import { csvLine, rupees } from "./output.ts";
+import { csvLine } from "../lib/csv.ts";
+import { rupees } from "./output.ts";
 
 type Options = { month?: string; org?: string; format: "table" | "csv" | "json"; json?: true };
 type Month = { month: string; timeZone: string; fromMs: number; toMs: number };

@@ -1,9 +1,10 @@
 import { type Command, Option } from "commander";
+import { portions } from "../lib/csv.ts";
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
+import { usageCsv } from "../services/usage-csv.ts";
 import { type DateOrInstant, dateOrInstant, endOf, startOf } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { csvLine, portions } from "./output.ts";
 import { registerUsageSummary } from "./usage-summary.ts";
 
 type UsageEvent = ReturnType<Admin["credit"]["exportUsage"]> extends Iterable<infer E> ? E : never;
@@ -40,7 +41,7 @@ export function registerUsage(program: Command, context: CliContext): void {
           ...(toMs === undefined ? {} : { toMs }),
         };
         const events = admin.credit.exportUsage(options.org, range);
-        const lines = options.json || options.format === "json" ? jsonLines(events) : csvLines(events);
+        const lines = options.json || options.format === "json" ? jsonLines(events) : usageCsv(events);
         for (const portion of portions(lines)) context.io.out(portion);
       },
     );
@@ -61,37 +62,6 @@ function toJson(event: UsageEvent) {
     amount_paise: event.amountPaise,
     created_at: toTimestamp(event.createdAt),
   };
-}
-
-function* csvLines(events: Iterable<UsageEvent>): Generator<string> {
-  yield csvLine([
-    "id",
-    "created_at",
-    "organization_id",
-    "project_id",
-    "transcription_id",
-    "model",
-    "state",
-    "audio_seconds",
-    "billed_seconds",
-    "channels",
-    "amount_paise",
-  ]);
-  for (const event of events) {
-    yield csvLine([
-      event.id,
-      toTimestamp(event.createdAt),
-      event.organizationId,
-      event.projectId,
-      event.transcriptionId,
-      event.modelId,
-      event.state,
-      toSeconds(event.audioMs),
-      toSeconds(event.billedMs),
-      event.channels,
-      event.amountPaise,
-    ]);
-  }
 }
 
 /** Writes one JSON array with one event per line. It is never in memory as a whole. */

@@ -272,6 +272,13 @@ export const CONFIG_SCHEMA = {
     ),
     timeout_seconds: integer(1800, 1, DAY_SECONDS, "Time in which a request is answered."),
   },
+  console: {
+    enabled: boolean(true, "Serve the console under /console."),
+    admin_from: list(
+      "Networks in CIDR form from which admins may use the console; empty: this machine only.",
+      { example: "10.0.0.0/8" },
+    ),
+  },
   billing: {
     price_paise_per_audio_hour: integer(
       3000,

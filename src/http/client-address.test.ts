@@ -16,7 +16,7 @@ const trusting = (networks: string[]) =>
 function clientOf(networks: string[], connection: string | null, forwarded?: string): string | undefined {
   const headers: Record<string, string> = forwarded === undefined ? {} : { "x-forwarded-for": forwarded };
   const request = new Request("http://shruti.test/", { headers });
-  return createClientAddress(trusting(networks))(request, connectedTo(connection));
+  return createClientAddress(trusting(networks))(request, connectedTo(connection)).address;
 }
 
 test("without trusted proxies the address is that of the connection, whatever the request says", () => {
@@ -26,7 +26,7 @@ test("without trusted proxies the address is that of the connection, whatever th
   expect(clientOf([], "::ffff:192.0.2.7")).toBe("192.0.2.7");
   expect(clientOf([], "2001:db8::1")).toBe("2001:db8::1");
   expect(clientOf([], null)).toBeUndefined();
-  expect(createClientAddress([])(new Request("http://shruti.test/"), undefined)).toBeUndefined();
+  expect(createClientAddress([])(new Request("http://shruti.test/"), undefined).address).toBeUndefined();
 });
 
 test.each([
@@ -41,6 +41,18 @@ test.each([
 ])("behind a trusted proxy: %s", (_what, forwarded, client) => {
   expect(clientOf(["10.0.0.0/8", "::1"], "10.1.1.1", forwarded)).toBe(client);
   expect(clientOf(["10.0.0.0/8", "::1"], "::ffff:10.1.1.1", forwarded)).toBe(client);
+});
+
+test.each([
+  ["a client without a proxy", "192.0.2.7", undefined, true, false],
+  ["a client that a proxy names", "10.1.1.1", "198.51.100.1", true, true],
+  ["a proxy that names no client", "10.1.1.1", undefined, false, true],
+  ["a proxy that names nonsense", "10.1.1.1", "_hidden", false, true],
+])("%s", (_what, connection, forwarded, isKnown, isProxied) => {
+  const headers: Record<string, string> = forwarded === undefined ? {} : { "x-forwarded-for": forwarded };
+  const request = new Request("http://shruti.test/", { headers });
+  const found = createClientAddress(trusting(["10.0.0.0/8"]))(request, connectedTo(connection));
+  expect(found).toMatchObject({ isKnown, isProxied });
 });
 
 test("a value that is not a network is refused with the setting's name", () => {

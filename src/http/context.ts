@@ -1,6 +1,7 @@
 import type { Server } from "bun";
 import type { Caller } from "../domain/api-key.ts";
 import type { ErrorCode } from "../domain/errors.ts";
+import type { ClientAddress } from "./client-address.ts";
 
 /** What is known about a request beside its own bytes. */
 export type RequestContext = {
@@ -19,6 +20,10 @@ export type RequestContext = {
   caller?: Caller;
   /** The code of the refusal, for the log. */
   code?: ErrorCode;
+  /** Where the request comes from. */
+  client: ClientAddress;
+  /** Set once an admin's session was recognised: the user who asked for its link. */
+  admin?: string;
   /** The answer says `Connection: close`, and the server closes. */
   closesConnection?: boolean;
   /** Header fields for the response, whatever it will be. */

@@ -12,6 +12,7 @@ import type { UploadService } from "../services/uploads/uploads.ts";
 import type { WebhookService } from "../services/webhooks/webhooks.ts";
 import type { Database } from "../store/database.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
+import type { AdminDeps } from "./console/admin-routes.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Everything the HTTP layer needs; app.ts wires it. */
@@ -30,6 +31,8 @@ export type HttpDeps = {
   credit: CreditService;
   webhooks: WebhookService;
   listening: ListeningService;
+  /** The admin part of the console. */
+  admin: AdminDeps;
   /** Called after a client has changed an endpoint: deliveries may be due. */
   onWebhooksChanged: () => void;
   synchronous: SynchronousWork;

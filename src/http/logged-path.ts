@@ -4,8 +4,8 @@ const MAX_READ = 8192;
 /** Encodings within encodings that are undone. */
 const MAX_DECODED = 8;
 
-/** Keys, upload tokens and webhook secrets, where a client has put one into a path by mistake. */
-const SECRET = /(shr|upt|whsec)_[^/]*/gi;
+/** Keys, upload tokens, webhook secrets and links, where a client has put one into a path by mistake. */
+const SECRET = /(shr|upt|whsec|adm|alt)_[^/]*/gi;
 /** A percent sign, or a character that secrets are made of, percent-encoded. */
 const ENCODED = /%(2d|2e|5f|7e|25|3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/gi;
 

@@ -7,6 +7,7 @@ import { trustedProxies } from "../services/trusted-proxies.ts";
 import { isDiskFull, isOutOfFiles } from "../store/disk-full.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
+import { adminRoutes } from "./console/admin-routes.ts";
 import { consoleRoutes, homeOf } from "./console/console-routes.ts";
 import { callerOf, contextOf, type RequestContext, setContext, targetOf } from "./context.ts";
 import { type Cors, createCors } from "./cors.ts";
@@ -62,7 +63,7 @@ export function createRoutes(deps: HttpDeps) {
   const open = defineRoutes("open")
     .use(systemRoutes(deps, () => keyed.routes))
     .use(docsRoutes())
-    .use(consoleRoutes());
+    .use(deps.config.console.enabled ? consoleRoutes().use(adminRoutes(deps)) : defineRoutes("no-console"));
   return { keyed, open };
 }
 
@@ -106,7 +107,10 @@ function createApp(deps: HttpDeps, cors: Cors) {
   }
   const refusal = () => new AppError("not_found");
   const refuseUnknown = refuser(cors, { allow: [], needsKey: true, refusal });
-  return app.all(UNKNOWN, ({ request }) => homeOf(request) ?? refuseUnknown({ request }));
+  return app.all(
+    UNKNOWN,
+    ({ request }) => homeOf(request, deps.config.console.enabled) ?? refuseUnknown({ request }),
+  );
 }
 
 type Refused = { allow: readonly string[]; needsKey: boolean; refusal: () => AppError };
@@ -142,10 +146,11 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
     const requestId = newId("request", deps.clock.now());
     const context: RequestContext = {
       ...{ requestId, server, ...targetOf(request.url), responseFields: {} },
+      client: clientOf()(received, server),
       admit: () => admit(deps, request, context),
     };
     setContext(request, context);
-    const client = clientOf()(received, server);
+    const client = context.client.address;
     let response = await runAs(
       () => actorOf(context),
       () => app.fetch(request),
@@ -162,7 +167,8 @@ export function createHttpHandler(deps: HttpDeps): HttpHandler {
 }
 
 /** Who acts in a request, for the audit log. The key is known once it has been recognised. */
-function actorOf({ requestId, caller }: RequestContext): Actor {
+function actorOf({ requestId, caller, admin }: RequestContext): Actor {
+  if (admin !== undefined) return { source: "console", name: admin, via: requestId };
   return caller ? { source: "api_key", name: caller.keyId, via: requestId } : { ...SERVER, via: requestId };
 }
 

@@ -14,6 +14,7 @@ import { checkRestored } from "../store/restore-check.ts";
 import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
+import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/webhooks.ts";
 
@@ -28,6 +29,7 @@ export type Admin = AdminDeps & {
   accounts: AccountService;
   credit: CreditService;
   webhooks: WebhookService;
+  consoleSessions: ConsoleSessionService;
   /** Records an act that has changed only files, right after it (`recordAct` of store/audit-log.ts). */
   record(act: Act): void;
   close(): void;
@@ -79,6 +81,7 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
     accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
     credit: createCreditService({ database, clock, config }),
     webhooks: createWebhookService({ database, clock, config }),
+    consoleSessions: createConsoleSessionService({ database, clock }),
     record: (act) => void transaction(database.store, (tx) => recordAct(tx, act, clock.now())),
     close() {
       apiKeys.close();

@@ -9,12 +9,13 @@ import { appendGrant, chargedOnDay, creditOf, type LedgerEntry, listLedger } fro
 import { type AuditReport, auditLedger, type LedgerAnchor } from "../store/ledger-audit.ts";
 import { noteLowCredit } from "../store/low-credit.ts";
 import type { OrganizationRow } from "../store/organizations.ts";
-import { exportUsageEvents, type UsageEventRow } from "../store/usage.ts";
+import { exportUsageEvents, sumUsageOf, type UsageEventRow, type UsageSum } from "../store/usage.ts";
 
 export type CreditServiceDeps = { database: Database; clock: Clock; config: Config };
 
 /** Entries, newest first. `next` is the `after` of the next page; null: this is the last one. */
 export type LedgerPage = { data: LedgerEntry[]; next: number | null };
+export type DayOfUsage = UsageSum & { day: string };
 export type Grant = { organizationId: string; amountPaise: number; note?: string };
 
 /**
@@ -47,6 +48,16 @@ export type CreditService = {
    * @throws AppError `not_found`
    */
   exportUsage(organizationId: string, range: { fromMs?: number; toMs?: number }): Iterable<UsageEventRow>;
+  /**
+   * Adds up what an organization used on each day of `billing.timezone`, oldest first.
+   *
+   * @param days `from` and `to` are included; left out: the last 30 days
+   * @throws AppError `not_found`; `invalid_request` (detail `from` or `to`) for a day that does not exist, or more than
+   *   366 days
+   */
+  usageByDay(organizationId: string, days: { from?: string; to?: string }): Promise<DayOfUsage[]>;
+  /** Returns the instants of days of `billing.timezone`, `toMs` not included. @throws as `usageByDay` */
+  rangeOf(days: { from?: string; to?: string }): { fromMs: number; toMs: number };
   /** Returns what an organization pays for work accepted now, paise per hour of audio. */
   priceOf(organization: Pick<OrganizationRow, "pricePaisePerAudioHour">): number;
   /**
@@ -95,6 +106,21 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
       creditOf(store, organizationId);
       return exportUsageEvents(store, organizationId, range);
     },
+    async usageByDay(organizationId, days) {
+      creditOf(store, organizationId);
+      const { fromMs, toMs } = rangeOfDays(timezone, days, clock.now());
+      const found: DayOfUsage[] = [];
+      for (let startMs = fromMs; startMs < toMs; ) {
+        const endMs = nextMidnightIn(timezone, startMs);
+        const sum = sumUsageOf(store, organizationId, { fromMs: startMs, toMs: endMs });
+        found.push({ day: dayIn(timezone, startMs), ...sum });
+        startMs = endMs;
+        // Other requests do not wait for a whole year.
+        await Bun.sleep(0);
+      }
+      return found;
+    },
+    rangeOf: (days) => rangeOfDays(timezone, days, clock.now()),
     priceOf: (organization) =>
       organization.pricePaisePerAudioHour ?? config.billing.price_paise_per_audio_hour,
     checkSpending(tx, organization, addedPaise, nowMs) {
@@ -110,6 +136,41 @@ export function createCreditService({ database, clock, config }: CreditServiceDe
       });
     },
   };
+}
+
+const DAY_MS = 86_400_000;
+const SHOWN_DAYS = 30;
+const MOST_DAYS = 366;
+
+/** Finds the instants of days in a time zone. @throws AppError `invalid_request` */
+function rangeOfDays(
+  timezone: string,
+  { from, to }: { from?: string; to?: string },
+  nowMs: number,
+): { fromMs: number; toMs: number } {
+  const last = to ?? dayIn(timezone, nowMs);
+  const toMs = nextMidnightIn(timezone, startOfDay(timezone, last, "to"));
+  const first = from ?? dayIn(timezone, toMs - (SHOWN_DAYS - 0.5) * DAY_MS);
+  const fromMs = startOfDay(timezone, first, "from");
+  if (fromMs >= toMs || toMs - fromMs > (MOST_DAYS + 1) * DAY_MS) {
+    throw new AppError("invalid_request", {
+      detail: "from",
+      message: `from must be at most ${MOST_DAYS} days before to.`,
+    });
+  }
+  return { fromMs, toMs };
+}
+
+/** Returns the first instant of a day. @throws AppError `invalid_request` */
+function startOfDay(timezone: string, day: string, detail: string): number {
+  const utcMs = Date.parse(`${day}T00:00:00Z`);
+  // No time zone is more than 14 hours away from UTC.
+  const startMs = Number.isNaN(utcMs) ? Number.NaN : nextMidnightIn(timezone, utcMs - 38 * 3_600_000);
+  for (let ms = startMs, tries = 0; tries < 4 && !Number.isNaN(ms); tries++) {
+    if (dayIn(timezone, ms) === day) return ms;
+    ms = nextMidnightIn(timezone, ms);
+  }
+  throw new AppError("invalid_request", { detail, message: `${detail} must be a day such as 2026-11-21.` });
 }
 
 function checkNote(note: string | undefined): void {

@@ -12,7 +12,7 @@ export type AuditEntry = typeof auditLog.$inferSelect;
 /** Longest text of a value. */
 const MAX_TEXT = 300;
 /** Keys, upload tokens and webhook secrets, wherever they might come from. */
-const SECRET = /\b(shr|upt|whsec)_[A-Za-z0-9+/_=-]{20,}/g;
+const SECRET = /\b(shr|upt|whsec|adm|alt)_[A-Za-z0-9+/_=-]{20,}/g;
 const PAGE = 2000;
 const MAX_PROBLEMS = 100;
 

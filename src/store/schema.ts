@@ -428,6 +428,17 @@ export const idempotencyKeys = sqliteTable(
   ],
 );
 
+/** Links and sessions of admins in the console, as hashes. */
+export const consoleSecrets = sqliteTable("console_secrets", {
+  /** SHA-256, hex. */
+  hash: text("hash").primaryKey(),
+  kind: text("kind").$type<"link" | "session">().notNull(),
+  /** The user who asked for the link. */
+  madeBy: text("made_by").notNull(),
+  createdAt: integer("created_at").notNull(),
+  expiresAt: integer("expires_at").notNull(),
+});
+
 /** Choices that an admin makes at run time, such as the default model. */
 export const settings = sqliteTable("settings", {
   name: text("name").primaryKey(),

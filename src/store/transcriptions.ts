@@ -9,12 +9,13 @@ import {
   type TranscriptionState,
   type TranscriptionTrigger,
   UNFINISHED_STATES,
+  type UnfinishedState,
 } from "../domain/transcription.ts";
 import { firstIdAt } from "../lib/ids.ts";
 import { BILLED_MS } from "./billed-time.ts";
 import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
-import { transcriptions } from "./schema.ts";
+import { organizations, projects, transcriptions } from "./schema.ts";
 
 export type TranscriptionRow = typeof transcriptions.$inferSelect;
 export type NewTranscription = typeof transcriptions.$inferInsert;
@@ -163,6 +164,30 @@ export function listRetries(store: Store, ofId: string): TranscriptionRow[] {
     .all();
 }
 
+/** Lists a page of the transcriptions of all projects or of one, newest first, for the console. */
+export function listPageOfAll(
+  store: Store,
+  query: { projectId?: string; states?: readonly TranscriptionState[]; limit: number; after?: string },
+): TranscriptionRow[] {
+  if (query.projectId !== undefined)
+    return listTranscriptions(store, { ...query, projectId: query.projectId });
+  if (query.states === undefined) {
+    return store
+      .select()
+      .from(transcriptions)
+      .where(query.after === undefined ? undefined : lt(transcriptions.id, query.after))
+      .orderBy(desc(transcriptions.id))
+      .limit(query.limit)
+      .all();
+  }
+  // There is an index of each project's states, so a rare state is found without reading all rows.
+  const all = store.select({ id: projects.id }).from(projects).all();
+  return all
+    .flatMap(({ id }) => listTranscriptions(store, { ...query, projectId: id }))
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
+    .slice(0, query.limit);
+}
+
 /** Lists all unfinished transcriptions, oldest first. The scheduler continues them at a start. */
 export function listUnfinished(store: Store): TranscriptionRow[] {
   return store
@@ -256,6 +281,25 @@ export function countUnfinishedByState(store: Store): UnfinishedWork[] {
     .from(transcriptions)
     .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`)
     .groupBy(transcriptions.state)
+    .all();
+}
+
+/** Counts the unfinished work of each organization by state. */
+export function countUnfinishedByOrganization(
+  store: Store,
+): { organizationId: string; name: string; state: UnfinishedState; count: number; remainingMs: number }[] {
+  return store
+    .select({
+      organizationId: transcriptions.organizationId,
+      name: organizations.name,
+      state: sql<UnfinishedState>`${transcriptions.state}`,
+      count: count(),
+      remainingMs: sql<number>`coalesce(sum(max(0, ${BILLED_MS} - progress_ms)), 0)`,
+    })
+    .from(transcriptions)
+    .innerJoin(organizations, eq(organizations.id, transcriptions.organizationId))
+    .where(sql`state IN ('queued', 'preparing', 'transcribing', 'finalizing')`)
+    .groupBy(transcriptions.organizationId, transcriptions.state)
     .all();
 }
 

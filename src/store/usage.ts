@@ -1,7 +1,8 @@
 import { and, asc, count, desc, eq, gt, gte, lt, sql } from "drizzle-orm";
+import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { encodeTime } from "ulid";
 import { AppError } from "../domain/errors.ts";
-import { ID_PREFIXES, newId } from "../lib/ids.ts";
+import { ID_PREFIXES, MAX_ID_AHEAD_MS, newId } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
 import { usageEvents } from "./schema.ts";
 
@@ -60,6 +61,43 @@ export function listUsageEvents(
     .all();
   const data = rows.slice(0, page.limit);
   return { data, next: rows.length > page.limit ? (data.at(-1)?.id ?? null) : null };
+}
+
+/** What an organization used within a time. */
+export type UsageSum = { transcriptions: number; audioMs: number; billedMs: number; amountPaise: number };
+
+/**
+ * Adds up the events of an organization.
+ *
+ * @param range epoch milliseconds, `fromMs` included, `toMs` not
+ */
+export function sumUsageOf(
+  store: Store,
+  organizationId: string,
+  range: { fromMs: number; toMs: number },
+): UsageSum {
+  // An identifier is never older than its event, and at most a little newer.
+  const idAt = (ms: number) => `${ID_PREFIXES.usageEvent}_${encodeTime(Math.max(0, ms), 10)}`;
+  const sum = (column: AnySQLiteColumn) => sql<number>`coalesce(sum(${column}), 0)`;
+  const row = store
+    .select({
+      transcriptions: count(),
+      audioMs: sum(usageEvents.audioMs),
+      billedMs: sum(usageEvents.billedMs),
+      amountPaise: sum(usageEvents.amountPaise),
+    })
+    .from(usageEvents)
+    .where(
+      and(
+        eq(usageEvents.organizationId, organizationId),
+        gt(usageEvents.id, idAt(range.fromMs)),
+        lt(usageEvents.id, idAt(range.toMs + MAX_ID_AHEAD_MS)),
+        gte(usageEvents.createdAt, range.fromMs),
+        lt(usageEvents.createdAt, range.toMs),
+      ),
+    )
+    .get();
+  return row ?? { transcriptions: 0, audioMs: 0, billedMs: 0, amountPaise: 0 };
 }
 
 /**

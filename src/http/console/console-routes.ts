@@ -59,11 +59,14 @@ async function send(
   });
 }
 
-/** Sends browsers from `/` to the console. Undefined for other requests: for them there is nothing at `/`. */
-export function homeOf(request: Request): Response | undefined {
+/** Sends browsers from `/` to the console, or where there is none to the documentation. Undefined for other requests: for them there is nothing at `/`. */
+export function homeOf(request: Request, hasConsole: boolean): Response | undefined {
   const isBrowser = request.headers.get("accept")?.includes("text/html") ?? false;
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (!isBrowser || !isRead || contextOf(request).path !== "/") return undefined;
   // Relative, as the page's own addresses: a proxy may serve the program below a path of its own.
-  return new Response(null, { status: 302, headers: { location: "console", vary: "Accept" } });
+  return new Response(null, {
+    status: 302,
+    headers: { location: hasConsole ? "console" : "docs", vary: "Accept" },
+  });
 }

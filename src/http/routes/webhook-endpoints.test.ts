@@ -26,7 +26,14 @@ async function register(body: unknown) {
   const caller = { ...kit.caller, keyId: "key_1", scopes: new Set(SCOPES) };
   const target = targetOf(request.url);
   const admit = () => caller;
-  setContext(request, { ...target, requestId: "req_1", server: undefined, responseFields: {}, admit });
+  setContext(request, {
+    ...target,
+    requestId: "req_1",
+    server: undefined,
+    responseFields: {},
+    client: { address: "127.0.0.1", isKnown: true, isProxied: false },
+    admit,
+  });
   const response = await app.fetch(request);
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
 }

@@ -113,6 +113,11 @@ export function viewEndpoints(
   return listEndpoints(store, { ...filter, limit }).map((row) => viewOf(store, row));
 }
 
+/** Shows an endpoint of any project. @throws AppError `not_found` */
+export function viewAnyEndpoint({ database: { store } }: EndpointDeps, id: string): EndpointView {
+  return viewOf(store, requireAnyEndpoint(store, id));
+}
+
 function viewOf(store: Store, { secret: _s, previousSecret: _p, ...row }: WebhookEndpointRow): EndpointView {
   return { ...row, ...countOfEndpoint(store, row.id) };
 }

@@ -17,6 +17,7 @@ import {
   removeEndpoint,
   requireAnyEndpoint,
   rotateSecret,
+  viewAnyEndpoint,
   viewEndpoints,
   viewOwnedEndpoint,
 } from "./webhook-endpoints.ts";
@@ -71,6 +72,8 @@ export type WebhookService = {
   get(caller: Scope, id: string): EndpointView;
   /** Lists endpoints that are not removed, newest first. */
   list(filter?: { projectId?: string; limit?: number }): EndpointView[];
+  /** Shows an endpoint of any project. */
+  show(id: string): EndpointView;
   /** Lists deliveries, newest first, with the reason of those that have not arrived. */
   deliveries(filter?: DeliveryFilter): DeliveryView[];
   /** Shows the delivery of an event and its attempts. @throws AppError `not_found` */
@@ -121,6 +124,7 @@ export function createWebhookService(deps: WebhookServiceDeps): WebhookService {
     },
     page: (caller, query) => pageOfEndpoints(deps, caller, query),
     get: (caller, id) => viewOwnedEndpoint(deps, caller, id),
+    show: (id) => viewAnyEndpoint(deps, id),
     list: (filter = {}) => viewEndpoints(deps, filter),
     deliveries: (filter = {}) => viewDeliveries(store, filter),
     delivery: (eventId) => viewDelivery(store, eventId),

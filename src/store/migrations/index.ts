@@ -8,6 +8,7 @@ import auditLog from "./0007_audit_log.sql" with { type: "text" };
 import outlines from "./0008_outlines.sql" with { type: "text" };
 import stories from "./0009_stories.sql" with { type: "text" };
 import lowCreditAndRetention from "./0010_low_credit_and_retention.sql" with { type: "text" };
+import consoleSessions from "./0011_console_sessions.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -21,4 +22,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0008_outlines", sql: outlines },
   { name: "0009_stories", sql: stories },
   { name: "0010_low_credit_and_retention", sql: lowCreditAndRetention },
+  { name: "0011_console_sessions", sql: consoleSessions },
 ];

@@ -1,0 +1,168 @@
+import { statfsSync, statSync } from "node:fs";
+import { freemem, totalmem } from "node:os";
+import { version } from "../package.json" with { type: "json" };
+import type { Config } from "./config/schema.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Overview, Series } from "./http/wire/console.ts";
+import type { Clock } from "./lib/clock.ts";
+import { toSeconds, toTimestamp } from "./lib/time.ts";
+import type { Deliverer } from "./scheduler/deliver.ts";
+import type { Scheduler } from "./scheduler/scheduler.ts";
+import { createSeries, type SeriesSample } from "./services/console-series.ts";
+import type { TranscriptionService } from "./services/transcriptions/transcriptions.ts";
+import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
+import type { Database } from "./store/database.ts";
+import { countUnfinishedByOrganization } from "./store/transcriptions.ts";
+
+export type NumbersDeps = {
+  config: Config;
+  clock: Clock;
+  dataDir: string;
+  database: Database;
+  scheduler: Scheduler;
+  deliverer: Deliverer;
+  engine: Engine;
+  decoders: DecoderLanes;
+  transcriptions: TranscriptionService;
+  unready: () => string[];
+  freeBytes: () => number;
+};
+
+/** What the console shows an admin about the running program. */
+export type ConsoleNumbers = {
+  overview(): Overview;
+  series(span: Series["span"]): Series;
+  /** Counts an answered request. */
+  observeRequest(status: number): void;
+  /** Ends the samples. */
+  stop(): void;
+};
+
+/** Organizations of the queue that are listed. */
+const LISTED = 100;
+const SAMPLE_MS = 10_000;
+
+export function createConsoleNumbers(deps: NumbersDeps): ConsoleNumbers {
+  const { clock, scheduler, transcriptions } = deps;
+  const startedAt = clock.now();
+  const series = createSeries(startedAt);
+  const counted = { finished: 0, failed: 0, requests: 0, serverErrors: 0 };
+  const stopListening = transcriptions.listen({
+    finished({ state }) {
+      counted.finished += 1;
+      if (state === "failed") counted.failed += 1;
+    },
+  });
+
+  /** Takes the counts since the last sample, and what can be read now. */
+  function sample(): void {
+    const { slots, states, realTimeFactor } = scheduler.status();
+    const read: SeriesSample = {
+      ...counted,
+      queued: states.find(({ state }) => state === "queued")?.count ?? 0,
+      busy: slots.workers === 0 ? 0 : Math.min(1, slots.running / slots.workers),
+      realTimeFactor: slots.running === 0 ? null : (realTimeFactor ?? null),
+      memoryBytes: process.memoryUsage.rss(),
+      diskFreeBytes: deps.freeBytes(),
+    };
+    Object.assign(counted, { finished: 0, failed: 0, requests: 0, serverErrors: 0 });
+    series.add(clock.now(), read);
+  }
+  const timer = setInterval(() => {
+    // A failure would end the program: no caller could catch it.
+    try {
+      sample();
+    } catch {
+      // The next sample has what this one lacks.
+    }
+  }, SAMPLE_MS);
+  timer.unref();
+
+  return {
+    overview: () => overviewOf(deps, startedAt),
+    series: (span) => series.read(span),
+    observeRequest(status) {
+      counted.requests += 1;
+      if (status >= 500) counted.serverErrors += 1;
+    },
+    stop() {
+      clearInterval(timer);
+      stopListening();
+    },
+  };
+}
+
+function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
+  const { clock, scheduler, engine, deliverer, decoders, config } = deps;
+  const reasons = deps.unready();
+  const { slots, states, realTimeFactor, emptyInMs } = scheduler.status();
+  const models = engine.status().models;
+  const lanes = decoders.status();
+  const webhooks = deliverer.metrics();
+  const countOf = (wanted: string) => states.find(({ state }) => state === wanted)?.count ?? 0;
+  return {
+    object: "console.overview",
+    version,
+    started_at: toTimestamp(startedAt),
+    now: toTimestamp(clock.now()),
+    ready: reasons.length === 0,
+    reasons,
+    queue: {
+      organizations: queueOf(deps),
+      queued: countOf("queued"),
+      running: countOf("preparing") + countOf("transcribing") + countOf("finalizing"),
+      empty_in_seconds: Math.round(emptyInMs / 1000),
+    },
+    workers: { places: slots.workers, busy: slots.running, chunks_waiting: slots.waiting },
+    real_time_factor: realTimeFactor ?? null,
+    models: models.map(({ modelId, state, device, gpuFailure, pid, restarts, running, problem }) => ({
+      id: modelId,
+      state,
+      ...(device === undefined ? {} : { device }),
+      ...(gpuFailure === undefined ? {} : { gpu_failure: gpuFailure }),
+      ...(pid === undefined ? {} : { pid }),
+      restarts,
+      running,
+      ...(problem === undefined ? {} : { problem }),
+    })),
+    restarts: models.reduce((sum, { restarts }) => sum + restarts, 0),
+    decoders: { lanes: lanes.lanes, busy: lanes.running, waiting: lanes.waiting },
+    disk: {
+      free_bytes: deps.freeBytes(),
+      total_bytes: totalBytesOf(deps.dataDir),
+      reserve_bytes: config.storage.reserve_bytes,
+      database_bytes: statSync(deps.database.path).size,
+    },
+    memory: {
+      server_bytes: process.memoryUsage.rss(),
+      total_bytes: totalmem(),
+      available_bytes: freemem(),
+    },
+    webhooks: {
+      pending: webhooks.pending,
+      paused: webhooks.paused,
+      failed_since_start: webhooks.deliveriesFailed,
+      oldest_undelivered_seconds: webhooks.oldestUndeliveredSeconds,
+    },
+  };
+}
+
+function queueOf({ database }: NumbersDeps): Overview["queue"]["organizations"] {
+  const found = new Map<string, Overview["queue"]["organizations"][number]>();
+  for (const row of countUnfinishedByOrganization(database.store)) {
+    const { organizationId, name } = row;
+    const entry = found.get(organizationId) ?? {
+      ...{ organization_id: organizationId, name, queued: 0, preparing: 0, transcribing: 0, finalizing: 0 },
+      remaining_seconds: 0,
+    };
+    entry[row.state] = row.count;
+    entry.remaining_seconds += toSeconds(row.remainingMs);
+    found.set(organizationId, entry);
+  }
+  return [...found.values()].sort((a, b) => b.remaining_seconds - a.remaining_seconds).slice(0, LISTED);
+}
+
+function totalBytesOf(directory: string): number {
+  const { blocks, bsize } = statfsSync(directory);
+  return blocks * bsize;
+}

@@ -1,0 +1,168 @@
+import type { Config } from "../../config/schema.ts";
+import type { Credit } from "../../domain/credit.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import { billedMsOf } from "../../domain/transcription.ts";
+import { toSeconds, toTimestamp } from "../../lib/time.ts";
+import type { ApiKey } from "../../services/api-keys.ts";
+import type { ModelService } from "../../services/models/models.ts";
+import type { DeliveryView, EndpointView } from "../../services/webhooks/webhooks.ts";
+import type { LedgerEntry as Entry } from "../../store/ledger.ts";
+import type { OrganizationRow } from "../../store/organizations.ts";
+import type { ProjectRow } from "../../store/projects.ts";
+import type { TranscriptionRow } from "../../store/transcriptions.ts";
+import type {
+  AdminTranscription,
+  ConsoleEndpoint,
+  ConsoleModel,
+  Delivery,
+  Key,
+  LedgerEntry,
+  Organization,
+  Project,
+} from "../wire/console.ts";
+
+/** From rows to the shapes of http/wire/console.ts. */
+
+const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));
+
+export function toCredit({ balancePaise, reservedPaise, availablePaise }: Credit): Organization["credit"] {
+  return { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise };
+}
+
+export function toOrganization(row: OrganizationRow, { billing, limits }: Config): Organization {
+  const { balancePaise, reservedPaise } = row;
+  return {
+    id: row.id,
+    object: "organization",
+    name: row.name,
+    disabled: row.disabledAt !== null,
+    price_paise_per_audio_hour: row.pricePaisePerAudioHour,
+    daily_spend_limit_paise: row.dailySpendLimitPaise,
+    max_queued: row.maxQueued,
+    requests_per_second: row.requestsPerSecond,
+    weight: row.weight,
+    effective: {
+      price_paise_per_audio_hour: row.pricePaisePerAudioHour ?? billing.price_paise_per_audio_hour,
+      daily_spend_limit_paise: row.dailySpendLimitPaise ?? billing.daily_spend_limit_paise,
+      max_queued: row.maxQueued ?? limits.max_queued,
+      requests_per_second: row.requestsPerSecond ?? limits.requests_per_second,
+    },
+    credit: toCredit({ balancePaise, reservedPaise, availablePaise: balancePaise - reservedPaise }),
+    created_at: toTimestamp(row.createdAt),
+  };
+}
+
+export function toLedgerEntry(entry: Entry): LedgerEntry {
+  return {
+    sequence: entry.sequence,
+    object: "ledger_entry",
+    kind: entry.kind,
+    amount_paise: entry.amountPaise,
+    transcription_id: entry.transcriptionId,
+    note: entry.note,
+    created_at: toTimestamp(entry.createdAt),
+  };
+}
+
+export function toProject(row: ProjectRow): Project {
+  const { id, organizationId, name, createdAt } = row;
+  return { id, object: "project", organization_id: organizationId, name, created_at: toTimestamp(createdAt) };
+}
+
+export function toKey(key: ApiKey, nowMs: number): Key {
+  const isExpired = key.expiresAt !== null && key.expiresAt <= nowMs;
+  return {
+    id: key.id,
+    object: "api_key",
+    organization_id: key.organizationId,
+    project_id: key.projectId,
+    name: key.name,
+    hint: key.hint,
+    scopes: key.scopes,
+    state: key.revokedAt !== null ? "revoked" : isExpired ? "expired" : "active",
+    created_at: toTimestamp(key.createdAt),
+    last_used_at: time(key.lastUsedAt),
+    expires_at: time(key.expiresAt),
+    revoked_at: time(key.revokedAt),
+  };
+}
+
+export function toModel(models: ModelService, model: InstalledModel): ConsoleModel {
+  return {
+    id: model.id,
+    object: "model",
+    name: model.name,
+    version: model.version,
+    default: model === models.findDefault(),
+    default_languages: models.servedLanguages(model),
+    languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
+    family: model.family,
+    bytes: model.bytes,
+    licence: model.licence,
+    source: model.source,
+    ...(model.notice === undefined ? {} : { notice: model.notice }),
+  };
+}
+
+export function toEndpoint(row: EndpointView): ConsoleEndpoint {
+  return {
+    id: row.id,
+    object: "webhook_endpoint",
+    organization_id: row.organizationId,
+    project_id: row.projectId,
+    url: row.url,
+    state: row.disabledAt === null ? "enabled" : "disabled",
+    ...(row.disabledReason === null ? {} : { disabled_reason: row.disabledReason }),
+    created_at: toTimestamp(row.createdAt),
+    pending_deliveries: row.pending,
+    failed_deliveries: row.failed,
+  };
+}
+
+export function toDelivery(row: DeliveryView): Delivery {
+  return {
+    id: row.eventId,
+    object: "delivery",
+    endpoint_id: row.endpointId,
+    transcription_id: row.event.transcriptionId,
+    type: row.event.type,
+    state: row.state,
+    attempts: row.attempts,
+    reason: row.reason,
+    last_status: row.lastAttempt?.status ?? null,
+    created_at: toTimestamp(row.event.createdAt),
+    next_attempt_at: time(row.nextAttemptAt),
+    delivered_at: time(row.deliveredAt),
+    failed_at: time(row.failedAt),
+  };
+}
+
+export function toTranscription(row: TranscriptionRow): AdminTranscription {
+  const isDone = row.state === "completed" || row.state === "partial";
+  const totalMs = billedMsOf(row);
+  return {
+    id: row.id,
+    object: "transcription",
+    organization_id: row.organizationId,
+    project_id: row.projectId,
+    model: row.modelId,
+    version: row.modelVersion,
+    state: row.state,
+    language: row.language,
+    mode: row.mode,
+    diarization: row.diarization,
+    channel_mode: row.channelMode,
+    duration_seconds: toSeconds(row.durationMs),
+    channels: row.channels,
+    progress: isDone
+      ? 1
+      : totalMs === 0
+        ? 0
+        : Math.min(1, Math.floor((row.progressMs / totalMs) * 100) / 100),
+    created_at: toTimestamp(row.createdAt),
+    started_at: time(row.startedAt),
+    finished_at: time(row.finishedAt),
+    content_deleted_at: time(row.contentDeletedAt),
+    error: row.errorCode === null ? null : { code: row.errorCode, message: row.errorMessage ?? "" },
+  };
+}
