@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { csvLine } from "../lib/csv.ts";
 import { dayIn, toSeconds, toTimestamp } from "../lib/time.ts";
 import type { OrganizationUsage, UsageSummary } from "../services/usage-summary.ts";
 import { startOfDay } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
-import { csvLine } from "../lib/csv.ts";
 import { rupees } from "./output.ts";
 
 type Options = { month?: string; org?: string; format: "table" | "csv" | "json"; json?: true };

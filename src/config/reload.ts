@@ -20,6 +20,7 @@ const RELOADED: readonly string[] = [
   "webhooks.keep_days",
   ...["audio_days", "transcript_days"].map((name) => `retention.${name}`),
   ...Object.keys(CONFIG_SCHEMA.backup).map((name) => `backup.${name}`),
+  "console.admin_from",
   "log.level",
   "metrics.token",
 ];

@@ -3,6 +3,7 @@ import ipaddr from "ipaddr.js";
 import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { derivedFrom } from "../../lib/derived.ts";
 import type { ConsoleSession, ConsoleSessionService } from "../../services/console-sessions.ts";
 import { type Network, parseNetwork } from "../../services/webhooks/webhook-addresses.ts";
 import { contextOf } from "../context.ts";
@@ -44,9 +45,10 @@ export type Guard = {
 };
 
 export function createGuard({ config, clock, sessions, baseUrl }: GuardDeps): Guard {
-  const { admin_from: adminFrom } = config.console;
-  const networks = (adminFrom.length === 0 ? LOOPBACK : adminFrom).map((text) =>
-    parseNetwork(text, "console.admin_from"),
+  const networks = derivedFrom(
+    () => config.console.admin_from,
+    (named) =>
+      (named.length === 0 ? LOOPBACK : named).map((text) => parseNetwork(text, "console.admin_from")),
   );
   const tries = createTries(clock);
 
@@ -58,7 +60,7 @@ export function createGuard({ config, clock, sessions, baseUrl }: GuardDeps): Gu
         message: "The request came through a proxy that is not in server.trusted_proxies.",
       });
     }
-    if (!isKnown || address === undefined || !networks.some((network) => isWithin(address, network))) {
+    if (!isKnown || address === undefined || !networks().some((network) => isWithin(address, network))) {
       throw new AppError("forbidden", {
         detail: "network",
         message: "The console takes no admin from this address; console.admin_from names networks.",
