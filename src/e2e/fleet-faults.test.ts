@@ -133,7 +133,10 @@ fleetTest(
       });
       await FAULTS[kind]?.(world);
       done[kind] = (done[kind] ?? 0) + 1;
-      await workersPresent(fleet, WORKERS);
+      await workersPresent(fleet, WORKERS).catch((error: unknown) => {
+        const logs = members.map((member) => `${member.name}: ${member.log().slice(-1_500)}`);
+        throw new Error([`after ${kind}: ${error}`, ...logs, world.server.log().slice(-3_000)].join("\n"));
+      });
     }
 
     for (const id of started) {

@@ -138,11 +138,18 @@ function memberOf(
 
 /** Waits until this many workers take work. */
 export async function workersPresent(fleet: FleetInstallation, count: number): Promise<void> {
-  await until(`${count} workers work`, async () => {
+  let latest = "";
+  const isSo = async () => {
     try {
-      return (await fleet.fleet()).workers.filter(({ state }) => state === "working").length === count;
-    } catch {
+      const { workers } = await fleet.fleet();
+      latest = JSON.stringify(workers);
+      return workers.filter(({ state }) => state === "working").length === count;
+    } catch (error) {
+      latest = String(error);
       return false;
     }
+  };
+  await until(`${count} workers work`, isSo).catch((error: unknown) => {
+    throw new Error(`${error}: ${latest}`);
   });
 }

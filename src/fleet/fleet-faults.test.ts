@@ -266,6 +266,27 @@ describeFleet("faults of a fleet", () => {
     expect(fleet.status().workers.some(({ name }) => name === "gone")).toBe(false);
   });
 
+  test("a link whose connection closes loses messages, rejects requests, and comes up again", async () => {
+    await (await worker("one", async () => said("fine"))).close();
+    const link = rogue("one");
+    expect(await link.whenUp(5_000)).toBe(true);
+    const { beat, hello } = subjectsOf("main");
+    const asked = link.request(hello("one"), "{}", 60_000).then(
+      () => "answered",
+      () => "rejected",
+    );
+    const old = link.connection();
+    void old?.close();
+    // The client may throw once the connection is closed, which would end the program.
+    while (link.connection() === old) {
+      link.publish(beat("one"), "{}");
+      await Bun.sleep(0);
+    }
+    link.subscribe(subjectsOf("main").cancel, () => {});
+    expect(await asked).toBe("rejected");
+    expect(await link.whenUp(5_000)).toBe(true);
+  });
+
   test("audio needs the token of its job, while the job is wanted", async () => {
     const fleet = control();
     await worker("one", async () => said("fine"));

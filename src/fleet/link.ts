@@ -82,7 +82,7 @@ export function openLink(options: LinkOptions): Link {
   function listen(connection: NatsConnection, { subject, onMessage }: Subscription): void {
     connection.subscribe(subject, {
       callback: (error, message) => {
-        if (error === null) onMessage(plain(message), (data) => void message.respond(data));
+        if (error === null) onMessage(plain(message), (data) => quietly(() => message.respond(data)));
       },
     });
   }
@@ -134,7 +134,7 @@ export function openLink(options: LinkOptions): Link {
   return {
     connection: () => current,
     upForMs: () => (current ? performance.now() - upSince : 0),
-    publish: (subject, data) => current?.publish(subject, data),
+    publish: (subject, data) => quietly(() => current?.publish(subject, data)),
     whileUp,
     async request(subject, data, timeoutMs) {
       if (!current) throw new Error(`not connected: ${problem}`);
@@ -146,7 +146,8 @@ export function openLink(options: LinkOptions): Link {
     },
     subscribe(subject, onMessage) {
       subscriptions.push({ subject, onMessage });
-      if (current) listen(current, { subject, onMessage });
+      // A connection that is just closing is replaced by one that listens to this, too.
+      quietly(() => current && listen(current, { subject, onMessage }));
     },
     async whenUp(timeoutMs) {
       const deadline = performance.now() + timeoutMs;
@@ -166,6 +167,15 @@ export function openLink(options: LinkOptions): Link {
       await within(CLOSE_WITHIN_MS, kept);
     },
   };
+}
+
+/** Sends something that may be lost: the client throws when its connection has just been closed. */
+function quietly(send: () => unknown): void {
+  try {
+    send();
+  } catch {
+    // Both sides repeat what matters.
+  }
 }
 
 function dial({ servers, ca, member, seed }: LinkOptions): Promise<NatsConnection> {

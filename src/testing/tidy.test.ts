@@ -126,6 +126,13 @@ describe("tidy", () => {
     );
   });
 
+  test("only a server with a fleet loads the fleet's code", () => {
+    for (const entry of ["app.ts", "cli/program.ts", "local.ts"]) {
+      expect(loadedBy(entry).filter((path) => path.startsWith("fleet/"))).toEqual([]);
+    }
+    expect(loadedBy("fleet/control/open-fleet.ts")).toContain("fleet/link.ts");
+  });
+
   test("only the two halves of the whisper family know its settings", () => {
     const knowing = imports
       .filter(({ from, to }) => !isTest(from) && relative(SRC, to) === "domain/whisper-settings.ts")

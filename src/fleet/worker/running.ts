@@ -57,7 +57,12 @@ export function createRunning(deps: RunningDeps): Running {
 
   function tell(ticket: Ticket, report: Pick<Done, "outcome" | "failed">): void {
     const { job, attempt, proof } = ticket;
-    void reports.tell({ v: PROTOCOL, job, attempt, proof, ...report });
+    const head = { v: PROTOCOL, job, attempt, proof };
+    reports.tell({ ...head, ...report }).catch((error: unknown) => {
+      // A result that is larger than a message can be.
+      const failed = { kind: "failed", reason: briefly(errorMessage(error)) } as const;
+      return reports.tell({ ...head, failed });
+    });
   }
 
   function tellFailure(ticket: Ticket, error: unknown): RunEnd {

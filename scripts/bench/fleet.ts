@@ -1,0 +1,164 @@
+/**
+ * Measures what a fleet costs, with Debian's messaging server and workers whose recognition only waits:
+ *
+ *     bun scripts/bench/fleet.ts [--places 64] [--engine-ms 1000] [--chunks 640]
+ *
+ * It prints the overhead of one chunk in an idle fleet, and how busy the places are under load, with the processor time of
+ * the control plane for each chunk and its memory. Workers are processes of their own.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { InstalledModel } from "../../src/domain/model.ts";
+import type { ChunkJob } from "../../src/engine/protocol.ts";
+import type { Fleet } from "../../src/fleet/control/open-fleet.ts";
+import { sha256Hex } from "../../src/lib/sha256.ts";
+import { openFleetWorld } from "../../src/testing/fleet-harness.ts";
+
+const { values } = parseArgs({
+  options: {
+    places: { type: "string", default: "64" },
+    "engine-ms": { type: "string", default: "1000" },
+    chunks: { type: "string", default: "640" },
+    worker: { type: "string" },
+  },
+});
+const PLACES_PER_WORKER = 16;
+const SAMPLES = 480_000;
+const IDLE_CHUNKS = 50;
+
+const folder = mkdtempSync(join(tmpdir(), "shruti-fleet-bench-"));
+const pcmPath = join(folder, "audio.pcm");
+const model = modelIn(folder);
+
+function modelIn(directory: string): InstalledModel {
+  const weights = join(directory, "weights.bin");
+  writeFileSync(weights, "weights");
+  return {
+    ...{ id: "m", name: "m", version: "1", family: "whisper", sha256: sha256Hex("weights"), bytes: 1 },
+    ...{ languages: [], licence: "none", source: "", decoding: {}, files: { weights }, embedded: false },
+  };
+}
+
+/** Runs as a worker that waits instead of recognizing. */
+async function work(spec: {
+  places: number;
+  engineMs: number;
+  servers: string[];
+  name: string;
+  ca: string;
+  seed: string;
+}) {
+  const [{ openWorker }, { silentLog }] = await Promise.all([
+    import("../../src/fleet/worker/open-worker.ts"),
+    import("../../src/lib/log.ts"),
+  ]);
+  const segment = {
+    startMs: 0,
+    endMs: 4_800,
+    text: "एक वाक्य जो पाँच सेकंड तक चलता है",
+    language: "hi",
+    confidence: 0.9,
+  };
+  openWorker({
+    ...{ servers: spec.servers, fleet: "main", worker: spec.name, ca: spec.ca, seed: spec.seed },
+    executor: {
+      capacity: () => ({ chunks: spec.places, power: 1, isElastic: false }),
+      async recognize() {
+        await Bun.sleep(spec.engineMs);
+        return { segments: Array.from({ length: 6 }, () => segment), workMs: spec.engineMs };
+      },
+      warm: async () => {},
+    },
+    installed: () => [model],
+    sha256OfFile: async () => model.sha256,
+    ...{ device: () => "none", placesAhead: 0, synchronousPlaces: 0, log: silentLog, version: "bench" },
+  });
+}
+
+async function bench(): Promise<void> {
+  writeFileSync(pcmPath, new Uint8Array(2 * SAMPLES));
+  const [places, engineMs, chunks] = [values.places, values["engine-ms"], values.chunks].map(Number) as [
+    number,
+    number,
+    number,
+  ];
+  const world = await openFleetWorld();
+  const fleet = world.openControl();
+  const workers: Bun.Subprocess[] = [];
+  try {
+    for (let n = 0; n * PLACES_PER_WORKER < places; n++) {
+      const name = `w${n}`;
+      await (await world.openWorker(name, { executor: idle, installed: () => [] })).close();
+      const spec = { places: Math.min(PLACES_PER_WORKER, places - n * PLACES_PER_WORKER), engineMs, name };
+      const keys = { servers: world.addresses, ca: world.caText(), seed: world.seedOf(name) };
+      const args = [process.execPath, import.meta.path, "--worker", JSON.stringify({ ...spec, ...keys })];
+      workers.push(Bun.spawn(args, { stdin: "ignore", stdout: "ignore", stderr: "inherit" }));
+    }
+    while (fleet.engine.capacity(model).chunks < places) await Bun.sleep(50);
+    await Bun.sleep(1_500);
+    const idleTimes: number[] = [];
+    for (let n = 0; n < IDLE_CHUNKS; n++) {
+      const startedAt = performance.now();
+      await recognize(fleet, n);
+      idleTimes.push(performance.now() - startedAt - engineMs);
+    }
+    idleTimes.sort((a, b) => a - b);
+    const cpu = process.cpuUsage();
+    const startedAt = performance.now();
+    let next = IDLE_CHUNKS;
+    const end = IDLE_CHUNKS + chunks;
+    await Promise.all(
+      Array.from({ length: places }, async () => {
+        while (next < end) await recognize(fleet, next++);
+      }),
+    );
+    const elapsedMs = performance.now() - startedAt;
+    const { user, system } = process.cpuUsage(cpu);
+    const busy = (chunks * engineMs) / (elapsedMs * places);
+    console.log(
+      JSON.stringify({
+        places,
+        engine_ms: engineMs,
+        chunks,
+        idle_overhead_ms: {
+          median: round(idleTimes[IDLE_CHUNKS >> 1]),
+          p90: round(idleTimes[(IDLE_CHUNKS * 9) / 10]),
+        },
+        busy_percent: round(busy * 100),
+        cpu_ms_per_chunk: round((user + system) / 1000 / chunks),
+        memory_mb: Math.round(process.memoryUsage().rss / 1e6),
+        status: fleet.status().tickets,
+      }),
+    );
+  } finally {
+    for (const child of workers) child.kill("SIGKILL");
+    await fleet.engine.close();
+    await world.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const idle = {
+  capacity: () => ({ chunks: 1, power: 1, isElastic: false }),
+  recognize: () => new Promise<never>(() => {}),
+  warm: async () => {},
+};
+const round = (value = 0) => Math.round(value * 10) / 10;
+
+async function recognize(fleet: Fleet, n: number): Promise<void> {
+  const slices = [{ sourceStartSample: 0, samples: SAMPLES, targetStartSample: 0 }];
+  const job: ChunkJob = {
+    ...{ model, windowMs: 30_000, settings: { language: `x${n}` }, sharers: 1, isAlone: false },
+    audio: { pcmPath, slices, totalSamples: SAMPLES },
+  };
+  const outcome = await fleet.engine.recognize(job, new AbortController().signal);
+  outcome.onStored?.();
+}
+
+if (values.worker === undefined) {
+  await bench();
+  process.exit(0);
+}
+await work(JSON.parse(values.worker) as Parameters<typeof work>[0]);
