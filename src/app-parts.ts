@@ -23,7 +23,9 @@ import { type CreditService, createCreditService } from "./services/credit.ts";
 import { lockDataDir } from "./services/data-dir-lock.ts";
 import { createListeningService, type ListeningService } from "./services/listening/listening.ts";
 import { createModelService, type ModelService } from "./services/models/models.ts";
+import { createPurgeService } from "./services/purge.ts";
 import { createRateLimiter, type RateLimiter } from "./services/rate-limit.ts";
+import { createReceiptService, type ReceiptService } from "./services/receipts.ts";
 import {
   createTranscriptionService,
   type TranscriptionService,
@@ -80,6 +82,7 @@ export type AppServices = {
   decoders: DecoderLanes;
   uploads: UploadService;
   transcriptions: TranscriptionService;
+  receipts: ReceiptService;
 };
 
 /** What works by itself, without a request. */
@@ -170,6 +173,7 @@ export async function openServices(
     ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
     ...(embeddedModel === undefined ? {} : { embeddedModel }),
   });
+  const receipts = createReceiptService({ database, clock, dataDir });
   const decoders = createDecoderLanes();
   const uploads = createUploadService({
     ...{ database, clock, config, log, dataDir, decoders },
@@ -179,7 +183,7 @@ export async function openServices(
     freeBytes: async () => base.freeBytes(),
   });
   const transcriptions = createTranscriptionService({
-    ...{ database, clock, config, log, models, uploads, credit },
+    ...{ database, clock, config, log, models, uploads, credit, receipts },
     estimateNextStartSeconds: (organizationId) => scheduler()?.estimateNextStartSeconds(organizationId) ?? 1,
     removeWorkingFiles: (id) => scheduler()?.removeWorkingFiles(id),
   });
@@ -197,6 +201,7 @@ export async function openServices(
     decoders,
     uploads,
     transcriptions,
+    receipts,
   };
 }
 
@@ -206,8 +211,8 @@ export function openWorkers(
   services: AppServices,
   onUnfit?: (reason: string) => void,
 ): AppWorkers {
-  const { config, clock, log, database, engine } = base;
-  const { models, uploads, transcriptions, webhooks } = services;
+  const { config, clock, log, database, dataDir, engine } = base;
+  const { models, uploads, transcriptions, webhooks, receipts } = services;
   const scheduler = openScheduler(base, services);
   base.fleet?.onPlaces(() => {
     const model = models.findDefault();
@@ -233,7 +238,10 @@ export function openWorkers(
     scheduler,
     deliverer: createDeliverer({ database, clock, config, log }),
     verification: createVerification({ uploads, log }),
-    sweeper: createSweeper({ database, clock, config, log, uploads, transcriptions, webhooks }),
+    sweeper: createSweeper({
+      ...{ database, clock, config, log, uploads, transcriptions, webhooks, receipts },
+      purge: createPurgeService({ database, clock, dataDir, receipts, transcriptions }),
+    }),
     readiness,
   };
 }

@@ -25,6 +25,7 @@ import { createScheduledBackups, type ScheduledBackups } from "./scheduled-backu
 import type { Scheduler } from "./scheduler/scheduler.ts";
 import { createAccountService } from "./services/accounts.ts";
 import { createConsoleSessionService } from "./services/console-sessions.ts";
+import { findLaterDeletions, repeatDeletions } from "./services/deletions.ts";
 import type { Database } from "./store/database.ts";
 
 export type { AppOptions } from "./app-parts.ts";
@@ -74,7 +75,9 @@ export async function openApp(options: AppOptions): Promise<App> {
   const workers = openWorkers(base, services, options.onUnfit);
   const { scheduler, deliverer, verification, sweeper, readiness } = workers;
   late.scheduler = scheduler;
-  const { apiKeys, credit, models, uploads, transcriptions, webhooks } = services;
+  const { apiKeys, credit, models, uploads, transcriptions, webhooks, receipts } = services;
+  const later = { ...base, receipts };
+  const laterDeletions = await findLaterDeletions(later);
   const stopWaking = transcriptions.listen({ finished: () => deliverer.wake() });
   const stopping = new AbortController();
   const backups = createScheduledBackups({ ...base, make: options.makeBackup });
@@ -107,7 +110,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     clock: base.clock,
     dataDir: base.dataDir,
     database: base.database,
-    services: { apiKeys, credit, models, uploads, transcriptions, webhooks },
+    services: { apiKeys, credit, models, uploads, transcriptions, webhooks, receipts },
     scheduler,
     engine: base.engine,
     handle: http.handle,
@@ -116,6 +119,10 @@ export async function openApp(options: AppOptions): Promise<App> {
     start() {
       base.hold.whenOver(() => {
         if (stopping.signal.aborted) return;
+        // A restored database does not know what was deleted after its backup. No request is answered before this.
+        repeatDeletions(later, laterDeletions);
+        if (laterDeletions.length > 0)
+          base.log.info({ count: laterDeletions.length }, "deletions from after the backup were repeated");
         scheduler.start();
         deliverer.start();
         verification.start();

@@ -31,7 +31,12 @@ const demo = join(import.meta.dir, "../../models/demo.bin");
 const ids = {
   ...{ org: "", project: "", key: "" },
   ...{ other: newId("organization", 1), upload: newId("upload", 1), waiting: newId("transcription", 1) },
-  ...{ ended: newId("transcription", 2), endpoint: newId("webhookEndpoint", 1), event: "" },
+  ...{
+    ended: newId("transcription", 2),
+    spare: newId("upload", 2),
+    endpoint: newId("webhookEndpoint", 1),
+    event: "",
+  },
 };
 
 type Case =
@@ -53,6 +58,12 @@ const COMMANDS: Record<string, Case> = {
   "orgs disable": { args: () => [ids.org], acts: ["organization.disable"] },
   "orgs enable": { args: () => [ids.org], acts: ["organization.enable"] },
   "orgs set": { args: () => [ids.org, "--weight", "3", "--name", "Chemistry"], acts: ["organization.set"] },
+  "orgs purge": {
+    first: async () => {
+      ids.other = (await run("orgs", "create", "Leaving")).out.trim();
+    },
+    ...{ args: () => [ids.other, "--yes"], acts: ["organization.purge"] },
+  },
   "projects create": { args: () => ["lab", "--org", ids.org], acts: ["project.create"] },
   "projects list": { reads: nothing },
   "projects set": { args: () => [ids.project, "--audio-days", "7"], acts: ["project.set"] },
@@ -91,6 +102,11 @@ const COMMANDS: Record<string, Case> = {
   },
   "transcriptions delete": { first: cancelAll, args: () => [ids.waiting], acts: ["transcription.delete"] },
   "uploads list": { reads: nothing },
+  "uploads delete": { args: () => [ids.spare], acts: ["upload.delete"] },
+  "receipts list": { reads: nothing },
+  "receipts show": { reads: () => [ids.spare] },
+  "receipts key": { reads: nothing },
+  "receipts verify": { elsewhere: "it changes nothing in a data directory" },
   "uploads show": { reads: () => [ids.upload] },
   "webhooks list": { reads: nothing },
   "webhooks deliveries": { reads: nothing },
@@ -186,6 +202,10 @@ function prepare(organizationId: string, projectId: string): void {
         createdAt: 1,
         expiresAt: 2,
       },
+      ...{ finishedAt: 1, durationMs: 1000, channels: 1, sampleRateHz: 16_000 },
+    });
+    insertUpload(tx, {
+      ...{ ...owners, id: ids.spare, state: "complete", bytes: 1, tokenHash: "", createdAt: 1, expiresAt: 2 },
       ...{ finishedAt: 1, durationMs: 1000, channels: 1, sampleRateHz: 16_000 },
     });
     insertTranscription(tx, {

@@ -194,8 +194,10 @@ async function restoreDatabaseAlone(
   ]);
   const restored = restoreDatabase({ config, clock: context.clock, log: silentLog }, file);
   const { ledger, databasePath, previousPath } = restored;
+  const repeated = await repeatDeletionsAfter(context);
   if (options.json) {
     context.printJson({
+      deletions_repeated: repeated ?? null,
       database: databasePath,
       previous: previousPath ?? null,
       ledger: { ok: ledger.ok, entries: ledger.entries, head: ledger.head },
@@ -203,5 +205,24 @@ async function restoreDatabaseAlone(
   } else {
     context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
     if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
+    if (repeated === undefined) context.note("The next start of the server repeats later deletions.");
+    else if (repeated > 0) context.printLine(`${repeated} deletions from after the backup were repeated`);
   }
+}
+
+/** Repeats deletions from after the backup. @returns how many; undefined when the database must be upgraded first */
+async function repeatDeletionsAfter(context: CliContext): Promise<number | undefined> {
+  const [{ requireDatabase }, { versionOf }, deletions, { createReceiptService }] = await Promise.all([
+    import("../services/admin.ts"),
+    import("../store/upgrade.ts"),
+    import("../services/deletions.ts"),
+    import("../services/receipts.ts"),
+  ]);
+  if (versionOf(requireDatabase(context.loadConfig().config)).state !== "current") return undefined;
+  const { database, clock, config, dataDir } = await context.openServices();
+  const receipts = createReceiptService({ database, clock, dataDir });
+  const later = { database, clock, config, dataDir, receipts };
+  const found = await deletions.findLaterDeletions(later);
+  deletions.repeatDeletions(later, found);
+  return found.length;
 }

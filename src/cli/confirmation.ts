@@ -10,6 +10,7 @@ const QUESTIONS: Record<string, (argument: string, options: Record<string, unkno
     "transcriptions cancel": (id) => `Cancel ${id}? Its work so far is lost.`,
     "transcriptions delete": (id) =>
       `Delete the recording and the transcript of ${id}? They cannot be brought back.`,
+    "uploads delete": (id) => `Delete the recording of ${id}? It cannot be brought back.`,
     "webhooks remove": (id) => `Remove the endpoint ${id}? What has not been delivered to it never will be.`,
     "fleet remove": (name) => `Remove the worker ${name}? Its key cannot be used again.`,
     restore: (file) =>

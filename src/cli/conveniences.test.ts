@@ -172,7 +172,7 @@ describe("help", () => {
 describe("completion", () => {
   const cases: [typed: string, words: string[]][] = [
     ["or", ["orgs"]],
-    ["orgs ", ["create", "list", "show", "disable", "enable", "set"]],
+    ["orgs ", ["create", "list", "show", "disable", "enable", "purge", "set"]],
     ["orgs s", ["show", "set"]],
     ["--config x.toml orgs cr", ["create"]],
     ["config ch", ["check"]],

@@ -50,6 +50,11 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   "transcriptions retry": [["after its cause is gone", "transcriptions retry tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"]],
   "uploads list": [["what was rejected, and why", "uploads list --rejected --since 7d"]],
   "audit list": [["what has happened to one organization", "audit list --org Physics --since 30d"]],
+  "orgs purge": [["a customer who leaves", "orgs purge Physics --yes"]],
+  "receipts show": [
+    ["a file for the customer", "receipts show tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C > receipt.json"],
+  ],
+  "receipts verify": [["on any machine", "receipts verify receipt.json --key appliance.pem"]],
   "audit verify": [["prove that nothing was changed", "audit verify"]],
   "transcriptions show": [
     ["why it failed, or took so long", "transcriptions show tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"],

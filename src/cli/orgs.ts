@@ -3,7 +3,7 @@ import type { Credit } from "../domain/credit.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { wholeNumber, wholeNumberOrDefault } from "./arguments.ts";
-import type { CliContext } from "./context.ts";
+import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, rupees } from "./output.ts";
 
 type Organization = ReturnType<Admin["accounts"]["showOrganization"]>;
@@ -63,6 +63,8 @@ export function registerOrgs(program: Command, context: CliContext): void {
     admin.accounts.enableOrganization(id),
   );
 
+  registerPurge(orgs, context);
+
   withSettings(orgs.command("set").argument("<id>", "organization"))
     .description("change the values given; `default` restores the value of the config")
     .option("--name <name>", "name, for people")
@@ -70,6 +72,37 @@ export function registerOrgs(program: Command, context: CliContext): void {
     .action(async (id: string, options: SettingOptions & { json?: true }) => {
       const admin = await context.openServices();
       print(context, admin, admin.accounts.setOrganization(id, settingsOf(options)), options);
+    });
+}
+
+function registerPurge(orgs: Command, context: CliContext): void {
+  orgs
+    .command("purge")
+    .description(
+      "remove everything of a customer who leaves: work, recordings, transcripts, keys, endpoints; what accounting needs stays. Continues after an interruption",
+    )
+    .argument("<id>", "organization")
+    .option("--yes", "needed always: this cannot be undone")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: { yes?: true; json?: true }) => {
+      const admin = await context.openServices();
+      const { name } = admin.accounts.showOrganization(id);
+      if (!options.yes) {
+        throw new CommandError("usage", `This removes all content of ${name} (${id}) for good; add --yes.`);
+      }
+      const [{ createPurgeService }, { createReceiptService }, { openTranscriptionAdmin }] =
+        await Promise.all([
+          import("../services/purge.ts"),
+          import("../services/receipts.ts"),
+          import("../services/transcriptions/transcription-admin.ts"),
+        ]);
+      const { database, clock, dataDir } = admin;
+      const receipts = createReceiptService({ database, clock, dataDir });
+      const transcriptions = openTranscriptionAdmin(admin);
+      const purges = createPurgeService({ database, clock, dataDir, receipts, transcriptions });
+      const purged = await purges.purge(id);
+      if (options.json) context.printJson(toJson(admin, purged));
+      else context.printLine(`${id} is purged. Its receipt: shruti receipts show ${id}`);
     });
 }
 
@@ -134,7 +167,11 @@ function oneOrganization(
     });
 }
 
-const stateOf = ({ disabledAt }: Organization) => (disabledAt === null ? "enabled" : "disabled");
+function stateOf({ disabledAt, purgeStartedAt, purgedAt }: Organization): string {
+  if (purgedAt !== null) return "purged";
+  if (purgeStartedAt !== null) return "being purged";
+  return disabledAt === null ? "enabled" : "disabled";
+}
 const creditOf = ({ balancePaise, reservedPaise }: Organization): Credit => ({
   balancePaise,
   reservedPaise,
@@ -161,6 +198,7 @@ function toJson(admin: Admin, organization: Organization) {
     created_at: toTimestamp(organization.createdAt),
     disabled: organization.disabledAt !== null,
     disabled_at: organization.disabledAt === null ? null : toTimestamp(organization.disabledAt),
+    purged_at: organization.purgedAt === null ? null : toTimestamp(organization.purgedAt),
     price_paise_per_audio_hour: organization.pricePaisePerAudioHour,
     daily_spend_limit_paise: organization.dailySpendLimitPaise,
     max_queued: organization.maxQueued,

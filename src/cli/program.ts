@@ -34,6 +34,7 @@ import { registerModels } from "./models.ts";
 import { replaceNames } from "./names.ts";
 import { registerOrgs } from "./orgs.ts";
 import { registerProjects } from "./projects.ts";
+import { registerReceipts } from "./receipts.ts";
 import { registerServe } from "./serve.ts";
 import { registerStatus } from "./status.ts";
 import { registerStorage } from "./storage.ts";
@@ -66,6 +67,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerStorage,
   registerConsole,
   registerAudit,
+  registerReceipts,
   registerBackup,
   registerMigrate,
   registerBundle,

@@ -150,18 +150,26 @@ async function removeOld(
   age: { audioBeforeMs: number | undefined; transcriptsBeforeMs: number | undefined },
 ): Promise<{ recordings: number; transcripts: number }> {
   const admin = await context.openServices();
-  const [{ removeContentOf }, { openTranscriptionAdmin }, { audioFilePath, removeFile }] = await Promise.all([
+  const [
+    { removeContentOf },
+    { createReceiptService },
+    { openTranscriptionAdmin },
+    { audioFilePath, removeFile },
+  ] = await Promise.all([
     import("../services/retention.ts"),
+    import("../services/receipts.ts"),
     import("../services/transcriptions/transcription-admin.ts"),
     import("../store/audio-files.ts"),
   ]);
   const transcriptions = openTranscriptionAdmin(admin);
+  const receipts = createReceiptService(admin);
   const uploads = { removeAudioFile: (id: string) => removeFile(audioFilePath(admin.dataDir, id)) };
   const total = { recordings: 0, transcripts: 0 };
   for (const { id } of admin.accounts.listProjects(org)) {
-    const removed = await removeContentOf({ ...admin, transcriptions, uploads }, id, age);
+    const removed = await removeContentOf({ ...admin, transcriptions, uploads, receipts }, id, age);
     total.recordings += removed.audioRemoved;
     total.transcripts += removed.transcriptsRemoved;
   }
+  await receipts.mirror();
   return total;
 }

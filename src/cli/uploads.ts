@@ -12,6 +12,21 @@ export function registerUploads(program: Command, context: CliContext): void {
   const uploads = program.command("uploads").description("uploads of all projects");
   registerList(uploads, context);
   registerShow(uploads, context);
+
+  uploads
+    .command("delete")
+    .description(
+      "delete a recording for good; transcripts of it stay, and unfinished work must be cancelled first",
+    )
+    .argument("<id>")
+    .option("--json", "print JSON")
+    .action(async (id: string, options: { json?: true }) => {
+      const admin = await context.openServices();
+      const { deleteUpload } = await import("../services/upload-admin.ts");
+      const row = await deleteUpload(admin, id);
+      if (options.json) context.printJson(toJson(row));
+      else context.printLine(`The recording of ${row.id} is deleted.`);
+    });
 }
 
 type ListOptions = {

@@ -321,6 +321,12 @@ export const CONFIG_SCHEMA = {
       36_500,
       "Days after which a finished transcription's transcript is removed; 0: kept.",
     ),
+    restore_copies_days: integer(
+      30,
+      0,
+      36_500,
+      "Days after which a database that `shruti restore` has replaced is removed; 0: kept.",
+    ),
   },
   backup: {
     schedule: text(

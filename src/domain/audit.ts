@@ -4,6 +4,7 @@ export const AUDIT_ACTIONS = [
   "organization.set",
   "organization.disable",
   "organization.enable",
+  "organization.purge",
   "project.create",
   "project.set",
   "key.create",

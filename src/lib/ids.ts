@@ -12,6 +12,7 @@ export const ID_PREFIXES = {
   project: "prj",
   apiKey: "key",
   request: "req",
+  receipt: "rcp",
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

@@ -49,7 +49,7 @@ export type AccountService = {
   setOrganization(id: string, input: Partial<OrganizationSettings>): OrganizationRow;
   /** Disables an organization: from now on its keys are refused. Disabling it again changes nothing. */
   disableOrganization(id: string): OrganizationRow;
-  /** Enables a disabled organization. Enabling it again changes nothing. */
+  /** Enables a disabled organization. Enabling it again changes nothing. @throws AppError `conflict` after a purge */
   enableOrganization(id: string): OrganizationRow;
   /** Creates a project. @throws AppError `not_found` for an unknown organization, `invalid_request` for the name */
   createProject(input: NewProject): ProjectRow;
@@ -150,7 +150,13 @@ export function createAccountService({
     },
     disableOrganization: (id) =>
       change(id, "organization.disable", (tx) => markOrganizationDisabled(tx, id, clock.now())),
-    enableOrganization: (id) => change(id, "organization.enable", (tx) => markOrganizationEnabled(tx, id)),
+    enableOrganization(id) {
+      if (showOrganization(id).purgeStartedAt !== null)
+        throw new AppError("conflict", {
+          message: `${id} was purged; a customer who returns gets a new one.`,
+        });
+      return change(id, "organization.enable", (tx) => markOrganizationEnabled(tx, id));
+    },
     createProject(input) {
       const nowMs = clock.now();
       const organizationId = showOrganization(input.organizationId).id;

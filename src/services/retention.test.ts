@@ -1,17 +1,20 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import type { TranscriptionState } from "../domain/transcription.ts";
 import { newId } from "../lib/ids.ts";
 import { silentLog } from "../lib/log.ts";
+import { toTimestamp } from "../lib/time.ts";
 import { createSweeper } from "../scheduler/sweep.ts";
-import { transaction } from "../store/database.ts";
+import { databasePath, openDatabase, transaction } from "../store/database.ts";
 import { idempotencyKeys, transcriptions } from "../store/schema.ts";
 import { markContentDeleted } from "../store/transcriptions.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { testConfig } from "../testing/test-config.ts";
 import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
+import { createReceiptService } from "./receipts.ts";
 import { createRetentionService } from "./retention.ts";
 
 const DAY_MS = 86_400_000;
@@ -47,6 +50,8 @@ function prepare(retention: { audio_days?: number; transcript_days?: number } = 
         return Promise.resolve(0);
       },
     },
+    receipts: createReceiptService({ database, clock, dataDir: bench.dataDir }),
+    purge: { resume: () => Promise.resolve(0) },
   };
   return { bench, clock, calls, deps, retention: createRetentionService(deps) };
 }
@@ -216,4 +221,24 @@ describe("a project with periods of its own", () => {
     expect((await retention.run()).audioRemoved).toBe(removed);
     expect(existsSync(bench.uploads.audioPath(id))).toBe(removed === 0);
   });
+});
+
+test("databases that a restore has replaced are removed when their time is over", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "shruti-copies-"));
+  const database = openDatabase(databasePath(folder));
+  try {
+    const { deps, clock } = prepare();
+    const name = (daysAgo: number) =>
+      `shruti.db.before-${toTimestamp(clock.now() - daysAgo * DAY_MS).replaceAll(/[:.]/g, "-")}`;
+    const others = ["shruti.db.before", "shruti.db.version-0006.2020-01-01T00-00-00-000Z", "before.db"];
+    for (const each of [name(29), name(31), name(400), ...others]) writeFileSync(join(folder, each), "x");
+    const retention = createRetentionService({ ...deps, database });
+    expect(await retention.run()).toMatchObject({ restoreCopiesRemoved: 2 });
+    const left = readdirSync(folder).filter((each) => each.includes("before") || each.includes("version"));
+    expect(left.sort()).toEqual([name(29), ...others].sort());
+    expect((await retention.run()).restoreCopiesRemoved).toBe(0);
+  } finally {
+    database.close();
+    rmSync(folder, { recursive: true });
+  }
 });

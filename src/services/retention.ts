@@ -1,14 +1,18 @@
+import { rmSync } from "node:fs";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { recordAct } from "../store/audit-log.ts";
+import { listRestoreCopies } from "../store/backup.ts";
 import { type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { listProjects } from "../store/projects.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
-import { listUnusedAudio, markAudioDeleted } from "../store/uploads.ts";
+import { findUpload, listUnusedAudio } from "../store/uploads.ts";
+import { deleteUploadRecording } from "./deletions.ts";
+import type { PurgeService } from "./purge.ts";
+import type { ReceiptService } from "./receipts.ts";
 import type { TranscriptionService } from "./transcriptions/transcriptions.ts";
 import type { UploadService } from "./uploads/uploads.ts";
 import type { WebhookService } from "./webhooks/webhooks.ts";
@@ -21,12 +25,17 @@ export type RetentionDeps = {
   uploads: Pick<UploadService, "expire" | "removeAudioFile">;
   transcriptions: Pick<TranscriptionService, "deleteById">;
   webhooks: Pick<WebhookService, "removeOld">;
+  receipts: Pick<ReceiptService, "write" | "mirror">;
+  purge: Pick<PurgeService, "resume">;
 };
 
 /** How many of each kind a run removed. */
 export type RetentionReport = {
   uploadsExpired: number;
   audioRemoved: number;
+  organizationsPurged: number;
+  /** Databases that `restore` kept, `retention.restore_copies_days` after it. */
+  restoreCopiesRemoved: number;
   transcriptsRemoved: number;
   idempotencyKeysRemoved: number;
   deliveriesRemoved: number;
@@ -50,9 +59,14 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
       runAs({ ...SERVER, via: "retention" }, async () => ({
         uploadsExpired: await deps.uploads.expire(),
         ...(await removeContent(deps)),
+        organizationsPurged: await deps.purge.resume(),
+        restoreCopiesRemoved: removeRestoreCopies(deps),
         idempotencyKeysRemoved: await removeIdempotencyKeys(deps),
         deliveriesRemoved: await deps.webhooks.removeOld(),
-      })),
+      })).then(async (report) => {
+        await deps.receipts.mirror();
+        return report;
+      }),
   };
 }
 
@@ -81,7 +95,7 @@ function beginOf({ clock }: RetentionDeps, days: number): number | undefined {
 /** What is removed: content that was finished before these times, epoch milliseconds; undefined: nothing. */
 export type ContentAge = { audioBeforeMs: number | undefined; transcriptsBeforeMs: number | undefined };
 export type RemovedContent = Pick<RetentionReport, "audioRemoved" | "transcriptsRemoved">;
-type ContentDeps = Pick<RetentionDeps, "database" | "clock" | "log" | "transcriptions"> & {
+type ContentDeps = Pick<RetentionDeps, "database" | "clock" | "log" | "transcriptions" | "receipts"> & {
   uploads: Pick<UploadService, "removeAudioFile">;
 };
 
@@ -99,7 +113,7 @@ export async function removeContentOf(
 }
 
 async function removeAudio(
-  { database, clock, uploads }: ContentDeps,
+  { database, clock, uploads, receipts }: ContentDeps,
   projectId: string,
   beforeMs: number,
 ): Promise<number> {
@@ -107,12 +121,11 @@ async function removeAudio(
   let removed = 0;
   for (;;) {
     const batch = listUnusedAudio(store, projectId, beforeMs, BATCH);
-    for (const { id, organizationId } of batch) {
+    for (const { id } of batch) {
       // Checked again inside the transaction, because a transcription may have been accepted since the list was read.
       const isMarked = transaction(store, (tx) => {
-        if (isUploadInUse(tx, id) || !markAudioDeleted(tx, id, clock.now())) return false;
-        recordAct(tx, { action: "upload.delete", object: id, organizationId }, clock.now());
-        return true;
+        const upload = isUploadInUse(tx, id) ? undefined : findUpload(tx, id);
+        return upload !== undefined && deleteUploadRecording(tx, upload, { receipts, nowMs: clock.now() });
       });
       if (!isMarked) continue;
       await uploads.removeAudioFile(id);
@@ -120,6 +133,18 @@ async function removeAudio(
     }
     if (batch.length < BATCH) return removed;
   }
+}
+
+/** Removes the databases that restores have replaced: they hold what was deleted since. */
+function removeRestoreCopies({ database, clock, config, log }: RetentionDeps): number {
+  const days = config.retention.restore_copies_days;
+  if (days === 0 || database.path === ":memory:") return 0;
+  const old = listRestoreCopies(database.path).filter(({ atMs }) => atMs < clock.now() - days * DAY_MS);
+  for (const { path } of old) {
+    rmSync(path, { force: true });
+    log.info({ file: path }, "a database that a restore had replaced is removed");
+  }
+  return old.length;
 }
 
 async function removeTranscripts(

@@ -4,13 +4,14 @@ import {
   existsSync,
   linkSync,
   openSync,
+  readdirSync,
   readSync,
   renameSync,
   rmSync,
   statSync,
   writeSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import { syncPathNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
@@ -154,6 +155,17 @@ function exchange(copyPath: string, databaseFile: string, stamp: string): string
   renameSync(copyPath, databaseFile);
   syncPathNow(dirname(databaseFile));
   return previous;
+}
+
+/** Lists the databases that restores have kept beside the database, and when. */
+export function listRestoreCopies(databaseFile: string): { path: string; atMs: number }[] {
+  const prefix = `${basename(databaseFile)}.before-`;
+  return readdirSync(dirname(databaseFile)).flatMap((name) => {
+    if (!name.startsWith(prefix)) return [];
+    const [, day, time = ""] = /^(\d{4}-\d{2}-\d{2})T([\d-]+)Z$/.exec(name.slice(prefix.length)) ?? [];
+    const atMs = Date.parse(`${day}T${time.replace(/^(\d+)-(\d+)-(\d+)-(\d+)$/, "$1:$2:$3.$4")}Z`);
+    return Number.isFinite(atMs) ? [{ path: join(dirname(databaseFile), name), atMs }] : [];
+  });
 }
 
 /**

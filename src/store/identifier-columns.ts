@@ -18,6 +18,7 @@ const KIND_OF_TABLE: Record<string, IdKind> = {
   events: "event",
   organizations: "organization",
   projects: "project",
+  receipts: "receipt",
   transcriptions: "transcription",
   uploads: "upload",
   usage_events: "usageEvent",

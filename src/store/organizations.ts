@@ -1,4 +1,4 @@
-import { and, asc, eq, isNotNull, isNull } from "drizzle-orm";
+import { and, asc, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import { AppError } from "../domain/errors.ts";
 import type { Store } from "./database.ts";
 import { organizations } from "./schema.ts";
@@ -49,6 +49,40 @@ export function updateOrganization(
   return tx.update(organizations).set(settings).where(eq(organizations.id, id)).returning().get();
 }
 
+/**
+ * Marks that the purge of an organization has begun, and disables it.
+ *
+ * @returns undefined when a purge had begun and had not ended, or there is no such organization
+ */
+export function markPurgeStarted(tx: Store, id: string, nowMs: number): OrganizationRow | undefined {
+  const isRunning = sql`purge_started_at IS NOT NULL AND purged_at IS NULL`;
+  return tx
+    .update(organizations)
+    .set({ purgeStartedAt: nowMs, purgedAt: null, disabledAt: sql`coalesce(disabled_at, ${nowMs})` })
+    .where(and(eq(organizations.id, id), sql`NOT (${isRunning})`))
+    .returning()
+    .get();
+}
+
+/** Marks that nothing is left to purge. Returns undefined when it was marked before. */
+export function markPurged(tx: Store, id: string, nowMs: number): OrganizationRow | undefined {
+  return tx
+    .update(organizations)
+    .set({ purgedAt: nowMs })
+    .where(and(eq(organizations.id, id), isNull(organizations.purgedAt)))
+    .returning()
+    .get();
+}
+
+/** Lists the organizations whose purge has begun and not ended. */
+export function listPurging(store: Store): OrganizationRow[] {
+  return store
+    .select()
+    .from(organizations)
+    .where(and(isNotNull(organizations.purgeStartedAt), isNull(organizations.purgedAt)))
+    .all();
+}
+
 /** Disables an enabled organization; returns undefined when it was disabled already or does not exist. */
 export function markOrganizationDisabled(tx: Store, id: string, nowMs: number): OrganizationRow | undefined {
   return tx
@@ -64,7 +98,14 @@ export function markOrganizationEnabled(tx: Store, id: string): OrganizationRow 
   return tx
     .update(organizations)
     .set({ disabledAt: null })
-    .where(and(eq(organizations.id, id), isNotNull(organizations.disabledAt)))
+    .where(
+      and(
+        eq(organizations.id, id),
+        isNotNull(organizations.disabledAt),
+        // A customer who has left comes back as a new organization.
+        isNull(organizations.purgeStartedAt),
+      ),
+    )
     .returning()
     .get();
 }

@@ -43,6 +43,9 @@ export const organizations = sqliteTable("organizations", {
   /** Sums over the ledger. The transaction that appends to the ledger changes them. */
   balancePaise: integer("balance_paise").notNull().default(0),
   reservedPaise: integer("reserved_paise").notNull().default(0),
+  /** A purge has begun: everything but the accounts is removed, and the organization stays disabled. */
+  purgeStartedAt: integer("purge_started_at"),
+  purgedAt: integer("purged_at"),
 });
 
 export const projects = sqliteTable(
@@ -438,6 +441,27 @@ export const consoleSecrets = sqliteTable("console_secrets", {
   createdAt: integer("created_at").notNull(),
   expiresAt: integer("expires_at").notNull(),
 });
+
+/** Receipts of deletions. Each is written in the transaction of its deletion. */
+export const receipts = sqliteTable(
+  "receipts",
+  {
+    id: text("id").primaryKey(),
+    /** Identifier of what was deleted. */
+    object: text("object").notNull(),
+    organizationId: text("organization_id").notNull(),
+    createdAt: integer("created_at").notNull(),
+    /** The signed document, JSON. */
+    signed: text("signed").notNull(),
+    /** When it was written into the file beside the database, which a restored database reads. */
+    mirroredAt: integer("mirrored_at"),
+  },
+  (t) => [
+    index("receipts_by_object").on(t.object),
+    index("receipts_by_organization").on(t.organizationId, t.id),
+    index("receipts_to_mirror").on(t.id).where(sql`mirrored_at IS NULL`),
+  ],
+);
 
 /** Choices that an admin makes at run time, such as the default model. */
 export const settings = sqliteTable("settings", {

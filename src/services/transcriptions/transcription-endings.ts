@@ -4,17 +4,11 @@ import { AppError } from "../../domain/errors.ts";
 import { isFinal } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { recordAct } from "../../store/audit-log.ts";
-import { deleteChunks } from "../../store/chunks.ts";
-import { checkpoint, type Database, type Store, transaction } from "../../store/database.ts";
+import { checkpoint, type Database, transaction } from "../../store/database.ts";
 import { type LowCredit, noteLowCredit } from "../../store/low-credit.ts";
-import { deleteOutline } from "../../store/outlines.ts";
-import { deleteResult } from "../../store/results.ts";
-import {
-  findTranscription,
-  isUploadInUse,
-  markContentDeleted,
-  type TranscriptionRow,
-} from "../../store/transcriptions.ts";
+import { findTranscription, isUploadInUse, type TranscriptionRow } from "../../store/transcriptions.ts";
+import { deleteTranscriptionContent } from "../deletions.ts";
+import type { ReceiptService } from "../receipts.ts";
 import { type Ending, settleTranscription } from "./settlement.ts";
 
 export type EndingDeps = {
@@ -22,9 +16,9 @@ export type EndingDeps = {
   clock: Clock;
   config: Config;
   uploads: {
-    markAudioDeleted(tx: Store, uploadId: string, nowMs: number): unknown;
     removeAudioFile(uploadId: string): Promise<void>;
   };
+  receipts: Pick<ReceiptService, "write" | "mirror">;
   /** Removes the decoded working files of a transcription. Is called after the transaction. */
   removeWorkingFiles: (transcriptionId: string) => void;
   /** Is called after the transaction in which an organization's balance has fallen below its threshold. */
@@ -109,17 +103,11 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
       if (isUploadInUse(tx, row.uploadId, row.id)) {
         throw new AppError("conflict", { message: "Another unfinished transcription uses the same upload." });
       }
-      deleteResult(tx, row.id);
-      deleteChunks(tx, row.id);
-      deleteOutline(tx, row.id);
-      deps.uploads.markAudioDeleted(tx, row.uploadId, clock.now());
-      const marked = markContentDeleted(tx, row.id, clock.now());
-      const after = { upload_id: row.uploadId };
-      if (marked) recordAct(tx, { action: "transcription.delete", ...ownersOf(row), after }, clock.now());
-      return marked;
+      return deleteTranscriptionContent(tx, row, { receipts: deps.receipts, nowMs: clock.now() });
     });
     deps.removeWorkingFiles(row.id);
     await deps.uploads.removeAudioFile(row.uploadId);
+    await deps.receipts.mirror();
     // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
     checkpoint(database);
     return deleted ?? requireRow(row.id);

@@ -20,6 +20,7 @@ import {
   type TranscriptionRow,
 } from "../../store/transcriptions.ts";
 import { requireOwned } from "../ownership.ts";
+import type { ReceiptService } from "../receipts.ts";
 import type { UploadService } from "../uploads/uploads.ts";
 import {
   type AcceptanceDeps,
@@ -35,7 +36,8 @@ import { paceOf } from "./story.ts";
 import { createTranscriptionEndings, type TranscriptionEndings } from "./transcription-endings.ts";
 
 export type TranscriptionDeps = AcceptanceDeps & {
-  uploads: Pick<UploadService, "requireComplete" | "markAudioDeleted" | "removeAudioFile">;
+  uploads: Pick<UploadService, "requireComplete" | "removeAudioFile">;
+  receipts: Pick<ReceiptService, "write" | "mirror">;
   log: Log;
   /** Removes the decoded working files of a transcription. Is called after the transaction. */
   removeWorkingFiles: (transcriptionId: string) => void;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { openLog } from "../../lib/log.ts";
 import { transaction } from "../../store/database.ts";
-import { findUpload } from "../../store/uploads.ts";
+import { findUpload, markAudioDeleted } from "../../store/uploads.ts";
 import { manualClock } from "../../testing/manual-clock.ts";
 import { testConfig } from "../../testing/test-config.ts";
 import {
@@ -426,7 +426,7 @@ describe("ownership and tokens", () => {
     expect(await require(SIBLING, id)).toBe("forbidden");
     expect(await require(STRANGER, id)).toBe("not_found");
     expect(await require(CALLER, "up_../../etc/passwd")).toBe("not_found");
-    transaction(store, (tx) => opened.uploads.markAudioDeleted(tx, id, 1));
+    transaction(store, (tx) => markAudioDeleted(tx, id, 1));
     await opened.uploads.removeAudioFile(id);
     expect(await require(CALLER, id)).toBe("content_deleted");
     expect(existsSync(opened.uploads.audioPath(id))).toBe(false);
@@ -483,7 +483,7 @@ describe("time and sweeps", () => {
     await opened.uploads.receive(running.id, { at: "start over", body: body(BYTES.subarray(0, 3)) });
     const deleted = await sent(opened);
     await opened.uploads.complete(CALLER, deleted);
-    transaction(opened.database.store, (tx) => opened.uploads.markAudioDeleted(tx, deleted, 1));
+    transaction(opened.database.store, (tx) => markAudioDeleted(tx, deleted, 1));
     const folder = join(opened.dataDir, "uploads");
     writeFileSync(join(folder, "stray"), "x");
     writeFileSync(join(folder, "up_01KAJ5KZQ8D3F5G7H9J1K3M5N7"), "x");

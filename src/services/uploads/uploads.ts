@@ -1,7 +1,7 @@
 import { createShares, usualSpare } from "../../lib/shares.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
 import type { Store } from "../../store/database.ts";
-import { findUpload, markAudioDeleted, type UploadRow } from "../../store/uploads.ts";
+import { findUpload, type UploadRow } from "../../store/uploads.ts";
 import { requireOwned, type Scope } from "../ownership.ts";
 import { type AdoptedFile, adoptFile, discardAdopted } from "./upload-adoption.ts";
 import { authorizeUpload } from "./upload-authorization.ts";
@@ -113,8 +113,6 @@ export type AudioOfUploads = {
   adoptFile(caller: Uploader, file: AdoptedFile): Promise<UploadRow>;
   /** Undoes `adoptFile`, when the request is refused after all. */
   discardAdopted(id: string): Promise<void>;
-  /** Marks an upload's audio as deleted, in the caller's transaction. False when it was marked already. */
-  markAudioDeleted(tx: Store, id: string, nowMs: number): boolean;
   /** Removes the file of an upload that is marked. After a crash between the two, the sweep at the start does it. */
   removeAudioFile(id: string): Promise<void>;
 };
@@ -183,7 +181,6 @@ function audioOfUploads(context: UploadContext): AudioOfUploads {
     requireDiskSpace: (bytes) => checkDisk(context, bytes),
     adoptFile: (caller, file) => adoptFile(context, caller, file),
     discardAdopted: (id) => discardAdopted(context, id),
-    markAudioDeleted,
     removeAudioFile: (id) => removeBytes(context, id),
   };
 }

@@ -9,6 +9,7 @@ import outlines from "./0008_outlines.sql" with { type: "text" };
 import stories from "./0009_stories.sql" with { type: "text" };
 import lowCreditAndRetention from "./0010_low_credit_and_retention.sql" with { type: "text" };
 import consoleSessions from "./0011_console_sessions.sql" with { type: "text" };
+import deletions from "./0012_deletions.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0009_stories", sql: stories },
   { name: "0010_low_credit_and_retention", sql: lowCreditAndRetention },
   { name: "0011_console_sessions", sql: consoleSessions },
+  { name: "0012_deletions", sql: deletions },
 ];

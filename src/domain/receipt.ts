@@ -1,0 +1,14 @@
+/** What a receipt says: what was deleted, when and by whom, and the hashes by which its owner recognises it. */
+export type DeletionReceipt = {
+  object: "deletion_receipt";
+  id: string;
+  created_at: string;
+  deleted: { kind: "transcription" | "upload" | "organization"; id: string; organization_id: string };
+  by: { source: string; name: string };
+  /** The recording that was deleted with it; null: none, or it had been deleted before. */
+  recording: { upload_id: string; sha256: string | null; bytes: number } | null;
+  /** SHA-256 of the stored result; null: it had none. */
+  transcript: { sha256: string } | null;
+  /** Of an organization: how many of each were removed. */
+  removed: Record<string, number> | null;
+};

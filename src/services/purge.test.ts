@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { exportAudit } from "../store/audit-log.ts";
+import { auditLedger } from "../store/ledger-audit.ts";
+import { findReceipts } from "../store/receipts.ts";
+import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { begin, clientOf, until } from "../testing/scheduler-kit.ts";
+import { createPurgeService } from "./purge.ts";
+
+let testApp: TestApp;
+beforeEach(async () => {
+  testApp = await openTestApp();
+});
+afterEach(() => testApp.close());
+
+/** Opens the purge; its `failAt`th deletion of a transcription ends as a crash would. */
+function open(failAt = Number.POSITIVE_INFINITY) {
+  const { app, clock, directory: dataDir } = testApp;
+  const { transcriptions, receipts } = app.services;
+  let deletions = 0;
+  const deleteById: typeof transcriptions.deleteById = (id) => {
+    if (++deletions === failAt) throw new Error("killed");
+    return transcriptions.deleteById(id);
+  };
+  const { cancelById } = transcriptions;
+  const { database } = app;
+  return createPurgeService({
+    database,
+    clock,
+    dataDir,
+    receipts,
+    transcriptions: { cancelById, deleteById },
+  });
+}
+
+const count = (table: string, condition: string) =>
+  testApp.app.database.sqlite
+    .query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table} WHERE ${condition}`)
+    .get()?.n;
+
+test("an interrupted purge continues where it was, and what it removed is counted and gone", async () => {
+  const ids: string[] = [];
+  for (let n = 0; n < 4; n++) ids.push(await begin(testApp));
+  for (const id of ids)
+    await until("it is completed", async () => (await clientOf(testApp).get(id)).state === "completed");
+  testApp.engine.hold();
+  const unfinished = await begin(testApp);
+  const uploads = testApp.app.database.sqlite.query<{ id: string }, []>("SELECT id FROM uploads").all();
+  const { id: organizationId } = testApp.organization;
+  await expect(open(3).purge(organizationId)).rejects.toThrow("killed");
+  expect(count("transcriptions", "content_deleted_at IS NULL")).toBe(3);
+  expect(
+    count("organizations", "purge_started_at IS NOT NULL AND purged_at IS NULL AND disabled_at IS NOT NULL"),
+  ).toBe(1);
+  expect(await open().resume()).toBe(1);
+  expect(count("transcriptions", "content_deleted_at IS NULL")).toBe(0);
+  expect(count("uploads", "deleted_at IS NULL")).toBe(0);
+  for (const table of ["api_keys", "webhook_endpoints", "events", "results", "chunks", "idempotency_keys"])
+    expect({ table, rows: count(table, "1") }).toEqual({ table, rows: 0 });
+  expect(uploads.some(({ id }) => existsSync(testApp.app.services.uploads.audioPath(id)))).toBe(false);
+  const { store } = testApp.app.database;
+  expect(testApp.app.services.transcriptions.find(unfinished)?.state).toBe("cancelled");
+  expect(auditLedger(store)).toMatchObject({ ok: true, openReservations: 0 });
+  expect(count("usage_events", "1")).toBe(5);
+  expect(findReceipts(store, organizationId)).toHaveLength(1);
+  for (const id of ids) expect(findReceipts(store, id)).toHaveLength(1);
+  const purges = [...exportAudit(store)].filter(({ action }) => action === "organization.purge");
+  expect(purges).toHaveLength(1);
+  await expect(open().purge(organizationId)).rejects.toThrow("was purged");
+});

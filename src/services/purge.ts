@@ -1,0 +1,126 @@
+import { rm } from "node:fs/promises";
+import { AppError } from "../domain/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { toTimestamp } from "../lib/time.ts";
+import { audioFilePath } from "../store/audio-files.ts";
+import { recordAct } from "../store/audit-log.ts";
+import { checkpoint, type Database, transaction } from "../store/database.ts";
+import {
+  findOrganization,
+  listPurging,
+  markPurged,
+  markPurgeStarted,
+  type OrganizationRow,
+  requireOrganization,
+} from "../store/organizations.ts";
+import { listContentOf, listRecordingsOf, listUnfinishedOf, removeAccess } from "../store/purge.ts";
+import { findUpload } from "../store/uploads.ts";
+import { deleteUploadRecording } from "./deletions.ts";
+import type { ReceiptService } from "./receipts.ts";
+import type { TranscriptionEndings } from "./transcriptions/transcription-endings.ts";
+
+export type PurgeDeps = {
+  database: Database;
+  clock: Clock;
+  dataDir: string;
+  receipts: Pick<ReceiptService, "write" | "mirror">;
+  transcriptions: Pick<TranscriptionEndings, "cancelById" | "deleteById">;
+};
+
+/**
+ * Removes everything of an organization that leaves: keys, webhook endpoints and their events, unfinished work,
+ * transcripts and recordings. The organization's row, its projects, ledger, usage events, records of transcriptions and
+ * uploads without content, receipts and the audit log stay, because accounting needs them.
+ */
+export type PurgeService = {
+  /**
+   * Purges an organization to the end. A purge that a crash has interrupted continues.
+   *
+   * @throws AppError `not_found`
+   */
+  purge(organizationId: string): Promise<OrganizationRow>;
+  /** Continues all purges that have begun and not ended. Returns how many it has completed. */
+  resume(): Promise<number>;
+};
+
+const BATCH = 200;
+/** Counts so far; kept in the audit log's entry and in the receipt. */
+type Removed = { keys: number; webhook_endpoints: number; transcriptions: number; uploads: number };
+
+export function createPurgeService(deps: PurgeDeps): PurgeService {
+  const { database, clock } = deps;
+  const { store } = database;
+
+  async function purge(id: string): Promise<OrganizationRow> {
+    requireOrganization(store, id);
+    const access = transaction(store, (tx) => {
+      markPurgeStarted(tx, id, clock.now());
+      return removeAccess(tx, id);
+    });
+    const removed: Removed = { ...access, transcriptions: 0, uploads: 0 };
+    await removeContent(deps, id, removed);
+    return transaction(store, (tx) => {
+      const purged = markPurged(tx, id, clock.now());
+      if (!purged) return requireOrganization(tx, id);
+      const deleted = { kind: "organization", id, organization_id: id } as const;
+      const receipt = deps.receipts.write(tx, { deleted, recording: null, transcript: null, removed });
+      const after = { ...removed, receipt: receipt.id };
+      recordAct(tx, { action: "organization.purge", object: id, organizationId: id, after }, clock.now());
+      return purged;
+    });
+  }
+
+  async function purgeAndMirror(id: string): Promise<OrganizationRow> {
+    const row = findOrganization(store, id);
+    if (row?.purgedAt != null) {
+      throw new AppError("conflict", { message: `${id} was purged at ${toTimestamp(row.purgedAt)}.` });
+    }
+    const purged = await purge(id);
+    await deps.receipts.mirror();
+    // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
+    checkpoint(database);
+    return purged;
+  }
+
+  return {
+    purge: purgeAndMirror,
+    async resume() {
+      const begun = listPurging(store);
+      for (const { id } of begun) await purgeAndMirror(id);
+      return begun.length;
+    },
+  };
+}
+
+/** Cancels unfinished work, then deletes content, in small steps. Each step can be repeated. */
+async function removeContent(deps: PurgeDeps, organizationId: string, removed: Removed): Promise<void> {
+  const { database, transcriptions } = deps;
+  const { store } = database;
+  for (let batch = listUnfinishedOf(store, organizationId, BATCH); batch.length > 0; ) {
+    for (const id of batch) transcriptions.cancelById(id);
+    batch = listUnfinishedOf(store, organizationId, BATCH);
+  }
+  for (let batch = listContentOf(store, organizationId, BATCH); batch.length > 0; ) {
+    for (const id of batch) {
+      await transcriptions.deleteById(id);
+      removed.transcriptions++;
+    }
+    batch = listContentOf(store, organizationId, BATCH);
+  }
+  for (let batch = listRecordingsOf(store, organizationId, BATCH); batch.length > 0; ) {
+    for (const id of batch) removed.uploads += (await removeRecording(deps, id)) ? 1 : 0;
+    batch = listRecordingsOf(store, organizationId, BATCH);
+  }
+}
+
+async function removeRecording(
+  { database, clock, dataDir, receipts }: PurgeDeps,
+  id: string,
+): Promise<boolean> {
+  const isDeleted = transaction(database.store, (tx) => {
+    const upload = findUpload(tx, id);
+    return upload !== undefined && deleteUploadRecording(tx, upload, { receipts, nowMs: clock.now() });
+  });
+  await rm(audioFilePath(dataDir, id), { force: true });
+  return isDeleted;
+}
