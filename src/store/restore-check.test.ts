@@ -184,7 +184,7 @@ describe("a restore", () => {
       });
       restored.close();
     }
-  });
+  }, 60_000);
 });
 
 test("the form of every identifier column is known", () => {

@@ -134,8 +134,9 @@ describe("open uploads of an organization", () => {
     const sibling = testApp.accounts.createProject({ organizationId: testApp.organization.id, name: "two" });
     const first = await client.createUpload(AUDIO.length);
     for (let count = 1; count < 3; count++) await client.createUpload(AUDIO.length);
+    const keys = [testApp.key, testApp.makeKey(sibling.id)];
     const before = fingerprint(testApp);
-    for (const key of [testApp.key, testApp.makeKey(sibling.id)]) {
+    for (const key of keys) {
       const refused = await testApp.as(key)("/v1/uploads", post({ bytes: 5 }));
       expect(refused.headers.get("retry-after")).toBe("60");
       await expectRefusal(refused, { code: "rate_limited" });
