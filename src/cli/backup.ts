@@ -30,7 +30,10 @@ export function registerBackup(program: Command, context: CliContext): void {
       wholeNumber(1, 100_000),
     )
     .option("--with-models", "also the weights of installed models")
-    .option("--with-secrets", "also the secrets of the config file")
+    .option(
+      "--with-secrets",
+      "also the secrets of the config file, the keys of a fleet, and the key that signs receipts",
+    )
     .option("--json", "print JSON")
     .action(async (file: string | undefined, options: BackupOptions) => {
       checkOptions(file, options);

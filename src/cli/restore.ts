@@ -98,7 +98,7 @@ function placeConfig({ path, text, dataDir }: Setup, fromBackup: string | undefi
 
 /** Lists what the admin must bring to this machine, one sentence each. */
 function missingThings(context: CliContext, { config, text }: Setup, restored: RestoredAll): string[] {
-  const { verified, missingModels, missingBackends, otherModels } = restored;
+  const { verified, missingModels, missingBackends, otherFiles } = restored;
   const { emptied, variables } = verified.description.config;
   const files = [
     ["server.tls_cert", config.server.tls_cert],
@@ -111,7 +111,10 @@ function missingThings(context: CliContext, { config, text }: Setup, restored: R
       ({ id, version, sha256, source }) =>
         `model ${id}, version ${version}, SHA-256 ${sha256} (source: ${source}): add it with \`shruti models add\``,
     ),
-    ...otherModels.map((name) => `${name} of this machine differs from the backup's and was kept`),
+    ...otherFiles.map((name) => `${name} of this machine differs from the backup's and was kept`),
+    ...restored.missingKeys.map(
+      (name) => `${name}, a key or certificate of the old machine; \`backup --with-secrets\` copies it`,
+    ),
     ...missingBackends.map(
       (name) => `GPU backend ${name}: build it for this machine (scripts/build-backend.sh)`,
     ),

@@ -9,6 +9,7 @@ import { openPlainFile } from "./backup-bytes.ts";
 import { type BackupDescription, DESCRIPTION, FORMAT } from "./backup-format.ts";
 import {
   backendsIn,
+  keyFilesIn,
   modelsIn,
   type Recording,
   readConfigText,
@@ -139,6 +140,7 @@ function descriptionOf(request: BackupRequest, layout: BackupDescription["layout
     data_dir: dataDir,
     config: { path: configPath ?? null, emptied: emptiedOf(request), variables: [...request.variables] },
     models: { weights: request.weights, installed: modelsIn(modelDirectoryOf(config, dataDir)) },
+    keys_left_out: request.secrets ? [] : keyFilesIn(dataDir),
     backends: backendsIn(dataDir),
   };
 }

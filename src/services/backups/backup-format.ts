@@ -5,9 +5,11 @@ import { Value } from "@sinclair/typebox/value";
  * A backup of everything is a set of named files:
  *
  *     backup.json     what it is: `BackupDescription`
+ *     fleet/…         keys and certificates of a fleet; only where secrets were asked for
  *     models/…        manifests, and weights where they were asked for, as they are in the directory of models
  *     shruti.db       the database, as SQLite copies it
  *     shruti.toml     the config file; secrets only where they were asked for
+ *     signing-key.pem the key that signs receipts; only where secrets were asked for
  *     uploads/…       recordings, each under the identifier of its upload
  *     SHA256SUMS      of all others, in ascending order of names, as sha256sum writes it
  *
@@ -26,6 +28,8 @@ export const CONFIG = "shruti.toml";
 export const LIST = "SHA256SUMS";
 export const UPLOADS = "uploads/";
 export const MODELS = "models/";
+export const FLEET = "fleet/";
+export const SIGNING_KEY = "signing-key.pem";
 /** In a store: the folder of backups, the folder of objects, and a text that explains both. */
 export const STORE_BACKUPS = "backups";
 export const STORE_OBJECTS = "objects";
@@ -38,7 +42,8 @@ export const MAX_DESCRIPTION_BYTES = 4 * 1024 * 1024;
 
 const MODEL = "[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?";
 const NAMES: readonly RegExp[] = [
-  /^(backup\.json|shruti\.db|shruti\.toml)$/,
+  /^(backup\.json|shruti\.db|shruti\.toml|signing-key\.pem)$/,
+  /^fleet\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/,
   /^uploads\/up_[0-7][0-9A-HJKMNP-TV-Z]{25}$/,
   new RegExp(`^models/${MODEL}(\\.bin|\\.toml|\\.card\\.json)$`),
   new RegExp(`^models/${MODEL}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`),
@@ -82,6 +87,8 @@ const Description = Type.Object({
     weights: Type.Boolean(),
     installed: Type.Array(ModelReference, { maxItems: 10_000 }),
   }),
+  /** Files with keys that were left out, by their paths in the data directory. */
+  keys_left_out: Type.Array(Type.String({ maxLength: 300 }), { maxItems: 1000 }),
   /** GPU backends of the machine. They are not in the backup. */
   backends: Type.Array(Type.String({ maxLength: 200 }), { maxItems: 100 }),
 });

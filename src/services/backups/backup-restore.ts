@@ -12,7 +12,7 @@ import { type Restored, restoreDatabase } from "../admin.ts";
 import { lockDataDir, lockPathOf } from "../data-dir-lock.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
 import { addName, type Names, noNames } from "./backup-create.ts";
-import { BackupError, CONFIG, MODELS, UPLOADS } from "./backup-format.ts";
+import { BackupError, CONFIG, FLEET, MODELS, SIGNING_KEY, UPLOADS } from "./backup-format.ts";
 import { type BackupFile, type BackupReader, openBackup } from "./backup-reader.ts";
 import { modelsIn, recordingsIn } from "./backup-sources.ts";
 import { copyOut, type VerifiedBackup, verifyBackup } from "./backup-verify.ts";
@@ -35,8 +35,10 @@ export type RestoredAll = Restored & {
   missingRecordings: Names;
   /** Installed models of the old machine without their weights here. */
   missingModels: { id: string; version: string; sha256: string; source: string }[];
-  /** Models of this machine that differ from those of the backup. They were left as they are. */
-  otherModels: string[];
+  /** Models and keys of this machine that differ from those of the backup. They were left as they are. */
+  otherFiles: string[];
+  /** Files with keys that the backup left out and this machine lacks. */
+  missingKeys: string[];
   /** GPU backends of the old machine that this one lacks. */
   missingBackends: string[];
   /** The config file of the backup, as text; undefined: it had none. */
@@ -113,10 +115,10 @@ function requireSpace(backup: BackupReader, options: RestoreOptions): void {
   );
 }
 
-type Written = Pick<RestoredAll, "written" | "kept" | "otherModels" | "configText">;
+type Written = Pick<RestoredAll, "written" | "kept" | "otherFiles" | "configText">;
 
 async function writeFiles(backup: BackupReader, options: RestoreOptions): Promise<Written> {
-  const outcome: Written = { written: 0, kept: 0, otherModels: [], configText: undefined };
+  const outcome: Written = { written: 0, kept: 0, otherFiles: [], configText: undefined };
   const folders = new Set<string>();
   for (const file of backup.files()) {
     if (file.name === CONFIG) outcome.configText = await textOf(file);
@@ -124,7 +126,7 @@ async function writeFiles(backup: BackupReader, options: RestoreOptions): Promis
     if (target === undefined) continue;
     makeFolder(dirname(target), file.name.startsWith(MODELS) ? MODEL_FOLDER_MODE : FOLDER_MODE);
     if (await isThere(target, file)) outcome.kept += 1;
-    else if (file.name.startsWith(MODELS) && existsSync(target)) outcome.otherModels.push(file.name);
+    else if (!file.name.startsWith(UPLOADS) && existsSync(target)) outcome.otherFiles.push(file.name);
     else {
       await place(file, target);
       outcome.written += 1;
@@ -141,6 +143,7 @@ function targetOf(
   { config, dataDir }: RestoreOptions,
 ): string | undefined {
   if (name.startsWith(UPLOADS)) return join(audioDirectory(dataDir), name.slice(UPLOADS.length));
+  if (name.startsWith(FLEET) || name === SIGNING_KEY) return join(dataDir, name);
   // A manifest without weights would only be reported as unusable.
   if (!name.startsWith(MODELS) || !description.models.weights) return undefined;
   return join(modelDirectoryOf(config, dataDir), name.slice(MODELS.length));
@@ -190,6 +193,7 @@ function missingParts({ description }: BackupReader, { config, dataDir }: Restor
     here.some((model) => model.id === id && model.sha256 === sha256);
   return {
     missingModels: description.models.installed.filter((model) => !has(model)),
+    missingKeys: description.keys_left_out.filter((name) => !existsSync(join(dataDir, name))),
     missingBackends: description.backends.filter((name) => !existsSync(join(dataDir, "backends", name))),
   };
 }

@@ -9,10 +9,12 @@ import { modelDirectoryOf } from "../models/model-registry.ts";
 import {
   CONFIG,
   DATABASE,
+  FLEET,
   isBackupName,
   isWeights,
   MODELS,
   type ModelReference,
+  SIGNING_KEY,
   UPLOADS,
 } from "./backup-format.ts";
 import { withoutSecrets } from "./config-secrets.ts";
@@ -40,12 +42,16 @@ export function* sourcesOf(
   snapshot: SqliteDatabase,
 ): Generator<Source> {
   const { config, configPath, dataDir } = options;
+  const keys = options.secrets ? keyFilesIn(dataDir) : [];
+  const toSource = (name: string) => ({ name, path: join(dataDir, name) });
+  yield* keys.filter((name) => name !== SIGNING_KEY).map(toSource);
   yield* modelFiles(modelDirectoryOf(config, dataDir), options.weights);
   yield { name: DATABASE, path: snapshotPath };
   if (configPath !== undefined) {
     const text = readConfigText(configPath);
     yield { name: CONFIG, text: options.secrets ? text : withoutSecrets(text) };
   }
+  yield* keys.filter((name) => name === SIGNING_KEY).map(toSource);
   for (const recording of recordingsIn(snapshot)) {
     yield { name: `${UPLOADS}${recording.id}`, path: audioFilePath(dataDir, recording.id), recording };
   }
@@ -98,6 +104,16 @@ export function modelsIn(directory: string): ModelReference[] {
   return createModelScanner(directory)().models.map(({ id, name, version, sha256, source }) => ({
     ...{ id, name, version, sha256, source },
   }));
+}
+
+/** Lists the keys and certificates of a fleet and the key that signs receipts, by their paths in the data directory. */
+export function keyFilesIn(dataDir: string): string[] {
+  const ofFleet = filesIn(join(dataDir, FLEET))
+    .filter(({ isFolder }) => !isFolder)
+    .map(({ name }) => FLEET + name)
+    .filter(isBackupName)
+    .sort();
+  return existsSync(join(dataDir, SIGNING_KEY)) ? [...ofFleet, SIGNING_KEY] : ofFleet;
 }
 
 /** Lists the GPU backends of a data directory. */

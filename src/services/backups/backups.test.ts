@@ -273,7 +273,7 @@ describe("a hostile archive is refused, and nothing is written", () => {
     description = JSON.stringify({
       ...{ format: 1, layout: "files", created_at: "now", version: "1", host: "h", data_dir: "/" },
       config: { path: null, emptied: [], variables: [] },
-      ...{ models: { weights: true, installed: [] }, backends: [] },
+      ...{ models: { weights: true, installed: [] }, keys_left_out: [], backends: [] },
     });
   });
   const head = () => ({ path: "shruti-backup/backup.json", body: description });
@@ -467,6 +467,26 @@ test("the time of the last backup is noted", async () => {
     ...{ at_ms: clock.now(), path: made.path, files: made.files, bytes: made.bytes },
   });
   database.close();
+});
+
+test("keys of a fleet are named as missing, and copied with the secrets", async () => {
+  mkdirSync(join(dataDir, "fleet"));
+  writeFileSync(join(dataDir, "fleet/control.key"), "SUfleetkey");
+  writeFileSync(join(dataDir, "signing-key.pem"), "SUfleetkey, too");
+  await backUp({ file: archive() });
+  const first = await restore(archive(), join(folder, "other"));
+  expect(first.missingKeys).toEqual(["fleet/control.key", "signing-key.pem"]);
+  expect(readFileSync(archive(), "latin1")).not.toContain("SUfleetkey");
+  await backUp({ store: store(), keep: undefined }, { secrets: true });
+  const second = await restore(store(), join(folder, "third"));
+  expect(second.missingKeys).toEqual([]);
+  const copied = join(folder, "third/fleet/control.key");
+  expect(readFileSync(copied, "utf8")).toBe("SUfleetkey");
+  expect(statSync(copied).mode & 0o777).toBe(0o600);
+  // Keys of this machine are not replaced.
+  writeFileSync(copied, "SUmine");
+  expect((await restore(store(), join(folder, "third"))).otherFiles).toEqual(["fleet/control.key"]);
+  expect(readFileSync(copied, "utf8")).toBe("SUmine");
 });
 
 test("models without weights are named as missing", async () => {
