@@ -314,7 +314,7 @@ describe("the command line", () => {
     const files = [broken, join(installation.folder, "absent.wav"), samplePath("01-en")];
     const { code, out, err } = await installation.command("transcribe", ...files, "--language", "en");
     expect(code).toBe(1);
-    expect(out).toBe(`${wordsIn("01-en")}\n`);
+    expect(out).toBe(`==> ${samplePath("01-en")} <==\n${wordsIn("01-en")}\n`);
     expect(err).toContain("absent.wav");
     expect(err).toContain("2 of 3 files");
   }, 60_000);
