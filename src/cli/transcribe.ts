@@ -66,9 +66,9 @@ export function registerTranscribe(program: Command, context: CliContext): void 
 async function transcribe(context: CliContext, files: readonly string[], options: Options): Promise<void> {
   if (options.skipExisting && options.output === undefined)
     throw new CommandError("usage", "--skip-existing needs --output.");
-  const scratch = makeScratch();
+  const scratch = files.includes(STANDARD_INPUT) ? makeScratch() : undefined;
   try {
-    const spool = join(scratch, "standard-input");
+    const spool = join(scratch ?? "", "standard-input");
     const inputs = await findInputs(files, spool);
     const destination = chooseDestination(inputs, options);
     const wanted = options.skipExisting
@@ -85,7 +85,7 @@ async function transcribe(context: CliContext, files: readonly string[], options
       await transcribeAll({ context, transcriber, plan, destination, inputs: wanted, jobs: options.jobs });
     });
   } finally {
-    removeScratch(scratch);
+    if (scratch !== undefined) removeScratch(scratch);
   }
 }
 
