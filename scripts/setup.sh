@@ -81,7 +81,7 @@ shruti_is_there() {
     libstdc++-11-pic) [ -f /usr/lib/gcc/x86_64-linux-gnu/11/libstdc++_pic.a ] ;;
     libgcc-11-dev) [ -f /usr/lib/gcc/x86_64-linux-gnu/11/libgcc_eh.a ] ;;
     libstdc++-11-pic-arm64-cross) [ -f /usr/lib/gcc-cross/aarch64-linux-gnu/11/libstdc++_pic.a ] ;;
-    chromium) command -v chromium || command -v chromium-browser || command -v google-chrome ;;
+    chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
     libgcc-11-dev-arm64-cross) [ -f /usr/lib/gcc-cross/aarch64-linux-gnu/11/libgcc_eh.a ] ;;
     nats-server) command -v nats-server >/dev/null || [ -x /usr/sbin/nats-server ] ;;
     *) command -v "$1" >/dev/null ;;
