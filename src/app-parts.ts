@@ -68,6 +68,8 @@ export type AppBase = {
   /** The fleet that recognizes; undefined: this machine does. */
   fleet: Fleet | undefined;
   hold: UpgradeHold;
+  /** The commit that this executable was built from; null: not known. */
+  commit: string | null;
   /** Returns the free bytes of the file system with the data directory. */
   freeBytes: () => number;
 };
@@ -123,8 +125,16 @@ export async function openBase(options: AppOptions): Promise<AppBase> {
     hold: createUpgradeHold(log, unconfirmedUpgrade(path) && { confirm: () => confirmUpgrade(path) }),
     engine: fleet?.engine ?? local,
     fleet,
+    commit: await builtCommit(),
     freeBytes: () => freeBytesOf(dataDir),
   };
+}
+
+/** Finds the commit of the running executable. What runs from its source has none: the list of parts may be older. */
+async function builtCommit(): Promise<string | null> {
+  if (!Bun.isStandaloneExecutable) return null;
+  const { commitOf } = await import("./parts.ts");
+  return commitOf();
 }
 
 /** Opens the fleet that the config names. Its code is loaded only then. */
@@ -247,13 +257,14 @@ export function openWorkers(
 }
 
 function openScheduler(base: AppBase, { models, uploads, decoders, transcriptions }: AppServices): Scheduler {
-  const { config, clock, log, dataDir, database, engine } = base;
+  const { config, clock, log, dataDir, database, engine, commit } = base;
   // Large work gets half of these, so that one organization's long recordings can keep all processes busy.
   const speechLanes = createDecoderLanes(
     2 * chooseSpeechWorkers(config.engine.speech_workers, measureMachine()),
   );
   return createScheduler({
     ...{ database, clock, config, log, engine, decoders, speechLanes, transcriptions, familyOf, dataDir },
+    commit,
     findModel: (id) => models.find(id),
     speakerWeights: models.speakerWeights,
     audioPath: uploads.audioPath,

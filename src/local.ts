@@ -40,6 +40,8 @@ export type LocalRequest = {
   language: string;
   mode: Mode;
   isDiarized: boolean;
+  /** Bounds on the number of speakers. */
+  speakers?: { minSpeakers?: number; maxSpeakers?: number };
   channelMode: ChannelMode;
 };
 export type LocalPlan = { model: InstalledModel; request: TranscriptionRequest };
@@ -61,6 +63,8 @@ export type LocalTranscriber = {
   render(plan: LocalPlan, result: TranscriptionResult, format: Format): string;
   /** Returns where the model runs, and the most memory that the engine's processes have had together. */
   usage(): { device: string; memoryBytes: number };
+  /** Returns the code for this processor that the model uses; undefined before it has run. */
+  cpuVariant(): string | undefined;
   /** Keeps what was measured on the model's card. @throws the file system's error */
   record(plan: LocalPlan, figures: MeasuredFigures): Promise<void>;
   close(): Promise<void>;
@@ -91,8 +95,9 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
   }
 
   return {
-    plan({ modelId, isDiarized, ...rest }) {
-      const request = { ...rest, timestamps: "segment" as const, ...(isDiarized ? { diarization: {} } : {}) };
+    plan({ modelId, isDiarized, speakers = {}, ...rest }) {
+      const diarization = isDiarized ? { diarization: speakers } : {};
+      const request = { ...rest, timestamps: "segment" as const, ...diarization };
       return { model: checkRequest(models, modelId, request), request };
     },
 
@@ -113,6 +118,8 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
       device: engine.status().models[0]?.device ?? "cpu",
       memoryBytes: peakMemoryOfChildren(),
     }),
+
+    cpuVariant: () => engine.status().models[0]?.cpuVariant,
 
     record: ({ model }, figures) => models.record(model, figures),
 

@@ -51,3 +51,9 @@ export type Part = {
 export async function readParts(): Promise<Parts> {
   return (await Bun.file(partsFile).json()) as Parts;
 }
+
+/** Returns the commit of this executable, with `-dirty` where files differed from it; null: not known. */
+export async function commitOf(): Promise<string | null> {
+  const { commit, dirty } = (await readParts()).build;
+  return commit === null || !dirty ? commit : `${commit}-dirty`;
+}

@@ -96,6 +96,7 @@ const COMMANDS: Record<string, Case> = {
   "models remove": { args: () => ["one"], acts: ["model.remove"] },
   "transcriptions list": { reads: nothing },
   "transcriptions show": { reads: () => [ids.waiting] },
+  "transcriptions evidence": { reads: () => [ids.waiting], status: 5 },
   "transcriptions cancel": { args: () => [ids.waiting], acts: ["transcription.cancel"] },
   "transcriptions retry": {
     ...{ first: placeRecording, args: () => [ids.waiting], acts: ["transcription.retry"] },
@@ -107,6 +108,7 @@ const COMMANDS: Record<string, Case> = {
   "receipts show": { reads: () => [ids.spare] },
   "receipts key": { reads: nothing },
   "receipts verify": { elsewhere: "it changes nothing in a data directory" },
+  "evidence verify": NO_DATA,
   "uploads show": { reads: () => [ids.upload] },
   "webhooks list": { reads: nothing },
   "webhooks deliveries": { reads: nothing },

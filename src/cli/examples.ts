@@ -55,6 +55,15 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
     ["a file for the customer", "receipts show tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C > receipt.json"],
   ],
   "receipts verify": [["on any machine", "receipts verify receipt.json --key appliance.pem"]],
+  "transcriptions evidence": [
+    ["a file for a court", "transcriptions evidence tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C --output evidence.json"],
+  ],
+  "evidence verify": [
+    [
+      "are the words those of the recording?",
+      "evidence verify evidence.json --key appliance.pem --audio call.wav",
+    ],
+  ],
   "audit verify": [["prove that nothing was changed", "audit verify"]],
   "transcriptions show": [
     ["why it failed, or took so long", "transcriptions show tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C"],

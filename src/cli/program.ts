@@ -23,6 +23,7 @@ import {
 } from "./context.ts";
 import { registerCredit } from "./credit.ts";
 import { registerDoctor } from "./doctor.ts";
+import { registerEvidence } from "./evidence.ts";
 import { registerFleet } from "./fleet.ts";
 import { registerHelp } from "./help.ts";
 import { registerInit } from "./init.ts";
@@ -68,6 +69,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerConsole,
   registerAudit,
   registerReceipts,
+  registerEvidence,
   registerBackup,
   registerMigrate,
   registerBundle,

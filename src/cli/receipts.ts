@@ -1,12 +1,10 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import type { DeletionReceipt } from "../domain/receipt.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields } from "./output.ts";
-
-const MAX_DOCUMENT_BYTES = 1024 * 1024;
+import { readSigned } from "./signed-file.ts";
 
 /** `shruti receipts …`: signed proofs of what was deleted. */
 export function registerReceipts(program: Command, context: CliContext): void {
@@ -110,26 +108,4 @@ function registerVerify(receipts: Command, context: CliContext): void {
       if (options.key === undefined)
         context.note("Compare the key with `shruti receipts key`, or give it with --key.");
     });
-}
-
-/** Reads and verifies a signed file. @throws CommandError with the file's name */
-async function readSigned<T>(file: string, keyFile: string | undefined) {
-  const [{ verifyDocument }, { readRegularFile }, { readPublicKey }, { errorMessage }] = await Promise.all([
-    import("../services/signed/signed-documents.ts"),
-    import("../lib/regular-file.ts"),
-    import("../lib/signatures.ts"),
-    import("../lib/error-message.ts"),
-  ]);
-  const key = keyFile === undefined ? undefined : readPublicKey(readFileSync(keyFile, "utf8"));
-  let text: string;
-  try {
-    text = readRegularFile(file, MAX_DOCUMENT_BYTES);
-  } catch (error) {
-    throw new CommandError("not_found", `${file}: ${errorMessage(error)}`);
-  }
-  try {
-    return verifyDocument<T>(text, key);
-  } catch (error) {
-    throw new CommandError("failed", `${file}: ${errorMessage(error)}`);
-  }
 }

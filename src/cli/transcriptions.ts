@@ -6,6 +6,7 @@ import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { type Since, since, sinceMs, wholeNumber } from "./arguments.ts";
 import { readFormat } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { registerMakeEvidence } from "./evidence.ts";
 import { openModels } from "./models.ts";
 import { renderFields } from "./output.ts";
 
@@ -15,6 +16,7 @@ export function registerTranscriptions(program: Command, context: CliContext): v
   registerList(transcriptions, context);
   registerShow(transcriptions, context);
   registerRetry(transcriptions, context);
+  registerMakeEvidence(transcriptions, context);
 
   transcriptions
     .command("cancel")

@@ -33,8 +33,12 @@ export type Means = {
   device: string | null;
   /** SHA-256 of the model's weights. */
   modelSha256: string;
+  /** Names the code for this machine's processor, such as `haswell`; left out in rows of older versions. */
+  cpuVariant?: string | null;
   /** Version of the executable. */
   executable: string;
+  /** The commit it was built from, with `-dirty` where files differed; null: not known; left out by older versions. */
+  commit?: string | null;
   /** What else decides about the words: `engine.precision` and the model's own settings. */
   precision: string;
   decoding: Readonly<Record<string, unknown>>;

@@ -31,6 +31,8 @@ export type ServerParts = {
   speakerWeights: () => SpeakerWeights | undefined;
   /** Returns the path of an upload's recording. */
   audioPath: (uploadId: string) => string;
+  /** The commit that this executable was built from; null: not known. */
+  commit: string | null;
 };
 
 /** What one run of a transcription needs: the server's parts, and those that the scheduler shares between runs. */

@@ -40,14 +40,22 @@ export async function runTranscription(context: RunContext, id: string, signal: 
 }
 
 /** Returns with what the recording was recognized; nothing where the model is gone. */
-function meansOf({ engine, config, findModel }: RunContext, row: TranscriptionRow): { means?: Means } {
+function meansOf(
+  { engine, config, commit, findModel }: RunContext,
+  row: TranscriptionRow,
+): { means?: Means } {
   const model = findModel(row.modelId);
   if (model?.version !== row.modelVersion) return {};
-  const { device } = engine.status().models.find(({ modelId }) => modelId === model.id) ?? {};
+  const { device, cpuVariant } = engine.status().models.find(({ modelId }) => modelId === model.id) ?? {};
   const { sha256: modelSha256, decoding } = model;
   const { precision } = config.engine;
   const executable = packageJson.version;
-  return { means: { device: device ?? null, modelSha256, executable, precision, decoding: { ...decoding } } };
+  return {
+    means: {
+      ...{ device: device ?? null, cpuVariant: cpuVariant ?? null, modelSha256, executable, commit },
+      ...{ precision, decoding: { ...decoding } },
+    },
+  };
 }
 
 /** Recognizes the recording with the version of the model that the transcription was accepted for. */

@@ -115,7 +115,7 @@ export function createPool(options: PoolOptions): Pool {
       const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
       return {
         engine: statuses.find(({ info }) => info)?.info,
-        models: statuses.map(({ info: _info, ...status }) => status),
+        models: statuses.map(({ info, ...status }) => ({ ...status, cpuVariant: info?.cpuVariant })),
         brokenVariants: brokenVariants.list(),
       };
     },

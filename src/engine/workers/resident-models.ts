@@ -22,6 +22,8 @@ export type ModelStatus = {
   modelId: string;
   state: HostState;
   device: string | undefined;
+  /** Code for this processor that its process uses. */
+  cpuVariant?: string | undefined;
   pid: number | undefined;
   restarts: number;
   running: number;

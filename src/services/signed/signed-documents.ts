@@ -13,7 +13,7 @@ export type SignedDocument<T> = {
 /** Signs a document. It may hold texts, booleans, null, lists, objects and numbers. */
 export function signDocument<T>(document: T, privateKey: KeyObject): SignedDocument<T> {
   const publicKey = createPublicKey(privateKey);
-  const value = Buffer.from(signMessage(Buffer.from(canonical(document)), privateKey)).toString("base64");
+  const value = Buffer.from(signMessage(Buffer.from(canonicalJson(document)), privateKey)).toString("base64");
   return {
     document,
     signature: {
@@ -45,7 +45,7 @@ export function verifyDocument<T>(text: string, key?: KeyObject): { document: T;
     throw new KeyError("it is not a signed document");
   const publicKey = key ?? ownKeyOf(String(signature.public_key));
   const fingerprint = keyFingerprint(publicKey);
-  const message = Buffer.from(canonical(document));
+  const message = Buffer.from(canonicalJson(document));
   if (!isSignedBy(message, Buffer.from(signature.value, "base64"), publicKey)) {
     throw new KeyError(
       signature.fingerprint === fingerprint
@@ -64,12 +64,12 @@ function ownKeyOf(pem: string): KeyObject {
   throw new KeyError("it names no Ed25519 key");
 }
 
-/** Renders JSON as RFC 8785 says. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+/** Renders JSON as RFC 8785 says: keys sorted, no spaces. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value ?? null);
   const entries = Object.entries(value)
     .filter(([, each]) => each !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([name, each]) => `${JSON.stringify(name)}:${canonical(each)}`).join(",")}}`;
+  return `{${entries.map(([name, each]) => `${JSON.stringify(name)}:${canonicalJson(each)}`).join(",")}}`;
 }

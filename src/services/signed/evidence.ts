@@ -1,0 +1,71 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { CHANNEL_MODES, MODES, TIMESTAMPS } from "../../domain/transcription.ts";
+
+/**
+ * Evidence says from which recording, and with what, a transcript was made. It has hashes of recording and transcript,
+ * but nothing of their content.
+ */
+
+/** What a signed document says is printed on terminals, so it has no control characters. */
+const Text = Type.String({ maxLength: 1000, pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$" });
+const Sha256 = Type.String({ pattern: "^[0-9a-f]{64}$" });
+const OrNull = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
+  Type.Union([type, Type.Null()]);
+const oneOf = <T extends string>(values: readonly T[]) =>
+  Type.Union(values.map((value) => Type.Literal(value)));
+const Speakers = Type.Integer({ minimum: 1, maximum: 1000 });
+
+const EVIDENCE = Type.Object({
+  object: Type.Literal("transcription_evidence"),
+  format: Type.Literal(1),
+  created_at: Text,
+  transcription: Type.Object({
+    id: Text,
+    organization_id: Text,
+    project_id: Text,
+    state: Text,
+    created_at: Text,
+    started_at: OrNull(Text),
+    finished_at: OrNull(Text),
+  }),
+  /** The bytes as they were sent. */
+  audio: Type.Object({
+    upload_id: Text,
+    sha256: Sha256,
+    bytes: Type.Integer(),
+    duration_seconds: Type.Number(),
+    channels: Type.Integer(),
+  }),
+  model: Type.Object({ id: Text, version: Text, sha256: Sha256 }),
+  request: Type.Object({
+    language: Text,
+    mode: oneOf(MODES),
+    timestamps: oneOf(TIMESTAMPS),
+    channel_mode: oneOf(CHANNEL_MODES),
+    diarization: OrNull(Type.Object({ min_speakers: OrNull(Speakers), max_speakers: OrNull(Speakers) })),
+  }),
+  engine: Type.Object({
+    device: OrNull(Text),
+    /** The code for the machine's processor, such as `haswell`. */
+    cpu_variant: OrNull(Text),
+    precision: Text,
+    decoding: Type.Record(Type.String(), Type.Unknown()),
+  }),
+  executable: Type.Object({ version: Text, commit: OrNull(Text) }),
+  result: Type.Object({
+    /** Of the result as the API sends it in JSON, in the form of RFC 8785. */
+    sha256: Sha256,
+    /** Of the field `text` of that result, UTF-8. */
+    text_sha256: Sha256,
+    /** Says what the two hashes are of, for readers of the document. */
+    hashed: Text,
+  }),
+});
+
+export type Evidence = Static<typeof EVIDENCE>;
+
+/** Reports whether a document is evidence that this version can read. */
+export function isEvidence(document: unknown): document is Evidence {
+  return Value.Check(EVIDENCE, document);
+}
