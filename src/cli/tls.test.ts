@@ -43,7 +43,7 @@ test("the expiry is announced two weeks before", () => {
   const ending = (daysBefore: number) =>
     endingOf(certificate, certificate.endsAtMs - daysBefore * 86_400_000);
   expect(ending(14.1)).toBeUndefined();
-  expect(ending(13.9)).toContain("renew it and restart");
+  expect(ending(13.9)).toContain("renew it and reload");
   expect(ending(-0.1)).toContain("has ended");
 });
 
