@@ -33,7 +33,7 @@ const TARGETS: Target[] = [
     ...{ mostError: OF_BF16, emulates: true },
   },
 ];
-const CASES = { attention: 16, product: 76, gelu: 2, mel: 2, probabilities: 5 };
+const CASES = { attention: 16, product: 34, gelu: 2, mel: 2, probabilities: 5 };
 
 let dir = "";
 beforeAll(() => {

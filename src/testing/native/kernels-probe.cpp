@@ -297,11 +297,6 @@ int main(int argc, char ** argv) {
     product(GGML_TYPE_F16, GGML_TYPE_F32, 384, 300, 150, BIAS);
     product(GGML_TYPE_Q5_0, GGML_TYPE_F32, 1024, 200, 90, BIAS_GELU);
     product(GGML_TYPE_Q8_0, GGML_TYPE_F32, 1280, 128, 64, BIAS_ADD_IN_PLACE);
-    for (ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1}) {
-        product(type, GGML_TYPE_F32, 512, 50, 2, NOTHING);
-        product(type, GGML_TYPE_F32, 96, 37, 7, NOTHING);
-        product(type, GGML_TYPE_F32, 224, 101, 28, NOTHING);
-    }
     gelu();
     const shruti_functions_t functions = (shruti_functions_t) shruti_proc_address("shruti_functions");
     mel(*functions());
