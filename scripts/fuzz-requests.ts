@@ -66,6 +66,8 @@ async function main(): Promise<void> {
     environment: {
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
       SHRUTI_LIMITS_MAX_QUEUED: "0",
+      // Further detectors end only after a minute, and processes are counted here.
+      SHRUTI_ENGINE_SPEECH_WORKERS: "1",
       SHRUTI_WEBHOOKS_ALLOWED_NETWORKS: "127.0.0.0/8",
     },
     creditPaise: 1_000_000_000,
