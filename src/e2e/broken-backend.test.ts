@@ -32,7 +32,7 @@ async function findings(): Promise<{ check: string; ok: boolean; detail: string 
 
 function setDevice(device: string): void {
   const text = readFileSync(installation.configPath, "utf8");
-  writeFileSync(installation.configPath, text.replace(/^device = ".*"$/m, `device = "${device}"`));
+  writeFileSync(installation.configPath, text.replace(/^#?device = ".*"$/m, `device = "${device}"`));
 }
 
 test.each([

@@ -28,7 +28,7 @@ const backend = () => join(installation.dataDir, "backends", `libggml-${DEVICE}.
 
 function setDevice(device: string): void {
   const text = readFileSync(installation.configPath, "utf8");
-  writeFileSync(installation.configPath, text.replace(/^device = ".*"$/m, `device = "${device}"`));
+  writeFileSync(installation.configPath, text.replace(/^#?device = ".*"$/m, `device = "${device}"`));
 }
 
 async function started(device: string): Promise<RunningServer> {
