@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -84,6 +85,7 @@ describe("a release", () => {
           "SHA256SUMS.sig",
           "docs",
           "install.sh",
+          "ops",
           "sbom.cdx.json",
         ],
         ...["shruti", "shruti.example.toml", "shruti.service"],
@@ -92,6 +94,8 @@ describe("a release", () => {
     for (const name of ["shruti", "install.sh"])
       expect(statSync(join(UNPACKED, name)).mode & 0o777).toBe(0o755);
     expect(statSync(join(UNPACKED, "sbom.cdx.json")).mode & 0o777).toBe(0o644);
+    for (const path of ["docs/manual/troubleshooting.md", "docs/images", "docs/clients", "ops"])
+      expect(existsSync(join(UNPACKED, path))).toBe(true);
   });
 
   test("is verified by openssl and by the program, and a changed one is refused", async () => {
