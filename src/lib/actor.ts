@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { userInfo } from "node:os";
+import { readFileSync } from "node:fs";
 
 /** Where an act comes from. `server`: the program itself, such as a retention period that is over. */
 export const ACTOR_SOURCES = ["command_line", "console", "api_key", "server"] as const;
@@ -40,13 +40,19 @@ export function currentActor(): Actor {
  */
 export function systemUser(environment: Record<string, string | undefined>): string {
   const uid = process.getuid?.();
-  let name = String(uid ?? "unknown");
-  try {
-    name = userInfo().username || name;
-  } catch {
-    // A container may have no list of users.
-  }
+  const name = uid === undefined ? "unknown" : (nameOf(uid) ?? `uid ${uid}`);
   const caller = environment.SUDO_USER;
   // Only root cannot be pretended: any other user can set the variable.
   return uid === 0 && caller !== undefined && caller !== "root" ? `${name} (sudo: ${caller})` : name;
+}
+
+/** Looks a user up in the system's list. Bun's `userInfo` returns the variable USER, which the user can set. */
+function nameOf(uid: number): string | undefined {
+  try {
+    const users = readFileSync("/etc/passwd", "utf8").split("\n");
+    return users.map((line) => line.split(":")).find(([, , id]) => id === String(uid))?.[0];
+  } catch {
+    // A container may have no list of users.
+    return undefined;
+  }
 }
