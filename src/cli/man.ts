@@ -3,18 +3,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { commandsBelow, isHidden, pathOf } from "./command-tree.ts";
 import type { CliContext } from "./context.ts";
 import { EXAMPLES } from "./examples.ts";
-
-/** Exit statuses, for the manual page (docs/decisions.md section 11). */
-const STATUSES: readonly (readonly [number, string])[] = [
-  [0, "done"],
-  [1, "failed"],
-  [2, "wrong usage or config"],
-  [4, "not found"],
-  [5, "conflict"],
-  [6, "the database is of another version, or its upgrade failed"],
-  [7, "missing rights"],
-  [8, "this machine cannot run the engine"],
-];
+import { EXIT, EXIT_MEANINGS } from "./exit-statuses.ts";
 
 const FILES: readonly (readonly [string, string])[] = [
   [
@@ -50,7 +39,11 @@ export function renderManualPage(program: Command): string {
     ".SH COMMANDS",
     ...leaves.flatMap(renderCommand),
     ".SH EXIT STATUS",
-    ...STATUSES.flatMap(([status, meaning]) => [".TP", `.B ${status}`, text(meaning)]),
+    ...Object.entries(EXIT).flatMap(([failure, status]) => [
+      ".TP",
+      `.B ${status}`,
+      text(EXIT_MEANINGS[failure as keyof typeof EXIT]),
+    ]),
     ".SH ENVIRONMENT",
     ".TP",
     ".B SHRUTI_CONFIG",

@@ -14,16 +14,11 @@ import { registerCompletion } from "./completion.ts";
 import { registerConfig } from "./config.ts";
 import { confirm, offerYes } from "./confirmation.ts";
 import { registerConsole } from "./console.ts";
-import {
-  type CliContext,
-  type CliIo,
-  CommandError,
-  type CommandFailure,
-  createCliContext,
-} from "./context.ts";
+import { type CliContext, type CliIo, CommandError, createCliContext } from "./context.ts";
 import { registerCredit } from "./credit.ts";
 import { registerDoctor } from "./doctor.ts";
 import { registerEvidence } from "./evidence.ts";
+import { EXIT } from "./exit-statuses.ts";
 import { registerFleet } from "./fleet.ts";
 import { registerHelp } from "./help.ts";
 import { registerInit } from "./init.ts";
@@ -82,12 +77,6 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerCompletion,
   registerMan,
 ];
-
-/** Exit statuses (docs/decisions.md section 11). */
-const EXIT = {
-  ...{ done: 0, failed: 1, usage: 2, not_found: 4, conflict: 5 },
-  ...{ version: 6, rights: 7, machine: 8 },
-} as const satisfies Record<CommandFailure | "done", number>;
 
 /** Exit statuses of services' errors. All other errors are `failed`. */
 const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {

@@ -3,10 +3,10 @@ import { FINAL_STATES, TRANSCRIPTION_STATES, type TranscriptionState } from "../
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import { FORMATS, type Format, renderResult } from "../pipeline/render.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import { type Since, since, sinceMs, wholeNumber } from "./arguments.ts";
 import { readFormat } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { registerMakeEvidence } from "./evidence.ts";
+import { filterOf, type ListFilterOptions, withOwnerOptions, withRangeOptions } from "./list-filters.ts";
 import { openModels } from "./models.ts";
 import { renderFields } from "./output.ts";
 
@@ -41,43 +41,22 @@ export function registerTranscriptions(program: Command, context: CliContext): v
     });
 }
 
-type ListOptions = {
-  org?: string;
-  project?: string;
-  state?: TranscriptionState[];
-  failed?: true;
-  since?: Since;
-  limit: number;
-  json?: true;
-};
+type ListOptions = ListFilterOptions & { state?: TranscriptionState[]; failed?: true; json?: true };
 
 function registerList(transcriptions: Command, context: CliContext): void {
-  transcriptions
-    .command("list")
-    .description("newest first")
-    .option("--org <id>", "only of this organization")
-    .option("--project <id>", "only of this project")
+  const list = withOwnerOptions(transcriptions.command("list").description("newest first"))
     .option("--state <states>", "comma-separated states", readStates)
-    .option("--failed", "the same as --state failed,partial")
-    .option("--since <moment>", "accepted from then on: a duration such as 2h, a day or a time", since)
-    .option("--limit <n>", "how many", wholeNumber(1, 1000), 50)
+    .option("--failed", "the same as --state failed,partial");
+  withRangeOptions(list, "accepted")
     .option("--json", "print JSON")
     .action(async (options: ListOptions) => {
       if (options.failed && options.state !== undefined)
         throw new CommandError("usage", "--failed and --state exclude each other");
       const { database, config } = await context.openServices();
       const { listAllTranscriptions } = await import("../store/transcriptions.ts");
-      const { org, project, limit } = options;
       const states = options.failed ? (["failed", "partial"] as const) : options.state;
-      const rows = listAllTranscriptions(database.store, {
-        limit,
-        ...(org === undefined ? {} : { organizationId: org }),
-        ...(project === undefined ? {} : { projectId: project }),
-        ...(states === undefined ? {} : { states }),
-        ...(options.since === undefined
-          ? {}
-          : { sinceMs: sinceMs(config.billing.timezone, options.since, context.clock.now()) }),
-      });
+      const filter = filterOf(options, states, config.billing.timezone, context);
+      const rows = listAllTranscriptions(database.store, filter);
       if (options.json) return context.printJson(rows.map(toJson));
       const cells = rows.map((row) => [
         row.id,

@@ -3,8 +3,8 @@ import { UPLOAD_STATES, type UploadState } from "../domain/upload.ts";
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import type { UploadRow } from "../store/uploads.ts";
-import { type Since, since, sinceMs, wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { filterOf, type ListFilterOptions, withOwnerOptions, withRangeOptions } from "./list-filters.ts";
 import { renderFields, renderTable } from "./output.ts";
 
 /** `shruti uploads …`: admins see the uploads of all projects, and why one was rejected. */
@@ -29,43 +29,22 @@ export function registerUploads(program: Command, context: CliContext): void {
     });
 }
 
-type ListOptions = {
-  org?: string;
-  project?: string;
-  state?: UploadState[];
-  rejected?: true;
-  since?: Since;
-  limit: number;
-  json?: true;
-};
+type ListOptions = ListFilterOptions & { state?: UploadState[]; rejected?: true; json?: true };
 
 function registerList(uploads: Command, context: CliContext): void {
-  uploads
-    .command("list")
-    .description("newest first")
-    .option("--org <id>", "only of this organization")
-    .option("--project <id>", "only of this project")
+  const list = withOwnerOptions(uploads.command("list").description("newest first"))
     .option("--state <states>", "comma-separated states", readStates)
-    .option("--rejected", "the same as --state rejected")
-    .option("--since <moment>", "created from then on: a duration such as 2h, a day or a time", since)
-    .option("--limit <n>", "how many", wholeNumber(1, 1000), 50)
+    .option("--rejected", "the same as --state rejected");
+  withRangeOptions(list, "created")
     .option("--json", "print JSON")
     .action(async (options: ListOptions) => {
       if (options.rejected && options.state !== undefined)
         throw new CommandError("usage", "--rejected and --state exclude each other");
       const { database, config } = await context.openServices();
       const { listAllUploads } = await import("../store/uploads.ts");
-      const { org, project, limit } = options;
       const states = options.rejected ? (["rejected"] as const) : options.state;
-      const rows = listAllUploads(database.store, {
-        limit,
-        ...(org === undefined ? {} : { organizationId: org }),
-        ...(project === undefined ? {} : { projectId: project }),
-        ...(states === undefined ? {} : { states }),
-        ...(options.since === undefined
-          ? {}
-          : { sinceMs: sinceMs(config.billing.timezone, options.since, context.clock.now()) }),
-      });
+      const filter = filterOf(options, states, config.billing.timezone, context);
+      const rows = listAllUploads(database.store, filter);
       if (options.json) return context.printJson(rows.map(toJson));
       const cells = rows.map((row) => [
         ...[row.id, stateOf(row), row.bytes, row.durationMs === null ? null : toSeconds(row.durationMs)],

@@ -210,7 +210,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     const share = async () => Number(await bar.getAttribute("aria-valuenow"));
     await until("a third is sent", async () => (await share()) > 33);
     await server.kill();
-    await page.getByText("No connection; goes on by itself").waitFor();
+    await page.getByText("No connection; continues by itself").waitFor();
     expect(await share()).toBeLessThan(100);
     server = await (await installation.serve()).ready();
     await session.send("Network.emulateNetworkConditions", { ...conditions, uploadThroughput: -1 });

@@ -155,14 +155,7 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     async play(job, signal) {
       await interference.play?.(job, signal);
       await readScript(job.path);
-      const sound = new Int16Array(job.samples * job.lanes);
-      // Each sample is its own position, and negative in the second lane, so that tests see what they received.
-      for (let index = 0; index < job.samples; index++) {
-        for (let lane = 0; lane < job.lanes; lane++) {
-          sound[index * job.lanes + lane] = ((job.fromSample + index) % 30_000) * (lane === 0 ? 1 : -1);
-        }
-      }
-      return new Uint8Array(sound.buffer);
+      return soundOfPositions(job);
     },
 
     capacity: ({ bytes }) => capacityOf(bytes),
@@ -213,6 +206,21 @@ export function createScriptedEngine({ hungAfterMs = NEVER_MS } = {}): ScriptedE
     },
     chunks: () => chunks,
   };
+}
+
+/** Each sample is its own position, and negative in the second lane, so that tests see what they received. */
+function soundOfPositions({
+  samples,
+  lanes,
+  fromSample,
+}: Pick<PlayStretch, "samples" | "lanes" | "fromSample">) {
+  const sound = new Int16Array(samples * lanes);
+  for (let index = 0; index < samples; index++) {
+    for (let lane = 0; lane < lanes; lane++) {
+      sound[index * lanes + lane] = ((fromSample + index) % 30_000) * (lane === 0 ? 1 : -1);
+    }
+  }
+  return new Uint8Array(sound.buffer);
 }
 
 type ChunkLimits = { running: Set<AbortController>; hungAfterMs: number; signal: AbortSignal };

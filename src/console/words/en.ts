@@ -113,7 +113,7 @@ export const en = {
       waiting: "Waits for the one before",
       sending: "Sending",
       paused: "Paused",
-      lost: "No connection; goes on by itself",
+      lost: "No connection; continues by itself",
       unpicked: "Interrupted. Pick the same file to go on",
       checking: "The server checks it",
       ready: "Ready to start",

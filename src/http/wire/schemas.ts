@@ -381,7 +381,7 @@ export const Waveform = closed(
         peaks: Type.String({
           contentEncoding: "base64",
           description:
-            "One byte for each peak, in base64: the largest sample, 0 for silence to 255 for full scale. The last one may stand for less sound.",
+            "One byte for each peak, in base64: the largest sample, 0 for silence to 255 for full scale. The last one may cover less sound.",
         }),
         speech: nullable(
           Type.Array(Type.Array(Type.Number({ minimum: 0 }), { minItems: 2, maxItems: 2 }), {
