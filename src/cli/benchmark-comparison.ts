@@ -1,4 +1,4 @@
-import type { BenchmarkOptions } from "./benchmark.ts";
+import type { BenchmarkOptions } from "./benchmark-options.ts";
 import {
   figuresOf,
   intervalJson,

@@ -1,6 +1,6 @@
 import type { Interval } from "../pipeline/bootstrap.ts";
 import type { ComparedWord } from "../pipeline/word-differences.ts";
-import type { BenchmarkOptions } from "./benchmark.ts";
+import type { BenchmarkOptions } from "./benchmark-options.ts";
 import { intervalOf, type ModelScore, percentText, type Scored, totalOf } from "./benchmark-scores.ts";
 
 const STYLE = `

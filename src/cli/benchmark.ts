@@ -1,10 +1,11 @@
 import { basename, resolve } from "node:path";
 import type { Command } from "commander";
-import { MODES, type Mode } from "../domain/transcription.ts";
+import { MODES } from "../domain/transcription.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import type { ErrorRate } from "../pipeline/wer.ts";
 import { comparisonJson, comparisonTable } from "./benchmark-comparison.ts";
 import { type BenchmarkFile, findBenchmarkFiles } from "./benchmark-files.ts";
+import type { BenchmarkOptions } from "./benchmark-options.ts";
 import { renderReport } from "./benchmark-report.ts";
 import {
   type Failed,
@@ -20,17 +21,6 @@ import { type CliContext, CommandError } from "./context.ts";
 import { describeGaps, withLocalTranscriber } from "./local-work.ts";
 import { renderTable } from "./output.ts";
 import { openProgress } from "./progress.ts";
-
-export type BenchmarkOptions = {
-  language: string;
-  mode: Mode;
-  model?: string;
-  models?: string[];
-  channelMode: "mix" | "separate";
-  name?: string;
-  report?: string;
-  json?: true;
-};
 
 /** `shruti benchmark`: scores installed models on the customer's own recordings. Nothing leaves the machine. */
 export function registerBenchmark(program: Command, context: CliContext): void {

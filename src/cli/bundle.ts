@@ -9,7 +9,7 @@ import { readRegularFile } from "../lib/regular-file.ts";
 import { KeyError, keyFingerprint, readPrivateKey, readPublicKey } from "../lib/signatures.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
-import { openModels } from "./models.ts";
+import { openModels } from "./installed-models.ts";
 import { tryOut } from "./models-add.ts";
 import { renderTable } from "./output.ts";
 

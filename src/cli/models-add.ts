@@ -10,9 +10,9 @@ import type { AddModelOptions } from "../services/models/models.ts";
 import type { SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
+import { openModels, toJson } from "./installed-models.ts";
 import type { FoundSource } from "./model-sources.ts";
 import type { TrialReport } from "./model-trial.ts";
-import { openModels, toJson } from "./models.ts";
 import {
   collectLanguage,
   type GivenLanguage,

@@ -4,7 +4,7 @@ import type { WeightType } from "../model-import/quantise.ts";
 import type { AddModelOptions } from "../services/models/models.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
-import { openModels, toJson } from "./models.ts";
+import { openModels, toJson } from "./installed-models.ts";
 import { describeImport, tryOut } from "./models-add.ts";
 import { readWeightType } from "./models-options.ts";
 import { openProgress } from "./progress.ts";

@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { engineOf, fileOf, type InstalledModel } from "../domain/model.ts";
+import { engineOf, type InstalledModel } from "../domain/model.ts";
 import type { MeasuredFigures, ModelService } from "../services/models/models.ts";
 import type { SpeakerWeightKind } from "../services/models/speaker-weights.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { openModels, toJson } from "./installed-models.ts";
 import { registerModelsAdd } from "./models-add.ts";
 import { registerModelsFetch } from "./models-fetch.ts";
 import { KINDS, readKind } from "./models-options.ts";
@@ -155,34 +156,6 @@ function registerDefault(models: Command, context: CliContext): void {
     });
 }
 
-/** Opens the models for a command. `tryOutModel` receives each new model before it is installed. */
-export async function openModels(
-  context: CliContext,
-  tryOutModel?: (model: InstalledModel) => Promise<void>,
-): Promise<ModelService> {
-  const [{ createModelService }, { checkModelFile }, { checkCtcFiles }, services] = await Promise.all([
-    import("../services/models/models.ts"),
-    import("../engine/whisper/whisper-model-file.ts"),
-    import("../engine/ctc/ctc-files.ts"),
-    context.openServices(),
-  ]);
-  const { database, config, dataDir, log, clock } = services;
-  return createModelService({
-    database,
-    config,
-    dataDir,
-    log,
-    clock,
-    checkModelFile,
-    checkCtcFiles,
-    ...(tryOutModel ? { tryOutModel } : {}),
-    tryOutSpeakerWeights: async (weights) => {
-      const { tryOutSpeakerWeights } = await import("./speaker-weights.ts");
-      await tryOutSpeakerWeights(config, dataDir, log, weights);
-    },
-  });
-}
-
 function megabytes(bytes: number): number {
   return Math.round(bytes / 1e5) / 10;
 }
@@ -245,28 +218,4 @@ function describeDefault(service: ModelService): string {
   if (!model) return "No installed model is the default: requests that name none are refused.";
   const notice = model.notice === undefined ? "" : ` (${model.notice})`;
   return `Requests that name no model use ${model.id}${notice}.`;
-}
-
-export function toJson(service: ModelService, model: InstalledModel) {
-  const { capabilities, diarization } = service.describe(model);
-  return {
-    id: model.id,
-    object: "model",
-    name: model.name,
-    version: model.version,
-    default: service.findDefault()?.id === model.id,
-    default_languages: service.servedLanguages(model),
-    languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
-    capabilities,
-    diarization,
-    licence: model.licence,
-    source: model.source,
-    ...(model.notice === undefined ? {} : { notice: model.notice }),
-    embedded: model.embedded,
-    engine: engineOf(model.family),
-    family: model.family,
-    path: fileOf(model.files, model.parts ? "model" : "weights"),
-    bytes: model.bytes,
-    sha256: model.sha256,
-  };
 }

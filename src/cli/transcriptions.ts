@@ -6,8 +6,8 @@ import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { readFormat } from "./choices.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { registerMakeEvidence } from "./evidence.ts";
+import { openModels } from "./installed-models.ts";
 import { filterOf, type ListFilterOptions, withOwnerOptions, withRangeOptions } from "./list-filters.ts";
-import { openModels } from "./models.ts";
 import { renderFields } from "./output.ts";
 
 /** `shruti transcriptions …`: admins list, cancel and delete transcriptions of all projects. */

@@ -12,7 +12,7 @@ import type { UploadService } from "../services/uploads/uploads.ts";
 import type { WebhookService } from "../services/webhooks/webhooks.ts";
 import type { Database } from "../store/database.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
-import type { AdminDeps } from "./console/admin-routes.ts";
+import type { AdminDeps } from "./console/admin-deps.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Everything the HTTP layer needs; app.ts wires it. */

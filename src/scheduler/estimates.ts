@@ -1,6 +1,6 @@
-import { billedMsOf } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
+import { remainingMsOf } from "./remaining-work.ts";
 import type { SlotsStatus } from "./slots.ts";
 import type { Throughput } from "./throughput.ts";
 
@@ -21,11 +21,6 @@ export function shareOfSynchronousRequest(
   // On an executor that is not elastic, a chunk that runs alone uses no more of the machine.
   const least = isElastic ? 1 : slots;
   return own / Math.max(least, running, own);
-}
-
-/** Returns the audio without an outcome, milliseconds over the channels that are recognized. */
-export function remainingMsOf(row: TranscriptionRow, progressMs = row.progressMs): number {
-  return Math.max(0, billedMsOf(row) - progressMs);
 }
 
 /**

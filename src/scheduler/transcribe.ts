@@ -10,7 +10,7 @@ import type { DecoderWork } from "../services/uploads/decoder-lanes.ts";
 import { isDiskFull } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
-import { remainingMsOf } from "./estimates.ts";
+import { remainingMsOf } from "./remaining-work.ts";
 import { createRowCheckpoint } from "./row-checkpoint.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { type Clocks, createClocks, createMemory } from "./clocks.ts";
-import { remainingMsOf } from "./estimates.ts";
+import { remainingMsOf } from "./remaining-work.ts";
 
 /** Work of a transcription that waits for a turn. */
 export type TurnCandidate = {

@@ -4,13 +4,9 @@ import { samplesOf } from "../audio/chunk-samples.ts";
 import { diarizeAcoustically } from "../diarization/diarize.ts";
 import { diarizeNeurally } from "../diarization/diarize-neural.ts";
 import type { NativeFiles } from "../native-files.ts";
+import { openRecognizer } from "../open-recognizer.ts";
 import type { SpeechRegion, WorkerReply, WorkerRequest } from "../protocol.ts";
-import {
-  type LoadedRecognizer,
-  type OpenRecognizer,
-  openRecognizer,
-  type Recognizer,
-} from "../recognizer.ts";
+import type { LoadedRecognizer, OpenRecognizer, Recognizer } from "../recognizer.ts";
 import { openVad, type Vad } from "../vad/vad.ts";
 
 /**

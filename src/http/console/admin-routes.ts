@@ -2,8 +2,8 @@ import { AppError } from "../../domain/errors.ts";
 import { TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
 import { portions } from "../../lib/csv.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
-import type { AccountService, NewOrganization } from "../../services/accounts.ts";
-import type { ConsoleSession, ConsoleSessionService } from "../../services/console-sessions.ts";
+import type { NewOrganization } from "../../services/accounts.ts";
+import type { ConsoleSession } from "../../services/console-sessions.ts";
 import { usageCsv } from "../../services/usage-csv.ts";
 import type { OrganizationSettings } from "../../store/organizations.ts";
 import { listPageOfAll } from "../../store/transcriptions.ts";
@@ -23,14 +23,6 @@ import {
   toProject,
   toTranscription,
 } from "./views.ts";
-
-/** What the admin part of the console needs beside the services of clients. */
-export type AdminDeps = {
-  accounts: AccountService;
-  sessions: ConsoleSessionService;
-  overview: () => wire.Overview;
-  series: (span: wire.Series["span"]) => wire.Series;
-};
 
 /**
  * The admin part of the console, `/console/api/…` (docs/console.md section 4). Whatever changes something goes through

@@ -1,0 +1,56 @@
+import { engineOf, fileOf, type InstalledModel } from "../domain/model.ts";
+import type { ModelService } from "../services/models/models.ts";
+import type { CliContext } from "./context.ts";
+
+/** Opens the models for a command. `tryOutModel` receives each new model before it is installed. */
+export async function openModels(
+  context: CliContext,
+  tryOutModel?: (model: InstalledModel) => Promise<void>,
+): Promise<ModelService> {
+  const [{ createModelService }, { checkModelFile }, { checkCtcFiles }, services] = await Promise.all([
+    import("../services/models/models.ts"),
+    import("../engine/whisper/whisper-model-file.ts"),
+    import("../engine/ctc/ctc-files.ts"),
+    context.openServices(),
+  ]);
+  const { database, config, dataDir, log, clock } = services;
+  return createModelService({
+    database,
+    config,
+    dataDir,
+    log,
+    clock,
+    checkModelFile,
+    checkCtcFiles,
+    ...(tryOutModel ? { tryOutModel } : {}),
+    tryOutSpeakerWeights: async (weights) => {
+      const { tryOutSpeakerWeights } = await import("./speaker-weights.ts");
+      await tryOutSpeakerWeights(config, dataDir, log, weights);
+    },
+  });
+}
+
+/** Renders an installed model for `--json`, in the words of `GET /v1/models` and with its files. */
+export function toJson(service: ModelService, model: InstalledModel) {
+  const { capabilities, diarization } = service.describe(model);
+  return {
+    id: model.id,
+    object: "model",
+    name: model.name,
+    version: model.version,
+    default: service.findDefault()?.id === model.id,
+    default_languages: service.servedLanguages(model),
+    languages: model.languages.map(({ code, name, modes }) => ({ code, name, modes })),
+    capabilities,
+    diarization,
+    licence: model.licence,
+    source: model.source,
+    ...(model.notice === undefined ? {} : { notice: model.notice }),
+    embedded: model.embedded,
+    engine: engineOf(model.family),
+    family: model.family,
+    path: fileOf(model.files, model.parts ? "model" : "weights"),
+    bytes: model.bytes,
+    sha256: model.sha256,
+  };
+}
