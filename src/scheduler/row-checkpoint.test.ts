@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { systemClock } from "../lib/clock.ts";
 import { type Checkpoint, createMemoryCheckpoint } from "../recognition/checkpoint.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
+import { findWaveform } from "../store/outlines.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { begin, forever, until } from "../testing/scheduler-kit.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
@@ -109,6 +110,27 @@ describe.each([
     await expectNoChange(again, 2, running);
     expect(await again.completeChunk(2, attemptAt(again, 2), TEXT, 5_000)).toBe(true);
   });
+});
+
+test("a preparation that ends after its transcription was deleted leaves nothing of the recording", async () => {
+  const testApp = await open();
+  const { app, engine } = testApp;
+  engine.interfere({ decode: (_job, signal) => forever(signal) });
+  const id = await begin(testApp);
+  const { database, services } = app;
+  const rowOf = () => services.transcriptions.find(id);
+  await until("it is claimed", () => rowOf()?.state === "preparing");
+  const row = rowOf();
+  if (!row) throw new Error("the transcription is gone");
+  const checkpoint = createRowCheckpoint(database, row, createGroupCommit(database.store), systemClock);
+  services.transcriptions.cancelById(id);
+  await services.transcriptions.deleteById(id);
+  const lanes = [new Uint8Array([1, 2, 3])];
+  const outline = { peakSamples: 160, lanes, points: new Uint8Array([1]) };
+  const preparation = { warnings: [], totalMs: 15_000, chunks: CHUNKS, outline };
+  expect(checkpoint.savePreparation(preparation)).toBe(false);
+  expect(checkpoint.chunks()).toEqual([]);
+  expect(findWaveform(database.store, id)).toBeUndefined();
 });
 
 function attemptAt(checkpoint: Checkpoint, position: number): string {

@@ -48,6 +48,9 @@ export function createRowCheckpoint(
     preparedWarnings: () => audioWarnings ?? undefined,
     savePreparation: ({ warnings, chunks, outline }) =>
       transaction(store, (tx) => {
+        // First: it may have been cancelled meanwhile, and its content deleted. Then nothing of the recording is kept.
+        const change = { audioWarnings: warnings };
+        if (!moveTranscription(tx, id, "prepared", clock.now(), change)) return false;
         if (chunks) insertChunks(tx, id, chunks);
         else renewAttempts(tx, id);
         if (outline) {
@@ -55,8 +58,7 @@ export function createRowCheckpoint(
           const speech = speechOf(chunks ?? listChunks(tx, id), outline.lanes.length, isDoubled);
           insertOutline(tx, id, outline, speech, clock.now());
         }
-        const change = { audioWarnings: warnings };
-        return moveTranscription(tx, id, "prepared", clock.now(), change) !== undefined;
+        return true;
       }),
     chunks: () => listChunks(store, id),
     completeChunk: (position, attempt, text, doneMs) =>
