@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { exportAudit } from "../store/audit-log.ts";
 import { auditLedger } from "../store/ledger-audit.ts";
 import { findReceipts } from "../store/receipts.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { begin, clientOf, until } from "../testing/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { createPurgeService } from "./purge.ts";
 
 let testApp: TestApp;
@@ -67,4 +69,25 @@ test("an interrupted purge continues where it was, and what it removed is counte
   const purges = [...exportAudit(store)].filter(({ action }) => action === "organization.purge");
   expect(purges).toHaveLength(1);
   await expect(open().purge(organizationId)).rejects.toThrow("was purged");
+});
+
+test("a recording that is sent while its organization is purged leaves nothing", async () => {
+  const { engine, organization } = testApp;
+  const decoding = Promise.withResolvers<void>();
+  const purged = Promise.withResolvers<void>();
+  engine.interfere({
+    verify: async () => {
+      decoding.resolve();
+      await purged.promise;
+    },
+  });
+  const form = { language: "hi" };
+  const sent = clientOf(testApp).transcribe(scriptedAudio({ seconds: 2, text: "नमस्ते" }), form);
+  await decoding.promise;
+  await open().purge(organization.id);
+  purged.resolve();
+  await expect(sent).rejects.toThrow("organization_disabled");
+  expect(count("transcriptions", "1")).toBe(0);
+  expect(count("uploads", "1")).toBe(0);
+  expect(readdirSync(join(testApp.directory, "uploads"))).toEqual([]);
 });

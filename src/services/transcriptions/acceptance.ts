@@ -179,7 +179,12 @@ export function checkCredit(
   if (deps.credit.show(organizationId).availablePaise < paise) throw new AppError("insufficient_credits");
 }
 
-/** Checks everything from the upload on, and writes reservation and record, in the caller's transaction. */
+/**
+ * Checks the organization and everything from the upload on, and writes reservation and record, in the caller's
+ * transaction.
+ *
+ * @throws AppError `organization_disabled`; as `TranscriptionService.accept`
+ */
 export function insertAccepted(
   deps: AcceptanceDeps,
   tx: Store,
@@ -188,12 +193,14 @@ export function insertAccepted(
   input: AcceptInput,
 ): TranscriptionRow {
   const nowMs = deps.clock.now();
+  const organization = requireOrganization(tx, caller.organizationId);
+  // It may have been disabled, or purged, since the request was authenticated: a form takes its time to arrive.
+  if (organization.disabledAt !== null) throw new AppError("organization_disabled");
   const upload = deps.uploads.requireComplete(tx, caller, input.uploadId);
   if (input.webhookEndpointId !== undefined) requireEndpoint(tx, caller, input.webhookEndpointId);
   const durationMs = upload.durationMs ?? 0;
   const channels = upload.channels ?? 1;
   checkLimits(deps.config, input.submission, { durationMs, channels });
-  const organization = requireOrganization(tx, caller.organizationId);
   if (input.submission === "asynchronous") {
     const maxQueued = organization.maxQueued ?? deps.config.limits.max_queued;
     if (maxQueued > 0 && countQueued(tx, organization.id) >= maxQueued) {

@@ -79,9 +79,9 @@ export type TranscriptionService = {
   /**
    * Accepts work: writes reservation, record and key in one transaction (docs/interface.md sections 4.1, 4.7).
    *
-   * @throws AppError as `checkRequest` and `findReplay`; `not_found`, `forbidden`, `upload_incomplete` or
-   *   `content_deleted` for the upload; `not_found`, `forbidden` or `conflict` for the webhook endpoint;
-   *   `audio_too_long`, `too_many_channels`, `too_many_queued`, `spend_limit_reached`, `insufficient_credits`
+   * @throws AppError as `checkRequest` and `findReplay`; `organization_disabled`; `not_found`, `forbidden`,
+   *   `upload_incomplete` or `content_deleted` for the upload; `not_found`, `forbidden` or `conflict` for the webhook
+   *   endpoint; `audio_too_long`, `too_many_channels`, `too_many_queued`, `spend_limit_reached`, `insufficient_credits`
    */
   accept(caller: Caller, input: AcceptInput): Accepted;
   /**
