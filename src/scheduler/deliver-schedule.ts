@@ -22,7 +22,7 @@ export function outcomeOf(
 ): DeliveryOutcome {
   const { eventId, endpointId, attempts } = delivery;
   const { startedAtMs, durationMs, status, error } = attempt;
-  const noted = { eventId, endpointId, startedAtMs, durationMs, status, error };
+  const noted = { eventId, endpointId, attempts, startedAtMs, durationMs, status, error };
   const ended = { ...noted, nextAttemptAt: null, disableReason: null };
   if (error === null) return { ...ended, state: "delivered" };
   if (attempt.isGone) return { ...ended, state: "failed", disableReason: "the receiver answered 410 (Gone)" };

@@ -218,6 +218,21 @@ describe("one event", () => {
     expect(waiting.filter((eventId) => bench.stateOf(eventId).state === "delivered")).toHaveLength(5 - sent);
   });
 
+  test("gets all its attempts again when an admin sends it again during its last one", async () => {
+    const bench = open();
+    const { url, received } = receiver(() => {
+      if (received.length === 1) bench.service.redeliver(eventId ?? "");
+      return new Response(null, { status: received.length === 1 ? 500 : 204 });
+    });
+    const [eventId] = bench.finish(bench.addEndpoint(url).id);
+    bench.database.sqlite.run("UPDATE deliveries SET attempts = ?", [RETRY_DELAYS_SECONDS.length]);
+    await bench.pass(0);
+    await until(() => bench.stateOf(eventId ?? "").state === "delivered");
+    expect(bench.stateOf(eventId ?? "")).toMatchObject({
+      ...{ attempts: 1, history: [{ status: 500 }, { status: 204 }] },
+    });
+  });
+
   test("is not aborted by the removal of its endpoint while it is in flight", async () => {
     const bench = open();
     const { url } = receiver(async () => {

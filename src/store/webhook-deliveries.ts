@@ -51,6 +51,8 @@ export function dueDeliveries(
 export type DeliveryOutcome = {
   eventId: string;
   endpointId: string;
+  /** Attempts before this one. */
+  attempts: number;
   startedAtMs: number;
   durationMs: number;
   status: number | null;
@@ -63,8 +65,9 @@ export type DeliveryOutcome = {
 };
 
 /**
- * Records attempts in the caller's transaction. A delivery that was ended or removed meanwhile keeps its state; only
- * the attempt is recorded. It uses raw statements, because it is the most frequent write while events are delivered.
+ * Records attempts in the caller's transaction. A delivery that was ended, started again or removed meanwhile keeps its
+ * state; only the attempt is recorded. An event that has arrived is delivered, even if it was started again.
+ * It uses raw statements, because it is the most frequent write while events are delivered.
  *
  * @returns ids of the endpoints that were disabled
  */
@@ -76,7 +79,7 @@ export function recordOutcomes(
   const move = sqlite.query(
     `UPDATE deliveries SET state = ?2, attempts = attempts + 1, next_attempt_at = ?3,
             delivered_at = CASE ?2 WHEN 'delivered' THEN ?4 END, failed_at = CASE ?2 WHEN 'failed' THEN ?4 END
-      WHERE event_id = ?1 AND state = 'pending'`,
+      WHERE event_id = ?1 AND state = 'pending' AND (attempts = ?5 OR ?2 = 'delivered')`,
   );
   const note = sqlite.query(
     `INSERT INTO delivery_attempts (event_id, started_at, duration_ms, status, error)
@@ -88,7 +91,7 @@ export function recordOutcomes(
   const disabled: string[] = [];
   for (const outcome of outcomes) {
     const { eventId, startedAtMs, durationMs, status, error } = outcome;
-    move.run(eventId, outcome.state, outcome.nextAttemptAt, nowMs);
+    move.run(eventId, outcome.state, outcome.nextAttemptAt, nowMs, outcome.attempts);
     note.run(eventId, startedAtMs, durationMs, status, error);
     if (outcome.disableReason === null) continue;
     if (disable.run(outcome.endpointId, nowMs, outcome.disableReason).changes > 0)

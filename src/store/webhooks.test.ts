@@ -21,9 +21,15 @@ beforeEach(() => {
 afterEach(() => kit.close());
 
 const addEndpoint = (name = "a") => kit.service.register(kit.caller, { url: `https://${name}.example/` });
-const outcomeOf = (eventId: string, endpointId: string, state: "delivered" | "failed" | "pending") => ({
+const outcomeOf = (
+  eventId: string,
+  endpointId: string,
+  state: "delivered" | "failed" | "pending",
+  attempts: number,
+) => ({
   eventId,
   endpointId,
+  attempts,
   state,
   startedAtMs: kit.clock.now(),
   durationMs: 3,
@@ -142,11 +148,11 @@ describe("outcomes", () => {
   test("change pending deliveries only, and record every attempt", () => {
     const { id } = addEndpoint();
     const [one, two] = kit.finish(id, 2) as [string, string];
-    const record = (eventId: string, state: "delivered" | "failed" | "pending") =>
-      recordOutcomes(kit.database, [outcomeOf(eventId, id, state)], kit.clock.now());
+    const record = (eventId: string, state: "delivered" | "failed" | "pending", attempts = 0) =>
+      recordOutcomes(kit.database, [outcomeOf(eventId, id, state, attempts)], kit.clock.now());
     record(one, "pending");
-    record(one, "failed");
-    record(one, "delivered");
+    record(one, "failed", 1);
+    record(one, "delivered", 2);
     record(two, "delivered");
     record("evt_unknown", "delivered");
     const rows = listDeliveries(kit.database.store, { endpointId: id, limit: 10 });
@@ -167,7 +173,7 @@ test("old deliveries are removed with their attempts, in batches, and pending on
   const record = (ids: string[], state: "delivered" | "failed" | "pending") =>
     recordOutcomes(
       kit.database,
-      ids.map((id) => outcomeOf(id, a, state)),
+      ids.map((id) => outcomeOf(id, a, state, 0)),
       kit.clock.now(),
     );
   record(delivered, "delivered");
