@@ -149,12 +149,28 @@ function exchange(copyPath: string, databaseFile: string, stamp: string): string
   if (existsSync(databaseFile)) {
     foldLog(databaseFile);
     previous = `${databaseFile}.before-${stamp}`;
-    refuseExisting(previous);
-    renameSync(databaseFile, previous);
   }
-  renameSync(copyPath, databaseFile);
+  replaceKeeping(copyPath, databaseFile, previous);
   syncPathNow(dirname(databaseFile));
   return previous;
+}
+
+/**
+ * Puts a file in the place of another one, which keeps a second name. There is a file at `target` at each moment: after a
+ * crash in between, a server must not find an empty place and begin with a new database.
+ *
+ * @param kept the second name; undefined: there is nothing at `target`
+ * @param replace is replaced in tests
+ * @throws AppError `conflict` when there is a file of the second name
+ */
+export function replaceKeeping(
+  from: string,
+  target: string,
+  kept: string | undefined,
+  replace = renameSync,
+): void {
+  if (kept !== undefined) linkNew(target, kept);
+  replace(from, target);
 }
 
 /** Lists the databases that restores have kept beside the database, and when. */
