@@ -1,5 +1,4 @@
-import { and, asc, eq, inArray, isNull } from "drizzle-orm";
-import { UNFINISHED_STATES } from "../domain/transcription.ts";
+import { and, eq, inArray, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import {
   apiKeys,
@@ -10,16 +9,15 @@ import {
   uploads,
   webhookEndpoints,
 } from "./schema.ts";
+import { IS_UNFINISHED } from "./transcriptions.ts";
 
 /** What is left of an organization that is being purged. Each list is a batch: call again until it is empty. */
 
 /** Removes keys, idempotency keys, and webhook endpoints with their events. Returns how many keys and endpoints. */
 export function removeAccess(tx: Store, organizationId: string): { keys: number; webhook_endpoints: number } {
-  const own = tx
-    .select({ id: projects.id })
-    .from(projects)
-    .where(eq(projects.organizationId, organizationId));
-  const ids = own.all().map(({ id }) => id);
+  const ids = projectsOf(tx, organizationId)
+    .all()
+    .map(({ id }) => id);
   tx.delete(idempotencyKeys).where(inArray(idempotencyKeys.projectId, ids)).run();
   const keys = tx.delete(apiKeys).where(inArray(apiKeys.projectId, ids)).returning({ id: apiKeys.id }).all();
   const endpoints = tx
@@ -37,23 +35,28 @@ export function removeAccess(tx: Store, organizationId: string): { keys: number;
 }
 
 export function listUnfinishedOf(store: Store, organizationId: string, limit: number): string[] {
-  const isUnfinished = inArray(transcriptions.state, [...UNFINISHED_STATES]);
   return store
     .select({ id: transcriptions.id })
     .from(transcriptions)
-    .where(and(eq(transcriptions.organizationId, organizationId), isUnfinished))
+    .where(and(IS_UNFINISHED, eq(transcriptions.organizationId, organizationId)))
     .limit(limit)
     .all()
     .map(({ id }) => id);
 }
+
+// The lists below go by project, because the indexes of content that is kept do.
 
 /** Lists finished transcriptions whose content is not deleted. */
 export function listContentOf(store: Store, organizationId: string, limit: number): string[] {
   return store
     .select({ id: transcriptions.id })
     .from(transcriptions)
-    .where(and(eq(transcriptions.organizationId, organizationId), isNull(transcriptions.contentDeletedAt)))
-    .orderBy(asc(transcriptions.id))
+    .where(
+      and(
+        inArray(transcriptions.projectId, projectsOf(store, organizationId)),
+        sql`${transcriptions.contentDeletedAt} IS NULL`,
+      ),
+    )
     .limit(limit)
     .all()
     .map(({ id }) => id);
@@ -64,9 +67,13 @@ export function listRecordingsOf(store: Store, organizationId: string, limit: nu
   return store
     .select({ id: uploads.id })
     .from(uploads)
-    .where(and(eq(uploads.organizationId, organizationId), isNull(uploads.deletedAt)))
-    .orderBy(asc(uploads.id))
+    .where(
+      and(inArray(uploads.projectId, projectsOf(store, organizationId)), sql`${uploads.deletedAt} IS NULL`),
+    )
     .limit(limit)
     .all()
     .map(({ id }) => id);
 }
+
+const projectsOf = (store: Store, organizationId: string) =>
+  store.select({ id: projects.id }).from(projects).where(eq(projects.organizationId, organizationId));

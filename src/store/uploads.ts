@@ -171,12 +171,15 @@ export function listAllUploads(store: Store, query: UploadQuery): UploadRow[] {
     .all();
 }
 
+/** The condition of the index `uploads_unfinished`. A query that has it as it is reads the few unfinished uploads only. */
+const IS_UNFINISHED = sql`${uploads.state} IN ('allocated', 'verifying')`;
+
 /** Lists uploads that have expired and wait for bytes, earliest first. */
 export function listExpiredUploads(store: Store, nowMs: number, limit: number): UploadRow[] {
   return store
     .select()
     .from(uploads)
-    .where(and(eq(uploads.state, "allocated"), lte(uploads.expiresAt, nowMs)))
+    .where(and(IS_UNFINISHED, eq(uploads.state, "allocated"), lte(uploads.expiresAt, nowMs)))
     .orderBy(asc(uploads.expiresAt))
     .limit(limit)
     .all();
@@ -187,10 +190,10 @@ export function listVerifyingUploads(store: Store): string[] {
   return store
     .select({ id: uploads.id })
     .from(uploads)
-    .where(eq(uploads.state, "verifying"))
-    .orderBy(asc(uploads.id))
+    .where(and(IS_UNFINISHED, eq(uploads.state, "verifying")))
     .all()
-    .map(({ id }) => id);
+    .map(({ id }) => id)
+    .sort();
 }
 
 /** Lists a page of uploads whose records say that they have audio, by identifier. */

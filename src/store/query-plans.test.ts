@@ -1,0 +1,51 @@
+import { afterAll, expect, test } from "bun:test";
+import { drizzle } from "drizzle-orm/bun-sqlite";
+import { openDatabase, type Store } from "./database.ts";
+import { listContentOf, listRecordingsOf, listUnfinishedOf } from "./purge.ts";
+import * as schema from "./schema.ts";
+import {
+  countUnfinishedByState,
+  countUnfinishedWithModel,
+  isUploadInUse,
+  listFinishedBefore,
+  listUnfinished,
+} from "./transcriptions.ts";
+import { listExpiredUploads, listUnusedAudio, listVerifyingUploads, openUploadsOf } from "./uploads.ts";
+
+/** What a running server reads again and again must not grow with all that it has ever taken. */
+
+const { sqlite, close } = openDatabase(":memory:");
+afterAll(close);
+
+const statements: { query: string; params: unknown[] }[] = [];
+const logger = { logQuery: (query: string, params: unknown[]) => void statements.push({ query, params }) };
+const store: Store = drizzle(sqlite, { schema, logger });
+const [org, prj, now] = ["org_1", "prj_1", 1];
+
+test.each([
+  ["expired uploads", () => listExpiredUploads(store, now, 10), "uploads_unfinished"],
+  ["uploads that are being verified", () => listVerifyingUploads(store), "uploads_unfinished"],
+  ["open uploads", () => openUploadsOf(store, org, now), "uploads_open"],
+  ["audio after its period", () => listUnusedAudio(store, prj, now, 10), "uploads_kept"],
+  ["work after a start", () => listUnfinished(store), "transcriptions_unfinished"],
+  ["work by state", () => countUnfinishedByState(store), "transcriptions_unfinished"],
+  ["work with a model", () => countUnfinishedWithModel(store, "m"), "transcriptions_unfinished"],
+  ["work with an upload", () => isUploadInUse(store, "up_1"), "transcriptions_by_upload"],
+  ["transcripts after their period", () => listFinishedBefore(store, prj, now, 10), "transcriptions_kept"],
+  ["unfinished work of a purge", () => listUnfinishedOf(store, org, 10), "transcriptions_unfinished"],
+  ["transcripts of a purge", () => listContentOf(store, org, 10), "transcriptions_kept"],
+  ["recordings of a purge", () => listRecordingsOf(store, org, 10), "uploads_kept"],
+])("%s are found through an index", (_what, read, index) => {
+  statements.length = 0;
+  read();
+  expect(statements).toHaveLength(1);
+  const [{ query, params } = { query: "", params: [] }] = statements;
+  const plan = sqlite
+    .query<{ detail: string }, never[]>(`EXPLAIN QUERY PLAN ${query}`)
+    .all(...(params as never[]));
+  const tables = plan.map(({ detail }) => detail).filter((detail) => /^(SCAN|SEARCH) /.test(detail));
+  expect(tables[0]).toContain(index);
+  expect(
+    tables.filter((detail) => /^SCAN (?!\w+ USING (COVERING )?INDEX \w+_unfinished)/.test(detail)),
+  ).toEqual([]);
+});
