@@ -78,7 +78,7 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
     const purged = await purge(id);
     await deps.receipts.mirror();
     // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
-    checkpoint(database);
+    await checkpoint(database);
     return purged;
   }
 

@@ -5,7 +5,7 @@ import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { listRestoreCopies } from "../store/backup.ts";
-import { type Database, transaction } from "../store/database.ts";
+import { checkpointNow, type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { listProjects } from "../store/projects.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
@@ -65,6 +65,8 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
         deliveriesRemoved: await deps.webhooks.removeOld(),
       })).then(async (report) => {
         await deps.receipts.mirror();
+        // A reader may have been in the way when content was deleted.
+        checkpointNow(deps.database);
         return report;
       }),
   };

@@ -23,6 +23,6 @@ export async function deleteUpload({ database, clock, dataDir }: Admin, id: stri
   );
   await removeFile(audioFilePath(dataDir, id));
   await receipts.mirror();
-  checkpoint(database);
+  await checkpoint(database);
   return require();
 }

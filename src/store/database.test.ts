@@ -1,10 +1,10 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
-import { migrate, openDatabase, transaction } from "./database.ts";
+import { checkpoint, checkpointNow, migrate, openDatabase, transaction } from "./database.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import * as schema from "./schema.ts";
 
@@ -73,6 +73,35 @@ describe("database", () => {
     expect(() => openDatabase(path)).toThrow(
       expect.objectContaining({ message: `${path}: file is not a database`, code: "SQLITE_NOTADB" }),
     );
+    rmSync(folder, { recursive: true });
+  });
+
+  test("a checkpoint does not hold the thread while another process reads, and a later one empties the log", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
+    const database = openDatabase(join(folder, "shruti.db"), { busyTimeoutMs: 7_000 });
+    const put = (value: number) =>
+      database.store
+        .insert(schema.settings)
+        .values({ name: `n${value}`, value, updatedAt: 0 })
+        .run();
+    const logBytes = () => statSync(`${database.path}-wal`).size;
+    put(1);
+    const reader = new SqliteDatabase(database.path, { readonly: true });
+    reader.run("BEGIN");
+    reader.query("SELECT count(*) FROM settings").get();
+    put(2);
+    let timersFired = 0;
+    const timer = setInterval(() => timersFired++, 1);
+    expect(await checkpoint(database)).toBe(false);
+    clearInterval(timer);
+    expect(timersFired).toBeGreaterThan(1);
+    expect(logBytes()).toBeGreaterThan(0);
+    reader.run("COMMIT");
+    expect(checkpointNow(database)).toBe(true);
+    expect(logBytes()).toBe(0);
+    expect(database.sqlite.query("PRAGMA busy_timeout").get()).toEqual({ timeout: 7_000 });
+    reader.close();
+    database.close();
     rmSync(folder, { recursive: true });
   });
 

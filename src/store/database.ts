@@ -159,9 +159,36 @@ export function dataVersion(database: Database): number {
   return database.sqlite.query<{ data_version: number }, []>("PRAGMA data_version").get()?.data_version ?? 0;
 }
 
-/** Checkpoints the write-ahead log into the file and empties it. Readers of other processes may delay that to the next call. */
-export function checkpoint(database: Database): void {
-  database.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
+/** How long `checkpoint` tries again while other processes read, and its pauses, milliseconds. */
+const CHECKPOINT_WITHIN_MS = 1_000;
+const CHECKPOINT_PAUSE_MS = 50;
+
+/**
+ * Brings the write-ahead log into the file and empties it, so that what was deleted is overwritten on the disk. Another
+ * process that reads, such as a backup, is in the way of that. The thread does not wait for it: this function tries
+ * again for a second.
+ *
+ * @returns false when the log could not be emptied; a later call can
+ */
+export async function checkpoint(database: Database): Promise<boolean> {
+  const startedMs = performance.now();
+  while (!checkpointNow(database)) {
+    if (performance.now() - startedMs > CHECKPOINT_WITHIN_MS) return false;
+    await Bun.sleep(CHECKPOINT_PAUSE_MS);
+  }
+  return true;
+}
+
+/** Tries once what `checkpoint` does. */
+export function checkpointNow({ sqlite }: Database): boolean {
+  const [before] = rowsOnce<{ timeout: number }>(sqlite, "PRAGMA busy_timeout");
+  try {
+    // Otherwise SQLite would make the thread sleep until the others have read.
+    sqlite.run("PRAGMA busy_timeout = 0");
+    return rowsOnce<{ busy: number }>(sqlite, "PRAGMA wal_checkpoint(TRUNCATE)")[0]?.busy === 0;
+  } finally {
+    sqlite.run(`PRAGMA busy_timeout = ${before?.timeout ?? 0}`);
+  }
 }
 
 /** Writes a consistent copy of the whole database to a new file. */

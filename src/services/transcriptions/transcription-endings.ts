@@ -50,7 +50,8 @@ export type TranscriptionEndings = {
   /** Does the same as `cancel`. @throws AppError `not_found` */
   cancelById(id: string, reason?: CancelReason): TranscriptionRow;
   /**
-   * Deletes audio and transcript. Resolves once no byte of them is left on the disk; the record stays.
+   * Deletes audio and transcript; the record stays. Resolves once no byte of them is left on the disk. While another
+   * process reads the database, deleted text stays in its log; the next round of retention then tries again.
    *
    * @throws AppError `conflict` while it, or another transcription of its upload, is unfinished
    */
@@ -109,7 +110,7 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
     await deps.uploads.removeAudioFile(row.uploadId);
     await deps.receipts.mirror();
     // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
-    checkpoint(database);
+    await checkpoint(database);
     return deleted ?? requireRow(row.id);
   }
 
