@@ -22,20 +22,26 @@ const WANTED: readonly [name: string, subset: string, weights: readonly number[]
   ["noto-sans-oriya", "oriya", [400]],
   ["noto-sans-tamil", "tamil", [400]],
   ["noto-sans-telugu", "telugu", [400]],
+  ["noto-sans-arabic", "arabic", [400]],
   ["noto-nastaliq-urdu", "arabic", [400]],
 ];
 
-/** The Latin family has the text's main name. Nastaliq has its own, because its lines need more height. */
-const familyOf = (name: string) => (name === "noto-nastaliq-urdu" ? "Shruti Nastaliq" : "Shruti Sans");
+const MAIN_FAMILY = "Shruti Sans";
+
+/** All scripts are one family. Nastaliq has its own: Urdu and Kashmiri are set in it, and its lines need more height. */
+const familyOf = (name: string) => (name === "noto-nastaliq-urdu" ? "Shruti Nastaliq" : MAIN_FAMILY);
 
 /** Signs that many subsets contain; the last of them would be loaded for each. */
 const SHARED: readonly [sign: string, from: string][] = [
   ["U+20B9", "tamil"],
   ["U+0964-0965", "devanagari"],
+  ["U+200C-200E", "latin"],
+  ["U+2010-2011", "latin"],
 ];
 
-/** Leaves each shared sign to one subset. */
-function ownRange(subset: string, range: string): string {
+/** Leaves each shared sign to one subset of the family. */
+function ownRange(name: string, subset: string, range: string): string {
+  if (familyOf(name) !== MAIN_FAMILY) return range;
   const others = SHARED.filter(([, from]) => from !== subset).map(([sign]) => sign);
   return range
     .split(",")
@@ -52,7 +58,7 @@ export function consoleFonts(): ConsoleFont[] {
       string
     >;
     if (ranges[subset] === undefined) throw new Error(`${name} has no subset ${subset}`);
-    const range = ownRange(subset, ranges[subset]);
+    const range = ownRange(name, subset, ranges[subset]);
     return weights.map((weight) => {
       const path = join(FONTS, name, "files", `${name}-${subset}-${weight}-normal.woff2`);
       const hash = createHash("sha256").update(readFileSync(path)).digest("hex").slice(0, 8);
@@ -61,9 +67,21 @@ export function consoleFonts(): ConsoleFont[] {
   });
 }
 
-/** Returns the rules that name the font files. */
+/** The weights of the page's texts. */
+const WEIGHTS = [400, 600] as const;
+
+/**
+ * Returns the rules that name the font files. Each script has a rule for each weight, with one file for both where there is
+ * one: a browser that finds no rule of a text's weight for its letters takes a font of the system.
+ */
 export function fontRules(fonts: readonly ConsoleFont[]): string {
   return fonts
+    .flatMap((font) => {
+      const isOnly = fonts.every(
+        (other) => other === font || other.family !== font.family || other.range !== font.range,
+      );
+      return isOnly ? WEIGHTS.map((weight) => ({ ...font, weight })) : [font];
+    })
     .map(
       ({ name, family, weight, range }) =>
         `@font-face{font-family:"${family}";font-style:normal;font-display:swap;font-weight:${weight};` +

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
+import { SCOPES } from "../domain/api-key.ts";
 import { findChromium } from "../testing/chromium.ts";
 import { type ConsoleBrowser, openConsoleBrowser } from "../testing/console-browser.ts";
-import { type Installation, install, type RunningServer } from "./kit.ts";
+import { type Receiver, startReceiver } from "../testing/webhook-kit.ts";
+import { type Installation, install, type RunningServer, until } from "./kit.ts";
 import { sampleBytes } from "./samples.ts";
 
 /** The admin's views in a real browser, on the compiled executable. */
@@ -18,9 +21,15 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
   let browser: ConsoleBrowser;
   let page: Page;
   let link: string;
+  let receiver: Receiver;
+  /** What the receiver of webhooks answers. */
+  let status = 410;
 
   beforeAll(async () => {
-    installation = await install();
+    receiver = startReceiver(() => new Response(null, { status }));
+    installation = await install({
+      environment: { SHRUTI_WEBHOOKS_ALLOW_HTTP: "true", SHRUTI_WEBHOOKS_ALLOWED_NETWORKS: "127.0.0.0/8" },
+    });
     server = await (await installation.serve()).ready();
     browser = await openConsoleBrowser();
     ({ page } = browser);
@@ -29,6 +38,7 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
   afterAll(async () => {
     await browser?.close();
     await installation?.remove();
+    await receiver?.stop();
   });
 
   /** Asks for a link, and makes it one to the port that was chosen. */
@@ -94,6 +104,32 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     expect(refused.status).toBe(401);
   });
 
+  test("chooses the rights of a key; one without any is refused, and nothing is stored", async () => {
+    const keys = () => installation.json<{ name: string; scopes: string[] }[]>("keys", "list");
+    const before = (await keys()).length;
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Name").fill("accounts");
+    expect(await page.locator("dialog .check code").allTextContents()).toEqual([...SCOPES]);
+    for (const scope of SCOPES) {
+      expect(await page.getByLabel(scope).isChecked()).toBe(true);
+      await page.getByLabel(scope).uncheck();
+    }
+    await page.locator("dialog button[type=submit]").click();
+    await page.getByText("A key needs at least one scope").waitFor();
+    expect(await keys()).toHaveLength(before);
+    await page.getByLabel("usage:read").check();
+    await page.locator("dialog button[type=submit]").click();
+    const key = (await page.locator(".new-key").textContent()) ?? "";
+    await page.keyboard.press("Escape");
+    const row = page.locator("tr", { hasText: "accounts" });
+    await row.getByText("usage:read", { exact: true }).waitFor();
+    expect((await keys()).find(({ name }) => name === "accounts")?.scopes).toEqual(["usage:read"]);
+    const ask = (path: string) =>
+      fetch(`${server.baseUrl}/v1/${path}`, { headers: { authorization: `Bearer ${key}` } });
+    expect((await ask("usage")).status).toBe(200);
+    expect((await ask("models")).status).toBe(403);
+  });
+
   test("sees transcriptions of all projects, and none of their words", async () => {
     const { id } = await server.api().upload(sampleBytes("02-hi"));
     await server.api().start({ audio: { upload_id: id }, language: "hi" });
@@ -108,6 +144,53 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
       await page.locator(".admin-main > section").first().waitFor();
       expect(await page.locator(".failure").count()).toBe(0);
     }
+  });
+
+  test("downloads the usage as the file that the command line writes", async () => {
+    await view("Organizations");
+    await page.locator("td a").first().click();
+    await page.getByText("Usage by day").waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("link", { name: "CSV" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe(`${installation.organizationId}-usage.csv`);
+    const text = readFileSync(await download.path(), "utf8");
+    expect(text).toBe(await installation.output("usage", "export", "--org", installation.organizationId));
+    expect(text.trim().split("\r\n")).toHaveLength(2);
+    // The same day as a chart.
+    await page.getByText("2 s of sound").waitFor();
+  });
+
+  test("switches an endpoint on again that was off, and sends failed events again until they arrive", async () => {
+    const made = await server
+      .api()
+      .call<{ id: string }>("POST", "/v1/webhook_endpoints", { url: receiver.url });
+    const { id: upload_id } = await server.api().upload(sampleBytes("02-hi"));
+    const endpoint = { webhook_endpoint_id: made.body.id };
+    const started = await server.api().start({ audio: { upload_id }, language: "hi", ...endpoint });
+    await view("Webhooks");
+    // The receiver wants no more events.
+    const off = page.getByText("off · the receiver answered 410");
+    await off.waitFor();
+    const row = page.locator("tr", { hasText: started.body.id });
+    await row.getByRole("button", { name: "Send again" }).click();
+    await page.getByText("This is not possible in its present state.").waitFor();
+    expect(receiver.received).toHaveLength(1);
+    await page.getByRole("button", { name: "Switch on" }).click();
+    await off.waitFor({ state: "detached" });
+    await row.getByRole("button", { name: "Send again" }).click();
+    await off.waitFor();
+    expect(receiver.received).toHaveLength(2);
+    status = 204;
+    await page.getByRole("button", { name: "Switch on" }).click();
+    await off.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Send all failed again" }).click();
+    await page.getByText("Every event has arrived, or is still tried.").waitFor();
+    await until("the event has arrived", () => receiver.received.length === 3);
+    expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(1);
+    expect(JSON.parse(receiver.received[2]?.body ?? "")).toMatchObject({ data: { id: started.body.id } });
+    await row.waitFor({ state: "detached" });
   });
 
   test("a page of another origin can neither read nor change anything with the session", async () => {

@@ -320,8 +320,9 @@ function randomBase62(length: number): string {
 function checkScopes(scopes: readonly string[]): Scope[] {
   const unknown = scopes.find((scope) => !(SCOPES as readonly string[]).includes(scope));
   if (unknown !== undefined || scopes.length === 0) {
+    const wrong = unknown === undefined ? "A key needs at least one scope" : `Unknown scope ${unknown}`;
     throw new AppError("invalid_request", {
-      message: `Unknown scope ${unknown ?? "(none)"}; there are ${SCOPES.join(", ")}.`,
+      message: `${wrong}; there are ${SCOPES.join(", ")}.`,
       detail: "scopes",
     });
   }

@@ -33,6 +33,8 @@ export type BrowserOptions = {
   colours?: "light" | "dark";
   language?: string;
   scale?: number;
+  /** More arguments for the browser's command line. */
+  arguments?: readonly string[];
 };
 
 /** Opens Debian's Chromium with an empty profile. @throws Error where there is none */
@@ -44,7 +46,7 @@ export async function openConsoleBrowser(options: BrowserOptions = {}): Promise<
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
     headless: true,
-    args: ARGUMENTS,
+    args: [...ARGUMENTS, ...(options.arguments ?? [])],
     viewport: { width, height },
     deviceScaleFactor: scale,
     colorScheme: colours,

@@ -1,7 +1,8 @@
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { interfaceLanguage, theme } from "../lib/preferences.ts";
+import { coloursOf } from "../lib/colours.ts";
+import { interfaceLanguage, isDark } from "../lib/preferences.ts";
 
 /** A line or bars over time; null: nothing was measured then. */
 export type ChartSeries = {
@@ -39,7 +40,7 @@ export function Chart({ title, at, series, isBars = false, digits = 0 }: ChartPr
       );
     };
     const stop = effect(() => {
-      void theme.value;
+      void isDark.value;
       void interfaceLanguage.value;
       draw();
     });
@@ -66,12 +67,11 @@ function optionsOf(
   series: readonly ChartSeries[],
   { isBars, digits }: { isBars: boolean; digits: number },
 ): uPlot.Options {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const colours = coloursOf(["muted", "line", "accent", "bad", "warn"]);
   const axis = {
-    stroke: colour("muted"),
-    grid: { stroke: colour("line"), width: 1 },
-    ticks: { stroke: colour("line"), width: 1 },
+    stroke: colours.muted,
+    grid: { stroke: colours.line, width: 1 },
+    ticks: { stroke: colours.line, width: 1 },
     font: "12px 'Shruti Sans', sans-serif",
   };
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] });
@@ -95,10 +95,10 @@ function optionsOf(
       {},
       ...series.map(({ label, colour: name }) => ({
         label,
-        stroke: colour(name),
+        stroke: colours[name],
         width: 1.5,
         points: { show: false },
-        ...(isBars && bars ? { paths: bars, fill: colour(name) } : {}),
+        ...(isBars && bars ? { paths: bars, fill: colours[name] } : {}),
       })),
     ],
   };

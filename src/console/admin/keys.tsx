@@ -4,6 +4,7 @@ import { ago, day, moment } from "../lib/format.ts";
 import { now } from "../list/transcriptions.ts";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { en } from "../words/en.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
 import { ActButton, FormDialog, Shown, Table } from "./parts.tsx";
@@ -73,6 +74,10 @@ export function Keys({ organizationId }: { organizationId: string }) {
   );
 }
 
+type Scope = Key["scopes"][number];
+/** The rights in the order of the command line. The table of words has each of them. */
+const SCOPES = Object.keys(en.admin.scopeHelp) as Scope[];
+
 type KeyFormProps = { projects: readonly Project[]; onClose: () => void; onMade: (key: KeyCreated) => void };
 
 function KeyForm({ projects, onClose, onMade }: KeyFormProps) {
@@ -89,13 +94,21 @@ function KeyForm({ projects, onClose, onMade }: KeyFormProps) {
           options: projects.map(({ id, name }) => ({ value: id, label: name })),
         },
         { name: "name", label: t.name, isRequired: true },
-        { name: "expires", label: t.expires, type: "date", help: t.never },
+        { name: "expires", label: t.expires, type: "date", help: t.neverHelp },
+        {
+          name: "scopes",
+          label: t.scopes,
+          value: SCOPES.join(" "),
+          options: SCOPES.map((scope) => ({ value: scope, label: scope, help: t.scopeHelp[scope] })),
+          isMany: true,
+        },
       ]}
       onClose={onClose}
-      onSubmit={async ({ project = "", name = "", expires = "" }) => {
+      onSubmit={async ({ project = "", name = "", expires = "", scopes = "" }) => {
         const body = {
           project_id: project,
           name,
+          scopes: scopes.split(" ").filter((scope) => scope !== ""),
           ...(expires === "" ? {} : { expires_at: `${expires}T00:00:00.000Z` }),
         };
         onMade(await adminAsk<KeyCreated>("keys", { method: "POST", body }));
@@ -133,7 +146,7 @@ function KeyTable({ keys, projects, onChange }: KeyTableProps) {
         empty={t.noData}
         columns={[
           { title: t.name, cell: ({ name }) => name },
-          { title: t.keys, cell: ({ hint }) => <code>{hint}…</code> },
+          { title: t.keyBeginning, cell: ({ hint }) => <code>{hint}…</code> },
           { title: t.project, cell: (key) => projectOf(key.project_id) },
           { title: t.state, cell: ({ state }) => t.keyStates[state] ?? state },
           { title: t.scopes, cell: ({ scopes }) => <ScopeNames scopes={scopes} /> },
@@ -163,10 +176,8 @@ function KeyTable({ keys, projects, onChange }: KeyTableProps) {
   );
 }
 
-const ALL_SCOPES = 6;
-
 function ScopeNames({ scopes }: { scopes: readonly string[] }) {
-  return scopes.length >= ALL_SCOPES ? (
+  return scopes.length >= SCOPES.length ? (
     <span>{words.value.admin.allScopes}</span>
   ) : (
     <span lang="en">{scopes.join(", ")}</span>

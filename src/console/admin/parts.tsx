@@ -69,7 +69,9 @@ export type FormField = {
   help?: string;
   placeholder?: string;
   isRequired?: boolean;
-  options?: { value: string; label: string }[];
+  options?: { value: string; label: string; help?: string }[];
+  /** Several options can be chosen; `value` has them with spaces between, as the form's values do. */
+  isMany?: boolean;
 };
 
 type FormDialogProps = {
@@ -88,7 +90,9 @@ export function FormDialog({ title, submit, fields, onSubmit, onClose }: FormDia
     event.preventDefault();
     if (!(event.currentTarget instanceof HTMLFormElement)) return;
     const data = new FormData(event.currentTarget);
-    const values = Object.fromEntries([...data].map(([name, value]) => [name, String(value).trim()]));
+    const values = Object.fromEntries(
+      fields.map(({ name }) => [name, data.getAll(name).map(String).join(" ").trim()]),
+    );
     isBusy.value = true;
     try {
       await onSubmit(values);
@@ -121,6 +125,7 @@ export function FormDialog({ title, submit, fields, onSubmit, onClose }: FormDia
 
 function Field({ field }: { field: FormField }) {
   const { name, label, help } = field;
+  if (field.isMany) return <Checks field={field} />;
   const id = `field-${name}`;
   return (
     <div class="field">
@@ -142,6 +147,29 @@ function Options({ field: { name, value, options = [] }, id }: ControlProps) {
         </option>
       ))}
     </select>
+  );
+}
+
+/** Options of which several can be chosen. */
+function Checks({ field: { name, label, value = "", options = [] } }: { field: FormField }) {
+  const chosen = value.split(" ");
+  return (
+    <fieldset class="field checks">
+      <legend>{label}</legend>
+      {options.map((option) => (
+        <label key={option.value} class="check">
+          <input
+            type="checkbox"
+            name={name}
+            value={option.value}
+            defaultChecked={chosen.includes(option.value)}
+          />
+          <span>
+            <code>{option.label}</code> <span class="muted small">{option.help}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

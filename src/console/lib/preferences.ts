@@ -1,4 +1,4 @@
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 
 export type Theme = "system" | "light" | "dark";
 export type InterfaceLanguage = "en" | "hi";
@@ -35,6 +35,15 @@ function browsersLanguage(): InterfaceLanguage {
 
 /** Light, dark, or what the system has. */
 export const theme = signal<Theme>(oneOf(read(THEME), ["light", "dark"]) ?? "system");
+const darkSystem = matchMedia("(prefers-color-scheme: dark)");
+const isSystemDark = signal(darkSystem.matches);
+darkSystem.addEventListener("change", ({ matches }) => {
+  isSystemDark.value = matches;
+});
+/** Whether the page is dark now. What is drawn with colours of its own is drawn again when this changes. */
+export const isDark = computed(() =>
+  theme.value === "system" ? isSystemDark.value : theme.value === "dark",
+);
 /** Language of the interface. */
 export const interfaceLanguage = signal<InterfaceLanguage>(
   oneOf(read(LANGUAGE), ["en", "hi"]) ?? browsersLanguage(),

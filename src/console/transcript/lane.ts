@@ -1,3 +1,4 @@
+import { coloursOf } from "../lib/colours.ts";
 import { doubtOf, type Row } from "./rows.ts";
 import { numberOf, SPEAKER_COLOURS } from "./speakers.ts";
 
@@ -35,7 +36,7 @@ export function drawLane(canvas: HTMLCanvasElement, view: LaneView): void {
   canvas.height = Math.round(laneHeight(view) * scale);
   context.scale(scale, scale);
   context.clearRect(0, 0, width, laneHeight(view));
-  const colours = coloursOf(canvas);
+  const colours = laneColours();
   const perSecond = width / Math.max(0.001, view.to - view.from);
   for (const row of view.rows) {
     if (row.start === undefined || row.end === undefined) continue;
@@ -46,16 +47,9 @@ export function drawLane(canvas: HTMLCanvasElement, view: LaneView): void {
   }
 }
 
-function coloursOf(canvas: HTMLCanvasElement): Colours {
-  const style = getComputedStyle(canvas);
-  const named = (name: string) => style.getPropertyValue(name).trim();
-  return {
-    words: named("--accent"),
-    unsure: named("--warn"),
-    gap: named("--bad"),
-    silent: named("--warn"),
-    line: named("--line-strong"),
-  };
+function laneColours(): Colours {
+  const { accent, warn, bad, "line-strong": line } = coloursOf(["accent", "warn", "bad", "line-strong"]);
+  return { words: accent, unsure: warn, gap: bad, silent: warn, line };
 }
 
 type Bar = { x: number; width: number };

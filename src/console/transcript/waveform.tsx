@@ -1,8 +1,9 @@
 import { effect, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import WaveSurfer from "wavesurfer.js";
+import { coloursOf } from "../lib/colours.ts";
 import { clock } from "../lib/format.ts";
-import { theme } from "../lib/preferences.ts";
+import { isDark } from "../lib/preferences.ts";
 import { words } from "../words/words.ts";
 import { drawLane, laneHeight } from "./lane.ts";
 import type { TranscriptModel } from "./model.ts";
@@ -35,7 +36,7 @@ export function WaveformView({ model, waveform, player }: Props) {
       model.focused.value = Math.max(0, rowAt(model.rows.value, seconds));
     });
     const recolour = effect(() => {
-      void theme.value;
+      void isDark.value;
       made.setOptions(colours());
     });
     return () => {
@@ -75,9 +76,8 @@ export function WaveformView({ model, waveform, player }: Props) {
 }
 
 function colours() {
-  const style = getComputedStyle(document.documentElement);
-  const named = (name: string) => style.getPropertyValue(name).trim();
-  return { waveColor: named("--wave"), progressColor: named("--accent"), cursorColor: named("--text") };
+  const { wave, accent, text } = coloursOf(["wave", "accent", "text"]);
+  return { waveColor: wave, progressColor: accent, cursorColor: text };
 }
 
 /**
@@ -140,7 +140,7 @@ function useLane(
       drawLane(element, view);
     };
     const stop = effect(() => {
-      void theme.value;
+      void isDark.value;
       draw();
     });
     const observer = new ResizeObserver(draw);

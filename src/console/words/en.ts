@@ -1,3 +1,5 @@
+import type { Key } from "../../http/wire/console.ts";
+
 /** A failure in words: what happened, what it means for the recording, what to do. */
 export type FailureWords = { what: string; meaning: string; advice: string };
 
@@ -414,12 +416,22 @@ export const en = {
     projects: "Projects",
     newProject: "New project",
     keys: "Keys",
+    keyBeginning: "Key",
     newKey: "New key",
     project: "Project",
     scopes: "Rights",
     allScopes: "all",
+    scopeHelp: {
+      "transcriptions:read": "read transcriptions and their words, and listen",
+      "transcriptions:write": "start, cancel and delete transcriptions",
+      "uploads:write": "send recordings",
+      "models:read": "see the models, which signing in to this page needs",
+      "usage:read": "see credit, prices and usage",
+      "webhooks:write": "manage webhook endpoints",
+    } satisfies Record<Key["scopes"][number], string>,
     expires: "Expires",
     never: "never",
+    neverHelp: "Without a day it never does.",
     lastUsed: "Last used",
     revoke: "Revoke",
     revokeSure: (name: string) =>
@@ -499,6 +511,16 @@ export const en = {
       what: "Too many recordings are waiting already.",
       meaning: "The upload is kept; nothing was charged.",
       advice: "Start it when some of them are done.",
+    },
+    invalid_request: {
+      what: "The server does not take this value.",
+      meaning: "Nothing was changed.",
+      advice: "Correct what is named here.",
+    },
+    conflict: {
+      what: "This is not possible in its present state.",
+      meaning: "Nothing was changed.",
+      advice: "It may have changed meanwhile; look again.",
     },
     rate_limited: {
       what: "Too many requests.",

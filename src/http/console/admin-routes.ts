@@ -214,7 +214,7 @@ function accessRoutes({ admin, apiKeys, clock }: HttpDeps, { requireAdmin }: Gua
         const { key, ...made } = apiKeys.createKey({
           ...{ projectId, name },
           ...(scopes === undefined ? {} : { scopes }),
-          ...(expires === undefined ? {} : { expiresAt: instantOf(expires) }),
+          ...(expires === undefined ? {} : { expiresAt: expiryOf(expires, clock.now()) }),
         });
         return { ...toKey(made, clock.now()), key };
       },
@@ -369,13 +369,15 @@ function sequenceOf(after: string): number {
   throw new AppError("invalid_request", { detail: "after", message: "after must be the `next` of a page." });
 }
 
-/** @throws AppError `invalid_request` */
-function instantOf(text: string): number {
-  const epochMs = /^\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:\d{2})$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(epochMs)) return epochMs;
+const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:\d{2})$/;
+
+/** @throws AppError `invalid_request` for other texts than times, and for a time that has passed */
+function expiryOf(text: string, nowMs: number): number {
+  const expiresAt = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (expiresAt > nowMs) return expiresAt;
   throw new AppError("invalid_request", {
     detail: "expires_at",
-    message: "expires_at must be an RFC 3339 time.",
+    message: "expires_at must be an RFC 3339 time in the future.",
   });
 }
 

@@ -379,13 +379,22 @@ describe("an admin", () => {
     ["POST", "/projects", { organization_id: "org_0", name: "P" }, "not_found", undefined],
     ["POST", "/keys", { project_id: "prj_0", name: "K" }, "not_found", undefined],
     ["POST", "/keys", { project_id: "PRJ", name: "K", scopes: ["all"] }, "invalid_request", "scopes.0"],
+    ["POST", "/keys", { project_id: "PRJ", name: "K", scopes: [] }, "invalid_request", "scopes"],
+    [
+      "POST",
+      "/keys",
+      { project_id: "PRJ", name: "K", scopes: ["usage:read", "usage:write"] },
+      "invalid_request",
+      "scopes.1",
+    ],
+    ["POST", "/keys", { project_id: "PRJ", name: "K", scopes: "usage:read" }, "invalid_request", "scopes"],
     ["POST", "/keys", { project_id: "PRJ", name: "K", expires_at: "soon" }, "invalid_request", "expires_at"],
     [
       "POST",
       "/keys",
       { project_id: "PRJ", name: "K", expires_at: "2020-01-01T00:00:00Z" },
       "invalid_request",
-      "expires",
+      "expires_at",
     ],
     ["GET", "/organizations/org_0", undefined, "not_found", undefined],
     ["GET", "/organizations/ORG/ledger?after=x", undefined, "invalid_request", "after"],
@@ -402,12 +411,16 @@ describe("an admin", () => {
   ])("%s %s with %j: %s %s", async (method, path, body, code, detail) => {
     const real = (text: string) =>
       text.replace("ORG", testApp.organization.id).replace("PRJ", testApp.project.id);
+    const keys = await get<KeyList>("/keys");
+    const acts = [...exportAudit(testApp.app.database.store)].length;
     const response = await browser.ask(
       method,
       real(path),
       body === undefined ? undefined : JSON.parse(real(JSON.stringify(body))),
     );
     await expectRefusal(response, { code, ...(detail === undefined ? {} : { detail }) } as never);
+    expect(await get<KeyList>("/keys")).toEqual(keys);
+    expect([...exportAudit(testApp.app.database.store)]).toHaveLength(acts);
   });
 
   test("sees usage by day, and as CSV", async () => {
