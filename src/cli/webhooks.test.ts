@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { databasePath } from "../store/database.ts";
-import { updateEndpoint } from "../store/webhooks.ts";
+import { databasePath, transaction } from "../store/database.ts";
+import { insertCreditLowEvents, updateEndpoint } from "../store/webhooks.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 import { isAuthentic, openWebhookKit, type Receiver, startReceiver } from "../testing/webhook-kit.ts";
 
@@ -91,6 +91,23 @@ describe("shruti webhooks", () => {
     expect((await run("deliveries", "whe_none")).status).toBe(4);
     expect((await run("deliveries", "--event", "evt_none")).status).toBe(4);
     expect((await run("deliveries", "--state", "lost")).status).toBe(2);
+  });
+
+  test("an endpoint that was registered for credit.low, and its event, which has no transcription", async () => {
+    const { id } = kit.service.register(kit.caller, { url: receiver.url, events: ["credit.low"] });
+    const low = { organizationId: kit.caller.organizationId, balancePaise: 3, thresholdPaise: 5 };
+    transaction(kit.database.store, (tx) => insertCreditLowEvents(tx, low, kit.clock.now()));
+    const listed = await json<{ id: string; events: string[] }[]>("list");
+    expect(listed.find((one) => one.id === id)?.events).toEqual(["credit.low"]);
+    expect((await run("list")).out).toMatch(/ALSO .*\n.* credit\.low /);
+    const [event, ...others] = await json<Record<string, unknown>[]>("deliveries", id);
+    expect(others).toEqual([]);
+    expect(event).toMatchObject({ type: "credit.low", transcription_id: null, state: "pending" });
+    const { out } = await run("deliveries", "--event", String(event?.event_id));
+    expect(out).toContain('"balance_paise":3');
+    expect(await json("redeliver", String(event?.event_id))).toEqual({ redelivered: 1 });
+    expect(await json("test", id, "--type", "credit.low")).toMatchObject({ is_delivered: true });
+    expect(JSON.parse(receiver.received.at(-1)?.body ?? "")).toMatchObject({ type: "credit.low" });
   });
 
   test("redeliver restarts single events or all failed ones", async () => {

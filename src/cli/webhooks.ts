@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { DELIVERY_STATES, type DeliveryState, EVENT_TYPES, type EventType } from "../domain/webhook.ts";
+import { ALL_EVENT_TYPES, DELIVERY_STATES, type DeliveryState, type EventType } from "../domain/webhook.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { duration, wholeNumber } from "./arguments.ts";
@@ -44,11 +44,12 @@ function addList(webhooks: Command, context: CliContext): void {
         endpoint.id,
         endpoint.url,
         endpoint.projectId,
+        endpoint.events.join(" "),
         endpoint.disabledAt === null ? "enabled" : `disabled: ${endpoint.disabledReason ?? "by hand"}`,
         endpoint.pending,
         endpoint.failed,
       ]);
-      context.printTable(["ID", "URL", "PROJECT", "STATE", "PENDING", "FAILED"], rows);
+      context.printTable(["ID", "URL", "PROJECT", "ALSO", "STATE", "PENDING", "FAILED"], rows);
     });
 }
 
@@ -188,7 +189,7 @@ function addTest(webhooks: Command, context: CliContext): void {
     .argument(...ENDPOINT)
     .addOption(
       new Option("--type <type>", "kind of event")
-        .choices([...EVENT_TYPES])
+        .choices([...ALL_EVENT_TYPES])
         .default("transcription.completed"),
     )
     .option("--json", "print JSON")
@@ -242,6 +243,7 @@ function endpointJson(endpoint: Endpoint) {
     object: "webhook_endpoint",
     url: endpoint.url,
     project_id: endpoint.projectId,
+    events: endpoint.events,
     organization_id: endpoint.organizationId,
     state: endpoint.disabledAt === null ? "enabled" : "disabled",
     disabled_at: time(endpoint.disabledAt),

@@ -3,6 +3,7 @@ import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { differences, recordAct } from "../store/audit-log.ts";
 import { type Database, transaction } from "../store/database.ts";
+import { endLowCredit } from "../store/low-credit.ts";
 import {
   insertOrganization,
   listOrganizations,
@@ -110,6 +111,7 @@ export function createAccountService({
     const changed = transaction(store, (tx) => {
       const before = requireOrganization(tx, id);
       const row = updateOrganization(tx, id, settings) ?? before;
+      if (settings.lowCreditPaise != null) endLowCredit(tx, id, settings.lowCreditPaise);
       const changes = differences(settingsOf(before), settingsOf(row));
       if (changes) {
         const act = { action: "organization.set", object: id, organizationId: id, ...changes } as const;

@@ -1,13 +1,12 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, gte, isNull, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { organizations } from "./schema.ts";
-
-/** An organization whose balance is below its threshold, whole paise. */
-export type LowCredit = { organizationId: string; balancePaise: number; thresholdPaise: number };
+import { insertCreditLowEvents, type LowCredit } from "./webhooks.ts";
 
 /**
- * Notes whether an organization's balance is below its threshold, in the transaction that changes the balance. A balance
- * falls with charges alone and rises with grants, so it passes a threshold once for each grant.
+ * Notes whether an organization's balance is below its threshold, in the transaction that changes the balance or the
+ * threshold. When it has just fallen below, the events `credit.low` are written in the same transaction; the next ones
+ * are written after it was at the threshold or above it again.
  *
  * @param defaultPaise threshold of organizations without one of their own; 0: none
  * @returns the organization, when its balance has just fallen below the threshold
@@ -35,7 +34,18 @@ export function noteLowCredit(
     .set({ lowCreditAt: isLow ? nowMs : null })
     .where(eq(organizations.id, organizationId))
     .run();
-  return isLow ? { organizationId, balancePaise: row.balancePaise, thresholdPaise } : undefined;
+  if (!isLow) return undefined;
+  const low = { organizationId, balancePaise: row.balancePaise, thresholdPaise };
+  insertCreditLowEvents(tx, low, nowMs);
+  return low;
+}
+
+/** Ends a low balance where a new threshold is not above it, so that the next fall below the threshold is noted. */
+export function endLowCredit(tx: Store, organizationId: string, thresholdPaise: number): void {
+  tx.update(organizations)
+    .set({ lowCreditAt: null })
+    .where(and(eq(organizations.id, organizationId), gte(organizations.balancePaise, thresholdPaise)))
+    .run();
 }
 
 /** Lists the enabled organizations whose balances are below their thresholds now. */

@@ -16,7 +16,7 @@ import type {
   TranscriptionState,
 } from "../domain/transcription.ts";
 import type { UploadErrorCode, UploadState } from "../domain/upload.ts";
-import type { DeliveryState, EventType } from "../domain/webhook.ts";
+import type { DeliveryState, EventType, SubscribedEventType } from "../domain/webhook.ts";
 import type { ActorSource } from "../lib/actor.ts";
 
 /**
@@ -354,16 +354,22 @@ export const webhookEndpoints = sqliteTable(
     disabledAt: integer("disabled_at"),
     disabledReason: text("disabled_reason"),
     removedAt: integer("removed_at"),
+    /** Events that it receives beside those of the transcriptions that name it. */
+    events: text("events", { mode: "json" }).$type<SubscribedEventType[]>().notNull().default([]),
   },
-  (t) => [index("webhook_endpoints_by_project").on(t.projectId, t.id)],
+  (t) => [
+    index("webhook_endpoints_by_project").on(t.projectId, t.id),
+    index("webhook_endpoints_subscribed").on(t.organizationId).where(sql`events <> '[]'`),
+  ],
 );
 
-/** Events. The transaction of the final state writes each with its one delivery. */
+/** Events. The transaction of what an event reports writes it with its one delivery. */
 export const events = sqliteTable(
   "events",
   {
     id: text("id").primaryKey(),
-    transcriptionId: text("transcription_id").notNull(),
+    /** Null: the event is not about a transcription. */
+    transcriptionId: text("transcription_id"),
     endpointId: text("endpoint_id")
       .notNull()
       .references(() => webhookEndpoints.id),

@@ -94,6 +94,42 @@ test.each(MIGRATIONS.slice(0, -1).map(({ name }, index) => [name, index + 1] as 
   },
 );
 
+test("events keep their transcriptions and deliveries when events without a transcription become possible", async () => {
+  makeOlder(
+    path,
+    MIGRATIONS.findIndex(({ name }) => name === "0015_credit_low_events"),
+  );
+  const read = () => {
+    const sqlite = new SqliteDatabase(path, { readonly: true });
+    try {
+      return rowsOnce(
+        sqlite,
+        `SELECT e.id, e.transcription_id, e.endpoint_id, e.type, e.body, d.state, a.error
+           FROM events AS e JOIN deliveries AS d ON d.event_id = e.id
+           LEFT JOIN delivery_attempts AS a ON a.event_id = e.id ORDER BY e.id`,
+      );
+    } finally {
+      sqlite.close(true);
+    }
+  };
+  write(`INSERT INTO organizations (id, name, created_at) VALUES ('org', 'o', 0);
+    INSERT INTO projects (id, organization_id, name, created_at) VALUES ('prj', 'org', 'p', 0);
+    INSERT INTO webhook_endpoints (id, project_id, organization_id, url, secret, created_at)
+      VALUES ('whe', 'prj', 'org', 'https://a', 's', 0);
+    INSERT INTO events (id, transcription_id, endpoint_id, type, body, created_at)
+      VALUES ('evt1', 'tr1', 'whe', 'transcription.completed', '{}', 0), ('evt2', 'tr2', 'whe', 'transcription.failed', '{"a":1}', 1);
+    INSERT INTO deliveries (event_id, endpoint_id, state) VALUES ('evt1', 'whe', 'delivered'), ('evt2', 'whe', 'pending');
+    INSERT INTO delivery_attempts (event_id, started_at, duration_ms, error) VALUES ('evt1', 0, 1, 'no');`);
+  const before = read();
+  expect(before).toHaveLength(2);
+  await upgradeDatabase(path, { nowMs: NOW_MS });
+  expect(read()).toEqual(before);
+  const sqlite = new SqliteDatabase(path, { readonly: true });
+  expect(rowsOnce(sqlite, "SELECT events FROM webhook_endpoints")).toEqual([{ events: "[]" }]);
+  expect(rowsOnce(sqlite, "PRAGMA foreign_key_check")).toEqual([]);
+  sqlite.close(true);
+});
+
 test("an upgrade is not undone once something has been written, or it has been confirmed", async () => {
   makeOlder();
   await upgradeDatabase(path, { nowMs: NOW_MS });

@@ -123,7 +123,7 @@ describe("what is due", () => {
     kit.finish(id);
     kit.database.sqlite.run("CREATE TEMP TABLE model AS SELECT * FROM events");
     kit.database.sqlite.run(
-      `${copies} INSERT INTO events SELECT id || i, transcription_id, endpoint_id, type, body, created_at FROM model, n`,
+      `${copies} INSERT INTO events (id, transcription_id, endpoint_id, type, body, created_at) SELECT id || i, transcription_id, endpoint_id, type, body, created_at FROM model, n`,
     );
     kit.database.sqlite.run(
       `${copies} INSERT INTO deliveries (event_id, endpoint_id, state, next_attempt_at)

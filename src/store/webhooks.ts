@@ -1,8 +1,9 @@
-import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
+import { and, count, desc, eq, isNull, lt, sql } from "drizzle-orm";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { FinalState } from "../domain/transcription.ts";
-import { eventTypeOf } from "../domain/webhook.ts";
+import { type EventType, eventTypeOf, type SubscribedEventType } from "../domain/webhook.ts";
 import { newId } from "../lib/ids.ts";
+import { toTimestamp } from "../lib/time.ts";
 import type { Store } from "./database.ts";
 import { deliveries, events, webhookEndpoints } from "./schema.ts";
 
@@ -21,6 +22,21 @@ export function eventBody({ id, state, error }: FinishedTranscription): string {
   return JSON.stringify({ type: eventTypeOf(state), data });
 }
 
+/** An organization whose balance is below its threshold, whole paise. */
+export type LowCredit = { organizationId: string; balancePaise: number; thresholdPaise: number };
+
+/** Renders the text of the event `credit.low` (docs/decisions.md section 14). */
+export function creditLowBody(low: LowCredit, nowMs: number): string {
+  const type: SubscribedEventType = "credit.low";
+  const data = {
+    organization_id: low.organizationId,
+    balance_paise: low.balancePaise,
+    threshold_paise: low.thresholdPaise,
+    created_at: toTimestamp(nowMs),
+  };
+  return JSON.stringify({ type, data });
+}
+
 /**
  * Writes an event and its delivery, due at once, in the transaction of the final state that the event reports. The
  * delivery to a disabled endpoint waits until an admin enables the endpoint. To a removed endpoint it fails at once.
@@ -32,16 +48,42 @@ export function insertEvent(
   event: { transcription: FinishedTranscription; endpointId: string; nowMs: number },
 ): string {
   const { transcription, endpointId, nowMs } = event;
+  const { id: transcriptionId, state } = transcription;
+  const body = eventBody(transcription);
+  return insertDelivery(tx, { transcriptionId, endpointId, type: eventTypeOf(state), body }, nowMs);
+}
+
+/**
+ * Writes an event `credit.low` for each endpoint of the organization that was registered for it, in the transaction
+ * that changes the balance.
+ */
+export function insertCreditLowEvents(tx: Store, low: LowCredit, nowMs: number): void {
+  const subscribed = tx
+    .select({ id: webhookEndpoints.id, events: webhookEndpoints.events })
+    .from(webhookEndpoints)
+    .where(
+      and(
+        eq(webhookEndpoints.organizationId, low.organizationId),
+        sql`events <> '[]'`,
+        isNull(webhookEndpoints.removedAt),
+      ),
+    )
+    .orderBy(webhookEndpoints.id)
+    .all();
+  const body = creditLowBody(low, nowMs);
+  for (const { id: endpointId, events: types } of subscribed) {
+    if (!types.includes("credit.low")) continue;
+    insertDelivery(tx, { transcriptionId: null, endpointId, type: "credit.low", body }, nowMs);
+  }
+}
+
+type NewEvent = { transcriptionId: string | null; endpointId: string; type: EventType; body: string };
+
+function insertDelivery(tx: Store, event: NewEvent, nowMs: number): string {
+  const { endpointId } = event;
   const id = newId("event", nowMs);
   tx.insert(events)
-    .values({
-      id,
-      transcriptionId: transcription.id,
-      endpointId,
-      type: eventTypeOf(transcription.state),
-      body: eventBody(transcription),
-      createdAt: nowMs,
-    })
+    .values({ id, ...event, createdAt: nowMs })
     .run();
   const isRemoved = findEndpoint(tx, endpointId)?.removedAt != null;
   tx.insert(deliveries)

@@ -197,6 +197,7 @@ const ENDPOINTS: ConsoleEndpointList = {
       },
       ...{ project_id: PROJECT_ID, url: "https://records.example/transcripts", state: "enabled" },
       ...{ created_at: "2026-10-02T04:00:00.000Z", pending_deliveries: 1, failed_deliveries: 1 },
+      events: ["credit.low"],
     },
   ],
 };

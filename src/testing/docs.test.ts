@@ -83,6 +83,7 @@ const RESOURCES: [path: string, section: string, nth: number, schema: TObject][]
   [INTERFACE, "7", 0, schemas.ErrorObject],
   [DECISIONS, "6", 0, schemas.Model],
   [DECISIONS, "7", 0, schemas.UsageEvent],
+  [DECISIONS, "The event `credit.low`", 0, schemas.CreditLowEvent],
 ] as unknown as [string, string, number, TObject][];
 
 /** Long lists of values are written in one place, and other places name them. */
@@ -94,7 +95,8 @@ const WRITTEN_ELSEWHERE: [words: readonly string[], citation: RegExp][] = [
 
 describe("docs/interface.md", () => {
   test.each(RESOURCES)("%s section %s, table of fields %i", (path, section, nth, schema) => {
-    const tables = tablesOf(sectionOf(path, section).text).filter(({ header }) => header[0] === "Field");
+    const { text } = /^[\d.]+$/.test(section) ? sectionOf(path, section) : namedSection(section);
+    const tables = tablesOf(text).filter(({ header }) => header[0] === "Field");
     const rows = tables[nth]?.rows ?? [];
     const fields = fieldsOf(schema);
     expect(asLines(rows.map(([name = "", ...others]) => [codesIn(name)[0], ...others.slice(0, 2)]))).toEqual(

@@ -226,6 +226,7 @@ function Endpoints({ rows, onChange }: EndpointsProps) {
               </span>
             ),
           },
+          { title: t.alsoEvents, cell: ({ events }) => (events.length > 0 ? events.join(", ") : "–") },
           { title: t.pending, isNumber: true, cell: (row) => count(row.pending_deliveries) },
           { title: t.failedDeliveries, isNumber: true, cell: (row) => count(row.failed_deliveries) },
           { title: t.created, cell: (row) => day(row.created_at) },
@@ -256,7 +257,7 @@ function Deliveries({ rows, onChange }: { rows: DeliveryList["data"]; onChange: 
         empty={t.noDeliveries}
         columns={[
           { title: t.event, cell: ({ id, type }) => <span title={id}>{type}</span> },
-          { title: t.views.transcriptions, cell: (row) => <code>{row.transcription_id}</code> },
+          { title: t.views.transcriptions, cell: (row) => <code>{row.transcription_id ?? "–"}</code> },
           { title: t.attempts, isNumber: true, cell: ({ attempts }) => count(attempts) },
           { title: t.reason, cell: ({ reason, last_status: status }) => `${reason ?? ""} ${status ?? ""}` },
           { title: t.created, cell: (row) => moment(row.created_at) },

@@ -457,6 +457,7 @@ export const en = {
     modelsHelp: "Models are added and removed on the command line: shruti models.",
     endpoints: "Endpoints",
     noEndpoints: "No project has registered an endpoint.",
+    alsoEvents: "Also receives",
     pending: "Waiting",
     failedDeliveries: "Failed",
     redeliverAll: "Send all failed again",

@@ -419,6 +419,7 @@ export const hi: Words = {
     modelsHelp: "मॉडल कमांड लाइन से जोड़े और हटाए जाते हैं: shruti models.",
     endpoints: "पते",
     noEndpoints: "किसी प्रोजेक्ट ने कोई पता दर्ज नहीं किया है।",
+    alsoEvents: "यह भी पाता है",
     pending: "प्रतीक्षा में",
     failedDeliveries: "विफल",
     redeliverAll: "सब विफल फिर भेजें",

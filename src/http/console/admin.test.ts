@@ -505,11 +505,10 @@ describe("an admin", () => {
     sqlite.run("UPDATE webhook_endpoints SET disabled_at = 1, disabled_reason = '410' WHERE id = ?", [
       endpoint.id,
     ]);
-    sqlite.run("INSERT INTO events VALUES (?, ?, ?, 'transcription.failed', '{}', 1)", [
-      event,
-      transcription,
-      endpoint.id,
-    ]);
+    sqlite.run(
+      "INSERT INTO events (id, transcription_id, endpoint_id, type, body, created_at) VALUES (?, ?, ?, 'transcription.failed', '{}', 1)",
+      [event, transcription, endpoint.id],
+    );
     sqlite.run(
       "INSERT INTO deliveries (event_id, endpoint_id, state, attempts, failed_at) VALUES (?, ?, 'failed', 8, 2)",
       [event, endpoint.id],
@@ -518,6 +517,10 @@ describe("an admin", () => {
     expect(failed.data).toMatchObject([
       { id: event, attempts: 8, state: "failed", transcription_id: transcription },
     ]);
+    // An event about the credit has no transcription.
+    sqlite.run("UPDATE events SET transcription_id = NULL, type = 'credit.low' WHERE id = ?", [event]);
+    const [low] = (await get<DeliveryList>("/deliveries?state=failed")).data;
+    expect(low).toMatchObject({ id: event, type: "credit.low", transcription_id: null });
     await expectRefusal(await browser.ask("POST", `/deliveries/${event}/redeliver`), { code: "conflict" });
     const enabled = await post<{ state: string }>(`/webhook_endpoints/${endpoint.id}/enable`);
     expect(enabled.state).toBe("enabled");

@@ -114,6 +114,7 @@ export function toEndpoint(row: EndpointView): ConsoleEndpoint {
     state: row.disabledAt === null ? "enabled" : "disabled",
     ...(row.disabledReason === null ? {} : { disabled_reason: row.disabledReason }),
     created_at: toTimestamp(row.createdAt),
+    events: row.events,
     pending_deliveries: row.pending,
     failed_deliveries: row.failed,
   };

@@ -1,6 +1,7 @@
 import { toTimestamp } from "../../lib/time.ts";
 import type { EndpointView } from "../../services/webhooks/webhooks.ts";
 import type { WebhookEndpointRow } from "../../store/webhooks.ts";
+import { requireScope } from "../auth.ts";
 import type { HttpDeps } from "../deps.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
 import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
@@ -22,7 +23,7 @@ const CREATE = operation({
   id: "createWebhookEndpoint",
   summary: "Register a webhook endpoint",
   description:
-    "Events are signed as Standard Webhooks 1.0 says. The signing secret is returned this once only.",
+    "Events are signed as Standard Webhooks 1.0 says. The signing secret is returned this once only. `events` with `credit.low` also needs the scope `usage:read`.",
   body: WebhookEndpointCreate,
   errors: ["conflict"],
   responses: { 201: "The endpoint, with its signing secret." },
@@ -83,7 +84,11 @@ export function webhookEndpointRoutes({ webhooks, onWebhooksChanged }: WebhookRo
   return defineKeyedRoutes("webhook-endpoints")
     .post(
       "/v1/webhook_endpoints",
-      ({ caller, body, status }) => status(201, toResponse(webhooks.register(caller, body))),
+      ({ caller, body, status }) => {
+        // The event has the balance, which other keys read with this scope.
+        if (body.events?.includes("credit.low")) requireScope(caller, "usage:read");
+        return status(201, toResponse(webhooks.register(caller, body)));
+      },
       { response: { 201: WebhookEndpoint }, ...CREATE },
     )
     .get(
@@ -137,8 +142,8 @@ export function webhookEndpointRoutes({ webhooks, onWebhooksChanged }: WebhookRo
 
 type WebhookRouteDeps = Pick<HttpDeps, "webhooks" | "onWebhooksChanged">;
 
-function toResponse({ id, url, secret }: WebhookEndpointRow): WebhookEndpoint {
-  return { id, object: "webhook_endpoint", url, secret };
+function toResponse({ id, url, secret, events }: WebhookEndpointRow): WebhookEndpoint {
+  return { id, object: "webhook_endpoint", url, secret, ...(events.length > 0 ? { events } : {}) };
 }
 
 function toView(row: EndpointView): WebhookEndpointView {
@@ -152,6 +157,7 @@ function toView(row: EndpointView): WebhookEndpointView {
     ...(row.previousSecretExpiresAt === null
       ? {}
       : { previous_secret_expires_at: toTimestamp(row.previousSecretExpiresAt) }),
+    events: row.events,
     pending_deliveries: row.pending,
     failed_deliveries: row.failed,
   };

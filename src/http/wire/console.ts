@@ -3,7 +3,7 @@ import { SCOPES } from "../../domain/api-key.ts";
 import { LEDGER_KINDS } from "../../domain/credit.ts";
 import { ERROR_CODES } from "../../domain/errors.ts";
 import { CHANNEL_MODES, MODES, TRANSCRIPTION_STATES } from "../../domain/transcription.ts";
-import { DELIVERY_STATES, EVENT_TYPES } from "../../domain/webhook.ts";
+import { ALL_EVENT_TYPES, DELIVERY_STATES, SUBSCRIBED_EVENT_TYPES } from "../../domain/webhook.ts";
 import { oneOf } from "./schemas.ts";
 
 /**
@@ -324,6 +324,8 @@ export const ConsoleEndpoint = closed({
   state: oneOf(["enabled", "disabled"]),
   disabled_reason: Type.Optional(text),
   created_at: time,
+  /** What it receives beside the events of transcriptions that name it. */
+  events: Type.Array(oneOf(SUBSCRIBED_EVENT_TYPES)),
   pending_deliveries: count,
   failed_deliveries: count,
 });
@@ -338,8 +340,9 @@ export const Delivery = closed({
   id,
   object: Type.Literal("delivery"),
   endpoint_id: id,
-  transcription_id: id,
-  type: oneOf(EVENT_TYPES),
+  /** Null: the event is not about a transcription. */
+  transcription_id: nullable(id),
+  type: oneOf(ALL_EVENT_TYPES),
   state: oneOf(DELIVERY_STATES),
   attempts: count,
   /** Why it has not arrived. */

@@ -14,7 +14,7 @@ import {
   RATE_HEADERS,
 } from "./openapi-parts.ts";
 import { publicPaths } from "./openapi-public.ts";
-import { ErrorObject, Health, NotReady, Readiness, Upload, WebhookEvent } from "./schemas.ts";
+import { CreditLowEvent, ErrorObject, Health, NotReady, Readiness, Upload, WebhookEvent } from "./schemas.ts";
 
 export type DescribedRoute = { method: string; path: string; hooks: unknown };
 
@@ -70,7 +70,16 @@ export function openApiDocument(
     paths[path] ??= {};
     paths[path][route.method.toLowerCase()] = describe(route, operation, toJson);
   }
-  const webhooks = { transcription: describeWebhook(toJson) };
+  const webhooks = {
+    transcription: describeWebhook(contentOf(WebhookEvent, toJson), {
+      operationId: "receiveEvent",
+      summary: "A transcription finished",
+    }),
+    credit_low: describeWebhook(contentOf(CreditLowEvent, toJson), {
+      operationId: "receiveCreditLow",
+      summary: "The credit of the organization is low",
+    }),
+  };
   for (const schema of [ErrorObject, Upload, Health, Readiness, NotReady]) toJson(schema);
   return {
     openapi: "3.1.0",
@@ -210,11 +219,10 @@ const SIGNATURE_HEADERS = [
   ],
 ];
 
-function describeWebhook(toJson: (schema: TSchema) => Json): Json {
+function describeWebhook(content: Json, names: { operationId: string; summary: string }): Json {
   return {
     post: {
-      operationId: "receiveEvent",
-      summary: "A transcription finished",
+      ...names,
       description: "Any 2xx within the time limit ends the delivery; otherwise it is repeated.",
       tags: ["Webhooks"],
       security: [{}],
@@ -226,7 +234,7 @@ function describeWebhook(toJson: (schema: TSchema) => Json): Json {
         schema: { type: "string" },
         example,
       })),
-      requestBody: { required: true, content: { "application/json": contentOf(WebhookEvent, toJson) } },
+      requestBody: { required: true, content: { "application/json": content } },
       responses: { "2XX": { description: "Received." } },
     },
   };

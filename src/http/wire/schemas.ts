@@ -10,7 +10,7 @@ import {
   TRANSCRIPTION_STATES,
 } from "../../domain/transcription.ts";
 import { UPLOAD_ERROR_CODES, UPLOAD_STATES } from "../../domain/upload.ts";
-import { EVENT_TYPES } from "../../domain/webhook.ts";
+import { EVENT_TYPES, SUBSCRIBED_EVENT_TYPES } from "../../domain/webhook.ts";
 
 /**
  * Every request and response once: types, validation and the OpenAPI document come from here.
@@ -24,6 +24,7 @@ const TRANSCRIPTION_ID = "tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C";
 const UPLOAD_ID = "up_01KAJ5KZQ8D3F5G7H9J1K3M5N7";
 const ENDPOINT_ID = "whe_01KAJ5KZQ8D3F5G7H9J1K3M5N7";
 const USAGE_EVENT_ID = "ue_01KAJ5M9T4R2W6S8V1X3Z5B7D9";
+const ORGANIZATION_ID = "org_01KAJ5M9T4R2W6S8V1X3Z5B7D9";
 const MODEL_ID = "indic-small";
 const MAX_ID_LENGTH = 64;
 
@@ -751,8 +752,17 @@ export type Usage = Static<typeof Usage>;
 
 // —— Webhook endpoints (docs/interface.md sections 2.7, 4.13) ——
 
+const SubscribedEvents = Type.Array(oneOf(SUBSCRIBED_EVENT_TYPES), {
+  uniqueItems: true,
+  maxItems: SUBSCRIBED_EVENT_TYPES.length,
+  description: "Events that it receives beside those of the transcriptions that name it.",
+});
+
 export const WebhookEndpointCreate = closed(
-  { url: Type.String({ minLength: 1, maxLength: 2048, description: "HTTPS address that receives events." }) },
+  {
+    url: Type.String({ minLength: 1, maxLength: 2048, description: "HTTPS address that receives events." }),
+    events: Type.Optional(SubscribedEvents),
+  },
   {
     title: "WebhookEndpointCreate",
     description: "Registers a receiver.",
@@ -767,6 +777,7 @@ export const WebhookEndpoint = closed(
     object: Type.Literal("webhook_endpoint"),
     url: Type.String(),
     secret: Type.String({ description: "Signing secret; this is the only time it is shown." }),
+    events: Type.Optional(SubscribedEvents),
   },
   {
     title: "WebhookEndpoint",
@@ -796,6 +807,7 @@ export const WebhookEndpointView = closed(
     previous_secret_expires_at: Type.Optional(
       timestamp("Until then events are signed with the previous secret as well."),
     ),
+    events: SubscribedEvents,
     pending_deliveries: Type.Integer({ minimum: 0, description: "Events that wait for delivery." }),
     failed_deliveries: Type.Integer({ minimum: 0, description: "Events that were given up." }),
   },
@@ -809,6 +821,7 @@ export const WebhookEndpointView = closed(
         url: "https://hooks.example/transcriptions",
         state: "enabled",
         created_at: "2026-11-21T04:05:06.789Z",
+        events: [],
         pending_deliveries: 0,
         failed_deliveries: 0,
       },
@@ -901,6 +914,33 @@ export const WebhookEvent = closed(
     title: "WebhookEvent",
     description: "Sent once a transcription is final, to its endpoint.",
     examples: [{ type: "transcription.completed", data: { id: TRANSCRIPTION_ID, state: "completed" } }],
+  },
+);
+
+export const CreditLowEvent = closed(
+  {
+    type: oneOf(SUBSCRIBED_EVENT_TYPES),
+    data: closed({
+      organization_id: identifier("Identifier of the organization.", ORGANIZATION_ID),
+      balance_paise: Type.Integer({ description: "Grants less charges, when it fell below the threshold." }),
+      threshold_paise: Type.Integer({ minimum: 0, description: "The organization's, else the config's." }),
+      created_at: timestamp("When it fell below the threshold."),
+    }),
+  },
+  {
+    title: "CreditLowEvent",
+    description: "Sent once when the balance falls below the threshold, to endpoints registered for it.",
+    examples: [
+      {
+        type: "credit.low",
+        data: {
+          organization_id: ORGANIZATION_ID,
+          balance_paise: 4_800,
+          threshold_paise: 5_000,
+          created_at: "2026-11-21T04:05:06.789Z",
+        },
+      },
+    ],
   },
 );
 

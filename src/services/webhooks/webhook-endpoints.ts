@@ -1,5 +1,6 @@
 import type { AuditAction, AuditValues } from "../../domain/audit.ts";
 import { AppError } from "../../domain/errors.ts";
+import type { SubscribedEventType } from "../../domain/webhook.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { recordAct } from "../../store/audit-log.ts";
@@ -69,7 +70,11 @@ export function noSuchEndpoint(): AppError {
  *
  * @throws AppError `conflict` when the project has `MAX_ENDPOINTS_PER_PROJECT`
  */
-export function addEndpoint(deps: EndpointDeps, caller: Scope, url: string): WebhookEndpointRow {
+export function addEndpoint(
+  deps: EndpointDeps,
+  caller: Scope,
+  { url, events }: { url: string; events: SubscribedEventType[] },
+): WebhookEndpointRow {
   const { organizationId, projectId } = caller;
   return transaction(deps.database.store, (tx) => {
     if (countEndpoints(tx, projectId) >= MAX_ENDPOINTS_PER_PROJECT) {
@@ -78,10 +83,14 @@ export function addEndpoint(deps: EndpointDeps, caller: Scope, url: string): Web
     }
     const createdAt = deps.clock.now();
     const id = newId("webhookEndpoint", createdAt);
-    const row = { id, organizationId, projectId, url, secret: newSigningSecret(), createdAt };
+    const row = { id, organizationId, projectId, url, events, secret: newSigningSecret(), createdAt };
     const made = insertEndpoint(tx, row);
     recordEndpoint(tx, "webhook.create", made, createdAt, {
-      after: { project_id: projectId, url: hostOf(url) },
+      after: {
+        project_id: projectId,
+        url: hostOf(url),
+        ...(events.length > 0 ? { events: events.join(" ") } : {}),
+      },
     });
     return made;
   });

@@ -1,8 +1,8 @@
 import type { Config } from "../../config/schema.ts";
-import { type EventType, eventTypeOf } from "../../domain/webhook.ts";
+import { type EventType, eventTypeOf, type SubscribedEventType } from "../../domain/webhook.ts";
 import { ID_PREFIXES, newId } from "../../lib/ids.ts";
 import { transaction } from "../../store/database.ts";
-import { eventBody, validSecrets, type WebhookEndpointRow } from "../../store/webhooks.ts";
+import { creditLowBody, eventBody, validSecrets, type WebhookEndpointRow } from "../../store/webhooks.ts";
 import type { Scope } from "../ownership.ts";
 import { type AddressRules, addressRules, checkEndpointUrl } from "./webhook-addresses.ts";
 import {
@@ -38,8 +38,9 @@ export { MAX_ENDPOINTS_PER_PROJECT, ROTATION_MS, requireEndpoint } from "./webho
 export type { DeliveryView } from "./webhook-redelivery.ts";
 
 const DAY_MS = 24 * 3_600_000;
-/** Identifier in the body of a test event: the ULID of time zero, which no transcription has. */
+/** Identifiers in the bodies of test events: the ULID of time zero, which no transcription or organization has. */
 export const TEST_TRANSCRIPTION_ID = `${ID_PREFIXES.transcription}_${"0".repeat(26)}`;
+const TEST_ORGANIZATION_ID = `${ID_PREFIXES.organization}_${"0".repeat(26)}`;
 
 export type WebhookServiceDeps = EndpointDeps & { config: Config; resolve?: Resolve };
 
@@ -58,10 +59,11 @@ export type WebhookService = {
   /**
    * Registers an endpoint in the caller's project (docs/interface.md section 4.13).
    *
+   * @param request `events`: what it receives beside the events of transcriptions that name it
    * @returns the row; the response shows its secret, and nothing shows it again
    * @throws AppError `invalid_request` (detail `url`), `conflict` when the project has its full number
    */
-  register(caller: Scope, request: { url: string }): WebhookEndpointRow;
+  register(caller: Scope, request: { url: string; events?: SubscribedEventType[] }): WebhookEndpointRow;
   /**
    * Lists a page of the caller's project, newest first.
    *
@@ -117,10 +119,10 @@ export function createWebhookService(deps: WebhookServiceDeps): WebhookService {
   const { store } = deps.database;
   let rules: AddressRules | undefined;
   return {
-    register(caller, { url }) {
+    register(caller, { url, events = [] }) {
       rules ??= addressRules(config.webhooks);
       checkEndpointUrl(url, rules);
-      return addEndpoint(deps, caller, url);
+      return addEndpoint(deps, caller, { url, events });
     },
     page: (caller, query) => pageOfEndpoints(deps, caller, query),
     get: (caller, id) => viewOwnedEndpoint(deps, caller, id),
@@ -150,7 +152,7 @@ async function sendTestEvent(
     eventId,
     url: endpoint.url,
     secrets: validSecrets(endpoint, clock.now()),
-    body: testBody(type),
+    body: testBody(type, clock.now()),
     attempts: 0,
   });
   if (!outcome) throw new Error("a test delivery cannot be called off");
@@ -163,7 +165,10 @@ async function sendTestEvent(
   return { ...outcome, eventId };
 }
 
-function testBody(type: EventType): string {
+function testBody(type: EventType, nowMs: number): string {
+  if (type === "credit.low") {
+    return creditLowBody({ organizationId: TEST_ORGANIZATION_ID, balancePaise: 0, thresholdPaise: 1 }, nowMs);
+  }
   const states = ["completed", "partial", "failed", "cancelled"] as const;
   const state = states.find((candidate) => eventTypeOf(candidate) === type) ?? "completed";
   const error = { code: "transcription_failed", message: "This is a test event." } as const;
