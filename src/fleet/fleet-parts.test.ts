@@ -14,9 +14,11 @@ import {
 } from "./messages.ts";
 import { makeAuthority, makeServerCertificate } from "./setup/certificates.ts";
 import { workerRights } from "./setup/nats-config.ts";
+import { subjectsOf } from "./subjects.ts";
 import { createJobTokens } from "./tokens.ts";
 import { createHealth } from "./worker/health.ts";
 import { createOfferedModels } from "./worker/offered-models.ts";
+import { createPulling } from "./worker/pulling.ts";
 
 const encode = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 const JOB = "a".repeat(32);
@@ -165,6 +167,38 @@ test("a worker that fails at every chunk rests for longer and longer", () => {
   health.observe("done");
   fail();
   expect(health.isResting()).toBe(false);
+});
+
+describe("asking for tickets", () => {
+  /** More would keep the event loop busy. A test cannot time out then, so the calls end. */
+  const MANY = 1_000;
+
+  test.each([
+    [
+      "the link is down after a dial that timed out",
+      () => Promise.reject(new Error("not connected: timeout")),
+    ],
+    ["there is no consumer", () => Promise.reject(new Error("no responders"))],
+    ["the server has too many requests", async () => ({ subject: "", data: new Uint8Array(), status: 409 })],
+  ])("pauses when requests fail at once, because %s", async (_, answer) => {
+    let calls = 0;
+    const pulling = createPulling({
+      link: {
+        publish: () => {},
+        pull: () => (++calls < MANY ? answer() : new Promise<never>(() => {})),
+      },
+      subjects: subjectsOf("main"),
+      usableModels: () => ["b".repeat(64)],
+      mayPull: () => true,
+      run: async () => {},
+      onBadTicket: () => {},
+    });
+    pulling.setPlaces({ a: 1, s: 0 });
+    await Bun.sleep(50);
+    pulling.stop();
+    expect(calls).toBeGreaterThan(0);
+    expect(calls).toBeLessThan(MANY);
+  });
 });
 
 test("a model is offered when its files are those of its manifest, and not for a while after a failure", async () => {

@@ -1,4 +1,3 @@
-import { errorMessage } from "../../lib/error-message.ts";
 import type { Link, LinkMessage } from "../link.ts";
 import { MessageError, readTicket, type Ticket } from "../messages.ts";
 import type { Subjects, Urgency } from "../subjects.ts";
@@ -31,6 +30,8 @@ const SHORT_WAIT_MS = 250;
 /** The server answers at the end of the wait. A reply that is later is lost. */
 const MARGIN_MS = 1_000;
 const PAUSE_MS = 200;
+/** Statuses of the server at the end of a wait without a ticket. */
+const NO_TICKET = [404, 408];
 const NANOSECONDS = 1_000_000;
 
 export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pulling {
@@ -43,7 +44,10 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${subjects.stream}.${subjects.consumer(hash, urgency)}`;
     const ask = JSON.stringify({ batch: 1, expires: waitMs * NANOSECONDS });
     const message = await link.pull(subject, ask, waitMs + MARGIN_MS);
-    return message.status === undefined ? message : undefined;
+    if (message.status === undefined) return message;
+    // The server refuses at once when it has too many requests, or is about to remove the consumer.
+    if (!NO_TICKET.includes(message.status)) await Bun.sleep(PAUSE_MS);
+    return undefined;
   }
 
   async function work(message: LinkMessage): Promise<void> {
@@ -71,9 +75,10 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
       try {
         const message = await pull(urgency, hash, models.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
         if (message) await work(message);
-      } catch (error) {
-        // The link is down, or the control plane has not made the consumer yet.
-        if (!/timeout/i.test(errorMessage(error))) await Bun.sleep(PAUSE_MS);
+      } catch {
+        // The link is down, or the control plane has not made the consumer yet. Without the pause, requests that fail at
+        // once would keep the event loop from everything else, such as connecting again.
+        await Bun.sleep(PAUSE_MS);
       }
     }
     open[urgency]--;
