@@ -22,6 +22,7 @@ import { type ApiKeyService, createApiKeyService } from "./services/api-keys.ts"
 import { type CreditService, createCreditService } from "./services/credit.ts";
 import { lockDataDir } from "./services/data-dir-lock.ts";
 import { createListeningService, type ListeningService } from "./services/listening/listening.ts";
+import { renderManifest } from "./services/models/model-manifest.ts";
 import { createModelService, type ModelService } from "./services/models/models.ts";
 import { createPurgeService } from "./services/purge.ts";
 import { createRateLimiter, type RateLimiter } from "./services/rate-limit.ts";
@@ -224,6 +225,7 @@ export function openWorkers(
   const { config, clock, log, database, dataDir, engine } = base;
   const { models, uploads, transcriptions, webhooks, receipts } = services;
   const scheduler = openScheduler(base, services);
+  base.fleet?.serveModels(() => models.list().map((model) => ({ model, manifest: renderManifest(model) })));
   base.fleet?.onPlaces(() => {
     const model = models.findDefault();
     if (model) scheduler.resize(engine.capacity(model));

@@ -5,6 +5,7 @@ import type { Config } from "./config/schema.ts";
 import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
 import { openEngine } from "./engine/open-engine.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
+import { fetchingInto } from "./fetched-models.ts";
 import { readFleetFile } from "./fleet/fleet-folder.ts";
 import { type FleetWorker, openWorker } from "./fleet/worker/open-worker.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -54,6 +55,7 @@ export async function openFleetWorker(
     // A GPU would wait for the audio of its next chunk.
     placesAhead: gpuFreeBytes === undefined ? 0 : 1,
     synchronousPlaces: fleet.synchronous_places,
+    ...(fleet.fetch_models ? { fetching: fetchingInto(config, models) } : {}),
   });
   return {
     whenConnected: worker.whenConnected,

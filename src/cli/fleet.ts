@@ -183,10 +183,12 @@ async function list(context: CliContext, { json }: { json?: true }): Promise<voi
 export function describeWorker(status: WorkerStatus | undefined): string {
   if (!status) return "unknown: the server does not run";
   const { state, places, chunks, device = "", version = "", models, speed, problem } = status;
+  const lacking = status.lacking_models ?? [];
   if (state === "absent") return state;
   return [
     `${state}, ${chunks} chunks on ${places} places of ${device}, version ${version}, models ${models.join(", ") || "none"}`,
     ...(speed === undefined ? [] : [`${speed} × real time a place`]),
+    ...lacking.map(({ id, reason }) => `lacks ${id}: ${reason}`),
     ...(problem === undefined ? [] : [problem]),
   ].join("; ");
 }

@@ -387,6 +387,16 @@ export const CONFIG_SCHEMA = {
       64,
       "Chunks of synchronous requests that a worker recognizes beside others.",
     ),
+    fetch_models: boolean(
+      false,
+      "A worker fetches the models that the fleet uses and it lacks from the control plane.",
+    ),
+    fetch_models_max_bytes: integer(
+      50 * GIB,
+      0,
+      MANY,
+      "A worker fetches no model with which its models would take more than this.",
+    ),
   },
   log: {
     level: choice("info", ["debug", "info", "warn", "error", "silent"], "Least serious lines to write."),

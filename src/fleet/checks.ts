@@ -52,7 +52,7 @@ async function examineWorker({ config, dataDir, version }: Checked): Promise<Fle
     link.subscribe(subjects.done("*"), () => {});
     const findings = [
       server,
-      ...(await examineControlPlane(link, subjects.hello(fleet.worker), ca, version)),
+      ...(await examineControlPlane(link, { subject: subjects.hello(fleet.worker), ca, version, fleet })),
     ];
     const ok = refusals.length > 0;
     const detail = ok
@@ -83,14 +83,13 @@ function isOlder(version: string, than: readonly number[]): boolean {
 
 async function examineControlPlane(
   link: Link,
-  subject: string,
-  ca: string,
-  version: string,
+  { subject, ca, version, fleet }: { subject: string; ca: string; version: string; fleet: Config["fleet"] },
 ): Promise<FleetFinding[]> {
   let reply: HelloReply;
   const askedAt = Date.now();
+  const hello = { v: PROTOCOL, version, wants_models: fleet.fetch_models };
   try {
-    const { data } = await link.request(subject, write({ v: PROTOCOL, version }), ANSWER_WITHIN_MS);
+    const { data } = await link.request(subject, write(hello), ANSWER_WITHIN_MS);
     reply = readHelloReply(data);
   } catch (error) {
     return [
@@ -107,7 +106,20 @@ async function examineControlPlane(
       detail: `${(differenceMs / 1000).toFixed(1)} s from the control plane's`,
     },
     await examineAudio(reply.base_url, ca),
+    ...(fleet.fetch_models ? [examineModels(reply, fleet.fetch_models_max_bytes)] : []),
   ];
+}
+
+function examineModels({ models }: HelloReply, maxBytes: number): FleetFinding {
+  if (!models)
+    return { check: "fetch_models", ok: false, detail: "the control plane is of an older version" };
+  const bytes = models.flatMap(({ files }) => files).reduce((sum, file) => sum + file.bytes, 0);
+  const [found, allowed] = [bytes, maxBytes].map((value) => Math.ceil(value / 1e6));
+  return {
+    check: "fetch_models",
+    ok: bytes <= maxBytes,
+    detail: `${models.length} ${models.length === 1 ? "model" : "models"} of the fleet can be fetched, ${found} MB; at most ${allowed} MB are kept`,
+  };
 }
 
 async function examineAudio(baseUrl: string, ca: string): Promise<FleetFinding> {

@@ -84,19 +84,21 @@ describe("messages", () => {
 test("tokens hold for one job, ten minutes and one purpose", () => {
   let now = 1_000;
   const tokens = createJobTokens("secret", () => now);
-  const token = tokens.audioToken(JOB);
+  const token = tokens.token("audio", JOB);
   const other = "c".repeat(32);
-  expect(tokens.opensAudio(JOB, token)).toBe(true);
-  expect(tokens.opensAudio(other, token)).toBe(false);
-  expect(createJobTokens("another", () => now).opensAudio(JOB, token)).toBe(false);
+  expect(tokens.opens("audio", JOB, token)).toBe(true);
+  expect(tokens.opens("audio", other, token)).toBe(false);
+  expect(createJobTokens("another", () => now).opens("audio", JOB, token)).toBe(false);
   for (const wrong of ["", ".", `${token}x`, `9${token}`, token.replace(/^\d+/, "Infinity")]) {
-    expect(tokens.opensAudio(JOB, wrong)).toBe(false);
+    expect(tokens.opens("audio", JOB, wrong)).toBe(false);
   }
+  expect(tokens.opens("model", JOB, token)).toBe(false);
+  expect(tokens.opens("model", JOB, tokens.token("model", JOB))).toBe(true);
   expect(tokens.proves(JOB, tokens.proof(JOB))).toBe(true);
   expect(tokens.proves(other, tokens.proof(JOB))).toBe(false);
   expect(tokens.proves(JOB, token.split(".")[1] ?? "")).toBe(false);
   now += 600_000;
-  expect(tokens.opensAudio(JOB, token)).toBe(false);
+  expect(tokens.opens("audio", JOB, token)).toBe(false);
 });
 
 test("a job is named by audio, model and settings, and not by how it is run", () => {

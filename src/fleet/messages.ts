@@ -21,6 +21,7 @@ const MAX_REASON = 500;
 /** Jobs that one worker can name: places and results that wait. */
 const MAX_JOBS = 4_096;
 const MAX_MODELS = 100;
+export const MAX_LACKING = 20;
 
 const version = Type.Integer({ minimum: OLDEST_PROTOCOL, maximum: PROTOCOL });
 const jobId = Type.String({ pattern: "^[0-9a-f]{32}$" });
@@ -113,6 +114,8 @@ const beatSchema = Type.Object({
   problem: Type.Optional(reason),
   /** Recognized audio per time and place, since the start, as a ratio; absent before the first chunk. */
   speed: Type.Optional(Type.Number({ minimum: 0 })),
+  /** Models of the control plane that a worker with `fleet.fetch_models` lacks, and why it does. */
+  lacking: Type.Optional(Type.Array(Type.Object({ id: short, reason }), { maxItems: MAX_LACKING })),
 });
 export type Beat = Static<typeof beatSchema>;
 
@@ -123,8 +126,29 @@ const orderSchema = Type.Object({ v: version, drain: Type.Boolean() });
 export type Order = Static<typeof orderSchema>;
 
 /** A worker's question at its start, and of `shruti doctor`. */
-const helloSchema = Type.Object({ v: version, version: short });
+const helloSchema = Type.Object({
+  v: version,
+  version: short,
+  /** The worker fetches models that it lacks. */
+  wants_models: Type.Optional(Type.Boolean()),
+});
 export type Hello = Static<typeof helloSchema>;
+
+/** A model of the control plane. Its files are under `models/SHA256/` of the address for workers. */
+const remoteModelSchema = Type.Object({
+  /** By which machines find the model: that of its file, or of several files together. */
+  sha256,
+  id: short,
+  files: Type.Array(
+    Type.Object({
+      name: Type.String({ pattern: "^\\w[\\w.-]{0,127}$" }),
+      bytes: Type.Integer({ minimum: 1, maximum: 1e12 }),
+    }),
+    { minItems: 1, maxItems: 100 },
+  ),
+  token: Type.String({ maxLength: 200 }),
+});
+export type RemoteModel = Static<typeof remoteModelSchema>;
 
 const helloReplySchema = Type.Object({
   v: version,
@@ -134,6 +158,8 @@ const helloReplySchema = Type.Object({
   /** Where workers fetch audio. */
   base_url: Type.String({ maxLength: 300 }),
   worker: name,
+  /** The models that the fleet uses, for workers that want them. An older control plane sends none. */
+  models: Type.Optional(Type.Array(remoteModelSchema, { maxItems: MAX_MODELS })),
 });
 export type HelloReply = Static<typeof helloReplySchema>;
 

@@ -7,6 +7,7 @@ import type { ChunkExecutor } from "../engine/executor.ts";
 import { type Fleet, openFleet } from "../fleet/control/open-fleet.ts";
 import { readFleetFile } from "../fleet/fleet-folder.ts";
 import { addWorker, drainWorker, initFleet, natsFolderOf, removeWorker } from "../fleet/setup/fleet-setup.ts";
+import type { FetchOptions } from "../fleet/worker/model-fetching.ts";
 import { type FleetWorker, openWorker } from "../fleet/worker/open-worker.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import { sha256OfFile } from "../store/file-hash.ts";
@@ -35,6 +36,7 @@ export type WorkerParts = {
   installed: () => InstalledModel[];
   log?: Log;
   synchronousPlaces?: number;
+  fetching?: FetchOptions;
   sha256OfFile?: (path: string) => Promise<string>;
 };
 

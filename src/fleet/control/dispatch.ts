@@ -119,7 +119,7 @@ function ticketOf(wanted: WantedJob, { tokens, baseUrl }: DispatchDeps): Ticket 
     window_ms: windowMs,
     settings,
     samples: audio.totalSamples,
-    audio: { url: `${baseUrl()}/audio/${id}`, token: tokens.audioToken(id) },
+    audio: { url: `${baseUrl()}/audio/${id}`, token: tokens.token("audio", id) },
     alone: isAlone,
   };
 }

@@ -1,7 +1,6 @@
 import type { Engine } from "../../engine/engine.ts";
 import type { EngineModel } from "../../engine/protocol.ts";
 import type { PoolStatus } from "../../engine/workers/pool.ts";
-import { modelHashOf } from "../job-id.ts";
 import type { FleetExecutor } from "./fleet-executor.ts";
 import { hasModel, type Registry } from "./registry.ts";
 
@@ -17,20 +16,16 @@ export function createFleetEngine(
   registry: Registry,
   close: () => Promise<void>,
 ): Engine {
-  /** Models that were asked for, by their SHA-256. */
-  const used = new Map<string, EngineModel>();
-
   return {
     ...local,
     capacity: executor.capacity,
     recognize: executor.recognize,
     async warm(model, signal) {
-      used.set(modelHashOf(model) ?? "", model);
       await Promise.all([local.warmSpeech(signal), executor.warm(model, signal)]);
     },
     status: () => ({
       ...local.status(),
-      models: [...used].map(([hash, model]) => statusOf(hash, model, registry)),
+      models: [...executor.used].map(([hash, model]) => statusOf(hash, model, registry)),
     }),
     async close() {
       await close();

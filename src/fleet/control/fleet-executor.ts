@@ -34,6 +34,8 @@ export type FleetExecutor = ChunkExecutor & {
   results: Pick<Results, "take" | "counts">;
   reconcile: Reconcile;
   dispatch: Pick<Dispatch, "counts">;
+  /** The models that work was asked for with, by the SHA-256 by which machines find them. */
+  used: ReadonlyMap<string, EngineModel>;
   /** Reports whether a worker of the fleet can recognize with a model. */
   hasWorkerFor(model: EngineModel): boolean;
   /** Refuses new chunks. Running chunks reject with `interrupted`, and workers keep their results. */
@@ -49,6 +51,7 @@ const PATIENCE = 2;
 export function createFleetExecutor(options: FleetExecutorOptions): FleetExecutor {
   const { link, tickets, registry, subjects, tokens, times = createChunkTimes() } = options;
   let isClosed = false;
+  const used = new Map<string, EngineModel>();
   const jobs = createWantedJobs((wanted) => void dispatch.withdraw(wanted));
   const dispatch = createDispatch({ link, tickets, subjects, tokens, jobs, baseUrl: options.baseUrl });
   const suspects = createSuspects();
@@ -72,6 +75,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     if (isClosed) throw new EngineError("interrupted", "the engine is closing");
     if (signal.aborted) throw new EngineError("aborted", "aborted");
     const modelSha256 = requireHash(job.model);
+    used.set(modelSha256, job.model);
     const id = jobIdOf(job, modelSha256);
     if (suspects.isGuilty(id)) throw new EngineError("crashed", "two machines were lost with this chunk");
     const early = results.takeEarly(id);
@@ -100,6 +104,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     recognize,
     async warm(model) {
       const hash = requireHash(model);
+      used.set(hash, model);
       // Without the stream workers cannot ask for tickets.
       await tickets.ensure(hash).catch(() => {});
       if (registry.places(hash) === 0) {
@@ -110,6 +115,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     results,
     reconcile,
     dispatch,
+    used,
     hasWorkerFor: (model) => registry.places(requireHash(model)) > 0,
     close() {
       isClosed = true;

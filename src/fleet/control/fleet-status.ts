@@ -1,6 +1,6 @@
 import type { Link } from "../link.ts";
-import type { AudioListener } from "./audio-listener.ts";
 import type { FleetExecutor } from "./fleet-executor.ts";
+import type { Listener } from "./listener.ts";
 import type { Members } from "./members.ts";
 import type { Registry } from "./registry.ts";
 
@@ -17,6 +17,8 @@ export type WorkerStatus = {
   seconds_since_beat?: number;
   speed?: number;
   refused_messages: number;
+  /** Models of the control plane that the worker tries to fetch, and how far it is. */
+  lacking_models?: { id: string; reason: string }[];
   problem?: string;
 };
 
@@ -39,7 +41,7 @@ type Parts = {
   registry: Registry;
   members: Members;
   link: Pick<Link, "status">;
-  listener: Pick<AudioListener, "answers">;
+  listener: Pick<Listener, "answers">;
 };
 
 export function statusOf({ executor, registry, members, link, listener }: Parts): FleetStatus {
@@ -93,6 +95,7 @@ function workersOf(members: Members, registry: Registry): WorkerStatus[] {
       seconds_since_beat: Math.round((now - lastBeatAt) / 100) / 10,
       ...(beat.speed === undefined ? {} : { speed: Math.round(beat.speed * 10) / 10 }),
       refused_messages: refused,
+      ...(beat.lacking === undefined ? {} : { lacking_models: beat.lacking }),
       ...(beat.problem === undefined ? {} : { problem: beat.problem }),
     };
   });

@@ -7,11 +7,13 @@ import { type LinkChange, openLink } from "../link.ts";
 import { type HelloReply, MessageError, PROTOCOL, readBeat, readHello, write } from "../messages.ts";
 import { CONTROL_MEMBER, lastPart, subjectsOf } from "../subjects.ts";
 import { createJobTokens } from "../tokens.ts";
-import { openAudioListener } from "./audio-listener.ts";
+import { audioRoute } from "./audio-route.ts";
 import { createFleetEngine } from "./fleet-engine.ts";
 import { createFleetExecutor, type FleetExecutor } from "./fleet-executor.ts";
 import { type FleetStatus, statusOf } from "./fleet-status.ts";
+import { openListener } from "./listener.ts";
 import { type Members, openMembers } from "./members.ts";
+import { createServedModels, type ModelWithManifest } from "./model-route.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createTickets } from "./tickets.ts";
 
@@ -32,6 +34,8 @@ export type Fleet = {
   status(): FleetStatus;
   /** Calls a function whenever workers or places have changed. */
   onPlaces(listener: () => void): void;
+  /** Sets the function that returns the installed models, from which workers may fetch. */
+  serveModels(models: () => readonly ModelWithManifest[]): void;
 };
 
 const RECONCILE_EVERY_MS = 1_000;
@@ -59,11 +63,16 @@ export function openFleet(options: OpenFleetOptions): Fleet {
     log.error({ err: error }, "the fleet's workers cannot be read"),
   );
   const tokens = createJobTokens(file("tokenSecret"), Date.now);
-  const listener = openAudioListener({
+  const late: { models: () => readonly ModelWithManifest[] } = { models: () => [] };
+  const served = createServedModels({
+    tokens,
+    models: () => late.models(),
+    isUsed: (hash) => executor.used.has(hash),
+  });
+  const listener = openListener({
     listen: fleet.listen,
     tls: { cert: file("listenerCert"), key: file("listenerKey") },
-    opens: tokens.opensAudio,
-    audioOf: (job) => executor.jobs.get(job)?.job.audio,
+    routes: [audioRoute({ tokens, audioOf: (job) => executor.jobs.get(job)?.job.audio }), served.route],
   });
   const baseUrl = () => fleet.base_url || `https://127.0.0.1:${listener.port}`;
   const executor = createFleetExecutor({
@@ -81,8 +90,10 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   link.subscribe(subjects.beat("*"), ({ subject, data }) => hearBeat(heard, lastPart(subject), data));
   link.subscribe(subjects.hello("*"), ({ subject, data }, respond) => {
     const worker = lastPart(subject);
-    if (members.find(worker))
-      answerHello(data, respond, { worker, base_url: baseUrl(), version: options.version });
+    // A worker may ask right after it was added.
+    if (!members.find(worker)) members.refresh();
+    if (!members.find(worker)) return;
+    answerHello(data, respond, { worker, base_url: baseUrl(), version: options.version }, served.describe);
   });
   const timer = setInterval(() => {
     members.refresh();
@@ -103,6 +114,9 @@ export function openFleet(options: OpenFleetOptions): Fleet {
     engine: createFleetEngine(local, executor, registry, close),
     status: () => statusOf({ executor, registry, members, link, listener }),
     onPlaces: places.listen,
+    serveModels(models) {
+      late.models = models;
+    },
   };
 }
 
@@ -137,14 +151,16 @@ function answerHello(
   data: Uint8Array,
   respond: (data: Uint8Array) => void,
   facts: Pick<HelloReply, "worker" | "base_url" | "version">,
+  models: () => NonNullable<HelloReply["models"]>,
 ): void {
   try {
-    readHello(data);
-  } catch {
+    const { wants_models: wantsModels } = readHello(data);
+    const reply = { v: PROTOCOL, now_ms: Date.now(), ...facts };
+    respond(write(wantsModels ? { ...reply, models: models() } : reply));
+  } catch (error) {
     // The worker receives no answer, and reports that.
-    return;
+    if (!(error instanceof MessageError)) throw error;
   }
-  respond(write({ v: PROTOCOL, now_ms: Date.now(), ...facts }));
 }
 
 /** Repeats the admin's wish to each worker that does not follow it yet. */

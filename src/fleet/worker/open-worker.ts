@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { ChunkExecutor } from "../../engine/executor.ts";
 import type { Log } from "../../lib/log.ts";
-import { openLink } from "../link.ts";
+import { type Link, openLink } from "../link.ts";
 import {
   type Beat,
   briefly,
@@ -13,8 +13,9 @@ import {
   someJobs,
   write,
 } from "../messages.ts";
-import { subjectsOf } from "../subjects.ts";
+import { type Subjects, subjectsOf } from "../subjects.ts";
 import { createHealth } from "./health.ts";
+import { createModelFetching, type FetchOptions } from "./model-fetching.ts";
 import { createOfferedModels } from "./offered-models.ts";
 import { createPulling } from "./pulling.ts";
 import { createReports } from "./reports.ts";
@@ -37,6 +38,8 @@ export type OpenWorkerOptions = {
   /** Chunks at once beyond those that the executor computes, so that a GPU does not wait for audio. */
   placesAhead: number;
   synchronousPlaces: number;
+  /** Fetches models that the worker lacks; left out: they are installed by hand. */
+  fetching?: FetchOptions;
   log: Log;
   version: string;
 };
@@ -52,6 +55,8 @@ export type FleetWorker = {
 
 const BEAT_EVERY_MS = 1_000;
 const MODELS_EVERY_MS = 5_000;
+/** How often the control plane is asked for models that are missing. */
+const FETCH_EVERY_MS = 2_000;
 /** Results that wait for the control plane, for each place. With more, no new work begins. */
 const RESULTS_PER_PLACE = 4;
 const DRAIN_STEP_MS = 20;
@@ -75,6 +80,13 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     sha256OfFile: options.sha256OfFile,
     onProblem: (model, reason) => log.error({ model, reason }, "a model is not offered to the fleet"),
   });
+  const fetching =
+    options.fetching &&
+    createModelFetching({
+      ...{ link, version, log, ca: options.ca, subject: subjects.hello(worker) },
+      has: (sha256) => models.find(sha256) !== undefined,
+      ...options.fetching,
+    });
   const reports = createReports(link, subjects.done(worker), (job, reason) =>
     log.error({ job, reason }, "the control plane refuses a result"),
   );
@@ -112,6 +124,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       draining: isDraining || isStopping,
       ...(problem === undefined ? {} : { problem: briefly(problem) }),
       ...(speed === undefined ? {} : { speed }),
+      ...(fetching ? { lacking: fetching.lacking() } : {}),
     };
     link.publish(subjects.beat(worker), write(message));
   }
@@ -123,24 +136,21 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     pulling.setPlaces({ a: places, s: options.synchronousPlaces });
   }
 
-  const quietly = (work: () => void) => {
-    try {
-      work();
-    } catch (error) {
-      if (!(error instanceof MessageError)) throw error;
-      log.error({ reason: error.message }, "a message of the control plane cannot be read");
-    }
-  };
-  link.subscribe(subjects.cancel, ({ data }) => quietly(() => readCancel(data).jobs.forEach(running.cancel)));
-  link.subscribe(subjects.order(worker), ({ data }) =>
-    quietly(() => {
-      isDraining = readOrder(data).drain;
-    }),
-  );
+  async function fetchModels(): Promise<void> {
+    if (await fetching?.look()) await look();
+  }
+
+  listenToControl({ link, subjects, worker, log }, running.cancel, (drain) => {
+    isDraining = drain;
+  });
   const look = () =>
     lookAtModels().catch((error: unknown) => log.error({ err: error }, "models cannot be read"));
-  void look().then(beat);
   const timers = [setInterval(beat, BEAT_EVERY_MS), setInterval(look, MODELS_EVERY_MS)];
+  void look().then(() => {
+    beat();
+    // The models that are here have been read, so that what is missing is known.
+    if (fetching && !isStopping) timers.push(setInterval(fetchModels, FETCH_EVERY_MS));
+  });
 
   return {
     whenConnected: link.whenUp,
@@ -159,7 +169,29 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       pulling.stop();
       for (const timer of timers) clearInterval(timer);
       for (const job of [...running.jobs(), ...reports.jobs()]) running.cancel(job);
+      await fetching?.close();
       await link.close();
     },
   };
+}
+
+type Listening = { link: Link; subjects: Subjects; worker: string; log: Log };
+
+/** Hears which jobs must stop, and whether the worker may take work. */
+function listenToControl(
+  { link, subjects, worker, log }: Listening,
+  cancel: (job: string) => void,
+  drain: (isDraining: boolean) => void,
+): void {
+  const hear = (subject: string, read: (data: Uint8Array) => void) =>
+    link.subscribe(subject, ({ data }) => {
+      try {
+        read(data);
+      } catch (error) {
+        if (!(error instanceof MessageError)) throw error;
+        log.error({ reason: error.message }, "a message of the control plane cannot be read");
+      }
+    });
+  hear(subjects.cancel, (data) => readCancel(data).jobs.forEach(cancel));
+  hear(subjects.order(worker), (data) => drain(readOrder(data).drain));
 }

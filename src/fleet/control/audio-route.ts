@@ -1,67 +1,30 @@
 import { open } from "node:fs/promises";
 import type { AudioRef, FileAudio } from "../../engine/protocol.ts";
+import type { JobTokens } from "../tokens.ts";
+import { BYTES_HEADERS, bare, type ListenerRoute } from "./listener.ts";
 
-export type AudioListenerOptions = {
-  /** Address and port in the form host:port. */
-  listen: string;
-  /** PEM texts. */
-  tls: { cert: string; key: string };
-  /** Reports whether a token opens the audio of a job. */
-  opens: (job: string, token: string) => boolean;
+export type AudioRouteOptions = {
+  tokens: Pick<JobTokens, "opens">;
   /** Returns the audio of a job that is wanted; undefined: it is not, or not any more. */
   audioOf: (job: string) => AudioRef | undefined;
 };
 
-/** The HTTPS server from which workers fetch audio. It knows nothing of keys, projects and other requests. */
-export type AudioListener = {
-  port: number;
-  /** Returns the number of answers by their status since the start. */
-  answers(): ReadonlyMap<number, number>;
-  close(): Promise<void>;
-};
-
 const BYTES_PER_SAMPLE = 2;
 const BLOCK_BYTES = 128 * 1024;
-const IDLE_SECONDS = 30;
-const PATH = /^\/audio\/([0-9a-f]{32})$/;
 
-/** @throws Error when it cannot listen there */
-export function openAudioListener({ listen, tls, opens, audioOf }: AudioListenerOptions): AudioListener {
-  const answers = new Map<number, number>();
-
-  function answer(request: Request): Response {
-    const { pathname } = new URL(request.url);
-    // `shruti doctor` of a worker asks whether it can reach this server.
-    if (pathname === "/") return new Response("shruti fleet\n");
-    const job = PATH.exec(pathname)?.[1];
-    if (job === undefined || request.method !== "GET") return new Response(null, { status: 404 });
-    const token = /^Bearer (\S{1,200})$/.exec(request.headers.get("authorization") ?? "")?.[1];
-    if (token === undefined || !opens(job, token)) return new Response(null, { status: 401 });
-    const audio = audioOf(job);
-    if (!audio) return new Response(null, { status: 404 });
-    return new Response("pcm" in audio ? new Uint8Array(audio.pcm) : streamOf(audio), {
-      headers: { "content-type": "application/octet-stream", "cache-control": "no-store" },
-    });
-  }
-
-  const at = listen.lastIndexOf(":");
-  const server = Bun.serve({
-    hostname: listen.slice(0, at).replace(/^\[|\]$/g, ""),
-    port: Number(listen.slice(at + 1)),
-    tls,
-    idleTimeout: IDLE_SECONDS,
-    maxRequestBodySize: 0,
-    fetch(request) {
-      const response = answer(request);
-      answers.set(response.status, (answers.get(response.status) ?? 0) + 1);
-      return response;
-    },
-    error: () => new Response(null, { status: 500 }),
-  });
+/** Makes the route at which workers fetch the audio of their chunks. */
+export function audioRoute({ tokens, audioOf }: AudioRouteOptions): ListenerRoute {
   return {
-    port: server.port ?? 0,
-    answers: () => answers,
-    close: () => server.stop(true),
+    method: "GET",
+    path: /^\/audio\/([0-9a-f]{32})$/,
+    answer({ token }, [job = ""]) {
+      if (!tokens.opens("audio", job, token)) return bare(401);
+      const audio = audioOf(job);
+      if (!audio) return bare(404);
+      return new Response("pcm" in audio ? new Uint8Array(audio.pcm) : streamOf(audio), {
+        headers: BYTES_HEADERS,
+      });
+    },
   };
 }
 
