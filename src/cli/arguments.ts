@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "commander";
+import { ID_PREFIXES, type IdKind, isId } from "../lib/ids.ts";
 import { dayIn, nextMidnightIn } from "../lib/time.ts";
 
 /** Parsers of arguments. Each takes a text and returns a value, or throws InvalidArgumentError (wrong usage). */
@@ -8,11 +9,8 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
   return (text) => {
     const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
     if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(
-      max === Number.MAX_SAFE_INTEGER
-        ? `It is a whole number from ${min}.`
-        : `It is a whole number from ${min} to ${max}.`,
-    );
+    const isOpen = max === Number.MAX_SAFE_INTEGER && !(value > max);
+    throw new InvalidArgumentError(`It is a whole number from ${min}${isOpen ? "" : ` to ${max}`}.`);
   };
 }
 
@@ -20,6 +18,14 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
 export function wholeNumberOrDefault(min: number, max?: number): (text: string) => number | "default" {
   const read = wholeNumber(min, max);
   return (text) => (text === "default" ? text : read(text));
+}
+
+/** Makes a parser of identifiers of a kind. */
+export function identifier(kind: IdKind): (text: string) => string {
+  return (text) => {
+    if (isId(kind, text)) return text;
+    throw new InvalidArgumentError(`It is an ID that begins with ${ID_PREFIXES[kind]}_.`);
+  };
 }
 
 const UNIT_MS: Record<string, number> = {

@@ -1,23 +1,21 @@
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { generateKeyPairSync } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { InstalledModel } from "../domain/model.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
 import { errorMessage } from "../lib/error-message.ts";
-import { readRegularFile } from "../lib/regular-file.ts";
-import { KeyError, keyFingerprint, readPrivateKey, readPublicKey } from "../lib/signatures.ts";
+import { keyFingerprint, readPrivateKey, readPublicKey } from "../lib/signatures.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
 import { openModels } from "./installed-models.ts";
+import { openKey } from "./key-file.ts";
 import { tryOut } from "./models-add.ts";
 import { renderTable } from "./output.ts";
 
 type CreateOptions = { models?: string; executable?: true; backends?: true; key: string; json?: true };
 type VerifyOptions = { key: string; json?: true };
 type InstallOptions = { key: string; executable?: string; trial: boolean; json?: true };
-
-const MAX_KEY_BYTES = 64 * 1024;
 
 /** `shruti bundle …` */
 export function registerBundle(program: Command, context: CliContext): void {
@@ -80,15 +78,6 @@ function makeKey(context: CliContext, file: string, { json }: { json?: true }): 
   context.note(
     `Keep ${file} secret. Admins who install your bundles need ${publicFile}; give it to them by another way.`,
   );
-}
-
-function openKey(path: string, read: (pem: string) => KeyObject): KeyObject {
-  try {
-    return read(readRegularFile(path, MAX_KEY_BYTES));
-  } catch (error) {
-    const reason = error instanceof KeyError ? `${path}: ${error.message}` : errorMessage(error);
-    throw new CommandError("usage", `--key ${reason}`);
-  }
 }
 
 async function createBundle(context: CliContext, file: string, options: CreateOptions): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { localAddress } from "./listen-address.ts";
 import { readServerStatus } from "./status-file.ts";
 
 /** `shruti console` */
@@ -41,8 +42,5 @@ export function registerConsole(program: Command, context: CliContext): void {
 }
 
 /** Returns the address of a server that does not run: a wildcard is reached by loopback. */
-function addressOf(listen: string, isTls: boolean): string {
-  const at = listen.lastIndexOf(":");
-  const host = listen.slice(0, at).replace(/^(0\.0\.0\.0|\[::\])?$/, "127.0.0.1");
-  return `${isTls ? "https" : "http"}://${host}${listen.slice(at)}`;
-}
+const addressOf = (listen: string, isTls: boolean): string =>
+  localAddress(listen, isTls, Number(listen.slice(listen.lastIndexOf(":") + 1)));

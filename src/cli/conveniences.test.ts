@@ -75,6 +75,35 @@ describe("names", () => {
     expect((await run(["orgs", "show", "Nobody"])).status).toBe(4);
     expect((await run(["projects", "create", "x", "--org", "Nobody"])).status).toBe(4);
   });
+
+  test("and identifiers that nothing has are not found by lists, too: an empty list would look like an answer", async () => {
+    const [org, project] = ["org_01M81MQR0YVJQVCYVCF0THGJYZ", "prj_01M81MQR0YVJQVCYVCF0THGJYZ"];
+    for (const line of [
+      "transcriptions list --org Nobody",
+      "transcriptions list --project nothing",
+      `transcriptions list --org ${org}`,
+      `transcriptions list --project ${project}`,
+      "uploads list --org Nobody",
+      `uploads list --project ${project}`,
+      "audit list --org Nobody",
+      "audit export --org Nobody",
+      "receipts list --org Nobody",
+      "usage export --org Nobody",
+      "webhooks list --project nothing",
+      "storage prune --older-than 1d --dry-run --org Nobody",
+    ]) {
+      const { status, out, err } = await run(words(line));
+      expect({ line, status, out }).toEqual({ line, status: 4, out: "" });
+      expect(err).toContain("There is no ");
+    }
+  });
+
+  test("are the same in every form of Unicode", async () => {
+    const composed = "\u0915\u093C\u0932\u092E";
+    const org = await idOf("orgs", "create", "\u0958\u0932\u092E");
+    expect(await idOf("projects", "create", "pens", "--org", composed)).toStartWith("prj_");
+    expect(JSON.parse((await run(["orgs", "show", composed, "--json"])).out)).toMatchObject({ id: org });
+  });
 });
 
 describe("a question before a destructive command", () => {
@@ -132,6 +161,10 @@ describe("help", () => {
     expect(names).toContain("troubleshooting");
     for (const name of names) expect((await run(["help", "topics", name])).out).toStartWith("# ");
     expect((await run(["help", "topics", "cooking"])).status).toBe(4);
+    // A command of the same name comes first.
+    expect((await run(["help", "money"])).out).toBe((await run(["help", "topics", "money"])).out);
+    expect((await run(["help", "backup"])).out).toContain("Usage: shruti backup");
+    expect((await run(["help", "cooking"])).status).toBe(2);
   });
 
   test("every command and option in a topic exists", () => {

@@ -4,7 +4,7 @@ import { type CliContext, CommandError } from "./context.ts";
 import { EXAMPLES } from "./examples.ts";
 import { TOPICS } from "./topics.ts";
 
-/** Adds examples to the help of commands, `--config` to that of every command, and `shruti help COMMAND…|topics`. */
+/** Adds examples to the help of commands, `--config` to that of every command, and `shruti help COMMAND…|TOPIC|topics`. */
 export function registerHelp(program: Command, context: CliContext): void {
   for (const command of commandsBelow(program)) {
     command.configureHelp({ showGlobalOptions: true });
@@ -14,9 +14,15 @@ export function registerHelp(program: Command, context: CliContext): void {
   program
     .command("help")
     .description("help of a command, or `help topics`: the manual by topic")
-    .argument("[words...]", "a command, such as `orgs create`; `topics` or `topics NAME`")
+    .argument(
+      "[words...]",
+      "a command, such as `orgs create`; `topics`; `topics NAME`, or `NAME` alone where no command has the name",
+    )
     .action((words: string[]) => {
-      if (words[0] === "topics") context.io.out(renderTopic(words[1]));
+      const [first = ""] = words;
+      const isTopic = words.length === 1 && TOPICS.some(({ name }) => name === first);
+      if (first === "topics") context.io.out(renderTopic(words[1]));
+      else if (isTopic && !findCommand(program, words)) context.io.out(renderTopic(first));
       else helpOf(program, words).outputHelp();
     });
 }

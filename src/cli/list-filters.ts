@@ -19,18 +19,27 @@ export function withRangeOptions(command: Command, begun: string): Command {
     .option("--limit <n>", "how many", wholeNumber(1, 1000), 50);
 }
 
-/** Returns what the store filters by. A moment of `--since` is in the time zone of the config. */
-export function filterOf<State>(
+/**
+ * Returns what the store filters by. A moment of `--since` is in the time zone of the config.
+ *
+ * @throws AppError `not_found` for an unknown owner: an empty list would look like an answer
+ */
+export async function filterOf<State>(
   options: ListFilterOptions,
   states: readonly State[] | undefined,
-  timeZone: string,
-  { clock }: CliContext,
+  context: CliContext,
 ) {
+  const { accounts, config } = await context.openServices();
+  if (options.org !== undefined) accounts.showOrganization(options.org);
+  if (options.project !== undefined) accounts.showProject(options.project);
+  const timeZone = config.billing.timezone;
   return {
     limit: options.limit,
     ...(options.org === undefined ? {} : { organizationId: options.org }),
     ...(options.project === undefined ? {} : { projectId: options.project }),
     ...(states === undefined ? {} : { states }),
-    ...(options.since === undefined ? {} : { sinceMs: sinceMs(timeZone, options.since, clock.now()) }),
+    ...(options.since === undefined
+      ? {}
+      : { sinceMs: sinceMs(timeZone, options.since, context.clock.now()) }),
   };
 }

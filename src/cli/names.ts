@@ -12,9 +12,10 @@ const PREFIXES: Record<Named, string> = { organization: "org_", project: "prj_" 
 
 /**
  * Replaces names of organizations and projects by their IDs, in the options `--org` and `--project` and in the first
- * argument of `orgs …` and `projects …`, before a command runs. A text that begins like an ID stays as it is.
+ * argument of `orgs …` and `projects …`, before a command runs. A text that begins like an ID stays as it is, and the
+ * command says so when nothing has it.
  *
- * @throws CommandError `usage` when several have the name. An unknown name stays; the command reports it
+ * @throws CommandError `usage` when several have the name, `not_found` when none has it
  */
 export async function replaceNames(command: Command, context: CliContext): Promise<void> {
   const options = command.opts<Record<string, unknown>>();
@@ -33,12 +34,14 @@ export async function replaceNames(command: Command, context: CliContext): Promi
 async function idOf(name: string, kind: Named, context: CliContext): Promise<string> {
   const { accounts } = await context.openServices();
   const all = kind === "organization" ? accounts.listOrganizations() : accounts.listProjects();
-  const ids = all.filter((each) => each.name === name).map(({ id }) => id);
+  // The same letters can be written with other code points, such as क़ with and without a sign of its own.
+  const ids = all.filter((each) => each.name.normalize() === name.normalize()).map(({ id }) => id);
   if (ids.length > 1) {
     throw new CommandError(
       "usage",
       `${ids.length} ${kind}s have the name ${name}; give an ID: ${ids.join(", ")}`,
     );
   }
-  return ids[0] ?? name;
+  if (ids[0] === undefined) throw new CommandError("not_found", `There is no ${kind} ${name}.`);
+  return ids[0];
 }

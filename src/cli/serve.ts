@@ -9,6 +9,7 @@ import { isJournal, type Log, openLog } from "../lib/log.ts";
 import { notifyServiceManager, type ServiceState } from "../lib/service-manager.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { localAddress, namesNoHost, publicAddress } from "./listen-address.ts";
 import { type Listeners, openListeners } from "./listeners.ts";
 import { becomeOwner } from "./owner.ts";
 import { createReload } from "./reload.ts";
@@ -148,22 +149,11 @@ export async function checkSettings(config: Config): Promise<void> {
 
 /** Reports whether the address for clients is unknown: the server listens on all addresses, and no base URL is set. */
 function hasUnknownAddress({ server }: Config): boolean {
-  return server.base_url === "" && /^(0\.0\.0\.0|\[?::\]?):\d+$/.test(server.listen);
+  return server.base_url === "" && namesNoHost(server.listen);
 }
 
-function addressOf(server: Server<unknown>, config: Config): string {
-  if (config.server.base_url !== "") return config.server.base_url;
-  const at = config.server.listen.lastIndexOf(":");
-  const host = config.server.listen.slice(0, at);
-  const scheme = config.server.tls_cert === "" ? "http" : "https";
-  return `${scheme}://${host}:${server.port}`;
-}
-
-/** Returns the address of the server for programs on this machine. */
-function localAddressOf(server: Server<unknown>, config: Config): string {
-  const host = config.server.listen.slice(0, config.server.listen.lastIndexOf(":"));
-  const local = host === "0.0.0.0" || host === "" ? "127.0.0.1" : host.replace(/^\[?::\]?$/, "[::1]");
-  return `${config.server.tls_cert === "" ? "http" : "https"}://${local}:${server.port}`;
+function addressOf({ port }: Server<unknown>, { server }: Config): string {
+  return server.base_url || publicAddress(server.listen, server.tls_cert !== "", port);
 }
 
 type SignalHandling = {
@@ -208,7 +198,7 @@ function keepStatusFile(app: App, server: Server<unknown>, config: Config): { st
     const status = {
       pid: process.pid,
       address: addressOf(server, config),
-      local_address: localAddressOf(server, config),
+      local_address: localAddress(config.server.listen, config.server.tls_cert !== "", server.port),
       started_at: startedAt,
       updated_at: toTimestamp(Date.now()),
       ...app.status(),

@@ -1,5 +1,8 @@
-import { readFileSync } from "node:fs";
+import { errorMessage } from "../lib/error-message.ts";
+import { RegularFileError, readRegularFile } from "../lib/regular-file.ts";
+import { readPublicKey } from "../lib/signatures.ts";
 import { CommandError } from "./context.ts";
+import { openKey } from "./key-file.ts";
 
 const MAX_DOCUMENT_BYTES = 1024 * 1024;
 
@@ -7,21 +10,18 @@ const MAX_DOCUMENT_BYTES = 1024 * 1024;
  * Reads and verifies a signed document.
  *
  * @param keyFile the signer's public key; left out: that of the document, so that only later changes are found
- * @throws CommandError with the file's name
+ * @throws CommandError with the file's name: `usage` for the key, `not_found` for a document that cannot be read,
+ *   `failed` for one that is not what was signed
  */
 export async function readSigned<T>(file: string, keyFile: string | undefined) {
-  const [{ verifyDocument }, { readRegularFile }, { readPublicKey }, { errorMessage }] = await Promise.all([
-    import("../services/signed/signed-documents.ts"),
-    import("../lib/regular-file.ts"),
-    import("../lib/signatures.ts"),
-    import("../lib/error-message.ts"),
-  ]);
-  const key = keyFile === undefined ? undefined : readPublicKey(readFileSync(keyFile, "utf8"));
+  const { verifyDocument } = await import("../services/signed/signed-documents.ts");
+  const key = keyFile === undefined ? undefined : openKey(keyFile, readPublicKey);
   let text: string;
   try {
     text = readRegularFile(file, MAX_DOCUMENT_BYTES);
   } catch (error) {
-    throw new CommandError("not_found", `${file}: ${errorMessage(error)}`);
+    const reason = error instanceof RegularFileError ? error.code : errorMessage(error);
+    throw new CommandError("not_found", `${file}: ${reason}`);
   }
   try {
     return verifyDocument<T>(text, key);

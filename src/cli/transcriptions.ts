@@ -52,10 +52,10 @@ function registerList(transcriptions: Command, context: CliContext): void {
     .action(async (options: ListOptions) => {
       if (options.failed && options.state !== undefined)
         throw new CommandError("usage", "--failed and --state exclude each other");
-      const { database, config } = await context.openServices();
+      const { database } = await context.openServices();
       const { listAllTranscriptions } = await import("../store/transcriptions.ts");
       const states = options.failed ? (["failed", "partial"] as const) : options.state;
-      const filter = filterOf(options, states, config.billing.timezone, context);
+      const filter = await filterOf(options, states, context);
       const rows = listAllTranscriptions(database.store, filter);
       if (options.json) return context.printJson(rows.map(toJson));
       const cells = rows.map((row) => [

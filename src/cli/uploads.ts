@@ -40,10 +40,10 @@ function registerList(uploads: Command, context: CliContext): void {
     .action(async (options: ListOptions) => {
       if (options.rejected && options.state !== undefined)
         throw new CommandError("usage", "--rejected and --state exclude each other");
-      const { database, config } = await context.openServices();
+      const { database } = await context.openServices();
       const { listAllUploads } = await import("../store/uploads.ts");
       const states = options.rejected ? (["rejected"] as const) : options.state;
-      const filter = filterOf(options, states, config.billing.timezone, context);
+      const filter = await filterOf(options, states, context);
       const rows = listAllUploads(database.store, filter);
       if (options.json) return context.printJson(rows.map(toJson));
       const cells = rows.map((row) => [

@@ -1,14 +1,11 @@
 import type { Command } from "commander";
 import { errorMessage } from "../lib/error-message.ts";
-import { readRegularFile } from "../lib/regular-file.ts";
-import { KeyError, readPublicKey } from "../lib/signatures.ts";
+import { readPublicKey } from "../lib/signatures.ts";
 import type { Verified } from "../services/signed/signed-files.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { openKey } from "./key-file.ts";
 
 type Options = { key: string; signature?: string; json?: true };
-
-/** Many times the size of a public key. */
-const MAX_KEY_BYTES = 64 * 1024;
 
 /** `shruti verify` */
 export function registerVerify(program: Command, context: CliContext): void {
@@ -30,7 +27,7 @@ export function registerVerify(program: Command, context: CliContext): void {
 
 async function verify(file: string, { key, signature }: Options): Promise<Verified> {
   const { NoSignatureError, verifySignedFile } = await import("../services/signed/signed-files.ts");
-  const publicKey = openKey(key);
+  const publicKey = openKey(key, readPublicKey);
   try {
     return await verifySignedFile(file, publicKey, signature);
   } catch (error) {
@@ -39,15 +36,6 @@ async function verify(file: string, { key, signature }: Options): Promise<Verifi
       throw new CommandError("not_found", errorMessage(error));
     }
     throw error;
-  }
-}
-
-function openKey(path: string) {
-  try {
-    return readPublicKey(readRegularFile(path, MAX_KEY_BYTES));
-  } catch (error) {
-    if (error instanceof KeyError) throw new CommandError("usage", `--key ${path}: ${error.message}`);
-    throw new CommandError("usage", `--key: ${errorMessage(error)}`);
   }
 }
 

@@ -89,6 +89,8 @@ describe("shruti webhooks", () => {
     expect((await run("deliveries", "--event", event)).out).toContain("the receiver answered 503");
     expect((await run("deliveries")).out).toContain(event);
     expect((await run("deliveries", "whe_none")).status).toBe(4);
+    expect((await run("deliveries", "--after", event)).status).toBe(0);
+    expect((await run("deliveries", "--after", "none")).status).toBe(2);
     expect((await run("deliveries", "--event", "evt_none")).status).toBe(4);
     expect((await run("deliveries", "--state", "lost")).status).toBe(2);
   });

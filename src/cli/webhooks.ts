@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { ALL_EVENT_TYPES, DELIVERY_STATES, type DeliveryState, type EventType } from "../domain/webhook.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
-import { duration, wholeNumber } from "./arguments.ts";
+import { duration, identifier, wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable } from "./output.ts";
 
@@ -69,7 +69,7 @@ function addDeliveries(webhooks: Command, context: CliContext): void {
     .addOption(new Option("--state <state>", "only those in this state").choices([...DELIVERY_STATES]))
     .option("--event <id>", "one delivery, with its body and every attempt")
     .option("--limit <n>", "how many", wholeNumber(1, MAX_LISTED), 50)
-    .option("--after <id>", "those older than this event")
+    .option("--after <id>", "those older than this event", identifier("event"))
     .option("--json", "print JSON")
     .action(async (endpoint: string | undefined, options: DeliveriesOptions) => {
       const { webhooks: service } = await context.openServices();

@@ -62,9 +62,9 @@ describe("config", () => {
   });
 
   const refused: [string, string, string][] = [
-    ["no language", '[models.languages]\nhindi = "a"\n', ":1: models.languages has a wrong entry hindi"],
-    ["no model", '[models.languages]\nhi = "../a"\n', ":1: models.languages has a wrong entry hi"],
-    ["a number as model", "[models.languages]\nhi = 1\n", ":1: models.languages has a wrong entry hi"],
+    ["no language", '[models.languages]\nhindi = "a"\n', ":2: models.languages has a wrong entry hindi"],
+    ["no model", '[models.languages]\nhi = "../a"\n', ":2: models.languages has a wrong entry hi"],
+    ["a number as model", "[models.languages]\nhi = 1\n", ":2: models.languages has a wrong entry hi"],
     ["no table", '[models]\nlanguages = "hi"\n', ":2: models.languages must be a table"],
     ["another table", '[models.default]\nhi = "a"\n', ":1: unknown section [models.default]"],
     ["a table of every object", '[constructor.name]\nhi = "a"\n', ":1: unknown section"],
@@ -119,6 +119,15 @@ describe("config", () => {
       '; for example base_url = "https://shruti.example.in"',
     ],
     ["a list", '[server]\ncors_origins = "a"\n', '; for example cors_origins = ["https://app.example.in"]'],
+    [
+      "an address with a query",
+      '[server]\nbase_url = "https://x?y=1"\n',
+      'fragment; for example base_url = "https://shruti.example.in"',
+    ],
+    ["an address with a fragment", '[server]\nbase_url = "https://x#y"\n', "a query or a fragment"],
+    ["an address with a password", '[server]\nbase_url = "https://u:p@x"\n', "a user name or a password"],
+    ["an address with a wrong port", '[server]\nbase_url = "https://x:99999"\n', "can be read"],
+    ["a token that no header can have", '[metrics]\ntoken = "a b"\n', "; for example token = "],
     ["a time zone", '[billing]\ntimezone = "IST+5"\n', '; for example timezone = "Asia/Kolkata"'],
   ];
   for (const [name, source, message] of forms) {
@@ -142,6 +151,13 @@ describe("config", () => {
     ]);
     expect(config.engine).toMatchObject({ device: "auto", workers: 2, chunk_attempts: 3 });
     expect(() => loadConfig(path, environment)).toThrow(problems.at(-1)?.message ?? "none");
+  });
+
+  test("reports every wrong entry of a table, and keeps the others", () => {
+    writeFileSync(path, '[models.languages]\nhindi = "a"\nta = "b"\nmr = 1\n');
+    const { problems, config } = readConfig(path, {});
+    expect(problems.map(({ place }) => place)).toEqual([`${path}:2`, `${path}:4`]);
+    expect(config.models.languages).toEqual({ ta: "b" });
   });
 
   test("relative paths of the file belong to its folder, and those of variables to the working directory", () => {

@@ -7,7 +7,7 @@ import { readToml, TomlError } from "../lib/toml.ts";
 import { unknownVariables, variableOf } from "./environment.ts";
 import { resolveConfigPath } from "./paths.ts";
 import { ConfigError, type ConfigProblem } from "./problems.ts";
-import { CONFIG_SCHEMA, type Config, type Setting } from "./schema.ts";
+import { CONFIG_SCHEMA, type Config, type MapSetting, type Setting } from "./schema.ts";
 
 /** Largest config file that is read, many times the size of a complete one. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
@@ -111,8 +111,13 @@ function parseSettings(source: string): { found: FoundSetting[]; problems: Mista
       const section = node.resolvedKey.join(".");
       const [parent = "", name = ""] = node.resolvedKey.map(String);
       if (node.resolvedKey.length === 2 && isMap(parent, name)) {
-        const value = Object.fromEntries(pairsOf(node).map(([key, text]) => [key, text]));
-        found.push({ section: parent, name, value, line });
+        const setting = SECTIONS[parent]?.[name] as MapSetting;
+        const pairs = pairsOf(node);
+        const wrong = pairs.filter((pair) => isWrongEntry(setting, pair));
+        for (const [key, , line] of wrong)
+          problems.push({ line, message: `${section} ${wrongEntry(setting, key)}` });
+        const right = pairs.filter((pair) => !wrong.includes(pair));
+        found.push({ section: parent, name, value: Object.fromEntries(right), line });
       } else if (Object.hasOwn(SECTIONS, section)) {
         for (const [name, value, line] of pairsOf(node)) found.push({ section, name, value, line });
       } else problems.push({ line, message: unknownSection(section) });
@@ -249,11 +254,8 @@ function mistakeIn(setting: Setting, value: unknown): string | undefined {
     case "map": {
       if (typeof value !== "object" || value === null || Array.isArray(value))
         return "must be a table of texts";
-      const wrong = Object.entries(value).find(
-        ([key, text]) =>
-          !setting.keyPattern.test(key) || typeof text !== "string" || !setting.pattern.test(text),
-      );
-      return wrong && `has a wrong entry ${wrong[0]}: ${setting.help}`;
+      const wrong = Object.entries(value).find((entry) => isWrongEntry(setting, entry));
+      return wrong && wrongEntry(setting, wrong[0]);
     }
     case "choice":
       return setting.choices.includes(value as string)
@@ -264,6 +266,12 @@ function mistakeIn(setting: Setting, value: unknown): string | undefined {
       return setting.pattern && !setting.pattern.test(value) ? wrongForm(setting) : setting.problem?.(value);
   }
 }
+
+/** Reports whether an entry of a map has the wrong form. Further items of the entry do not matter. */
+const isWrongEntry = (setting: MapSetting, [key, text]: readonly [string, unknown, ...unknown[]]) =>
+  !setting.keyPattern.test(key) || typeof text !== "string" || !setting.pattern.test(text);
+
+const wrongEntry = ({ help }: MapSetting, key: string) => `has a wrong entry ${key}: ${help}`;
 
 const wrongForm = ({ help }: Setting) => `does not match the required format: ${help.replace(/\.$/, "")}`;
 

@@ -100,7 +100,11 @@ export const CONFIG_SCHEMA = {
     base_url: text(
       "",
       "Address that clients use to reach the server, without a slash at the end; empty: made from listen.",
-      { pattern: /^(https?:\/\/[^\s]+[^/])?$/, example: "https://shruti.example.in" },
+      {
+        pattern: /^(https?:\/\/[^\s]+[^/])?$/,
+        example: "https://shruti.example.in",
+        problem: problemOfBaseUrl,
+      },
     ),
     tls_cert: text(
       "",
@@ -404,9 +408,22 @@ export const CONFIG_SCHEMA = {
   },
   metrics: {
     enabled: boolean(true, "Serve GET /metrics."),
-    token: text("", "Bearer token that GET /metrics asks for; empty: none."),
+    token: text("", "Bearer token that GET /metrics asks for; empty: none.", {
+      // Another one could not be sent in a header.
+      pattern: /^[\x21-\x7e]*$/,
+      example: "a-long-random-text",
+    }),
   },
 } as const satisfies Record<string, Record<string, Setting>>;
+
+/** The paths of the API are put behind the address, so nothing may come after its own path. */
+function problemOfBaseUrl(value: string): string | undefined {
+  if (value === "") return undefined;
+  if (!URL.canParse(value)) return "is not an address that can be read";
+  const { username, password } = new URL(value);
+  if (username !== "" || password !== "") return "must not have a user name or a password";
+  return /[?#]/.test(value) ? "must not have a query or a fragment" : undefined;
+}
 
 function isTimeZone(value: string): boolean {
   try {

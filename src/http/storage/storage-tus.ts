@@ -170,7 +170,10 @@ export function createTusHandler(deps: StorageDeps): TusHandler {
     if (method === "DELETE" && (await deps.uploads.storedBytes(uploadId)) === undefined) {
       throw new AppError("not_found");
     }
-    if (method === "PATCH") refuseOtherBodies(request);
+    if (method === "PATCH") {
+      refuseOtherBodies(request);
+      requireOffset(request);
+    }
     return speak(upload, input);
   }
 
@@ -265,6 +268,14 @@ function refuseOtherBodies(request: Request): void {
   });
 }
 
+function requireOffset(request: Request): void {
+  if (/^\d{1,16}$/.test(request.headers.get("upload-offset") ?? "")) return;
+  throw new AppError("invalid_request", {
+    detail: "upload-offset",
+    message: "Upload-Offset must be the number of bytes that are stored.",
+  });
+}
+
 function uploadIdOf(request: Request): string | undefined {
   try {
     const id = Metadata.parse(request.headers.get("upload-metadata") ?? undefined).upload_id;
@@ -311,7 +322,10 @@ function refusalOf(status: number, message: string): AppError {
     case 410:
       return new AppError("not_found");
     case 409:
-      return new AppError("conflict", { message });
+      return new AppError("conflict", {
+        detail: "upload-offset",
+        message: "Upload-Offset is not the number of bytes that are stored; HEAD tells it.",
+      });
     case 413:
       return new AppError("audio_too_large", { message: "More bytes were sent than the upload declares." });
     case 400:

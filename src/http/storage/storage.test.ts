@@ -442,15 +442,17 @@ describe("tus", () => {
     await expectError(await tus(created, `/${created.id}`, "HEAD").then(asGetError), 404, "not_found");
     await expectError(await patch(created, 0, "x"), 404, "not_found");
     await createTus(created);
-    await expectError(await patch(created, 5, "x"), 409, "conflict");
+    await expectError(await patch(created, 5, "x"), 409, "conflict", "upload-offset");
     await expectError(
       await patch(created, 0, "x", { "content-type": "text/plain" }),
       415,
       "invalid_request",
       "content-type",
     );
-    await expectError(await patch(created, 0, "x", { "upload-offset": "-1" }), 422, "invalid_request");
-    await expectError(await patch(created, 0, "x", { "upload-offset": "" }), 422, "invalid_request");
+    for (const offset of ["-1", "", "0x1", "1.5", "9".repeat(30)]) {
+      const refused = await patch(created, 0, "x", { "upload-offset": offset });
+      await expectError(refused, 422, "invalid_request", "upload-offset");
+    }
     await expectError(await patch(created, 0, "x", { authorization: "Bearer no" }), 401, "unauthorized");
     await expectError(await tus(created, "", "GET"), 405, "method_not_allowed");
     await expectError(await tus(created, `/${created.id}`, "GET"), 405, "method_not_allowed");

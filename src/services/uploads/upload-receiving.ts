@@ -264,7 +264,10 @@ async function startPosition(path: string, at: Receiving["at"]): Promise<number>
   if (at === "start over") return 0;
   const stored = (await fileBytes(path)) ?? 0;
   if (stored !== at) {
-    throw new AppError("conflict", { message: `The upload has ${stored} bytes; send from there.` });
+    throw new AppError("conflict", {
+      detail: "upload-offset",
+      message: `The upload has ${stored} bytes; send from there.`,
+    });
   }
   return at;
 }

@@ -138,6 +138,8 @@ describe("URLs of endpoints", () => {
   test.each([
     ["http://hooks.example/", "https://"],
     ["ftp://hooks.example/", "https://"],
+    ["https:hooks.example", "https://"],
+    ["https:/hooks.example", "https://"],
     ["hooks.example", "cannot be read"],
     ["", "cannot be read"],
     ["https://", "cannot be read"],

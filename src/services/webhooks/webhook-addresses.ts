@@ -144,7 +144,9 @@ export function checkEndpointUrl(text: string, rules: AddressRules): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // The parser silently drops or replaces these characters, so the address called would differ from the text.
   if (!url || /[\s\\\p{Cc}]/u.test(text)) throw refuse("The URL cannot be read.");
-  if (url.protocol !== "https:" && !(rules.allowHttp && url.protocol === "http:")) {
+  // The parser would add the slashes to `https:hooks.example`.
+  const isAllowed = url.protocol === "https:" || (rules.allowHttp && url.protocol === "http:");
+  if (!isAllowed || !/^https?:\/\//i.test(text)) {
     throw refuse("The URL must begin with https://.");
   }
   if (url.username || url.password || /^[a-z]+:\/\/[^/?#]*@/i.test(text)) {
