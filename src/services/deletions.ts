@@ -11,7 +11,7 @@ import { deleteChunks } from "../store/chunks.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
 import { findOrganization, markPurgeStarted } from "../store/organizations.ts";
 import { deleteOutline } from "../store/outlines.ts";
-import { hasReceipt, insertReceipt } from "../store/receipts.ts";
+import { insertReceipt } from "../store/receipts.ts";
 import { deleteResult, findResult } from "../store/results.ts";
 import {
   findTranscription,
@@ -96,16 +96,14 @@ export type LaterDeletions = {
   clock: Clock;
   config: Config;
   dataDir: string;
-  receipts: Pick<ReceiptService, "readMirror">;
+  receipts: Pick<ReceiptService, "readUnknown">;
 };
 export type LaterDeletion = { document: DeletionReceipt; signed: string };
 
 /** Finds the deletions that the database does not know, because it is a backup from before them. It only reads. */
-export async function findLaterDeletions({ database, receipts }: LaterDeletions): Promise<LaterDeletion[]> {
+export async function findLaterDeletions({ receipts }: LaterDeletions): Promise<LaterDeletion[]> {
   const later = new Map<string, LaterDeletion>();
-  for await (const line of receipts.readMirror()) {
-    if (!hasReceipt(database.store, line.document.id)) later.set(line.document.id, line);
-  }
+  for await (const line of receipts.readUnknown()) later.set(line.document.id, line);
   return [...later.values()];
 }
 

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
-import { appendFile, open } from "node:fs/promises";
+import { appendFile, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { DeletionReceipt } from "../domain/receipt.ts";
 import { currentActor } from "../lib/actor.ts";
@@ -8,9 +8,17 @@ import type { Clock } from "../lib/clock.ts";
 import { syncPath } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { newId } from "../lib/ids.ts";
+import { sha256Hex } from "../lib/sha256.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
-import { insertReceipt, listUnmirrored, markMirrored, type ReceiptRow } from "../store/receipts.ts";
+import {
+  hasReceipt,
+  insertReceipt,
+  listUnmirrored,
+  markMirrored,
+  type ReceiptRow,
+} from "../store/receipts.ts";
+import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
 import { openApplianceKey } from "./signed/appliance-key.ts";
 import { signDocument, verifyDocument } from "./signed/signed-documents.ts";
 
@@ -27,8 +35,11 @@ export type ReceiptService = {
   write(tx: Store, deletion: Deletion): ReceiptRow;
   /** Brings the receipts that the file does not have yet into the file, and the file to the disk. */
   mirror(): Promise<void>;
-  /** Reads the receipts of the file that the appliance's key has signed, oldest first. */
-  readMirror(): AsyncGenerator<{ document: DeletionReceipt; signed: string }>;
+  /**
+   * Reads the receipts of the file that the database does not have and the appliance's key has signed, oldest first. What
+   * the database is known to have is not read again, so that a start takes no longer after years of deletions.
+   */
+  readUnknown(): AsyncGenerator<{ document: DeletionReceipt; signed: string }>;
 };
 
 export const DELETIONS_FILE = "deletions.jsonl";
@@ -53,7 +64,11 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
       if (isNew) giveToOwner(path);
       await syncPath(path);
       const ids = rows.map(({ id }) => id);
-      transaction(database.store, (tx) => markMirrored(tx, ids, clock.now()));
+      const known = await beginningOf(path);
+      transaction(database.store, (tx) => {
+        markMirrored(tx, ids, clock.now());
+        putSetting(tx, SETTING_NAMES.mirroredReceipts, known, clock.now());
+      });
     }
   }
 
@@ -78,16 +93,20 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
       writing = writing.then(append, append);
       return writing;
     },
-    async *readMirror() {
+    async *readUnknown() {
       if (!existsSync(path)) return;
       const own = createPublicKey(key());
+      const start = await knownBytes(path, findSetting(database.store, SETTING_NAMES.mirroredReceipts));
       const file = await open(path);
       try {
-        for await (const line of file.readLines()) {
+        for await (const line of file.readLines({ start })) {
+          const id = idIn(line);
+          // Before the signature, which takes much longer.
+          if (id === undefined || hasReceipt(database.store, id)) continue;
           try {
             yield { document: verifyDocument<DeletionReceipt>(line, own).document, signed: line };
           } catch {
-            // A line that a crash has cut, or that another key has signed, deletes nothing.
+            // A line that another key has signed deletes nothing.
           }
         }
       } finally {
@@ -95,4 +114,47 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
       }
     },
   };
+}
+
+/** Returns the identifier of the receipt in a line; undefined for a line that a crash has cut. */
+function idIn(line: string): string | undefined {
+  try {
+    const id: unknown = JSON.parse(line)?.document?.id;
+    return typeof id === "string" ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The beginning of the file whose receipts the database has: each is a row before it gets into the file. `tail` is the
+ * SHA-256 of the last bytes of the beginning, by which it is recognised: the file may be another one.
+ */
+type Beginning = { bytes: number; tail: string };
+
+const TAIL_BYTES = 4096;
+
+/** Describes all that is in the file now. */
+async function beginningOf(path: string): Promise<Beginning> {
+  const { size: bytes } = await stat(path);
+  return { bytes, tail: await hashBefore(path, bytes) };
+}
+
+/** Returns how many bytes of the file need not be read; 0 where it is not the file that the database knows. */
+async function knownBytes(path: string, known: unknown): Promise<number> {
+  const { bytes = 0, tail } = (known ?? {}) as Partial<Beginning>;
+  const isThere = Number.isSafeInteger(bytes) && bytes > 0 && (await stat(path)).size >= bytes;
+  return isThere && (await hashBefore(path, bytes)) === tail ? bytes : 0;
+}
+
+/** Hashes the last bytes before a position of the file. */
+async function hashBefore(path: string, end: number): Promise<string> {
+  const file = await open(path);
+  try {
+    const start = Math.max(0, end - TAIL_BYTES);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
+    return sha256Hex(buffer.subarray(0, bytesRead));
+  } finally {
+    await file.close();
+  }
 }

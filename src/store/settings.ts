@@ -2,11 +2,15 @@ import { eq } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { settings } from "./schema.ts";
 
-/** Names of the choices that an admin makes at run time, and of what the last backup of everything was. */
+/**
+ * Names of the choices that an admin makes at run time, of what the last backup of everything was, and of how much of the
+ * file of deletions the database knows.
+ */
 export const SETTING_NAMES = {
   defaultModel: "models.default",
   languageModels: "models.languages",
   lastBackup: "backup.last",
+  mirroredReceipts: "receipts.mirrored",
 } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../lib/clock.ts";
+import { writeBackup } from "../store/backup.ts";
+import { type Database, openDatabase, transaction } from "../store/database.ts";
+import { createReceiptService, DELETIONS_FILE } from "./receipts.ts";
+
+/** The file of deletions, from which a restored database learns of later ones. */
+
+let dataDir: string;
+const opened: Database[] = [];
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "shruti-receipts-"));
+});
+afterEach(() => {
+  for (const { close } of opened.splice(0)) close();
+  rmSync(dataDir, { recursive: true });
+});
+
+function open(name: string) {
+  const database = openDatabase(join(dataDir, name));
+  opened.push(database);
+  const receipts = createReceiptService({ database, clock: systemClock, dataDir });
+  return {
+    database,
+    async deleteSome(...objects: string[]) {
+      transaction(database.store, (tx) => {
+        for (const id of objects) {
+          const deleted = { kind: "transcription", id, organization_id: "org_1" } as const;
+          receipts.write(tx, { deleted, recording: null, transcript: null, removed: null });
+        }
+      });
+      await receipts.mirror();
+    },
+    async unknown() {
+      const found: string[] = [];
+      for await (const { document } of receipts.readUnknown()) found.push(document.deleted.id);
+      return found;
+    },
+  };
+}
+
+const file = () => join(dataDir, DELETIONS_FILE);
+
+test("a database from before a deletion finds it, and reads nothing that it knows already", async () => {
+  const now = open("now.db");
+  await now.deleteSome("tr_1", "tr_2");
+  writeBackup(now.database, join(dataDir, "restored.db"));
+  expect(await now.unknown()).toEqual([]);
+  await now.deleteSome("tr_3");
+  await now.deleteSome("tr_4");
+  expect(await now.unknown()).toEqual([]);
+  const restored = open("restored.db");
+  expect(await restored.unknown()).toEqual(["tr_3", "tr_4"]);
+  // What comes before is not even looked at: here it is not the same any more, and the bytes right before are.
+  const text = readFileSync(file(), "utf8");
+  restored.database.sqlite.run("DELETE FROM receipts WHERE object = 'tr_1'");
+  expect(await restored.unknown()).toEqual(["tr_3", "tr_4"]);
+  writeFileSync(file(), text.replace("\n", "\n\n"));
+  expect(await restored.unknown()).toEqual(["tr_1", "tr_3", "tr_4"]);
+});
+
+test("a database that does not know the file reads all of it", async () => {
+  await open("now.db").deleteSome("tr_1", "tr_2");
+  expect(await open("empty.db").unknown()).toEqual(["tr_1", "tr_2"]);
+  const other = open("other.db");
+  await other.deleteSome("tr_5");
+  rmSync(file());
+  await open("late.db").deleteSome("tr_6", "tr_7", "tr_8");
+  expect(await other.unknown()).toEqual(["tr_6", "tr_7", "tr_8"]);
+});
+
+test("lines that were cut, changed or made up delete nothing", async () => {
+  await open("now.db").deleteSome("tr_1", "tr_2");
+  const [first = "", second = ""] = readFileSync(file(), "utf8").split("\n").filter(Boolean);
+  writeFileSync(file(), `${first.slice(0, 100)}\n{}\nnull\n${first.replace("tr_1", "tr_9")}\n\n`);
+  appendFileSync(file(), second);
+  expect(await open("empty.db").unknown()).toEqual(["tr_2"]);
+});
