@@ -91,8 +91,19 @@ function writeToStandardError(line: string): void {
 
 function readable(line: string): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
-  const rest = Object.entries(fields).map(
-    ([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`,
-  );
+  const rest = Object.entries(fields).map(([name, value]) => `${name}=${shown(value)}`);
   return `${[time, String(level).toUpperCase().padEnd(5), msg, ...rest].join(" ")}\n`;
+}
+
+/** A text with a line end could pass for another line, and one with an escape could write to the admin's terminal. */
+function shown(value: unknown): string {
+  return typeof value === "string" && !/\p{Cc}/u.test(value) ? value : escaped(JSON.stringify(value));
+}
+
+/** JSON leaves the control characters from U+007F to U+009F as they are. */
+function escaped(json: string): string {
+  return json.replaceAll(
+    /\p{Cc}/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

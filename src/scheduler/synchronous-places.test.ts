@@ -189,6 +189,18 @@ describe("a wait for a place", () => {
     expect(places.taken()).toBe(0);
   });
 
+  test("a place that gets free in the moment in which a waiting request ends is not lost", async () => {
+    const { places, refused } = open();
+    const taken = places.reserve(1_000);
+    const client = new AbortController();
+    const waiting = places.reserveWithin(1_000, 60_000, client.signal);
+    client.abort(new Error("gone"));
+    taken.release();
+    await expect(waiting).rejects.toThrow("gone");
+    expect(places.taken()).toBe(0);
+    expect(refused()).toBeUndefined();
+  });
+
   test("ends when its request does, and when the server stops", async () => {
     const { places } = open();
     const first = places.reserve(1_000);

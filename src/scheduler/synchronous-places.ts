@@ -111,7 +111,11 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
           reject(refusal());
         },
       };
-      const onAbort = () => reject(signal.reason);
+      const onAbort = () => {
+        // At once: a place that gets free in this moment must not go to a request that has left.
+        waiting.delete(own);
+        reject(signal.reason);
+      };
       const timer = setTimeout(own.refuse, waitMs);
       waiting.add(own);
       signal.addEventListener("abort", onAbort, { once: true });
