@@ -63,6 +63,16 @@ describe("scheduled backups", () => {
     await backups.stop();
   });
 
+  test("are made although the last one was made while the clock was years ahead", async () => {
+    const { backups, times, after } = bench(NIGHT - HOUR_MS, () => {}, NIGHT + 10_000 * 24 * HOUR_MS);
+    backups.start();
+    await after(0);
+    expect(times).toEqual([]);
+    await after(HOUR_MS + MINUTE_MS);
+    expect(times).toEqual([NIGHT + MINUTE_MS]);
+    await backups.stop();
+  });
+
   test("that fail are counted, and tried again at the next time", async () => {
     const { backups, times, after } = bench(
       NIGHT - MINUTE_MS,

@@ -55,6 +55,8 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
 
   function look(): void {
     if (running || make === undefined || config.backup.schedule === "") return;
+    // A clock that was ahead and was set back must not put backups off.
+    countedFromMs = Math.min(countedFromMs, clock.now());
     const dueMs = nextBackup(config, countedFromMs);
     if (dueMs === undefined || clock.now() < dueMs) return;
     countedFromMs = clock.now();

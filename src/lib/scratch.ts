@@ -2,7 +2,10 @@ import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Prefix of the folders for a command's decoded audio, in the system's temporary folder: `shruti-transcribe-<process>-…`. */
+/**
+ * Prefix of a command's folders in the system's temporary folder: `shruti-transcribe-<process>-…`. Decoded audio and copies of
+ * databases are in them, which must not stay.
+ */
 const PREFIX = "shruti-transcribe-";
 /** Folders of killed commands are removed after this time. A command that is only stopped may continue. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;

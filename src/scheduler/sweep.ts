@@ -2,14 +2,17 @@ import { createRetentionService, type RetentionDeps } from "../services/retentio
 import type { UploadService } from "../services/uploads/uploads.ts";
 
 const EVERY_MS = 60_000;
+/** How often files without a record are looked for: a command that was killed in the middle of a deletion leaves them. */
+const LOOK_FOR_ORPHANS_MS = 24 * 3_600_000;
 
 export type SweeperDeps = Omit<RetentionDeps, "uploads"> & {
-  uploads: Pick<UploadService, "expire" | "removeAudioFile" | "sweepOrphans">;
+  uploads: Pick<UploadService, "expire" | "removeAudioFile" | "sweepOrphans" | "removeOrphans">;
 };
 
 /**
  * Compares the recordings on disk with the records once at the start. Then removes, each minute, all data whose
- * retention time has passed. Failures are logged, and the work is tried again in the next minute.
+ * retention time has passed, and each day files without a record. Failures are logged, and the work is tried again in the
+ * next minute.
  */
 export type Sweeper = {
   start(): void;
@@ -17,12 +20,20 @@ export type Sweeper = {
   stop(): Promise<void>;
 };
 
-/** @param everyMs pause between two rounds */
-export function createSweeper(deps: SweeperDeps, everyMs = EVERY_MS): Sweeper {
+/**
+ * @param everyMs pause between two rounds
+ * @param lookForOrphansMs pause between two looks for files without a record
+ */
+export function createSweeper(
+  deps: SweeperDeps,
+  everyMs = EVERY_MS,
+  lookForOrphansMs = LOOK_FOR_ORPHANS_MS,
+): Sweeper {
   const retention = createRetentionService(deps);
   const stopping = new AbortController();
   let timer: Timer | undefined;
   let running: Promise<void> = Promise.resolve();
+  let lookedMs = performance.now();
 
   async function guarded(what: string, work: () => Promise<unknown>): Promise<void> {
     try {
@@ -37,7 +48,15 @@ export function createSweeper(deps: SweeperDeps, everyMs = EVERY_MS): Sweeper {
       const report = await retention.run();
       if (Object.values(report).some((count) => count > 0)) deps.log.info(report, "retention");
     });
+    if (performance.now() - lookedMs > lookForOrphansMs)
+      await guarded("the removal of files", lookForOrphans);
     if (!stopping.signal.aborted) timer = setTimeout(next, everyMs);
+  }
+
+  async function lookForOrphans(): Promise<void> {
+    const count = await deps.uploads.removeOrphans();
+    lookedMs = performance.now();
+    if (count > 0) deps.log.warn({ count }, "files without a record were removed");
   }
 
   function next(): void {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
@@ -202,6 +202,57 @@ test("the sweeper reconciles once, continues with rounds, survives a failure and
   expect(sweeps).toBe(1);
 });
 
+test("the sweeper looks for files without a record again and again", async () => {
+  const { bench, deps } = prepare();
+  let looks = 0;
+  const removeOrphans = () => {
+    looks += 1;
+    return looks === 1 ? Promise.reject(new Error("the disk is away")) : Promise.resolve(1);
+  };
+  const sweeper = createSweeper({ ...deps, uploads: { ...bench.uploads, removeOrphans } }, 1, 1);
+  sweeper.start();
+  while (looks < 3) await Bun.sleep(1);
+  await sweeper.stop();
+});
+
+test("a recording whose deletion was killed before its file was removed does not stay", async () => {
+  const { bench } = prepare();
+  const [gone, young, kept] = [
+    await completeUpload(bench),
+    await completeUpload(bench),
+    await completeUpload(bench),
+  ];
+  bench.database.sqlite.run("UPDATE uploads SET deleted_at = 1 WHERE id <> ?", [kept]);
+  const old = Date.now() / 1000 - 2 * (DAY_MS / 1000);
+  for (const id of [gone, kept]) utimesSync(bench.uploads.audioPath(id), old, old);
+  expect(await bench.uploads.removeOrphans()).toBe(1);
+  expect([gone, young, kept].map((id) => existsSync(bench.uploads.audioPath(id)))).toEqual([
+    false,
+    true,
+    true,
+  ]);
+});
+
+test("recordings that only a replaced database knows stay as long as that database does", async () => {
+  const { bench, retention, clock, deps } = prepare();
+  const [unknown, deleted] = [await completeUpload(bench), await completeUpload(bench)];
+  const { database, dataDir, uploads } = bench;
+  database.sqlite.run("DELETE FROM uploads WHERE id = ?", [unknown]);
+  database.sqlite.run("UPDATE uploads SET deleted_at = 1 WHERE id = ?", [deleted]);
+  const copy = `${database.path}.before-${toTimestamp(clock.now()).replaceAll(/[:.]/g, "-")}`;
+  writeFileSync(copy, "x");
+  const old = Date.now() / 1000 - 2 * (DAY_MS / 1000);
+  for (const id of [unknown, deleted]) utimesSync(uploads.audioPath(id), old, old);
+  writeFileSync(join(dataDir, "uploads", "no recording"), "x");
+  utimesSync(join(dataDir, "uploads", "no recording"), old, old);
+  await uploads.sweepOrphans();
+  expect(readdirSync(join(dataDir, "uploads"))).toEqual([unknown]);
+  clock.advance((deps.config.retention.restore_copies_days + 1) * DAY_MS);
+  expect(await retention.run()).toMatchObject({ restoreCopiesRemoved: 1 });
+  expect(await uploads.removeOrphans()).toBe(1);
+  expect(readdirSync(join(dataDir, "uploads"))).toEqual([]);
+});
+
 describe("a project with periods of its own", () => {
   const change = ({ database }: UploadBench, audioDays: number | null) =>
     void database.sqlite.run("UPDATE projects SET audio_days = ?", [audioDays]);
@@ -230,11 +281,17 @@ test("databases that a restore has replaced are removed when their time is over"
     const { deps, clock } = prepare();
     const name = (daysAgo: number) =>
       `shruti.db.before-${toTimestamp(clock.now() - daysAgo * DAY_MS).replaceAll(/[:.]/g, "-")}`;
-    const others = ["shruti.db.before", "shruti.db.version-0006.2020-01-01T00-00-00-000Z", "before.db"];
-    for (const each of [name(29), name(31), name(400), ...others]) writeFileSync(join(folder, each), "x");
+    const others = [
+      ...["shruti.db.before", "shruti.db.version-0006.2020-01-01T00-00-00-000Z", "before.db"],
+      `shruti.db.${process.pid}.restoring`,
+    ];
+    const dead = Bun.spawnSync(["true"]).pid;
+    const abandoned = [`shruti.db.${dead}.restoring`, `shruti.db.${dead}.restoring.checked-journal`];
+    for (const each of [name(29), name(31), name(400), ...abandoned, ...others])
+      writeFileSync(join(folder, each), "x");
     const retention = createRetentionService({ ...deps, database });
     expect(await retention.run()).toMatchObject({ restoreCopiesRemoved: 2 });
-    const left = readdirSync(folder).filter((each) => each.includes("before") || each.includes("version"));
+    const left = readdirSync(folder).filter((each) => /before|version|restoring/.test(each));
     expect(left.sort()).toEqual([name(29), ...others].sort());
     expect((await retention.run()).restoreCopiesRemoved).toBe(0);
   } finally {

@@ -4,7 +4,7 @@ import { AppError } from "../domain/errors.ts";
 import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { listRestoreCopies } from "../store/backup.ts";
+import { listRestoreCopies, removeAbandonedCopies } from "../store/backup.ts";
 import { checkpointNow, type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { listProjects } from "../store/projects.ts";
@@ -139,8 +139,10 @@ async function removeAudio(
 
 /** Removes the databases that restores have replaced: they hold what was deleted since. */
 function removeRestoreCopies({ database, clock, config, log }: RetentionDeps): number {
+  const abandoned = removeAbandonedCopies(database.path);
+  if (abandoned > 0) log.info({ files: abandoned }, "what a killed restore has left is removed");
   const days = config.retention.restore_copies_days;
-  if (days === 0 || database.path === ":memory:") return 0;
+  if (days === 0) return 0;
   const old = listRestoreCopies(database.path).filter(({ atMs }) => atMs < clock.now() - days * DAY_MS);
   for (const { path } of old) {
     rmSync(path, { force: true });

@@ -15,6 +15,7 @@ import { basename, dirname, join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import { syncPathNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
+import { isRunning } from "../lib/is-running.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
 import { backupDatabase, type Database, migrate, openDatabase } from "./database.ts";
 import { peekVersion } from "./database-version.ts";
@@ -85,6 +86,7 @@ export function restoreBackup(
   if (!existsSync(backupPath))
     throw new AppError("not_found", { message: `There is no file ${backupPath}.` });
   if (existsSync(databaseFile)) requireUnused(databaseFile);
+  removeAbandonedCopies(databaseFile);
   const copyPath = `${databaseFile}.${process.pid}.restoring`;
   try {
     copyPrivately(backupPath, copyPath);
@@ -173,8 +175,9 @@ export function replaceKeeping(
   replace(from, target);
 }
 
-/** Lists the databases that restores have kept beside the database, and when. */
+/** Lists the databases that restores have kept beside the database, and when. A database in memory has none. */
 export function listRestoreCopies(databaseFile: string): { path: string; atMs: number }[] {
+  if (databaseFile === ":memory:") return [];
   const prefix = `${basename(databaseFile)}.before-`;
   return readdirSync(dirname(databaseFile)).flatMap((name) => {
     if (!name.startsWith(prefix)) return [];
@@ -182,6 +185,25 @@ export function listRestoreCopies(databaseFile: string): { path: string; atMs: n
     const atMs = Date.parse(`${day}T${time.replace(/^(\d+)-(\d+)-(\d+)-(\d+)$/, "$1:$2:$3.$4")}Z`);
     return Number.isFinite(atMs) ? [{ path: join(dirname(databaseFile), name), atMs }] : [];
   });
+}
+
+/**
+ * Removes the private copies that a killed restore has left beside the database.
+ *
+ * @returns how many files were removed
+ */
+export function removeAbandonedCopies(databaseFile: string): number {
+  if (databaseFile === ":memory:") return 0;
+  const prefix = `${basename(databaseFile)}.`;
+  let removed = 0;
+  for (const name of readdirSync(dirname(databaseFile))) {
+    const [, pid] =
+      /^(\d+)\.restoring(\.checked)?(-wal|-shm|-journal)?$/.exec(name.slice(prefix.length)) ?? [];
+    if (!name.startsWith(prefix) || pid === undefined || isRunning(Number(pid))) continue;
+    rmSync(join(dirname(databaseFile), name), { force: true });
+    removed += 1;
+  }
+  return removed;
 }
 
 /**

@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { syncPathNow } from "../../lib/durable-files.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
+import { isRunning } from "../../lib/is-running.ts";
 import { linkNew } from "../../store/backup.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { readRegion, writeWhole } from "./backup-bytes.ts";
@@ -101,17 +102,7 @@ function removeAbandoned(path: string): void {
   const prefix = `${basename(path)}.`;
   for (const name of readdirSync(folder)) {
     const pid = /^(\d+)\.partial(\.db|\.list)?(-journal)?$/.exec(name.slice(prefix.length))?.[1];
-    if (name.startsWith(prefix) && pid !== undefined && !isAlive(Number(pid)))
+    if (name.startsWith(prefix) && pid !== undefined && !isRunning(Number(pid)))
       rmSync(join(folder, name), { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  if (pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

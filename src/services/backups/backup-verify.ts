@@ -1,8 +1,8 @@
-import { closeSync, copyFileSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, copyFileSync, openSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { statRegularFile } from "../../lib/regular-file.ts";
+import { makeScratch, removeScratch } from "../../lib/scratch.ts";
 import { checkCopy } from "../../store/backup.ts";
 import type { AuditReport } from "../../store/ledger-audit.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
@@ -49,7 +49,7 @@ export async function verifyBackup(
   backup: BackupReader,
   { databaseCopy, damagedObjects }: VerifyOptions = {},
 ): Promise<VerifiedBackup> {
-  const folder = databaseCopy === undefined ? mkdtempSync(join(tmpdir(), "shruti-verify-")) : undefined;
+  const folder = databaseCopy === undefined ? makeScratch() : undefined;
   const copy = databaseCopy ?? join(folder ?? "", DATABASE);
   try {
     const totals = { files: 0, bytes: 0, recordings: 0 };
@@ -69,7 +69,7 @@ export async function verifyBackup(
     const ledger = checkDatabase(copy, backup.path);
     return { path: backup.path, description: backup.description, ...totals, ledger };
   } finally {
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    if (folder !== undefined) removeScratch(folder);
   }
 }
 
@@ -102,12 +102,12 @@ function checkDatabase(copy: string, name: string): AuditReport {
  */
 export function verifyDatabaseFile(path: string): AuditReport {
   statRegularFile(path);
-  const folder = mkdtempSync(join(tmpdir(), "shruti-verify-"));
+  const folder = makeScratch();
   try {
     copyFileSync(path, join(folder, DATABASE));
     return checkDatabase(join(folder, DATABASE), path);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    removeScratch(folder);
   }
 }
 

@@ -8,6 +8,7 @@ import {
   listFiles,
   removeFile,
 } from "../../store/audio-files.ts";
+import { listRestoreCopies } from "../../store/backup.ts";
 import { transaction } from "../../store/database.ts";
 import { findUpload, listUploadsWithAudio, markAudioDeleted, type UploadRow } from "../../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
@@ -20,8 +21,8 @@ export type SweepReport = { filesRemoved: number; recordsMarked: number };
 
 /**
  * Reconciles the directory of recordings with the records. It removes files that no record needs and that are older
- * than this process, and marks records whose file is gone. When the whole directory is empty, its disk is probably not
- * mounted: then it marks nothing.
+ * than this process (`removeOrphans`), and marks records whose file is gone. When the whole directory is empty, its disk is
+ * probably not mounted: then it marks nothing.
  */
 export async function sweepAudioFiles(context: UploadContext): Promise<SweepReport> {
   const report: SweepReport = { filesRemoved: 0, recordsMarked: 0 };
@@ -32,7 +33,7 @@ export async function sweepAudioFiles(context: UploadContext): Promise<SweepRepo
     }
     return report;
   }
-  report.filesRemoved = await removeOrphans(context);
+  report.filesRemoved = await removeOrphans(context, context.startedAtMs);
   report.recordsMarked = await markLostFiles(context);
   if (report.filesRemoved + report.recordsMarked > 0) context.log.warn(report, "recordings were swept");
   return report;
@@ -43,21 +44,30 @@ async function isEmpty(directory: string): Promise<boolean> {
   return true;
 }
 
-async function removeOrphans(context: UploadContext): Promise<number> {
+/**
+ * Removes the files that no record needs, such as those of recordings whose deletion was killed. After a restore, the
+ * recordings that only the replaced database knows stay as long as that database does: the restore may have been a mistake.
+ *
+ * @param unchangedSinceMs younger files stay: their records may be about to be written
+ * @returns how many were removed
+ */
+export async function removeOrphans(context: UploadContext, unchangedSinceMs: number): Promise<number> {
   const directory = audioDirectory(context.dataDir);
+  const keepsUnknown = listRestoreCopies(context.database.path).length > 0;
   let removed = 0;
   for await (const { name, changedAtMs } of listFiles(directory)) {
-    if (changedAtMs >= context.startedAtMs || isNeeded(context, name)) continue;
+    if (changedAtMs >= unchangedSinceMs || isNeeded(context, name, keepsUnknown)) continue;
     await removeFile(join(directory, name));
     removed += 1;
   }
   return removed;
 }
 
-function isNeeded(context: UploadContext, name: string): boolean {
+function isNeeded(context: UploadContext, name: string, keepsUnknown: boolean): boolean {
   if (!isId("upload", name)) return false;
   const upload = findUpload(context.database.store, name);
-  return upload !== undefined && upload.state !== "rejected" && upload.deletedAt === null;
+  if (!upload) return keepsUnknown;
+  return upload.state !== "rejected" && upload.deletedAt === null;
 }
 
 async function markLostFiles(context: UploadContext): Promise<number> {

@@ -16,7 +16,7 @@ import { type CreatedUpload, createUpload, type Uploader, type UploadRequest } f
 import { checkDisk } from "./upload-disk.ts";
 import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
 import { createUploadLocks } from "./upload-locks.ts";
-import { type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
+import { removeOrphans, type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
 import {
   discardBytes,
   MAX_RECEIVING,
@@ -127,9 +127,13 @@ export type UploadUpkeep = {
   expire(): Promise<number>;
   /** Removes files without a record, and marks records without a file. Called once, at the start. */
   sweepOrphans(): Promise<SweepReport>;
+  /** Removes files that no record needs and that have not changed for a day. Returns how many. */
+  removeOrphans(): Promise<number>;
   /** Ends running requests and verifications, and waits for them. */
   close(): Promise<void>;
 };
+
+const DAY_MS = 86_400_000;
 
 export function createUploadService(deps: UploadDeps): UploadService {
   const context: UploadContext = {
@@ -191,6 +195,7 @@ function uploadUpkeep(context: UploadContext, { verifier }: Completions): Upload
     resumeVerification: () => verifier.resume(),
     expire: () => expireUploads(context),
     sweepOrphans: () => sweepAudioFiles(context),
+    removeOrphans: () => removeOrphans(context, Date.now() - DAY_MS),
     async close() {
       await Promise.all([context.locks.close(), verifier.close()]);
       await Promise.all(context.background);
