@@ -71,6 +71,20 @@ test("an interrupted purge continues where it was, and what it removed is counte
   await expect(open().purge(organizationId)).rejects.toThrow("was purged");
 });
 
+test("a purge that was killed between a mark and its file removes that file when it continues", async () => {
+  const id = await begin(testApp);
+  await until("it is completed", async () => (await clientOf(testApp).get(id)).state === "completed");
+  const { database, services } = testApp.app;
+  const { id: organizationId } = testApp.organization;
+  const uploadId = services.transcriptions.find(id)?.uploadId ?? "";
+  await expect(open(1).purge(organizationId)).rejects.toThrow("killed");
+  database.sqlite.run("UPDATE uploads SET deleted_at = 1");
+  database.sqlite.run("UPDATE transcriptions SET content_deleted_at = 1");
+  expect(existsSync(services.uploads.audioPath(uploadId))).toBe(true);
+  expect(await open().resume()).toBe(1);
+  expect(existsSync(services.uploads.audioPath(uploadId))).toBe(false);
+});
+
 test("a recording that is sent while its organization is purged leaves nothing", async () => {
   const { engine, organization } = testApp;
   const decoding = Promise.withResolvers<void>();

@@ -13,7 +13,13 @@ import {
   type OrganizationRow,
   requireOrganization,
 } from "../store/organizations.ts";
-import { listContentOf, listRecordingsOf, listUnfinishedOf, removeAccess } from "../store/purge.ts";
+import {
+  listContentOf,
+  listRecordingsOf,
+  listUnfinishedOf,
+  listUploadsOf,
+  removeAccess,
+} from "../store/purge.ts";
 import { findUpload } from "../store/uploads.ts";
 import { deleteUploadRecording } from "./deletions.ts";
 import type { ReceiptService } from "./receipts.ts";
@@ -53,12 +59,13 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
 
   async function purge(id: string): Promise<OrganizationRow> {
     requireOrganization(store, id);
-    const access = transaction(store, (tx) => {
-      markPurgeStarted(tx, id, clock.now());
-      return removeAccess(tx, id);
+    const { isContinued, ...access } = transaction(store, (tx) => {
+      const started = markPurgeStarted(tx, id, clock.now());
+      return { isContinued: started === undefined, ...removeAccess(tx, id) };
     });
     const removed: Removed = { ...access, transcriptions: 0, uploads: 0 };
     await removeContent(deps, id, removed);
+    if (isContinued) await removeLeftFiles(deps, id);
     return transaction(store, (tx) => {
       const purged = markPurged(tx, id, clock.now());
       if (!purged) return requireOrganization(tx, id);
@@ -123,4 +130,13 @@ async function removeRecording(
   });
   await rm(audioFilePath(dataDir, id), { force: true });
   return isDeleted;
+}
+
+/** Removes the files of all uploads: a purge that was killed may have marked recordings whose files are still there. */
+async function removeLeftFiles({ database, dataDir }: PurgeDeps, organizationId: string): Promise<void> {
+  let page = listUploadsOf(database.store, organizationId, undefined, BATCH);
+  while (page.length > 0) {
+    for (const { id } of page) await rm(audioFilePath(dataDir, id), { force: true });
+    page = listUploadsOf(database.store, organizationId, page.at(-1), BATCH);
+  }
 }

@@ -286,12 +286,16 @@ test("databases that a restore has replaced are removed when their time is over"
       `shruti.db.${process.pid}.restoring`,
     ];
     const dead = Bun.spawnSync(["true"]).pid;
-    const abandoned = [`shruti.db.${dead}.restoring`, `shruti.db.${dead}.restoring.checked-journal`];
+    const unfinished = ".0123456789ab.unfinished";
+    const abandoned = [
+      ...[`shruti.db.${dead}.restoring`, `shruti.db.${dead}.restoring.checked-journal`, unfinished],
+    ];
     for (const each of [name(29), name(31), name(400), ...abandoned, ...others])
       writeFileSync(join(folder, each), "x");
+    utimesSync(join(folder, unfinished), 0, 0);
     const retention = createRetentionService({ ...deps, database });
     expect(await retention.run()).toMatchObject({ restoreCopiesRemoved: 2 });
-    const left = readdirSync(folder).filter((each) => /before|version|restoring/.test(each));
+    const left = readdirSync(folder).filter((each) => /before|version|restoring|unfinished/.test(each));
     expect(left.sort()).toEqual([name(29), ...others].sort());
     expect((await retention.run()).restoreCopiesRemoved).toBe(0);
   } finally {

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { AppError } from "../domain/errors.ts";
-import { syncPathNow } from "../lib/durable-files.ts";
+import { isUnfinishedName, syncPathNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { isRunning } from "../lib/is-running.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
@@ -187,6 +187,9 @@ export function listRestoreCopies(databaseFile: string): { path: string; atMs: n
   });
 }
 
+/** A file with a temporary name that is older belongs to a process that was killed. */
+const ABANDONED_AFTER_MS = 24 * 3_600_000;
+
 /**
  * Removes the private copies that a killed restore has left beside the database.
  *
@@ -194,16 +197,25 @@ export function listRestoreCopies(databaseFile: string): { path: string; atMs: n
  */
 export function removeAbandonedCopies(databaseFile: string): number {
   if (databaseFile === ":memory:") return 0;
-  const prefix = `${basename(databaseFile)}.`;
-  let removed = 0;
-  for (const name of readdirSync(dirname(databaseFile))) {
-    const [, pid] =
-      /^(\d+)\.restoring(\.checked)?(-wal|-shm|-journal)?$/.exec(name.slice(prefix.length)) ?? [];
-    if (!name.startsWith(prefix) || pid === undefined || isRunning(Number(pid))) continue;
-    rmSync(join(dirname(databaseFile), name), { force: true });
-    removed += 1;
-  }
-  return removed;
+  const folder = dirname(databaseFile);
+  const abandoned = readdirSync(folder).filter(
+    (name) => isCopyOfDead(basename(databaseFile), name) || isOldUnfinished(folder, name),
+  );
+  for (const name of abandoned) rmSync(join(folder, name), { force: true, recursive: true });
+  return abandoned.length;
+}
+
+function isCopyOfDead(databaseName: string, name: string): boolean {
+  if (!name.startsWith(`${databaseName}.`)) return false;
+  const copy = /^(\d+)\.restoring(\.checked)?(-wal|-shm|-journal)?$/;
+  const pid = copy.exec(name.slice(databaseName.length + 1))?.[1];
+  return pid !== undefined && !isRunning(Number(pid));
+}
+
+function isOldUnfinished(folder: string, name: string): boolean {
+  if (!isUnfinishedName(name.replace(/-(wal|shm|journal)$/, ""))) return false;
+  const facts = statSync(join(folder, name), { throwIfNoEntry: false });
+  return facts !== undefined && Date.now() - facts.mtimeMs > ABANDONED_AFTER_MS;
 }
 
 /**

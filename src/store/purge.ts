@@ -75,5 +75,27 @@ export function listRecordingsOf(store: Store, organizationId: string, limit: nu
     .map(({ id }) => id);
 }
 
+/** Lists a page of all uploads, also those whose recordings are marked as deleted, by identifier. */
+export function listUploadsOf(
+  store: Store,
+  organizationId: string,
+  after: Pick<typeof uploads.$inferSelect, "projectId" | "id"> | undefined,
+  limit: number,
+): Pick<typeof uploads.$inferSelect, "projectId" | "id">[] {
+  const { projectId, id } = uploads;
+  return store
+    .select({ projectId, id })
+    .from(uploads)
+    .where(
+      and(
+        inArray(projectId, projectsOf(store, organizationId)),
+        after && sql`(${projectId}, ${id}) > (${after.projectId}, ${after.id})`,
+      ),
+    )
+    .orderBy(projectId, id)
+    .limit(limit)
+    .all();
+}
+
 const projectsOf = (store: Store, organizationId: string) =>
   store.select({ id: projects.id }).from(projects).where(eq(projects.organizationId, organizationId));

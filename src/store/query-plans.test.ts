@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { openDatabase, type Store } from "./database.ts";
-import { listContentOf, listRecordingsOf, listUnfinishedOf } from "./purge.ts";
+import { listContentOf, listRecordingsOf, listUnfinishedOf, listUploadsOf } from "./purge.ts";
 import * as schema from "./schema.ts";
 import {
   countUnfinishedByState,
@@ -35,6 +35,11 @@ test.each([
   ["unfinished work of a purge", () => listUnfinishedOf(store, org, 10), "transcriptions_unfinished"],
   ["transcripts of a purge", () => listContentOf(store, org, 10), "transcriptions_kept"],
   ["recordings of a purge", () => listRecordingsOf(store, org, 10), "uploads_kept"],
+  [
+    "files of a purge",
+    () => listUploadsOf(store, org, { projectId: prj, id: "up_1" }, 10),
+    "uploads_by_project",
+  ],
 ])("%s are found through an index", (_what, read, index) => {
   statements.length = 0;
   read();
