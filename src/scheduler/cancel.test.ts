@@ -101,6 +101,8 @@ describe("a cancelled transcription", () => {
     const last = ids.at(-1) ?? "";
     await until("the first ones run", () => testApp.app.scheduler.status().running === 3);
     expect(await clientOf(testApp).get(last)).toMatchObject({ state: "queued", queue_position: 1 });
+    const { data } = await clientOf(testApp).list();
+    expect(data.find(({ id }) => id === last)).toMatchObject({ state: "queued", queue_position: 1 });
     const reserved = async () => (await usageOf(testApp)).credit.reserved_paise;
     const each = (await reserved()) / 5;
     expect((await clientOf(testApp).cancel(last)).state).toBe("cancelled");

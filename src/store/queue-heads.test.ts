@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { openDatabase } from "./database.ts";
-import { countQueuedBefore, findTranscription, listQueueHeads } from "./transcriptions.ts";
+import {
+  countQueuedBefore,
+  findTranscription,
+  listQueueHeads,
+  listQueuePositions,
+} from "./transcriptions.ts";
 
 const database = openDatabase(":memory:");
 const { store, sqlite } = database;
@@ -48,6 +53,16 @@ test.each([
   const row = findTranscription(store, id);
   if (!row) throw new Error(id);
   expect(countQueuedBefore(store, row)).toBe(ahead);
+  const positions = listQueuePositions(store, row.organizationId, [
+    "tr_0",
+    "tr_1",
+    "tr_2",
+    "tr_3",
+    "tr_4",
+    "tr_5",
+  ]);
+  expect(positions.get(id)).toBe(ahead);
+  expect(positions.has("tr_2")).toBe(false);
 });
 
 test("heads are found through the indexes, without reading or sorting the queue", () => {

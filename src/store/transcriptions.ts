@@ -260,6 +260,34 @@ export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
   return found?.waiting ?? 0;
 }
 
+/**
+ * Does what `countQueuedBefore` does for several transcriptions of one organization, and reads its queue once: to count for
+ * each of a hundred takes a hundred times as long.
+ *
+ * @returns the counts by identifier; those that are not queued are left out
+ */
+export function listQueuePositions(
+  store: Store,
+  organizationId: string,
+  ids: readonly string[],
+): Map<string, number> {
+  const { id } = transcriptions;
+  const queue = store
+    .select({
+      id,
+      position: sql<number>`row_number() OVER (ORDER BY ${BILLED_MS}, ${id}) - 1`.as("position"),
+    })
+    .from(transcriptions)
+    .where(and(sql`state = 'queued'`, eq(transcriptions.organizationId, organizationId)))
+    .as("queue");
+  const found = store
+    .select({ id: queue.id, position: queue.position })
+    .from(queue)
+    .where(inArray(queue.id, [...ids]))
+    .all();
+  return new Map(found.map(({ id, position }) => [id, position]));
+}
+
 /** Unfinished work in one state: recordings, their audio, and what is left over all channels, milliseconds. */
 export type UnfinishedWork = {
   state: TranscriptionState;

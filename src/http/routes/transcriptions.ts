@@ -104,7 +104,12 @@ const CANCEL = operation({
  */
 export function transcriptionRoutes(deps: HttpDeps) {
   const { transcriptions } = deps;
-  const toResponse = (row: TranscriptionRow) => toTranscription(deps, row);
+  const toResponses = (rows: readonly TranscriptionRow[]) => {
+    const positions = transcriptions.queuePositions(rows);
+    return rows.map((row) => toTranscription(deps, row, positions.get(row.id)));
+  };
+  const toResponse = (row: TranscriptionRow) =>
+    toTranscription(deps, row, transcriptions.queuePositions([row]).get(row.id));
 
   return defineKeyedRoutes("transcriptions")
     .post(
@@ -127,7 +132,7 @@ export function transcriptionRoutes(deps: HttpDeps) {
           ...(after === undefined ? {} : { after }),
           ...(state === undefined ? {} : { states: statesOf(state) }),
         });
-        return { object: "list", data: page.data.map(toResponse), next: page.next };
+        return { object: "list", data: toResponses(page.data), next: page.next };
       },
       { response: { 200: TranscriptionList }, ...LIST },
     )
@@ -200,10 +205,13 @@ function statesOf(text: string): TranscriptionState[] {
 }
 
 /** docs/interface.md section 2.1 and docs/decisions.md section 4. */
-function toTranscription({ transcriptions, baseUrl }: HttpDeps, row: TranscriptionRow): Transcription {
+function toTranscription(
+  { baseUrl }: HttpDeps,
+  row: TranscriptionRow,
+  queuePosition: number | undefined,
+): Transcription {
   const isDeleted = row.contentDeletedAt !== null;
   const hasResult = !isDeleted && (row.state === "completed" || row.state === "partial");
-  const queuePosition = transcriptions.queuePosition(row);
   return {
     id: row.id,
     object: "transcription",

@@ -15,6 +15,7 @@ import { findResult } from "../../store/results.ts";
 import {
   countQueuedBefore,
   findTranscription,
+  listQueuePositions,
   listTranscriptions,
   moveTranscription,
   type TranscriptionRow,
@@ -120,8 +121,8 @@ export type TranscriptionService = {
   move(id: string, trigger: TranscriptionTrigger, change?: MoveChange): TranscriptionRow | undefined;
   /** Finds a transcription of any project. */
   find(id: string): TranscriptionRow | undefined;
-  /** Returns how many of the same organization wait before this one; undefined once it has started. */
-  queuePosition(row: TranscriptionRow): number | undefined;
+  /** Returns how many of the same organization wait before each of these, by identifier; started ones are left out. */
+  queuePositions(rows: readonly TranscriptionRow[]): Map<string, number>;
   /** Adds a listener. @returns a function that removes it */
   listen(listener: TranscriptionListener): () => void;
 };
@@ -173,7 +174,7 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
     finish: endings.finish,
     move: (id, trigger, change = {}) => moveTranscription(store, id, trigger, deps.clock.now(), change),
     find: (id) => findTranscription(store, id),
-    queuePosition: (row) => (row.state === "queued" ? countQueuedBefore(store, row) : undefined),
+    queuePositions: (rows) => queuePositions(store, rows),
     listen(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -196,6 +197,21 @@ function logEnding(log: Log, row: TranscriptionRow): void {
     },
     "a transcription ended",
   );
+}
+
+function queuePositions(store: Store, rows: readonly TranscriptionRow[]): Map<string, number> {
+  const queued = rows.filter(({ state }) => state === "queued");
+  const [only, ...others] = queued;
+  if (only && others.length === 0) return new Map([[only.id, countQueuedBefore(store, only)]]);
+  const byOrganization = Map.groupBy(queued, ({ organizationId }) => organizationId);
+  const positions = [...byOrganization].map(([organizationId, own]) =>
+    listQueuePositions(
+      store,
+      organizationId,
+      own.map(({ id }) => id),
+    ),
+  );
+  return new Map(positions.flatMap((each) => [...each]));
 }
 
 function listPage(store: Store, caller: Caller, query: TranscriptionQuery): TranscriptionPage {
