@@ -11,22 +11,35 @@ export function secretsIn(text: string): string[] {
 
 /**
  * Empties the values of secret settings in the text of a config file, and keeps everything else, comments included. A
- * comment can hold a secret, too: lines of comments that assign a secret setting are removed.
+ * comment can hold a secret, too: comments that assign a secret setting are removed.
  *
  * @throws TomlError
  */
 export function withoutSecrets(text: string): string {
+  const cuts = [
+    ...secretPairs(text).map(({ pair }) => ({ range: pair.value.range, left: '""' })),
+    ...readToml(text)
+      .comments.filter(({ value }) => ASSIGNED.test(value))
+      .map(({ range }) => ({ range: withItsLine(text, range), left: "" })),
+  ];
   let result = text;
-  const ranges = secretPairs(text).map(({ pair }) => pair.value.range);
-  for (const [start, end] of ranges.sort(([a], [b]) => b - a)) {
-    result = `${result.slice(0, start)}""${result.slice(end)}`;
+  for (const { range, left } of cuts.sort((a, b) => b.range[0] - a.range[0])) {
+    result = `${result.slice(0, range[0])}${left}${result.slice(range[1])}`;
   }
-  const names = SECRET_SETTINGS.map((setting) => setting.split(".").at(-1)).join("|");
-  const commented = new RegExp(
-    `^[ \\t]*#[^\\n]*\\b(?:${names})\\b[ \\t]*=[ \\t]*["'][^"'\\n][^\\n]*\\n?`,
-    "gm",
-  );
-  return result.replaceAll(commented, "");
+  return result;
+}
+
+/** A secret setting with a value, anywhere in a comment. */
+const ASSIGNED = new RegExp(
+  `\\b(?:${SECRET_SETTINGS.map((setting) => setting.split(".").at(-1)).join("|")})\\b[ \\t]*=[ \\t]*["'][^"']`,
+);
+
+/** Extends the range of a comment that is alone on its line to the whole line. */
+function withItsLine(text: string, [start, end]: readonly [number, number]): readonly [number, number] {
+  const lineStart = text.lastIndexOf("\n", start - 1) + 1;
+  const isAlone = text.slice(lineStart, start).trim() === "";
+  const lineEnd = text.indexOf("\n", end);
+  return isAlone ? [lineStart, lineEnd < 0 ? text.length : lineEnd + 1] : [start, end];
 }
 
 function secretPairs(text: string): { setting: string; pair: AST.TOMLKeyValue }[] {
