@@ -30,7 +30,9 @@ async function check(command: string[]): Promise<Outcome> {
 /** Reads the counts of the suite. A runner that ended without them counts as one failure. */
 async function test(args: string[]): Promise<Outcome> {
   const { code, output } = await run([process.execPath, "test", "--timeout", "120000", ...args]);
-  const count = (word: string) => Number(output.match(new RegExp(`^\\s*(\\d+) ${word}$`, "m"))?.[1] ?? 0);
+  // The last ones: a test may run a suite of its own, whose counts are in the output, too.
+  const count = (word: string) =>
+    Number([...output.matchAll(new RegExp(`^\\s*(\\d+) ${word}$`, "gm"))].at(-1)?.[1] ?? 0);
   const outcome = { passed: count("pass"), failed: count("fail") };
   if (code !== 0 && outcome.failed === 0) outcome.failed = 1;
   return outcome;
