@@ -6,7 +6,7 @@ import type { App } from "../app.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { isJournal, type Log, openLog } from "../lib/log.ts";
-import { notifyServiceManager, type ServiceState } from "../lib/service-manager.ts";
+import { notifyServiceManager, reloadingState, type ServiceState } from "../lib/service-manager.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { localAddress, namesNoHost, publicAddress } from "./listen-address.ts";
@@ -70,10 +70,11 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
     const certificate = readCertificate(config);
     listeners = openListeners(config, app, certificate, log);
     const server = listeners.current();
-    onSignal.reload = createReload({
+    const reload = createReload({
       ...{ config, certificate, listeners, log, check: checkSettings, onChange: app.onConfigChange },
       read: () => context.loadConfig().config,
     });
+    onSignal.reload = announced(reload, notify);
     app.start();
     // The model is still being loaded: `GET /readyz` reports that. Requests are answered from now on.
     notify({ READY: 1, STATUS: `listening on ${addressOf(server, config)}` });
@@ -96,6 +97,14 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
   } finally {
     onSignal.stop();
   }
+}
+
+/** Makes a reload report its begin and its end, so that the service manager shows it and can wait for it. */
+function announced(reload: () => Promise<void>, notify: (state: ServiceState) => void): () => Promise<void> {
+  return () => {
+    notify(reloadingState());
+    return reload().finally(() => notify({ READY: 1 }));
+  };
 }
 
 function warnAtStart(config: Config, certificate: Certificate | undefined, log: Log): void {

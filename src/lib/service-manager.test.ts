@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { notifyServiceManager } from "./service-manager.ts";
+import { notifyServiceManager, reloadingState } from "./service-manager.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-notify-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -32,6 +32,16 @@ test.skipIf(Bun.which("python3") === null).each([
   },
   30_000,
 );
+
+test("a reload names the time of the monotonic clock, microseconds", () => {
+  const uptimeUs = () => Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1e6;
+  const { RELOADING, MONOTONIC_USEC } = reloadingState();
+  expect(RELOADING).toBe(1);
+  expect(MONOTONIC_USEC).toMatch(/^\d+$/);
+  // The uptime also counts the time that the machine has slept.
+  expect(Number(MONOTONIC_USEC)).toBeLessThan(uptimeUs() + 1e6);
+  expect(Number(reloadingState().MONOTONIC_USEC)).toBeGreaterThanOrEqual(Number(MONOTONIC_USEC));
+});
 
 test.each([
   ["no manager", undefined],

@@ -19,12 +19,27 @@ const SYMBOLS = {
     returns: FFIType.i64,
   },
   close: { args: [FFIType.i32], returns: FFIType.i32 },
+  clock_gettime: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
 } as const;
+const CLOCK_MONOTONIC = 1;
 
 /** A state for the manager, as `NAME=value`. */
 export type ServiceState = Partial<
-  Record<"READY" | "STOPPING" | "STATUS" | "EXTEND_TIMEOUT_USEC", string | number>
+  Record<
+    "READY" | "RELOADING" | "MONOTONIC_USEC" | "STOPPING" | "STATUS" | "EXTEND_TIMEOUT_USEC",
+    string | number
+  >
 >;
+
+/** Returns the state of a service that begins to reload: the manager compares the time with that of its own request. */
+export function reloadingState(): ServiceState {
+  const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
+  const time = new BigInt64Array(2);
+  symbols.clock_gettime(CLOCK_MONOTONIC, ptr(time));
+  close();
+  const [seconds = 0n, nanoseconds = 0n] = time;
+  return { RELOADING: 1, MONOTONIC_USEC: String(seconds * 1_000_000n + nanoseconds / 1_000n) };
+}
 
 /**
  * Sends a state to the service manager of this process.
