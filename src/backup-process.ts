@@ -5,6 +5,8 @@ import type { MakeBackup } from "./scheduled-backups.ts";
 /** Less urgent than recognition and requests (nice(2)). */
 const PRIORITY = 10;
 const MAX_MESSAGE = 2_000;
+/** The exit status of `shruti backup` for one that was made and lacks files (docs/decisions.md section 11). */
+const INCOMPLETE = 9;
 
 /**
  * Makes backups in a process of their own, `shruti backup --to …`, so that copying and hashing do not delay requests.
@@ -35,7 +37,7 @@ export function backupProcess(config: Config, configPath: string | undefined): M
     signal.addEventListener("abort", end, { once: true });
     try {
       const [said, status] = await Promise.all([lastOf(child.stderr), child.exited]);
-      if (status !== 0) throw new Error(said || `it ended with status ${status}`);
+      if (status !== 0 && status !== INCOMPLETE) throw new Error(said || `it ended with status ${status}`);
     } finally {
       signal.removeEventListener("abort", end);
     }

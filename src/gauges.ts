@@ -59,6 +59,11 @@ function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
     "Time since the last backup of everything; before the first one, since the database was made.",
     () => backups.status().ageSeconds,
   );
+  metrics.addGauge(
+    "shruti_backup_lacking_files",
+    "Recordings and models that the last backup of everything lacks, because they could not be read.",
+    () => backups.status().lacking,
+  );
   metrics.addGauge("shruti_backup_scheduled", "1 where the config has a schedule of backups.", () =>
     Number(backups.status().isScheduled),
   );

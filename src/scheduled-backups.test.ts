@@ -49,7 +49,7 @@ describe("scheduled backups", () => {
     expect(times).toEqual([NIGHT + MINUTE_MS]);
     await after(HOUR_MS);
     expect(times).toHaveLength(1);
-    expect(backups.status()).toEqual({ isScheduled: true, ageSeconds: 3600, failures: 0 });
+    expect(backups.status()).toEqual({ isScheduled: true, ageSeconds: 3600, failures: 0, lacking: 0 });
     await after(24 * HOUR_MS);
     expect(times).toHaveLength(2);
     await backups.stop();

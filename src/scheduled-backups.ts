@@ -13,7 +13,7 @@ export type MakeBackup = (signal: AbortSignal) => Promise<void>;
 export type ScheduledBackups = {
   start(): void;
   /** Numbers for `GET /metrics`. */
-  status(): { isScheduled: boolean; ageSeconds: number; failures: number };
+  status(): { isScheduled: boolean; ageSeconds: number; failures: number; lacking: number };
   /** Ends a running backup, of which nothing remains. */
   stop(): Promise<void>;
 };
@@ -42,10 +42,10 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
     try {
       await work(stopping.signal);
       const made: Partial<LastBackup> = lastBackup(database.store) ?? {};
-      log.info(
-        { path: made.path, bytes: made.bytes, seconds: (clock.now() - startedMs) / 1000 },
-        "a backup was made",
-      );
+      const { path, bytes, lacking } = made;
+      const fields = { path, bytes, seconds: (clock.now() - startedMs) / 1000 };
+      if (lacking?.count) log.error({ ...fields, lacking }, "a backup was made, and it is incomplete");
+      else log.info(fields, "a backup was made");
     } catch (error) {
       if (stopping.signal.aborted) return;
       failures += 1;
@@ -77,6 +77,7 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
         (clock.now() - (lastBackup(database.store)?.at_ms ?? beginOf(database))) / 1000,
       ),
       failures,
+      lacking: lastBackup(database.store)?.lacking?.count ?? 0,
     }),
     async stop() {
       clearInterval(timer);

@@ -335,3 +335,38 @@ test("an upgrade is recorded in the database that it has made", async () => {
   freeDatabases();
   expect((await run("migrate", "--undo")).err).toBe("");
 });
+
+test("undoing and keeping an upgrade are recorded, once", async () => {
+  freeDatabases();
+  rmSync(path());
+  const older = new SqliteDatabase(path(), { create: true });
+  migrate(older, MIGRATIONS.slice(0, -1));
+  older.close();
+  const from = MIGRATIONS.at(-2)?.name;
+  const to = MIGRATIONS.at(-1)?.name;
+  expect((await run("migrate")).status).toBe(0);
+  freeDatabases();
+  expect(await run("migrate", "--undo")).toMatchObject({ status: 0, err: "" });
+  const actsOf = () => {
+    const sqlite = new SqliteDatabase(path(), { readonly: true });
+    const rows = sqlite.query("SELECT action, via, before, after FROM audit_log ORDER BY sequence").all();
+    sqlite.close();
+    return rows;
+  };
+  const undone = {
+    ...{ action: "database.undo_upgrade", via: "migrate" },
+    ...{ before: JSON.stringify({ version: to }), after: JSON.stringify({ version: from }) },
+  };
+  // The log of the backup did not know the upgrade; it knows that it was undone.
+  expect(actsOf()).toEqual([undone]);
+  expect((await run("migrate")).status).toBe(0);
+  freeDatabases();
+  expect(await run("migrate", "--keep")).toMatchObject({ status: 0, err: "" });
+  expect(await run("migrate", "--keep")).toMatchObject({ status: 0 });
+  expect(actsOf()).toMatchObject([
+    undone,
+    { action: "database.upgrade" },
+    { action: "database.keep_upgrade", via: "migrate", after: JSON.stringify({ version: to }) },
+  ]);
+  expect((await run("audit", "verify")).status).toBe(0);
+});

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import type { VerifiedOne } from "../services/backups/backup-verify.ts";
 import { wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
@@ -126,7 +127,10 @@ async function backUpAll(
       ...(stored ? { written_bytes: stored.written, removed: stored.removed } : {}),
       deleted_meanwhile: made.deletedMeanwhile,
       missing: made.missing,
+      unreadable: made.unreadable,
       damaged: made.damaged,
+      complete: made.lacking.count === 0,
+      lacking: made.lacking,
     });
   } else {
     context.printLine(`${made.path}: ${made.recordings} recordings, ${made.bytes} bytes`);
@@ -138,6 +142,15 @@ async function backUpAll(
     context,
     made.damaged,
     "recordings are not what was uploaded; they are in the backup as they are",
+  );
+  noteNames(context, made.unreadable, "files cannot be read");
+  const unreadable = made.missing.count + made.unreadable.count;
+  if (unreadable === 0) return;
+  throw new CommandError(
+    "incomplete",
+    made.lacking.count === 0
+      ? `${unreadable} files could not be read; the backup has their copies of the backup before`
+      : `the backup is incomplete: it lacks ${made.lacking.count} of its files`,
   );
 }
 
@@ -152,24 +165,32 @@ async function verify(context: CliContext, given: string, options: { json?: true
       ? { path: outcome.path, ok: false, problem: outcome.problem }
       : {
           path: outcome.path,
-          ok: true,
+          ok: outcome.verified.lacking === undefined,
           created_at: outcome.verified.description.created_at,
           files: outcome.verified.files,
           bytes: outcome.verified.bytes,
           recordings: outcome.verified.recordings,
           ledger_entries: outcome.verified.ledger.entries,
+          ...(outcome.verified.lacking ? { lacking: outcome.verified.lacking } : {}),
         },
   );
-  const problems = shown.filter(({ ok }) => !ok);
-  if (options.json) context.printJson({ ok: problems.length === 0, backups: shown });
-  else {
-    for (const one of shown) {
-      const text = one.ok ? `ok, ${one.recordings} recordings, ${one.bytes} bytes` : one.problem;
-      context.printLine(`${one.path}: ${text}`);
-    }
-  }
+  const problems = shown.filter((one) => "problem" in one);
+  if (options.json) context.printJson({ ok: shown.every(({ ok }) => ok), backups: shown });
+  else for (const one of outcomes) context.printLine(`${one.path}: ${verdictOf(one)}`);
   if (problems.length > 0)
     throw new CommandError("failed", `${problems.length} of ${shown.length} backups cannot be used`);
+  const incomplete = shown.filter(({ ok }) => !ok).length;
+  if (incomplete > 0)
+    throw new CommandError("incomplete", `${incomplete} of ${shown.length} backups are incomplete`);
+}
+
+function verdictOf(one: VerifiedOne): string {
+  if ("problem" in one) return one.problem;
+  const { lacking, recordings, bytes } = one.verified;
+  const has = `${recordings} recordings, ${bytes} bytes`;
+  if (!lacking) return `ok, ${has}`;
+  const { count, first } = lacking;
+  return `incomplete, ${has}; it lacks ${count}: ${first.join(", ")}${count > first.length ? ", …" : ""}`;
 }
 
 /** Verifies a copy of the database alone. */

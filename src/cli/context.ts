@@ -28,7 +28,9 @@ export type CommandFailure =
   /** The user who runs this lacks a right. */
   | "rights"
   /** This machine cannot run the program. */
-  | "machine";
+  | "machine"
+  /** It is done, and something is lacking. */
+  | "incomplete";
 
 /** An error that ends a command with one line on standard error. */
 export class CommandError extends Error {

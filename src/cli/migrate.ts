@@ -90,14 +90,15 @@ async function upgrade(context: CliContext, path: string, options: MigrateOption
 
 async function undo(context: CliContext, path: string, options: MigrateOptions): Promise<void> {
   const [{ describeVersion }, { undoUpgrade }] = await versionModules();
-  const { from } = await undoUpgrade(path);
+  const { from, isRecorded } = await undoUpgrade(path, context.clock.now());
+  if (!isRecorded) context.note("The disk is full, so the audit log has no entry of this.");
   if (options.json) context.printJson({ database: path, version: from });
   else context.printLine(`${path}: has version ${describeVersion(from)} again`);
 }
 
 async function keep(context: CliContext, path: string, options: MigrateOptions): Promise<void> {
-  const [, { confirmUpgrade }] = await versionModules();
-  confirmUpgrade(path);
+  const [, { keepUpgrade }] = await versionModules();
+  keepUpgrade(path, context.clock.now());
   if (options.json) context.printJson({ database: path, kept: true });
   else context.printLine(`${path}: the upgrade is kept`);
 }

@@ -160,11 +160,7 @@ function report(
     `${verified.recordings} recordings of ${verified.description.created_at}: ${restored.written} files written, ${restored.kept} were there`,
   );
   if (configFile !== undefined) context.printLine(`${configFile}: the config file of the backup`);
-  noteNames(
-    context,
-    missingRecordings,
-    "recordings are missing, and were not on the old machine's disk either",
-  );
+  noteNames(context, missingRecordings, "recordings are missing: the backup does not have them");
   for (const each of missing) context.note(`missing: ${each}`);
   if (missing.length === 0 && missingRecordings.count === 0) context.note("nothing is missing");
 }

@@ -40,6 +40,8 @@ export const AUDIT_ACTIONS = [
   "database.backup",
   "database.restore",
   "database.upgrade",
+  "database.undo_upgrade",
+  "database.keep_upgrade",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -1,6 +1,6 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes } from "./samples.ts";
@@ -20,7 +20,11 @@ afterAll(async () => {
 });
 
 type Verdict = { ok: boolean; backups: { ok: boolean; problem?: string }[] };
-type Restored = { recordings: number; missing_recordings: { count: number }; missing: string[] };
+type Restored = {
+  recordings: number;
+  missing_recordings: { count: number; first?: string[] };
+  missing: string[];
+};
 
 /** Empties an installation: what remains is the executable. */
 function emptied(one: Installation): Installation {
@@ -114,6 +118,42 @@ test("a killed backup leaves the old ones or a whole new one, and a backup of a 
   expect(await installation.command("restore", archive)).toMatchObject({ code: 5 });
 }, 120_000);
 
+test("a recording that cannot be read: the backup continues, names it, ends with 9, and is never verified as complete", async () => {
+  const bytes = sampleBytes("02-hi");
+  const [bad, good] = [await uploaded(server.api(), bytes), await uploaded(server.api(), bytes)];
+  const place = join(installation.dataDir, "uploads", bad);
+  renameSync(place, `${place}.away`);
+  mkdirSync(place);
+  const archive = join(installation.folder, "incomplete.tar");
+  const made = await installation.command("backup", archive, "--all");
+  expect(made).toMatchObject({ code: 9, err: expect.stringContaining("it lacks 1 of its files") });
+  expect(made.err).toContain(`${bad} (`);
+  const store = join(installation.folder, "incomplete");
+  const stored = await installation.command("backup", "--to", store, "--json");
+  expect({ ...stored, out: JSON.parse(stored.out) }).toMatchObject({
+    ...{ code: 9, out: { complete: false, lacking: { count: 1, first: [`uploads/${bad}`] } } },
+  });
+  for (const path of [archive, store]) {
+    const verified = await installation.command("backup", "verify", path);
+    expect(verified).toMatchObject({ code: 9, out: expect.stringContaining("incomplete, ") });
+    expect(verified.out).toContain(`uploads/${bad}`);
+    const { code, out } = await installation.command("backup", "verify", path, "--json");
+    expect([code, JSON.parse(out).ok, JSON.parse(out).backups[0].ok]).toEqual([9, false, false]);
+  }
+  other = emptied(await install());
+  const restored = JSON.parse(
+    await other.output("restore", archive, "--data", other.dataDir, "--json"),
+  ) as Restored;
+  expect(restored.missing_recordings).toEqual({ count: 1, first: [bad] });
+  expect(readFileSync(join(other.dataDir, "uploads", good)).equals(bytes)).toBe(true);
+  await other.remove();
+  // Once it can be read again, the backup is complete.
+  rmdirSync(place);
+  renameSync(`${place}.away`, place);
+  expect((await installation.command("backup", "--to", store, "--keep", "1")).code).toBe(0);
+  expect((await installation.command("backup", "verify", store)).code).toBe(0);
+}, 120_000);
+
 test("the server makes the backups of its schedule, the missed one at its start", async () => {
   expect(await server.stop()).toBe(0);
   const store = join(installation.folder, "scheduled");
@@ -132,5 +172,22 @@ test("the server makes the backups of its schedule, the missed one at its start"
   server = await (await installation.serve()).ready();
   await until("a backup was made", () => server.log().includes("a backup was made"), 60_000);
   expect((await installation.json<Verdict>("backup", "verify", store)).ok).toBe(true);
+  expect(await server.stop()).toBe(0);
+}, 120_000);
+
+test("an incomplete backup of the schedule counts as made, and is an error of the log and a metric", async () => {
+  rmSync(join(installation.folder, "scheduled"), { recursive: true });
+  mkdirSync(join(installation.folder, "scheduled"));
+  const [recording = ""] = readdirSync(join(installation.dataDir, "uploads"));
+  rmSync(join(installation.dataDir, "uploads", recording));
+  const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
+  sqlite.run(`UPDATE settings SET value = json_set(value, '$.at_ms', 0) WHERE name = 'backup.last'`);
+  sqlite.close();
+  server = await (await installation.serve()).ready();
+  await until("a backup was made", () => server.log().includes("a backup was made, and it is incomplete"));
+  expect(server.log()).toContain(`uploads/${recording}`);
+  const metrics = await (await fetch(`${server.baseUrl}/metrics`)).text();
+  expect(metrics).toMatch(/^shruti_backup_lacking_files 1$/m);
+  expect(metrics).toMatch(/^shruti_backup_failures_total 0$/m);
   expect(await server.stop()).toBe(0);
 }, 120_000);

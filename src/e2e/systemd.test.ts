@@ -94,7 +94,7 @@ describe.skipIf(opened === undefined)("under systemd", () => {
   }, 60_000);
 
   test("a reload by the signal alone is shown by systemd from its begin to its end", async () => {
-    // systemd logs what it is told by the service only at level debug, so its state is watched.
+    // systemd logs the messages of its services only at level debug.
     await box.must("systemd-analyze log-level debug");
     const since = await box.must("date +%s.%N");
     await box.must("systemctl kill --kill-whom=main -s HUP shruti");

@@ -86,11 +86,11 @@ test.each(MIGRATIONS.slice(0, -1).map(({ name }, index) => [name, index + 1] as 
     expect(await upgradeDatabase(path, { nowMs: NOW_MS })).toBeUndefined();
     Bun.gc(true);
 
-    await undoUpgrade(path);
+    await undoUpgrade(path, NOW_MS);
     expect(versionOf(path)).toMatchObject({ state: "older", found: name });
     expect(settingsOf(path)).toEqual(["mine"]);
     expect(names()).toEqual(["shruti.db"]);
-    await expect(undoUpgrade(path)).rejects.toThrow("no upgrade that could be undone");
+    await expect(undoUpgrade(path, NOW_MS)).rejects.toThrow("no upgrade that could be undone");
   },
 );
 
@@ -134,13 +134,13 @@ test("an upgrade is not undone once something has been written, or it has been c
   makeOlder();
   await upgradeDatabase(path, { nowMs: NOW_MS });
   write("UPDATE settings SET value = '2'");
-  await expect(undoUpgrade(path)).rejects.toMatchObject({
+  await expect(undoUpgrade(path, NOW_MS)).rejects.toMatchObject({
     code: "conflict",
     message: expect.stringContaining("written to since its upgrade"),
   });
   expect(versionOf(path).state).toBe("current");
   confirmUpgrade(path);
-  await expect(undoUpgrade(path)).rejects.toMatchObject({ code: "not_found" });
+  await expect(undoUpgrade(path, NOW_MS)).rejects.toMatchObject({ code: "not_found" });
   expect(versionOf(path).state).toBe("current");
 });
 
@@ -149,9 +149,9 @@ test("an upgrade is not undone while another process has the database open", asy
   await upgradeDatabase(path, { nowMs: NOW_MS });
   const other = new SqliteDatabase(path);
   rowsOnce(other, "SELECT * FROM settings");
-  await expect(undoUpgrade(path)).rejects.toMatchObject({ code: "conflict" });
+  await expect(undoUpgrade(path, NOW_MS)).rejects.toMatchObject({ code: "conflict" });
   other.close(true);
-  await undoUpgrade(path);
+  await undoUpgrade(path, NOW_MS);
   expect(versionOf(path).state).toBe("older");
 });
 
@@ -280,7 +280,7 @@ test("kill -9 at any moment leaves the old or the new version, whole; the next u
     expect(left.length).toBeLessThanOrEqual(KEPT_UPGRADE_BACKUPS);
     expect(left.filter((name) => name.includes("partial"))).toEqual([]);
     // An undo either brings the old version back or refuses; it never loses the row.
-    await undoUpgrade(path).catch(() => {});
+    await undoUpgrade(path, NOW_MS).catch(() => {});
     expect(settingsOf(path)).toEqual(["filling", "mine"]);
   }
   expect([...seen].sort()).toEqual(["current", "older"]);

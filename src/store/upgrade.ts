@@ -1,6 +1,7 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { readdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Act } from "../domain/audit.ts";
 import { AppError } from "../domain/errors.ts";
 import { syncPathNow, writeDurably } from "../lib/durable-files.ts";
 import { errorMessage } from "../lib/error-message.ts";
@@ -16,6 +17,7 @@ import {
   readVersion,
   UpgradeError,
 } from "./database-version.ts";
+import { isDiskFull } from "./disk-full.ts";
 import { sha256OfFile } from "./file-hash.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { rowsOnce } from "./once.ts";
@@ -161,17 +163,24 @@ function countWritesOfOthers(sqlite: SqliteDatabase): number {
   return rowsOnce<{ data_version: number }>(sqlite, "PRAGMA data_version")[0]?.data_version ?? 0;
 }
 
-/** Records the upgrade in its own transaction, from the version on that has an audit log. */
+/** Records the upgrade in its own transaction. */
 function recordUpgrade(sqlite: SqliteDatabase, { from, to, backup }: Upgrade, nowMs: number): void {
+  const changes = { before: { version: from }, after: { version: to } };
+  recordIn(sqlite, { action: "database.upgrade", object: basename(backup), ...changes }, nowMs);
+}
+
+/** Writes an entry into the audit log of a database of any version, from the one on that has an audit log. */
+function recordIn(sqlite: SqliteDatabase, act: Act, nowMs: number): void {
   const log = rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'audit_log'");
   if (log.length === 0) return;
-  type Head = { sequence: number; hash: string };
+  type Head = { sequence: number; hash: string; action: string; object: string | null };
   const [head] = rowsOnce<Head>(
     sqlite,
-    "SELECT sequence, hash FROM audit_log ORDER BY sequence DESC LIMIT 1",
+    "SELECT sequence, hash, action, object FROM audit_log ORDER BY sequence DESC LIMIT 1",
   );
-  const changes = { before: { version: from }, after: { version: to } };
-  const entry = entryAfter(head, { action: "database.upgrade", object: basename(backup), ...changes }, nowMs);
+  // An earlier try was interrupted right after its entry.
+  if (head?.action === act.action && head.object === act.object) return;
+  const entry = entryAfter(head, act, nowMs);
   rowsOnce(
     sqlite,
     `INSERT INTO audit_log (sequence, created_at, source, actor, via, action, object, organization_id, before, after,
@@ -238,12 +247,38 @@ export function confirmUpgrade(path: string): void {
   syncPathNow(dirname(path));
 }
 
+/** Records an act in a database that nothing else has open. */
+function recordInFile(path: string, act: Act, nowMs: number): void {
+  const sqlite = new SqliteDatabase(path, { readwrite: true, create: false });
+  try {
+    sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    sqlite.run("BEGIN IMMEDIATE");
+    recordIn(sqlite, act, nowMs);
+    sqlite.run("COMMIT");
+  } finally {
+    if (sqlite.inTransaction) sqlite.run("ROLLBACK");
+    sqlite.close();
+  }
+}
+
+/** Confirms an upgrade at once, and records it. Does nothing where no upgrade waits. @returns the upgrade */
+export function keepUpgrade(path: string, nowMs: number): Upgrade | undefined {
+  const upgrade = unconfirmedUpgrade(path);
+  if (upgrade) {
+    const act = { action: "database.keep_upgrade", object: basename(upgrade.backup) } as const;
+    recordInFile(path, { ...act, after: { version: upgrade.to } }, nowMs);
+  }
+  confirmUpgrade(path);
+  return upgrade;
+}
+
 /**
- * Puts the backup of an unconfirmed upgrade back, if nothing has been written since the upgrade.
+ * Puts the backup of an unconfirmed upgrade back, if nothing has been written since the upgrade, and records that in it.
  *
+ * @returns the upgrade; `isRecorded` is false where a full disk has not taken the entry of the audit log
  * @throws AppError `not_found` without such an upgrade, `conflict` when the database has changed or is in use
  */
-export async function undoUpgrade(path: string): Promise<Upgrade> {
+export async function undoUpgrade(path: string, nowMs: number): Promise<Upgrade & { isRecorded: boolean }> {
   const upgrade = unconfirmedUpgrade(path) && readRecord(path);
   if (!upgrade) throw new AppError("not_found", { message: `${path} has no upgrade that could be undone.` });
   requireUnused(path);
@@ -252,11 +287,25 @@ export async function undoUpgrade(path: string): Promise<Upgrade> {
       message: `${path} has been written to since its upgrade, so it stays; its backup from before is ${upgrade.backup}.`,
     });
   }
+  const isRecorded = recordUndo(upgrade, nowMs);
   for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
   renameSync(upgrade.backup, path);
   syncPathNow(dirname(path));
   confirmUpgrade(path);
-  return upgrade;
+  return { ...upgrade, isRecorded };
+}
+
+/** Records the undoing in the backup before it takes its place. A full disk must not be in the way of going back. */
+function recordUndo({ from, to, backup }: Upgrade, nowMs: number): boolean {
+  const changes = { before: { version: to }, after: { version: from } };
+  const act = { action: "database.undo_upgrade", object: basename(backup), ...changes } as const;
+  try {
+    recordInFile(backup, act, nowMs);
+    return true;
+  } catch (error) {
+    if (isDiskFull(error)) return false;
+    throw error;
+  }
 }
 
 function isUpgradeBackup(path: string, name: string): boolean {

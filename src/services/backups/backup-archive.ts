@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readdirSync, rmSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { syncPathNow } from "../../lib/durable-files.ts";
@@ -6,7 +6,7 @@ import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { isRunning } from "../../lib/is-running.ts";
 import { linkNew } from "../../store/backup.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
-import { readRegion, writeWhole } from "./backup-bytes.ts";
+import { readRegion, UnreadableError, writeWhole } from "./backup-bytes.ts";
 import { type BackupContents, type BackupRequest, type BackupSink, writeContents } from "./backup-create.ts";
 import { LIST } from "./backup-format.ts";
 import { writeEnd, writeHead, writePadding } from "./backup-tar.ts";
@@ -48,7 +48,8 @@ async function fill(
   snapshotPath: string,
   request: BackupRequest,
 ): Promise<BackupContents> {
-  const target = openSync(archive, "r+");
+  // What is written goes to the end, also after a file that could not be read was taken out again.
+  const target = openSync(archive, "a");
   const lines = openSync(list, "r+");
   let listBytes = 0;
   const changedAt = new Date(request.nowMs);
@@ -69,10 +70,14 @@ async function fill(
     },
     async addFile(name, { descriptor, facts }) {
       const hasher = new Bun.CryptoHasher("sha256");
+      const start = fstatSync(target).size;
       writeHead(target, { name, bytes: facts.size, changedAt: facts.mtime });
       await readRegion({ descriptor, offset: 0, bytes: facts.size }, (block) => {
         hasher.update(block);
         writeWhole(target, block);
+      }).catch((error: unknown) => {
+        if (error instanceof UnreadableError) ftruncateSync(target, start);
+        throw error;
       });
       writePadding(target, facts.size);
       const sha256 = hasher.digest("hex");

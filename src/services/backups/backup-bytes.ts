@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, writeSync } from "node:fs";
+import { errorMessage } from "../../lib/error-message.ts";
 
 /** Reading and writing of backups, block by block. It runs in a process of its own, never in a server's. */
 
@@ -9,14 +10,16 @@ const BLOCKS_BETWEEN_PAUSES = 16;
 /** A part of an open file. */
 export type Region = { descriptor: number; offset: number; bytes: number };
 
+/** A file cannot be read to its end. Errors of what is written with its bytes are others. */
+export class UnreadableError extends Error {}
 /** A file shrank while it was read. */
-export class ShortFileError extends Error {}
+export class ShortFileError extends UnreadableError {}
 
 /**
  * Reads a region.
  *
  * @param use receives each block, which is valid during the call
- * @throws ShortFileError, the system's error, what `use` throws
+ * @throws ShortFileError, UnreadableError, what `use` throws
  */
 export async function readRegion(
   { descriptor, offset, bytes }: Region,
@@ -25,12 +28,20 @@ export async function readRegion(
   const block = new Uint8Array(Math.max(1, Math.min(BLOCK_BYTES, bytes)));
   let blocks = 0;
   for (let done = 0; done < bytes; ) {
-    const count = readSync(descriptor, block, 0, Math.min(block.length, bytes - done), offset + done);
+    const count = readBlock(descriptor, block, Math.min(block.length, bytes - done), offset + done);
     if (count === 0) throw new ShortFileError("the file ends early");
     use(block.subarray(0, count));
     done += count;
     blocks += 1;
     if (blocks % BLOCKS_BETWEEN_PAUSES === 0) await pause();
+  }
+}
+
+function readBlock(descriptor: number, block: Uint8Array, bytes: number, at: number): number {
+  try {
+    return readSync(descriptor, block, 0, bytes, at);
+  } catch (error) {
+    throw new UnreadableError(errorMessage(error), { cause: error });
   }
 }
 
@@ -59,7 +70,7 @@ export function writeWhole(descriptor: number, bytes: Uint8Array): void {
  * Opens a regular file and follows no link.
  *
  * @returns undefined when there is none
- * @throws Error for a link, folder, pipe or device; the system's error
+ * @throws UnreadableError for a link, folder, pipe or device, and where the system refuses
  */
 export function openPlainFile(path: string): { descriptor: number; facts: Stats } | undefined {
   let descriptor: number;
@@ -68,13 +79,13 @@ export function openPlainFile(path: string): { descriptor: number; facts: Stats 
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
-    if (code === "ELOOP") throw new Error(`${path} is a link, not a regular file`);
-    throw error;
+    if (code === "ELOOP") throw new UnreadableError(`${path} is a link, not a regular file`);
+    throw new UnreadableError(errorMessage(error), { cause: error });
   }
   const facts = fstatSync(descriptor);
   if (facts.isFile()) return { descriptor, facts };
   closeSync(descriptor);
-  throw new Error(`${path} is not a regular file`);
+  throw new UnreadableError(`${path} is not a regular file`);
 }
 
 /** Reads the lines of a region one by one. @throws Error for a line of more than `maxBytes` bytes, or an unfinished one */

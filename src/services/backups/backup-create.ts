@@ -5,8 +5,8 @@ import { toTimestamp } from "../../lib/time.ts";
 import { backupDatabase, type Database } from "../../store/database.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
-import { openPlainFile } from "./backup-bytes.ts";
-import { type BackupDescription, DESCRIPTION, FORMAT } from "./backup-format.ts";
+import { openPlainFile, UnreadableError } from "./backup-bytes.ts";
+import { type BackupDescription, DESCRIPTION, FORMAT, isWeights, WITHOUT } from "./backup-format.ts";
 import {
   backendsIn,
   keyFilesIn,
@@ -36,9 +36,12 @@ export type BackupSink = {
   snapshotPath: string;
   /** Adds a small file. */
   addText(name: string, text: string): void;
-  /** Adds a file that is open. @returns its SHA-256 */
-  addFile(name: string, file: NonNullable<ReturnType<typeof openPlainFile>>): Promise<string>;
+  /** Adds a file that is open. @returns its SHA-256 @throws UnreadableError, and nothing of the file is in the sink then */
+  addFile(name: string, file: PlainFile): Promise<string>;
+  /** Adds the copy of a recording from the newest backup, whose file cannot be read. @returns whether there is one */
+  addEarlier?(name: string, recording: Recording): boolean;
 };
+type PlainFile = NonNullable<ReturnType<typeof openPlainFile>>;
 
 /** What a backup holds, and what it could not hold. */
 export type BackupContents = {
@@ -49,6 +52,10 @@ export type BackupContents = {
   deletedMeanwhile: number;
   /** Recordings that the database has and the disk has not. */
   missing: Names;
+  /** Recordings and weights of models that cannot be read, with the reasons. */
+  unreadable: Names;
+  /** Those of both that are not in the backup, because no earlier one has them: the backup is incomplete. */
+  lacking: Names;
   /** Recordings whose size or SHA-256 is not what the database has. They are in the backup as they are. */
   damaged: Names;
 };
@@ -66,12 +73,13 @@ export function addName(names: Names, name: string): void {
 
 /**
  * Writes everything: first a copy of the database, which is one moment, then the files that this copy refers to.
- * Recordings never change once they are complete. One that is deleted meanwhile is left out.
+ * Recordings never change once they are complete. One that is deleted meanwhile is left out. What cannot be read is named,
+ * and everything else is in the backup.
  */
 export async function writeContents(request: BackupRequest, sink: BackupSink): Promise<BackupContents> {
   const contents: BackupContents = {
     ...{ files: 0, bytes: 0, recordings: 0, deletedMeanwhile: 0 },
-    ...{ missing: noNames(), damaged: noNames() },
+    ...{ missing: noNames(), unreadable: noNames(), lacking: noNames(), damaged: noNames() },
   };
   // The copy has the secrets that sign webhooks. SQLite gives its journal the mode of the database file.
   makePrivateFile(sink.snapshotPath);
@@ -82,6 +90,10 @@ export async function writeContents(request: BackupRequest, sink: BackupSink): P
     contents.files += 1;
     for (const source of sourcesOf(request, sink.snapshotPath, snapshot)) {
       await addSource(request, sink, source, contents);
+    }
+    if (contents.lacking.count > 0) {
+      sink.addText(WITHOUT, `${JSON.stringify(contents.lacking, null, 2)}\n`);
+      contents.files += 1;
     }
   } finally {
     snapshot.close();
@@ -101,32 +113,70 @@ async function addSource(
     contents.bytes += Buffer.byteLength(source.text);
     return;
   }
-  const file = openPlainFile(source.path);
-  if (!file) {
-    if (source.recording) noteAbsent(request, source.recording, contents);
-    return;
-  }
   try {
-    const sha256 = await sink.addFile(source.name, file);
-    contents.files += 1;
-    contents.bytes += file.facts.size;
-    const { recording } = source;
-    if (!recording) return;
-    contents.recordings += 1;
-    const isRight = recording.bytes === file.facts.size && (recording.sha256 ?? sha256) === sha256;
-    if (!isRight) addName(contents.damaged, recording.id);
-  } finally {
-    closeSync(file.descriptor);
+    const file = openPlainFile(source.path);
+    if (!file) {
+      if (source.recording) noteAbsent(request, sink, source.recording, source.name, contents);
+      return;
+    }
+    await addOpenFile(sink, source, file, contents).finally(() => closeSync(file.descriptor));
+  } catch (error) {
+    const { name, recording } = source;
+    // Without database, config or keys it would not be a backup.
+    if (!(error instanceof UnreadableError) || !(recording || isWeights(name))) throw error;
+    addName(contents.unreadable, `${recording?.id ?? name} (${error.message})`);
+    addEarlier(sink, name, recording, contents);
   }
 }
 
+async function addOpenFile(
+  sink: BackupSink,
+  { name, recording }: Source,
+  file: PlainFile,
+  contents: BackupContents,
+): Promise<void> {
+  const sha256 = await sink.addFile(name, file);
+  contents.files += 1;
+  contents.bytes += file.facts.size;
+  if (!recording) return;
+  contents.recordings += 1;
+  const isRight = recording.bytes === file.facts.size && (recording.sha256 ?? sha256) === sha256;
+  if (!isRight) addName(contents.damaged, recording.id);
+}
+
+/** Takes the copy of the newest backup, where there is one. */
+function addEarlier(
+  sink: BackupSink,
+  name: string,
+  recording: Recording | undefined,
+  contents: BackupContents,
+): void {
+  if (!recording || !sink.addEarlier?.(name, recording)) {
+    addName(contents.lacking, name);
+    return;
+  }
+  contents.files += 1;
+  contents.recordings += 1;
+  contents.bytes += recording.bytes;
+}
+
 /** A recording without a file was deleted since the copy of the database was made, or is lost. */
-function noteAbsent({ database }: BackupRequest, { id }: Recording, contents: BackupContents): void {
+function noteAbsent(
+  { database }: BackupRequest,
+  sink: BackupSink,
+  recording: Recording,
+  name: string,
+  contents: BackupContents,
+): void {
   const now = database.sqlite
     .query<{ deleted_at: number | null }, [string]>("SELECT deleted_at FROM uploads WHERE id = ?")
-    .get(id);
-  if (now && now.deleted_at === null) addName(contents.missing, id);
-  else contents.deletedMeanwhile += 1;
+    .get(recording.id);
+  if (!now || now.deleted_at !== null) {
+    contents.deletedMeanwhile += 1;
+    return;
+  }
+  addName(contents.missing, recording.id);
+  addEarlier(sink, name, recording, contents);
 }
 
 function descriptionOf(request: BackupRequest, layout: BackupDescription["layout"]): BackupDescription {

@@ -11,6 +11,7 @@ import { Value } from "@sinclair/typebox/value";
  *     shruti.toml     the config file; secrets only where they were asked for
  *     signing-key.pem the key that signs receipts; only where secrets were asked for
  *     uploads/…       recordings, each under the identifier of its upload
+ *     without.json    what it lacks, because it could not be read: `Lacking`; only where something is lacking
  *     SHA256SUMS      of all others, in ascending order of names, as sha256sum writes it
  *
  * It has one of three forms. `tar -x` makes a plain folder of an archive:
@@ -30,6 +31,7 @@ export const UPLOADS = "uploads/";
 export const MODELS = "models/";
 export const FLEET = "fleet/";
 export const SIGNING_KEY = "signing-key.pem";
+export const WITHOUT = "without.json";
 /** In a store: the folder of backups, the folder of objects, and a text that explains both. */
 export const STORE_BACKUPS = "backups";
 export const STORE_OBJECTS = "objects";
@@ -42,7 +44,7 @@ export const MAX_DESCRIPTION_BYTES = 4 * 1024 * 1024;
 
 const MODEL = "[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?";
 const NAMES: readonly RegExp[] = [
-  /^(backup\.json|shruti\.db|shruti\.toml|signing-key\.pem)$/,
+  /^(backup\.json|shruti\.db|shruti\.toml|signing-key\.pem|without\.json)$/,
   /^fleet\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/,
   /^uploads\/up_[0-7][0-9A-HJKMNP-TV-Z]{25}$/,
   new RegExp(`^models/${MODEL}(\\.bin|\\.toml|\\.card\\.json)$`),
@@ -97,6 +99,15 @@ const Description = Type.Object({
 export type BackupDescription = Static<typeof Description>;
 export type ModelReference = Static<typeof ModelReference>;
 
+const Lacking = Type.Object({
+  count: Type.Integer({ minimum: 1 }),
+  /** Names of the first files, such as `uploads/up_…`. */
+  first: Type.Array(Type.String({ maxLength: 300 }), { maxItems: 1000 }),
+});
+
+/** What an incomplete backup lacks, `without.json`. */
+export type Lacking = Static<typeof Lacking>;
+
 /** A backup that cannot be used: damaged, incomplete, or not one of this program. The message begins after its name. */
 export class BackupError extends Error {}
 
@@ -112,4 +123,13 @@ export function parseDescription(bytes: Uint8Array): BackupDescription {
     throw new BackupError(`its ${DESCRIPTION} is not of format ${FORMAT}: a newer program may be needed`);
   }
   return value;
+}
+
+/** @throws BackupError for anything but a `without.json` */
+export function parseLacking(text: string): Lacking {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (Value.Check(Lacking, value)) return value;
+  } catch {}
+  throw new BackupError(`its ${WITHOUT} cannot be read`);
 }

@@ -12,10 +12,10 @@ import { type Restored, restoreDatabase } from "../admin.ts";
 import { lockDataDir, lockPathOf } from "../data-dir-lock.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
 import { addName, type Names, noNames } from "./backup-create.ts";
-import { BackupError, CONFIG, FLEET, MODELS, SIGNING_KEY, UPLOADS } from "./backup-format.ts";
+import { CONFIG, FLEET, MODELS, SIGNING_KEY, UPLOADS } from "./backup-format.ts";
 import { type BackupFile, type BackupReader, openBackup } from "./backup-reader.ts";
 import { modelsIn, recordingsIn } from "./backup-sources.ts";
-import { copyOut, type VerifiedBackup, verifyBackup } from "./backup-verify.ts";
+import { copyOut, textOf, type VerifiedBackup, verifyBackup } from "./backup-verify.ts";
 
 export type RestoreOptions = {
   config: Config;
@@ -45,7 +45,6 @@ export type RestoredAll = Restored & {
   configText: string | undefined;
 };
 
-const MAX_CONFIG_BYTES = 1024 * 1024;
 const FOLDER_MODE = 0o700;
 /** Weights are not secret, and `models.dir` may belong to root. */
 const MODEL_FOLDER_MODE = 0o755;
@@ -165,13 +164,6 @@ async function place(file: BackupFile, target: string): Promise<void> {
   } finally {
     rmSync(unfinished, { force: true });
   }
-}
-
-async function textOf(file: BackupFile): Promise<string> {
-  if (file.bytes > MAX_CONFIG_BYTES) throw new BackupError(`its ${CONFIG} is too large`);
-  const blocks: Buffer[] = [];
-  await file.read((block) => void blocks.push(Buffer.from(block)));
-  return Buffer.concat(blocks).toString("utf8");
 }
 
 function missingRecordings(databasePath: string, dataDir: string): Names {

@@ -128,6 +128,13 @@ function openSink(store: string, folder: string) {
       note(name, sha256);
       return sha256;
     },
+    addEarlier(name, { bytes, sha256 }) {
+      const known = previous.find(name);
+      if (known === undefined || (sha256 ?? known) !== known) return false;
+      if (statSync(objectPath(objects, known), { throwIfNoEntry: false })?.size !== bytes) return false;
+      note(name, known);
+      return true;
+    },
   };
   return {
     sink,

@@ -13,11 +13,16 @@ import {
   BackupError,
   DATABASE,
   DESCRIPTION,
+  type Lacking,
+  parseLacking,
   STORE_BACKUPS,
   UPLOADS,
+  WITHOUT,
 } from "./backup-format.ts";
 import { type BackupFile, type BackupReader, backupsIn, kindOfBackup, openBackup } from "./backup-reader.ts";
 import { objectsIn } from "./backup-store.ts";
+
+const MAX_TEXT_BYTES = 1024 * 1024;
 
 /** A backup whose files are all there and right, and whose database can be restored. */
 export type VerifiedBackup = {
@@ -26,6 +31,8 @@ export type VerifiedBackup = {
   files: number;
   bytes: number;
   recordings: number;
+  /** What it lacks, because it could not be read when the backup was made; undefined: the backup is complete. */
+  lacking: Lacking | undefined;
   ledger: AuditReport;
 };
 
@@ -54,9 +61,11 @@ export async function verifyBackup(
   try {
     const totals = { files: 0, bytes: 0, recordings: 0 };
     const wanted = new Set([DATABASE, DESCRIPTION]);
+    let lacking: Lacking | undefined;
     for (const file of backup.files()) {
       const isRead = damagedObjects !== undefined && /^(models|uploads)\//.test(file.name);
       if (file.name === DATABASE) await copyOut(file, copy);
+      else if (file.name === WITHOUT) lacking = parseLacking(await textOf(file));
       else if (!isRead) await file.read();
       else if (damagedObjects.has(file.sha256)) throw damage(file.name);
       wanted.delete(file.name);
@@ -67,10 +76,18 @@ export async function verifyBackup(
     }
     if (wanted.size > 0) throw new BackupError(`it lacks ${[...wanted].join(" and ")}`);
     const ledger = checkDatabase(copy, backup.path);
-    return { path: backup.path, description: backup.description, ...totals, ledger };
+    return { path: backup.path, description: backup.description, ...totals, lacking, ledger };
   } finally {
     if (folder !== undefined) removeScratch(folder);
   }
+}
+
+/** Reads a small file of a backup as text. @throws BackupError */
+export async function textOf(file: BackupFile): Promise<string> {
+  if (file.bytes > MAX_TEXT_BYTES) throw new BackupError(`its ${file.name} is too large`);
+  const blocks: Buffer[] = [];
+  await file.read((block) => void blocks.push(Buffer.from(block)));
+  return Buffer.concat(blocks).toString("utf8");
 }
 
 const damage = (name: string) => new BackupError(`${name} is damaged: its SHA-256 is another`);

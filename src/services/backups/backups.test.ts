@@ -460,11 +460,109 @@ describe("recordings", () => {
   });
 });
 
+/** Makes three recordings unreadable: a folder, a link, and a file that is cut off while it is read. */
+async function backUpUnreadable(
+  target: BackupTarget,
+): Promise<{ bad: string[]; made: Awaited<ReturnType<typeof backUp>> }> {
+  const [, asFolder = "", asLink = "", cut = ""] = uploads.map(({ id }) => id);
+  for (const id of [asFolder, asLink, cut]) rmSync(pathOf(id));
+  mkdirSync(pathOf(asFolder));
+  symlinkSync("/etc/hostname", pathOf(asLink));
+  // A hole: large, and nothing on the disk.
+  writeFileSync(pathOf(cut), "");
+  truncateSync(pathOf(cut), 200_000_000);
+  let isOver = false;
+  const work = backUp(target).finally(() => {
+    isOver = true;
+  });
+  const written = () =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /partial$|unfinished$/.test(entry.name))
+      .reduce(
+        (sum, { parentPath, name }) =>
+          sum + (statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0),
+        0,
+      );
+  while (!isOver && written() < 30_000_000) await new Promise((resolve) => setImmediate(resolve));
+  expect(isOver).toBe(false);
+  truncateSync(pathOf(cut), 1_000_000);
+  return { bad: [asFolder, asLink, cut], made: await work };
+}
+
+describe.each([
+  ["an archive", () => ({ file: archive() }), () => archive()],
+  ["a store", () => ({ store: store(), keep: undefined }), () => store()],
+] as [string, () => BackupTarget, () => string][])(
+  "recordings that cannot be read, in %s",
+  (_form, target, path) => {
+    test("are named, everything else is there, and it is never called complete", async () => {
+      const { bad, made } = await backUpUnreadable(target());
+      const names = bad.map((id) => `uploads/${id}`);
+      expect(made).toMatchObject({ recordings: uploads.length - 3, lacking: { count: 3, first: names } });
+      expect(made.unreadable).toEqual({
+        count: 3,
+        first: [
+          expect.stringMatching(new RegExp(`^${bad[0]} \\(.*not a regular file\\)$`)),
+          expect.stringMatching(new RegExp(`^${bad[1]} \\(.*is a link.*\\)$`)),
+          `${bad[2]} (the file ends early)`,
+        ],
+      });
+      const [outcome] = await verifyAll(path());
+      expect(outcome).toMatchObject({ verified: { lacking: { count: 3, first: names } } });
+      const to = join(folder, "other");
+      const restored = await restore(path(), to);
+      expect(restored.missingRecordings.first.sort()).toEqual([...bad].sort());
+      for (const { id, bytes } of uploads.filter((one) => !bad.includes(one.id)))
+        expect(readFileSync(join(to, "uploads", id)).equals(bytes)).toBe(true);
+      const database = openDatabase(join(dataDir, "shruti.db"));
+      expect(lastBackup(database.store)?.lacking).toEqual({ count: 3, first: names });
+      database.close();
+    }, 60_000);
+  },
+);
+
+test("an archive without recordings that could not be read is whole for tar and sha256sum", async () => {
+  await backUpUnreadable({ file: archive() });
+  expect(run(folder, "tar", "-xf", archive()).exitCode).toBe(0);
+  const { exitCode, text } = run(join(folder, "shruti-backup"), "sha256sum", "-c", "SHA256SUMS");
+  expect([exitCode, text]).toEqual([0, expect.stringContaining("without.json: OK")]);
+  // Without the note about what it lacks, the list does not fit any more.
+  rmSync(join(folder, "shruti-backup/without.json"));
+  expect(await verdicts(join(folder, "shruti-backup"))).toEqual([
+    expect.stringContaining("without.json is missing"),
+  ]);
+}, 60_000);
+
+test("a store keeps the copy of a recording that is lost or cannot be read any more", async () => {
+  await toStore(1);
+  const [, lost = "", unreadable = "", other = ""] = uploads.map(({ id }) => id);
+  for (const id of [lost, unreadable, other]) rmSync(pathOf(id));
+  mkdirSync(pathOf(unreadable));
+  for (let n = 0; n < 2; n++) {
+    const made = await toStore(1);
+    expect(made).toMatchObject({
+      ...{ recordings: uploads.length, lacking: { count: 0 } },
+      ...{ missing: { count: 2, first: [lost, other] }, unreadable: { count: 1 } },
+    });
+  }
+  expect(await verifyAll(store())).toMatchObject([{ verified: { lacking: undefined } }]);
+  expect(await problemOf(restore(store(), join(folder, "other")))).toBe("none");
+  expectRestored(join(folder, "other"));
+});
+
+test("without the config there is no backup", async () => {
+  rmSync(configPath);
+  mkdirSync(configPath);
+  expect(await problemOf(toStore())).not.toBe("none");
+  expect(readdirSync(join(store(), "backups"))).toEqual([]);
+});
+
 test("the time of the last backup is noted", async () => {
   const made = await toStore();
   const database = openDatabase(join(dataDir, "shruti.db"));
   expect(lastBackup(database.store)).toEqual({
     ...{ at_ms: clock.now(), path: made.path, files: made.files, bytes: made.bytes },
+    lacking: { count: 0, first: [] },
   });
   database.close();
 });

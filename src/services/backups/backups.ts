@@ -9,7 +9,7 @@ import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts"
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
 import { backUpToArchive } from "./backup-archive.ts";
-import type { BackupContents, BackupRequest } from "./backup-create.ts";
+import type { BackupContents, BackupRequest, Names } from "./backup-create.ts";
 import { backUpToStore, type StoredBackup } from "./backup-store.ts";
 
 /** Backups of everything, for an admin's command. Their forms: backup-format.ts. */
@@ -57,15 +57,19 @@ export async function backUpEverything(
       "file" in target
         ? { ...(await backUpToArchive(resolve(target.file), request)), path: resolve(target.file) }
         : await backUpToStore(resolve(target.store), request, target.keep);
-    noteBackup(config, { at_ms: nowMs, path: made.path, files: made.files, bytes: made.bytes });
+    const { path, files, bytes, lacking } = made;
+    noteBackup(config, { at_ms: nowMs, path, files, bytes, lacking });
     return made;
   } finally {
     live.sqlite.close();
   }
 }
 
-/** The last complete backup of everything. `at_ms` is the moment of the copy of the database, epoch milliseconds. */
-export type LastBackup = { at_ms: number; path: string; files: number; bytes: number };
+/**
+ * The last backup of everything that was made. `at_ms` is the moment of the copy of the database, epoch milliseconds;
+ * `lacking` is what could not be read (older versions did not note it).
+ */
+export type LastBackup = { at_ms: number; path: string; files: number; bytes: number; lacking?: Names };
 
 function noteBackup(config: Config, last: LastBackup): void {
   const path = requireDatabase(config);
@@ -74,10 +78,11 @@ function noteBackup(config: Config, last: LastBackup): void {
   try {
     const database = openDatabase(path);
     try {
-      const { path: object, bytes, files } = last;
+      const { path: object, bytes, files, lacking } = last;
+      const after = { bytes, files, ...(lacking?.count ? { lacking: lacking.count } : {}) };
       transaction(database.store, (tx) => {
         putSetting(tx, SETTING_NAMES.lastBackup, last, last.at_ms);
-        recordAct(tx, { action: "database.backup", object, after: { bytes, files } }, last.at_ms);
+        recordAct(tx, { action: "database.backup", object, after }, last.at_ms);
       });
     } finally {
       database.close();
