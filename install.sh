@@ -1,12 +1,13 @@
 #!/bin/sh
-# Installs Shruti as a systemd service, or upgrades it: executable, user, config, data directory, unit.
+# Installs Shruti as a systemd service, or upgrades it: executable, user, config, data directory, unit, completions for
+# shells and manual page.
 # Config and recordings are kept. It looks first, and changes nothing when this machine cannot run the program.
 # An upgrade that is not ready in time is undone: executable, unit and database are then those from before.
 #
 #   ./install.sh [OPTION]… [EXECUTABLE]   default: dist/shruti or shruti beside this script, else ./shruti
-#   ./install.sh --uninstall              removes service, unit and executable; config, recordings and user remain
+#   ./install.sh --uninstall              removes what it installed; config, recordings and user remain
 #
-#   --prefix DIR    the executable goes into DIR/bin; default /usr/local
+#   --prefix DIR    the executable goes into DIR/bin, completions and manual page into DIR/share; default /usr/local
 #   --listen A:P    address and port of a first installation; default 127.0.0.1:8080
 #   --no-systemd    installs no unit and starts nothing: you run `shruti serve` with a supervisor of your own
 #   --key FILE      public key of the signer (Ed25519, PEM); SHA256SUMS and its signature must be beside EXECUTABLE.
@@ -144,6 +145,10 @@ check_arguments() {
   fi
   if [ -n "$KEY" ]; then [ -f "$KEY" ] || fail "--key: there is no file $KEY" 2; fi
   BIN="$PREFIX/bin/shruti"
+  BASH_COMPLETION="$PREFIX/share/bash-completion/completions/shruti"
+  ZSH_COMPLETION="$PREFIX/share/zsh/site-functions/_shruti"
+  FISH_COMPLETION="$PREFIX/share/fish/vendor_completions.d/shruti.fish"
+  MANUAL="$PREFIX/share/man/man1/shruti.1"
   # Exists from the first change of an upgrade until its end, so that a run after a kill knows what has been done.
   STATE="$PREFIX/bin/.shruti.upgrade"
 }
@@ -347,14 +352,19 @@ look_at_config() {
     return 0
   fi
   shown="$(run_new config show --json --config "$CONFIG")"
-  DATA="$(printf '%s\n' "$shown" | sed -n 's/^ *"data_dir": "\(.*\)",\{0,1\}$/\1/p')"
-  LISTEN="$(printf '%s\n' "$shown" | sed -n 's/^ *"listen": "\(.*\)",\{0,1\}$/\1/p')"
-  BACKUPS="$(printf '%s\n' "$shown" | sed -n 's/^ *"to": "\(.*\)",\{0,1\}$/\1/p')"
+  DATA="$(shown_value storage data_dir)"
+  LISTEN="$(shown_value server listen)"
+  BACKUPS="$(shown_value backup to)"
   # The unit's working directory is the one for relative paths.
   case "$DATA" in
     /*) ;;
     *) DATA="$STATE_DIR/${DATA#./}" ;;
   esac
+}
+
+# A setting of the config that `config show --json` has printed: section and name. Names occur in several sections.
+shown_value() {
+  printf '%s\n' "$shown" | sed -n "/^ *\"$1\": {/,/^ *}/s/^ *\"$2\": \"\(.*\)\",\{0,1\}\$/\1/p"
 }
 
 # The database: what version it has, and whether this program can use it.
@@ -544,6 +554,33 @@ put_executable() {
   did "executable" "$BIN${VERSION:+ ($VERSION)}"
 }
 
+# Completions and manual page, which the executable in place prints itself. Without them everything works.
+put_help() {
+  put_text "$BASH_COMPLETION" completion bash
+  put_text "$ZSH_COMPLETION" completion zsh
+  put_text "$FISH_COMPLETION" completion fish
+  put_text "$MANUAL" man
+}
+
+# Writes what a command of the executable prints into a file.
+put_text() {
+  file="$DESTDIR$1"
+  shift
+  if [ "$DRY_RUN" = yes ]; then
+    echo "would write ${file#"$DESTDIR"}"
+    return 0
+  fi
+  mkdir -p "$(dirname "$file")"
+  if "$DESTDIR$BIN" "$@" >"$file.new" 2>/dev/null </dev/null && [ -s "$file.new" ]; then
+    chmod 0644 "$file.new"
+    mv "$file.new" "$file"
+    say "help      " "${file#"$DESTDIR"}"
+  else
+    rm -f "$file.new"
+    echo "install: 'shruti $*' printed nothing, so $file was not written" >&2
+  fi
+}
+
 print_unit() {
   cat <<UNIT_END
 # Replaced by every upgrade; changes belong into a drop-in: systemctl edit shruti
@@ -675,7 +712,7 @@ initialise() {
   act install -d -m 0755 "$(dirname "$CONFIG")"
   act install -d -o shruti -g shruti -m 0700 "$STATE_DIR"
   if [ ! -e "$CONFIG" ]; then act "$BIN" init --data "$STATE_DIR" --config "$CONFIG"; fi
-  if [ -n "$ASKED_LISTEN" ]; then act sed -i "s/^#*listen = .*/listen = \"$ASKED_LISTEN\"/" "$CONFIG"; fi
+  if [ -n "$ASKED_LISTEN" ]; then act sed -i "/^\[server\]/,/^\[/s/^#*listen = .*/listen = \"$ASKED_LISTEN\"/" "$CONFIG"; fi
   act chown root:shruti "$CONFIG"
   act chmod 0640 "$CONFIG"
 }
@@ -890,6 +927,7 @@ install_here() {
     initialise
     say "service   " "none (--no-systemd); start it with: $BIN serve --config $CONFIG"
   fi
+  put_help
   keep_key
   act rm -f "$STATE" "$BIN.new"
 }
@@ -900,6 +938,7 @@ stage() {
   VERSION="$("$EXECUTABLE" version 2>/dev/null || true)"
   bring_executable
   put_executable
+  put_help
   [ "$USE_SYSTEMD" = no ] || put_unit
 }
 
@@ -908,8 +947,9 @@ stage() {
 uninstall() {
   if has_systemd && [ -e "$UNIT" ]; then act systemctl disable --now --quiet shruti; fi
   act rm -f "$UNIT" "$UNIT.previous" "$UNIT.new" "$BIN" "$BIN.previous" "$BIN.new" "$STATE" "$PREFIX/bin/.shruti.lock"
+  for file in "$BASH_COMPLETION" "$ZSH_COMPLETION" "$FISH_COMPLETION" "$MANUAL"; do act rm -f "$file" "$file.new"; done
   if has_systemd; then act systemctl daemon-reload; fi
-  did "removed   " "service, unit and executable"
+  did "removed   " "service, unit, executable, completions and manual page"
   say "kept      " "$(dirname $CONFIG), $STATE_DIR and the user shruti; to remove these as well:"
   say "          " "rm -r $(dirname $CONFIG) $STATE_DIR; userdel shruti"
 }

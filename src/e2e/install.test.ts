@@ -106,6 +106,44 @@ test.each([
   expect(() => statSync(join(folder, "refused"))).toThrow();
 });
 
+test("completions and manual page are those of the executable, and an upgrade replaces them", () => {
+  const versioned = (version: string) => {
+    const path = join(folder, `help-${version}`);
+    writeFileSync(
+      path,
+      `#!/bin/sh\ncase "$1" in version) echo ${version} ;; *) echo "$* of ${version}" ;; esac\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    return path;
+  };
+  const FILES = [
+    ["bash-completion/completions/shruti", "completion bash"],
+    ["zsh/site-functions/_shruti", "completion zsh"],
+    ["fish/vendor_completions.d/shruti.fish", "completion fish"],
+    ["man/man1/shruti.1", "man"],
+  ] as const;
+  for (const version of ["1", "2"]) {
+    const { code, out } = run("help", "--prefix", "/opt/s", versioned(version));
+    expect(code).toBe(0);
+    for (const [name, command] of FILES) {
+      const path = join(folder, "help/opt/s/share", name);
+      expect(readFileSync(path, "utf8")).toBe(`${command} of ${version}\n`);
+      expect(statSync(path).mode & 0o777).toBe(0o644);
+      expect(out).toContain(`/opt/s/share/${name}`);
+    }
+  }
+  // One that cannot print them is installed without them.
+  const silent = join(folder, "silent");
+  writeFileSync(silent, '#!/bin/sh\n[ "$1" = version ] && echo 1\n', { mode: 0o755 });
+  expect(run("silent-help", silent)).toMatchObject({
+    code: 0,
+    err: expect.stringContaining("was not written"),
+  });
+  expect(existsSync(join(folder, "silent-help/usr/local/share/man/man1/shruti.1"))).toBe(false);
+});
+
 test("--prefix chooses the place of the executable, --no-systemd leaves the unit out", () => {
   const { code } = run("prefix", "--prefix", "/opt/shruti/", executable("one", "shruti 1"));
   expect(code).toBe(0);

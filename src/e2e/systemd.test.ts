@@ -63,6 +63,11 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     );
     expect(Math.abs(Number(limits.trim()) - Number(MemoryMax))).toBeLessThan(8192);
     expect((await box.run("systemctl is-enabled shruti")).out).toBe("enabled\n");
+    // --listen is the address of the server alone: a fleet has one of its own.
+    const settings = JSON.parse(
+      await box.must(`/usr/local/bin/shruti config show --json --config ${CONFIG}`),
+    );
+    expect([settings.server.listen, settings.fleet.listen]).toEqual([`127.0.0.1:${PORT}`, "0.0.0.0:8443"]);
     expect((await box.must(`stat -c '%U %a' /proc/${state.MainPID} ${CONFIG}`)).split("\n")).toEqual([
       ...["shruti 555", "root 640", ""],
     ]);
@@ -169,8 +174,25 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     60_000,
   );
 
+  test("shells complete its commands and man shows its page, as long as it is installed", async () => {
+    const share = "/usr/local/share";
+    const complete = `bash -c '. ${share}/bash-completion/completions/shruti; COMP_WORDS=(shruti web); COMP_CWORD=1; _shruti; echo "\${COMPREPLY[*]}"'`;
+    expect((await box.must(complete)).trim()).toBe("webhooks");
+    for (const [file, part] of [
+      ["zsh/site-functions/_shruti", "#compdef shruti"],
+      ["fish/vendor_completions.d/shruti.fish", "complete -c shruti"],
+      ["man/man1/shruti.1", ".TH SHRUTI 1"],
+    ])
+      expect(await box.must(`cat ${share}/${file}`)).toContain(part ?? "");
+    const { code, out, err } = await box.run(`sh ${box.folder}/this/install.sh --dry-run`);
+    expect({ code, out, err }).toMatchObject({
+      ...{ code: 0, out: expect.stringContaining(`would write ${share}/man/man1/shruti.1`) },
+    });
+  }, 60_000);
+
   test("--uninstall removes the service and keeps the data", async () => {
     await box.must(`sh ${box.folder}/this/install.sh --uninstall`);
+    expect((await box.must("find /usr/local/share -name '*shruti*'")).trim()).toBe("");
     expect((await box.run("systemctl cat shruti")).code).not.toBe(0);
     await box.must(`test -e /var/lib/shruti/shruti.db -a -e ${CONFIG}`);
     await expect(fetch(`${URL}/healthz`)).rejects.toThrow();

@@ -18,7 +18,7 @@ export type SystemdBox = {
 };
 
 const SYSTEMD = "/lib/systemd/systemd";
-const NEEDED = ["unshare", "nsenter", "mount", "chroot", "systemctl", "journalctl", "setpriv", "useradd"];
+const NEEDED = ["unshare", "nsenter", "mount", "pivot_root", "systemctl", "journalctl", "setpriv", "useradd"];
 const BOOT_MS = 60_000;
 
 /** $1: a folder for the layers; $2: the shared folder; $3: the control group. */
@@ -48,7 +48,10 @@ exec unshare --cgroup sh -ec '
   mount -t tmpfs tmpfs "$root/dev/shm"
   mount --rbind /sys "$root/sys"
   mount --bind "$2" "$root$2"
-  exec env -i container=shruti-test PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" ${SYSTEMD} --log-target=journal \\
+  cd "$root"
+  pivot_root . mnt
+  umount --lazy /mnt
+  exec env -i container=shruti-test PATH=/usr/sbin:/usr/bin:/sbin:/bin ${SYSTEMD} --log-target=journal \\
     --show-status=0 systemd.unit=basic.target
 ' sh "$1" "$2"
 `;
