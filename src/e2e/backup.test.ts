@@ -179,7 +179,9 @@ test("an incomplete backup of the schedule counts as made, and is an error of th
   rmSync(join(installation.folder, "scheduled"), { recursive: true });
   mkdirSync(join(installation.folder, "scheduled"));
   const [recording = ""] = readdirSync(join(installation.dataDir, "uploads"));
+  // A start marks recordings that are gone as deleted, so this one is there and cannot be read.
   rmSync(join(installation.dataDir, "uploads", recording));
+  mkdirSync(join(installation.dataDir, "uploads", recording));
   const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
   sqlite.run(`UPDATE settings SET value = json_set(value, '$.at_ms', 0) WHERE name = 'backup.last'`);
   sqlite.close();
