@@ -135,16 +135,20 @@ inline Vec multiply_add(const uint32_t * left, Vec right, Vec sums) {
 inline void multiply_block(const uint32_t * left, const uint32_t * right, int64_t chunks, float * out, size_t stride,
                            const Finish & finish) {
     Vec sums[kRows][2];
+    SHRUTI_UNROLL
     for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = zero();
     for (int64_t i = 0; i < chunks; i++, left += kRows * kChunk) {
+        SHRUTI_UNROLL
         for (int j = 0; j < kChunk; j++, right += kColumns) {
             const Vec first = load((const float *) right), second = load((const float *) right + kLanes);
+            SHRUTI_UNROLL
             for (int r = 0; r < kRows; r++) {
                 sums[r][0] = multiply_add(left + r * kChunk + j, first, sums[r][0]);
                 sums[r][1] = multiply_add(left + r * kChunk + j, second, sums[r][1]);
             }
         }
     }
+    SHRUTI_UNROLL
     for (int r = 0; r < kRows; r++) {
         finish_row(out + r * stride, sums[r][0], r, 0, finish);
         finish_row(out + r * stride + kLanes, sums[r][1], r, kLanes, finish);

@@ -11,6 +11,13 @@
 #define SHRUTI_VECTORS 1
 #endif
 
+// Before a loop over an array of vectors: clang keeps such an array in memory unless the loop is gone early. GCC does not.
+#ifdef __clang__
+#define SHRUTI_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SHRUTI_UNROLL
+#endif
+
 #ifdef SHRUTI_VECTORS
 #include <immintrin.h>
 
