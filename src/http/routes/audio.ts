@@ -26,21 +26,11 @@ const TRANSCRIBE = operation({
 
 /** Synchronous transcription (docs/interface.md section 4.7); needs the scope `transcriptions:write`. */
 export function audioRoutes(deps: HttpDeps, receive: FormReceiver, desk: SynchronousDesk) {
-  const { limits } = deps.config;
-  const form = {
-    maxFileBytes: limits.synchronous_max_bytes,
-    timeoutSeconds: limits.synchronous_timeout_seconds,
-  };
-  const bounds = {
-    maxBytes: limits.synchronous_max_bytes,
-    maxDurationSeconds: limits.synchronous_max_duration_seconds,
-    waitSeconds: limits.synchronous_wait_seconds,
-  };
-
   return defineKeyedRoutes("audio").post(
     "/v1/audio/transcriptions",
     async ({ caller, request }) => {
       const key = idempotencyKeyOf(request);
+      const { form, bounds } = limitsNow(deps);
       return receive(request, caller, form, async (received, path, attendance) => {
         const order = { ...orderOf(received, path), bounds, key };
         const row = await desk.transcribe(caller, order, attendance);
@@ -49,6 +39,21 @@ export function audioRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchro
     },
     { response: { 200: TranscriptionResult }, ...TRANSCRIBE },
   );
+}
+
+/** Returns the limits of a request that begins now: a reload of the config changes them. */
+function limitsNow({ config: { limits } }: HttpDeps) {
+  return {
+    form: {
+      maxFileBytes: limits.synchronous_max_bytes,
+      timeoutSeconds: limits.synchronous_timeout_seconds,
+    },
+    bounds: {
+      maxBytes: limits.synchronous_max_bytes,
+      maxDurationSeconds: limits.synchronous_max_duration_seconds,
+      waitSeconds: limits.synchronous_wait_seconds,
+    },
+  };
 }
 
 /**

@@ -1,11 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { takeOver } from "../../config/reload.ts";
+import type { Config } from "../../config/schema.ts";
 import { lanesOfOne } from "../../services/uploads/decoder-lanes.ts";
 import { apiClient, audioForm } from "../../testing/api-client.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
 import { forever, until } from "../../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
+import { testConfig } from "../../testing/test-config.ts";
 
 /** Limits of what synchronous requests may use: time, places, decoders, disk space. */
 
@@ -81,6 +84,23 @@ function expectNothingStored(app: TestApp): void {
   expect([filesOf(app, "incoming"), filesOf(app, "uploads")]).toEqual([[], []]);
   expect([countRows(app, "transcriptions"), countRows(app, "uploads")]).toEqual([0, 0]);
 }
+
+test("limits that a reload of the config changes hold for the next request", async () => {
+  const app = await open();
+  const change = (limits: Partial<Config["limits"]>) =>
+    takeOver(
+      app.app.config,
+      testConfig({ limits }),
+      Object.keys(limits).map((name) => `limits.${name}`),
+    );
+  expect((await ask(app)).status).toBe(200);
+  change({ synchronous_max_duration_seconds: 1 });
+  expect(await ask(app)).toMatchObject({ status: 413, code: "audio_too_long" });
+  change({ synchronous_max_duration_seconds: 60, synchronous_max_bytes: AUDIO.byteLength - 1 });
+  expect(await ask(app)).toMatchObject({ status: 413, code: "audio_too_large" });
+  change({ synchronous_max_bytes: AUDIO.byteLength });
+  expect((await ask(app)).status).toBe(200);
+});
 
 describe("the deadline", () => {
   const options = { config: { limits: { synchronous_timeout_seconds: 1 } } };
