@@ -52,6 +52,8 @@ describe("addresses of receivers", () => {
     ["::ffff:a9fe:a9fe", "link-local"],
     ["::127.0.0.1", "loopback"],
     ["64:ff9b::7f00:1", "loopback"],
+    ["::ffff:0:7f00:1", "loopback"],
+    ["::ffff:0:a9fe:a9fe", "link-local"],
     ["64:ff9b:1::a9fe:a9fe", "link-local"],
     ["2002:7f00:0001::", "loopback"],
     ["2002:a9fe:a9fe::1", "link-local"],

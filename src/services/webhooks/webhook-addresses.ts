@@ -73,6 +73,8 @@ const PRIVATE: readonly Network[] = networks(
 /** Where an IPv6 address contains the IPv4 address that a translator or tunnel would use: offset in bytes. */
 const EMBEDDINGS: readonly { network: Network; offset: number; inverted?: true }[] = [
   { network: parseNetwork("::/96"), offset: 12 },
+  // "IPv4-translated" (RFC 2765), which is another form than the mapped one.
+  { network: parseNetwork("::ffff:0:0:0/96"), offset: 12 },
   { network: parseNetwork("64:ff9b::/96"), offset: 12 },
   { network: parseNetwork("64:ff9b:1::/48"), offset: 12 },
   { network: parseNetwork("2002::/16"), offset: 2 },
