@@ -16,6 +16,20 @@ export function countGraphemes(text: string): number {
   return count;
 }
 
+/** Words that a recording repeats are counted once: the segmenter takes microseconds for each, seconds for long recordings. */
+const lengthsOfWords = new Map<string, number>();
+const MOST_WORDS = 20_000;
+
+function lengthOfWord(word: string): number {
+  if (/^[\x21-\x7e]*$/.test(word)) return word.length;
+  const known = lengthsOfWords.get(word);
+  if (known !== undefined) return known;
+  if (lengthsOfWords.size >= MOST_WORDS) lengthsOfWords.clear();
+  const length = countGraphemes(word);
+  lengthsOfWords.set(word, length);
+  return length;
+}
+
 /**
  * Makes cues of at most two lines of 42 characters. A longer segment becomes several cues, which share its time in
  * proportion to their characters. Lines break between words. A word that is longer than a line is cut.
@@ -26,11 +40,11 @@ export function toCues(segments: readonly Segment[], labelOf: (segment: Segment)
   return segments.flatMap((segment) => {
     const lines = breakLines(labelOf(segment) + segment.text);
     const durationMs = segment.endMs - segment.startMs;
-    const screens: string[][] = [];
+    const screens: Line[][] = [];
     for (let at = 0; at < lines.length; at += MAX_LINES) screens.push(lines.slice(at, at + MAX_LINES));
     // Each screen lasts at least 1 ms. A segment too short for that gets one screen.
     if (screens.length > durationMs) screens.splice(0, screens.length, lines);
-    const lengths = screens.map((screen) => countGraphemes(screen.join("")));
+    const lengths = screens.map((screen) => screen.reduce((sum, { length }) => sum + length, 0));
     const whole = lengths.reduce((sum, length) => sum + length, 0);
     let shown = 0;
     let startMs = segment.startMs;
@@ -39,31 +53,34 @@ export function toCues(segments: readonly Segment[], labelOf: (segment: Segment)
       const share = segment.startMs + Math.round((durationMs * shown) / whole);
       const latestMs = segment.endMs - (screens.length - 1 - index);
       const endMs = Math.min(Math.max(share, startMs + 1), latestMs);
-      const cue = { startMs, endMs, lines: screen };
+      const cue = { startMs, endMs, lines: screen.map(({ text }) => text) };
       startMs = endMs;
       return segment.speaker === undefined ? cue : { ...cue, speaker: segment.speaker };
     });
   });
 }
 
+/** A line and the number of its characters. */
+type Line = { text: string; length: number };
+
 /** Breaks a text into lines of at most 42 characters, each as full as possible. */
-function breakLines(text: string): string[] {
-  const lines: string[] = [];
-  let line = "";
-  let length = 0;
+function breakLines(text: string): Line[] {
+  const lines: Line[] = [];
+  let line: Line = { text: "", length: 0 };
   for (const word of text.split(/\s+/u)) {
     for (const part of cutWord(word)) {
-      const added = countGraphemes(part);
-      if (line !== "" && length + 1 + added > MAX_LINE_GRAPHEMES) {
+      const added = lengthOfWord(part);
+      if (line.text !== "" && line.length + 1 + added > MAX_LINE_GRAPHEMES) {
         lines.push(line);
-        line = "";
-        length = 0;
+        line = { text: "", length: 0 };
       }
-      length += added + (line === "" ? 0 : 1);
-      line = line === "" ? part : `${line} ${part}`;
+      line =
+        line.text === ""
+          ? { text: part, length: added }
+          : { text: `${line.text} ${part}`, length: line.length + 1 + added };
     }
   }
-  if (line !== "") lines.push(line);
+  if (line.text !== "") lines.push(line);
   return lines;
 }
 

@@ -1,6 +1,7 @@
 import { AppError } from "../domain/errors.ts";
 import { billedMsOf } from "../domain/transcription.ts";
 import { EngineError } from "../engine/protocol.ts";
+import { inSlices } from "../lib/in-slices.ts";
 import { chunkLimits } from "../pipeline/chunks.ts";
 import { hasTwinChannel, withTwins } from "../pipeline/twin-channel.ts";
 import { wordSegments } from "../pipeline/worded.ts";
@@ -153,10 +154,11 @@ async function assemble(
 ): Promise<Ending> {
   const done = tools.checkpoint.chunks();
   const chunks = hasTwinChannel(warnings, done) ? withTwins(done) : done;
-  const segments = wordSegments(
+  const segments = await inSlices(
     chunks.flatMap((chunk) => chunk.segments ?? []),
-    request.mode,
+    (slice) => wordSegments(slice, request.mode),
   );
+  signal.throwIfAborted();
   const { diarization } = request;
   const spoken = await labelSpeakers(tools, { diarization, tracks, chunks, segments }, signal);
   return endingOf({
