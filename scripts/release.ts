@@ -1,5 +1,14 @@
 import type { KeyObject } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "../package.json" with { type: "json" };
@@ -11,7 +20,7 @@ import { BACKENDS, type Backend, buildBackend } from "./native/backend.ts";
 import { buildFfmpeg } from "./native/ffmpeg.ts";
 import { hostToolchain, releaseToolchain, TARGETS, type Target } from "./native/toolchain.ts";
 import { LICENCE_FILE } from "./release/build-facts.ts";
-import { layOutBackend, layOutBundle, writeChecksums } from "./release/bundle.ts";
+import { CHECKSUMS, layOutBackend, layOutBundle, writeChecksums } from "./release/bundle.ts";
 import { configureFlags, layOutFfmpegSource } from "./release/ffmpeg-source.ts";
 import { nativeParts } from "./release/native-parts.ts";
 import { assemble } from "./release/parts.ts";
@@ -58,16 +67,24 @@ function parseCommand(): Options {
       return backend;
     });
     if (values.host && backends.length > 0) throw new Error("--backend belongs to a release for customers");
+    const output = resolve(values.output);
+    if (!isReplaceable(output))
+      throw new Error(`${output} holds other files, and a release replaces the folder`);
     return {
       platforms: values.host ? [undefined] : [...new Set(platforms)],
       backends: [...new Set(backends)],
       signKey: values["sign-key"],
-      output: resolve(values.output),
+      output,
     };
   } catch (error) {
     console.error(`release: ${error instanceof Error ? error.message : error}\n${USAGE}`);
     process.exit(2);
   }
+}
+
+/** Whether the folder is missing, empty or an earlier release: nothing but that is removed for the new one. */
+function isReplaceable(folder: string): boolean {
+  return !existsSync(folder) || readdirSync(folder).length === 0 || existsSync(join(folder, CHECKSUMS));
 }
 
 const NAME = `shruti-${packageJson.version}`;
@@ -150,7 +167,7 @@ function decoderOnly(list: Parts): Parts {
 }
 
 function report(output: string, { build, licence, parts }: Parts, key: string | undefined): void {
-  for (const file of ["SHA256SUMS", ...[...new Bun.Glob("*.tar.gz").scanSync(output)].sort()]) {
+  for (const file of [CHECKSUMS, ...[...new Bun.Glob("*.tar.gz").scanSync(output)].sort()]) {
     const megabytes = (statSync(join(output, file)).size / 1e6).toFixed(1);
     console.log(`${relative(process.cwd(), join(output, file))}  ${megabytes} MB`);
   }

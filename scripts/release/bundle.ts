@@ -27,7 +27,7 @@ import { seal } from "./seal.ts";
 import { filesBelow } from "./tarball.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const CHECKSUMS = "SHA256SUMS";
+export const CHECKSUMS = "SHA256SUMS";
 /** Dashboards and alert rules, once there are any. */
 const OPERATIONS = "ops";
 

@@ -221,3 +221,13 @@ test("the example config changes nothing, and every setting in it can be used", 
   expect(loadConfig(uncommented, {})).toEqual(defaults);
   expect(text.match(/^#\w+ = /gm)?.length).toBeGreaterThan(40);
 });
+
+test("a release does not replace a folder with other files in it", () => {
+  const output = join(folder, "home");
+  mkdirSync(output);
+  writeFileSync(join(output, "letters"), "kept");
+  const run = Bun.spawnSync(["bun", join(ROOT, "scripts/release.ts"), "--host", "--output", output]);
+  expect(run.exitCode).toBe(2);
+  expect(run.stderr.toString()).toContain(`${output} holds other files`);
+  expect(readFileSync(join(output, "letters"), "utf8")).toBe("kept");
+});
