@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     await signInWith(page, server.baseUrl, installation.key);
     await page.locator(".entry").first().waitFor();
     const trace = await context.newCDPSession(page);
-    for (const round of [1, 2, 3]) {
+    for (const round of [1, 2, 3, 4, 5]) {
       await page.evaluate('location.hash = ""');
       await page.locator(".segment-row").first().waitFor({ state: "detached" });
       const shownMs = await page.evaluate(openAndTime(long.one.id));

@@ -37,6 +37,8 @@ export function openTranscript(id: string) {
   /** The row with the focus of the keyboard, in `rows`. */
   const focused = signal(0);
   const editing = signal<number | undefined>(undefined);
+  /** The row under the pointer; -1: none. */
+  const pointed = signal(-1);
   const isFollowing = signal(true);
   /** Step of the waveform's zoom; 0: all of it. */
   const zoom = signal(0);
@@ -128,7 +130,20 @@ export function openTranscript(id: string) {
       hiddenSpeakers,
       query,
     },
-    ...{ focused, editing, isFollowing, zoom, segments, stretches, textOf, rows, places, matches, heard },
+    ...{
+      focused,
+      editing,
+      pointed,
+      isFollowing,
+      zoom,
+      segments,
+      stretches,
+      textOf,
+      rows,
+      places,
+      matches,
+      heard,
+    },
     speakers: computed(() => speakersIn(segments.value)),
     retry: poll,
     /** Reads the record again after it was changed. */

@@ -1,20 +1,13 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { words } from "../words/words.ts";
 import type { TranscriptModel } from "./model.ts";
+import { rowHeights } from "./row-heights.ts";
 import type { Row } from "./rows.ts";
 import { SegmentRow } from "./segment-row.tsx";
 
-const LINE_PX = 25;
-const ROW_PADDING_PX = 14;
-const LETTERS_PER_LINE = 80;
-
-function estimate(row: Row | undefined, textOf: (index: number) => string): number {
-  if (row?.kind !== "segment") return 3 * LINE_PX;
-  const lines = Math.ceil(textOf(row.segment.index).length / LETTERS_PER_LINE);
-  return Math.max(1, lines) * LINE_PX + ROW_PADDING_PX;
-}
+const OVERSCAN = 4;
 
 const keyOf = (row: Row | undefined, index: number): string | number =>
   row?.kind === "segment" ? row.segment.index : `${row?.kind} ${row?.start} ${index}`;
@@ -26,23 +19,27 @@ export function SegmentList({ model }: { model: TranscriptModel }) {
   const changed = useSignal(0);
   const shown = rows.value;
   // The virtualizer lays all rows out again when one of these functions is another one.
-  const layout = useMemo(
-    () => ({
-      estimateSize: (index: number) => estimate(shown[index], textOf),
+  const width = useSignal(0);
+  const layout = useMemo(() => {
+    const heightOf = rowHeights(width.value, shown, textOf);
+    return {
+      estimateSize: (index: number) => {
+        const row = shown[index];
+        return row ? heightOf(row, hasWho(row, shown[index - 1])) : 0;
+      },
       getItemKey: (index: number) => keyOf(shown[index], index),
-    }),
-    [shown],
-  );
+    };
+  }, [shown, width.value]);
   const virtual = useMemo(
     () =>
       new Virtualizer<HTMLDivElement, HTMLLIElement>({
         count: 0,
-        estimateSize: () => LINE_PX,
+        estimateSize: () => 0,
         getScrollElement: () => scroller.current,
         scrollToFn: elementScroll,
         observeElementRect,
         observeElementOffset,
-        overscan: 6,
+        overscan: OVERSCAN,
         onChange: () => {
           changed.value++;
         },
@@ -54,15 +51,20 @@ export function SegmentList({ model }: { model: TranscriptModel }) {
   void changed.value;
   useLayoutEffect(() => virtual._didMount(), []);
   useLayoutEffect(() => virtual._willUpdate());
+  useLayoutEffect(() => watchWidth(scroller.current, width), []);
+  // Heights at another width say nothing.
+  useLayoutEffect(() => virtual.measure(), [width.value]);
+  useLayoutEffect(() => measureShown(virtual), [layout]);
   useEffect(() => {
     virtual.scrollToIndex(focused.value, { align: "auto" });
   }, [focused.value, editing.value]);
-  const stopFollowing = () => {
-    // A person who reads elsewhere is not pulled back by the sound.
-    if (model.player.value?.isPlaying.value) model.isFollowing.value = false;
+  useEffect(() => listenForReading(scroller.current, model), [model]);
+  const point = (event: PointerEvent) => {
+    const row = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-index]") : null;
+    model.pointed.value = row ? Number(row.dataset.index) : -1;
   };
   return (
-    <div class="segments" ref={scroller} onWheel={stopFollowing} onTouchMove={stopFollowing}>
+    <div class="segments" ref={scroller} onPointerOver={point}>
       <ul
         class="segments-all"
         aria-label={words.value.transcript.segments}
@@ -72,11 +74,12 @@ export function SegmentList({ model }: { model: TranscriptModel }) {
           const row = shown[index];
           return row ? (
             <SegmentRow
-              key={key}
+              // A row at another place is another one: it knows its index.
+              key={`${index} ${key}`}
               {...{ model, row, index, count: shown.length }}
               top={start}
               measure={virtual.measureElement}
-              isNewSpeaker={isNewSpeaker(row, shown[index - 1])}
+              hasWho={hasWho(row, shown[index - 1])}
             />
           ) : null;
         })}
@@ -85,8 +88,43 @@ export function SegmentList({ model }: { model: TranscriptModel }) {
   );
 }
 
-function isNewSpeaker(row: Row, before: Row | undefined): boolean {
-  if (row.kind !== "segment" || before?.kind !== "segment") return true;
+type List = Virtualizer<HTMLDivElement, HTMLLIElement>;
+
+/** Corrects the estimates of the rows in the page. The virtualizer does not know those that were right by another estimate. */
+function measureShown(virtual: List): void {
+  for (const row of virtual.elementsCache.values()) {
+    if (row.isConnected) virtual.resizeItem(virtual.indexFromElement(row), row.offsetHeight);
+  }
+}
+
+function watchWidth(element: HTMLElement | null, width: Signal<number>): (() => void) | undefined {
+  if (!element) return undefined;
+  const look = () => {
+    width.value = element.clientWidth;
+  };
+  look();
+  const observer = new ResizeObserver(look);
+  observer.observe(element);
+  return () => observer.disconnect();
+}
+
+/** A person who reads elsewhere is not pulled back by the sound. The listeners never keep the list from scrolling. */
+function listenForReading(element: HTMLElement | null, model: TranscriptModel): () => void {
+  const stopFollowing = () => {
+    if (model.player.value?.isPlaying.value) model.isFollowing.value = false;
+  };
+  const events = ["wheel", "touchmove"] as const;
+  for (const event of events) element?.addEventListener(event, stopFollowing, { passive: true });
+  return () => {
+    for (const event of events) element?.removeEventListener(event, stopFollowing);
+  };
+}
+
+/** Whether a row begins with the name of its speaker or channel: the row before is of another one. */
+function hasWho(row: Row, before: Row | undefined): boolean {
+  if (row.kind !== "segment") return false;
   const { speaker, channel } = row.segment;
+  if (speaker === undefined && channel === undefined) return false;
+  if (before?.kind !== "segment") return true;
   return speaker !== before.segment.speaker || channel !== before.segment.channel;
 }

@@ -1,3 +1,4 @@
+import { useComputed } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { clock, directionOf, length } from "../lib/format.ts";
 import { Icon } from "../parts/icons.tsx";
@@ -16,18 +17,24 @@ type RowProps = {
   /** Distance from the top of the list, pixels. */
   top: number;
   measure: (element: HTMLLIElement | null) => void;
-  /** The row before is of another speaker or channel, or no segment. */
-  isNewSpeaker: boolean;
+  /** It begins with the name of its speaker or channel. */
+  hasWho: boolean;
 };
 
-/** One row: a segment, a gap, or sound without words. */
-export function SegmentRow({ model, row, index, count, top, measure, isNewSpeaker }: RowProps) {
-  const isHeard = model.heard.value === index && row.start !== undefined;
-  const isFocused = model.focused.value === index;
-  const names = ["segment-row", row.kind, isHeard ? "heard" : "", isFocused ? "focused" : ""];
+/** One row: a segment, a gap, or sound without words. It is drawn again only when something of its own has changed. */
+export function SegmentRow({ model, row, index, count, top, measure, hasWho }: RowProps) {
+  const isHeard = useComputed(() => model.heard.value === index && row.start !== undefined).value;
+  const isFocused = useComputed(() => model.focused.value === index).value;
+  const names = [
+    "segment-row",
+    row.kind,
+    hasWho && "new-speaker",
+    isHeard && "heard",
+    isFocused && "focused",
+  ];
   return (
     <li
-      class={names.join(" ")}
+      class={names.filter(Boolean).join(" ")}
       aria-setsize={count}
       aria-posinset={index + 1}
       aria-current={isHeard ? "true" : undefined}
@@ -35,9 +42,9 @@ export function SegmentRow({ model, row, index, count, top, measure, isNewSpeake
       ref={measure}
       style={{ transform: `translateY(${top}px)` }}
     >
-      {row.start === undefined ? <span /> : <TimeButton {...{ model, index }} start={row.start} />}
+      {row.start === undefined ? <span /> : <TimeButton {...{ model, index, isFocused }} start={row.start} />}
       {row.kind === "segment" ? (
-        <SegmentBody {...{ model, index, isFocused, isNewSpeaker }} segment={row.segment} />
+        <SegmentBody {...{ model, index, isFocused, hasWho }} segment={row.segment} />
       ) : (
         <MissingWords row={row} />
       )}
@@ -45,14 +52,16 @@ export function SegmentRow({ model, row, index, count, top, measure, isNewSpeake
   );
 }
 
-function TimeButton({ model, index, start }: { model: TranscriptModel; index: number; start: number }) {
+type TimeProps = { model: TranscriptModel; index: number; start: number; isFocused: boolean };
+
+function TimeButton({ model, index, start, isFocused }: TimeProps) {
   const time = clock(start);
   return (
     <button
       type="button"
       class="quiet time"
       aria-label={words.value.transcript.playFrom(time)}
-      tabIndex={model.focused.value === index ? 0 : -1}
+      tabIndex={isFocused ? 0 : -1}
       onClick={() => playRow(model, index)}
     >
       {time}
@@ -88,22 +97,25 @@ type BodyProps = {
   segment: Segment;
   index: number;
   isFocused: boolean;
-  isNewSpeaker: boolean;
+  hasWho: boolean;
 };
 
-function SegmentBody({ model, segment, index, isFocused, isNewSpeaker }: BodyProps) {
+function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
   const t = words.value.transcript;
   const text = model.textOf(segment.index);
   const isCorrected = model.corrections.all.value.has(segment.index);
   const doubt = isCorrected ? "none" : doubtOf(segment);
+  const isEdited = useComputed(() => model.editing.value === segment.index);
+  // Only the rows that a person is at have the button: the others are lighter.
+  const isAtHand = useComputed(() => model.pointed.value === index);
   const edit = () => {
     model.focused.value = index;
     model.editing.value = segment.index;
   };
   return (
     <div class="segment-body">
-      {isNewSpeaker && <Who model={model} segment={segment} />}
-      {model.editing.value === segment.index ? (
+      {hasWho && <Who model={model} segment={segment} />}
+      {isEdited.value ? (
         <Editor model={model} segment={segment} text={text} />
       ) : (
         <div class="segment-line">
@@ -129,16 +141,18 @@ function SegmentBody({ model, segment, index, isFocused, isNewSpeaker }: BodyPro
             </span>
           )}
           {isCorrected && <span class="tag">{t.edited}</span>}
-          <button
-            type="button"
-            class="quiet edit"
-            tabIndex={isFocused ? 0 : -1}
-            title={t.edit}
-            onClick={edit}
-          >
-            <Icon name="edit" />
-            <span class="unseen">{t.edit}</span>
-          </button>
+          {(isFocused || isAtHand.value) && (
+            <button
+              type="button"
+              class="quiet edit"
+              tabIndex={isFocused ? 0 : -1}
+              title={t.edit}
+              onClick={edit}
+            >
+              <Icon name="edit" />
+              <span class="unseen">{t.edit}</span>
+            </button>
+          )}
         </div>
       )}
     </div>
@@ -146,7 +160,6 @@ function SegmentBody({ model, segment, index, isFocused, isNewSpeaker }: BodyPro
 }
 
 function Who({ model, segment: { speaker, channel } }: { model: TranscriptModel; segment: Segment }) {
-  if (speaker === undefined && channel === undefined) return null;
   const number = speaker === undefined ? (channel ?? 0) : numberOf(speaker);
   const style = number % SPEAKER_COLOURS.length;
   return (
