@@ -111,7 +111,7 @@ async function adminsViews(
   await page.goto(`${server.baseUrl}/console${secret}`);
   await see("overview", ".readiness");
   await see("charts", ".chart canvas");
-  await page.getByRole("button", { name: "Day", exact: true }).click();
+  await page.getByRole("button", { name: "Last day", exact: true }).click();
   await see("charts of a day", ".chart canvas");
   for (const view of ["organizations", "transcriptions", "models", "webhooks"]) {
     await page.evaluate(`location.hash = "#/admin/${view}"`);

@@ -279,6 +279,14 @@ describe.skipIf(!hasBrowser)("the console", () => {
       await other.evaluate(`location.hash = "#/t/${conversation.one.id}"`);
       await other.locator(".segment-row").first().waitFor();
       await look("transcript");
+      const facts = other.getByRole("button", { name: /Facts and downloads|डाउनलोड/ }).first();
+      if (await facts.isVisible()) {
+        await facts.click();
+        await other.locator(".facts").waitFor();
+        await look("facts");
+        await facts.click();
+        await other.locator(".facts").waitFor({ state: "hidden" });
+      }
       await other.locator(".segment-text").first().focus();
       await other.keyboard.press("e");
       await other.locator(".editor").waitFor();

@@ -20,6 +20,7 @@ type ChartProps = {
 };
 
 const HEIGHT_PX = 150;
+const DAY_SECONDS = 86_400;
 
 /** A chart with its title. Its numbers are read out as the latest value of each series. */
 export function Chart({ title, at, series, isBars = false, digits = 0 }: ChartProps) {
@@ -81,7 +82,13 @@ function optionsOf(
     legend: { show: false },
     cursor: { show: false },
     padding: [8, 8, 0, 0],
-    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 1) * 1.1)] } },
+    scales: {
+      // Bars are as wide as their day: the first and the last have room for all of it.
+      ...(isBars
+        ? { x: { range: (_, low, high) => [(low ?? 0) - DAY_SECONDS / 2, (high ?? 0) + DAY_SECONDS / 2] } }
+        : {}),
+      y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 1) * 1.1)] },
+    },
     axes: [
       { ...axis, values: timeLabels },
       {
@@ -103,8 +110,6 @@ function optionsOf(
     ],
   };
 }
-
-const DAY_SECONDS = 86_400;
 
 /** Hours on short axes, days on long ones. */
 function timeLabels(_chart: uPlot, marks: number[]): string[] {

@@ -164,7 +164,7 @@ function Ledger({ ledger }: { ledger: Loaded<LedgerList> }) {
             columns={[
               { title: "№", isNumber: true, cell: ({ sequence }) => sequence },
               { title: t.event, cell: ({ kind }) => t.ledgerKinds[kind] ?? kind },
-              { title: t.credit, isNumber: true, cell: (row) => money(row.amount_paise) },
+              { title: t.amountOf, isNumber: true, cell: (row) => money(row.amount_paise) },
               {
                 title: t.note,
                 cell: ({ note, transcription_id: id }) => note ?? (id === null ? "" : <code>{id}</code>),

@@ -75,8 +75,8 @@ function Days({ days }: { days: UsageDays["days"] }) {
     <>
       <p>{t.usageTotal(length(seconds), money(paise))}</p>
       <div class="charts">
-        <Chart title={`${t.length} (h)`} at={at} series={hours} isBars digits={1} />
-        <Chart title={`${t.credit} (₹)`} at={at} series={rupees} isBars digits={1} />
+        <Chart title={t.usageHours} at={at} series={hours} isBars digits={1} />
+        <Chart title={t.usageRupees} at={at} series={rupees} isBars digits={1} />
       </div>
     </>
   );

@@ -91,8 +91,15 @@ function TranscriptionTable({ rows, onChange }: TranscriptionTableProps) {
       empty={t.noTranscriptions}
       columns={[
         { title: "ID", cell: ({ id }) => <code>{id}</code> },
-        { title: t.state, cell: ({ state }) => <StateMark state={state} /> },
-        { title: "%", isNumber: true, cell: ({ progress }) => percent(progress) },
+        {
+          title: t.state,
+          cell: ({ state, progress }) => (
+            <span class="numbers">
+              <StateMark state={state} />
+              {!FINISHED.has(state) && progress > 0 && ` ${percent(progress)}`}
+            </span>
+          ),
+        },
         { title: t.length, isNumber: true, cell: (row) => clock(row.duration_seconds) },
         { title: t.language, cell: ({ language }) => language },
         { title: t.model, cell: ({ model }) => <span class="numbers">{model}</span> },
@@ -107,25 +114,22 @@ function TranscriptionTable({ rows, onChange }: TranscriptionTableProps) {
         },
         {
           title: t.error,
-          cell: ({ error }) =>
-            error && (
+          cell: ({ id, state, error }) =>
+            error ? (
               <span lang="en" class="error">
                 <code>{error.code}</code> {error.message}
               </span>
-            ),
-        },
-        {
-          title: t.cancelWork,
-          cell: ({ id, state }) =>
-            !FINISHED.has(state) && (
-              <ActButton
-                label={t.cancelWork}
-                question={t.cancelSure(id)}
-                act={async () => {
-                  await adminAsk(`transcriptions/${id}/cancel`, { method: "POST" });
-                  await onChange();
-                }}
-              />
+            ) : (
+              !FINISHED.has(state) && (
+                <ActButton
+                  label={t.cancelWork}
+                  question={t.cancelSure(id)}
+                  act={async () => {
+                    await adminAsk(`transcriptions/${id}/cancel`, { method: "POST" });
+                    await onChange();
+                  }}
+                />
+              )
             ),
         },
       ]}

@@ -14,7 +14,17 @@ export function sameOrigin(address: string): string {
 export const route = signal<readonly string[]>(readRoute());
 
 function readRoute(): readonly string[] {
-  return location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = location.hash.replace(/^#\/?/, "").split("/");
+  return parts.filter(Boolean).map(decoded);
+}
+
+/** An address that was typed or cut may not be decodable; then it is what it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 addEventListener("hashchange", () => {

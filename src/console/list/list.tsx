@@ -58,11 +58,13 @@ export function RecordingList() {
   const t = words.value.list;
   useEffect(watchList, []);
   useAnnouncedEnds();
+  // Above the list the page says already that the server does not answer.
+  const isSaid = listFailure.value?.code === "offline" && items.value !== undefined;
   return (
     <nav class="list" aria-label={t.title}>
       <UploadList />
       <Filters />
-      {listFailure.value && (
+      {listFailure.value && !isSaid && (
         <FailureBox failure={listFailure.value} isSmall onRetry={() => void refreshList()} />
       )}
       <Entries />

@@ -15,9 +15,15 @@ async function copyText(text: string): Promise<void> {
   field.remove();
 }
 
-type CopyButtonProps = { text: () => string | Promise<string>; label?: string; class?: string };
+type CopyButtonProps = {
+  text: () => string | Promise<string>;
+  label?: string;
+  /** Shown when the pointer rests on the button. */
+  hint?: string;
+  class?: string;
+};
 
-export function CopyButton({ text, label, class: className = "quiet" }: CopyButtonProps) {
+export function CopyButton({ text, label, hint, class: className = "quiet" }: CopyButtonProps) {
   const isCopied = useSignal(false);
   const t = words.value;
   const copy = async () => {
@@ -29,7 +35,7 @@ export function CopyButton({ text, label, class: className = "quiet" }: CopyButt
     }, 2000);
   };
   return (
-    <button type="button" class={className} onClick={() => void copy()} title={label ?? t.copy}>
+    <button type="button" class={className} onClick={() => void copy()} title={hint ?? label ?? t.copy}>
       <Icon name={isCopied.value ? "done" : "copy"} />
       <span class={label === undefined ? "unseen" : ""}>{isCopied.value ? t.copied : (label ?? t.copy)}</span>
     </button>

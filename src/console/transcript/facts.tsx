@@ -19,7 +19,7 @@ import { givenNames, numberOf, renameSpeaker, SPEAKER_COLOURS, speakerName } fro
 /** The column beside the transcript: speakers, downloads, and what is known of the recording. */
 export function Facts({ model, one }: { model: TranscriptModel; one: Transcription }) {
   return (
-    <aside class="facts" aria-label={words.value.facts.title}>
+    <aside id="facts" class="facts" aria-label={words.value.facts.title}>
       <Warnings model={model} />
       <Speakers model={model} />
       {model.result.value && <Downloads model={model} one={one} />}

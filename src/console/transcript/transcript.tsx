@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Transcription } from "../../http/wire/schemas.ts";
 import { linkTo } from "../lib/address.ts";
@@ -21,6 +21,7 @@ export function TranscriptView({ id }: { id: string }) {
   const model = useMemo(() => openTranscript(id), [id]);
   useEffect(() => model.close, [model]);
   const isSearching = useSignal(false);
+  const areFactsOpen = useSignal(false);
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.key === "?" && !(event.target instanceof HTMLInputElement)) openKeys();
@@ -47,11 +48,12 @@ export function TranscriptView({ id }: { id: string }) {
     );
   }
   return (
-    <div class="transcript">
+    <div class={areFactsOpen.value ? "transcript facts-open" : "transcript"}>
       <div class="transcript-main">
         <Title
           one={one}
           hasWords={model.result.value !== undefined}
+          areFactsOpen={areFactsOpen}
           onSearch={() => {
             isSearching.value = !isSearching.value;
           }}
@@ -80,9 +82,14 @@ function BackLink() {
   );
 }
 
-type TitleProps = { one: Transcription; hasWords: boolean; onSearch: () => void };
+type TitleProps = {
+  one: Transcription;
+  hasWords: boolean;
+  areFactsOpen: Signal<boolean>;
+  onSearch: () => void;
+};
 
-function Title({ one, hasWords, onSearch }: TitleProps) {
+function Title({ one, hasWords, areFactsOpen, onSearch }: TitleProps) {
   const { request, duration_seconds: seconds } = one;
   return (
     <header class="transcript-head">
@@ -101,7 +108,28 @@ function Title({ one, hasWords, onSearch }: TitleProps) {
           <span class="unseen">{words.value.transcript.search}</span>
         </button>
       )}
+      <FactsButton areOpen={areFactsOpen} />
     </header>
+  );
+}
+
+/** Shows and hides the facts where the page is too narrow for a column of them. */
+function FactsButton({ areOpen }: { areOpen: Signal<boolean> }) {
+  const t = words.value.facts;
+  return (
+    <button
+      type="button"
+      class="quiet facts-button"
+      title={t.open}
+      aria-expanded={areOpen.value}
+      aria-controls="facts"
+      onClick={() => {
+        areOpen.value = !areOpen.value;
+      }}
+    >
+      <Icon name={areOpen.value ? "close" : "download"} />
+      <span>{t.open}</span>
+    </button>
   );
 }
 

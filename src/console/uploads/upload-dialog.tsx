@@ -34,9 +34,16 @@ const billedChannels = computed(() =>
   choices.value.channelMode === "separate" ? (limits.value?.max_channels ?? 2) : 1,
 );
 
+/** A key without the right to see the credit still sees the price: the models have it. */
+const hourlyPrice = computed(
+  () =>
+    account.value?.price_paise_per_audio_hour ??
+    modelFor(models.value, choices.value)?.price_paise_per_audio_hour,
+);
+
 /** The highest price of a draft; undefined while its length or the price is unknown. */
 function highestPrice({ seconds }: Draft): number | undefined {
-  const hourly = account.value?.price_paise_per_audio_hour;
+  const hourly = hourlyPrice.value;
   if (hourly === undefined) return undefined;
   if (hourly === 0) return 0;
   // Browsers and the server measure some formats a little differently.
@@ -98,6 +105,7 @@ export function UploadDialog() {
         <ChoiceFields />
         <Price usable={usable} />
         <footer class="dialog-foot">
+          <TotalPrice usable={usable} />
           <button type="button" onClick={close}>
             {words.value.cancel}
           </button>
@@ -336,14 +344,31 @@ function ModelNotice() {
   );
 }
 
-/** What it will cost at most, and what is there. */
-function Price({ usable }: { usable: readonly Draft[] }) {
-  const t = words.value.upload;
-  if (account.value === undefined) return null;
-  const { price_paise_per_audio_hour: hourly, credit } = account.value;
+type PriceProps = { usable: readonly Draft[] };
+
+/** The highest price of all files; undefined while one is unknown. */
+function totalOf(usable: readonly Draft[]): number | undefined {
   const prices = usable.map(highestPrice);
-  const known = prices.reduce<number>((sum, price) => sum + (price ?? 0), 0);
-  const isKnown = usable.length > 0 && prices.every((price) => price !== undefined);
+  if (prices.length === 0 || prices.includes(undefined)) return undefined;
+  return prices.reduce<number>((sum, price) => sum + (price ?? 0), 0);
+}
+
+/** The price beside the button that agrees to it. */
+function TotalPrice({ usable }: PriceProps) {
+  const total = totalOf(usable);
+  return total === undefined ? null : (
+    <span class="foot-price numbers">{words.value.upload.atMost(money(total))}</span>
+  );
+}
+
+/** What it will cost at most, and what is there. */
+function Price({ usable }: PriceProps) {
+  const t = words.value.upload;
+  const hourly = hourlyPrice.value;
+  if (hourly === undefined) return null;
+  const left = account.value?.credit.available_paise;
+  const known = usable.map(highestPrice).reduce<number>((sum, price) => sum + (price ?? 0), 0);
+  const isKnown = totalOf(usable) !== undefined;
   return (
     <dl class="price">
       <dt>{t.price}</dt>
@@ -351,11 +376,15 @@ function Price({ usable }: { usable: readonly Draft[] }) {
         {isKnown ? <strong>{t.atMost(money(known))}</strong> : usable.length > 0 && t.priceUnknown}{" "}
         <span class="muted">({t.perHour(money(hourly))})</span>
       </dd>
-      <dt>{t.creditAfter}</dt>
-      <dd>
-        {money(credit.available_paise)}
-        {isKnown && known > credit.available_paise && <p class="fault">{t.creditShort}</p>}
-      </dd>
+      {left !== undefined && (
+        <>
+          <dt>{t.creditAfter}</dt>
+          <dd>
+            {money(left)}
+            {known > left && <p class="fault">{t.creditShort}</p>}
+          </dd>
+        </>
+      )}
     </dl>
   );
 }

@@ -29,21 +29,31 @@ export function UploadList() {
   );
 }
 
+/** Steps without a bar: everything has arrived, or nothing more will. */
+const ARRIVED: ReadonlySet<UploadItem["step"]> = new Set(["checking", "ready", "starting", "failed"]);
+/** What another try with the same file cannot change. */
+const FINAL: ReadonlySet<string> = new Set([
+  ...["audio_decode_failed", "upload_rejected", "audio_too_large", "audio_too_long", "too_many_channels"],
+]);
+
 function Entry({ item }: { item: UploadItem }) {
   const t = words.value.upload;
   const { id, fileName, sentBytes, bytes: all, step, failure } = item;
+  const isMoving = !ARRIVED.has(step);
   return (
     <li class={`upload upload-${step}`}>
       <span class="entry-name">{fileName}</span>
-      <span class="muted">{t.steps[step]}</span>
-      <Bar share={all === 0 ? 0 : sentBytes / all} label={fileName} />
-      <span class="muted numbers">{t.sent(bytes(sentBytes), bytes(all))}</span>
+      <span class="muted">
+        {t.steps[step]} ·{" "}
+        <span class="numbers">{isMoving ? t.sent(bytes(sentBytes), bytes(all)) : bytes(all)}</span>
+      </span>
+      {isMoving && <Bar share={all === 0 ? 0 : sentBytes / all} label={fileName} />}
       {failure && <FailureBox failure={failure} isSmall />}
       <div class="row">
         <Actions item={item} />
         {step !== "starting" && (
           <button type="button" class="quiet" onClick={() => dropUpload(id)}>
-            {t.drop_it}
+            {step === "failed" ? t.takeAway : t.drop_it}
           </button>
         )}
       </div>
@@ -51,7 +61,7 @@ function Entry({ item }: { item: UploadItem }) {
   );
 }
 
-function Actions({ item: { id, step, pricePaise, fileName } }: { item: UploadItem }) {
+function Actions({ item: { id, step, pricePaise, fileName, failure } }: { item: UploadItem }) {
   const t = words.value.upload;
   if (step === "sending" || step === "lost") {
     return (
@@ -69,6 +79,7 @@ function Actions({ item: { id, step, pricePaise, fileName } }: { item: UploadIte
   }
   if (step === "unpicked") return <PickAgain id={id} fileName={fileName} />;
   if (step === "failed") {
+    if (FINAL.has(failure?.code ?? "")) return null;
     return (
       <button type="button" onClick={() => retryUpload(id)}>
         {words.value.tryAgain}

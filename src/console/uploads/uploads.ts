@@ -4,8 +4,8 @@ import { asFailure, Failure } from "../lib/api.ts";
 import { forget, keep, keptUnder } from "../lib/kept.ts";
 import { noteName } from "../list/names.ts";
 import { lookNow } from "../list/transcriptions.ts";
-import { account, askWithKey, keyName, read, refreshAccount } from "../session.ts";
-import { type Choices, priceOf, requestOf } from "./choices.ts";
+import { account, askWithKey, keyName, models, read, refreshAccount } from "../session.ts";
+import { type Choices, modelFor, priceOf, requestOf } from "./choices.ts";
 import { type Destination, type Sending, startSending } from "./sending.ts";
 
 /**
@@ -312,7 +312,9 @@ async function measured(id: string, { duration_seconds: seconds = 0, channels = 
   const item = find(id);
   if (!item) return;
   const billed = item.choices.channelMode === "separate" ? channels : 1;
-  const hourly = account.value?.price_paise_per_audio_hour;
+  const hourly =
+    account.value?.price_paise_per_audio_hour ??
+    modelFor(models.value, item.choices)?.price_paise_per_audio_hour;
   const pricePaise = hourly === undefined ? undefined : priceOf(hourly, seconds, billed);
   change(id, { seconds, pricePaise, step: "ready" });
   const isAgreed =

@@ -21,7 +21,7 @@ export const en = {
   skipToContent: "Skip to the transcript",
   loading: "Loading …",
   tryAgain: "Try again",
-  requestId: "Request ID",
+  copyRequestId: "Copy the request ID",
   offline: "The server does not answer. Uploads go on by themselves when it is back.",
 
   signIn: {
@@ -109,8 +109,9 @@ export const en = {
     start: (count: number) =>
       count === 1 ? "Upload and transcribe" : `Upload and transcribe ${count} recordings`,
     remove: (name: string) => `Remove ${name}`,
-    tooLarge: (limit: string) => `larger than ${limit}, which is the most this server takes`,
-    emptyFile: "has no bytes",
+    tooLarge: (limit: string) =>
+      `This file is not sent: it is larger than ${limit}, the most that this server takes.`,
+    emptyFile: "This file is empty, so it is not sent.",
     steps: {
       waiting: "Waits for the one before",
       sending: "Sending",
@@ -125,6 +126,7 @@ export const en = {
     pause: "Pause",
     resume: "Go on",
     drop_it: "Give up",
+    takeAway: "Remove",
     pickAgain: "Pick the file",
     otherFile: (name: string) => `That is another file. Please pick ${name}, unchanged.`,
     startFor: (price: string) => `Start for ${price}`,
@@ -359,8 +361,8 @@ export const en = {
     device: "Device",
     process: "Process",
     problem: "Problem",
-    charts: "The last",
-    spans: { hour: "Hour", day: "Day" },
+    charts: "Over time",
+    spans: { hour: "Last hour", day: "Last day" },
     series: {
       queued: "Waiting transcriptions",
       busy: "Busy workers, %",
@@ -409,6 +411,9 @@ export const en = {
       string
     >,
     usage: "Usage by day",
+    usageHours: "Sound, hours",
+    usageRupees: "Charged, ₹",
+    amountOf: "Amount",
     usageTotal: (hours: string, amount: string) => `${hours} of sound, ${amount}`,
     csv: "CSV",
     from: "From",

@@ -18,7 +18,7 @@ export const hi: Words = {
   skipToContent: "सीधे लिखे हुए पाठ पर जाएँ",
   loading: "खुल रहा है …",
   tryAgain: "फिर कोशिश करें",
-  requestId: "अनुरोध संख्या",
+  copyRequestId: "अनुरोध संख्या कॉपी करें",
   offline: "सर्वर से जवाब नहीं आ रहा। उसके लौटते ही अपलोड अपने-आप आगे बढ़ेंगे।",
 
   signIn: {
@@ -104,8 +104,8 @@ export const hi: Words = {
     perHour: (price) => `एक घंटे के ${price}`,
     start: (count) => (count === 1 ? "अपलोड करें और लिखवाएँ" : `${count} रिकॉर्डिंग अपलोड करें और लिखवाएँ`),
     remove: (name) => `${name} हटाएँ`,
-    tooLarge: (limit) => `${limit} से बड़ी है; यह सर्वर इससे बड़ी नहीं लेता`,
-    emptyFile: "खाली फ़ाइल है",
+    tooLarge: (limit) => `यह फ़ाइल नहीं भेजी जाएगी: ${limit} से बड़ी है, और यह सर्वर इससे बड़ी नहीं लेता।`,
+    emptyFile: "यह फ़ाइल खाली है, इसलिए नहीं भेजी जाएगी।",
     steps: {
       waiting: "पहले वाली पूरी होने की प्रतीक्षा",
       sending: "भेजी जा रही है",
@@ -120,6 +120,7 @@ export const hi: Words = {
     pause: "रोकें",
     resume: "आगे बढ़ाएँ",
     drop_it: "छोड़ दें",
+    takeAway: "हटाएँ",
     pickAgain: "फ़ाइल चुनें",
     otherFile: (name) => `यह दूसरी फ़ाइल है। कृपया ${name} ही चुनें, बिना बदले।`,
     startFor: (price) => `${price} में शुरू करें`,
@@ -326,8 +327,8 @@ export const hi: Words = {
     device: "डिवाइस",
     process: "प्रोसेस",
     problem: "समस्या",
-    charts: "पिछला",
-    spans: { hour: "घंटा", day: "दिन" },
+    charts: "समय के साथ",
+    spans: { hour: "पिछला घंटा", day: "पिछला दिन" },
     series: {
       queued: "प्रतीक्षा में रिकॉर्डिंग",
       busy: "व्यस्त वर्कर, %",
@@ -372,6 +373,9 @@ export const hi: Words = {
     ledger: "बहीखाता",
     ledgerKinds: { grant: "जमा", reserve: "आरक्षित", release: "छोड़ा गया", charge: "दाम" },
     usage: "दिन के अनुसार उपयोग",
+    usageHours: "आवाज़, घंटे",
+    usageRupees: "दाम, ₹",
+    amountOf: "रक़म",
     usageTotal: (hours, amount) => `${hours} आवाज़, ${amount}`,
     csv: "CSV",
     from: "से",
