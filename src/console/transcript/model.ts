@@ -118,32 +118,9 @@ export function openTranscript(id: string) {
   });
 
   return {
-    ...{
-      id,
-      transcription,
-      failure,
-      result,
-      waveform,
-      waveformFailure,
-      player,
-      corrections,
-      hiddenSpeakers,
-      query,
-    },
-    ...{
-      focused,
-      editing,
-      pointed,
-      isFollowing,
-      zoom,
-      segments,
-      stretches,
-      textOf,
-      rows,
-      places,
-      matches,
-      heard,
-    },
+    ...{ id, transcription, failure, result, waveform, waveformFailure, player, corrections },
+    ...{ hiddenSpeakers, query, focused, editing, pointed, isFollowing, zoom },
+    ...{ segments, stretches, textOf, rows, places, matches, heard },
     speakers: computed(() => speakersIn(segments.value)),
     retry: poll,
     /** Reads the record again after it was changed. */

@@ -55,3 +55,12 @@ export function isPlace(row: Row, isCorrected: (index: number) => boolean): bool
   if (row.kind !== "segment") return true;
   return doubtOf(row.segment) === "strong" && !isCorrected(row.segment.index);
 }
+
+/** Whether a row begins with the name of its speaker or channel: the row before is of another one. */
+export function hasWho(row: Row, before: Row | undefined): boolean {
+  if (row.kind !== "segment") return false;
+  const { speaker, channel } = row.segment;
+  if (speaker === undefined && channel === undefined) return false;
+  if (before?.kind !== "segment") return true;
+  return speaker !== before.segment.speaker || channel !== before.segment.channel;
+}
