@@ -90,7 +90,10 @@ function insertOrganizations(database: Database, append: Append): void {
     database.sqlite.run("INSERT INTO organizations (id, name, created_at) VALUES (?, 'o', 0)", [
       organizationId,
     ]);
-    database.sqlite.run("INSERT INTO projects VALUES (?, ?, 'p', 0)", [projectId, organizationId]);
+    database.sqlite.run(
+      "INSERT INTO projects (id, organization_id, name, created_at) VALUES (?, ?, 'p', 0)",
+      [projectId, organizationId],
+    );
     database.sqlite.run(
       `INSERT INTO uploads (id, organization_id, project_id, state, bytes, token_hash, created_at, expires_at, duration_ms, channels)
        VALUES (?, ?, ?, 'complete', 1, '', 0, 0, 60000, 1)`,
