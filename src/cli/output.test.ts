@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { csvLine } from "../lib/csv.ts";
 import { startOfDay } from "./arguments.ts";
 import { renderFields, renderTable, rupees } from "./output.ts";
@@ -93,5 +94,24 @@ describe("days", () => {
     expect(iso("Pacific/Kiritimati", "2026-11-21")).toBe("2026-11-20T10:00:00.000Z");
     expect(iso("America/New_York", "2026-03-09")).toBe("2026-03-09T04:00:00.000Z");
     expect(iso("Asia/Beirut", "2026-03-29")).toBe("2026-03-28T22:00:00.000Z");
+  });
+});
+
+describe("standard output", () => {
+  const MAIN = join(import.meta.dir, "../main.ts");
+  const run = (redirection: string) => {
+    const script = `"$0" "$1" config defaults ${redirection}`;
+    const { exitCode, stderr } = Bun.spawnSync(["bash", "-c", script, process.execPath, MAIN]);
+    return { exitCode, err: stderr.toString() };
+  };
+
+  test("on a full disk ends the command with a reason: a new key would be lost without a word", () => {
+    const { exitCode, err } = run("> /dev/full");
+    expect(exitCode).toBe(1);
+    expect(err).toMatch(/^error: standard output cannot be written: .*ENOSPC.*\n$/);
+  });
+
+  test("that is read in part only is no failure", () => {
+    expect(run("| head -n 1 > /dev/null; exit $PIPESTATUS")).toEqual({ exitCode: 0, err: "" });
   });
 });
