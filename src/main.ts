@@ -7,7 +7,7 @@ function complain(message: string): void {
   try {
     writeSync(2, `error: ${message}\n`);
   } catch {
-    // Nobody can read it.
+    // Standard error is closed, too.
   }
 }
 

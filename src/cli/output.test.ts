@@ -111,7 +111,7 @@ describe("standard output", () => {
     expect(err).toMatch(/^error: standard output cannot be written: .*ENOSPC.*\n$/);
   });
 
-  test("that is read in part only is no failure", () => {
+  test("that a reader such as head does not read to its end is not a failure", () => {
     expect(run("| head -n 1 > /dev/null; exit $PIPESTATUS")).toEqual({ exitCode: 0, err: "" });
   });
 });

@@ -4,7 +4,7 @@ import { toSeconds } from "../../lib/time.ts";
 import { renderResult } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { languageNameOf } from "./languages.ts";
-import type { OpenAiSegment, OpenAiTranscription, ResponseFormat } from "./schemas.ts";
+import type { OpenAiDiarizedSegment, OpenAiSegment, OpenAiTranscription, ResponseFormat } from "./schemas.ts";
 
 export type Found = { transcription: TranscriptionRow; result: TranscriptionResult };
 
@@ -18,6 +18,8 @@ export function answerOf({ transcription, result }: Found, format: ResponseForma
       return Response.json(plainBody(result));
     case "verbose_json":
       return Response.json(verboseBody(transcription.language, result));
+    case "diarized_json":
+      return Response.json(diarizedBody(result));
     case "text":
       // OpenAI's text ends with a line feed, also where there is no text.
       return textResponse(`${result.text}\n`);
@@ -45,6 +47,33 @@ function verboseBody(language: string, result: TranscriptionResult): OpenAiTrans
     segments: segments.map(toSegment),
     usage: usageOf(durationMs),
   };
+}
+
+function diarizedBody({ text, durationMs, segments }: TranscriptionResult): OpenAiTranscription {
+  return {
+    task: "transcribe",
+    duration: toSeconds(durationMs),
+    text,
+    segments: segments.map(toDiarizedSegment),
+    usage: usageOf(durationMs),
+  };
+}
+
+function toDiarizedSegment({ index, startMs, endMs, text, speaker }: Segment): OpenAiDiarizedSegment {
+  return {
+    type: "transcript.text.segment",
+    id: `seg_${index}`,
+    start: toSeconds(startMs),
+    end: toSeconds(endMs),
+    text,
+    speaker: letterOf(speaker),
+  };
+}
+
+/** Returns OpenAI's label of a speaker. There are at most twenty, so a letter is enough. */
+function letterOf(speaker: string | undefined): string {
+  const number = Number(speaker?.slice("speaker_".length));
+  return number >= 1 && number <= 26 ? String.fromCharCode("A".charCodeAt(0) + number - 1) : "unknown";
 }
 
 function usageOf(durationMs: number) {

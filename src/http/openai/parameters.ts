@@ -81,7 +81,12 @@ export function wantedOf(form: ReceivedForm, config: OpenAiConfig): Wanted {
     throw new AppError("invalid_request", { detail: "file", message: "file is required, with a file name." });
   const format = formatOf(form.fields.get("response_format"));
   const isStream = isStreamed(form.fields.get("stream"), format);
-  const request = { language: languageOf(form, config, ignorable, ignored), ...UNCHOSEN };
+  const request = {
+    language: languageOf(form, config, ignorable, ignored),
+    ...UNCHOSEN,
+    // The number of speakers is found.
+    ...(format === "diarized_json" ? { diarization: {} } : {}),
+  };
   const modelId = modelIdOf(form.fields.get("model"), config.model_aliases);
   return { modelId, request, format, isStream, ignored: [...ignored].sort() };
 }

@@ -12,7 +12,7 @@ function closed<T extends TProperties>(properties: T, options: Partial<Named> = 
   return Type.Object(properties, { additionalProperties: false, ...options });
 }
 
-export const RESPONSE_FORMATS = ["json", "text", "srt", "verbose_json", "vtt"] as const;
+export const RESPONSE_FORMATS = ["json", "text", "srt", "verbose_json", "vtt", "diarized_json"] as const;
 export type ResponseFormat = (typeof RESPONSE_FORMATS)[number];
 
 export const OpenAiError = closed(
@@ -62,7 +62,7 @@ export const OpenAiForm = closed(
         title: "OpenAiResponseFormat",
         examples: ["json"],
         default: "json",
-        description: "Form of the answer.",
+        description: "Form of the answer; `diarized_json` distinguishes speakers.",
       }),
     ),
     stream: Type.Optional(
@@ -124,19 +124,45 @@ export const OpenAiSegment = closed(
 );
 export type OpenAiSegment = Static<typeof OpenAiSegment>;
 
-/** `json` and `verbose_json`: the second has all fields. */
+export const OpenAiDiarizedSegment = closed(
+  {
+    type: Type.Literal("transcript.text.segment"),
+    id: Type.String({ description: "`seg_` and the position, from 0." }),
+    start: Type.Number({ description: "Seconds." }),
+    end: Type.Number({ description: "Seconds." }),
+    text: Type.String(),
+    speaker: Type.String({
+      description: "`A`, `B`, … in order of first appearance; `unknown` where no speaker was found.",
+    }),
+  },
+  {
+    title: "OpenAiDiarizedSegment",
+    description: "What one speaker says, without a break.",
+    examples: [
+      { type: "transcript.text.segment", id: "seg_0", start: 0.42, end: 3.1, text: "नमस्ते", speaker: "A" },
+    ],
+  },
+);
+export type OpenAiDiarizedSegment = Static<typeof OpenAiDiarizedSegment>;
+
+/** `json`, `verbose_json` and `diarized_json`: the second has all fields, the third all but `language`. */
 export const OpenAiTranscription = closed(
   {
     text: Type.String({ description: "The full transcript." }),
     task: Type.Optional(Type.Literal("transcribe")),
     language: Type.Optional(Type.String({ description: "English name of the language, in lower case." })),
     duration: Type.Optional(Type.Number({ description: "Length of the recording, seconds." })),
-    segments: Type.Optional(Type.Array(OpenAiSegment)),
+    segments: Type.Optional(
+      Type.Union([Type.Array(OpenAiSegment), Type.Array(OpenAiDiarizedSegment)], {
+        description: "Of `verbose_json`, or of `diarized_json`.",
+      }),
+    ),
     usage,
   },
   {
     title: "OpenAiTranscription",
-    description: "`json` has `text` and `usage`, `verbose_json` has every field.",
+    description:
+      "`json` has `text` and `usage`, `verbose_json` has every field, `diarized_json` every one but `language`.",
     examples: [{ text: "नमस्ते, आप कैसे हैं?", usage: { type: "duration", seconds: 4 } }],
   },
 );

@@ -46,6 +46,28 @@ describe("the official OpenAI SDK against /openai/v1", () => {
     ]);
   });
 
+  test("receives what each speaker says as diarized_json", async () => {
+    const talk = { seconds: 3, text: "नमस्ते आप कैसे हैं मैं ठीक हूँ", speakers: [4, 2] };
+    const file = await toFile(scriptedAudio(talk), "talk.wav");
+    const format = { response_format: "diarized_json", chunking_strategy: "auto" } as const;
+    const diarized = await openai.audio.transcriptions.create({ file, model, ...format });
+    const { text, segments } = diarized as unknown as OpenAI.Audio.TranscriptionDiarized;
+    expect(diarized).toMatchObject({
+      task: "transcribe",
+      duration: 3,
+      usage: { type: "duration", seconds: 3 },
+    } as object);
+    expect(segments.map(({ id, type, speaker, start, end }) => [id, type, speaker, start, end])).toEqual([
+      ["seg_0", "transcript.text.segment", "A", 0, 1.5],
+      ["seg_1", "transcript.text.segment", "B", 1.5, 3],
+    ]);
+    expect(segments.map((segment) => segment.text).join(" ")).toBe(text);
+    const { data: events } = await apiClient(testApp.as(testApp.key)).usage();
+    expect(events[0]).toMatchObject({ billed_seconds: 3, channels: 1 });
+    const streamed = openai.audio.transcriptions.create({ file, model, ...format, stream: true });
+    expect(await refusalOf(streamed)).toMatchObject({ status: 400, param: "stream" });
+  });
+
   test.each([
     ["text", `${TEXT}\n`],
     ["srt", `1\n00:00:00,000 --> 00:00:02,000\n${TEXT}\n`],
