@@ -3,6 +3,7 @@ import { freemem, totalmem } from "node:os";
 import { version } from "../package.json" with { type: "json" };
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/engine.ts";
+import { modelStatesJson } from "./engine/model-states.ts";
 import type { Overview, Series } from "./http/wire/console.ts";
 import type { Clock } from "./lib/clock.ts";
 import { toSeconds, toTimestamp } from "./lib/time.ts";
@@ -115,16 +116,7 @@ function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
     },
     workers: { places: slots.workers, busy: slots.running, chunks_waiting: slots.waiting },
     real_time_factor: realTimeFactor ?? null,
-    models: models.map(({ modelId, state, device, gpuFailure, pid, restarts, running, problem }) => ({
-      id: modelId,
-      state,
-      ...(device === undefined ? {} : { device }),
-      ...(gpuFailure === undefined ? {} : { gpu_failure: gpuFailure }),
-      ...(pid === undefined ? {} : { pid }),
-      restarts,
-      running,
-      ...(problem === undefined ? {} : { problem }),
-    })),
+    models: modelStatesJson(models),
     restarts: models.reduce((sum, { restarts }) => sum + restarts, 0),
     decoders: { lanes: lanes.lanes, busy: lanes.running, waiting: lanes.waiting },
     disk: {

@@ -1,3 +1,4 @@
+import type { Config } from "../config/schema.ts";
 import type { TranscriptionResult } from "../domain/result.ts";
 import { toSeconds } from "../lib/time.ts";
 import type { LocalPlan, LocalRequest, openLocalTranscriber } from "../local.ts";
@@ -20,7 +21,7 @@ export type LocalChoices = Omit<LocalRequest, "modelId"> & { model?: string | un
 export async function withLocalTranscriber(
   context: CliContext,
   { model, ...request }: LocalChoices,
-  work: (transcriber: LocalTranscriber, plan: LocalPlan) => Promise<void>,
+  work: (transcriber: LocalTranscriber, plan: LocalPlan, config: Config) => Promise<void>,
 ): Promise<void> {
   // Only these commands need the engine.
   const { openLocalTranscriber } = await import("../local.ts");
@@ -37,7 +38,7 @@ export async function withLocalTranscriber(
     try {
       const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });
       if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);
-      await work(transcriber, plan);
+      await work(transcriber, plan, config);
     } finally {
       await transcriber.close();
     }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
+import { modelStatesJson } from "../engine/model-states.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { describeDuration } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -132,16 +133,7 @@ function wire(server: ServerStatus) {
     chunks_waiting: slots.waiting,
     ...(server.realTimeFactor === undefined ? {} : { real_time_factor: server.realTimeFactor }),
     empty_in_seconds: Math.round(server.emptyInMs / 1000),
-    models: engine.models.map(({ modelId, state, device, gpuFailure, pid, restarts, running, problem }) => ({
-      id: modelId,
-      state,
-      ...(device === undefined ? {} : { device }),
-      ...(gpuFailure === undefined ? {} : { gpu_failure: gpuFailure }),
-      ...(pid === undefined ? {} : { pid }),
-      restarts,
-      running,
-      ...(problem === undefined ? {} : { problem }),
-    })),
+    models: modelStatesJson(engine.models),
     ...(server.fleet ? { fleet: server.fleet } : {}),
     avoided_processor_code: avoidedCode(server).map(({ variant, signal }) => ({ name: variant, signal })),
   };

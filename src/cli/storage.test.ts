@@ -75,7 +75,13 @@ beforeEach(() => {
 
 describe("shruti storage", () => {
   test("shows organizations and kinds of files", async () => {
+    for (const folder of ["work", "incoming"]) mkdirSync(join(data, folder), { recursive: true });
     const { organizations, kinds, free_bytes } = await json("storage");
+    // The database is named as such, not by the log that is beside it; what is in two folders, by their folder.
+    const placeOf = (kind: string) => kinds.find((one: { kind: string }) => one.kind === kind)?.path;
+    expect([placeOf("database"), placeOf("work"), placeOf("recordings")]).toEqual([
+      ...[join(data, "shruti.db"), data, join(data, "uploads")],
+    ]);
     expect(organizations).toMatchObject([
       { name: "default", recordings: 3, recording_bytes: 4500, transcripts: 2, transcript_bytes: 4 },
       { name: "Physics", recordings: 1, recording_bytes: 1500, transcripts: 1, transcript_bytes: 2 },

@@ -79,9 +79,9 @@ async function transcribe(context: CliContext, files: readonly string[], options
     if (wanted.length === 0) return;
     const { model, language, mode, channelMode } = options;
     const choices = { model, language, mode, channelMode, isDiarized: options.diarization ?? false };
-    await withLocalTranscriber(context, choices, async (transcriber, plan) => {
+    await withLocalTranscriber(context, choices, async (transcriber, plan, config) => {
       if (wanted.some(({ name }) => name === STANDARD_INPUT))
-        await spoolStandardInput(spool, context.loadOwnConfig().config.limits.max_upload_bytes);
+        await spoolStandardInput(spool, config.limits.max_upload_bytes);
       await transcribeAll({ context, transcriber, plan, destination, inputs: wanted, jobs: options.jobs });
     });
   } finally {

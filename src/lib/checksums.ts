@@ -10,6 +10,12 @@ export function renderChecksums(checksums: readonly Checksum[]): string {
   return sorted.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join("");
 }
 
+/** Reads one line of a list. Returns undefined where it does not have a hash and a name. Callers check the name. */
+export function parseChecksum(line: string): Checksum | undefined {
+  const [, sha256, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
+  return sha256 === undefined || name === undefined ? undefined : { name, sha256 };
+}
+
 /**
  * Reads a list. Names are relative and stay below the folder of the list.
  *
@@ -19,9 +25,9 @@ export function parseChecksums(text: string): Checksum[] {
   const lines = text.replace(/\n$/, "").split("\n");
   const seen = new Set<string>();
   return lines.map((line, index) => {
-    const [, sha256, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
-    if (sha256 === undefined || name === undefined)
-      throw new ChecksumsError(`line ${index + 1} is no checksum`);
+    const checksum = parseChecksum(line);
+    if (!checksum) throw new ChecksumsError(`line ${index + 1} is no checksum`);
+    const { name, sha256 } = checksum;
     if (name.startsWith("/") || name.split("/").includes("..") || /\p{Cc}/u.test(name)) {
       throw new ChecksumsError(`line ${index + 1} names a file outside its folder`);
     }

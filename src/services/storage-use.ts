@@ -29,7 +29,12 @@ export function measureStorage(config: Config, dataDir: string): { uses: Storage
   const uses = new Map<StorageKind, StorageUse>();
   const add = (kind: StorageKind, path: string, { files, bytes }: Size) => {
     const use = uses.get(kind) ?? { kind, path, files: 0, bytes: 0 };
-    uses.set(kind, { ...use, files: use.files + files, bytes: use.bytes + bytes });
+    uses.set(kind, {
+      kind,
+      path: use.path === path ? path : placeOf(kind, dataDir),
+      files: use.files + files,
+      bytes: use.bytes + bytes,
+    });
   };
   for (const entry of readdirSync(dataDir, { withFileTypes: true })) {
     const kind = KINDS.find(([pattern]) => pattern.test(entry.name))?.[1] ?? "other";
@@ -41,6 +46,10 @@ export function measureStorage(config: Config, dataDir: string): { uses: Storage
   const { bavail, bsize } = statfsSync(dataDir);
   return { uses: [...uses.values()].sort((a, b) => b.bytes - a.bytes), freeBytes: bavail * bsize };
 }
+
+/** The place of a kind that is in several files or folders. The database has its log and its index beside it. */
+const placeOf = (kind: StorageKind, dataDir: string) =>
+  kind === "database" ? join(dataDir, "shruti.db") : dataDir;
 
 type Size = { files: number; bytes: number };
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { parseFormatted } from "../../lib/formatted-json.ts";
 
 /**
  * A backup of everything is a set of named files:
@@ -113,16 +114,8 @@ export class BackupError extends Error {}
 
 /** @throws BackupError for anything but a `backup.json` of this format */
 export function parseDescription(bytes: Uint8Array): BackupDescription {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    throw new BackupError(`its ${DESCRIPTION} is not valid JSON`);
-  }
-  if (!Value.Check(Description, value)) {
-    throw new BackupError(`its ${DESCRIPTION} is not of format ${FORMAT}: a newer program may be needed`);
-  }
-  return value;
+  const fail = (message: string) => new BackupError(message);
+  return parseFormatted(bytes, { schema: Description, name: DESCRIPTION, format: FORMAT, fail });
 }
 
 /** @throws BackupError for anything but a `without.json` */

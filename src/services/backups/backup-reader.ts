@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fstatSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { AppError } from "../../domain/errors.ts";
+import { type Checksum, parseChecksum } from "../../lib/checksums.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
 import {
   linesOf,
@@ -214,16 +215,17 @@ function describe(region: Region): BackupDescription {
 }
 
 /** Reads the list. Ascending names also mean that no file comes twice. */
-function* listed(region: Region): Generator<{ name: string; sha256: string }> {
+function* listed(region: Region): Generator<Checksum> {
   let previous = "";
   for (const line of checkedLines(region)) {
-    const [, sha256, name] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
-    if (sha256 === undefined || name === undefined || !isBackupName(name)) {
+    const checksum = parseChecksum(line);
+    if (!checksum || !isBackupName(checksum.name)) {
       throw new BackupError(`its ${LIST} has an unusable line: ${JSON.stringify(line.slice(0, 200))}`);
     }
+    const { name } = checksum;
     if (name <= previous) throw new BackupError(`its ${LIST} is not in order at ${name}`);
     previous = name;
-    yield { name, sha256 };
+    yield checksum;
   }
 }
 

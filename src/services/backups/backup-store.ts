@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
+import { parseChecksum } from "../../lib/checksums.ts";
 import { isUnfinishedName, syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { toTimestamp } from "../../lib/time.ts";
@@ -220,9 +221,8 @@ function openPrevious(store: string): { find(name: string): string | undefined; 
   return {
     find(name) {
       while (line !== undefined && line.slice(66) < name) next();
-      return line?.slice(66) === name && /^[0-9a-f]{64}$/.test(line.slice(0, 64))
-        ? line.slice(0, 64)
-        : undefined;
+      const checksum = parseChecksum(line ?? "");
+      return checksum?.name === name ? checksum.sha256 : undefined;
     },
     close: () => closeSync(file.descriptor),
   };

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
+import { parseFormatted } from "../../lib/formatted-json.ts";
 
 /**
  * A bundle carries models, the executable and GPU backends to a machine without a network. It is a tar archive, not
@@ -47,14 +47,6 @@ export class BundleError extends Error {}
 
 /** @throws BundleError for anything but a `bundle.json` of this format */
 export function parseContents(bytes: Uint8Array): BundleContents {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    throw new BundleError(`its ${CONTENTS} is not valid JSON`);
-  }
-  if (!Value.Check(CONTENTS_SCHEMA, value)) {
-    throw new BundleError(`its ${CONTENTS} is not of format ${FORMAT}: a newer program may be needed`);
-  }
-  return value as BundleContents;
+  const fail = (message: string) => new BundleError(message);
+  return parseFormatted(bytes, { schema: CONTENTS_SCHEMA, name: CONTENTS, format: FORMAT, fail });
 }
