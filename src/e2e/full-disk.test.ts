@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from "bun:test";
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ApiError } from "../testing/api-client.ts";
 import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
 import { placeBinary } from "./binary.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
-import { sampleBytes } from "./samples.ts";
+import { concatenated, sampleBytes, wavFile } from "./samples.ts";
 
 /** A data directory on a small disk that is full, has space again, and is full while the program starts. */
 
@@ -105,4 +105,128 @@ test.skipIf(!mayMountDisks())(
     expect(await server.stop()).toBe(0);
   },
   300_000,
+);
+
+const MB = 1024 * 1024;
+/** Enlarges a disk of `mountSmallDisk`. */
+const enlarge = (path: string, megabytes: number) =>
+  Bun.spawnSync(["mount", "-o", `remount,size=${megabytes}m`, path]).exitCode;
+
+test.skipIf(!mayMountDisks())(
+  "a backup whose disk gets full fails with the reason, and the backups from before are as they were",
+  async () => {
+    const own = await install();
+    const target = join(own.folder, "backups");
+    mkdirSync(target);
+    try {
+      expect(mountSmallDisk(target, 6)).toBe(true);
+      const server = await (await own.serve()).ready();
+      const upload = () =>
+        uploaded(server.api(), wavFile([new Uint8Array(3 * MB)], { rateHz: 16_000, channels: 1 }));
+      await upload();
+      const store = join(target, "store");
+      await own.output("backup", "--to", store);
+      const before = readdirSync(store, { recursive: true }).sort();
+      for (let n = 0; n < 2; n++) {
+        // Different bytes: the store holds equal recordings once.
+        const bytes = new Uint8Array(3 * MB).fill(n + 1);
+        await uploaded(server.api(), wavFile([bytes], { rateHz: 16_000, channels: 1 }));
+      }
+      for (let n = 0; n < 2; n++) {
+        const failed = await own.command("backup", "--to", store);
+        expect({ ...failed }).toMatchObject({
+          code: 1,
+          err: expect.stringMatching(/disk is full|no space/i),
+        });
+        const archive = await own.command("backup", join(target, "all.tar"), "--all");
+        expect({ ...archive }).toMatchObject({
+          code: 1,
+          err: expect.stringMatching(/disk is full|no space/i),
+        });
+        expect(readdirSync(target)).toEqual(["store"]);
+        expect(readdirSync(store, { recursive: true }).sort()).toEqual(before);
+        expect((await own.command("backup", "verify", store)).code).toBe(0);
+      }
+      expect(enlarge(target, 60)).toBe(0);
+      await own.output("backup", "--to", store);
+      await own.output("backup", join(target, "all.tar"), "--all");
+      for (const path of [store, join(target, "all.tar")])
+        expect((await own.command("backup", "verify", path)).code).toBe(0);
+      expect(await server.stop()).toBe(0);
+    } finally {
+      unmountDisk(target);
+      await own.remove();
+    }
+  },
+  120_000,
+);
+
+test.skipIf(!mayMountDisks())(
+  "a resumable upload waits for space: the refusal says so, and the client continues from where it was",
+  async () => {
+    let small = "";
+    const own = await install({
+      async place(path) {
+        small = join(dirname(dirname(path)), "data");
+        mkdirSync(small);
+        expect(mountSmallDisk(small, 200)).toBe(true);
+        await placeBinary(path);
+      },
+    });
+    try {
+      const server = await (await own.serve()).ready();
+      const recording = concatenated(["04-en"], 40);
+      const api = server.api();
+      const created = await api.createUpload(recording.length);
+      const { endpoint, headers, metadata } = created.resumable_upload ?? {
+        ...{ endpoint: "", headers: {}, metadata: {} },
+      };
+      const encoded = Object.entries(metadata).map(([name, value]) => `${name} ${btoa(String(value))}`);
+      const tus = { ...headers, "tus-resumable": "1.0.0" };
+      const made = await fetch(endpoint, {
+        method: "POST",
+        headers: { ...tus, "upload-length": String(recording.length), "upload-metadata": encoded.join(",") },
+      });
+      expect(made.status).toBe(201);
+      const address = new URL(made.headers.get("location") ?? "", endpoint).href;
+      const offset = async () =>
+        Number((await fetch(address, { method: "HEAD", headers: tus })).headers.get("upload-offset"));
+      const send = async (from: number, to: number) => {
+        const body = recording.subarray(from, to);
+        const type = "application/offset+octet-stream";
+        return await fetch(address, {
+          ...{ method: "PATCH", body },
+          headers: { ...tus, "upload-offset": String(from), "content-type": type },
+        });
+      };
+      expect((await send(0, 1_000_000)).status).toBe(204);
+      fill(join(small, "filler"));
+      const refused = await send(1_000_000, recording.length);
+      expect([refused.status, refused.headers.get("retry-after")]).toEqual([
+        503,
+        expect.stringMatching(/^\d+$/),
+      ]);
+      expect(await refused.json()).toMatchObject({ error: { code: "capacity_unavailable" } });
+      rmSync(join(small, "filler"));
+      // Whatever was stored before the disk was full is right.
+      const stored = await offset();
+      expect(stored).toBeGreaterThanOrEqual(1_000_000);
+      expect((await send(stored, recording.length)).status).toBe(204);
+      await api.call("POST", `/v1/uploads/${created.id}/complete`);
+      await until("it is verified", async () => {
+        const { body } = await api.call<{ state: string }>("GET", `/v1/uploads/${created.id}`);
+        return body.state === "complete";
+      });
+      const sent = new Bun.CryptoHasher("sha256").update(recording).digest("hex");
+      const kept = new Bun.CryptoHasher("sha256")
+        .update(readFileSync(join(small, "uploads", created.id)))
+        .digest("hex");
+      expect(kept).toBe(sent);
+      expect(await server.stop()).toBe(0);
+    } finally {
+      unmountDisk(small);
+      await own.remove();
+    }
+  },
+  120_000,
 );
