@@ -34,6 +34,17 @@ test("an init that fails half way leaves nothing behind, and the next one succee
   expect((await init({}, ...argv)).status).toBe(0);
 });
 
+test("of two at once on one data directory, one makes it and the other changes nothing", async () => {
+  const argv = ["--data", join(folder, "both"), "--config", join(folder, "both.toml"), "--json"];
+  const outcomes = await Promise.all([init({}, ...argv), init({}, ...argv)]);
+  expect(outcomes.map(({ status }) => status).sort()).toEqual([0, 5]);
+  const listed = await runCaptured(["orgs", "list", "--config", join(folder, "both.toml"), "--json"], {});
+  const made = outcomes.find(({ status }) => status === 0)?.out ?? "";
+  expect(JSON.parse(listed.out).map(({ id }: { id: string }) => id)).toEqual([
+    JSON.parse(made).organization_id,
+  ]);
+});
+
 test("files are written where the environment variables say; options override them", async () => {
   const environment = {
     SHRUTI_CONFIG: join(folder, "etc", "shruti.toml"),

@@ -37,10 +37,9 @@ async function init(
   const { databasePath } = await import("../store/database.ts");
   if (existsSync(configPath))
     throw new CommandError("conflict", `${configPath} exists already; init does not overwrite it`);
-  if (existsSync(databasePath(dataDir))) {
-    throw new CommandError("conflict", `${dataDir} holds a database already; init does not overwrite it`);
-  }
+  if (existsSync(databasePath(dataDir))) throw hasDatabase(dataDir);
   const isNewFolder = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
+  await claim(databasePath(dataDir), dataDir);
   try {
     const records = await makeRecords(context, databasePath(dataDir), options.name);
     mkdirSync(dirname(configPath), { recursive: true });
@@ -56,6 +55,29 @@ async function init(
     throw error;
   }
 }
+
+/**
+ * Makes the file of the database, empty. Another `init` on the same directory then fails, and does not take this one's
+ * database for the remains of its own.
+ *
+ * @throws CommandError `conflict` when there is one already
+ */
+async function claim(path: string, dataDir: string): Promise<void> {
+  const [{ makePrivateFile }, { giveToOwner }] = await Promise.all([
+    import("../store/private-file.ts"),
+    import("../lib/give-to-owner.ts"),
+  ]);
+  try {
+    makePrivateFile(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") throw hasDatabase(dataDir);
+    throw error;
+  }
+  giveToOwner(path);
+}
+
+const hasDatabase = (dataDir: string) =>
+  new CommandError("conflict", `${dataDir} holds a database already; init does not overwrite it`);
 
 /** Creates a database with an organization, a project and a key. */
 async function makeRecords(context: CliContext, path: string, name: string) {
