@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { relay } from "./worker-process.ts";
+import { relay, spawnWorker } from "./worker-process.ts";
 
 async function relayed(parts: string[]): Promise<string[]> {
   const lines: string[] = [];
@@ -27,4 +27,26 @@ describe("the standard error output of a worker process", () => {
     expect(long?.length).toBe(500);
     expect((await relayed(Array.from({ length: 1_000 }, () => "line\n"))).length).toBe(200);
   });
+});
+
+test("a message to a process that is ending is lost and no error, at each moment until it has ended", async () => {
+  for (let round = 0; round < 3; round++) {
+    const worker = spawnWorker(
+      () => {},
+      () => {},
+    );
+    let hasEnded = false;
+    const ended = worker.exited.then((exit) => {
+      hasEnded = true;
+      return exit;
+    });
+    await Bun.sleep(300);
+    process.kill(worker.pid, "SIGKILL");
+    while (!hasEnded) {
+      worker.send({ type: "abort", id: 1 });
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await ended).toEqual({ code: null, signal: "SIGKILL" });
+    worker.send({ type: "abort", id: 1 });
+  }
 });

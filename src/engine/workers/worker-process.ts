@@ -50,7 +50,12 @@ export function spawnWorker(
     pid: child.pid,
     send: (request) => {
       // `exited` reports a process that has just ended, so writing to it must not be a second error.
-      if (child.exitCode === null && child.signalCode === null) child.send(request);
+      try {
+        child.send(request);
+      } catch (error) {
+        // For some milliseconds before that, its channel is closed already.
+        if ((error as NodeJS.ErrnoException).code !== "ERR_IPC_CHANNEL_CLOSED") throw error;
+      }
     },
     kill: () => child.kill("SIGKILL"),
     exited: child.exited.then(() => ({
