@@ -10,7 +10,8 @@ export function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: 
     const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;
     if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
     const isOpen = max === Number.MAX_SAFE_INTEGER && !(value > max);
-    throw new InvalidArgumentError(`It is a whole number from ${min}${isOpen ? "" : ` to ${max}`}.`);
+    const from = min === Number.MIN_SAFE_INTEGER ? "" : ` from ${min}`;
+    throw new InvalidArgumentError(`It is a whole number${from}${isOpen ? "" : ` to ${max}`}.`);
   };
 }
 

@@ -59,10 +59,10 @@ describe("usage of the command line", () => {
     [
       "an amount that is not a whole number",
       ["credit", "grant", "--org", "x", "--paise", "1.5"],
-      "whole number",
+      "It is a whole number.",
     ],
-    ["a grant of nothing", ["credit", "grant", "--org", "x", "--paise", "0"], "positive amount"],
-    ["a negative grant", ["credit", "grant", "--org", "x", "--paise", "-5"], "--correction"],
+    ["a grant of nothing", ["credit", "grant", "--org", "org_x", "--paise", "0"], "positive amount"],
+    ["a negative grant", ["credit", "grant", "--org", "org_x", "--paise", "-5"], "--correction"],
     [
       "a duration that is not valid",
       ["keys", "create", "--project", "p", "--name", "n", "--expires", "90"],

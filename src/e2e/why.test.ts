@@ -115,6 +115,9 @@ test("why a transcription failed: the list, the story and the log, with types th
   const { code, message } = listed[0]?.error ?? {};
   expect(code).toBe("audio_decode_failed");
   expect(await installation.output("transcriptions", "list", "--failed")).toContain(String(code));
+  const shown = await installation.output("transcriptions", "show", id);
+  expect(shown).toContain(`${code}: ${message}`);
+  expect(shown).not.toContain("[object Object]");
   expect(line({ msg: "a transcription ended", transcription_id: id })).toMatchObject({
     ...{ state: "failed", code, reason: message },
   });
