@@ -7,7 +7,7 @@ const FONTS = join(import.meta.dirname, "../node_modules/@fontsource");
 /** A font file: letters of one script in one weight. */
 type ConsoleFont = { name: string; path: string; family: string; weight: number; range: string };
 
-/** Package, subset of it, and weights. Text of the interface has two weights, transcripts have one. */
+/** Package, subset of it, and weights. Text of the interface has two weights, transcripts have one. The sign of the rupee is in the Tamil subset, the smallest. */
 const WANTED: readonly [name: string, subset: string, weights: readonly number[]][] = [
   ["noto-sans", "latin", [400, 600]],
   ["noto-sans", "latin-ext", [400]],
@@ -20,7 +20,7 @@ const WANTED: readonly [name: string, subset: string, weights: readonly number[]
   ["noto-sans-meetei-mayek", "meetei-mayek", [400]],
   ["noto-sans-ol-chiki", "ol-chiki", [400]],
   ["noto-sans-oriya", "oriya", [400]],
-  ["noto-sans-tamil", "tamil", [400]],
+  ["noto-sans-tamil", "tamil", [400, 600]],
   ["noto-sans-telugu", "telugu", [400]],
   ["noto-sans-arabic", "arabic", [400]],
   ["noto-nastaliq-urdu", "arabic", [400]],

@@ -9,7 +9,7 @@ import { type BrowserOptions, openConsoleBrowser, signInWith } from "../src/test
 import { CONVERSATION, madeTranscript, SCRIPTS, showMade } from "../src/testing/console-transcripts.ts";
 
 /**
- * Makes pictures of every view of the console: light, dark, and on a telephone of 360 pixels. Real recordings are uploaded
+ * Makes pictures of every view of the console: light, dark, in Hindi, on a telephone of 360 pixels, on a tablet, and at 200 %. Real recordings are uploaded
  * and transcribed; what the demonstration model cannot write (speakers, gaps, all scripts) is made up.
  *
  * Usage: `bun scripts/console-screenshots.ts [--output FOLDER] [--only NAME]`
@@ -25,6 +25,8 @@ const LOOKS: Record<string, BrowserOptions> = {
   hindi: { language: "hi-IN" },
   phone: { width: 360, height: 740, scale: 2 },
   tablet: { width: 1000, height: 800 },
+  // A window of 1280 by 800 at 200 %.
+  zoom: { width: 640, height: 400, scale: 2 },
 };
 
 const conversation = madeTranscript(
@@ -73,6 +75,13 @@ async function madeViews(page: Page, server: RunningServer, shot: Shot): Promise
   await page.keyboard.type("मौसम");
   await page.waitForTimeout(300);
   await shot("7-search");
+  await page.keyboard.press("Escape");
+  const facts = page.locator(".facts-button");
+  if (await facts.isVisible()) {
+    await facts.click();
+    await shot("5-transcript-facts");
+    await facts.click();
+  }
   await page.goto(`${server.baseUrl}/console#/t/${scripts.one.id}`);
   await page.waitForTimeout(2000);
   await shot("8-scripts");
@@ -84,7 +93,13 @@ async function adminViews(page: Page, server: RunningServer, shot: Shot): Promis
   for (const [index, view] of ADMIN_VIEWS.entries()) {
     await page.evaluate(`location.hash = "#/admin/${view}"`);
     await page.waitForTimeout(700);
-    await shot(`9-admin-${index + 1}-${view.split("/").length > 1 ? "organization" : view}`);
+    const isOrganization = view.split("/").length > 1;
+    await shot(`9-admin-${index + 1}-${isOrganization ? "organization" : view}`);
+    if (!isOrganization) continue;
+    await page.locator(".section-head button.primary").last().click();
+    await page.waitForTimeout(300);
+    await shot("9-admin-7-new-key");
+    await page.keyboard.press("Escape");
   }
 }
 

@@ -65,6 +65,7 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     const other = await openConsoleBrowser();
     await other.page.goto(link);
     await other.page.getByText("There is no admin session here").waitFor();
+    await other.page.getByText("This link does not work any more.").waitFor();
     await other.close();
   });
 
@@ -80,6 +81,22 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
       ...["credit", "show", "--org", installation.organizationId],
     );
     expect(balance).toBe(1_000_000 + 1_234);
+  });
+
+  test("grants no part of a paisa, and takes back no more than there is", async () => {
+    const show = () => installation.output("credit", "show", "--org", installation.organizationId);
+    const before = await show();
+    await page.getByRole("button", { name: "Grant credit" }).click();
+    await page.getByLabel("Amount in rupees").fill("1.234");
+    await page.locator("dialog button[type=submit]").click();
+    // The browser marks the field, and sends nothing.
+    await page.locator("dialog input:invalid").waitFor();
+    await page.getByLabel("Amount in rupees").fill("-99999.99");
+    await page.getByLabel("Note").fill("a mistake");
+    await page.locator("dialog button[type=submit]").click();
+    await page.getByText("More than the credit that is left cannot be taken back.").waitFor();
+    expect(await show()).toBe(before);
+    await page.keyboard.press("Escape");
   });
 
   test("creates a key that is shown once, and revokes it", async () => {

@@ -234,7 +234,11 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await upload(path);
     const sent = async () =>
       Number(await page.locator(".upload [role=progressbar]").getAttribute("aria-valuenow"));
-    await until("a part is sent", async () => (await sent()) > 40);
+    await until("a part is sent", async () => (await sent()) > 20);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("Paused").waitFor();
+    await page.getByRole("button", { name: "Go on" }).click();
+    await until("more is sent", async () => (await sent()) > 40);
     page.once("dialog", (dialog) => void dialog.accept());
     await page.reload();
     await page.getByText("Interrupted. Pick the same file to go on").waitFor();

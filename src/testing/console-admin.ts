@@ -149,7 +149,7 @@ const KEYS: KeyList = {
   data: [
     {
       ...{ id: "key_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C", object: "api_key", organization_id: ORGANIZATION_ID },
-      ...{ project_id: PROJECT_ID, name: "recorder", hint: "shr_VSpWcjQh", scopes: SCOPES, state: "active" },
+      ...{ project_id: PROJECT_ID, name: "recorder", hint: "shr_VSpWcj…", scopes: SCOPES, state: "active" },
       ...{ created_at: "2026-10-02T04:00:00.000Z", last_used_at: NOW, expires_at: null, revoked_at: null },
     },
   ],

@@ -52,7 +52,7 @@ function NoSession() {
         </h1>
         <p>{t.admin.noSessionHelp}</p>
         {sessionProblem.value && <FailureBox failure={sessionProblem.value} />}
-        <a href={linkTo()}>{t.signIn.title}</a>
+        <a href={linkTo()}>{t.list.title}</a>
       </div>
       <PreferenceFields />
     </main>

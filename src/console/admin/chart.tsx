@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { coloursOf } from "../lib/colours.ts";
 import { interfaceLanguage, isDark } from "../lib/preferences.ts";
+import { words } from "../words/words.ts";
 
 /** A line or bars over time; null: nothing was measured then. */
 export type ChartSeries = {
@@ -55,10 +56,12 @@ export function Chart({ title, at, series, isBars = false, digits = 0 }: ChartPr
       chart?.destroy();
     };
   }, [at, series]);
+  const isEmpty = series.every(({ values }) => values.every((value) => value === null));
   return (
-    <figure class="chart">
+    <figure class={isEmpty ? "chart chart-empty" : "chart"}>
       <figcaption>{title}</figcaption>
       <div ref={place} role="img" aria-label={`${title}. ${last.join(", ")}`} />
+      {isEmpty && <p class="muted small">{words.value.admin.noData}</p>}
     </figure>
   );
 }

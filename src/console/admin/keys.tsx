@@ -146,7 +146,7 @@ function KeyTable({ keys, projects, onChange }: KeyTableProps) {
         empty={t.noData}
         columns={[
           { title: t.name, cell: ({ name }) => name },
-          { title: t.keyBeginning, cell: ({ hint }) => <code>{hint}…</code> },
+          { title: t.keyBeginning, cell: ({ hint }) => <code>{hint}</code> },
           { title: t.project, cell: (key) => projectOf(key.project_id) },
           { title: t.state, cell: ({ state }) => t.keyStates[state] ?? state },
           { title: t.scopes, cell: ({ scopes }) => <ScopeNames scopes={scopes} /> },

@@ -126,7 +126,7 @@ function GrantForm({ one, reload, close }: HeadProps & { close: () => void }) {
       title={t.grant}
       submit={t.grant}
       fields={[
-        { name: "amount", label: t.amount, type: "number", help: t.amountHelp, isRequired: true },
+        { name: "amount", label: t.amount, type: "rupees", help: t.amountHelp, isRequired: true },
         { name: "note", label: t.note },
       ]}
       onClose={close}
@@ -162,7 +162,7 @@ function Ledger({ ledger }: { ledger: Loaded<LedgerList> }) {
             keyOf={({ sequence }) => String(sequence)}
             empty={t.noData}
             columns={[
-              { title: "№", isNumber: true, cell: ({ sequence }) => sequence },
+              { title: t.number, isNumber: true, cell: ({ sequence }) => sequence },
               { title: t.event, cell: ({ kind }) => t.ledgerKinds[kind] ?? kind },
               { title: t.amountOf, isNumber: true, cell: (row) => money(row.amount_paise) },
               {

@@ -88,10 +88,11 @@ const number = (value: number | null | undefined) => (value == null ? "" : Strin
 export function organizationFields(one?: Organization): FormField[] {
   const t = words.value.admin;
   const optional = { type: "number", placeholder: t.fromConfig } as const;
+  const inRupees = { ...optional, type: "rupees" } as const;
   return [
     { name: "name", label: t.name, value: one?.name ?? "", isRequired: true },
-    { name: "price", label: `${t.price} (₹)`, value: rupees(one?.price_paise_per_audio_hour), ...optional },
-    { name: "daily", label: `${t.dailyLimit} (₹)`, value: rupees(one?.daily_spend_limit_paise), ...optional },
+    { name: "price", label: `${t.price} (₹)`, value: rupees(one?.price_paise_per_audio_hour), ...inRupees },
+    { name: "daily", label: `${t.dailyLimit} (₹)`, value: rupees(one?.daily_spend_limit_paise), ...inRupees },
     { name: "queued", label: t.maxQueued, value: number(one?.max_queued), ...optional },
     { name: "perSecond", label: t.perSecond, value: number(one?.requests_per_second), ...optional },
     { name: "weight", label: t.weight, type: "number", value: number(one?.weight ?? 1), help: t.weightHelp },

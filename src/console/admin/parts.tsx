@@ -64,7 +64,8 @@ export function Shown<T>({ of, children }: { of: Loaded<T>; children: (data: T) 
 export type FormField = {
   name: string;
   label: string;
-  type?: "text" | "number" | "date";
+  /** Rupees have paise, other numbers are whole. */
+  type?: "text" | "number" | "rupees" | "date";
   value?: string;
   help?: string;
   placeholder?: string;
@@ -176,7 +177,8 @@ function Checks({ field: { name, label, value = "", options = [] } }: { field: F
 function Input({ field, id }: ControlProps) {
   const { name, type = "text", value = "", placeholder = "", isRequired = false } = field;
   const common = { id, name, placeholder, defaultValue: value, required: isRequired };
-  if (type === "number") return <input type="number" step="any" {...common} />;
+  if (type === "number") return <input type="number" step="1" {...common} />;
+  if (type === "rupees") return <input type="number" step="0.01" {...common} />;
   return type === "date" ? <input type="date" {...common} /> : <input type="text" {...common} />;
 }
 

@@ -406,6 +406,7 @@ export const en = {
     note: "Note",
     granted: (amount: string) => `${amount} are granted.`,
     ledger: "Ledger",
+    number: "No.",
     ledgerKinds: { grant: "Grant", reserve: "Reserved", release: "Released", charge: "Charge" } as Record<
       string,
       string
@@ -475,6 +476,28 @@ export const en = {
     redeliver: "Send again",
     url: "Address",
     all: "All",
+    failures: {
+      unauthorized: {
+        what: "This link does not work any more.",
+        meaning: "A link works once, for ten minutes, and a session for twelve hours.",
+        advice: "Ask for another link on the server.",
+      },
+      forbidden: {
+        what: "The server does not allow this from here.",
+        meaning: "Nothing was changed.",
+        advice: "An admin is accepted from the server itself, or from the networks of its config.",
+      },
+      not_found: {
+        what: "It is not there.",
+        meaning: "It may have been removed meanwhile.",
+        advice: "Look at the list again.",
+      },
+      insufficient_credits: {
+        what: "More than the credit that is left cannot be taken back.",
+        meaning: "Nothing was changed.",
+        advice: "Take a smaller amount.",
+      },
+    } as Record<string, FailureWords>,
   },
 
   failures: {

@@ -371,6 +371,7 @@ export const hi: Words = {
     note: "टिप्पणी",
     granted: (amount) => `${amount} जोड़े गए।`,
     ledger: "बहीखाता",
+    number: "क्रम",
     ledgerKinds: { grant: "जमा", reserve: "आरक्षित", release: "छोड़ा गया", charge: "दाम" },
     usage: "दिन के अनुसार उपयोग",
     usageHours: "आवाज़, घंटे",
@@ -436,6 +437,24 @@ export const hi: Words = {
     redeliver: "फिर भेजें",
     url: "पता",
     all: "सभी",
+    failures: {
+      unauthorized: {
+        what: "यह लिंक अब काम नहीं करता।",
+        meaning: "एक लिंक बस एक बार, दस मिनट तक चलता है, और सत्र बारह घंटे।",
+        advice: "सर्वर पर नया लिंक बनाएँ।",
+      },
+      forbidden: {
+        what: "सर्वर यहाँ से इसकी अनुमति नहीं देता।",
+        meaning: "कुछ नहीं बदला।",
+        advice: "एडमिन को सर्वर से ही, या कॉन्फ़िग में लिखे नेटवर्क से आना होता है।",
+      },
+      not_found: { what: "यह यहाँ नहीं है।", meaning: "शायद इस बीच हटा दिया गया हो।", advice: "सूची फिर देखें।" },
+      insufficient_credits: {
+        what: "बची हुई राशि से ज़्यादा वापस नहीं हो सकती।",
+        meaning: "कुछ नहीं बदला।",
+        advice: "कम राशि लिखें।",
+      },
+    },
   },
 
   failures: {
