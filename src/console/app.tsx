@@ -60,9 +60,9 @@ function Workplace() {
   const shownId = view === "t" ? id : undefined;
   return (
     <div class={`workplace ${shownId === undefined ? "at-list" : "at-transcript"}`}>
-      <a class="skip" href="#main">
+      <button type="button" class="skip" onClick={skipToMain}>
         {t.skipToContent}
-      </a>
+      </button>
       <Header />
       {!isConnected.value && (
         <p class="banner" role="alert">
@@ -82,6 +82,9 @@ function Workplace() {
     </div>
   );
 }
+
+/** No link, because the part of the address behind `#` says which view is shown. */
+const skipToMain = () => document.getElementById("main")?.focus();
 
 function Nothing() {
   const t = words.value.transcript;

@@ -146,6 +146,36 @@ describe.skipIf(!hasBrowser)("the console", () => {
     expect(await first.textContent()).toBe("Corrected by hand");
   });
 
+  test("the keyboard alone leads from the list to the sound and to a correction", async () => {
+    await page.evaluate('location.hash = "#/"');
+    await page.locator(".segment-row").first().waitFor({ state: "detached" });
+    const isAt = (selector: string) => page.evaluate(`document.activeElement.matches("${selector}")`);
+    const tabTo = async (selector: string) => {
+      for (let presses = 0; presses < 40 && !(await isAt(selector)); presses++)
+        await page.keyboard.press("Tab");
+      expect({ selector, isAt: await isAt(selector) }).toEqual({ selector, isAt: true });
+    };
+    await tabTo(".entry");
+    await page.keyboard.press("Enter");
+    await page.locator(".play-bar .primary:enabled").waitFor();
+    await page.locator(".skip").focus();
+    await page.keyboard.press("Enter");
+    expect(await isAt("#main")).toBe(true);
+    await tabTo(".round");
+    await page.keyboard.press("Enter");
+    await page.locator(".round .icon-pause").waitFor();
+    await page.keyboard.press("k");
+    await page.locator(".round .icon-play").waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.locator('[data-index="1"].heard').waitFor();
+    await page.keyboard.press("k");
+    await tabTo(".segment-text");
+    await page.keyboard.press("Enter");
+    expect(await isAt(".editor textarea")).toBe(true);
+    await page.keyboard.press("Escape");
+    await page.locator(".editor").waitFor({ state: "detached" });
+  });
+
   test("a click on a segment plays it from its start, and the text follows the sound", async () => {
     const { data } = await server.api().list();
     const { segments } = await server.api().result(data[0]?.id ?? "");
@@ -304,6 +334,11 @@ describe.skipIf(!hasBrowser)("the console", () => {
         await other.evaluate(`location.hash = "#/admin/${view}"`);
         await other.locator(".admin-main > section").first().waitFor();
         await look(view);
+        if (!view.includes("/")) continue;
+        await other.locator(".section-head button.primary").last().click();
+        await other.locator("dialog").waitFor();
+        await look("new key");
+        await other.keyboard.press("Escape");
       }
       await close();
       expect({ options, found }).toEqual({ options, found: [] });
