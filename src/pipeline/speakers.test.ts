@@ -54,3 +54,42 @@ test("a segment outside all turns belongs to the nearest turn", () => {
 test("without turns no segment has a speaker", () => {
   expect(joinSpeakers([segment(0, 500)], [])).toEqual([segment(0, 500)]);
 });
+
+test("turns are looked up: those of a long recording are not read again for each segment", () => {
+  let reads = 0;
+  const turns = Array.from({ length: 4_000 }, (_, index): Turn => {
+    const plain = turn(index * 2_000, index * 2_000 + 1_900, index % 3);
+    return {
+      ...plain,
+      get startMs() {
+        reads++;
+        return plain.startMs;
+      },
+    };
+  });
+  const segments = Array.from({ length: 2_000 }, (_, index) => segment(index * 4_000, index * 4_000 + 3_900));
+  expect(joinSpeakers(segments, turns)).toHaveLength(4_000);
+  expect(reads).toBeLessThan(200_000);
+});
+
+test("a turn that is still going on is found behind shorter ones, and of two nearest turns the earlier one is taken", () => {
+  const joined = joinSpeakers(
+    [segment(5_000, 6_000), segment(20_000, 20_500)],
+    [
+      turn(0, 9_000, 5),
+      turn(100, 300, 1),
+      turn(400, 600, 2),
+      turn(18_000, 19_900, 1),
+      turn(20_600, 21_000, 2),
+    ],
+  );
+  expect(joined.map(({ speaker }) => speaker)).toEqual(["speaker_1", "speaker_2"]);
+  expect(
+    lines(
+      joinSpeakers(
+        [segment(0, 1_000), segment(20_000, 20_500)],
+        [turn(0, 900, 4), turn(18_000, 19_900, 1), turn(20_600, 21_000, 4)],
+      ),
+    ).map(([, , speaker]) => speaker),
+  ).toEqual(["speaker_1", "speaker_2"]);
+});

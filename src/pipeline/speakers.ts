@@ -60,10 +60,10 @@ type Part = { segment: LooseSegment; speaker: number | undefined };
 
 function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]): Part[] {
   if (turns.length === 0) return segments.map((segment) => ({ segment: { ...segment }, speaker: undefined }));
-  const sorted = turns.toSorted((a, b) => a.startMs - b.startMs || a.endMs - b.endMs);
+  const order = orderTurns(turns);
   const parts: Part[] = [];
   for (const segment of segments) {
-    const shares = sharesOf(segment, sorted);
+    const shares = sharesOf(segment, order);
     const texts = divideText(
       segment.text,
       shares.map(({ startMs, endMs }) => endMs - startMs),
@@ -80,6 +80,35 @@ function divideAtTurns(segments: readonly LooseSegment[], turns: readonly Turn[]
   return parts;
 }
 
+/** Turns by their start. A long recording has tens of thousands, so those around a segment are looked up. */
+type OrderedTurns = {
+  turns: readonly Turn[];
+  /** For each turn the one that ends last among it and those before. */
+  latest: readonly Turn[];
+};
+
+function orderTurns(turns: readonly Turn[]): OrderedTurns {
+  const sorted = turns.toSorted((a, b) => a.startMs - b.startMs || a.endMs - b.endMs);
+  const latest: Turn[] = [];
+  for (const turn of sorted) {
+    const before = latest.at(-1);
+    latest.push(before && before.endMs >= turn.endMs ? before : turn);
+  }
+  return { turns: sorted, latest };
+}
+
+/** Returns the position of the first turn for which a test holds that holds for all later ones, too; else their number. */
+function firstOf(turns: readonly Turn[], test: (turn: Turn) => boolean): number {
+  let [low, high] = [0, turns.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const turn = turns[middle];
+    if (turn && test(turn)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 function label(parts: readonly Part[]): LooseSegment[] {
   const labels = new Map<number, string>();
   return parts.map(({ segment, speaker }) => {
@@ -91,7 +120,7 @@ function label(parts: readonly Part[]): LooseSegment[] {
 }
 
 /** Divides a segment's time between speakers, without turns that are too short. The shares fill the segment exactly. */
-function sharesOf(segment: LooseSegment, turns: readonly Turn[]): Share[] {
+function sharesOf(segment: LooseSegment, turns: OrderedTurns): Share[] {
   const runs = talkingIn(segment, turns);
   if (runs.length === 0) {
     return [{ startMs: segment.startMs, endMs: segment.endMs, speaker: nearest(segment, turns) }];
@@ -119,11 +148,13 @@ function sharesOf(segment: LooseSegment, turns: readonly Turn[]): Share[] {
 }
 
 /** Returns the turns within a segment, one speaker at a time. A speaker keeps the time until the turn ends. */
-function talkingIn(segment: LooseSegment, turns: readonly Turn[]): Share[] {
+function talkingIn(segment: LooseSegment, { turns, latest }: OrderedTurns): Share[] {
   const runs: Share[] = [];
   let atMs = segment.startMs;
-  for (const turn of turns) {
-    if (turn.startMs >= segment.endMs) break;
+  const from = firstOf(latest, ({ endMs }) => endMs > segment.startMs);
+  for (let index = from; index < turns.length; index++) {
+    const turn = turns[index];
+    if (!turn || turn.startMs >= segment.endMs) break;
     const startMs = Math.max(turn.startMs, atMs);
     const endMs = Math.min(turn.endMs, segment.endMs);
     if (endMs <= startMs) continue;
@@ -145,15 +176,10 @@ function longest(shares: readonly Share[]): number {
   return best;
 }
 
-function nearest(segment: LooseSegment, turns: readonly Turn[]): number {
-  let best = 0;
-  let bestMs = Number.POSITIVE_INFINITY;
-  for (const { startMs, endMs, speaker } of turns) {
-    const distanceMs = Math.max(startMs - segment.endMs, segment.startMs - endMs);
-    if (distanceMs < bestMs) {
-      bestMs = distanceMs;
-      best = speaker;
-    }
-  }
-  return best;
+/** Returns the speaker of the turn nearest to a segment that no turn touches. */
+function nearest(segment: LooseSegment, { turns, latest }: OrderedTurns): number {
+  const next = firstOf(turns, ({ startMs }) => startMs >= segment.endMs);
+  const [before, after] = [latest[next - 1], turns[next]];
+  if (!before || !after) return (before ?? after)?.speaker ?? 0;
+  return after.startMs - segment.endMs < segment.startMs - before.endMs ? after.speaker : before.speaker;
 }
