@@ -266,8 +266,8 @@ const SCENARIOS: Scenario[] = [
   {
     code: "unknown_parameter",
     title: "an unknown field of a webhook endpoint",
-    detail: "events",
-    given: (t) => () => post(t, "/v1/webhook_endpoints", { url: "https://hooks.example", events: [] }),
+    detail: "event_types",
+    given: (t) => () => post(t, "/v1/webhook_endpoints", { url: "https://hooks.example", event_types: [] }),
   },
   {
     code: "invalid_request",
