@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import type { TranscriptionState } from "../domain/transcription.ts";
 import { newId } from "../lib/ids.ts";
-import { silentLog } from "../lib/log.ts";
+import { openLog, silentLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { createSweeper } from "../scheduler/sweep.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
@@ -113,6 +113,29 @@ describe("retention", () => {
     bench.database.sqlite.run("UPDATE transcriptions SET state = 'completed' WHERE id = ?", [work]);
     expect((await retention.run()).audioRemoved).toBe(1);
     expect(existsSync(bench.uploads.audioPath(needed))).toBe(false);
+  });
+
+  test("a step that fails does not keep the others from their work, and is tried again", async () => {
+    const { bench, clock, calls, deps } = prepare({ transcript_days: 30 });
+    const lines: string[] = [];
+    let purges = 0;
+    const retention = createRetentionService({
+      ...deps,
+      log: openLog("info", "json", (line) => lines.push(line)),
+      purge: {
+        resume() {
+          purges += 1;
+          return Promise.reject(new Error("EIO: a file cannot be removed"));
+        },
+      },
+    });
+    insertTranscription(bench, await completeUpload(bench), "completed", clock.now());
+    clock.advance(31 * DAY_MS);
+    expect(await retention.run()).toMatchObject({ transcriptsRemoved: 1, organizationsPurged: 0 });
+    expect(calls.deliveries).toBe(1);
+    expect(lines.join("")).toContain("retention: the purge of an organization failed");
+    await retention.run();
+    expect([purges, calls.deliveries]).toEqual([2, 2]);
   });
 
   test("0 days keep everything", async () => {

@@ -54,33 +54,55 @@ const DAY_MS = 86_400_000;
 const BATCH = 200;
 
 export function createRetentionService(deps: RetentionDeps): RetentionService {
+  /** A step that fails, such as at a file that cannot be removed, does not keep the others from their work. */
+  async function step<T>(what: string, otherwise: T, work: () => T | Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      deps.log.error({ err: error }, `retention: ${what} failed and is tried again later`);
+      return otherwise;
+    }
+  }
+
   return {
     run: () =>
-      runAs({ ...SERVER, via: "retention" }, async () => ({
-        uploadsExpired: await deps.uploads.expire(),
-        ...(await removeContent(deps)),
-        organizationsPurged: await deps.purge.resume(),
-        restoreCopiesRemoved: removeRestoreCopies(deps),
-        idempotencyKeysRemoved: await removeIdempotencyKeys(deps),
-        deliveriesRemoved: await deps.webhooks.removeOld(),
-      })).then(async (report) => {
-        await deps.receipts.mirror();
+      runAs({ ...SERVER, via: "retention" }, async () => {
+        const report: RetentionReport = {
+          uploadsExpired: await step("the expiry of uploads", 0, deps.uploads.expire),
+          ...(await removeContent(deps, step)),
+          organizationsPurged: await step("the purge of an organization", 0, deps.purge.resume),
+          restoreCopiesRemoved: await step("the removal of replaced databases", 0, () =>
+            removeRestoreCopies(deps),
+          ),
+          idempotencyKeysRemoved: await step("the removal of idempotency keys", 0, () =>
+            removeIdempotencyKeys(deps),
+          ),
+          deliveriesRemoved: await step("the removal of deliveries", 0, deps.webhooks.removeOld),
+        };
+        await step("the copy of the receipts", undefined, deps.receipts.mirror);
         // A reader may have been in the way when content was deleted.
-        checkpointNow(deps.database);
+        await step("the checkpoint", undefined, () => void checkpointNow(deps.database));
         return report;
       }),
   };
 }
 
+type Step = <T>(what: string, otherwise: T, work: () => T | Promise<T>) => Promise<T>;
+
 /** Removes what is older than the periods of its project, else those of `[retention]`. */
-async function removeContent(deps: RetentionDeps): Promise<RemovedContent> {
+async function removeContent(deps: RetentionDeps, step: Step): Promise<RemovedContent> {
   const { retention } = deps.config;
   const total: RemovedContent = { audioRemoved: 0, transcriptsRemoved: 0 };
   for (const { id, audioDays, transcriptDays } of listProjects(deps.database.store)) {
-    const { audioRemoved, transcriptsRemoved } = await removeContentOf(deps, id, {
+    const age = {
       audioBeforeMs: beginOf(deps, audioDays ?? retention.audio_days),
       transcriptsBeforeMs: beginOf(deps, transcriptDays ?? retention.transcript_days),
-    });
+    };
+    const { audioRemoved, transcriptsRemoved } = await step(
+      "the removal of content",
+      { audioRemoved: 0, transcriptsRemoved: 0 },
+      () => removeContentOf(deps, id, age),
+    );
     total.audioRemoved += audioRemoved;
     total.transcriptsRemoved += transcriptsRemoved;
     // Requests do not wait for many projects.

@@ -57,8 +57,12 @@ export async function removeOrphans(context: UploadContext, unchangedSinceMs: nu
   let removed = 0;
   for await (const { name, changedAtMs } of listFiles(directory)) {
     if (changedAtMs >= unchangedSinceMs || isNeeded(context, name, keepsUnknown)) continue;
-    await removeFile(join(directory, name));
-    removed += 1;
+    try {
+      await removeFile(join(directory, name));
+      removed += 1;
+    } catch (error) {
+      context.log.error({ err: error, file: name }, "a file without a record cannot be removed");
+    }
   }
   return removed;
 }
