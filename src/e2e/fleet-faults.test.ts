@@ -1,163 +1,160 @@
 import { afterEach, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { sha256OfFile } from "../store/file-hash.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
-import { type FleetInstallation, type FleetMember, installFleet, workersPresent } from "./fleet-kit.ts";
-import { type RunningServer, reached, until, uploaded } from "./kit.ts";
+import {
+  CUTS,
+  FAULTS,
+  type FaultyWorld,
+  LOST_AFTER_SECONDS,
+  openWitness,
+  type Witness,
+} from "./fleet-faults-kit.ts";
+import { type FleetMember, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
+import { reached, until, uploaded } from "./kit.ts";
 import { concatenated, secondsOf } from "./samples.ts";
 
 /**
- * Faults of a fleet of real processes under load. `SHRUTI_FLEET_ROUNDS=500`: that many random faults of all kinds. The last
- * line of the log has the numbers.
+ * Faults of a fleet of real processes under load: the executable, Debian's messaging server, and workers. In the short
+ * form the workers are the executable, too. The long form has many chunks, so its workers wait instead of recognizing
+ * (`testing/scripted-fleet-worker.ts`): `SHRUTI_FLEET_ROUNDS=500` random faults of all kinds, shared out over
+ * `SHRUTI_FLEET_INSTALLATIONS` at once. The last line of the output has the numbers.
  */
 
 const fleetTest = NATS_SERVER === undefined ? test.skip : test;
 const ROUNDS = Number(process.env.SHRUTI_FLEET_ROUNDS ?? 0);
+const INSTALLATIONS = Number(process.env.SHRUTI_FLEET_INSTALLATIONS ?? 1);
+const IS_LONG = ROUNDS > 0;
 const WORKERS = 4;
-const LOST_AFTER_SECONDS = 2;
-const REPETITIONS = 2;
+/** The sample is a minute long. */
+const REPETITIONS = IS_LONG ? 10 : 2;
 /** Transcriptions that are unfinished while faults happen. */
-const UNFINISHED = 3;
-const TIMEOUT_MS = 240_000 + ROUNDS * 20_000;
+const UNFINISHED = IS_LONG ? 4 : 3;
+const TIMEOUT_MS = 300_000 + ROUNDS * 30_000;
+const ENDS_WITHIN_MS = 240_000;
+/** Part of the faults in the long form that come before everything works again after the last one. */
+const OVERLAPPING = 0.3;
+const PROGRESS_EVERY = 10;
+
+/** Without `SHRUTI_FLEET_ROUNDS`. The others are tests of one process in `fleet/`, too. */
+const SHORT_FORM = [
+  "half the workers killed",
+  "messaging server frozen",
+  "control plane killed",
+  "half the workers frozen",
+  "half the workers cut off, connections forgotten",
+  "control plane cut off from the messaging server",
+];
+const ALL_FAULTS = { ...FAULTS, ...CUTS };
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-type World = { fleet: FleetInstallation; members: FleetMember[]; server: RunningServer };
+async function openWorld(): Promise<{ world: FaultyWorld; witness: Witness }> {
+  const real: FleetOptions = {
+    workerEnvironment: { SHRUTI_ENGINE_WORKERS: "1", SHRUTI_ENGINE_THREADS_PER_WORKER: "1" },
+  };
+  const modelSha256 = await sha256OfFile(join(import.meta.dir, "../../models/demo.bin"));
+  const fleet = await installFleet({
+    environment: {
+      SHRUTI_FLEET_LOST_AFTER_SECONDS: String(LOST_AFTER_SECONDS),
+      SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+    },
+    creditPaise: 1_000_000_000,
+    canBeCut: true,
+    ...(IS_LONG ? { scripted: { modelSha256, places: 2, meanMs: 2_000 } } : real),
+  });
+  cleanups.push(fleet.remove);
+  const witness = openWitness(fleet.dataDir);
+  cleanups.push(witness.close);
+  const members: FleetMember[] = [];
+  for (let n = 0; n < WORKERS; n++) members.push(await fleet.addWorker(`worker-${n}`));
+  for (const member of members) member.start();
+  const world = { fleet, members, server: await (await fleet.serve()).ready() };
+  await workersPresent(fleet, WORKERS);
+  return { world, witness };
+}
 
-/** Every fault ends with all processes running again. */
-const FAULTS: Record<string, (world: World) => Promise<void>> = {
-  async "half the workers killed"({ members }) {
-    const half = someOf(members);
-    await Promise.all(half.map((member) => member.signal("SIGKILL")));
-    await Bun.sleep(LOST_AFTER_SECONDS * 1000 + 1_500);
-    for (const member of half) member.start();
-  },
-  async "half the workers frozen"({ members }) {
-    const half = someOf(members);
-    for (const member of half) await member.signal("SIGSTOP");
-    await Bun.sleep(LOST_AFTER_SECONDS * 1000 + 2_000);
-    for (const member of half) await member.signal("SIGCONT");
-  },
-  async "messaging server killed"({ fleet }) {
-    await fleet.nats.signal("SIGKILL");
-    await Bun.sleep(1_000);
-    await fleet.nats.restart();
-  },
-  async "messaging server wiped"({ fleet }) {
-    await fleet.nats.signal("SIGKILL");
-    rmSync(join(fleet.dataDir, "fleet/nats/jetstream"), { recursive: true, force: true });
-    await fleet.nats.restart();
-  },
-  async "messaging server frozen"({ fleet }) {
-    await fleet.nats.signal("SIGSTOP");
-    await Bun.sleep(4_000);
-    await fleet.nats.signal("SIGCONT");
-  },
-  async "control plane killed"(world) {
-    await world.server.kill();
-    await Bun.sleep(500);
-    world.server = await world.fleet.serve();
-  },
-  async "control plane frozen"({ server }) {
-    server.process.kill("SIGSTOP");
-    await Bun.sleep(5_000);
-    server.process.kill("SIGCONT");
-  },
-  async "rights of a worker withdrawn"({ fleet, members }) {
-    const gone = members.pop();
-    if (!gone) return;
-    await fleet.output("fleet", "remove", gone.name);
-    await gone.signal("SIGKILL");
-    const member = await fleet.addWorker(`new-${Date.now()}`);
-    member.start();
-    members.unshift(member);
-  },
-};
+type Numbers = { faults: Record<string, number>; transcriptions: number; chunks: number; twice: number };
 
-/** Without `SHRUTI_FLEET_ROUNDS`. The others are tests of one process in `fleet/fleet-faults.test.ts`, too. */
-const SHORT_FORM = [
-  ...[
-    "half the workers killed",
-    "messaging server frozen",
-    "control plane killed",
-    "half the workers frozen",
-  ],
-];
+/** Disturbs a fleet this many times, and compares what clients, database and ledger have at the end. */
+async function disturb(rounds: number): Promise<Numbers> {
+  const { world, witness } = await openWorld();
+  const { fleet } = world;
+  const upload = await uploaded(world.server.api(), concatenated(["12-en-long"], REPETITIONS));
+  const begin = async () =>
+    (await world.server.api().start({ audio: { upload_id: upload }, language: "en" })).body.id;
 
-function someOf<T>(all: readonly T[]): T[] {
-  const shuffled = all.map((one) => ({ one, at: Math.random() })).sort((a, b) => a.at - b.at);
-  return shuffled.slice(0, Math.floor(all.length / 2)).map(({ one }) => one);
+  const undisturbed = await begin();
+  expect((await reached(world.server.api(), undisturbed, undefined, ENDS_WITHIN_MS)).state).toBe("completed");
+  const { text } = await world.server.api().result(undisturbed);
+  const chunks = witness.ends(undisturbed).length;
+  expect({ isText: text !== "", isSeveral: chunks > 1 }).toEqual({ isText: true, isSeveral: true });
+
+  const started: string[] = [];
+  const faults: Record<string, number> = {};
+  for (let round = 0; round < rounds; round++) {
+    while (witness.unfinished() < UNFINISHED) started.push(await begin());
+    await until("a worker has chunks", () => fleet.latest()?.workers.some(({ chunks: n }) => n > 0) ?? false);
+    const kind = kindOf(round);
+    await ALL_FAULTS[kind]?.(world);
+    faults[kind] = (faults[kind] ?? 0) + 1;
+    if (!IS_LONG || Math.random() >= OVERLAPPING) await recovered(world, kind);
+    if (IS_LONG && round % PROGRESS_EVERY === 0) console.log(JSON.stringify({ round, ...witness.totals() }));
+  }
+  await recovered(world, "all faults");
+
+  const pricePaise = Math.ceil((3000 * secondsOf("12-en-long") * REPETITIONS) / 3600);
+  for (const id of started) {
+    const api = world.server.api();
+    const { state } = await reached(api, id, undefined, ENDS_WITHIN_MS);
+    const result = state === "completed" ? await api.result(id) : undefined;
+    expect({ id, state, isEqual: result?.text === text, gaps: result?.gaps ?? [] }).toEqual({
+      ...{ id, state: "completed", isEqual: true, gaps: [] },
+    });
+    expect({ id, ends: witness.ends(id), charges: witness.charges(id) }).toEqual({
+      ...{ id, ends: Array.from({ length: chunks }, () => 1), charges: 1 },
+    });
+  }
+  const audit = await fleet.json<{ ok: boolean; charged_paise: number }>("credit", "audit");
+  expect(audit).toMatchObject({ ok: true, reserved_paise: 0, open_reservations: 0 });
+  const transcriptions = started.length + 1;
+  expect(audit.charged_paise).toBe(pricePaise * transcriptions);
+  return { faults, transcriptions, ...witness.totals() };
+}
+
+function kindOf(round: number): string {
+  const kinds = Object.keys(ALL_FAULTS);
+  return (IS_LONG ? kinds[Math.floor(Math.random() * kinds.length)] : SHORT_FORM[round]) ?? "";
+}
+
+async function recovered({ fleet, members, server }: FaultyWorld, kind: string): Promise<void> {
+  await workersPresent(fleet, WORKERS).catch((error: unknown) => {
+    const logs = members.map((member) => `${member.name}: ${member.log().slice(-1_500)}`);
+    throw new Error([`after ${kind}: ${error}`, ...logs, server.log().slice(-3_000)].join("\n"));
+  });
 }
 
 fleetTest(
-  "no chunk is lost and none counts twice under faults of workers, messaging server and control plane",
+  "no chunk is lost and none counts twice under faults of workers, messaging server, control plane and links",
   async () => {
-    const fleet = await installFleet({
-      environment: { SHRUTI_FLEET_LOST_AFTER_SECONDS: String(LOST_AFTER_SECONDS) },
-      workerEnvironment: { SHRUTI_ENGINE_WORKERS: "1", SHRUTI_ENGINE_THREADS_PER_WORKER: "1" },
-      creditPaise: 1_000_000_000,
-    });
-    cleanups.push(fleet.remove);
-    const members: FleetMember[] = [];
-    for (let n = 0; n < WORKERS; n++) members.push(await fleet.addWorker(`worker-${n}`));
-    for (const member of members) member.start();
-    const world: World = { fleet, members, server: await (await fleet.serve()).ready() };
-    await workersPresent(fleet, WORKERS);
-    const upload = await uploaded(world.server.api(), concatenated(["12-en-long"], REPETITIONS));
-    const begin = async () =>
-      (await world.server.api().start({ audio: { upload_id: upload }, language: "en" })).body.id;
-
-    const first = await begin();
-    expect((await reached(world.server.api(), first, undefined, TIMEOUT_MS)).state).toBe("completed");
-    const text = (await world.server.api().result(first)).text;
-    const { results, interrupted_chunks } = await fleet.fleet();
-    expect(interrupted_chunks).toBe(0);
-
-    const started: string[] = [];
-    const unfinished = async () => {
-      const { transcriptions } = await fleet.json<{ transcriptions: Record<string, number> }>("status");
-      return Object.values(transcriptions).reduce((sum, count) => sum + count, 0);
-    };
-    const kinds = Object.keys(FAULTS);
-    const rounds = ROUNDS === 0 ? SHORT_FORM.length : ROUNDS;
-    const done: Record<string, number> = {};
-    for (let round = 0; round < rounds; round++) {
-      const kind = (ROUNDS === 0 ? SHORT_FORM[round] : kinds[Math.floor(Math.random() * kinds.length)]) ?? "";
-      while ((await unfinished()) < UNFINISHED) started.push(await begin());
-      await until("a worker has chunks", async () => {
-        const numbers = await fleet.fleet().catch(() => undefined);
-        return numbers?.workers.some(({ chunks }) => chunks > 0) ?? false;
-      });
-      await FAULTS[kind]?.(world);
-      done[kind] = (done[kind] ?? 0) + 1;
-      await workersPresent(fleet, WORKERS).catch((error: unknown) => {
-        const logs = members.map((member) => `${member.name}: ${member.log().slice(-1_500)}`);
-        throw new Error([`after ${kind}: ${error}`, ...logs, world.server.log().slice(-3_000)].join("\n"));
-      });
+    const rounds = IS_LONG ? Math.ceil(ROUNDS / INSTALLATIONS) : SHORT_FORM.length;
+    const all = await Promise.all(Array.from({ length: IS_LONG ? INSTALLATIONS : 1 }, () => disturb(rounds)));
+    const sum = (count: (numbers: Numbers) => number) => all.reduce((total, each) => total + count(each), 0);
+    const faults: Record<string, number> = {};
+    for (const each of all) {
+      for (const [kind, count] of Object.entries(each.faults)) faults[kind] = (faults[kind] ?? 0) + count;
     }
-
-    for (const id of started) {
-      const api = world.server.api();
-      expect({ id, state: (await reached(api, id, undefined, TIMEOUT_MS)).state }).toEqual({
-        id,
-        state: "completed",
-      });
-      const result = await api.result(id);
-      expect({ text: result.text === text, gaps: result.gaps ?? [] }).toEqual({ text: true, gaps: [] });
-    }
-    const audit = await fleet.json<{ ok: boolean; charged_paise: number; reserved_paise: number }>(
-      "credit",
-      "audit",
-    );
-    expect(audit).toMatchObject({ ok: true, reserved_paise: 0 });
-    const pricePaise = Math.ceil((3000 * secondsOf("12-en-long") * REPETITIONS) / 3600);
-    expect(audit.charged_paise).toBe(pricePaise * (started.length + 1));
-    const chunks = results.taken * (started.length + 1);
+    expect(sum(({ twice }) => twice)).toBe(0);
     console.log(
-      JSON.stringify({ faults: done, transcriptions: started.length + 1, chunks, lost: 0, twice: 0 }),
+      JSON.stringify({
+        faults: Object.values(faults).reduce((total, count) => total + count, 0),
+        transcriptions: sum(({ transcriptions }) => transcriptions),
+        chunks: sum(({ chunks }) => chunks),
+        ...{ lost: 0, twice: 0, kinds: faults },
+      }),
     );
   },
   TIMEOUT_MS,

@@ -1,5 +1,9 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readServerStatus } from "../cli/status-file.ts";
 import { freePorts, type NatsServer, startNats } from "../testing/nats-server.ts";
+import { openPartition, type Partition } from "../testing/partition.ts";
+import type { ScriptedWorker } from "../testing/scripted-fleet-worker.ts";
 import { type Installation, install, until } from "./kit.ts";
 
 /** An installation that is the control plane of a fleet, with a messaging server and workers on this machine. */
@@ -9,6 +13,21 @@ export type FleetInstallation = Installation & {
   addWorker(name: string): Promise<FleetMember>;
   /** Returns the fleet as `shruti status` shows it. */
   fleet(): Promise<FleetNumbers>;
+  /**
+   * Returns the same without a process of its own; undefined: no server runs.
+   *
+   * @param sinceMs only a status that was written after this time, milliseconds since 1970
+   */
+  latest(sinceMs?: number): FleetNumbers | undefined;
+  /** The links that can be cut. Those of workers are in `FleetMember`. */
+  links: FleetLinks | undefined;
+};
+
+export type FleetLinks = {
+  /** From the control plane to the messaging server. */
+  control: Partition;
+  /** From all workers to the control plane's audio. */
+  audio: Partition;
 };
 
 export type FleetNumbers = {
@@ -33,6 +52,8 @@ export type FleetNumbers = {
 export type FleetMember = {
   name: string;
   folder: string;
+  /** To the messaging server; undefined: it cannot be cut. */
+  link: Partition | undefined;
   start(): void;
   /** Sends a signal to the worker's main process. After SIGKILL it waits until that has ended. */
   signal(signal: NodeJS.Signals): Promise<void>;
@@ -47,15 +68,25 @@ export type FleetOptions = {
   /** Environment of the workers. */
   workerEnvironment?: Record<string, string>;
   creditPaise?: number;
+  /** All links lead through relays of this process that can be cut. */
+  canBeCut?: boolean;
+  /** Workers wait instead of recognizing. Default: the executable, with its engine. */
+  scripted?: ScriptedWorker;
 };
+
+const WORKERS_WITHIN_MS = 120_000;
+const SCRIPTED_WORKER = join(import.meta.dir, "../testing/scripted-fleet-worker.ts");
 
 export async function installFleet(options: FleetOptions = {}): Promise<FleetInstallation> {
   const [natsPort = 0, audioPort = 0] = await freePorts(2);
+  const links = options.canBeCut
+    ? { control: await openPartition(natsPort), audio: await openPartition(audioPort) }
+    : undefined;
   const nats = `tls://127.0.0.1:${natsPort}`;
-  const baseUrl = `https://127.0.0.1:${audioPort}`;
+  const baseUrl = `https://127.0.0.1:${links?.audio.port ?? audioPort}`;
   const installation = await install({
     environment: {
-      SHRUTI_FLEET_NATS: nats,
+      SHRUTI_FLEET_NATS: links ? `tls://127.0.0.1:${links.control.port}` : nats,
       SHRUTI_FLEET_BASE_URL: baseUrl,
       SHRUTI_FLEET_LISTEN: `127.0.0.1:${audioPort}`,
       ...options.environment,
@@ -63,6 +94,7 @@ export async function installFleet(options: FleetOptions = {}): Promise<FleetIns
     ...(options.creditPaise === undefined ? {} : { creditPaise: options.creditPaise }),
   });
   const workers: Bun.Subprocess[] = [];
+  const relays: Partition[] = links ? [links.control, links.audio] : [];
   let server: NatsServer | undefined;
   try {
     await installation.output("fleet", "init", "--nats", nats, "--base-url", baseUrl);
@@ -72,16 +104,29 @@ export async function installFleet(options: FleetOptions = {}): Promise<FleetIns
     throw error;
   }
   const running = server;
+  const executable = join(installation.folder, "program/shruti");
+  const latest = (sinceMs = 0) => {
+    const status = readServerStatus(installation.dataDir);
+    return status && Date.parse(status.updated_at) >= sinceMs ? status.fleet : undefined;
+  };
   return {
     ...installation,
     nats: running,
+    links,
     async addWorker(name) {
       const folder = join(installation.folder, name);
       await installation.output("fleet", "add", name, "--output", folder);
-      const executable = join(installation.folder, "program/shruti");
-      return memberOf(name, folder, executable, options.workerEnvironment ?? {}, (child) =>
-        workers.push(child),
-      );
+      const link = links && (await openPartition(natsPort));
+      if (link) {
+        relays.push(link);
+        const config = join(folder, "shruti.toml");
+        writeFileSync(config, readFileSync(config, "utf8").replace(nats, `tls://127.0.0.1:${link.port}`));
+      }
+      const command = options.scripted
+        ? [process.execPath, SCRIPTED_WORKER, folder, JSON.stringify(options.scripted)]
+        : [executable, "worker", "--config", join(folder, "shruti.toml")];
+      const program = { command, environment: options.workerEnvironment ?? {} };
+      return memberOf({ name, folder, link }, program, (child) => workers.push(child));
     },
     async fleet() {
       const status = await installation.command("status", "--json");
@@ -89,30 +134,29 @@ export async function installFleet(options: FleetOptions = {}): Promise<FleetIns
       if (!found?.fleet) throw new Error(`no fleet in the status:\n${status.out}${status.err}`);
       return found.fleet;
     },
+    latest,
     async remove() {
       for (const child of workers) child.kill("SIGKILL");
       await Promise.all(workers.map(({ exited }) => exited));
       await running.stop();
+      for (const relay of relays) relay.close();
       await installation.remove();
     },
   };
 }
 
 function memberOf(
-  name: string,
-  folder: string,
-  executable: string,
-  environment: Record<string, string>,
+  facts: Pick<FleetMember, "name" | "folder" | "link">,
+  { command, environment }: { command: string[]; environment: Record<string, string> },
   onStart: (child: Bun.Subprocess) => void,
 ): FleetMember {
   let child: Bun.Subprocess<"ignore", "ignore", "pipe"> | undefined;
   let log = "";
   return {
-    name,
-    folder,
+    ...facts,
     start() {
-      const own = Bun.spawn([executable, "worker", "--config", join(folder, "shruti.toml")], {
-        cwd: folder,
+      const own = Bun.spawn(command, {
+        cwd: facts.folder,
         env: environment,
         stdin: "ignore",
         stdout: "ignore",
@@ -126,7 +170,7 @@ function memberOf(
       })();
     },
     async signal(signal) {
-      if (!child) throw new Error(`${name} has not been started`);
+      if (!child) throw new Error(`${facts.name} has not been started`);
       child.kill(signal);
       if (signal === "SIGKILL") await child.exited;
     },
@@ -137,19 +181,12 @@ function memberOf(
 }
 
 /** Waits until this many workers take work. */
-export async function workersPresent(fleet: FleetInstallation, count: number): Promise<void> {
-  let latest = "";
-  const isSo = async () => {
-    try {
-      const { workers } = await fleet.fleet();
-      latest = JSON.stringify(workers);
-      return workers.filter(({ state }) => state === "working").length === count;
-    } catch (error) {
-      latest = String(error);
-      return false;
-    }
-  };
-  await until(`${count} workers work`, isSo).catch((error: unknown) => {
-    throw new Error(`${error}: ${latest}`);
-  });
+export async function workersPresent(fleet: Pick<FleetInstallation, "latest">, count: number): Promise<void> {
+  const since = Date.now();
+  const working = () => fleet.latest(since)?.workers.filter(({ state }) => state === "working") ?? [];
+  await until(`${count} workers work`, () => working().length === count, WORKERS_WITHIN_MS).catch(
+    (error: unknown) => {
+      throw new Error(`${error}: ${JSON.stringify(fleet.latest() ?? "no server runs")}`);
+    },
+  );
 }

@@ -1,4 +1,4 @@
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 
 /** The messaging server of Debian's package `nats-server`. Tests that need it are skipped where it is missing. */
@@ -65,15 +65,22 @@ async function listens(port: number): Promise<void> {
   }
 }
 
+/** Below the ports that the system gives to outgoing connections, which could take the port of a stopped server. */
+const FIRST_PORT = 20_000;
+const PORTS = 12_000;
+
 /** Returns ports that were free a moment ago. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      return server;
-    }),
-  );
+  const servers: Server[] = [];
+  while (servers.length < count) {
+    const server = createServer();
+    const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (isFree) servers.push(server);
+  }
   const ports = servers.map((server) => (server.address() as { port: number }).port);
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   return ports;
