@@ -64,7 +64,7 @@ async function openWorld(): Promise<{ world: FaultyWorld; witness: Witness }> {
     },
     creditPaise: 1_000_000_000,
     canBeCut: true,
-    ...(IS_LONG ? { scripted: { modelSha256, places: 2, meanMs: 2_000 } } : real),
+    ...(IS_LONG ? { scripted: { modelSha256, places: 2, meanMs: 500 } } : real),
   });
   cleanups.push(fleet.remove);
   const witness = openWitness(fleet.dataDir);
@@ -109,7 +109,9 @@ async function disturb(rounds: number): Promise<Numbers> {
   const pricePaise = Math.ceil((3000 * secondsOf("12-en-long") * REPETITIONS) / 3600);
   for (const id of started) {
     const api = world.server.api();
-    const { state } = await reached(api, id, undefined, ENDS_WITHIN_MS);
+    const { state } = await reached(api, id, undefined, ENDS_WITHIN_MS).catch((error: unknown) => {
+      throw new Error(describe(world, String(error)));
+    });
     const result = state === "completed" ? await api.result(id) : undefined;
     expect({ id, state, isEqual: result?.text === text, gaps: result?.gaps ?? [] }).toEqual({
       ...{ id, state: "completed", isEqual: true, gaps: [] },
@@ -132,9 +134,14 @@ function kindOf(round: number): string {
 
 async function recovered({ fleet, members, server }: FaultyWorld, kind: string): Promise<void> {
   await workersPresent(fleet, WORKERS).catch((error: unknown) => {
-    const logs = members.map((member) => `${member.name}: ${member.log().slice(-1_500)}`);
-    throw new Error([`after ${kind}: ${error}`, ...logs, server.log().slice(-3_000)].join("\n"));
+    throw new Error(describe({ fleet, members, server }, `after ${kind}: ${error}`));
   });
+}
+
+/** Says what the processes say, for a failure that may not come again. */
+function describe({ fleet, members, server }: FaultyWorld, what: string): string {
+  const logs = members.map((member) => `${member.name}: ${member.log().slice(-1_500)}`);
+  return [what, JSON.stringify(fleet.latest()), ...logs, server.log().slice(-8_000)].join("\n");
 }
 
 fleetTest(

@@ -1,11 +1,22 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
-import { type ChunkJob, type ChunkOutcome, EngineError } from "../engine/protocol.ts";
-import { sha256Hex } from "../lib/sha256.ts";
+import type { ChunkJob, ChunkOutcome } from "../engine/protocol.ts";
+import {
+  executorOf,
+  fleetChunk,
+  fleetModel,
+  kindOf,
+  outcome,
+  repeated,
+  SEGMENT,
+  said,
+  until,
+  working,
+} from "../testing/fleet-chunks.ts";
 import { type FleetWorld, openFleetWorld } from "../testing/fleet-harness.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import type { Fleet } from "./control/open-fleet.ts";
@@ -19,6 +30,7 @@ import type { FleetWorker } from "./worker/open-worker.ts";
 
 const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
 const LOST_AFTER_SECONDS = 2;
+setDefaultTimeout(120_000);
 
 describeFleet("faults of a fleet", () => {
   let world: FleetWorld;
@@ -39,29 +51,7 @@ describeFleet("faults of a fleet", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Makes a model whose manifest is right. */
-  function modelOf(content: string): InstalledModel {
-    const path = join(folder, `${content}.bin`);
-    writeFileSync(path, content);
-    return {
-      ...{
-        id: content,
-        name: content,
-        version: "1",
-        family: "whisper",
-        sha256: sha256Hex(content),
-        bytes: 1,
-      },
-      ...{
-        languages: [],
-        licence: "none",
-        source: "",
-        decoding: {},
-        files: { weights: path },
-        embedded: false,
-      },
-    };
-  }
+  const modelOf = (content: string) => fleetModel(folder, content);
 
   function control(): Fleet {
     const fleet = world.openControl({ lostAfterSeconds: LOST_AFTER_SECONDS });
@@ -74,21 +64,13 @@ describeFleet("faults of a fleet", () => {
     recognize: ChunkExecutor["recognize"],
     parts: { installed?: () => InstalledModel[] } = {},
   ): Promise<FleetWorker> {
-    const capacity = () => ({ chunks: 1, power: 1, isElastic: false });
-    const executor: ChunkExecutor = { capacity, recognize, warm: async () => {} };
+    const executor = executorOf(recognize);
     const opened = await world.openWorker(name, { executor, installed: parts.installed ?? (() => [model]) });
     open.push(opened.close);
     return opened;
   }
 
-  /** Makes a chunk of one second, whose samples all have one value. */
-  function chunk(value: number): ChunkJob {
-    const pcm = new Uint8Array(32_000).fill(value);
-    return {
-      ...{ model, windowMs: 30_000, settings: { language: "en" }, sharers: 1, isAlone: false },
-      audio: { pcm, totalSamples: 16_000 },
-    };
-  }
+  const chunk = (value: number) => fleetChunk(model, value);
 
   /** Opens a link with the key of a worker, as a program that does not keep our rules could. */
   function rogue(name: string, onChange?: (change: LinkChange) => void): Link {
@@ -117,7 +99,15 @@ describeFleet("faults of a fleet", () => {
     expect(await kindOf(fleet, poison)).toBe("crashed");
     expect(await kindOf(fleet, poison)).toBe("crashed");
     expect(new Set(reached).size).toBe(2);
-    expect(await textOf(fleet, chunk(1))).toBe("fine");
+    expect(await repeated(fleet, chunk(1))).toBe("fine");
+  });
+
+  test("the first result of a worker that was added a moment ago counts", async () => {
+    const fleet = control();
+    const result = kindOf(fleet, chunk(14));
+    await worker("new", async () => said("first"));
+    expect(await result).toBe("first");
+    expect(fleet.status()).toMatchObject({ results: { taken: 1, refused: 0 }, interrupted_chunks: 0 });
   });
 
   test("results that lie are refused, and another worker recognizes the chunk", async () => {
@@ -138,7 +128,8 @@ describeFleet("faults of a fleet", () => {
     ];
     await fleet.engine.warm(model, new AbortController().signal).catch(() => {});
     const job = chunk(2);
-    const honest = repeated(fleet, job);
+    // Without a pause between two tries: a lie that comes while the chunk is not wanted is examined later.
+    const honest = again(() => kindOf(fleet, job));
     const ticket = readTicket((await pull(link, job)).data);
     for (const lie of lies) {
       const { v, job: id, attempt, proof } = ticket;
@@ -166,6 +157,26 @@ describeFleet("faults of a fleet", () => {
     expect(fleet.status().results.refused).toBe(lies.length);
   });
 
+  test("a lie that comes while its chunk is not wanted is refused once the chunk is wanted again", async () => {
+    const fleet = control();
+    await (await worker("liar", async () => said("never"))).close();
+    const link = rogue("liar");
+    await link.whenUp(5_000);
+    const job = chunk(16);
+    const stop = new AbortController();
+    const first = kindOf(fleet, job, stop.signal);
+    const { v, job: id, attempt, proof } = readTicket((await pull(link, job)).data);
+    stop.abort();
+    expect(await first).toBe("aborted");
+    const lie = { v, job: id, attempt, proof, ...outcome([{ ...SEGMENT, endMs: 90_000 }]) };
+    await link.request(subjectsOf("main").done("liar"), JSON.stringify(lie), 3_000);
+    await until(() => fleet.status().results.early === 1);
+    await link.close();
+    await worker("one", async () => said("honest"));
+    expect(await repeated(fleet, job)).toBe("honest");
+    expect(fleet.status().results).toMatchObject({ refused: 1, adopted: 0 });
+  });
+
   test("the key of a worker opens nothing of the others", async () => {
     const fleet = control();
     await worker("one", async () => said("fine"));
@@ -189,11 +200,11 @@ describeFleet("faults of a fleet", () => {
     ]) {
       link.publish(subject, "{}");
     }
-    expect(await textOf(fleet, chunk(3))).toBe("fine");
+    expect(await repeated(fleet, chunk(3))).toBe("fine");
     await Bun.sleep(1_200);
     expect(heard).toEqual([]);
     expect(refusals.length).toBeGreaterThanOrEqual(subjects.length + 5);
-    expect(await textOf(fleet, chunk(4))).toBe("fine");
+    expect(await repeated(fleet, chunk(4))).toBe("fine");
   });
 
   test("a worker with other weights under the name of a model does not offer them", async () => {
@@ -205,7 +216,7 @@ describeFleet("faults of a fleet", () => {
       fleet.status().workers.some(({ name, state }) => name === "one" && state === "working"),
     );
     expect(fleet.status().workers.find(({ name }) => name === "one")?.models).toEqual([]);
-    const result = textOf(fleet, chunk(5));
+    const result = repeated(fleet, chunk(5));
     await worker("two", async () => said("right weights"));
     expect(await result).toBe("right weights");
   });
@@ -229,8 +240,8 @@ describeFleet("faults of a fleet", () => {
     const second = control();
     gate.resolve();
     await until(() => second.status().results.early === 1);
-    expect(await textOf(second, early)).toBe("once");
-    expect(await textOf(second, late)).toBe("once");
+    expect(await repeated(second, early)).toBe("once");
+    expect(await repeated(second, late)).toBe("once");
     expect(runs).toEqual([6, 7]);
   });
 
@@ -323,14 +334,13 @@ describeFleet("faults of a fleet", () => {
   }, 30_000);
 });
 
-const SEGMENT = { startMs: 0, endMs: 1_000, text: "text", language: "en", confidence: 0.9 };
-const outcome = (segments: object[]) => ({
-  outcome: { segments: segments as (typeof SEGMENT)[], elapsed_ms: 5 },
-});
-const said = (text: string): ChunkOutcome => ({ segments: [{ ...SEGMENT, text }], workMs: 1 });
-
-function executorOf(recognize: ChunkExecutor["recognize"]): ChunkExecutor {
-  return { capacity: () => ({ chunks: 1, power: 1, isElastic: false }), recognize, warm: async () => {} };
+/** Repeats what is interrupted, at once. */
+async function again(recognize: () => Promise<string>): Promise<string> {
+  for (let tries = 0; tries < 100; tries++) {
+    const found = await recognize();
+    if (found !== "interrupted") return found;
+  }
+  throw new Error("interrupted 100 times");
 }
 
 /** Takes a ticket from the stream, as a worker does. */
@@ -344,44 +354,3 @@ async function pull(link: Link, { model, isUrgent = false, ...job }: ChunkJob) {
     if (readTicket(message.data).job === jobIdOf({ model, ...job }, hash)) return message;
   }
 }
-
-async function recognize(
-  fleet: Fleet,
-  job: ChunkJob,
-  signal = new AbortController().signal,
-): Promise<string> {
-  const { segments, onStored } = await fleet.engine.recognize(job, signal);
-  onStored?.();
-  return segments.map(({ text }) => text).join(" ");
-}
-
-const textOf = (fleet: Fleet, job: ChunkJob) => repeated(fleet, job);
-
-async function kindOf(fleet: Fleet, job: ChunkJob, signal?: AbortSignal): Promise<string> {
-  try {
-    return await recognize(fleet, job, signal);
-  } catch (error) {
-    if (error instanceof EngineError) return error.kind;
-    throw error;
-  }
-}
-
-/** Recognizes a chunk, and again when it is interrupted. */
-async function repeated(fleet: Fleet, job: ChunkJob): Promise<string> {
-  for (;;) {
-    const found = await kindOf(fleet, job);
-    if (found !== "interrupted") return found;
-    await Bun.sleep(10);
-  }
-}
-
-async function until(isSo: () => boolean, timeoutMs = 15_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!isSo()) {
-    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${isSo}`);
-    await Bun.sleep(20);
-  }
-}
-
-const working = (fleet: Fleet, count: number) =>
-  until(() => fleet.status().workers.filter(({ state }) => state === "working").length === count);

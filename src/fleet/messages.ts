@@ -6,7 +6,8 @@ import { NAME_PATTERN } from "./subjects.ts";
 /**
  * The messages between control plane and workers. Both sides check each message when it arrives. Fields may be added
  * within a version: receivers ignore fields that they do not know. A change that older programs cannot ignore raises
- * `PROTOCOL`; the version before it is still understood, so that workers can be upgraded one by one.
+ * `PROTOCOL`; the version before it is still understood, so that workers can be upgraded one by one. The control plane is
+ * upgraded first: it writes the version that its oldest worker understands (`Registry.protocol`).
  */
 export const PROTOCOL = 1;
 const OLDEST_PROTOCOL = 1;

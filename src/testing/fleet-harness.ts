@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
-import { type Fleet, openFleet } from "../fleet/control/open-fleet.ts";
+import { type Fleet, type OpenFleetOptions, openFleet } from "../fleet/control/open-fleet.ts";
 import { readFleetFile } from "../fleet/fleet-folder.ts";
 import { addWorker, drainWorker, initFleet, natsFolderOf, removeWorker } from "../fleet/setup/fleet-setup.ts";
 import type { FetchOptions } from "../fleet/worker/model-fetching.ts";
@@ -20,7 +20,7 @@ export type FleetWorld = {
   dataDir: string;
   nats: NatsServer;
   addresses: string[];
-  openControl(options?: { log?: Log; lostAfterSeconds?: number; local?: Engine }): Fleet;
+  openControl(options?: ControlParts): Fleet;
   /** Adds a worker unless it was added before, and opens it. */
   openWorker(name: string, options: WorkerParts): Promise<FleetWorker>;
   /** Withdraws the rights of a worker, as `shruti fleet remove` does. */
@@ -31,6 +31,16 @@ export type FleetWorld = {
   caText(): string;
   close(): Promise<void>;
 };
+export type ControlParts = {
+  log?: Log;
+  lostAfterSeconds?: number;
+  local?: Engine;
+  /** Addresses of the messaging server. */
+  servers?: string[];
+  dial?: OpenFleetOptions["dial"];
+  /** The code of another version of the program. */
+  open?: typeof openFleet;
+};
 export type WorkerParts = {
   executor: ChunkExecutor;
   installed: () => InstalledModel[];
@@ -38,6 +48,9 @@ export type WorkerParts = {
   synchronousPlaces?: number;
   fetching?: FetchOptions;
   sha256OfFile?: (path: string) => Promise<string>;
+  /** As in `ControlParts`. */
+  servers?: string[];
+  open?: typeof openWorker;
 };
 
 export async function openFleetWorld(): Promise<FleetWorld> {
@@ -55,25 +68,26 @@ export async function openFleetWorld(): Promise<FleetWorld> {
     dataDir,
     nats,
     addresses,
-    openControl: ({ log = silentLog, lostAfterSeconds = 4, local = createScriptedEngine() } = {}) =>
-      openFleet({
+    openControl: ({ log = silentLog, lostAfterSeconds = 4, local = createScriptedEngine(), ...parts } = {}) =>
+      (parts.open ?? openFleet)({
         ...{ dataDir, local, log, version: "1.2.3" },
+        ...(parts.dial ? { dial: parts.dial } : {}),
         config: testConfig({
           fleet: {
-            nats: addresses,
+            nats: parts.servers ?? addresses,
             base_url: baseUrl,
             listen: `127.0.0.1:${audioPort}`,
             lost_after_seconds: lostAfterSeconds,
           },
         }),
       }),
-    async openWorker(name, { log = silentLog, synchronousPlaces = 1, ...parts }) {
+    async openWorker(name, { log = silentLog, synchronousPlaces = 1, open = openWorker, ...parts }) {
       if (!added.has(name)) {
         await addWorker(dataDir, name, folderOf(name), Date.now());
         await nats.signal("SIGHUP");
         added.add(name);
       }
-      return openWorker({
+      return open({
         ...{ servers: addresses, fleet: "main", worker: name, ca: caText(), seed: seedOf(name) },
         ...{ sha256OfFile, device: () => "cpu", placesAhead: 0, synchronousPlaces, log, version: "1.2.3" },
         ...parts,

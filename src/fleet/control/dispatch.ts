@@ -1,6 +1,6 @@
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Link } from "../link.ts";
-import { PROTOCOL, someJobs, type Ticket, write } from "../messages.ts";
+import { someJobs, type Ticket, write } from "../messages.ts";
 import type { Subjects } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";
 import type { Tickets } from "./tickets.ts";
@@ -14,6 +14,8 @@ export type DispatchDeps = {
   jobs: WantedJobs;
   /** Returns the address at which workers fetch audio. */
   baseUrl: () => string;
+  /** Returns the version of messages that all workers understand. */
+  protocol: () => number;
 };
 
 /** Publishes tickets, takes them back, and stops jobs at workers. */
@@ -76,7 +78,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   }
 
   function cancel(ids: readonly string[]): void {
-    if (ids.length > 0) link.publish(subjects.cancel, write({ v: PROTOCOL, jobs: someJobs(ids) }));
+    if (ids.length > 0) link.publish(subjects.cancel, write({ v: deps.protocol(), jobs: someJobs(ids) }));
   }
 
   return {
@@ -106,12 +108,12 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   };
 }
 
-function ticketOf(wanted: WantedJob, { tokens, baseUrl }: DispatchDeps): Ticket {
+function ticketOf(wanted: WantedJob, { tokens, baseUrl, protocol }: DispatchDeps): Ticket {
   const { id, job, modelSha256: sha256, isAlone } = wanted;
   const { model, windowMs, settings, audio } = job;
   wanted.attempt = newAttempt();
   return {
-    v: PROTOCOL,
+    v: protocol(),
     job: id,
     attempt: wanted.attempt,
     proof: tokens.proof(id),

@@ -53,7 +53,9 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
   let isClosed = false;
   const used = new Map<string, EngineModel>();
   const jobs = createWantedJobs((wanted) => void dispatch.withdraw(wanted));
-  const dispatch = createDispatch({ link, tickets, subjects, tokens, jobs, baseUrl: options.baseUrl });
+  const dispatch = createDispatch({
+    ...{ link, tickets, subjects, tokens, jobs, baseUrl: options.baseUrl, protocol: registry.protocol },
+  });
   const suspects = createSuspects();
   const { isMember, onRefused, onLost, lostAfterMs } = options;
   const results = createResults({
@@ -78,10 +80,10 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     used.set(modelSha256, job.model);
     const id = jobIdOf(job, modelSha256);
     if (suspects.isGuilty(id)) throw new EngineError("crashed", "two machines were lost with this chunk");
-    const early = results.takeEarly(id);
+    const audioMs = job.audio.totalSamples / 16;
+    const early = results.takeEarly(id, { audioMs, windowMs: job.windowMs });
     if (early) return early;
     const urgency = job.isUrgent ? "s" : "a";
-    const audioMs = job.audio.totalSamples / 16;
     const asked = {
       ...({ id, job, modelSha256, urgency, subject: subjects.job(modelSha256, urgency, id) } as const),
       isAlone: job.isAlone || suspects.isSuspect(id),

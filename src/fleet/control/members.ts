@@ -61,5 +61,13 @@ export function openMembers(folder: string, onProblem: (error: unknown) => void)
   }
 
   refresh();
-  return { find: (name) => members.get(name), list: () => [...members.values()], refresh };
+  return {
+    find(name) {
+      // A worker may work before the next look at the file.
+      if (!members.has(name)) refresh();
+      return members.get(name);
+    },
+    list: () => [...members.values()],
+    refresh,
+  };
 }

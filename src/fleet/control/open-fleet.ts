@@ -4,7 +4,7 @@ import type { Engine } from "../../engine/engine.ts";
 import type { Log } from "../../lib/log.ts";
 import { FLEET_FILES, fleetFolderOf, readFleetFile } from "../fleet-folder.ts";
 import { type LinkChange, openLink } from "../link.ts";
-import { type HelloReply, MessageError, PROTOCOL, readBeat, readHello, write } from "../messages.ts";
+import { type HelloReply, MessageError, readBeat, readHello, write } from "../messages.ts";
 import { CONTROL_MEMBER, lastPart, subjectsOf } from "../subjects.ts";
 import { createJobTokens } from "../tokens.ts";
 import { audioRoute } from "./audio-route.ts";
@@ -25,6 +25,8 @@ export type OpenFleetOptions = {
   log: Log;
   /** Version of the program. */
   version: string;
+  /** Opens the link to the messaging server; replaced in tests. */
+  dial?: typeof openLink;
 };
 
 /** The control plane's side of a fleet. */
@@ -50,7 +52,7 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   const folder = fleetFolderOf(dataDir);
   const { fleet } = config;
   const file = (name: keyof typeof FLEET_FILES) => readFleetFile(join(folder, FLEET_FILES[name]));
-  const link = openLink({
+  const link = (options.dial ?? openLink)({
     servers: fleet.nats,
     ca: readFleetFile(fleet.ca_file || join(folder, FLEET_FILES.ca)),
     member: CONTROL_MEMBER,
@@ -98,7 +100,7 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   const timer = setInterval(() => {
     members.refresh();
     giveOrders(members, registry, (worker, drain) =>
-      link.publish(subjects.order(worker), write({ v: PROTOCOL, drain })),
+      link.publish(subjects.order(worker), write({ v: registry.protocol(), drain })),
     );
     executor.reconcile.lose(removedWorkers(members, registry));
     void executor.reconcile.tick().then(places.look);
@@ -154,8 +156,8 @@ function answerHello(
   models: () => NonNullable<HelloReply["models"]>,
 ): void {
   try {
-    const { wants_models: wantsModels } = readHello(data);
-    const reply = { v: PROTOCOL, now_ms: Date.now(), ...facts };
+    const { v, wants_models: wantsModels } = readHello(data);
+    const reply = { v, now_ms: Date.now(), ...facts };
     respond(write(wantsModels ? { ...reply, models: models() } : reply));
   } catch (error) {
     // The worker receives no answer, and reports that.

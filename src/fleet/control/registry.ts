@@ -1,4 +1,4 @@
-import type { Beat } from "../messages.ts";
+import { type Beat, PROTOCOL } from "../messages.ts";
 
 /** A worker, as its last beat describes it. */
 export type FleetWorker = {
@@ -32,6 +32,8 @@ export type Registry = {
   countRefused(name: string): void;
   markUnusable(name: string, modelSha256: string): void;
   list(): FleetWorker[];
+  /** Returns the version of messages that all workers understand: that of the oldest one. */
+  protocol(): number;
   /** Returns the places of workers that take new work of a model; without a model: of any. */
   places(modelSha256?: string): number;
 };
@@ -73,6 +75,7 @@ export function createRegistry(): Registry {
       workers.get(name)?.unusable.add(sha256);
     },
     list: () => [...workers.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
+    protocol: () => Math.min(PROTOCOL, ...[...workers.values()].map(({ beat }) => beat.v)),
     places(sha256) {
       let places = 0;
       for (const worker of workers.values()) {

@@ -1,7 +1,15 @@
 import type { ChunkTimes } from "../../engine/chunk-times.ts";
 import { type ChunkOutcome, EngineError, type EngineErrorKind } from "../../engine/protocol.ts";
 import type { LinkMessage } from "../link.ts";
-import { type Done, type DoneReply, faultOf, MessageError, PROTOCOL, readDone, write } from "../messages.ts";
+import {
+  type Done,
+  type DoneReply,
+  faultOf,
+  MessageError,
+  type ResultBounds,
+  readDone,
+  write,
+} from "../messages.ts";
 import { lastPart } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";
 import { hasModel, type Registry } from "./registry.ts";
@@ -25,8 +33,11 @@ export type ResultsDeps = {
 /** Takes results from workers. A worker keeps its result until the outcome is stored. */
 export type Results = {
   take(message: LinkMessage, respond: (data: Uint8Array) => void): void;
-  /** Returns the result of a job that came before the job was wanted, such as before a restart, once. */
-  takeEarly(job: string): ChunkOutcome | undefined;
+  /**
+   * Returns the result of a job that came before the job was wanted, such as before a restart, once. A result that
+   * exceeds the bounds is refused.
+   */
+  takeEarly(job: string, bounds: ResultBounds): ChunkOutcome | undefined;
   /** Reports whether a job's result has come lately. */
   isKnown(job: string): boolean;
   /** Forgets what is too old. */
@@ -36,7 +47,8 @@ export type Results = {
 
 /** A result whose worker keeps it until its outcome is stored. */
 type Held = { at: number; isStored: boolean; respond: () => void };
-type Early = { at: number; bytes: number; outcome: ChunkOutcome };
+type Early = { at: number; bytes: number; worker: string; result: Result };
+type Result = NonNullable<Done["outcome"]>;
 
 /** Results for which no caller asks are kept this long. After a restart, callers come within seconds. */
 const EARLY_MS = 10 * 60_000;
@@ -67,7 +79,7 @@ export function createResults(deps: ResultsDeps): Results {
     if (done.outcome && !kept && !early.has(done.job) && earlyBytes + bytes <= MAX_EARLY_BYTES) {
       counts.early++;
       earlyBytes += bytes;
-      early.set(done.job, { at: performance.now(), bytes, outcome: outcomeOf(done.outcome) });
+      early.set(done.job, { at: performance.now(), bytes, worker, result: done.outcome });
     }
     reply();
     return undefined;
@@ -120,12 +132,18 @@ export function createResults(deps: ResultsDeps): Results {
     void deps.withdraw(wanted).then(() => jobs.reject(wanted, error));
   }
 
-  function takeEarly(job: string): ChunkOutcome | undefined {
+  function removeEarly(job: string): Early | undefined {
     const found = early.get(job);
     if (!found) return undefined;
     early.delete(job);
     earlyBytes -= found.bytes;
-    return found.outcome;
+    return found;
+  }
+
+  function refuse(worker: string, reason: string): void {
+    counts.refused++;
+    registry.countRefused(worker);
+    deps.onRefused(worker, reason);
   }
 
   return {
@@ -134,7 +152,7 @@ export function createResults(deps: ResultsDeps): Results {
       const reply = (refused?: string) =>
         respond(
           write({
-            v: PROTOCOL,
+            v: registry.protocol(),
             taken: refused === undefined,
             ...(refused === undefined ? {} : { refused }),
           } satisfies DoneReply),
@@ -147,20 +165,24 @@ export function createResults(deps: ResultsDeps): Results {
         refusal = error.message;
       }
       if (refusal === undefined) return;
-      counts.refused++;
-      registry.countRefused(worker);
-      deps.onRefused(worker, refusal);
+      refuse(worker, refusal);
       reply(refusal);
     },
-    takeEarly(job) {
-      const outcome = takeEarly(job);
-      if (outcome) counts.adopted++;
-      return outcome;
+    takeEarly(job, bounds) {
+      const found = removeEarly(job);
+      if (!found) return undefined;
+      const fault = faultOf(found.result, bounds);
+      if (fault !== undefined) {
+        refuse(found.worker, fault);
+        return undefined;
+      }
+      counts.adopted++;
+      return outcomeOf(found.result);
     },
     isKnown: (job) => held.has(job) || early.has(job),
     sweep(now) {
       for (const [job, { at }] of held) if (now - at > KNOWN_MS) held.delete(job);
-      for (const [job, { at }] of early) if (now - at > EARLY_MS) takeEarly(job);
+      for (const [job, { at }] of early) if (now - at > EARLY_MS) removeEarly(job);
     },
     counts: () => ({ ...counts }),
   };
@@ -187,7 +209,7 @@ export function timedChunkOf({
 }
 
 /** The unit of work is the time of one place. */
-function outcomeOf({ segments, elapsed_ms }: NonNullable<Done["outcome"]>): ChunkOutcome {
+function outcomeOf({ segments, elapsed_ms }: Result): ChunkOutcome {
   return {
     segments: segments.map(({ noSpeechProbability, ...segment }) => ({
       ...segment,

@@ -34,8 +34,10 @@ export type Tickets = {
   purge(subject: string): Promise<void>;
   /** Makes the stream, and the consumers of a model, where they are missing. */
   ensure(modelSha256: string): Promise<void>;
+  /** Returns the models whose consumers were made, by SHA-256. */
+  models(): readonly string[];
   /** Reads the stream, and makes again what is missing. @throws Error when the server is not reachable */
-  snapshot(models: Iterable<string>): Promise<TicketSnapshot>;
+  snapshot(wanted: Iterable<string>): Promise<TicketSnapshot>;
 };
 
 const NANOSECONDS = 1_000_000;
@@ -56,6 +58,7 @@ export function createTickets(
   replicas: number,
 ): Tickets {
   const { stream } = subjects;
+  const models = new Set<string>();
   const apis = new WeakMap<NatsConnection, Promise<Api>>();
 
   function api(): Promise<Api> {
@@ -122,18 +125,21 @@ export function createTickets(
       await found.streams.streams.purge(stream, { filter: subject });
     },
 
+    models: () => [...models],
+
     async ensure(sha256) {
       const found = await api();
+      models.add(sha256);
       await ensureStream(found);
       for (const urgency of URGENCIES) await consumerInfo(found, sha256, urgency);
     },
 
-    async snapshot(models) {
+    async snapshot(wanted) {
       const found = await api();
       await ensureStream(found);
       const delivered = new Map<string, number>();
       // The consumers are read before the stream: what they have delivered is then in the stream's numbers.
-      for (const sha256 of models) {
+      for (const sha256 of wanted) {
         for (const urgency of URGENCIES) {
           const { delivered: last } = await consumerInfo(found, sha256, urgency);
           delivered.set(subjects.consumer(sha256, urgency), last.stream_seq);
@@ -154,8 +160,9 @@ export function createTickets(
   return {
     publish: (subject, data) => link.whileUp(direct.publish(subject, data)),
     purge: (subject) => link.whileUp(direct.purge(subject)),
+    models: direct.models,
     ensure: (sha256) => link.whileUp(direct.ensure(sha256)),
-    snapshot: (models) => link.whileUp(direct.snapshot(models)),
+    snapshot: (wanted) => link.whileUp(direct.snapshot(wanted)),
   };
 }
 

@@ -24,7 +24,7 @@ export type Pulling = {
   openPlaces(): number;
 };
 
-/** With one model a place waits this long for a ticket; with several models it looks at them in turns. */
+/** With one model a place waits this long for a ticket; with several models, it looks at each in turn for a short time. */
 const LONG_WAIT_MS = 5_000;
 const SHORT_WAIT_MS = 250;
 /** The server answers at the end of the wait. A reply that is later is lost. */
@@ -37,13 +37,24 @@ const NANOSECONDS = 1_000_000;
 export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pulling {
   const wanted: Record<Urgency, number> = { a: 0, s: 0 };
   const open: Record<Urgency, number> = { a: 0, s: 0 };
+  /** Consumers that have answered. A server of version 2.9 does not answer for one that is missing. */
+  const present = new Set<string>();
   let isStopped = false;
 
   /** Waits for one ticket. Undefined: there was none. */
   async function pull(urgency: Urgency, hash: string, waitMs: number): Promise<LinkMessage | undefined> {
-    const subject = `$JS.API.CONSUMER.MSG.NEXT.${subjects.stream}.${subjects.consumer(hash, urgency)}`;
-    const ask = JSON.stringify({ batch: 1, expires: waitMs * NANOSECONDS });
-    const message = await link.pull(subject, ask, waitMs + MARGIN_MS);
+    const consumer = subjects.consumer(hash, urgency);
+    const expiresMs = present.has(consumer) ? waitMs : SHORT_WAIT_MS;
+    const ask = JSON.stringify({ batch: 1, expires: expiresMs * NANOSECONDS });
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${subjects.stream}.${consumer}`;
+    let message: LinkMessage;
+    try {
+      message = await link.pull(subject, ask, expiresMs + MARGIN_MS);
+    } catch (error) {
+      present.delete(consumer);
+      throw error;
+    }
+    present.add(consumer);
     if (message.status === undefined) return message;
     // The server refuses at once when it has too many requests, or is about to remove the consumer.
     if (!NO_TICKET.includes(message.status)) await Bun.sleep(PAUSE_MS);
