@@ -14,7 +14,7 @@ import type { Tickets } from "./tickets.ts";
 import { createWantedJobs, type WantedJobs } from "./wanted-jobs.ts";
 
 export type FleetExecutorOptions = {
-  link: Pick<Link, "publish" | "upForMs">;
+  link: Pick<Link, "publish" | "upForMs" | "connection">;
   tickets: Tickets;
   registry: Registry;
   subjects: Subjects;
@@ -71,6 +71,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
   const reconcile = createReconcile({
     ...{ jobs, registry, suspects, results, dispatch, tickets, lostAfterMs, onLost },
     linkUpForMs: link.upForMs,
+    connection: link.connection,
   });
 
   async function recognize(job: ChunkJob, signal: AbortSignal) {

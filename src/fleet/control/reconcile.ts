@@ -17,6 +17,8 @@ export type ReconcileDeps = {
   tickets: Tickets;
   /** Returns for how long the link to the server has been up, milliseconds; 0: it is down. */
   linkUpForMs: () => number;
+  /** Returns the link's present connection. */
+  connection: () => unknown;
   /** A worker that is silent for this long is lost. */
   lostAfterMs: number;
   onLost: (worker: LostWorker) => void;
@@ -40,8 +42,6 @@ export type Reconcile = {
 const DROPPED_MS = 1_500;
 /** A ticket that was published a moment ago may not be in the server's answer yet. */
 const SETTLING_MS = 2_000;
-/** Two clocks are read one after the other. */
-const SAME_LINK_MS = 50;
 /** After a start, the callers of jobs that run already come within this time. */
 const CALLERS_COME_MS = 20_000;
 /** Ticks come each second. When one is this late, this process was stopped, and beats could not be received. */
@@ -55,8 +55,7 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
   let lastTickAt = startedAt;
   /** Silence counts from this time on. */
   let hearsSince = startedAt;
-  /** Since when the link was up at the latest look at the stream. */
-  let seenUpSince = 0;
+  let seenConnection: unknown;
   let isBusy = false;
   const ending = new WeakSet<WantedJob>();
 
@@ -107,8 +106,7 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
       }
       return;
     }
-    if (publishedAt === undefined || sequence === undefined) return;
-    if (now - publishedAt < SETTLING_MS) return;
+    if (publishedAt === undefined || sequence === undefined || now - publishedAt < SETTLING_MS) return;
     if (!stream.subjects.has(subject)) return void dispatch.send(wanted);
     if (!stream.isDelivered(wanted.modelSha256, wanted.urgency, sequence)) return;
     wanted.deliveredAt ??= now;
@@ -124,14 +122,13 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     const oldest = now - lostAfterMs;
     if (hearsSince < oldest) lose(registry.takeLost(oldest));
     const wanted = jobs.list();
-    const models = new Set(wanted.map(({ modelSha256 }) => modelSha256));
-    const upSince = now - deps.linkUpForMs();
     // A server that has started again has no stream. Workers ask for tickets before there is one.
-    const isNewLink = upSince > seenUpSince + SAME_LINK_MS;
-    if (isNewLink) for (const model of deps.tickets.models()) models.add(model);
-    if (wanted.length === 0 && orphans.count() === 0 && !isNewLink) return;
-    const stream = await deps.tickets.snapshot(models);
-    seenUpSince = upSince;
+    const connection = deps.connection();
+    const isNew = connection !== seenConnection;
+    if (wanted.length === 0 && orphans.count() === 0 && !isNew) return;
+    const models = wanted.map(({ modelSha256 }) => modelSha256);
+    const stream = await deps.tickets.snapshot(new Set([...models, ...(isNew ? deps.tickets.models() : [])]));
+    seenConnection = connection;
     const readAt = performance.now();
     for (const each of wanted) if (jobs.get(each.id) === each) check(each, stream, readAt);
     const subjects = new Set(jobs.list().map(({ subject }) => subject));

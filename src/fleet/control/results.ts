@@ -12,6 +12,7 @@ import {
 } from "../messages.ts";
 import { lastPart } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";
+import { createEarlyResults, type Result } from "./early-results.ts";
 import { hasModel, type Registry } from "./registry.ts";
 import type { Suspects } from "./suspects.ts";
 import type { WantedJob, WantedJobs } from "./wanted-jobs.ts";
@@ -47,13 +48,7 @@ export type Results = {
 
 /** A result whose worker keeps it until its outcome is stored. */
 type Held = { at: number; isStored: boolean; respond: () => void };
-type Early = { at: number; bytes: number; worker: string; result: Result };
-type Result = NonNullable<Done["outcome"]>;
 
-/** Results for which no caller asks are kept this long. After a restart, callers come within seconds. */
-const EARLY_MS = 10 * 60_000;
-/** A bound on memory, several times what the places of a large fleet can hold. */
-const MAX_EARLY_BYTES = 64 * 1024 * 1024;
 /** A caller that has not stored an outcome after this time has been stopped. */
 const HELD_MS = 10_000;
 const KNOWN_MS = 60_000;
@@ -61,8 +56,7 @@ const KNOWN_MS = 60_000;
 export function createResults(deps: ResultsDeps): Results {
   const { jobs, registry, suspects } = deps;
   const held = new Map<string, Held>();
-  const early = new Map<string, Early>();
-  let earlyBytes = 0;
+  const early = createEarlyResults();
   const counts = { taken: 0, early: 0, adopted: 0, refused: 0 };
 
   /** @returns why the result is refused; undefined: it has been dealt with */
@@ -76,11 +70,7 @@ export function createResults(deps: ResultsDeps): Results {
       kept.respond = reply;
       return undefined;
     }
-    if (done.outcome && !kept && !early.has(done.job) && earlyBytes + bytes <= MAX_EARLY_BYTES) {
-      counts.early++;
-      earlyBytes += bytes;
-      early.set(done.job, { at: performance.now(), bytes, worker, result: done.outcome });
-    }
+    if (done.outcome && !kept && early.put(done.job, { worker, result: done.outcome }, bytes)) counts.early++;
     reply();
     return undefined;
   }
@@ -132,14 +122,6 @@ export function createResults(deps: ResultsDeps): Results {
     void deps.withdraw(wanted).then(() => jobs.reject(wanted, error));
   }
 
-  function removeEarly(job: string): Early | undefined {
-    const found = early.get(job);
-    if (!found) return undefined;
-    early.delete(job);
-    earlyBytes -= found.bytes;
-    return found;
-  }
-
   function refuse(worker: string, reason: string): void {
     counts.refused++;
     registry.countRefused(worker);
@@ -169,7 +151,7 @@ export function createResults(deps: ResultsDeps): Results {
       reply(refusal);
     },
     takeEarly(job, bounds) {
-      const found = removeEarly(job);
+      const found = early.take(job);
       if (!found) return undefined;
       const fault = faultOf(found.result, bounds);
       if (fault !== undefined) {
@@ -182,7 +164,7 @@ export function createResults(deps: ResultsDeps): Results {
     isKnown: (job) => held.has(job) || early.has(job),
     sweep(now) {
       for (const [job, { at }] of held) if (now - at > KNOWN_MS) held.delete(job);
-      for (const [job, { at }] of early) if (now - at > EARLY_MS) removeEarly(job);
+      early.sweep(now);
     },
     counts: () => ({ ...counts }),
   };
