@@ -155,6 +155,29 @@ describeFleet("links of a fleet", () => {
   );
 
   test(
+    "audio arrives although the network has forgotten the connections to it",
+    async () => {
+      const partition = await openPartition(world.audioPort);
+      open.push(partition.close);
+      const fleet = control({ baseUrl: `https://127.0.0.1:${partition.port}` });
+      const places = 4;
+      const opened = await world.openWorker("one", {
+        ...{ executor: executorOf(async () => said("heard"), places), installed: () => [model] },
+      });
+      open.push(opened.close);
+      await works(fleet, "one");
+      const all = (first: number) =>
+        Promise.all(Array.from({ length: places }, (_, n) => repeated(fleet, chunk(first + n))));
+      await all(50);
+      partition.cut();
+      partition.mend(true);
+      expect(await all(60)).toEqual(Array.from({ length: places }, () => "heard"));
+      expect(fleet.status().interrupted_chunks).toBe(0);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
     "a cancellation whose message is lost reaches the worker with its next beat",
     async () => {
       let cancellations = 0;

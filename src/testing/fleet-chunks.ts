@@ -46,8 +46,12 @@ export const outcome = (segments: object[]) => ({
 });
 export const said = (text: string): ChunkOutcome => ({ segments: [{ ...SEGMENT, text }], workMs: 1 });
 
-export function executorOf(recognize: ChunkExecutor["recognize"]): ChunkExecutor {
-  return { capacity: () => ({ chunks: 1, power: 1, isElastic: false }), recognize, warm: async () => {} };
+export function executorOf(recognize: ChunkExecutor["recognize"], places = 1): ChunkExecutor {
+  return {
+    capacity: () => ({ chunks: places, power: 1, isElastic: false }),
+    recognize,
+    warm: async () => {},
+  };
 }
 
 async function recognize(

@@ -20,6 +20,7 @@ export type FleetWorld = {
   dataDir: string;
   nats: NatsServer;
   addresses: string[];
+  audioPort: number;
   openControl(options?: ControlParts): Fleet;
   /** Adds a worker unless it was added before, and opens it. */
   openWorker(name: string, options: WorkerParts): Promise<FleetWorker>;
@@ -37,6 +38,8 @@ export type ControlParts = {
   local?: Engine;
   /** Addresses of the messaging server. */
   servers?: string[];
+  /** Where workers fetch audio. */
+  baseUrl?: string;
   dial?: OpenFleetOptions["dial"];
   /** The code of another version of the program. */
   open?: typeof openFleet;
@@ -68,6 +71,7 @@ export async function openFleetWorld(): Promise<FleetWorld> {
     dataDir,
     nats,
     addresses,
+    audioPort,
     openControl: ({ log = silentLog, lostAfterSeconds = 4, local = createScriptedEngine(), ...parts } = {}) =>
       (parts.open ?? openFleet)({
         ...{ dataDir, local, log, version: "1.2.3" },
@@ -75,7 +79,7 @@ export async function openFleetWorld(): Promise<FleetWorld> {
         config: testConfig({
           fleet: {
             nats: parts.servers ?? addresses,
-            base_url: baseUrl,
+            base_url: parts.baseUrl ?? baseUrl,
             listen: `127.0.0.1:${audioPort}`,
             lost_after_seconds: lostAfterSeconds,
           },

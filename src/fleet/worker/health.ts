@@ -14,6 +14,8 @@ export type Health = {
 const MAX_FAILURES = 3;
 const FIRST_REST_MS = 2_000;
 const LONGEST_REST_MS = 60_000;
+/** Most often the network, or the control plane, is away for all workers. It may come back at any time. */
+const LONGEST_AUDIO_REST_MS = 8_000;
 
 export function createHealth(now: () => number = () => performance.now()): Health {
   let failures = 0;
@@ -26,7 +28,8 @@ export function createHealth(now: () => number = () => performance.now()): Healt
       if (end !== "failed" && end !== "audio") return;
       failures++;
       if (failures < MAX_FAILURES) return;
-      restsUntil = now() + Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** (failures - MAX_FAILURES));
+      const longest = end === "audio" ? LONGEST_AUDIO_REST_MS : LONGEST_REST_MS;
+      restsUntil = now() + Math.min(longest, FIRST_REST_MS * 2 ** (failures - MAX_FAILURES));
       reason =
         end === "audio"
           ? `the audio of ${failures} chunks in a row could not be fetched`

@@ -14,6 +14,7 @@ import {
   write,
 } from "../messages.ts";
 import { type Subjects, subjectsOf } from "../subjects.ts";
+import { openGreeting } from "./greeting.ts";
 import { createHealth } from "./health.ts";
 import { createModelFetching, type FetchOptions } from "./model-fetching.ts";
 import { createOfferedModels } from "./offered-models.ts";
@@ -96,10 +97,14 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     onBegin: () => beat(),
   });
   const health = createHealth();
+  const greeting = openGreeting(link, subjects.hello(worker), version, () =>
+    log.warn("the control plane gives no answer: it is away, or older than this worker"),
+  );
   const pulling = createPulling({
     ...{ link, subjects },
     usableModels: () => models.list().flatMap(({ hash, isUsable }) => (isUsable ? [hash] : [])),
     mayPull: () =>
+      greeting.isAnswered() &&
       !isDraining &&
       !isStopping &&
       !health.isResting() &&
@@ -166,6 +171,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     },
     async close() {
       isStopping = true;
+      greeting.stop();
       pulling.stop();
       for (const timer of timers) clearInterval(timer);
       for (const job of [...running.jobs(), ...reports.jobs()]) running.cancel(job);

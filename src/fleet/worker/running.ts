@@ -3,7 +3,7 @@ import { type ChunkOutcome, EngineError } from "../../engine/protocol.ts";
 import { createGate } from "../../engine/workers/gate.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { briefly, type Done, FAILURES, PROTOCOL, type Ticket } from "../messages.ts";
-import { AudioError, fetchAudio } from "./audio.ts";
+import { AudioError, fetchAudio, UnwantedError } from "./audio.ts";
 import type { OfferedModels } from "./offered-models.ts";
 import type { Reports } from "./reports.ts";
 
@@ -70,6 +70,7 @@ export function createRunning(deps: RunningDeps): Running {
     if (error instanceof EngineError && error.kind === "unusable_model")
       models.distrust(ticket.model.sha256, reason);
     tell(ticket, { failed: { kind: failureOf(error), reason } });
+    if (error instanceof UnwantedError) return "cancelled";
     return error instanceof AudioError ? "audio" : "failed";
   }
 

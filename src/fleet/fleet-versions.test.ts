@@ -1,0 +1,167 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { InstalledModel } from "../domain/model.ts";
+import { openLog } from "../lib/log.ts";
+import {
+  executorOf,
+  fleetChunk,
+  fleetModel,
+  repeated,
+  said,
+  until,
+  working,
+} from "../testing/fleet-chunks.ts";
+import {
+  type ControlParts,
+  type FleetWorld,
+  openFleetWorld,
+  type WorkerParts,
+} from "../testing/fleet-harness.ts";
+import { NATS_SERVER } from "../testing/nats-server.ts";
+import type { Fleet } from "./control/open-fleet.ts";
+
+/**
+ * Versions of the protocol in one fleet. There is only one so far, so the others are copies of this program in which the
+ * numbers are changed.
+ */
+
+const describeFleet = NATS_SERVER === undefined ? describe.skip : describe;
+const TIMEOUT_MS = 60_000;
+const SOURCE = join(import.meta.dir, "..");
+
+type Program = Required<Pick<ControlParts, "open">> & { openWorker: NonNullable<WorkerParts["open"]> };
+
+describeFleet("a fleet of several versions", () => {
+  let world: FleetWorld;
+  let folder: string;
+  let model: InstalledModel;
+  let next: Program;
+  let afterNext: Program;
+  const open: (() => Promise<void>)[] = [];
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "shruti-fleet-versions-"));
+    model = fleetModel(folder, "weights");
+    world = await openFleetWorld();
+    next = await programOf(2);
+    afterNext = await programOf(3);
+  });
+  afterEach(async () => {
+    for (const close of open.splice(0).reverse()) await close();
+  });
+  afterAll(async () => {
+    await world.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Copies this program. The copy has this version of the protocol, and understands the one before it. */
+  async function programOf(protocol: number): Promise<Program> {
+    const root = join(folder, `protocol-${protocol}`);
+    const copy = join(root, "src");
+    for (const part of ["config", "domain", "engine", "fleet", "lib", "pipeline", "store"]) {
+      cpSync(join(SOURCE, part), join(copy, part), {
+        recursive: true,
+        filter: (path) => !/\.test\.ts$/.test(path),
+      });
+    }
+    symlinkSync(join(SOURCE, "../node_modules"), join(root, "node_modules"));
+    const messages = join(copy, "fleet/messages.ts");
+    const text = readFileSync(messages, "utf8");
+    const changed = text
+      .replace(/PROTOCOL = 1;/, `PROTOCOL = ${protocol};`)
+      .replace(/OLDEST_PROTOCOL = 1;/, `OLDEST_PROTOCOL = ${protocol - 1};`);
+    expect(changed).toContain(`export const PROTOCOL = ${protocol};`);
+    expect(changed).toContain(`OLDEST_PROTOCOL = ${protocol - 1};`);
+    writeFileSync(messages, changed);
+    const control = (await import(join(copy, "fleet/control/open-fleet.ts"))) as {
+      openFleet: Program["open"];
+    };
+    const worker = (await import(join(copy, "fleet/worker/open-worker.ts"))) as {
+      openWorker: Program["openWorker"];
+    };
+    return { open: control.openFleet, openWorker: worker.openWorker };
+  }
+
+  function control(parts: ControlParts = {}): Fleet {
+    const fleet = world.openControl({ lostAfterSeconds: 2, ...parts });
+    open.push(fleet.engine.close);
+    return fleet;
+  }
+
+  async function worker(name: string, parts: Partial<WorkerParts> = {}): Promise<void> {
+    const executor = executorOf(async () => {
+      await Bun.sleep(50);
+      return said(name);
+    });
+    open.push((await world.openWorker(name, { executor, installed: () => [model], ...parts })).close);
+  }
+
+  const manyTexts = async (fleet: Fleet, first: number) =>
+    new Set(
+      await Promise.all(Array.from({ length: 12 }, (_, n) => repeated(fleet, fleetChunk(model, first + n)))),
+    );
+
+  test(
+    "a control plane works with workers of its version and of the one before, and can drain both",
+    async () => {
+      const fleet = control({ open: next.open });
+      await worker("old");
+      await worker("new", { open: next.openWorker });
+      await working(fleet, 2);
+      expect(await manyTexts(fleet, 1)).toEqual(new Set(["old", "new"]));
+      await world.drain("old");
+      await until(() => fleet.status().workers.some(({ state }) => state === "draining"));
+      expect(fleet.status()).toMatchObject({ results: { refused: 0 }, interrupted_chunks: 0 });
+      await world.drain("old", false);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "a worker that was upgraded before the control plane takes no chunks until that is upgraded, too",
+    async () => {
+      const lines: string[] = [];
+      const early = world.openControl({
+        lostAfterSeconds: 2,
+        log: openLog("info", "json", (line) => void lines.push(line)),
+      });
+      await worker("newer", { open: next.openWorker });
+      await until(() =>
+        lines.some((line) => line.includes("a message of protocol 2; this program understands 1")),
+      );
+      await worker("old");
+      await until(() =>
+        early.status().workers.some(({ name, state }) => name === "old" && state === "working"),
+      );
+      expect(await manyTexts(early, 20)).toEqual(new Set(["old"]));
+      expect(early.status().interrupted_chunks).toBe(0);
+      await early.engine.close();
+      const late = control({ open: next.open });
+      await until(() => late.status().workers.filter(({ state }) => state === "working").length === 2);
+      expect(await manyTexts(late, 40)).toEqual(new Set(["old", "newer"]));
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "a worker that is two versions behind takes no chunks",
+    async () => {
+      const lines: string[] = [];
+      const fleet = control({
+        open: afterNext.open,
+        log: openLog("info", "json", (line) => void lines.push(line)),
+      });
+      await worker("oldest");
+      await worker("current", { open: afterNext.openWorker });
+      await until(() =>
+        lines.some((line) => line.includes("a message of protocol 1; this program understands 2 to 3")),
+      );
+      await working(fleet, 1);
+      expect(await manyTexts(fleet, 60)).toEqual(new Set(["current"]));
+      expect(fleet.status().interrupted_chunks).toBe(0);
+    },
+    TIMEOUT_MS,
+  );
+});
