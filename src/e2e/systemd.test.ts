@@ -41,9 +41,9 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     mkdirSync(folder);
     await placeBinary(join(folder, "shruti"));
     await box.must(`cp ${SCRIPT} ${folder}/`);
-    const { code, out, err } = await box.run(`sh ${folder}/install.sh --listen 127.0.0.1:${PORT}`);
+    const { code, out, err } = await box.run(`sh ${folder}/install.sh --listen 127.0.0.1:${PORT} --wait 240`);
     expect({ code, out, err }).toMatchObject({ code: 0, out: expect.stringContaining("ready; see") });
-  }, 120_000);
+  }, 300_000);
   afterAll(() => box.remove(), 60_000);
 
   test("a start is over when the server listens, as the service's user and within the limits", async () => {
@@ -71,7 +71,7 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     expect((await box.must(`stat -c '%U %a' /proc/${state.MainPID} ${CONFIG}`)).split("\n")).toEqual([
       ...["shruti 555", "root 640", ""],
     ]);
-  }, 60_000);
+  }, 180_000);
 
   test("a reload takes over settings in the same process, and a config with a mistake fails it", async () => {
     await until("it is ready", async () => (await fetch(`${URL}/readyz`)).ok);
@@ -96,7 +96,7 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     await box.must("systemctl reload shruti");
     await until("the second reload", async () => count(await text(), "the config was reloaded") === 2);
     expect((await fetch(`${URL}/healthz`)).status).toBe(200);
-  }, 60_000);
+  }, 180_000);
 
   test("a reload by the signal alone is shown by systemd from its begin to its end", async () => {
     // systemd logs the messages of its services only at level debug.
@@ -111,7 +111,7 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     await box.must("systemd-analyze log-level info");
     expect(await manager()).toMatch(/RELOADING=1.*MONOTONIC_USEC=\d+/);
     expect(await show("ActiveState", "SubState")).toEqual({ ActiveState: "active", SubState: "running" });
-  }, 60_000);
+  }, 180_000);
 
   test("the journal has priorities", async () => {
     await set("level", '"loud"');
@@ -121,7 +121,7 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     );
     expect(await journal("-p err")).not.toContain('"msg":"listening"');
     await set("level", '"info"');
-  }, 60_000);
+  }, 180_000);
 
   test("a server that is killed is started again; stop ends it cleanly", async () => {
     const { MainPID } = await show("MainPID");
@@ -137,7 +137,7 @@ describe.skipIf(opened === undefined)("under systemd", () => {
       ...{ ActiveState: "inactive", Result: "success", ExecMainStatus: "0" },
     });
     expect((await box.run("pgrep -u shruti")).out).toBe("");
-  }, 60_000);
+  }, 180_000);
 
   test.each([
     [
@@ -188,7 +188,7 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     expect({ code, out, err }).toMatchObject({
       ...{ code: 0, out: expect.stringContaining(`would write ${share}/man/man1/shruti.1`) },
     });
-  }, 60_000);
+  }, 180_000);
 
   test("--uninstall removes the service and keeps the data", async () => {
     await box.must(`sh ${box.folder}/this/install.sh --uninstall`);
@@ -196,5 +196,5 @@ describe.skipIf(opened === undefined)("under systemd", () => {
     expect((await box.run("systemctl cat shruti")).code).not.toBe(0);
     await box.must(`test -e /var/lib/shruti/shruti.db -a -e ${CONFIG}`);
     await expect(fetch(`${URL}/healthz`)).rejects.toThrow();
-  }, 60_000);
+  }, 180_000);
 });

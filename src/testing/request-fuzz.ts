@@ -496,12 +496,17 @@ function endpointRequest(_world: FuzzWorld, random: Random): Plain {
     "https://example.in:99999/",
     "https://श्रुति.example/",
   ]);
+  const lists = [[], ["credit.low"], ["credit.low", "credit.low"], ["transcription.completed"], "credit.low"];
+  const events = chance(random, 0.3) ? { events: pick(random, [...lists, ...ODD_VALUES]) } : {};
   return {
     label: "endpoint",
     method: "POST",
     target: "/v1/webhook_endpoints",
     fields: [],
-    body: json(mutateFields({ url: chance(random, 0.9) ? url : pick(random, ODD_VALUES) }, random), random),
+    body: json(
+      mutateFields({ url: chance(random, 0.9) ? url : pick(random, ODD_VALUES), ...events }, random),
+      random,
+    ),
   };
 }
 
