@@ -70,10 +70,10 @@ test("nothing is half deleted afterwards, ledger and audit log are whole, and ot
       ...{ env: {}, stdout: "ignore", stderr: "pipe" },
     });
     const isLast = kills >= MOST_KILLS;
-    // From one kill to the next there is more time, so that also a slow machine reaches the end.
+    // The first kill comes while the program starts, and from one kill to the next there is more time.
     const timer = isLast
       ? undefined
-      : setTimeout(() => child.kill("SIGKILL"), 60 + Math.random() * 20 * (kills + 3));
+      : setTimeout(() => child.kill("SIGKILL"), 20 + Math.random() * 25 * (kills + 1));
     const status = await child.exited;
     clearTimeout(timer);
     if (child.signalCode === "SIGKILL") kills += 1;
