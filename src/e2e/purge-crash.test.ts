@@ -7,8 +7,8 @@ import { concatenated, sampleBytes } from "./samples.ts";
 
 /** `orgs purge` with kill -9 at random moments, again and again, until one run reaches its end. */
 
-/** Runs that are killed; the one after them is not. */
-const MOST_KILLS = Number(process.env.SHRUTI_CRASH_ROUNDS ?? 15);
+/** Runs that are killed at most; the one after them is not. */
+const MOST_KILLS = Number(process.env.SHRUTI_CRASH_ROUNDS ?? 20);
 
 let installation: Installation;
 beforeAll(async () => {
@@ -21,12 +21,23 @@ type Report = { ok: boolean; charged_paise: number; problems?: unknown[] };
 function rows<T>(sql: string, ...values: string[]): T[] {
   const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"), { readonly: true });
   try {
+    // A program that was killed leaves a log that the next one to open the database recovers.
+    sqlite.run("PRAGMA busy_timeout = 30000");
     return sqlite.query<T, string[]>(sql).all(...values);
   } finally {
     sqlite.close();
   }
 }
 const count = (sql: string, ...values: string[]) => rows<{ n: number }>(sql, ...values)[0]?.n ?? -1;
+
+/** Counts the steps that a purge still has to take. */
+const remaining = (org: string) =>
+  count(
+    `SELECT (SELECT count(*) FROM transcriptions WHERE organization_id = ?1 AND finished_at IS NULL)
+       + (SELECT count(*) FROM transcriptions WHERE organization_id = ?1 AND content_deleted_at IS NULL)
+       + (SELECT count(*) FROM uploads WHERE organization_id = ?1 AND deleted_at IS NULL) AS n`,
+    org,
+  );
 
 test("nothing is half deleted afterwards, ledger and audit log are whole, and other customers are untouched", async () => {
   const org = installation.organizationId;
@@ -69,13 +80,19 @@ test("nothing is half deleted afterwards, ledger and audit log are whole, and ot
     const child = Bun.spawn([program, "--config", installation.configPath, "orgs", "purge", org, "--yes"], {
       ...{ env: {}, stdout: "ignore", stderr: "pipe" },
     });
-    const isLast = kills >= MOST_KILLS;
-    // The first kill comes while the program starts, and from one kill to the next there is more time.
-    const timer = isLast
-      ? undefined
-      : setTimeout(() => child.kill("SIGKILL"), 20 + Math.random() * 25 * (kills + 1));
-    const status = await child.exited;
-    clearTimeout(timer);
+    let hasEnded = false;
+    const ended = child.exited.finally(() => {
+      hasEnded = true;
+    });
+    // The first kill comes while the program starts, the others after some more steps, at any moment between two of them.
+    const steps = Math.floor(Math.random() * 6);
+    const before = remaining(org);
+    if (kills === 0) await Bun.sleep(20);
+    else
+      while (!hasEnded && (kills >= MOST_KILLS || remaining(org) > before - 1 - steps))
+        await Bun.sleep(Math.random() * 4);
+    child.kill("SIGKILL");
+    const status = await ended;
     if (child.signalCode === "SIGKILL") kills += 1;
     else {
       // A kill after the last transaction leaves a purge that is complete.
