@@ -179,6 +179,24 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     await page.getByText("2 s of sound").waitFor();
   });
 
+  test("colours follow the system until they are chosen, in charts as well", async () => {
+    const looks = () =>
+      page.evaluate(
+        "[getComputedStyle(document.body).backgroundColor, document.querySelector('.chart canvas').toDataURL()]",
+      ) as Promise<[string, string]>;
+    const [paper, chart] = await looks();
+    await page.emulateMedia({ colorScheme: "dark" });
+    await until("the chart is drawn for the dark", async () => (await looks())[1] !== chart);
+    expect((await looks())[0]).not.toBe(paper);
+    await page.locator(".top summary").click();
+    await page.getByLabel("Colours").selectOption("light");
+    await until("the chart is as before", async () => (await looks())[1] === chart);
+    expect((await looks())[0]).toBe(paper);
+    await page.getByLabel("Colours").selectOption("system");
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.locator(".top summary").click();
+  });
+
   test("switches an endpoint on again that was off, and sends failed events again until they arrive", async () => {
     const made = await server
       .api()

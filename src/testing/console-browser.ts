@@ -27,6 +27,9 @@ const ARGUMENTS = [
   "--autoplay-policy=no-user-gesture-required",
 ];
 
+/** Longest wait for anything that a page shows; a busy machine is slow. */
+const PATIENCE_MS = 60_000;
+
 export type BrowserOptions = {
   width?: number;
   height?: number;
@@ -53,6 +56,7 @@ export async function openConsoleBrowser(options: BrowserOptions = {}): Promise<
     locale: language,
     acceptDownloads: true,
   });
+  context.setDefaultTimeout(PATIENCE_MS);
   const requests: string[] = [];
   const errors: string[] = [];
   context.on("request", (request) => requests.push(request.url()));
