@@ -1,9 +1,10 @@
 import { open } from "node:fs/promises";
 import type { AudioRef, BytesAudio, FileAudio } from "../protocol.ts";
+import { removeOffset } from "./offset.ts";
 import { PCM_BYTES_PER_SAMPLE, readPcm, scalePcm } from "./pcm-file.ts";
 
 /**
- * Puts a chunk's audio together.
+ * Puts a chunk's audio together, without a constant offset.
  *
  * @returns 16 kHz mono samples within −1 and 1; zeros where no slice lies
  * @throws Error when the file ends before a slice does, or when bytes and number of samples differ
@@ -12,6 +13,7 @@ export async function samplesOf(audio: AudioRef): Promise<Float32Array> {
   const samples = new Float32Array(audio.totalSamples);
   if ("pcm" in audio) scalePcm(pcmOf(audio), samples, 0);
   else await readSlices(audio, samples);
+  removeOffset(samples);
   return samples;
 }
 

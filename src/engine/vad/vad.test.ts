@@ -140,6 +140,26 @@ describe.skipIf(SAMPLES === undefined)("labelled recordings", () => {
     expect(regionSeconds / recordedSeconds).toBeLessThan(0.75);
   }, 30_000);
 
+  test("a quiet recording with the constant offset of a bad sound card has the same speech", async () => {
+    const [path = ""] = await decode(samplePath("04-en"));
+    const quiet = samplesOf(path).map((sample) => Math.round(sample / 4));
+    const expected = await detect(pcm(quiet));
+    expect(expected.length).toBeGreaterThan(1);
+    for (const offset of [100, 500, -8000]) {
+      const found = await detect(pcm(quiet.map((sample) => sample + offset)));
+      const distances = found.flatMap((region, index) => [
+        Math.abs(region.startSample - (expected[index]?.startSample ?? 0)),
+        Math.abs(region.endSample - (expected[index]?.endSample ?? 0)),
+      ]);
+      // The mean of a block is that of its speech as well, so single windows may differ.
+      expect({ offset, regions: found.length, isNear: Math.max(...distances) <= 0.1 * 16_000 }).toEqual({
+        offset,
+        regions: expected.length,
+        isNear: true,
+      });
+    }
+  });
+
   test("the result does not depend on the position in the file, nor on another call at the same time", async () => {
     const [path = ""] = await decode(samplePath("04-en"));
     const speech = samplesOf(path);

@@ -1,6 +1,8 @@
 import { open, stat } from "node:fs/promises";
+import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { SpeechRegion } from "../../domain/speech.ts";
 import { DecodeError } from "../audio/decode-failure.ts";
+import { offsetRemover } from "../audio/offset.ts";
 import { PCM_BYTES_PER_SAMPLE, PCM_FULL_SCALE, readPcm } from "../audio/pcm-file.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { LevelEnvelope } from "./cut-speech.ts";
@@ -49,7 +51,9 @@ export function openVad(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeights
       const tracked = trackRegions(options.threshold ?? DEFAULT_THRESHOLD);
       const meter = await openLevelMeter(pcmPath);
       const report = foundReporter(tracked.regions, meter.levels, options, options.onFound);
+      const removeOffset = offsetRemover(SAMPLE_RATE_HZ);
       const takeBlock = (pcm: Int16Array, doneSamples: number) => {
+        removeOffset(pcm);
         for (const probability of listener.probabilities(pcm)) tracked.take(probability);
         meter.take(pcm);
         report(doneSamples);
