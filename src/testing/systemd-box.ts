@@ -20,6 +20,7 @@ export type SystemdBox = {
 const SYSTEMD = "/lib/systemd/systemd";
 const NEEDED = ["unshare", "nsenter", "mount", "pivot_root", "systemctl", "journalctl", "setpriv", "useradd"];
 const BOOT_MS = 60_000;
+const END_MS = 20_000;
 
 /** $1: a folder for the layers; $2: the shared folder; $3: the control group. */
 const BOOT = `
@@ -127,8 +128,12 @@ export async function openSystemdBox(): Promise<SystemdBox | undefined> {
   async function remove(): Promise<void> {
     holder.kill("SIGKILL");
     await holder.exited;
-    await Bun.sleep(200);
-    for (const group of groups) removeGroup(group);
+    // The processes inside end one after the other; a group goes when it is empty.
+    const deadline = Date.now() + END_MS;
+    for (let left = groups; left.length > 0 && Date.now() < deadline; left = left.filter(existsSync)) {
+      for (const group of left) removeGroup(group);
+      await Bun.sleep(50);
+    }
     for (const path of [folder, layers]) rmSync(path, { recursive: true, force: true });
   }
 
