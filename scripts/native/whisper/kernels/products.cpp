@@ -15,8 +15,10 @@ namespace shruti {
 namespace {
 
 constexpr int64_t kLeastRows = 32;
-// Values of a row that are packed at once: what is packed stays in the second cache, and fits all types' blocks.
-constexpr int64_t kDepth = 512;
+// Values of a row that are packed at once. A panel of them stays in the first cache, and blocks of all types fit.
+constexpr int64_t kDepth = 256 * kPerWord;
+// Blocks of rows that each panel is multiplied by in turn: they stay in the second cache.
+constexpr int64_t kBlocks = 16;
 constexpr int64_t kMostGroup = 128;  // columns that are packed at once
 
 struct Shape {
@@ -137,6 +139,22 @@ void multiply(const Shape & shape, const uint32_t * left, const uint32_t * right
     for (int64_t r = 0; r < rows; r++) std::copy(edge + r * kColumns, edge + r * kColumns + columns, out + r * stride);
 }
 
+// What is added to a block of results: what earlier values of the rows gave, or a matrix, and at last the bias.
+Finish finish_of(const Shape & shape, int64_t from, int64_t count, int64_t row, int64_t column, const ggml_tensor * dst,
+                 const Epilogue & epilogue) {
+    Finish              finish;
+    const ggml_tensor * added = from > 0 ? dst : epilogue.add;
+    if (added) {
+        finish.add_stride = added->nb[1] / sizeof(float);
+        finish.add = (const float *) added->data + row * finish.add_stride + column;
+    }
+    if (from + count == shape.depth) {
+        finish.bias = epilogue.bias ? epilogue.bias + column : nullptr;
+        finish.gelu = epilogue.gelu;
+    }
+    return finish;
+}
+
 void run(const Task & task, const Shape & shape, const ggml_tensor * w, const uint32_t * left, uint32_t * group, float * wide,
          ggml_tensor * dst, const Epilogue & epilogue) {
     const int64_t block_words = kRows * shape.padded() / kPerWord;
@@ -145,22 +163,15 @@ void run(const Task & task, const Shape & shape, const ggml_tensor * w, const ui
         const int64_t words = (count + kPerVector - 1) / kPerVector * kLanes;
         for (int64_t c = task.first_column; c < task.last_column; c += kColumns)
             pack_panel(w, shape, c, from, count, wide, group + (c - task.first_column) * words);
-        for (int64_t block = task.first_block; block < task.last_block; block++) {
-            const uint32_t * rows = left + block * block_words + from / kPerWord * kRows;
+        for (int64_t first = task.first_block; first < task.last_block; first += kBlocks) {
+            const int64_t last = std::min(first + kBlocks, task.last_block);
             for (int64_t c = task.first_column; c < task.last_column; c += kColumns) {
-                Finish finish;
-                if (from > 0) {
-                    finish.add_stride = dst->nb[1] / sizeof(float);
-                    finish.add = (const float *) dst->data + block * kRows * finish.add_stride + c;
-                } else if (epilogue.add) {
-                    finish.add_stride = epilogue.add->nb[1] / sizeof(float);
-                    finish.add = (const float *) epilogue.add->data + block * kRows * finish.add_stride + c;
+                const uint32_t * panel = group + (c - task.first_column) * words;
+                for (int64_t block = first; block < last; block++) {
+                    const uint32_t * rows = left + block * block_words + from / kPerWord * kRows;
+                    const Finish     finish = finish_of(shape, from, count, block * kRows, c, dst, epilogue);
+                    multiply(shape, rows, panel, words / kChunk, dst, block * kRows, c, finish);
                 }
-                if (from + count == shape.depth) {
-                    finish.bias = epilogue.bias ? epilogue.bias + c : nullptr;
-                    finish.gelu = epilogue.gelu;
-                }
-                multiply(shape, rows, group + (c - task.first_column) * words, words / kChunk, dst, block * kRows, c, finish);
             }
         }
     }
