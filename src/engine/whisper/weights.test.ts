@@ -14,7 +14,10 @@ import { FILE_TYPES } from "./whisper-model-file.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const SOURCES = join(import.meta.dirname, "../../testing/native");
-const HEADERS = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml/include");
+const HEADERS = [
+  "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml/include",
+  "scripts/native/whisper/kernels",
+].map((path) => `-I${join(ROOT, path)}`);
 const AMX_LIBRARY = join(NATIVE_DIR, "libggml-cpu-sapphirerapids.so");
 const TYPES = [...FILE_TYPES.values()].map(({ name }) => name);
 const VARIANTS = readdirSync(NATIVE_DIR).flatMap((file) => variantName(file) ?? []);
@@ -32,6 +35,11 @@ const MOST_ERROR = 0.01;
 const MOST_ERROR_F16 = 0.0005;
 /** Where whole windows are multiplied in bf16. Measured: 0.24 %. */
 const MOST_ERROR_BF16 = 0.004;
+/** Variants without AVX2, which the kernels need. */
+const PLAIN_VARIANTS = ["x64", "sse42", "sandybridge", "ivybridge", "piledriver"];
+/** Types with a kernel for tokens, and the most tokens it takes. */
+const TOKEN_TYPES = ["f16", "q8_0", "q5_0", "q5_1", "q4_1"];
+const MOST_TOKENS = 31;
 const BF16_VARIANTS = ["cooperlake", "zen4", "sapphirerapids"];
 /** From this number of columns on, kernels of our own multiply. */
 const WINDOW_COLUMNS = 32;
@@ -46,7 +54,7 @@ beforeAll(async () => {
   const sources = ["weights-probe.c", "amx-emulator.c"].map((name) => join(SOURCES, name));
   const libraries = ["libggml.so", "libggml-base.so"].map((name) => join(NATIVE_DIR, name));
   const linking = [...libraries, `-Wl,-rpath,${NATIVE_DIR}`, "-lm"];
-  const compiled = await run("cc", "-O2", "-rdynamic", `-I${HEADERS}`, ...sources, "-o", probe, ...linking);
+  const compiled = await run("cc", "-O2", "-rdynamic", ...HEADERS, ...sources, "-o", probe, ...linking);
   expect(compiled).toMatchObject({ status: 0, stderr: "" });
 }, 60_000);
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -89,6 +97,14 @@ function expectRight(variant: string, products: Product[]): void {
   expect(wrong).toEqual([]);
 }
 
+/** Expects of each token the bits that whisper.cpp's own code computes for it alone, whatever others are beside it. */
+function expectSameBits(variant: string, stdout: string): void {
+  const lines = stdout.split("\n").filter((line) => line.startsWith("tokens "));
+  const isPlain = process.arch !== "x64" || PLAIN_VARIANTS.includes(variant);
+  expect(lines.length).toBe(isPlain ? 0 : TOKEN_TYPES.length * MOST_TOKENS);
+  expect(lines.filter((line) => !line.endsWith(" 0"))).toEqual([]);
+}
+
 describe("matrix products", () => {
   test.each(VARIANTS)("%s multiplies every type of weights", async (variant) => {
     const result = await run(probe, join(NATIVE_DIR, `libggml-cpu-${variant}.so`));
@@ -98,6 +114,7 @@ describe("matrix products", () => {
     }
     expect(result).toMatchObject({ status: 0, signal: null });
     expectRight(variant, productsIn(result.stdout));
+    expectSameBits(variant, result.stdout);
   });
 });
 
@@ -161,6 +178,7 @@ describe.if(process.arch === "x64")("AMX", () => {
       expect(result).toMatchObject({ status: 0, signal: null });
       const products = productsIn(result.stdout);
       expectRight("sapphirerapids", products);
+      expectSameBits("sapphirerapids", result.stdout);
       const onTiles = products.filter(({ buffer }) => buffer === "AMX").map(({ type }) => type);
       expect([...new Set(onTiles)].sort()).toEqual(["f16", "q4_0", "q4_1", "q4_k", "q5_k", "q6_k", "q8_0"]);
       expect(Number(/emulated (\d+)/.exec(result.stdout)?.[1])).toBeGreaterThan(10_000);

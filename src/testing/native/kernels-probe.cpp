@@ -151,10 +151,10 @@ static void attention(int width, int tokens, int rows, int heads, int windows) {
 
 enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE };
 
-static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after) {
+static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after, const char * name = "product") {
     static const char * const names[] = {"", " + bias", " + bias, gelu", " + bias + input"};
     char                      what[99];
-    snprintf(what, sizeof what, "product %s %s %d x %d x %d%s", ggml_type_name(type), ggml_type_name(input), depth, columns, rows, names[after]);
+    snprintf(what, sizeof what, "%s %s %s %d x %d x %d%s", name, ggml_type_name(type), ggml_type_name(input), depth, columns, rows, names[after]);
     ggml_context * context = new_context();
     ggml_tensor *  w = numbers(context, type, depth, columns);
     ggml_tensor *  x = numbers(context, input, depth, rows);
@@ -301,6 +301,10 @@ int main(int argc, char ** argv) {
     const shruti_functions_t functions = (shruti_functions_t) shruti_proc_address("shruti_functions");
     mel(*functions());
     probabilities(*functions());
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1}) {
+        for (int tokens : {1, 2, 3, 4, 7, 31}) product(type, GGML_TYPE_F32, 64 * tokens, 30 + tokens, tokens, NOTHING, "tokens");
+        product(type, GGML_TYPE_F32, 2048, 101, 5, NOTHING, "tokens");
+    }
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

@@ -4,7 +4,9 @@
 //   weights-probe LIBGGML-CPU-….so [emulate-amx]
 //
 // Prints a line for each: type of weights, buffer (CPU, or a buffer in which the library keeps weights in its own order),
-// number of columns, and the root mean square of the error, relative to that of the correct result.
+// number of columns, and the root mean square of the error, relative to that of the correct result. Then, for each type that
+// the library's kernels multiply by tokens: `tokens`, type, number of columns, number of results, and how many of them have
+// other bits than a product of whisper.cpp's own code with that column alone.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml.h"
+#include "shruti-functions.h"
 
 void          amx_emulate(void);
 unsigned long amx_emulated(void);
@@ -26,6 +29,7 @@ static const enum ggml_type TYPES[] = {
 };
 // One column is a token of the decoder. 70 columns are two whole blocks of the tiles and a remainder.
 static const int COLUMNS[] = {1, 5, 32, 70};
+enum { MOST_TOKENS = 31 };
 
 static float weights[ROWS * WIDTH], inputs[MOST_COLUMNS * WIDTH], exact_weights[ROWS * WIDTH];
 static float outputs[MOST_COLUMNS * ROWS];
@@ -94,6 +98,40 @@ static void probe(ggml_backend_t backend, ggml_backend_buffer_type_t kind, enum 
     ggml_free(stored);
 }
 
+// Multiplies the weights by some of the columns.
+static void multiply(ggml_backend_t backend, enum ggml_type type, int first, int count, float *out) {
+    struct ggml_context *stored = new_context(), *computed = new_context();
+    struct ggml_tensor  *matrix = ggml_new_tensor_2d(stored, type, WIDTH, ROWS);
+    ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors(stored, backend);
+    ggml_backend_tensor_set(matrix, packed, 0, ggml_nbytes(matrix));
+    struct ggml_tensor *input = ggml_new_tensor_2d(computed, GGML_TYPE_F32, WIDTH, count);
+    struct ggml_tensor *product = ggml_mul_mat(computed, matrix, input);
+    struct ggml_cgraph *graph = ggml_new_graph(computed);
+    ggml_build_forward_expand(graph, product);
+    ggml_backend_buffer_t work = ggml_backend_alloc_ctx_tensors(computed, backend);
+    ggml_backend_tensor_set(input, inputs + first * WIDTH, 0, ggml_nbytes(input));
+    if (ggml_backend_graph_compute(backend, graph) != GGML_STATUS_SUCCESS) die("not computed");
+    ggml_backend_tensor_get(product, out, 0, ggml_nbytes(product));
+    ggml_backend_buffer_free(work);
+    ggml_backend_buffer_free(buffer);
+    ggml_free(computed);
+    ggml_free(stored);
+}
+
+// Compares products with several tokens, and those with one, with whisper.cpp's own code for one.
+static void compare_tokens(ggml_backend_t backend, enum ggml_type type, void (*set_fast)(bool)) {
+    static float alone[MOST_TOKENS * ROWS], together[MOST_TOKENS * ROWS];
+    set_fast(false);
+    for (int token = 0; token < MOST_TOKENS; token++) multiply(backend, type, token, 1, alone + token * ROWS);
+    set_fast(true);
+    for (int count = 1; count <= MOST_TOKENS; count++) {
+        multiply(backend, type, 0, count, together);
+        int differing = 0;
+        for (int i = 0; i < count * ROWS; i++) differing += memcmp(&alone[i], &together[i], sizeof(float)) != 0;
+        printf("tokens %s %d %d %d\n", ggml_type_name(type), count, count * ROWS, differing);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) die("the name of a library is missing");
     const int emulates = argc > 2 && strcmp(argv[2], "emulate-amx") == 0;
@@ -108,6 +146,10 @@ int main(int argc, char **argv) {
     ggml_backend_dev_get_extra_bufts_t extra =
         (ggml_backend_dev_get_extra_bufts_t)ggml_backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts");
 
+    void (*set_fast)(bool) = (void (*)(bool))ggml_backend_reg_get_proc_address(registry, "shruti_set_fast");
+    const struct shruti_functions *kernels =
+        ((shruti_functions_t)ggml_backend_reg_get_proc_address(registry, "shruti_functions"))();
+
     for (int i = 0; i < ROWS * WIDTH; i++) weights[i] = next_number() * 0.05f;
     for (int i = 0; i < MOST_COLUMNS * WIDTH; i++) inputs[i] = next_number();
     for (size_t t = 0; t < sizeof TYPES / sizeof *TYPES; t++) {
@@ -120,6 +162,7 @@ int main(int argc, char **argv) {
             ggml_backend_buffer_type_t *kinds = extra == NULL ? NULL : extra(device);
             for (; kinds != NULL && *kinds != NULL; kinds++) probe(backend, *kinds, TYPES[t], COLUMNS[c]);
         }
+        if (kernels->multiplies_tokens(TYPES[t])) compare_tokens(backend, TYPES[t], set_fast);
     }
     if (emulates) printf("emulated %lu\n", amx_emulated());
     return 0;

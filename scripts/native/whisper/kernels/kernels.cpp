@@ -26,7 +26,7 @@ bool shruti_flash_attention(const ggml_compute_params * params, ggml_tensor * ds
 }
 
 bool shruti_product(const ggml_compute_params * params, ggml_tensor * dst) {
-    return shruti::is_fast && !params->use_ref && shruti::product(params, dst, dst, {});
+    return shruti::is_fast && !params->use_ref && (shruti::product(params, dst, dst, {}) || shruti::token_product(params, dst));
 }
 
 bool shruti_gelu(const ggml_compute_params * params, ggml_tensor * dst) {
@@ -42,7 +42,8 @@ size_t shruti_work_size(int threads, const ggml_tensor * node) {
     if (!shruti::is_fast) return 0;
     if (node->op == GGML_OP_FLASH_ATTN_EXT) 
         return std::max(shruti::cross_attention_work_size(threads, node), shruti::encoder_attention_work_size(threads, node));
-    if (node->op == GGML_OP_MUL_MAT) return shruti::product_work_size(threads, node);
+    if (node->op == GGML_OP_MUL_MAT) 
+        return std::max(shruti::product_work_size(threads, node), shruti::token_product_work_size(threads, node));
     return 0;
 }
 

@@ -1,0 +1,413 @@
+// Products with 1 to 31 tokens: steps of one chunk or of several, beams, and short prompts. Weights are read from memory
+// once for all tokens. Inputs are rounded and sums are made in the order of ggml's own product with one token. So the
+// results of a token do not depend on how many others are computed with it, and are those of whisper.cpp, bit by bit.
+#include "settings.h"
+#include "vectors.h"
+
+#include "ggml-cpu-impl.h"
+#include "ggml-impl.h"
+#define GGML_COMMON_DECL_C
+#include "ggml-common.h"
+
+#include <algorithm>
+#include <cstring>
+
+#ifdef SHRUTI_VECTORS
+
+namespace shruti {
+namespace {
+
+constexpr int64_t kMostTokens = 31;
+// Bytes of weights that some tokens are multiplied by before the next ones: they stay in the first two caches.
+constexpr int64_t kTileBytes = 16 << 10;
+// Weights are fetched this many bytes ahead.
+constexpr size_t kAhead = 4 << 10;
+
+struct Product {
+    const char * weights;
+    size_t       row_bytes;
+    int64_t      depth;
+    const char * tokens;  // packed by the functions of the type of weights
+    int64_t      count;   // of tokens
+    float *      out;     // a row for each token
+    size_t       out_stride;
+};
+
+// Some tokens and rows of a product.
+struct Part {
+    int64_t first_row, last_row;
+    int64_t token, count;
+};
+
+inline void fetch_ahead(const char * from, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(from + kAhead + i, _MM_HINT_T0);
+}
+
+// Weights of f16. Inputs are rounded to f16; each sum has four parts.
+struct Halves {
+    static constexpr int     kParts = 4;
+    static constexpr int64_t kStep = kParts * kLanes;
+    static constexpr int64_t kTokens = kLanes == 16 ? 4 : 2;
+
+    static bool   takes(int64_t depth) { return depth % kStep == 0; }
+    static size_t packed_bytes(int64_t depth, int64_t count) { return depth * count * sizeof(float); }
+
+    static void pack(const float * from, int64_t token, int64_t depth, int64_t, char * to) {
+        float * out = (float *) to + token * depth;
+        for (int64_t i = 0; i < depth; i += kLanes) store(out + i, rounded_to_halves(load(from + i)));
+    }
+
+    static void multiply(const Product & product, const Part & part) {
+        for (int64_t row = part.first_row; row < part.last_row; row++) {
+            switch (part.count) {
+                case 1: multiply_row<1>(product, row, part.token); break;
+                case 2: multiply_row<2>(product, row, part.token); break;
+                case 3: multiply_row<kTokens == 4 ? 3 : 1>(product, row, part.token); break;
+                case 4: multiply_row<kTokens == 4 ? 4 : 1>(product, row, part.token); break;
+            }
+        }
+    }
+
+   private:
+    template <int N> static void multiply_row(const Product & product, int64_t row, int64_t token) {
+        Vec sums[N][kParts];
+        SHRUTI_UNROLL
+        for (int n = 0; n < N; n++) {
+            SHRUTI_UNROLL
+            for (int j = 0; j < kParts; j++) sums[n][j] = zero();
+        }
+        const uint16_t * weights = (const uint16_t *) (product.weights + row * product.row_bytes);
+        const float *    tokens = (const float *) product.tokens + token * product.depth;
+        for (int64_t i = 0; i < product.depth; i += kStep) {
+            fetch_ahead((const char *) (weights + i), kStep * sizeof(uint16_t));
+            SHRUTI_UNROLL
+            for (int j = 0; j < kParts; j++) {
+                const Vec wide = load_half(weights + i + j * kLanes);
+                SHRUTI_UNROLL
+                for (int n = 0; n < N; n++)
+                    sums[n][j] = fma(wide, load(tokens + n * product.depth + i + j * kLanes), sums[n][j]);
+            }
+        }
+        SHRUTI_UNROLL
+        for (int n = 0; n < N; n++) {
+            const Vec sum = add(add(sums[n][0], sums[n][2]), add(sums[n][1], sums[n][3]));
+            product.out[(token + n) * product.out_stride + row] = total(sum);
+        }
+    }
+
+#ifdef SHRUTI_AVX512
+    static Vec   rounded_to_halves(Vec x) { return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
+    static float total(Vec x) { return sum_of(x); }
+#else
+    static Vec   rounded_to_halves(Vec x) { return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
+    static float total(Vec x) {
+        const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+        const __m128 pairs = _mm_hadd_ps(half, half);
+        return _mm_cvtss_f32(_mm_hadd_ps(pairs, pairs));
+    }
+#endif
+};
+
+inline float single(uint16_t half) { return _cvtsh_ss(half); }
+
+// 32 numbers of 4 bits as bytes: the low halves of 16 bytes, then the high ones.
+inline __m256i nibbles(const uint8_t * from) {
+    const __m128i bytes = _mm_loadu_si128((const __m128i *) from);
+    return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(bytes, 4), bytes), _mm256_set1_epi8(15));
+}
+
+// 16 in each byte whose bit is set, 0 in the others.
+inline __m256i fifth_bits(const uint8_t * bits) {
+    uint32_t all;
+    memcpy(&all, bits, sizeof all);
+    const __m256i places = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+    const __m256i each = _mm256_set1_epi64x((long long) 0x8040201008040201);
+    const __m256i found = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int) all), places), each);
+    return _mm256_and_si256(_mm256_cmpeq_epi8(found, each), _mm256_set1_epi8(16));
+}
+
+// Sums of four products each of bytes without and with a sign, plus `plus`. Without the instruction for it, the first
+// bytes may be up to 128.
+inline __m256i sums_of_four(__m256i plus, __m256i bytes, __m256i with_sign) {
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define SHRUTI_VNNI 1
+    return _mm256_dpbusd_epi32(plus, bytes, with_sign);
+#elif defined(__AVXVNNI__)
+#define SHRUTI_VNNI 1
+    return _mm256_dpbusd_avx_epi32(plus, bytes, with_sign);
+#else
+    return _mm256_add_epi32(plus, _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(bytes, with_sign)));
+#endif
+}
+
+// For each type: `bytes`, a block's numbers plus `kOffset`, so that none is negative, and `sums`, the sums of four products
+// each. `corrections` are those of `kOffset`.
+
+struct OfNoLeast {
+    static constexpr bool kHasLeast = false;
+    template <typename Block> static float least(const Block &) { return 0; }
+};
+
+struct OfLeast {
+    static constexpr bool kHasLeast = true;
+    template <typename Block> static float least(const Block & b) { return single(b.m); }
+};
+
+struct OfQ8_0 : OfNoLeast {
+    using Block = block_q8_0;
+#ifdef SHRUTI_VNNI
+    static constexpr int kOffset = 128;
+    static __m256i       bytes(const Block & b) {
+        return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *) b.qs), _mm256_set1_epi8(-128));
+    }
+    static __m256i sums(__m256i corrections, __m256i bytes, __m256i token) { return sums_of_four(corrections, bytes, token); }
+#else
+    static constexpr int kOffset = 0;
+    static __m256i       bytes(const Block & b) { return _mm256_loadu_si256((const __m256i *) b.qs); }
+    static __m256i       sums(__m256i, __m256i bytes, __m256i token) {
+        return sums_of_four(_mm256_setzero_si256(), _mm256_abs_epi8(bytes), _mm256_sign_epi8(token, bytes));
+    }
+#endif
+};
+
+struct OfQ5_0 : OfNoLeast {
+    using Block = block_q5_0;
+    static constexpr int kOffset = 16;
+    static __m256i       bytes(const Block & b) { return _mm256_or_si256(nibbles(b.qs), fifth_bits(b.qh)); }
+    static __m256i sums(__m256i corrections, __m256i bytes, __m256i token) { return sums_of_four(corrections, bytes, token); }
+};
+
+struct OfQ5_1 : OfLeast {
+    using Block = block_q5_1;
+    static constexpr int kOffset = 0;
+    static __m256i       bytes(const Block & b) { return _mm256_or_si256(nibbles(b.qs), fifth_bits(b.qh)); }
+    static __m256i sums(__m256i, __m256i bytes, __m256i token) { return sums_of_four(_mm256_setzero_si256(), bytes, token); }
+};
+
+struct OfQ4_1 : OfLeast {
+    using Block = block_q4_1;
+    static constexpr int kOffset = 0;
+    static __m256i       bytes(const Block & b) { return nibbles(b.qs); }
+    static __m256i sums(__m256i, __m256i bytes, __m256i token) { return sums_of_four(_mm256_setzero_si256(), bytes, token); }
+};
+
+// A block of a token. `corrections`: the products of the offset of the weights, taken away.
+struct TokenBlock {
+    __m256i values, corrections;
+};
+
+// Quantized weights in blocks of 32. Inputs are rounded to 8 bits in blocks of 32.
+template <typename Type> struct Quantized {
+    using Block = typename Type::Block;
+    static constexpr int64_t kBlock = 32;
+    static constexpr int64_t kTokens = 4;
+    // Rows that are multiplied at once.
+    static constexpr int kRows = kLanes == 16 ? 4 : 2;
+
+    // Packed tokens: blocks of each token; factors of each block, tokens side by side; their products with the sums of values.
+    struct Layout {
+        int64_t blocks, count;
+        int64_t padded() const { return (count + kTokens - 1) / kTokens * kTokens; }
+        size_t  bytes() const { return count * blocks * sizeof(TokenBlock) + 2 * blocks * padded() * sizeof(float); }
+        TokenBlock * values(const char * packed, int64_t token) const { return (TokenBlock *) packed + token * blocks; }
+        float *      factors(const char * packed) const { return (float *) values(packed, count); }
+        float *      weighted(const char * packed) const { return factors(packed) + blocks * padded(); }
+    };
+
+    static bool   takes(int64_t depth) { return depth % kBlock == 0; }
+    static size_t packed_bytes(int64_t depth, int64_t count) { return Layout{depth / kBlock, count}.bytes(); }
+
+    static void pack(const float * from, int64_t token, int64_t depth, int64_t count, char * to) {
+        const Layout layout = {depth / kBlock, count};
+        for (int64_t i = 0; i < layout.blocks; i++, from += kBlock) {
+            float * factors = layout.factors(to) + i * layout.padded();
+            float * weighted = layout.weighted(to) + i * layout.padded();
+            round_block(from, layout.values(to, token)[i], factors[token], weighted[token]);
+            // Numbers that are not used, so that none of them is one of the very small numbers that take long.
+            for (int64_t n = count; n < layout.padded(); n++) factors[n] = weighted[n] = 0;
+        }
+    }
+
+    static void multiply(const Product & product, const Part & part) {
+        int64_t row = part.first_row;
+        for (; row + kRows <= part.last_row; row += kRows) multiply_rows<kRows>(product, row, part);
+        for (; row < part.last_row; row++) multiply_rows<1>(product, row, part);
+    }
+
+   private:
+    static void round_block(const float * from, TokenBlock & block, float & factor, float & weighted) {
+        __m256 values[4];
+        __m256 most = _mm256_setzero_ps();
+        SHRUTI_UNROLL
+        for (int j = 0; j < 4; j++) {
+            values[j] = _mm256_loadu_ps(from + 8 * j);
+            most = _mm256_max_ps(most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), values[j]));
+        }
+        __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+        half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+        const float  largest = _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+        const float  exact = largest / 127.0f;
+        const __m256 scale = _mm256_set1_ps(largest != 0.0f ? 127.0f / largest : 0.0f);
+        __m256i      whole[4];
+        SHRUTI_UNROLL
+        for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], scale));
+        const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
+        block.values = _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), block.values));
+        block.corrections = _mm256_mullo_epi32(fours, _mm256_set1_epi32(-Type::kOffset));
+        factor = single(_cvtss_sh(exact, 0));
+        weighted = single(_cvtss_sh(exact * (float) total_of(fours), 0));
+    }
+
+    static int total_of(__m256i x) {
+        alignas(32) int32_t parts[8];
+        _mm256_store_si256((__m256i *) parts, x);
+        int sum = 0;
+        for (int part : parts) sum += part;
+        return sum;
+    }
+
+    template <int R> static void multiply_rows(const Product & product, int64_t row, const Part & part) {
+        switch (part.count) {
+            case 1: return multiply_block<R, 1>(product, row, part.token);
+            case 2: return multiply_block<R, 2>(product, row, part.token);
+            case 3: return multiply_block<R, 3>(product, row, part.token);
+            case 4: return multiply_block<R, 4>(product, row, part.token);
+        }
+    }
+
+    template <int R, int N> static void multiply_block(const Product & product, int64_t row, int64_t token) {
+        const Layout       layout = {product.depth / kBlock, product.count};
+        const TokenBlock * tokens = layout.values(product.tokens, token);
+        const float *      factors = layout.factors(product.tokens) + token;
+        const float *      weighted = layout.weighted(product.tokens) + token;
+        const char *       weights = product.weights + row * product.row_bytes;
+        __m256             sums[R][N];
+        __m128             least[R];
+        SHRUTI_UNROLL
+        for (int r = 0; r < R; r++) {
+            least[r] = _mm_setzero_ps();
+            SHRUTI_UNROLL
+            for (int n = 0; n < N; n++) sums[r][n] = _mm256_setzero_ps();
+        }
+        for (int64_t i = 0; i < layout.blocks; i++, factors += layout.padded(), weighted += layout.padded()) {
+            fetch_ahead(weights + i * R * sizeof(Block), R * sizeof(Block));
+            __m256i           bytes[R];
+            alignas(16) float scales[R][kTokens];
+            SHRUTI_UNROLL
+            for (int r = 0; r < R; r++) {
+                const Block & block = ((const Block *) (weights + r * product.row_bytes))[i];
+                bytes[r] = Type::bytes(block);
+                _mm_store_ps(scales[r], _mm_mul_ps(_mm_set1_ps(single(block.d)), _mm_loadu_ps(factors)));
+                if (Type::kHasLeast) least[r] = _mm_fmadd_ps(_mm_set1_ps(Type::least(block)), _mm_loadu_ps(weighted), least[r]);
+            }
+            SHRUTI_UNROLL
+            for (int n = 0; n < N; n++) {
+                const TokenBlock & values = tokens[n * layout.blocks + i];
+                SHRUTI_UNROLL
+                for (int r = 0; r < R; r++) {
+                    const __m256 fours = _mm256_cvtepi32_ps(Type::sums(values.corrections, bytes[r], values.values));
+                    sums[r][n] = _mm256_fmadd_ps(_mm256_set1_ps(scales[r][n]), fours, sums[r][n]);
+                }
+            }
+        }
+        SHRUTI_UNROLL
+        for (int r = 0; r < R; r++) {
+            alignas(16) float least_of[kTokens];
+            _mm_store_ps(least_of, least[r]);
+            SHRUTI_UNROLL
+            for (int n = 0; n < N; n++) {
+                const float sum = total(sums[r][n]);
+                product.out[(token + n) * product.out_stride + row + r] = Type::kHasLeast ? sum + least_of[n] : sum;
+            }
+        }
+    }
+
+    static float total(__m256 x) {
+        const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+        const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
+        return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+    }
+};
+
+struct Functions {
+    bool (*takes)(int64_t depth);
+    size_t (*packed_bytes)(int64_t depth, int64_t count);
+    void (*pack)(const float * from, int64_t token, int64_t depth, int64_t count, char * to);
+    void (*multiply)(const Product & product, const Part & part);
+    int64_t tokens;  // at once
+};
+
+template <typename Kind> const Functions * functions_of() {
+    static const Functions functions = {Kind::takes, Kind::packed_bytes, Kind::pack, Kind::multiply, Kind::kTokens};
+    return &functions;
+}
+
+const Functions * functions_for(ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_F16: return functions_of<Halves>();
+        case GGML_TYPE_Q8_0: return functions_of<Quantized<OfQ8_0>>();
+        case GGML_TYPE_Q5_0: return functions_of<Quantized<OfQ5_0>>();
+        case GGML_TYPE_Q5_1: return functions_of<Quantized<OfQ5_1>>();
+        case GGML_TYPE_Q4_1: return functions_of<Quantized<OfQ4_1>>();
+        default: return nullptr;
+    }
+}
+
+// The functions for a product, or nullptr for one that is left to ggml.
+const Functions * functions_of(const ggml_tensor * dst) {
+    const ggml_tensor * w = dst->src[0];
+    const ggml_tensor * x = dst->src[1];
+    const Functions *   functions = functions_for(w->type);
+    const bool          is_plain = w->nb[0] == ggml_type_size(w->type) && w->ne[2] == 1 && w->ne[3] == 1 &&
+                          x->type == GGML_TYPE_F32 && x->nb[0] == sizeof(float) && x->ne[2] == 1 && x->ne[3] == 1 &&
+                          dst->type == GGML_TYPE_F32 && dst->nb[0] == sizeof(float);
+    return functions && is_plain && x->ne[1] >= 1 && x->ne[1] <= kMostTokens && functions->takes(w->ne[0]) ? functions : nullptr;
+}
+
+size_t packed_bytes(const Functions * functions, const ggml_tensor * x) {
+    return (functions->packed_bytes(x->ne[0], x->ne[1]) + 63) / 64 * 64;
+}
+
+}  // namespace
+
+bool multiplies_tokens(int type) { return functions_for((ggml_type) type) != nullptr; }
+
+size_t token_product_work_size(int threads, const ggml_tensor * node) {
+    const Functions * functions = functions_of(node);
+    return functions ? threads * packed_bytes(functions, node->src[1]) + 64 : 0;
+}
+
+bool token_product(const ggml_compute_params * params, ggml_tensor * dst) {
+    const Functions * functions = functions_of(dst);
+    if (!functions) return false;
+    const ggml_tensor * w = dst->src[0];
+    const ggml_tensor * x = dst->src[1];
+    const size_t        bytes = packed_bytes(functions, x);
+    char *              memory = (char *) (((uintptr_t) params->wdata + 63) & ~(uintptr_t) 63);
+    if (memory + params->nth * bytes > (char *) params->wdata + params->wsize) return false;
+    // Each thread packs all tokens for itself: they are few, and waiting for others takes longer.
+    char *        tokens = memory + params->ith * bytes;
+    const int64_t depth = w->ne[0], count = x->ne[1];
+    for (int64_t token = 0; token < count; token++)
+        functions->pack((const float *) ((const char *) x->data + token * x->nb[1]), token, depth, count, tokens);
+
+    const Product product = {(const char *) w->data, w->nb[1], depth, tokens, count, (float *) dst->data, dst->nb[1] / sizeof(float)};
+    // Threads write to lines of their own.
+    const int64_t part = ((w->ne[1] + params->nth - 1) / params->nth + 15) / 16 * 16;
+    const int64_t first = std::min(w->ne[1], part * params->ith), last = std::min(w->ne[1], first + part);
+    const int64_t tile = std::max<int64_t>(4, kTileBytes / w->nb[1] / 4 * 4);
+    for (int64_t row = first; row < last; row += tile) {
+        for (int64_t token = 0; token < count; token += functions->tokens)
+            functions->multiply(product, {row, std::min(row + tile, last), token, std::min(functions->tokens, count - token)});
+    }
+    return true;
+}
+
+}  // namespace shruti
+
+#else
+
+bool shruti::multiplies_tokens(int) { return false; }
+
+#endif
