@@ -8,6 +8,7 @@ import type { Engine } from "./engine/engine.ts";
 import { measureMachine } from "./engine/machine.ts";
 import type { ChunkJob, EngineInfo } from "./engine/protocol.ts";
 import { chooseSizing, type SizingInfo } from "./engine/sizing.ts";
+import { createStepSharing } from "./engine/step-sharing.ts";
 import type { PoolStatus } from "./engine/workers/pool.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
@@ -50,7 +51,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
       ...describeNative(engine.status(), probed),
       routeProblems: models.routeProblems(),
       model: describeModel(model, engine.status()),
-      workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model.bytes),
+      workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model),
       speeds,
     };
   } finally {
@@ -133,10 +134,11 @@ function withSharedThreads({ config, ...options }: LocalOptions): LocalOptions {
   return { ...options, config: { ...config, engine: { ...config.engine, threads_per_worker: "auto" } } };
 }
 
-function describeSizing(config: Config, machine: SizingInfo, weightsBytes: number): string {
-  const { workers, threads_per_worker } = config.engine;
+function describeSizing(config: Config, machine: SizingInfo, model: InstalledModel): string {
+  const { workers, threads_per_worker, precision } = config.engine;
+  const sharesSteps = createStepSharing({ precision, isGpu: machine.gpuFreeBytes !== undefined });
   const wanted = { workers, threadsPerWorker: threads_per_worker };
-  const sizing = chooseSizing(wanted, machine, weightsBytes);
+  const sizing = chooseSizing(wanted, machine, model.bytes, sharesSteps(model));
   const threads = sizing.threadsPerWorker ?? Math.max(1, Math.floor(machine.cores / sizing.workers));
   const further = config.engine.synchronous_workers;
   return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests`;

@@ -14,6 +14,7 @@ import {
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
+import { createStepSharing } from "./step-sharing.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./workers/pool.ts";
 
 export type { PlayStretch } from "./audio/play.ts";
@@ -71,7 +72,11 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { nativeFiles } = options;
   const pool = createPool(options);
   const machine = { ...measureMachine(), gpuFreeBytes: options.gpuFreeBytes };
-  const executor = createLocalExecutor(pool, { wanted: options.wanted, machine });
+  const sharesSteps = createStepSharing({
+    precision: options.precision ?? "fast",
+    isGpu: options.gpuFreeBytes !== undefined,
+  });
+  const executor = createLocalExecutor(pool, { wanted: options.wanted, machine, sharesSteps });
   const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
   return {
     verify: (path, signal, maxDurationMs = options.maxDurationMs) =>

@@ -8,6 +8,8 @@ export type Capacity = {
   power: number;
   /** Whether a chunk that runs alone also uses the capacity of the others, and is faster then. */
   isElastic: boolean;
+  /** So many threads do the work of all chunks that no client waits for; left out: each chunk has threads of its own. */
+  lanes?: number;
 };
 
 /**
@@ -20,7 +22,10 @@ export type ChunkExecutor = {
    *
    * @param model the model; `bytes` 0: none is known yet
    */
-  capacity(model: { bytes: number } & Pick<EngineModel, "sha256" | "parts">): Capacity;
+  capacity(
+    model: { bytes: number } & Pick<EngineModel, "sha256" | "parts"> &
+      Partial<Pick<EngineModel, "family" | "files" | "version">>,
+  ): Capacity;
   /**
    * Recognizes one chunk. A call settles once, also when outcomes arrive late or twice. A job can be repeated.
    *

@@ -2,17 +2,22 @@ import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { engineOf } from "../domain/model.ts";
 import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
-import { EngineError } from "./protocol.ts";
+import { EngineError, type EngineModel } from "./protocol.ts";
 import { chooseSizing, type SizingInfo } from "./sizing.ts";
 import type { Pool } from "./workers/pool.ts";
 
 /** The settings `engine.workers` and `engine.threads_per_worker`. */
 export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };
 
+/** What decides whether chunks of a model make their steps together. */
+export type SharingModel = Partial<Pick<EngineModel, "family" | "files" | "version">>;
+
 export type LocalExecutorOptions = {
   wanted: WantedSizing;
   /** Measured once, before any model is loaded. */
   machine: SizingInfo;
+  /** Whether decoding steps of several chunks of a model are made together (step-sharing.ts). Default: never. */
+  sharesSteps?: (model: SharingModel) => boolean;
   /** Measured times of chunks; replaced in tests. */
   times?: ChunkTimes;
 };
@@ -20,38 +25,79 @@ export type LocalExecutorOptions = {
 /** Runs chunks in the worker processes of this machine. */
 export function createLocalExecutor(
   pool: Pick<Pool, "recognize" | "warm">,
-  { wanted, machine, times = createChunkTimes() }: LocalExecutorOptions,
+  { wanted, machine, sharesSteps = () => false, times = createChunkTimes() }: LocalExecutorOptions,
 ): ChunkExecutor {
+  const sharedTime = createSharedTime();
   return {
-    capacity: ({ bytes }) => localCapacity(wanted, machine, bytes),
+    capacity: (model) => localCapacity(wanted, machine, model.bytes, sharesSteps(model)),
     async recognize({ sharers, ...job }, signal) {
       const { model, windowMs, audio } = job;
       // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores.
       const threads = engineOf(model.family) === "whisper" ? threadsFor(wanted, machine, sharers) : 1;
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };
+      const isShared = threads === 1 && !job.isAlone && !job.isUrgent && sharesSteps(model);
+      const lanes = isShared ? chooseSizing(wanted, machine, 0, true).lanes : 0;
+      const leave = lanes > 0 ? sharedTime.enter(lanes) : () => 1;
       try {
-        const task = { ...job, threads, timeoutMs: times.timeoutMs(chunk) };
+        const task = { ...job, threads, lanes, timeoutMs: times.timeoutMs(chunk) };
         const { segments, elapsedMs } = await pool.recognize(task, signal);
         times.observe(chunk, elapsedMs);
-        return { segments, workMs: elapsedMs * threads };
+        return { segments, workMs: elapsedMs * threads * leave() };
       } catch (error) {
         if (error instanceof EngineError && error.kind === "hung") times.observeTimeout(model.id);
         throw error;
+      } finally {
+        leave();
       }
     },
     warm: pool.warm,
   };
 }
 
-/** Computes how much a machine can do at once with weights of that size. The unit of work is thread time. */
-export function localCapacity(wanted: WantedSizing, machine: SizingInfo, bytes: number): Capacity {
-  const { workers, threadsPerWorker } = chooseSizing(wanted, machine, bytes);
+/** Measures which part of a thread each chunk had while several chunks shared threads. */
+function createSharedTime(now: () => number = () => performance.now()) {
+  let running = 0;
+  let lanes = 1;
+  /** Time of one chunk since the start: slower than the clock while chunks share threads. */
+  let shared = 0;
+  let lastMs = now();
+  function advance(): void {
+    const nowMs = now();
+    if (running > 0) shared += (nowMs - lastMs) * Math.min(1, lanes / running);
+    lastMs = nowMs;
+  }
   return {
-    chunks: workers,
-    power: workers * threadsFor(wanted, machine, workers),
-    isElastic: threadsPerWorker === undefined,
+    /** Begins a chunk. The returned function ends it, and returns its part of a thread, 0 to 1; the first call counts. */
+    enter(count: number): () => number {
+      advance();
+      lanes = count;
+      running++;
+      const [startMs, startShared] = [lastMs, shared];
+      let part: number | undefined;
+      return () => {
+        if (part !== undefined) return part;
+        advance();
+        running--;
+        part = lastMs > startMs ? (shared - startShared) / (lastMs - startMs) : 1;
+        return part;
+      };
+    },
   };
+}
+
+/** Computes how much a machine can do at once with weights of that size. The unit of work is thread time. */
+export function localCapacity(
+  wanted: WantedSizing,
+  machine: SizingInfo,
+  bytes: number,
+  sharesSteps = false,
+): Capacity {
+  const { workers, lanes, threadsPerWorker } = chooseSizing(wanted, machine, bytes, sharesSteps);
+  const isElastic = threadsPerWorker === undefined;
+  // Chunks that share threads do no more work at once than these.
+  if (lanes > 0 && workers > lanes) return { chunks: workers, power: lanes, isElastic, lanes };
+  return { chunks: workers, power: workers * threadsFor(wanted, machine, workers), isElastic };
 }
 
 /** Returns the threads of one chunk. Running chunks share the cores, unless the config sets a number. */

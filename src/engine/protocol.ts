@@ -68,6 +68,8 @@ export type ChunkOutcome = {
 export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone"> & {
   /** 1 to 256. */
   threads: number;
+  /** Threads that chunks share which make their decoding steps together; 0 or left out: this chunk makes its own. */
+  lanes?: number;
   /** Milliseconds after which the worker process counts as hung and is killed. */
   timeoutMs: number;
 };
@@ -131,6 +133,7 @@ export type WorkerRequest =
       audio: AudioRef;
       settings: RecognizerSettings;
       threads: number;
+      lanes?: number;
     }
   | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
@@ -193,6 +196,8 @@ export type EngineErrorKind =
 /** The failure of a job. `kind` decides whether and how the job is repeated. */
 export class EngineError extends Error {
   readonly kind: EngineErrorKind;
+  /** The process crashed or hung with several chunks whose steps are made together: each is repeated alone. */
+  isSuspect = false;
 
   constructor(kind: EngineErrorKind, message: string, cause?: unknown) {
     super(message, { cause });

@@ -8,6 +8,8 @@ export type SizingInfo = Machine & {
 
 export type Sizing = {
   workers: number;
+  /** Threads that chunks share whose decoding steps are made together; 0: each chunk has threads of its own. */
+  lanes: number;
   /** Undefined: the chunks that run at the moment share the cores. */
   threadsPerWorker: number | undefined;
 };
@@ -27,6 +29,8 @@ export function chooseSpeechWorkers(wanted: number | "auto", { cores }: Pick<Mac
 
 /** More chunks than this on one processor wait for memory access, not for arithmetic. */
 const MAX_AUTO_WORKERS = 16;
+/** Chunks that make their decoding steps together on one core. More of them gain little, and wait longer. */
+const CHUNKS_PER_LANE = 4;
 /** One chunk leaves a GPU idle between its small steps, and many only queue. This is a guess, not a measurement. */
 const MAX_AUTO_GPU_WORKERS = 4;
 /** A chunk's own memory beside the shared weights, as a share of them and a minimum: caches and graph buffers. */
@@ -39,18 +43,22 @@ const USABLE_MEMORY = 0.7;
  * Chooses how many chunks run side by side, and with how many threads.
  *
  * Recognition computes one token at a time and gains little from a second thread. So every core gets a chunk of its own
- * as long as there is memory for their states.
+ * as long as there is memory for their states. Where a step of several chunks costs little more than a step of one,
+ * several chunks share each core.
  *
  * @param wanted the settings `engine.workers` and `engine.threads_per_worker`
  * @param weightsBytes size of the weights, which all chunks share
+ * @param sharesSteps steps of several chunks of this model are made together
  */
 export function chooseSizing(
   wanted: { workers: number | "auto"; threadsPerWorker: number | "auto" },
   machine: SizingInfo,
   weightsBytes: number,
+  sharesSteps = false,
 ): Sizing {
   const threadsPerWorker = wanted.threadsPerWorker === "auto" ? undefined : wanted.threadsPerWorker;
-  if (wanted.workers !== "auto") return { workers: wanted.workers, threadsPerWorker };
+  const lanes = sharesSteps && (threadsPerWorker ?? 1) === 1 ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
+  if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threadsPerWorker };
   const stateBytes = Math.max(STATE_FLOOR_BYTES, weightsBytes * STATE_SHARE);
   // If the weights do not fit on the GPU, the model runs on the processor.
   const { gpuFreeBytes = 0 } = machine;
@@ -59,5 +67,6 @@ export function chooseSizing(
   const byMemory = Math.floor((memoryBytes * USABLE_MEMORY - weightsBytes) / stateBytes);
   const byCores = Math.floor(machine.cores / (threadsPerWorker ?? 1));
   const most = isOnGpu ? MAX_AUTO_GPU_WORKERS : MAX_AUTO_WORKERS;
-  return { workers: Math.max(1, Math.min(byCores, byMemory, most)), threadsPerWorker };
+  const wished = lanes > 0 && !isOnGpu ? lanes * CHUNKS_PER_LANE : Math.min(byCores, most);
+  return { workers: Math.max(1, Math.min(wished, byMemory)), lanes: isOnGpu ? 0 : lanes, threadsPerWorker };
 }

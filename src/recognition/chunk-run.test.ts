@@ -102,6 +102,20 @@ describe("a chunk", () => {
     expect(chunks.of(CHUNK_MS).some(({ isAlone }) => isAlone)).toBe(false);
   });
 
+  test("whose process ended with several chunks that made their steps together is repeated alone, and has not failed", async () => {
+    const testApp = await open({ config: { engine: { chunk_attempts: 1 } } });
+    let left = 1;
+    const chunks = watchChunks(testApp.engine, async ({ startMs }) => {
+      if (startMs !== CHUNK_MS || left-- <= 0) return undefined;
+      const error = new EngineError("interrupted", "as scripted");
+      error.isSuspect = true;
+      throw error;
+    });
+    const id = await begin(testApp);
+    expect((await clientOf(testApp).finished(id)).state).toBe("completed");
+    expect(chunks.of(CHUNK_MS).map(({ isAlone }) => isAlone)).toEqual([false, true]);
+  });
+
   test("of a recording with separate channels fails for its channel only", async () => {
     const testApp = await open();
     let left = 99;

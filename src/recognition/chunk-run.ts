@@ -28,8 +28,8 @@ export type ChunkTask = ChunkSource & {
 export type RecognizedChunk = { text: ChunkText; workMs: number; onStored: () => void };
 
 /**
- * Attempts a chunk until it has text, or until it becomes a gap, as `retry-policy.ts` says. After a crash the chunk runs
- * alone in its worker process. Ends without an outcome when another run has begun an attempt at the chunk.
+ * Attempts a chunk until it has text, or until it becomes a gap, as `retry-policy.ts` says. After a crash, or the end of a
+ * process in which its steps were made with those of others, the chunk runs alone in its worker process. Ends without an outcome when another run has begun an attempt at the chunk.
  *
  * @throws the signal's reason when it is aborted; EngineError `unusable_model`; errors of the checkpoint
  */
@@ -45,19 +45,22 @@ export async function runChunk(
   let { attempt, failures, crashes } = chunk;
   let begun = task.takeBegun(chunk);
   let interruptions = 0;
+  let isSuspect = false;
   while (true) {
     signal.throwIfAborted();
     try {
       const { text, workMs, onStored } = await (begun ??
-        recognizeOnce(tools, task, chunk, { isAlone: crashes > 0 }, signal));
+        recognizeOnce(tools, task, chunk, { isAlone: crashes > 0 || isSuspect }, signal));
       if (await checkpoint.completeChunk(position, attempt, text, progress.finish(position)))
         tools.onRecognized?.(progress.shareOf(position), workMs);
       onStored();
       return;
     } catch (error) {
       begun = undefined;
-      const { kind, message } = requireRepeatable(error, signal);
+      const failure = requireRepeatable(error, signal);
+      const { kind, message } = failure;
       if (kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) {
+        isSuspect ||= failure.isSuspect;
         const renewed = checkpoint.renewAttempt(position, attempt);
         if (renewed === undefined) return;
         attempt = renewed;

@@ -7,7 +7,8 @@ import { EngineError } from "../engine/protocol.ts";
  * |----------------------------|-----------------------------|--------------------------------------------|-----------|
  * | a chunk                    | `crashed`, `hung`, `failed` | `engine.chunk_attempts` attempts in all    | a gap     |
  * |                            | `crashed`                   | alone in its worker process, `MAX_CRASHES` | a gap     |
- * |                            | `interrupted`               | `MAX_INTERRUPTIONS` times                  | a failure |
+ * |                            | `interrupted`               | `MAX_INTERRUPTIONS` times, alone if it may | a failure |
+ * |                            |                             | be the cause (`isSuspect`)                 |           |
  * | decoding, speech, speakers | `crashed`, `hung`, `failed` | `MAX_RECORDING_ATTEMPTS` attempts in all   | the end   |
  * |                            | `interrupted`               | `MAX_INTERRUPTIONS` times                  | the end   |
  * |                            | a full disk                 | without limit                              |           |

@@ -15,12 +15,14 @@ const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 export function shareOfSynchronousRequest(
   { running, runningSynchronous, workers: slots }: SlotsStatus,
   placesTaken: number,
-  { isElastic }: Capacity,
+  { isElastic, lanes = running }: Capacity,
 ): number {
   const own = Math.max(1, runningSynchronous / Math.max(1, placesTaken));
   // On an executor that is not elastic, a chunk that runs alone uses no more of the machine.
   const least = isElastic ? 1 : slots;
-  return own / Math.max(least, running, own);
+  // Chunks that share threads take no more from others than these threads.
+  const busy = Math.min(running - runningSynchronous, lanes) + runningSynchronous;
+  return own / Math.max(least, busy, own);
 }
 
 /**

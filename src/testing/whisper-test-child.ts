@@ -68,6 +68,7 @@ if (import.meta.main && nativeDir !== undefined && scenario !== undefined && jso
     hearEach: async () => ({ cpuVariant: whisper.cpuVariant, heard: await hearEach(load, request) }),
     transcribeEach: async () => transcribeEach(await load(), request),
     abort: async () => abort(await load(), request),
+    inLanes: async () => inLanes(await load(), request),
     misuse: async () => misuse(await load(), request),
     memory: () => memory(load, request),
     exitWhileBusy: async () => exitWhileBusy(await load(), request),
@@ -164,6 +165,60 @@ async function abort(model: LoadedModel, request: Request): Promise<unknown> {
     aborted.push({ outcome: await work, tookMs: performance.now() - started });
   }
   return { aborted, afterwards: textOf(await model.recognize(samples, GREEDY)) };
+}
+
+/** What transcriptions give that make their steps together, and what each gives by itself. */
+export type InLanes = {
+  alone: Heard[];
+  together: Heard[];
+  /** Beside those that are aborted or repeat their text with samples. */
+  disturbed: Heard[];
+  aborted: { outcome: Outcome; tookMs: number }[];
+  sampled: Outcome[];
+};
+
+async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
+  const sounds = (request.audio ?? []).map(toSamples);
+  const hear = async (samples: Float32Array, options: WhisperOptions): Promise<Heard> => {
+    const segments = await model.recognize(samples, options);
+    const probabilities = segments.flatMap(({ tokens }) => tokens.map(({ probability }) => probability));
+    return { text: textOf(segments), probabilities };
+  };
+  const hearAll = (options: WhisperOptions) => Promise.all(sounds.map((samples) => hear(samples, options)));
+  const alone: Heard[] = [];
+  for (const samples of sounds) alone.push(await hear(samples, GREEDY));
+  const grouped = { ...GREEDY, lanes: 2 };
+  const together = await hearAll(grouped);
+  const abortAt = async (afterMs: number) => {
+    const controller = new AbortController();
+    const work = outcome(() =>
+      model.recognize(sounds.at(-1) ?? new Float32Array(), grouped, controller.signal),
+    );
+    await Bun.sleep(afterMs);
+    const started = performance.now();
+    controller.abort();
+    return { outcome: await work, tookMs: performance.now() - started };
+  };
+  const unsure: WhisperOptions = {
+    ...grouped,
+    strategy: { name: "greedy", bestOf: 3 },
+    temperatureIncrement: 0.5,
+    logprobThreshold: 0,
+  };
+  const sampled = sounds
+    .slice(0, 2)
+    .map((samples) => outcome(async () => textOf(await model.recognize(samples, unsure))));
+  const aborted = [0, 20, 100, 300, 600].map(abortAt);
+  const disturbed = await hearAll(grouped);
+  const all = {
+    alone,
+    together,
+    disturbed,
+    aborted: await Promise.all(aborted),
+    sampled: await Promise.all(sampled),
+  };
+  await model.close();
+  return all;
 }
 
 /** Makes calls that break the rules of the API. */

@@ -20,6 +20,8 @@ export type NativeSegment = {
 export type NativeParams = {
   language: string;
   threads: number;
+  /** Threads that transcriptions share which make their steps together; 0: this one makes its own. */
+  lanes: number;
   beamSearch: boolean;
   bestOf: number;
   beamSize: number;

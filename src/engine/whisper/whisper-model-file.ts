@@ -94,6 +94,26 @@ export function checkModelFile(path: string): ModelFileInfo {
   }
 }
 
+/** Returns the type of most weights of a file and the width of its rows, and undefined when its head is not that of a model. */
+export function readWeights(path: string): { type: string; width: number } | undefined {
+  let file: number;
+  try {
+    file = openRegularFile(path);
+  } catch {
+    return undefined;
+  }
+  try {
+    const cursor = new FileCursor(file, fstatSync(file).size);
+    if (cursor.uint32() !== MAGIC) return undefined;
+    const { weights, state } = readSizes(cursor);
+    return { type: weights.name, width: state };
+  } catch {
+    return undefined;
+  } finally {
+    closeSync(file);
+  }
+}
+
 function readModel(cursor: FileCursor): ModelFileInfo {
   if (cursor.bytes === 0) throw new Error("the file is empty");
   if (cursor.bytes < 4 || cursor.uint32() !== MAGIC)

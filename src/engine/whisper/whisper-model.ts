@@ -11,6 +11,8 @@ export type LoadOptions = { device: "cpu" | { gpuIndex: number }; flashAttention
 export type WhisperOptions = WhisperSettings & {
   /** 1 to 256; for this call only. */
   threads: number;
+  /** Threads that calls share which decode in lock-step, 1 to 256; left out: this call decodes by itself. */
+  lanes?: number | undefined;
 };
 
 /** Weights in memory. */
@@ -102,6 +104,7 @@ async function loadNative(
 const TRIAL_PARAMS: NativeParams = {
   language: "en",
   threads: 1,
+  lanes: 0,
   beamSearch: false,
   bestOf: 1,
   beamSize: 1,
@@ -144,6 +147,7 @@ function toNativeParams(options: WhisperOptions, tokensOf: (pattern: string) => 
   return {
     language: options.language,
     threads: options.threads,
+    lanes: options.lanes ?? 0,
     beamSearch: strategy.name === "beam",
     bestOf: strategy.bestOf,
     beamSize: strategy.name === "beam" ? strategy.beamSize : 1,

@@ -26,8 +26,8 @@ export function openWhisperRecognizer(
       const { model, ...loaded } = await loadModel(whisper, fileOf(files, "weights"), preference);
       return {
         ...loaded,
-        async recognize(samples, settings, { threads, signal }) {
-          const options = { ...(settings as WhisperSettings), threads };
+        async recognize(samples, settings, { threads, lanes = 0, signal }) {
+          const options = { ...(settings as WhisperSettings), threads, lanes };
           const segments =
             options.timestamps === false
               ? await recognizeUntimed(model, samples, options, signal)

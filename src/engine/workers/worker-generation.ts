@@ -29,12 +29,17 @@ export type TaskOptions = {
 };
 
 type Task = {
+  /** The task's steps are made together with those of others, so it may hang because of them, or they because of it. */
+  sharesSteps: boolean;
   found: (regions: SpeechRegion[]) => void;
   settle: (reply: WorkerReply) => void;
   fail: (error: EngineError) => void;
 };
 
-/** Why the host killed a process, and which task caused it; 0: none did. */
+/** Number of no task. */
+export const NO_CULPRIT = 0;
+
+/** Why the host killed a process, and which task caused it; `NO_CULPRIT`: none did, or one of those that share steps. */
 export type Killed = { culprit: number; kind: EngineErrorKind; message: string };
 
 /** One worker process from its start to its end. When it ends, the host starts the next generation. */
@@ -95,8 +100,11 @@ export function runTask(
   request: HostRequest,
   { signal, timeoutMs, onFound }: TaskOptions,
 ): Promise<WorkerReply> {
+  const sharesSteps = request.type === "transcribe" && (request.lanes ?? 0) > 0;
   const kill = (kind: EngineErrorKind, message: string) => {
-    generation.killed ??= { culprit: id, kind, message };
+    // The first whose time is over need not be the one that hangs.
+    const isShared = kind === "hung" && sharesSteps && sharersIn(generation) > 1;
+    generation.killed ??= { culprit: isShared ? NO_CULPRIT : id, kind, message };
     generation.process.kill();
   };
   return new Promise<WorkerReply>((resolve, reject) => {
@@ -112,6 +120,7 @@ export function runTask(
       signal.removeEventListener("abort", onAbort);
     };
     generation.tasks.set(id, {
+      sharesSteps,
       found: (regions) => onFound?.(regions),
       settle: (reply) => {
         cleanUp();
@@ -126,6 +135,11 @@ export function runTask(
     generation.process.send({ ...request, id });
     if (signal.aborted) onAbort();
   });
+}
+
+/** Returns how many tasks of a process share steps. */
+export function sharersIn({ tasks }: WorkerGeneration): number {
+  return [...tasks.values()].filter(({ sharesSteps }) => sharesSteps).length;
 }
 
 /**
@@ -155,9 +169,12 @@ export function settleTask(
 /**
  * Fails all tasks of a process that has ended.
  *
- * @param error makes the error for a task
+ * @param error makes the error for a task from its number, and whether it shares steps
  */
-export function failTasks({ tasks }: WorkerGeneration, error: (id: number) => EngineError): void {
-  for (const [id, task] of tasks) task.fail(error(id));
+export function failTasks(
+  { tasks }: WorkerGeneration,
+  error: (id: number, sharesSteps: boolean) => EngineError,
+): void {
+  for (const [id, task] of tasks) task.fail(error(id, task.sharesSteps));
   tasks.clear();
 }

@@ -62,12 +62,24 @@ function openHost(
   return { host, received, logged, spawned: () => spawned };
 }
 
-function ask(host: WorkerHost, values: { signal?: AbortSignal; timeoutMs?: number; isAlone?: boolean } = {}) {
+type Values = { signal?: AbortSignal; timeoutMs?: number; isAlone?: boolean; lanes?: number };
+
+function ask(host: WorkerHost, { lanes = 0, ...values }: Values = {}) {
   const audio = { pcmPath: "x", slices: [], totalSamples: 0 };
   return host.request(
-    { type: "transcribe", audio, settings: { language: "en" }, threads: 1 },
+    { type: "transcribe", audio, settings: { language: "en" }, threads: 1, lanes },
     { signal: new AbortController().signal, timeoutMs: 5_000, isAlone: false, ...values },
   );
+}
+
+/** Asks for a chunk whose steps are made with those of others; the kind of its failure, and whether it is suspect. */
+async function askTogether(host: WorkerHost, values: Values = {}): Promise<[string, boolean]> {
+  try {
+    await ask(host, { lanes: 2, ...values });
+    return ["fine", false];
+  } catch (error) {
+    return error instanceof EngineError ? [error.kind, error.isSuspect] : [String(error), false];
+  }
 }
 
 async function kindOf(promise: Promise<unknown>): Promise<string> {
@@ -95,6 +107,27 @@ describe("worker host", () => {
     expect(performance.now() - before).toBeGreaterThan(150);
     expect(spawned()).toBe(2);
     expect(host.status().restarts).toBe(1);
+  });
+
+  test("when chunks that make their steps together end the process, all are suspects and none has failed", async () => {
+    const { host } = openHost([hang, hang, crash]);
+    const all = [askTogether(host), kindOf(ask(host)), askTogether(host)];
+    expect(await Promise.all(all)).toEqual([["interrupted", true], "crashed", ["interrupted", true]]);
+    const hanging = openHost([hang, hang, hang]).host;
+    const [slow, others] = [
+      askTogether(hanging, { timeoutMs: 50 }),
+      [askTogether(hanging), kindOf(ask(hanging))],
+    ];
+    expect(await Promise.all([slow, ...others])).toEqual([
+      ["interrupted", true],
+      ["interrupted", true],
+      "interrupted",
+    ]);
+  });
+
+  test("a chunk that is the only one to make steps in a process is known as the cause", async () => {
+    expect(await askTogether(openHost([crash]).host)).toEqual(["crashed", false]);
+    expect(await askTogether(openHost([hang]).host, { timeoutMs: 50 })).toEqual(["hung", false]);
   });
 
   test("a hung chunk ends its worker process, and the other chunks in it do not count as failed", async () => {

@@ -14,7 +14,14 @@ import {
 } from "../protocol.ts";
 import { type CodeChoice, createCodeChoice } from "./code-choice.ts";
 import { createStartBackoff, type StartBackoff } from "./start-backoff.ts";
-import { failTasks, settleTask, startGeneration, type WorkerGeneration } from "./worker-generation.ts";
+import {
+  failTasks,
+  NO_CULPRIT,
+  settleTask,
+  sharersIn,
+  startGeneration,
+  type WorkerGeneration,
+} from "./worker-generation.ts";
 import { spawnWorker, type WorkerExit, type WorkerProcess } from "./worker-process.ts";
 
 /** A worker process that has not started or loaded its model in this time is stuck, and is killed. */
@@ -138,7 +145,7 @@ export function createWorkerLifecycle(options: HostOptions): WorkerLifecycle {
       state.isClosed ||= forGood;
       const current = state.generation;
       if (!current) return;
-      current.killed ??= { culprit: 0, kind: "interrupted", message: "the worker was stopped" };
+      current.killed ??= { culprit: NO_CULPRIT, kind: "interrupted", message: "the worker was stopped" };
       current.process.kill();
       await current.process.exited;
     },
@@ -258,14 +265,25 @@ function onEnd(host: Host, generation: WorkerGeneration, exit: WorkerExit): void
   if (isUnexpected && !takesPlainerCode) backoff.lengthen();
   const handover = new PlainerCodeTakesOver("interrupted", `the worker ended (${how})`);
   generation.ready.reject(takesPlainerCode ? handover : lostStart(state, generation, how, isGpusFault));
-  failTasks(generation, (id) => {
+  const isSharedHang = killed?.kind === "hung" && killed.culprit === NO_CULPRIT;
+  const hasSuspects = isSharedHang || (isUnexpected && sharersIn(generation) > 1);
+  failTasks(generation, (id, sharesSteps) => {
     if (takesPlainerCode) return handover;
+    if (hasSuspects && !isGpusFault && sharesSteps) return suspect(how);
+    // Each of them is repeated alone, as after a crash, and the one that hangs is found.
     if (killed?.culprit === id) return new EngineError(killed.kind, killed.message);
     if (killed || state.isClosed || isGpusFault) {
       return new EngineError("interrupted", "the worker was stopped");
     }
     return new EngineError("crashed", `the worker ended (${how})`);
   });
+}
+
+/** Returns the error for a chunk that may have ended the process, or another one whose steps were made with its own. */
+function suspect(how: string): EngineError {
+  const error = new EngineError("interrupted", `the worker ended (${how}) with several chunks`);
+  error.isSuspect = true;
+  return error;
 }
 
 /**

@@ -1,0 +1,81 @@
+#ifndef SHRUTI_STEP_GROUP_H
+#define SHRUTI_STEP_GROUP_H
+
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends.h"
+#include "whisper-steps.h"
+
+/**
+ * Transcriptions of one model that share threads and make their decoding steps together. Each runs whisper.cpp's own
+ * loop on a thread of its own. A lane is one thread's work: in a lane either one transcription encodes, or all
+ * that decode there make one step. Threads never wait for each other inside a step. A transcription that has ended,
+ * failed or was stopped leaves its lane, and the others continue.
+ */
+class StepGroup {
+   public:
+    explicit StepGroup(whisper_context* context);
+    ~StepGroup();
+    StepGroup(const StepGroup&) = delete;
+    StepGroup& operator=(const StepGroup&) = delete;
+
+    struct Lane;
+
+    /** One transcription. Its functions are called on its own thread. */
+    class Member {
+       public:
+        /** @param should_stop asked while the member waits */
+        Member(StepGroup& group, whisper_state* state, bool (*should_stop)(void*), void* data);
+        ~Member();
+        Member(const Member&) = delete;
+        Member& operator=(const Member&) = delete;
+
+        /** Waits until this member may encode a window. Returns false when it was stopped. */
+        bool BeginEncode();
+
+       private:
+        friend class StepGroup;
+
+        static int OnStep(whisper_state* state, bool is_single, void* self);
+
+        StepGroup&     group;
+        whisper_state* state;
+        bool (*should_stop)(void*);
+        void* data;
+        /** The lane in which this member encodes or decodes. */
+        Lane* lane = nullptr;
+        bool  is_decoding = false;
+        bool  is_done = false;
+        bool  is_ok = false;
+    };
+
+    /** Sets the number of lanes; it only grows. */
+    void SetLanes(int count);
+
+   private:
+    using Lock = std::unique_lock<std::mutex>;
+
+    int   Step(Member& member);
+    void  Lead(Lane& lane, Lock& lock);
+    void  Leave(Member& member);
+    void  WakeAll();
+    Lane* LaneToEncode(const Member& member);
+    bool  MayStep(const Lane& lane) const;
+    Lane* LighterThan(const Lane& lane);
+    /** Computes a step without the lock. */
+    bool Compute(Lane& lane, const std::vector<Member*>& members);
+
+    whisper_context* const             context;
+    std::mutex                         mutex;
+    /** Members wait to encode. */
+    std::condition_variable            changed;
+    std::vector<std::unique_ptr<Lane>> lanes;
+    /** Members that wait to encode, in the order in which they came. */
+    std::list<Member*> waiting;
+};
+
+#endif

@@ -1,0 +1,81 @@
+import { describe, expect, test } from "bun:test";
+import { createLocalExecutor, localCapacity } from "./local-executor.ts";
+import type { ChunkJob, PoolJob } from "./protocol.ts";
+
+/** Which threads chunks get, and what their work counts as, with a pool made of closures. */
+
+const GIB = 1024 ** 3;
+const AUTO = { workers: "auto", threadsPerWorker: "auto" } as const;
+const MACHINE = { cores: 2, availableMemoryBytes: 20 * GIB };
+const JOB: ChunkJob = {
+  model: { id: "m", version: "1", family: "whisper", files: {} },
+  windowMs: 30_000,
+  audio: { pcmPath: "x", slices: [], totalSamples: 16_000 },
+  settings: { language: "en" },
+  sharers: 8,
+  isAlone: false,
+};
+const TOOK_MS = 200;
+
+function open(sharesSteps: boolean) {
+  const jobs: PoolJob[] = [];
+  const pool = {
+    warm: async () => {},
+    async recognize(job: PoolJob) {
+      jobs.push(job);
+      await Bun.sleep(TOOK_MS);
+      return { segments: [], elapsedMs: TOOK_MS };
+    },
+  };
+  const executor = createLocalExecutor(pool, {
+    wanted: AUTO,
+    machine: MACHINE,
+    sharesSteps: () => sharesSteps,
+  });
+  const run = (changes: Partial<ChunkJob> = {}) =>
+    executor.recognize({ ...JOB, ...changes }, new AbortController().signal);
+  return { jobs, run };
+}
+
+describe("chunks that make their steps together", () => {
+  test("share as many threads as there are cores", async () => {
+    const { jobs, run } = open(true);
+    await run();
+    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 2 });
+  });
+
+  const own: [string, Partial<ChunkJob>, number][] = [
+    ["a chunk that a client waits for", { isUrgent: true }, 1],
+    ["a chunk that has ended a process", { isAlone: true }, 1],
+    ["the only chunk, which has all threads", { sharers: 1 }, 2],
+  ];
+  for (const [name, changes, threads] of own) {
+    test(`are not joined by ${name}`, async () => {
+      const { jobs, run } = open(true);
+      await run(changes);
+      expect(jobs[0]).toMatchObject({ threads, lanes: 0 });
+    });
+  }
+
+  test("count for their part of a thread each, so that the work of a recording does not grow with their number", async () => {
+    const together = await Promise.all(Array.from({ length: 8 }, () => open(false).run()));
+    expect(together.map(({ workMs }) => workMs)).toEqual(Array.from({ length: 8 }, () => TOOK_MS));
+    const { run } = open(true);
+    const shared = await Promise.all(Array.from({ length: 8 }, () => run()));
+    // Eight chunks on two threads for as long.
+    for (const { workMs } of shared) expect(workMs).toBeCloseTo(TOOK_MS / 4, -1);
+    const [alone] = await Promise.all([run()]);
+    expect(alone?.workMs).toBe(TOOK_MS);
+  });
+});
+
+describe("capacity", () => {
+  test("more chunks that share threads do not promise more work", () => {
+    const apart = { chunks: 2, power: 2, isElastic: true };
+    expect(localCapacity(AUTO, MACHINE, 7e6)).toEqual(apart);
+    expect(localCapacity(AUTO, MACHINE, 7e6, true)).toEqual({ ...apart, chunks: 8, lanes: 2 });
+    expect(localCapacity(AUTO, { cores: 2, availableMemoryBytes: GIB }, GIB / 2, true)).toEqual({
+      ...{ chunks: 1, power: 2, isElastic: true },
+    });
+  });
+});
