@@ -193,7 +193,8 @@ export async function install(options: InstallOptions = {}): Promise<Installatio
   }
 }
 
-async function openServer(
+/** Waits until a server that was spawned listens. @param key of its clients */
+export async function openServer(
   child: Bun.Subprocess<"ignore", "pipe", "pipe">,
   key: string,
 ): Promise<RunningServer> {

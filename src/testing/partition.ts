@@ -15,14 +15,17 @@ export type Partition = {
    *   Otherwise what was held back arrives, as after TCP has sent it again
    */
   mend(forgets?: boolean): void;
+  /** Leads new connections to another port, as a floating address does after a takeover. */
+  retarget(port: number): void;
   close(): void;
 };
 
 /** One direction of a connection. */
 type Direction = { from: Socket; to: Socket; held: Uint8Array[]; hasEnded: boolean };
 
-/** @param targetPort port on this machine */
-export async function openPartition(targetPort: number): Promise<Partition> {
+/** @param firstTarget port on this machine */
+export async function openPartition(firstTarget: number): Promise<Partition> {
+  let targetPort = firstTarget;
   const directions = new Set<Direction>();
   const sockets = new Set<Socket>();
   let isCut = false;
@@ -69,6 +72,9 @@ export async function openPartition(targetPort: number): Promise<Partition> {
       isCut = false;
       if (forgets) directions.clear();
       for (const direction of [...directions]) pass(direction);
+    },
+    retarget(port) {
+      targetPort = port;
     },
     close() {
       server.close();
