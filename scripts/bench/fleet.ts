@@ -4,7 +4,9 @@
  *     bun scripts/bench/fleet.ts [--places 64] [--engine-ms 1000] [--chunks 640]
  *
  * It prints the overhead of one chunk in an idle fleet, and how busy the places are under load, with the processor time of
- * the control plane for each chunk and its memory. Workers are processes of their own.
+ * the control plane for each chunk, its memory after each quarter of the chunks, and the longest pause of its event loop.
+ * Workers are processes of their own. The part of this program that makes chunks and waits for them is measured alone, and
+ * subtracted.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +28,11 @@ const { values } = parseArgs({
 });
 const PLACES_PER_WORKER = 16;
 const SAMPLES = 480_000;
-const IDLE_CHUNKS = 50;
+const MOST_IDLE_CHUNKS = 50;
+const IDLE_MS = 20_000;
+/** Pauses of the event loop are measured with a timer of this interval. */
+const TICK_MS = 2;
+const QUARTERS = 4;
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-fleet-bench-"));
 const pcmPath = join(folder, "audio.pcm");
@@ -84,6 +90,7 @@ async function bench(): Promise<void> {
     number,
     number,
   ];
+  const idleChunks = Math.min(MOST_IDLE_CHUNKS, Math.ceil(IDLE_MS / engineMs));
   const world = await openFleetWorld();
   const fleet = world.openControl();
   const workers: Bun.Subprocess[] = [];
@@ -99,23 +106,16 @@ async function bench(): Promise<void> {
     while (fleet.engine.capacity(model).chunks < places) await Bun.sleep(50);
     await Bun.sleep(1_500);
     const idleTimes: number[] = [];
-    for (let n = 0; n < IDLE_CHUNKS; n++) {
+    for (let n = 0; n < idleChunks; n++) {
       const startedAt = performance.now();
-      await recognize(fleet, n);
+      await recognize(fleet.engine, n);
       idleTimes.push(performance.now() - startedAt - engineMs);
     }
     idleTimes.sort((a, b) => a - b);
-    const cpu = process.cpuUsage();
-    const startedAt = performance.now();
-    let next = IDLE_CHUNKS;
-    const end = IDLE_CHUNKS + chunks;
-    await Promise.all(
-      Array.from({ length: places }, async () => {
-        while (next < end) await recognize(fleet, next++);
-      }),
-    );
-    const elapsedMs = performance.now() - startedAt;
-    const { user, system } = process.cpuUsage(cpu);
+    const ownCpuMs = (await load(instantly, { first: 0, chunks, places })).cpuMs;
+    const { elapsedMs, cpuMs, memoryMb, longestPauseMs } = await load(fleet.engine, {
+      ...{ first: idleChunks, chunks, places },
+    });
     const busy = (chunks * engineMs) / (elapsedMs * places);
     console.log(
       JSON.stringify({
@@ -123,12 +123,14 @@ async function bench(): Promise<void> {
         engine_ms: engineMs,
         chunks,
         idle_overhead_ms: {
-          median: round(idleTimes[IDLE_CHUNKS >> 1]),
-          p90: round(idleTimes[(IDLE_CHUNKS * 9) / 10]),
+          median: round(idleTimes[idleChunks >> 1]),
+          p90: round(idleTimes[Math.floor(idleChunks * 0.9)]),
         },
         busy_percent: round(busy * 100),
-        cpu_ms_per_chunk: round((user + system) / 1000 / chunks),
-        memory_mb: Math.round(process.memoryUsage().rss / 1e6),
+        cpu_ms_per_chunk: round((cpuMs - ownCpuMs) / chunks),
+        bench_cpu_ms_per_chunk: round(ownCpuMs / chunks),
+        memory_mb: memoryMb,
+        longest_pause_ms: round(longestPauseMs),
         status: fleet.status().tickets,
       }),
     );
@@ -147,13 +149,51 @@ const idle = {
 };
 const round = (value = 0) => Math.round(value * 10) / 10;
 
-async function recognize(fleet: Fleet, n: number): Promise<void> {
+type Recognizer = Pick<Fleet["engine"], "recognize">;
+/** Does nothing, so that only this program's own work is measured. */
+const instantly: Recognizer = {
+  recognize: async () => ({ segments: [], workMs: 0 }),
+};
+
+/** Keeps all places busy with this many chunks. */
+async function load(
+  engine: Recognizer,
+  { first, chunks, places }: { first: number; chunks: number; places: number },
+) {
+  const memoryMb: number[] = [];
+  let longestPauseMs = 0;
+  let tickedAt = performance.now();
+  const ticks = setInterval(() => {
+    const now = performance.now();
+    longestPauseMs = Math.max(longestPauseMs, now - tickedAt - TICK_MS);
+    tickedAt = now;
+  }, TICK_MS);
+  const cpu = process.cpuUsage();
+  const startedAt = performance.now();
+  let begun = 0;
+  let ended = 0;
+  await Promise.all(
+    Array.from({ length: places }, async () => {
+      while (begun < chunks) {
+        await recognize(engine, first + begun++);
+        if (++ended % Math.ceil(chunks / QUARTERS) === 0 || ended === chunks)
+          memoryMb.push(Math.round(process.memoryUsage().rss / 1e6));
+      }
+    }),
+  );
+  clearInterval(ticks);
+  const { user, system } = process.cpuUsage(cpu);
+  const elapsedMs = performance.now() - startedAt;
+  return { elapsedMs, cpuMs: (user + system) / 1000, memoryMb, longestPauseMs };
+}
+
+async function recognize(engine: Recognizer, n: number): Promise<void> {
   const slices = [{ sourceStartSample: 0, samples: SAMPLES, targetStartSample: 0 }];
   const job: ChunkJob = {
     ...{ model, windowMs: 30_000, settings: { language: `x${n}` }, sharers: 1, isAlone: false },
     audio: { pcmPath, slices, totalSamples: SAMPLES },
   };
-  const outcome = await fleet.engine.recognize(job, new AbortController().signal);
+  const outcome = await engine.recognize(job, new AbortController().signal);
   outcome.onStored?.();
 }
 

@@ -6,12 +6,13 @@ import { createSlots, type Slot } from "../../src/scheduler/slots.ts";
  */
 
 const CHUNKS_OF_AN_HOUR = 120;
-const ORGANIZATIONS = 20;
+const ORGANIZATIONS = [20, 1_000];
 const CHOICES = 2_000;
 
-for (const slots of [16, 64, 128, 256, 512]) console.log(await measure(slots));
+for (const organizations of ORGANIZATIONS)
+  for (const slots of [16, 64, 128, 256, 512]) console.log(await measure(slots, organizations));
 
-async function measure(count: number) {
+async function measure(count: number, organizations: number) {
   const slots = createSlots({ slots: count, synchronousSlots: 1 });
   const held: Slot[] = [];
   const began = performance.now();
@@ -20,8 +21,8 @@ async function measure(count: number) {
     for (let position = 0; position < Math.min(count + 1, CHUNKS_OF_AN_HOUR); position++) {
       const request = {
         ...{ isSynchronous: false, weight: 1, position, costMs: 30_000, remainingMs: 3_600_000 + recording },
-        organizationId: `org-${recording % ORGANIZATIONS}`,
-        projectId: `prj-${recording % (2 * ORGANIZATIONS)}`,
+        organizationId: `org-${recording % organizations}`,
+        projectId: `prj-${recording % (2 * organizations)}`,
         transcriptionId: `tr-${String(recording).padStart(5, "0")}`,
         model: { id: "model", slots: 100_000 },
       };
@@ -41,7 +42,7 @@ async function measure(count: number) {
     await Promise.resolve();
   }
   return {
-    slots: count,
+    ...{ slots: count, organizations },
     "asking, ms": ms(asking),
     "a choice, ms": ms(sum / CHOICES),
     "longest, ms": ms(longest),
