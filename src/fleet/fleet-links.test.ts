@@ -178,6 +178,22 @@ describeFleet("links of a fleet", () => {
   );
 
   test(
+    "a messaging server that needs seconds to answer a dial is reached",
+    async () => {
+      await (await worker("slow", async () => said("never"))).close();
+      const slow = await openPartition(Number(new URL(world.addresses[0] ?? "").port), 3_000);
+      open.push(slow.close);
+      const patient = openLink({
+        ...{ servers: [`tls://127.0.0.1:${slow.port}`], ca: world.caText() },
+        ...{ member: "slow", seed: world.seedOf("slow") },
+      });
+      open.push(patient.close);
+      expect(await patient.whenUp(TIMEOUT_MS)).toBe(true);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
     "a cancellation whose message is lost reaches the worker with its next beat",
     async () => {
       let cancellations = 0;

@@ -64,6 +64,8 @@ export type Link = {
 type Subscription = { subject: string; onMessage: Parameters<Link["subscribe"]>[1] };
 
 const DIAL_TIMEOUT_MS = 2_000;
+/** After dials that had no answer in time. On a machine that is overloaded, a TLS handshake can take seconds. */
+const LONGEST_DIAL_TIMEOUT_MS = 16_000;
 const PING_EVERY_MS = 2_000;
 const RETRY_MS = 250;
 /** After the server has refused the key. An admin has to act, so there is no hurry. */
@@ -114,9 +116,11 @@ export function openLink(options: LinkOptions): Link {
 
   /** Keeps a connection until the link is closed. The client's own reconnection can hang behind a server that stalls. */
   async function keep(): Promise<void> {
+    let patienceMs = DIAL_TIMEOUT_MS;
     while (!isClosed) {
       try {
-        const connection = await dial(options);
+        const connection = await dial(options, patienceMs);
+        patienceMs = DIAL_TIMEOUT_MS;
         if (isClosed) return void connection.close();
         use(connection);
         drop(
@@ -124,6 +128,7 @@ export function openLink(options: LinkOptions): Link {
         );
       } catch (error) {
         drop(describe(error));
+        if (/timeout/i.test(problem ?? "")) patienceMs = Math.min(2 * patienceMs, LONGEST_DIAL_TIMEOUT_MS);
       }
       if (!isClosed)
         await Bun.sleep(/authorization|authentication/i.test(problem ?? "") ? REFUSED_RETRY_MS : RETRY_MS);
@@ -178,14 +183,14 @@ function quietly(send: () => unknown): void {
   }
 }
 
-function dial({ servers, ca, member, seed }: LinkOptions): Promise<NatsConnection> {
+function dial({ servers, ca, member, seed }: LinkOptions, timeoutMs: number): Promise<NatsConnection> {
   return connect({
     servers: servers.map((server) => server.replace(/^tls:\/\//, "")),
     tls: { ca },
     authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)),
     name: member,
     inboxPrefix: inboxOf(member),
-    timeout: DIAL_TIMEOUT_MS,
+    timeout: timeoutMs,
     pingInterval: PING_EVERY_MS,
     maxPingOut: 2,
     reconnect: false,

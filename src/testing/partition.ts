@@ -23,8 +23,11 @@ export type Partition = {
 /** One direction of a connection. */
 type Direction = { from: Socket; to: Socket; held: Uint8Array[]; hasEnded: boolean };
 
-/** @param firstTarget port on this machine */
-export async function openPartition(firstTarget: number): Promise<Partition> {
+/**
+ * @param firstTarget port on this machine
+ * @param slowMs connections begin this much later, as towards a machine that is overloaded
+ */
+export async function openPartition(firstTarget: number, slowMs = 0): Promise<Partition> {
   let targetPort = firstTarget;
   const directions = new Set<Direction>();
   const sockets = new Set<Socket>();
@@ -58,9 +61,14 @@ export async function openPartition(firstTarget: number): Promise<Partition> {
   }
 
   const server = createServer((client) => {
-    const target = dial(targetPort, "127.0.0.1");
-    relay(client, target);
-    relay(target, client);
+    const begin = () => {
+      const target = dial(targetPort, "127.0.0.1");
+      relay(client, target);
+      relay(target, client);
+    };
+    if (slowMs === 0) return begin();
+    client.on("error", () => {});
+    setTimeout(begin, slowMs);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
