@@ -11,6 +11,7 @@ import {
   listUnfinished,
 } from "./transcriptions.ts";
 import { listExpiredUploads, listUnusedAudio, listVerifyingUploads, openUploadsOf } from "./uploads.ts";
+import { countFailedOfEndpoint, countPendingOfEndpoint } from "./webhook-deliveries.ts";
 
 /** What a running server reads again and again must not grow with all that it has ever taken. */
 
@@ -35,6 +36,8 @@ test.each([
   ["unfinished work of a purge", () => listUnfinishedOf(store, org, 10), "transcriptions_unfinished"],
   ["transcripts of a purge", () => listContentOf(store, org, 10), "transcriptions_kept"],
   ["recordings of a purge", () => listRecordingsOf(store, org, 10), "uploads_kept"],
+  ["pending events of an endpoint", () => countPendingOfEndpoint(store, "whe_1"), "deliveries_due"],
+  ["failed events of an endpoint", () => countFailedOfEndpoint(store, "whe_1"), "deliveries_failed"],
   [
     "files of a purge",
     () => listUploadsOf(store, org, { projectId: prj, id: "up_1" }, 10),

@@ -398,6 +398,7 @@ export const deliveries = sqliteTable(
     /** The endpoint comes first, so that due deliveries of one are found without reading another's backlog. */
     index("deliveries_due").on(t.endpointId, t.nextAttemptAt, t.eventId).where(sql`state = 'pending'`),
     index("deliveries_by_endpoint").on(t.endpointId, t.eventId),
+    index("deliveries_failed").on(t.endpointId).where(sql`state = 'failed'`),
   ],
 );
 

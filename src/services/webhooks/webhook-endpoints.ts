@@ -5,7 +5,12 @@ import type { Clock } from "../../lib/clock.ts";
 import { newId } from "../../lib/ids.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../../store/database.ts";
-import { countOfEndpoint, failPendingDeliveries, hastenDeliveries } from "../../store/webhook-deliveries.ts";
+import {
+  countFailedOfEndpoint,
+  countPendingOfEndpoint,
+  failPendingDeliveries,
+  hastenDeliveries,
+} from "../../store/webhook-deliveries.ts";
 import {
   countEndpoints,
   findEndpoint,
@@ -128,7 +133,8 @@ export function viewAnyEndpoint({ database: { store } }: EndpointDeps, id: strin
 }
 
 function viewOf(store: Store, { secret: _s, previousSecret: _p, ...row }: WebhookEndpointRow): EndpointView {
-  return { ...row, ...countOfEndpoint(store, row.id) };
+  const [pending, failed] = [countPendingOfEndpoint(store, row.id), countFailedOfEndpoint(store, row.id)];
+  return { ...row, pending, failed };
 }
 
 /** Lists a page of a project's endpoints. @throws AppError `invalid_request` when `after` is not one of the project's */

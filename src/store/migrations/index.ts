@@ -11,6 +11,7 @@ import lowCreditAndRetention from "./0010_low_credit_and_retention.sql" with { t
 import consoleSessions from "./0011_console_sessions.sql" with { type: "text" };
 import deletions from "./0012_deletions.sql" with { type: "text" };
 import creditLowEvents from "./0015_credit_low_events.sql" with { type: "text" };
+import failedDeliveries from "./0016_failed_deliveries.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0011_console_sessions", sql: consoleSessions },
   { name: "0012_deletions", sql: deletions },
   { name: "0015_credit_low_events", sql: creditLowEvents },
+  { name: "0016_failed_deliveries", sql: failedDeliveries },
 ];
