@@ -7,7 +7,7 @@ import { measureMachine } from "./engine/machine.ts";
 import { openEngine } from "./engine/open-engine.ts";
 import { chooseSpeechWorkers } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
-import type { Fleet } from "./fleet/control/open-fleet.ts";
+import type { Fleet, OpenFleetOptions } from "./fleet/control/open-fleet.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { familyOf } from "./pipeline/families/families.ts";
@@ -114,8 +114,9 @@ export async function openBase(options: AppOptions): Promise<AppBase> {
   const lock = lockDataDir(dataDir);
   const path = databasePath(dataDir);
   await upgrade(path, options);
-  const local = engine ?? (await openEngine(config, dataDir, log)).engine;
-  const fleet = await openFleetOf(config, dataDir, local, log);
+  const opened = engine ? { engine, soundCode: "" } : await openEngine(config, dataDir, log);
+  const local = opened.engine;
+  const fleet = await openFleetOf({ config, dataDir, local, soundCode: opened.soundCode, log });
   return {
     config,
     log,
@@ -139,18 +140,13 @@ async function builtCommit(): Promise<string | null> {
 }
 
 /** Opens the fleet that the config names. Its code is loaded only then. */
-async function openFleetOf(
-  config: Config,
-  dataDir: string,
-  local: Engine,
-  log: Log,
-): Promise<Fleet | undefined> {
-  if (config.fleet.nats.length === 0) return undefined;
+async function openFleetOf(options: Omit<OpenFleetOptions, "version">): Promise<Fleet | undefined> {
+  if (options.config.fleet.nats.length === 0) return undefined;
   const [{ openFleet }, { default: project }] = await Promise.all([
     import("./fleet/control/open-fleet.ts"),
     import("../package.json"),
   ]);
-  return openFleet({ config, dataDir, local, log, version: project.version });
+  return openFleet({ ...options, version: project.version });
 }
 
 async function upgrade(path: string, { log, clock = systemClock, onUpgrade }: AppOptions): Promise<void> {
@@ -224,11 +220,14 @@ export function openWorkers(
 ): AppWorkers {
   const { config, clock, log, database, dataDir, engine } = base;
   const { models, uploads, transcriptions, webhooks, receipts } = services;
-  const scheduler = openScheduler(base, services);
+  // As many tickets as machines can work on: the control plane alone decides whose turn it is.
+  const elsewhereLanes = createDecoderLanes(() => Math.max(1, 2 * (engine.elsewhere?.places() ?? 0)));
+  const scheduler = openScheduler(base, services, elsewhereLanes);
   base.fleet?.serveModels(() => models.list().map((model) => ({ model, manifest: renderManifest(model) })));
   base.fleet?.onPlaces(() => {
     const model = models.findDefault();
     if (model) scheduler.resize(engine.capacity(model));
+    elsewhereLanes.wake();
     readiness.check();
   });
   const readiness = createReadiness({
@@ -258,14 +257,30 @@ export function openWorkers(
   };
 }
 
-function openScheduler(base: AppBase, { models, uploads, decoders, transcriptions }: AppServices): Scheduler {
+function openScheduler(
+  base: AppBase,
+  { models, uploads, decoders, transcriptions }: AppServices,
+  elsewhereLanes: DecoderLanes,
+): Scheduler {
   const { config, clock, log, dataDir, database, engine, commit } = base;
   // Large work gets half of these, so that one organization's long recordings can keep all processes busy.
   const speechLanes = createDecoderLanes(
     2 * chooseSpeechWorkers(config.engine.speech_workers, measureMachine()),
   );
   return createScheduler({
-    ...{ database, clock, config, log, engine, decoders, speechLanes, transcriptions, familyOf, dataDir },
+    ...{
+      database,
+      clock,
+      config,
+      log,
+      engine,
+      decoders,
+      speechLanes,
+      elsewhereLanes,
+      transcriptions,
+      familyOf,
+      dataDir,
+    },
     commit,
     findModel: (id) => models.find(id),
     speakerWeights: models.speakerWeights,

@@ -36,6 +36,7 @@ export function addFleetGauges(metrics: Metrics, status: () => FleetStatus): voi
   metrics.addLabelledGauge("shruti_fleet_model_places", "Places of working workers, by model.", "model", () =>
     sums(status(), ({ models }) => models),
   );
+  addPreparingGauges(metrics, status, byWorker);
   metrics.addLabelledCounter("shruti_fleet_tickets_total", "Tickets since the start.", "kind", () =>
     Object.entries(status().tickets),
   );
@@ -47,13 +48,44 @@ export function addFleetGauges(metrics: Metrics, status: () => FleetStatus): voi
   );
   metrics.addCounter(
     "shruti_fleet_interrupted_chunks_total",
-    "Chunks that were taken from a worker and repeated since the start.",
+    "Chunks and recordings that were taken from a worker and repeated since the start.",
     () => status().interrupted_chunks,
   );
   metrics.addCounter(
     "shruti_fleet_lost_workers_total",
     "Workers that were lost since the start.",
     () => status().lost_workers,
+  );
+}
+
+type ByWorker = (
+  name: string,
+  help: string,
+  read: (worker: FleetStatus["workers"][number]) => number,
+) => void;
+
+/** Adds the metrics of recordings that workers prepare. */
+function addPreparingGauges(metrics: Metrics, status: () => FleetStatus, byWorker: ByWorker): void {
+  metrics.addGauge(
+    "shruti_fleet_preparing",
+    "Recordings that wait for a worker that prepares them or are prepared by one.",
+    () => status().preparing,
+  );
+  byWorker(
+    "shruti_fleet_worker_preparing_places",
+    "Recordings that a worker prepares at once.",
+    ({ preparing_places: places }) => places,
+  );
+  byWorker(
+    "shruti_fleet_worker_preparing",
+    "Recordings that a worker prepares now.",
+    ({ preparing }) => preparing,
+  );
+  metrics.addLabelledCounter(
+    "shruti_fleet_preparations_total",
+    "Recordings by how their preparing on workers has ended, since the start.",
+    "kind",
+    () => Object.entries(status().preparations),
   );
 }
 

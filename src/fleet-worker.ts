@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "./config/problems.ts";
 import type { Config } from "./config/schema.ts";
@@ -7,6 +7,7 @@ import { openEngine } from "./engine/open-engine.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
 import { fetchingInto } from "./fetched-models.ts";
 import { readFleetFile } from "./fleet/fleet-folder.ts";
+import { preparingCodeOf } from "./fleet/job-id.ts";
 import { type FleetWorker, openWorker } from "./fleet/worker/open-worker.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
@@ -40,7 +41,10 @@ export async function openFleetWorker(
   const seed = readFleetFile(fleet.key_file || join(dataDir, "worker.key"));
   const ca = readFleetFile(fleet.ca_file || join(dataDir, "ca.pem"));
   const database = openDatabase(":memory:");
-  const { engine, gpuFreeBytes } = await openEngine(config, dataDir, log);
+  const { engine, gpuFreeBytes, soundCode } = await openEngine(config, dataDir, log);
+  // A killed process may have left recordings there.
+  const preparingFolder = join(dataDir, "preparing");
+  rmSync(preparingFolder, { recursive: true, force: true });
   const models = await createModelService({
     ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
   });
@@ -55,6 +59,17 @@ export async function openFleetWorker(
     // A GPU would wait for the audio of its next chunk.
     placesAhead: gpuFreeBytes === undefined ? 0 : 1,
     synchronousPlaces: fleet.synchronous_places,
+    ...(fleet.preparing_places > 0
+      ? {
+          preparing: {
+            engine,
+            code: preparingCodeOf(version, soundCode),
+            places: fleet.preparing_places,
+            folder: preparingFolder,
+            reserveBytes: config.storage.reserve_bytes,
+          },
+        }
+      : {}),
     ...(fleet.fetch_models ? { fetching: fetchingInto(config, models) } : {}),
   });
   return {

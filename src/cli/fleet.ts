@@ -187,6 +187,9 @@ export function describeWorker(status: WorkerStatus | undefined): string {
   if (state === "absent") return state;
   return [
     `${state}, ${chunks} chunks on ${places} places of ${device}, version ${version}, models ${models.join(", ") || "none"}`,
+    ...(status.preparing_places > 0
+      ? [`${status.preparing} recordings prepared on ${status.preparing_places} places`]
+      : []),
     ...(speed === undefined ? [] : [`${speed} × real time a place`]),
     ...lacking.map(({ id, reason }) => `lacks ${id}: ${reason}`),
     ...(problem === undefined ? [] : [problem]),

@@ -175,7 +175,10 @@ function fleetFields(fleet: ServerStatus["fleet"]): [string, string][] {
   const { server, workers } = fleet;
   const where = server.connected ? `connected to ${server.address}` : `not connected: ${server.problem}`;
   return [
-    ["fleet", `${where}, ${fleet.chunks} chunks at work, ${fleet.interrupted_chunks} repeated`],
+    [
+      "fleet",
+      `${where}, ${fleet.chunks} chunks at work, ${fleet.preparing} recordings prepared, ${fleet.interrupted_chunks} repeated`,
+    ],
     ...workers.map((worker): [string, string] => ["worker", `${worker.name}: ${describeWorker(worker)}`]),
   ];
 }

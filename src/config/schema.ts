@@ -391,6 +391,12 @@ export const CONFIG_SCHEMA = {
       64,
       "Chunks of synchronous requests that a worker recognizes beside others.",
     ),
+    preparing_places: integer(
+      0,
+      0,
+      64,
+      "Recordings that a worker decodes and searches for speech at once; 0: the control plane does that.",
+    ),
     fetch_models: boolean(
       false,
       "A worker fetches the models that the fleet uses and it lacks from the control plane.",

@@ -37,13 +37,16 @@ export type FleetNumbers = {
     state: string;
     places: number;
     chunks: number;
+    preparing_places: number;
+    preparing: number;
     models: string[];
     refused_messages: number;
     problem?: string;
   }[];
   chunks: number;
   tickets: { published: number; repeated: number; adopted: number };
-  results: { taken: number; early: number; adopted: number; refused: number };
+  preparations: { prepared: number; failed: number; here: number };
+  results: { taken: number; prepared: number; early: number; adopted: number; refused: number };
   interrupted_chunks: number;
   lost_workers: number;
   audio_answers: Record<string, number>;

@@ -1,4 +1,5 @@
 import type { VerifiedAudio } from "../domain/audio.ts";
+import type { ChunkLimits } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Outline } from "../domain/outline.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio, outlineAudio } from "./audio/decode.ts";
@@ -24,6 +25,30 @@ export type DecodeJob = {
   directory: string;
   channels: "mix" | "separate";
   maxDurationMs: number;
+};
+
+/** A recording that another machine decodes and searches for speech. */
+export type ElsewhereJob = DecodeJob & {
+  /** Of the chunks that the speech will be packed into. */
+  limits: ChunkLimits;
+  /** What verification has found. A result that differs by more than `withinMs` is not used. */
+  expected: { durationMs: number; withinMs: number; tracks: number };
+};
+
+/** A recording that was decoded into the job's folder, and the speech of each track. */
+export type PreparedAudio = { decoded: DecodedAudio; speech: SpeechRegion[][] };
+
+/** Other machines that decode recordings and find speech. */
+export type Elsewhere = {
+  /** Returns how many recordings they prepare at once; 0: none. */
+  places(): number;
+  /**
+   * Prepares a recording on another machine. What it finds is what `decode` and `detectSpeech` would find here.
+   *
+   * @returns undefined when no machine could: the caller does it here
+   * @throws EngineError `aborted` within 2 s of the signal; `interrupted` when the engine closes
+   */
+  prepare(job: ElsewhereJob, signal: AbortSignal): Promise<PreparedAudio | undefined>;
 };
 
 export type OutlineJob = Pick<DecodeJob, "path" | "channels" | "maxDurationMs"> & { file: string };
@@ -52,6 +77,8 @@ export type Engine = ChunkExecutor & {
   diarize(job: DiarizeJob, signal: AbortSignal): Promise<DiarizeOutcome>;
   /** Starts the process that finds speech unless it runs. */
   warmSpeech(signal: AbortSignal): Promise<void>;
+  /** Left out where only this machine prepares recordings. */
+  elsewhere?: Elsewhere;
   status(): PoolStatus;
   /** Ends all worker processes. Running jobs reject with `interrupted`. */
   close(): Promise<void>;

@@ -1,6 +1,8 @@
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
+import { NATIVE_HASH } from "#native-parts";
 import type { Log } from "../lib/log.ts";
+import { sha256Hex } from "../lib/sha256.ts";
 import { listBackends } from "./backend-files.ts";
 import { chosenGpu, requireDevice } from "./devices.ts";
 import { createLocalEngine, type Engine } from "./engine.ts";
@@ -29,6 +31,11 @@ export type OpenedEngine = {
   engine: Engine;
   /** Free memory of the GPU on which models run; undefined: they run on the processor. */
   gpuFreeBytes: number | undefined;
+  /**
+   * Names the code that decodes recordings and finds speech. Machines with the same version of the program and the same
+   * name here find the same chunks.
+   */
+  soundCode: string;
   /** What the backends reported; undefined: there are none, or the config asks for the processor. */
   probed: EngineInfo | undefined;
 };
@@ -73,7 +80,12 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
     wanted: { workers, threadsPerWorker },
     maxDurationMs: settings.limits.max_duration_seconds * 1000,
   });
-  return { engine, gpuFreeBytes, probed };
+  return { engine, gpuFreeBytes, soundCode: soundCodeOf(settings.engine.decoder), probed };
+}
+
+/** @param decoder path of a decoder that takes the place of ours; empty: none does */
+function soundCodeOf(decoder: string): string {
+  return sha256Hex(`${NATIVE_HASH} ${decoder === "" ? "" : sha256Hex(readFileSync(decoder))}`);
 }
 
 /**

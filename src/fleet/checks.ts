@@ -97,7 +97,8 @@ async function examineControlPlane(
     ];
   }
   const differenceMs = Math.abs(reply.now_ms - (askedAt + Date.now()) / 2);
-  const other = reply.version === version ? "" : `; this worker has version ${version}`;
+  const idle = fleet.preparing_places > 0 ? " and prepares no recordings for it" : "";
+  const other = reply.version === version ? "" : `; this worker has version ${version}${idle}`;
   return [
     { check: "control", ok: true, detail: `version ${reply.version}, protocol ${reply.v}${other}` },
     {

@@ -154,7 +154,7 @@ describe("suspects", () => {
 
 test("a worker that fails at every chunk rests for longer and longer", () => {
   let now = 0;
-  const health = createHealth(() => now);
+  const health = createHealth("chunks", () => now);
   const fail = () => health.observe("failed");
   for (const _ of [1, 2]) fail();
   expect(health.isResting()).toBe(false);
@@ -192,12 +192,12 @@ describe("asking for tickets", () => {
         pull: () => (++calls < MANY ? answer() : new Promise<never>(() => {})),
       },
       subjects: subjectsOf("main"),
-      usableModels: () => ["b".repeat(64)],
+      hashes: () => ["b".repeat(64)],
       mayPull: () => true,
       run: async () => {},
       onBadTicket: () => {},
     });
-    pulling.setPlaces({ a: 1, s: 0 });
+    pulling.setPlaces({ a: 1, s: 0, prepare: 0 });
     await Bun.sleep(50);
     pulling.stop();
     expect(calls).toBeGreaterThan(0);
@@ -216,12 +216,12 @@ describe("asking for tickets", () => {
         },
       },
       subjects: subjectsOf("main"),
-      usableModels: () => ["b".repeat(64)],
+      hashes: () => ["b".repeat(64)],
       mayPull: () => true,
       run: async () => {},
       onBadTicket: () => {},
     });
-    pulling.setPlaces({ a: 1, s: 0 });
+    pulling.setPlaces({ a: 1, s: 0, prepare: 0 });
     while (waitsMs.length < 4) await Bun.sleep(10);
     pulling.stop();
     // The server of Debian 12 does not say that a consumer is missing. It is present when it has answered.

@@ -30,3 +30,14 @@ export function modelHashOf({ sha256, parts }: { sha256?: string; parts?: ModelP
   const lines = parts.map((part) => `${part.role} ${part.name} ${part.sha256}`).sort();
   return sha256Hex(lines.join("\n"));
 }
+
+/**
+ * Names the code that decodes recordings and finds speech. The text of a recording must not depend on the machine that
+ * prepares it, so a worker prepares only for a control plane with the same code.
+ *
+ * @param version of the program
+ * @param soundCode name of the native parts (open-engine.ts)
+ */
+export function preparingCodeOf(version: string, soundCode: string): string {
+  return sha256Hex(`prepare ${version} ${soundCode}`);
+}

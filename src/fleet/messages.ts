@@ -60,6 +60,61 @@ const ticketSchema = Type.Object({
 });
 export type Ticket = Static<typeof ticketSchema>;
 
+/** A place of the control plane at which files are fetched or brought. */
+const remoteSchema = Type.Object({
+  url: Type.String({ maxLength: 500, pattern: "^https://" }),
+  token: Type.String({ maxLength: 200 }),
+});
+
+/** Times in a recording travel as numbers of 32 bits: 74 hours. */
+export const MAX_SAMPLES = 2 ** 32 - 1;
+export const MAX_TRACKS = 64;
+
+/** Asks for a recording to be decoded and searched for speech. Workers that do not offer that do not see such tickets. */
+const prepareTicketSchema = Type.Object({
+  v: version,
+  job: jobId,
+  attempt: Type.String({ pattern: "^[0-9a-f]{16}$" }),
+  proof: Type.String({ minLength: 20, maxLength: 100 }),
+  recording: Type.Object({ ...remoteSchema.properties, bytes: Type.Integer({ minimum: 1, maximum: 1e13 }) }),
+  /** Where the worker brings what it has made, file by file. */
+  prepared: remoteSchema,
+  channels: Type.Union([Type.Literal("mix"), Type.Literal("separate")]),
+  max_duration_ms: milliseconds,
+  /** What verification has found. */
+  expected: Type.Object({
+    samples: Type.Integer({ minimum: 0, maximum: MAX_SAMPLES }),
+    tracks: Type.Integer({ minimum: 1, maximum: MAX_TRACKS }),
+  }),
+  /** Of the chunks that the speech will be packed into, samples. */
+  limits: Type.Object({
+    max_samples: Type.Integer({ minimum: 1, maximum: MAX_SAMPLES }),
+    gap_samples: Type.Integer({ minimum: 0, maximum: MAX_SAMPLES }),
+  }),
+  alone: Type.Boolean(),
+});
+export type PrepareTicket = Static<typeof prepareTicketSchema>;
+
+const level = Type.Number({ minimum: -1_000, maximum: 1_000 });
+
+/** What a worker has found in a recording beside the files that it has brought. */
+const preparedSchema = Type.Object({
+  /** Of each track. */
+  samples: Type.Integer({ minimum: 0, maximum: MAX_SAMPLES }),
+  /** Of the recording, also when they were mixed. */
+  channels: Type.Integer({ minimum: 1, maximum: 1_024 }),
+  measurements: Type.Object({
+    truncated: Type.Boolean(),
+    clippedRatio: Type.Number({ minimum: 0, maximum: 1 }),
+    peakDb: level,
+    rmsDb: level,
+    highFrequencyDb: level,
+    identicalChannels: Type.Boolean(),
+    tracks: Type.Array(Type.Object({ peakDb: level }), { minItems: 1, maxItems: MAX_TRACKS }),
+  }),
+});
+export type Prepared = Static<typeof preparedSchema>;
+
 const segmentSchema = Type.Object({
   startMs: Type.Number(),
   endMs: Type.Number(),
@@ -85,6 +140,8 @@ const doneSchema = Type.Object({
       elapsed_ms: milliseconds,
     }),
   ),
+  /** Of a job that asks for a recording to be prepared. */
+  prepared: Type.Optional(preparedSchema),
   failed: Type.Optional(Type.Object({ kind: failureKind, reason })),
 });
 export type Done = Static<typeof doneSchema>;
@@ -108,8 +165,17 @@ const beatSchema = Type.Object({
   places: Type.Integer({ minimum: 0, maximum: 1_024 }),
   synchronous_places: Type.Integer({ minimum: 0, maximum: 1_024 }),
   models: Type.Array(Type.Object({ sha256, id: short, usable: Type.Boolean() }), { maxItems: MAX_MODELS }),
-  /** Jobs that run, and jobs whose results have not been taken yet. */
+  /** Jobs of both kinds that run, and jobs whose results have not been taken yet. */
   jobs: Type.Array(jobId, { maxItems: MAX_JOBS }),
+  /** Absent where the worker does not prepare recordings, such as one of an older version. */
+  preparing: Type.Optional(
+    Type.Object({
+      /** Names the code that does it. Its results count only where the control plane has the same. */
+      sha256,
+      places: Type.Integer({ minimum: 0, maximum: 1_024 }),
+      jobs: Type.Integer({ minimum: 0, maximum: MAX_JOBS }),
+    }),
+  ),
   draining: Type.Boolean(),
   /** Why the worker takes no work although it is not draining. */
   problem: Type.Optional(reason),
@@ -189,6 +255,7 @@ function read<T extends TSchema>(schema: T, data: Uint8Array, maxBytes = MAX_MES
 
 /** These read a received message. @throws MessageError */
 export const readTicket = (data: Uint8Array) => read(ticketSchema, data, MAX_TICKET_BYTES);
+export const readPrepareTicket = (data: Uint8Array) => read(prepareTicketSchema, data, MAX_TICKET_BYTES);
 export const readBeat = (data: Uint8Array) => read(beatSchema, data);
 export const readCancel = (data: Uint8Array) => read(cancelSchema, data);
 export const readOrder = (data: Uint8Array) => read(orderSchema, data);
@@ -197,7 +264,8 @@ export const readHelloReply = (data: Uint8Array) => read(helloReplySchema, data)
 export const readReply = (data: Uint8Array) => read(replySchema, data);
 export function readDone(data: Uint8Array): Done {
   const done = read(doneSchema, data);
-  if ((done.outcome === undefined) === (done.failed === undefined)) {
+  const outcomes = [done.outcome, done.prepared, done.failed].filter((outcome) => outcome !== undefined);
+  if (outcomes.length !== 1) {
     throw new MessageError("a report without one outcome");
   }
   return done;
@@ -205,10 +273,10 @@ export function readDone(data: Uint8Array): Done {
 
 /** Writes a message. @throws MessageError when it is larger than receivers accept */
 export function write(
-  message: Ticket | Done | DoneReply | Beat | Cancel | Order | Hello | HelloReply,
+  message: Ticket | PrepareTicket | Done | DoneReply | Beat | Cancel | Order | Hello | HelloReply,
 ): Uint8Array {
   const data = new TextEncoder().encode(JSON.stringify(message));
-  const max = "audio" in message ? MAX_TICKET_BYTES : MAX_MESSAGE_BYTES;
+  const max = "audio" in message || "recording" in message ? MAX_TICKET_BYTES : MAX_MESSAGE_BYTES;
   if (data.length > max) throw new MessageError(`a message of ${data.length} bytes`);
   return data;
 }

@@ -14,8 +14,8 @@ export function* piecesOf(bytes: number): Generator<Piece> {
 /** Writes a piece as the header `range` of a request. */
 export const rangeHeader = ({ start, end }: Piece) => `bytes=${start}-${end - 1}`;
 
-/** Writes a piece as the header `content-range` of an answer. */
-export const contentRangeHeader = ({ start, end }: Piece, bytes: number) =>
+/** Writes a piece as the header `content-range`. @param bytes size of the file; `*` where the sender need not say it */
+export const contentRangeHeader = ({ start, end }: Piece, bytes: number | "*") =>
   `bytes ${start}-${end - 1}/${bytes}`;
 
 /**

@@ -13,16 +13,17 @@ export type Shares = {
  * Divides places by dynamic thresholds (Choudhury and Hahne 1998): the more an owner holds, the more places must be
  * free before it gets another. An owner alone gets all but `spare`. An owner that holds none gets any free place.
  *
- * @param places at least 1
+ * @param places at least 1; a function where the number changes
  * @param spare places that one owner leaves free; less than `places`; 0: no sharing
  */
-export function createShares(places: number, spare: number): Shares {
+export function createShares(places: number | (() => number), spare: number | (() => number)): Shares {
   const held = new Map<string, number>();
   let taken = 0;
 
   function mayTake(owner: string): boolean {
-    const free = places - taken;
-    return free > 0 && (held.get(owner) ?? 0) * spare < free * (places - spare);
+    const [all, left] = [numberOf(places), numberOf(spare)];
+    const free = all - taken;
+    return free > 0 && (held.get(owner) ?? 0) * left < free * (all - left);
   }
 
   return {
@@ -44,6 +45,8 @@ export function createShares(places: number, spare: number): Shares {
     taken: () => taken,
   };
 }
+
+const numberOf = (value: number | (() => number)) => (typeof value === "number" ? value : value());
 
 /** Returns the usual spare: a quarter of the places, at least 1 when there are 2 or more. */
 export function usualSpare(places: number): number {

@@ -4,7 +4,9 @@ import type { ChunkLimits, ChunkRegion } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Outline } from "../domain/outline.ts";
 import type { Warning } from "../domain/result.ts";
+import type { SpeechRegion } from "../domain/speech.ts";
 import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts";
+import type { DecodeJob } from "../engine/engine.ts";
 import { audioWarnings } from "../pipeline/audio-warnings.ts";
 import { packChunks } from "../pipeline/chunks.ts";
 import type { NewChunk } from "./checkpoint.ts";
@@ -22,6 +24,8 @@ export type DecodedRecording = {
   warnings: Warning[];
   /** Absent where the files of an earlier run are used. */
   outline?: Outline | undefined;
+  /** The speech of each track, where another machine has found it already. */
+  speech?: SpeechRegion[][];
 };
 
 /** Verification and decoding count the same samples. Only recordings that an older version verified differ a little. */
@@ -34,6 +38,7 @@ const VERIFIED_WITHIN_MS = 100;
  */
 export async function decodeRecording(
   { recording, request }: RecognitionJob,
+  limits: ChunkLimits,
   tools: RecognitionTools,
   signal: AbortSignal,
 ): Promise<DecodedRecording> {
@@ -44,11 +49,11 @@ export async function decodeRecording(
     if (tracks.every((path) => existsSync(path))) return { tracks, ...verified, warnings };
   }
   return withRetries(tools, signal, () =>
-    decodeInto(directory, { recording, channelMode: request.channelMode }, tools, signal),
+    decodeInto(directory, { recording, limits, channelMode: request.channelMode }, tools, signal),
   );
 }
 
-type DecodeInput = Pick<RecognitionJob, "recording"> & { channelMode: ChannelMode };
+type DecodeInput = Pick<RecognitionJob, "recording"> & { channelMode: ChannelMode; limits: ChunkLimits };
 
 /**
  * Decodes into a new folder and renames it. A decoder that outlives a killed program may still write into the folder of its
@@ -56,22 +61,26 @@ type DecodeInput = Pick<RecognitionJob, "recording"> & { channelMode: ChannelMod
  */
 async function decodeInto(
   directory: string,
-  { recording: { path, verified }, channelMode }: DecodeInput,
+  { recording: { path, verified }, channelMode, limits }: DecodeInput,
   { engine, clock, maxDurationMs }: RecognitionTools,
   signal: AbortSignal,
 ): Promise<DecodedRecording> {
   const unfinished = `${directory}.${process.pid}.${clock.now()}`;
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
   try {
-    const decoded = await engine.decode(
-      {
-        path,
-        directory: unfinished,
-        channels: channelMode,
-        maxDurationMs: Math.max(verified?.durationMs ?? 0, maxDurationMs),
-      },
-      signal,
-    );
+    const job: DecodeJob = {
+      path,
+      directory: unfinished,
+      channels: channelMode,
+      maxDurationMs: Math.max(verified?.durationMs ?? 0, maxDurationMs),
+    };
+    const expected = verified && {
+      durationMs: verified.durationMs,
+      withinMs: VERIFIED_WITHIN_MS,
+      tracks: recognizedChannels({ channelMode, channels: verified.channels }),
+    };
+    const prepared = expected && (await engine.elsewhere?.prepare({ ...job, limits, expected }, signal));
+    const decoded = prepared?.decoded ?? (await engine.decode(job, signal));
     const { durationMs, channels } = decoded;
     if (verified) requireVerifiedSound(verified, decoded, channelMode);
     rmSync(directory, { recursive: true, force: true });
@@ -81,6 +90,7 @@ async function decodeInto(
       ...(verified ?? { durationMs, channels }),
       warnings: audioWarnings(decoded.measurements, channelMode),
       outline: decoded.outline,
+      ...(prepared ? { speech: prepared.speech } : {}),
     };
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
@@ -115,6 +125,9 @@ function trackPaths(directory: string, channelMode: ChannelMode, channels: numbe
 /** Called with all final chunks so far, while the detector still reads the rest. */
 export type OnChunksFound = (chunks: readonly NewChunk[]) => void;
 
+/** Decoded tracks, and their speech where it is known already. */
+export type Tracks = { paths: readonly string[]; speech?: readonly (readonly SpeechRegion[])[] | undefined };
+
 /**
  * Finds the speech of all tracks and packs it into chunks, in order of time.
  *
@@ -123,17 +136,19 @@ export type OnChunksFound = (chunks: readonly NewChunk[]) => void;
  */
 export async function findChunks(
   { engine }: Pick<RecognitionTools, "engine">,
-  tracks: readonly string[],
+  { paths, speech }: Tracks,
   limits: ChunkLimits,
   onChunks: OnChunksFound,
   signal: AbortSignal,
 ): Promise<NewChunk[]> {
-  const isOnlyTrack = tracks.length === 1;
+  const isOnlyTrack = paths.length === 1;
   const perChannel = await Promise.all(
-    tracks.map(async (pcmPath, channel) => {
+    paths.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
       const pack = (regions: readonly ChunkRegion[]) =>
         packChunks(regions, limits).map((chunk) => ({ ...chunk, channel }));
+      const known = speech?.[channel];
+      if (known) return pack(known);
       const found: ChunkRegion[] = [];
       const onFound = (regions: ChunkRegion[]) => {
         found.push(...regions);

@@ -38,7 +38,8 @@ export async function recognizeRecording(
   signal: AbortSignal,
 ): Promise<Ending | undefined> {
   try {
-    const decoded = await decodeRecording(job, tools, signal);
+    const limits = chunkLimits(maxChunkMsOf(job, tools));
+    const decoded = await decodeRecording(job, limits, tools, signal);
     const isDone = await recognizeChunks(job, decoded, tools, signal);
     if (!isDone || !tools.checkpoint.finishChunks()) return undefined;
     return await assemble(job, decoded, tools, signal);
@@ -94,7 +95,7 @@ async function recognizeChunks(
  */
 async function prepareChunks(
   job: RecognitionJob,
-  { tracks, warnings, durationMs, channels, outline }: DecodedRecording,
+  { tracks, warnings, durationMs, channels, outline, speech }: DecodedRecording,
   tools: RecognitionTools,
   prefetch: Prefetch<RecognizedChunk>,
   signal: AbortSignal,
@@ -104,10 +105,10 @@ async function prepareChunks(
     return tools.checkpoint.savePreparation({ warnings, totalMs, outline });
   }
   // Of two identical channels only the first is recognized.
-  const own = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;
+  const paths = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;
   const limits = chunkLimits(maxChunkMsOf(job, tools));
   const chunks = await withRetries(tools, signal, () =>
-    findChunks(tools, own, limits, prefetch.offer, signal),
+    findChunks(tools, { paths, speech }, limits, prefetch.offer, signal),
   );
   return tools.checkpoint.savePreparation({ warnings, totalMs, chunks, outline });
 }

@@ -22,6 +22,8 @@ export type ServerParts = {
   decoders: DecoderLanes;
   /** The same kind of lanes for finding speech. */
   speechLanes: DecoderLanes;
+  /** The same kind of lanes for recordings that other machines prepare. */
+  elsewhereLanes: DecoderLanes;
   transcriptions: TranscriptionService;
   /** Returns the weights and settings of a model, or undefined when the model has been removed. */
   findModel: (id: string) => InstalledModel | undefined;

@@ -81,6 +81,7 @@ async function recognize(
   const tools = {
     engine: {
       ...context.engine,
+      ...elsewhereInLane(context, row),
       decode: decodeInLane(context, row),
       detectSpeech: detectSpeechInLane(context, row),
       recognize: recognizeFor(context, row),
@@ -131,6 +132,28 @@ function detectSpeechInLane(
   const work = preparationOf(row);
   return (job, signal, onFound) =>
     speechLanes.run(work, signal, () => engine.detectSpeech(job, signal, onFound));
+}
+
+/**
+ * Returns the other machines that prepare recordings. Organizations share their places, too. Where a client waits, this
+ * machine prepares: its recordings are short, and the way over the network would cost more than the work.
+ */
+function elsewhereInLane(
+  { engine: { elsewhere }, elsewhereLanes }: RunContext,
+  row: TranscriptionRow,
+): Pick<Engine, "elsewhere"> {
+  if (!elsewhere) return {};
+  if (isSynchronous(row)) return { elsewhere: { places: () => 0, prepare: async () => undefined } };
+  const work = preparationOf(row);
+  return {
+    elsewhere: {
+      places: elsewhere.places,
+      prepare: (job, signal) => {
+        const prepare = () => elsewhere.prepare(job, signal);
+        return elsewhere.places() === 0 ? prepare() : elsewhereLanes.run(work, signal, prepare);
+      },
+    },
+  };
 }
 
 function preparationOf(row: TranscriptionRow): DecoderWork {

@@ -6,9 +6,11 @@ import type { Engine } from "../engine/engine.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type Fleet, type OpenFleetOptions, openFleet } from "../fleet/control/open-fleet.ts";
 import { readFleetFile } from "../fleet/fleet-folder.ts";
+import { preparingCodeOf } from "../fleet/job-id.ts";
 import { addWorker, drainWorker, initFleet, natsFolderOf, removeWorker } from "../fleet/setup/fleet-setup.ts";
 import type { FetchOptions } from "../fleet/worker/model-fetching.ts";
 import { type FleetWorker, openWorker } from "../fleet/worker/open-worker.ts";
+import type { PreparingOptions } from "../fleet/worker/preparing.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import { sha256OfFile } from "../store/file-hash.ts";
 import { freePorts, type NatsServer, startNats } from "./nats-server.ts";
@@ -50,11 +52,16 @@ export type WorkerParts = {
   log?: Log;
   synchronousPlaces?: number;
   fetching?: FetchOptions;
+  preparing?: PreparingOptions;
   sha256OfFile?: (path: string) => Promise<string>;
   /** As in `ControlParts`. */
   servers?: string[];
   open?: typeof openWorker;
 };
+
+/** Names the code with which the test's machines prepare recordings. */
+const SOUND_CODE = "test";
+export const PREPARING_CODE = preparingCodeOf("1.2.3", SOUND_CODE);
 
 export async function openFleetWorld(): Promise<FleetWorld> {
   const dataDir = mkdtempSync(join(tmpdir(), "shruti-fleet-"));
@@ -74,7 +81,7 @@ export async function openFleetWorld(): Promise<FleetWorld> {
     audioPort,
     openControl: ({ log = silentLog, lostAfterSeconds = 4, local = createScriptedEngine(), ...parts } = {}) =>
       (parts.open ?? openFleet)({
-        ...{ dataDir, local, log, version: "1.2.3" },
+        ...{ dataDir, local, log, version: "1.2.3", soundCode: SOUND_CODE },
         ...(parts.dial ? { dial: parts.dial } : {}),
         config: testConfig({
           fleet: {

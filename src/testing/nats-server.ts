@@ -14,7 +14,7 @@ export type NatsServer = {
   stop(): Promise<void>;
 };
 
-const START_WITHIN_MS = 10_000;
+const START_WITHIN_MS = 60_000;
 
 /** Starts a messaging server with the configuration in a folder, and waits until it listens. */
 export async function startNats(folder: string, port: number): Promise<NatsServer> {

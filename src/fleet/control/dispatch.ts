@@ -1,21 +1,16 @@
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Link } from "../link.ts";
-import { someJobs, type Ticket, write } from "../messages.ts";
+import { someJobs, write } from "../messages.ts";
 import type { Subjects } from "../subjects.ts";
-import type { JobTokens } from "../tokens.ts";
+import { type TicketDeps, ticketOf } from "./ticket-of.ts";
 import type { Tickets } from "./tickets.ts";
-import { newAttempt, type WantedJob, type WantedJobs } from "./wanted-jobs.ts";
+import type { WantedJob, WantedJobs } from "./wanted-jobs.ts";
 
-export type DispatchDeps = {
+export type DispatchDeps = TicketDeps & {
   link: Pick<Link, "publish">;
   tickets: Tickets;
   subjects: Subjects;
-  tokens: JobTokens;
   jobs: WantedJobs;
-  /** Returns the address at which workers fetch audio. */
-  baseUrl: () => string;
-  /** Returns the version of messages that all workers understand. */
-  protocol: () => number;
 };
 
 /** Publishes tickets, takes them back, and stops jobs at workers. */
@@ -105,23 +100,5 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     isWithdrawn: (id) => withdrawn.has(id),
     cancel,
     counts: () => ({ ...counts }),
-  };
-}
-
-function ticketOf(wanted: WantedJob, { tokens, baseUrl, protocol }: DispatchDeps): Ticket {
-  const { id, job, modelSha256: sha256, isAlone } = wanted;
-  const { model, windowMs, settings, audio } = job;
-  wanted.attempt = newAttempt();
-  return {
-    v: protocol(),
-    job: id,
-    attempt: wanted.attempt,
-    proof: tokens.proof(id),
-    model: { sha256, id: model.id, version: model.version, family: model.family },
-    window_ms: windowMs,
-    settings,
-    samples: audio.totalSamples,
-    audio: { url: `${baseUrl()}/audio/${id}`, token: tokens.token("audio", id) },
-    alone: isAlone,
   };
 }

@@ -5,8 +5,8 @@ import type { FleetExecutor } from "./fleet-executor.ts";
 import { hasModel, type Registry } from "./registry.ts";
 
 /**
- * Combines the engine of this machine, which decodes recordings and finds speech and speakers, with a fleet, which
- * recognizes. This machine recognizes only when a worker runs on it.
+ * Combines the engine of this machine, which verifies recordings and finds speakers, with a fleet, which prepares them
+ * and recognizes. This machine prepares where no worker does, and recognizes only when a worker runs on it.
  *
  * @param close ends the fleet's parts on this machine
  */
@@ -20,6 +20,7 @@ export function createFleetEngine(
     ...local,
     capacity: executor.capacity,
     recognize: executor.recognize,
+    elsewhere: executor.preparing,
     async warm(model, signal) {
       await Promise.all([local.warmSpeech(signal), executor.warm(model, signal)]);
     },

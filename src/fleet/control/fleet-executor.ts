@@ -6,12 +6,13 @@ import type { Link } from "../link.ts";
 import type { Subjects } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";
 import { createDispatch, type Dispatch } from "./dispatch.ts";
+import { createPreparing, type Preparing } from "./preparing.ts";
 import { createReconcile, type Reconcile } from "./reconcile.ts";
 import type { LostWorker, Registry } from "./registry.ts";
 import { createResults, type Results, timedChunkOf } from "./results.ts";
 import { createSuspects } from "./suspects.ts";
 import type { Tickets } from "./tickets.ts";
-import { createWantedJobs, type WantedJobs } from "./wanted-jobs.ts";
+import { createWantedJobs, type WantedChunk, type WantedJobs } from "./wanted-jobs.ts";
 
 export type FleetExecutorOptions = {
   link: Pick<Link, "publish" | "upForMs" | "connection">;
@@ -21,7 +22,11 @@ export type FleetExecutorOptions = {
   tokens: JobTokens;
   baseUrl: () => string;
   lostAfterMs: number;
+  /** Names the code that prepares recordings (`preparingCodeOf`). */
+  preparingCode: string;
   isMember: (worker: string) => boolean;
+  /** Called when a recording was not prepared, with the reason. It is tried again. */
+  onNotPrepared: (reason: string) => void;
   onLost: (worker: LostWorker) => void;
   onRefused: (worker: string, reason: string) => void;
   /** Measured times of chunks; replaced in tests. */
@@ -30,7 +35,8 @@ export type FleetExecutorOptions = {
 
 /** Runs chunks on the workers of a fleet. */
 export type FleetExecutor = ChunkExecutor & {
-  jobs: Pick<WantedJobs, "get" | "count">;
+  jobs: Pick<WantedJobs, "get" | "list" | "count">;
+  preparing: Preparing;
   results: Pick<Results, "take" | "counts">;
   reconcile: Reconcile;
   dispatch: Pick<Dispatch, "counts">;
@@ -73,6 +79,11 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     linkUpForMs: link.upForMs,
     connection: link.connection,
   });
+  const preparing = createPreparing({
+    ...{ jobs, registry, dispatch, subjects, code: options.preparingCode },
+    isClosed: () => isClosed,
+    onFailed: options.onNotPrepared,
+  });
 
   async function recognize(job: ChunkJob, signal: AbortSignal) {
     if (isClosed) throw new EngineError("interrupted", "the engine is closing");
@@ -86,11 +97,13 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     if (early) return early;
     const urgency = job.isUrgent ? "s" : "a";
     const asked = {
-      ...({ id, job, modelSha256, urgency, subject: subjects.job(modelSha256, urgency, id) } as const),
+      ...({ kind: "chunk", id, job, modelSha256, urgency } as const),
+      subject: subjects.job(modelSha256, urgency, id),
+      audioMs,
       isAlone: job.isAlone || suspects.isSuspect(id),
       timeoutMs: PATIENCE * times.timeoutMs(timedChunkOf({ modelSha256, job, audioMs })),
     };
-    const { wanted, isNew, outcome } = jobs.want(asked, signal);
+    const { wanted, isNew, outcome } = jobs.want<WantedChunk>(asked, signal);
     const worker = registry.list().find(({ beat }) => beat.jobs.includes(id));
     // After a restart a worker may have this very job already. Its result is taken. A withdrawn job is about to end there.
     if (isNew && worker && !dispatch.isWithdrawn(id)) reconcile.observe(worker.name, worker.beat);
@@ -115,6 +128,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
       }
     },
     jobs,
+    preparing,
     results,
     reconcile,
     dispatch,

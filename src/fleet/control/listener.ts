@@ -1,3 +1,5 @@
+import { PIECE_BYTES } from "../pieces.ts";
+
 export type ListenerOptions = {
   /** Address and port in the form host:port. */
   listen: string;
@@ -48,7 +50,7 @@ export function openListener({ listen, tls, routes }: ListenerOptions): Listener
     port: Number(listen.slice(at + 1)),
     tls,
     idleTimeout: IDLE_SECONDS,
-    maxRequestBodySize: 0,
+    maxRequestBodySize: PIECE_BYTES,
     async fetch(request) {
       const response = await answer(request);
       answers.set(response.status, (answers.get(response.status) ?? 0) + 1);

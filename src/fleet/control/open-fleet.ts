@@ -3,6 +3,7 @@ import type { Config } from "../../config/schema.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Log } from "../../lib/log.ts";
 import { FLEET_FILES, fleetFolderOf, readFleetFile } from "../fleet-folder.ts";
+import { preparingCodeOf } from "../job-id.ts";
 import { type LinkChange, openLink } from "../link.ts";
 import { type HelloReply, MessageError, readBeat, readHello, write } from "../messages.ts";
 import { CONTROL_MEMBER, lastPart, subjectsOf } from "../subjects.ts";
@@ -14,14 +15,18 @@ import { type FleetStatus, statusOf } from "./fleet-status.ts";
 import { openListener } from "./listener.ts";
 import { type Members, openMembers } from "./members.ts";
 import { createServedModels, type ModelWithManifest } from "./model-route.ts";
+import { recordingRoutes } from "./recording-routes.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createTickets } from "./tickets.ts";
+import type { WantedJob } from "./wanted-jobs.ts";
 
 export type OpenFleetOptions = {
   config: Config;
   dataDir: string;
   /** The engine of this machine. */
   local: Engine;
+  /** Names the code of this machine that decodes and finds speech (open-engine.ts). */
+  soundCode: string;
   log: Log;
   /** Version of the program. */
   version: string;
@@ -60,6 +65,7 @@ export function openFleet(options: OpenFleetOptions): Fleet {
     onChange: (change) => logChange(log, change),
   });
   const subjects = subjectsOf(fleet.name);
+  const preparingCode = preparingCodeOf(options.version, options.soundCode);
   const registry = createRegistry();
   const members = openMembers(folder, (error) =>
     log.error({ err: error }, "the fleet's workers cannot be read"),
@@ -74,19 +80,30 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   const listener = openListener({
     listen: fleet.listen,
     tls: { cert: file("listenerCert"), key: file("listenerKey") },
-    routes: [audioRoute({ tokens, audioOf: (job) => executor.jobs.get(job)?.job.audio }), served.route],
+    routes: [
+      audioRoute({ tokens, audioOf: (job) => wantedOf(executor, job, "chunk")?.job.audio }),
+      served.route,
+      ...recordingRoutes({ tokens, find: (job) => wantedOf(executor, job, "prepare") }),
+    ],
   });
   const baseUrl = () => fleet.base_url || `https://127.0.0.1:${listener.port}`;
+  const tickets = createTickets(link, subjects, fleet.replicas);
   const executor = createFleetExecutor({
     ...{ link, registry, subjects, tokens, baseUrl },
-    tickets: createTickets(link, subjects, fleet.replicas),
+    tickets,
     lostAfterMs: fleet.lost_after_seconds * 1000,
+    preparingCode,
+    onNotPrepared: (reason) => log.warn({ reason }, "a recording was not prepared by a worker"),
     isMember: (worker) => members.find(worker) !== undefined,
     onLost: ({ name, jobs }) =>
       log.warn({ worker: name, chunks: jobs.length }, "a worker of the fleet is lost"),
     onRefused: (worker, reason) => log.warn({ worker, reason }, "a message of a worker was refused"),
   });
-  const places = watchPlaces(registry);
+  const places = watchPlaces(registry, preparingCode);
+  places.listen(() => {
+    // Without it workers cannot ask for tickets.
+    if (registry.preparingPlaces(preparingCode) > 0) void tickets.ensure(preparingCode).catch(() => {});
+  });
   const heard = { executor, registry, members, log, changed: places.look };
   link.subscribe(subjects.done("*"), executor.results.take);
   link.subscribe(subjects.beat("*"), ({ subject, data }) => hearBeat(heard, lastPart(subject), data));
@@ -120,6 +137,12 @@ export function openFleet(options: OpenFleetOptions): Fleet {
       late.models = models;
     },
   };
+}
+
+/** Finds a wanted job of one kind. */
+function wantedOf<Kind extends WantedJob["kind"]>({ jobs }: FleetExecutor, id: string, kind: Kind) {
+  const wanted = jobs.get(id);
+  return wanted?.kind === kind ? (wanted as Extract<WantedJob, { kind: Kind }>) : undefined;
 }
 
 type Heard = { executor: FleetExecutor; registry: Registry; members: Members; log: Log; changed: () => void };
@@ -181,15 +204,16 @@ function removedWorkers(members: Members, registry: Registry) {
   return registry.list().flatMap(({ name }) => (members.find(name) ? [] : (registry.remove(name) ?? [])));
 }
 
-/** Calls listeners when the number of places of any model has changed. */
-function watchPlaces(registry: Registry) {
+/** Calls listeners when the number of places of any model, or of those that prepare recordings, has changed. */
+function watchPlaces(registry: Registry, preparingCode: string) {
   const listeners: (() => void)[] = [];
   let seen = "";
   return {
     listen: (listener: () => void) => void listeners.push(listener),
     look() {
       const hashes = new Set(registry.list().flatMap(({ beat }) => beat.models.map(({ sha256 }) => sha256)));
-      const now = [...hashes].map((hash) => `${hash} ${registry.places(hash)}`).join();
+      const models = [...hashes].map((hash) => `${hash} ${registry.places(hash)}`);
+      const now = `${models.join()} ${registry.preparingPlaces(preparingCode)}`;
       if (now === seen) return;
       seen = now;
       for (const listener of listeners) listener();

@@ -1,4 +1,4 @@
-import { EngineError } from "../../engine/protocol.ts";
+import { EngineError, type EngineErrorKind } from "../../engine/protocol.ts";
 import type { Beat } from "../messages.ts";
 import type { Dispatch } from "./dispatch.ts";
 import { createOrphans } from "./orphans.ts";
@@ -42,6 +42,8 @@ export type Reconcile = {
 const DROPPED_MS = 1_500;
 /** A ticket that was published a moment ago may not be in the server's answer yet. */
 const SETTLING_MS = 2_000;
+/** Workers that are busy with long recordings, or that only say that they prepare some, must not hold others up. */
+const UNTAKEN_MS = 60_000;
 /** After a start, the callers of jobs that run already come within this time. */
 const CALLERS_COME_MS = 20_000;
 /** Ticks come each second. When one is this late, this process was stopped, and beats could not be received. */
@@ -52,19 +54,10 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
   const counts = { interrupted: 0, lostWorkers: 0 };
   const startedAt = performance.now();
   const orphans = createOrphans(deps.tickets, CALLERS_COME_MS);
-  let lastTickAt = startedAt;
-  /** Silence counts from this time on. */
-  let hearsSince = startedAt;
+  const hearing = createHearing(startedAt);
   let seenConnection: unknown;
   let isBusy = false;
   const ending = new WeakSet<WantedJob>();
-
-  /** Moves `hearsSince` when this process or its link has stopped for a while: no worker was heard meanwhile. */
-  function listenAgain(now: number): void {
-    if (now - lastTickAt > LATE_MS) hearsSince = now;
-    hearsSince = Math.max(hearsSince, now - deps.linkUpForMs());
-    lastTickAt = now;
-  }
 
   /** Takes a job from its worker. The ticket goes first, because the next try of the job has the same subject. */
   function end(wanted: WantedJob, error: EngineError): void {
@@ -73,15 +66,17 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     void dispatch.withdraw(wanted).then(() => jobs.reject(wanted, error));
   }
 
-  function interrupt(wanted: WantedJob, why: string): void {
+  function interrupt(wanted: WantedJob, why: string, kind: EngineErrorKind = "interrupted"): void {
     if (!ending.has(wanted)) counts.interrupted++;
-    end(wanted, new EngineError("interrupted", why));
+    end(wanted, new EngineError(kind, why));
   }
 
   function loseJob(id: string, { name: worker, at }: LostWorker): void {
     const wanted = jobs.get(id);
     if (!wanted || wanted.worker !== worker) return;
-    if (suspects.blame(id, at))
+    if (wanted.kind === "prepare")
+      interrupt(wanted, `the worker ${worker} was lost`, kindOfLoss(suspects, id, at));
+    else if (suspects.blame(id, at))
       end(wanted, new EngineError("crashed", "two machines were lost with this chunk"));
     else interrupt(wanted, `the worker ${worker} was lost`);
   }
@@ -101,26 +96,30 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     if (lastSeenAt !== undefined) {
       if (firstSeenAt !== undefined && now - firstSeenAt > wanted.timeoutMs) {
         end(wanted, new EngineError("hung", `no result after ${wanted.timeoutMs} ms`));
-      } else if (now - Math.max(lastSeenAt, hearsSince) > lostAfterMs + DROPPED_MS) {
+      } else if (now - Math.max(lastSeenAt, hearing.since()) > lostAfterMs + DROPPED_MS) {
         interrupt(wanted, "its worker has dropped it");
       }
+      return;
+    }
+    if (wanted.kind === "prepare" && isUntaken(wanted, registry, now)) {
+      interrupt(wanted, "no worker has taken the recording", "failed");
       return;
     }
     if (publishedAt === undefined || sequence === undefined || now - publishedAt < SETTLING_MS) return;
     if (!stream.subjects.has(subject)) return void dispatch.send(wanted);
     if (!stream.isDelivered(wanted.modelSha256, wanted.urgency, sequence)) return;
     wanted.deliveredAt ??= now;
-    if (now - Math.max(wanted.deliveredAt, hearsSince) > lostAfterMs)
+    if (now - Math.max(wanted.deliveredAt, hearing.since()) > lostAfterMs)
       interrupt(wanted, "it was lost on its way");
   }
 
   async function compare(): Promise<void> {
     const now = performance.now();
-    listenAgain(now);
+    hearing.tick(now, deps.linkUpForMs());
     results.sweep(now);
     if (deps.linkUpForMs() === 0) return;
     const oldest = now - lostAfterMs;
-    if (hearsSince < oldest) lose(registry.takeLost(oldest));
+    if (hearing.since() < oldest) lose(registry.takeLost(oldest));
     const wanted = jobs.list();
     // A server that has started again has no stream. Workers ask for tickets before there is one.
     const connection = deps.connection();
@@ -165,5 +164,38 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
       }
     },
     counts: () => ({ ...counts }),
+  };
+}
+
+/** Says whether a recording may have ended its machine. It is then prepared again alone, and after that by this machine. */
+function kindOfLoss(suspects: Suspects, id: string, at: number | undefined): EngineErrorKind {
+  suspects.blame(id, at);
+  const isSuspect = suspects.isSuspect(id);
+  suspects.clear(id);
+  return isSuspect ? "crashed" : "interrupted";
+}
+
+/** Chunks wait for a worker. A recording does not wait for ever: this machine can prepare it. */
+function isUntaken(
+  { modelSha256, publishedAt, deliveredAt }: WantedJob,
+  registry: Registry,
+  now: number,
+): boolean {
+  const waitedMs = publishedAt === undefined || deliveredAt !== undefined ? 0 : now - publishedAt;
+  return waitedMs > UNTAKEN_MS || registry.preparingPlaces(modelSha256) === 0;
+}
+
+/** Knows since when workers could be heard without a break. Silence counts from then on. */
+function createHearing(startedAt: number) {
+  let lastTickAt = startedAt;
+  let since = startedAt;
+  return {
+    since: () => since,
+    /** Notices when this process or its link has stopped for a while: no worker was heard meanwhile. */
+    tick(now: number, linkUpForMs: number): void {
+      if (now - lastTickAt > LATE_MS) since = now;
+      since = Math.max(since, now - linkUpForMs);
+      lastTickAt = now;
+    },
   };
 }

@@ -36,6 +36,8 @@ export type Registry = {
   protocol(): number;
   /** Returns the places of workers that take new work of a model; without a model: of any. */
   places(modelSha256?: string): number;
+  /** Returns how many recordings workers with this code prepare at once. */
+  preparingPlaces(code: string): number;
 };
 
 export function createRegistry(): Registry {
@@ -81,6 +83,14 @@ export function createRegistry(): Registry {
       for (const worker of workers.values()) {
         if (takesWork(worker) && (sha256 === undefined || hasModel(worker, sha256)))
           places += worker.beat.places;
+      }
+      return places;
+    },
+    preparingPlaces(code) {
+      let places = 0;
+      for (const worker of workers.values()) {
+        const { preparing } = worker.beat;
+        if (takesWork(worker) && preparing?.sha256 === code) places += preparing.places;
       }
       return places;
     },

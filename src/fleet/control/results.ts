@@ -2,6 +2,7 @@ import type { ChunkTimes } from "../../engine/chunk-times.ts";
 import { type ChunkOutcome, EngineError, type EngineErrorKind } from "../../engine/protocol.ts";
 import type { LinkMessage } from "../link.ts";
 import {
+  briefly,
   type Done,
   type DoneReply,
   faultOf,
@@ -13,9 +14,10 @@ import {
 import { lastPart } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";
 import { createEarlyResults, type Result } from "./early-results.ts";
+import { createPreparedResults, type Reply } from "./prepared.ts";
 import { hasModel, type Registry } from "./registry.ts";
 import type { Suspects } from "./suspects.ts";
-import type { WantedJob, WantedJobs } from "./wanted-jobs.ts";
+import type { WantedChunk, WantedJob, WantedJobs } from "./wanted-jobs.ts";
 
 export type ResultsDeps = {
   jobs: WantedJobs;
@@ -43,7 +45,7 @@ export type Results = {
   isKnown(job: string): boolean;
   /** Forgets what is too old. */
   sweep(now: number): void;
-  counts(): { taken: number; early: number; adopted: number; refused: number };
+  counts(): { taken: number; prepared: number; early: number; adopted: number; refused: number };
 };
 
 /** A result whose worker keeps it until its outcome is stored. */
@@ -55,16 +57,15 @@ const KNOWN_MS = 60_000;
 
 export function createResults(deps: ResultsDeps): Results {
   const { jobs, registry, suspects } = deps;
-  const held = new Map<string, Held>();
-  const early = createEarlyResults();
-  const counts = { taken: 0, early: 0, adopted: 0, refused: 0 };
+  const [held, early] = [new Map<string, Held>(), createEarlyResults()];
+  const counts = { taken: 0, prepared: 0, early: 0, adopted: 0, refused: 0 };
 
   /** @returns why the result is refused; undefined: it has been dealt with */
-  function deal(worker: string, done: Done, bytes: number, reply: () => void): string | undefined {
+  function deal(worker: string, done: Done, bytes: number, reply: Reply): string | undefined {
     if (!deps.isMember(worker)) return "the worker is not a member of the fleet";
     if (!deps.tokens.proves(done.job, done.proof)) return "a result without proof of its ticket";
     const wanted = jobs.get(done.job);
-    if (wanted) return done.outcome ? finish(worker, wanted, done, reply) : fail(worker, wanted, done, reply);
+    if (wanted) return (done.failed ? fail : finish)(worker, wanted, done, reply);
     const kept = held.get(done.job);
     if (kept && !kept.isStored && performance.now() - kept.at < HELD_MS) {
       kept.respond = reply;
@@ -75,17 +76,44 @@ export function createResults(deps: ResultsDeps): Results {
     return undefined;
   }
 
-  function finish(
+  const preparations = createPreparedResults({
+    isWanted: (wanted) => jobs.get(wanted.id) === wanted,
+    accept({ wanted, attempt }, outcome) {
+      counts.prepared++;
+      if (attempt !== wanted.attempt) void deps.withdraw(wanted);
+      jobs.resolve(wanted, outcome);
+    },
+    refuse({ worker, wanted }, reason) {
+      endAsLie(worker, wanted);
+      refuse(worker, reason);
+    },
+  });
+
+  /** Ends a job whose worker lies. The job is not the cause. */
+  function endAsLie(worker: string, wanted: WantedJob): void {
+    end(wanted, new EngineError("interrupted", `the worker ${worker} has sent a wrong result`));
+  }
+
+  function finish(worker: string, wanted: WantedJob, done: Done, reply: Reply): string | undefined {
+    if (wanted.kind === "chunk" && done.outcome)
+      return finishChunk(worker, wanted, done.outcome, done.attempt, reply);
+    if (wanted.kind === "prepare" && done.prepared)
+      return preparations.finish({ worker, wanted, attempt: done.attempt, prepared: done.prepared }, reply);
+    endAsLie(worker, wanted);
+    return "a result of another kind";
+  }
+
+  function finishChunk(
     worker: string,
-    wanted: WantedJob,
-    { outcome: result, attempt }: Done,
-    reply: () => void,
+    wanted: WantedChunk,
+    result: Result,
+    attempt: string,
+    reply: Reply,
   ): string | undefined {
-    if (!result) return undefined;
     const { id, audioMs, job } = wanted;
     const fault = faultOf(result, { audioMs, windowMs: job.windowMs });
     if (fault !== undefined) {
-      end(wanted, new EngineError("interrupted", `the worker ${worker} has sent a wrong result`));
+      endAsLie(worker, wanted);
       return fault;
     }
     counts.taken++;
@@ -97,20 +125,18 @@ export function createResults(deps: ResultsDeps): Results {
     if (attempt !== wanted.attempt) void deps.withdraw(wanted);
     jobs.resolve(wanted, {
       ...outcomeOf(result),
-      onStored() {
-        if (own.isStored) return;
-        own.isStored = true;
-        own.respond();
-      },
+      onStored: () => store(own),
     });
     return undefined;
   }
 
-  function fail(worker: string, wanted: WantedJob, done: Done, reply: () => void): undefined {
+  function fail(worker: string, wanted: WantedJob, done: Done, reply: Reply): undefined {
     reply();
     // The job has been given to another worker meanwhile.
     if (done.attempt !== wanted.attempt || !done.failed) return;
     const { kind, reason } = done.failed;
+    if (wanted.kind === "prepare")
+      return end(wanted, new EngineError("interrupted", `worker ${worker}: ${reason}`));
     if (kind === "hung") deps.times.observeTimeout(wanted.modelSha256);
     if (kind === "unusable_model") registry.markUnusable(worker, wanted.modelSha256);
     const message = `worker ${worker}: ${reason}`;
@@ -118,7 +144,7 @@ export function createResults(deps: ResultsDeps): Results {
   }
 
   /** Ends a job. The ticket goes first, because the next try of the job has the same subject. */
-  function end(wanted: WantedJob, error: EngineError): void {
+  function end(wanted: WantedJob, error: EngineError): undefined {
     void deps.withdraw(wanted).then(() => jobs.reject(wanted, error));
   }
 
@@ -129,27 +155,7 @@ export function createResults(deps: ResultsDeps): Results {
   }
 
   return {
-    take(message, respond) {
-      const worker = lastPart(message.subject);
-      const reply = (refused?: string) =>
-        respond(
-          write({
-            v: registry.protocol(),
-            taken: refused === undefined,
-            ...(refused === undefined ? {} : { refused }),
-          } satisfies DoneReply),
-        );
-      let refusal: string | undefined;
-      try {
-        refusal = deal(worker, readDone(message.data), message.data.length, () => reply());
-      } catch (error) {
-        if (!(error instanceof MessageError)) throw error;
-        refusal = error.message;
-      }
-      if (refusal === undefined) return;
-      refuse(worker, refusal);
-      reply(refusal);
-    },
+    take: (message, respond) => receive(message, registry.protocol, respond, deal, refuse),
     takeEarly(job, bounds) {
       const found = early.take(job);
       if (!found) return undefined;
@@ -170,6 +176,40 @@ export function createResults(deps: ResultsDeps): Results {
   };
 }
 
+/** Lets a worker forget a result whose outcome is stored. */
+function store(held: Held): void {
+  if (held.isStored) return;
+  held.isStored = true;
+  held.respond();
+}
+
+/** Reads a worker's report, deals with it and answers. */
+function receive(
+  { subject, data }: LinkMessage,
+  protocol: () => number,
+  respond: (data: Uint8Array) => void,
+  deal: (worker: string, done: Done, bytes: number, reply: Reply) => string | undefined,
+  refuse: (worker: string, reason: string) => void,
+): void {
+  const worker = lastPart(subject);
+  const reply: Reply = (refused) => {
+    const taken = refused === undefined;
+    respond(
+      write({ v: protocol(), taken, ...(taken ? {} : { refused: briefly(refused) }) } satisfies DoneReply),
+    );
+  };
+  let refusal: string | undefined;
+  try {
+    refusal = deal(worker, readDone(data), data.length, reply);
+  } catch (error) {
+    if (!(error instanceof MessageError)) throw error;
+    refusal = error.message;
+  }
+  if (refusal === undefined) return;
+  refuse(worker, refusal);
+  reply(refusal);
+}
+
 /** Another worker may do what one could not do for a reason of its own. */
 function errorKindOf(
   kind: NonNullable<Done["failed"]>["kind"],
@@ -186,7 +226,7 @@ export function timedChunkOf({
   modelSha256,
   job,
   audioMs,
-}: Pick<WantedJob, "modelSha256" | "job" | "audioMs">) {
+}: Pick<WantedChunk, "modelSha256" | "job" | "audioMs">) {
   return { modelId: modelSha256, windowMs: job.windowMs, audioMs, threads: 1 };
 }
 

@@ -1,18 +1,34 @@
 import { randomBytes } from "node:crypto";
-import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
+import type { ElsewhereJob, PreparedAudio } from "../../engine/engine.ts";
 import { type ChunkJob, type ChunkOutcome, EngineError } from "../../engine/protocol.ts";
 import type { Urgency } from "../subjects.ts";
 
-/** A chunk that callers wait for. Callers that ask for the same job share its one outcome. */
-export type WantedJob = {
+/** Work that callers wait for. Callers that ask for the same job share its one outcome. */
+export type WantedJob = WantedChunk | WantedPreparation;
+
+/** The recognition of one chunk. */
+export type WantedChunk = WantedBase & { kind: "chunk"; job: ChunkJob; audioMs: number };
+
+/** The preparation of one recording. */
+export type WantedPreparation = WantedBase & {
+  kind: "prepare";
+  job: ElsewhereJob;
+  /** Size of the recording. */
+  bytes: number;
+  /** Where workers bring files, in a folder for each try. */
+  folder: string;
+};
+
+type OutcomeOf<T extends WantedJob> = T extends WantedChunk ? ChunkOutcome : PreparedAudio;
+
+type WantedBase = {
   id: string;
-  job: ChunkJob;
+  /** By which workers find the job: the SHA-256 of the model, or that of the code that prepares recordings. */
   modelSha256: string;
   urgency: Urgency;
   subject: string;
   /** Names the present try. */
   attempt: string;
-  audioMs: number;
   /** No other chunk may run on the machine meanwhile. */
   isAlone: boolean;
   /** A beat that names the job begins this time. */
@@ -30,20 +46,22 @@ export type WantedJob = {
   lastSeenAt: number | undefined;
 };
 
-type Waiter = { resolve: (outcome: ChunkOutcome) => void; reject: (error: EngineError) => void };
+type Waiter = { resolve: (outcome: never) => void; reject: (error: EngineError) => void };
+
+type Asked<T extends WantedJob> = Omit<T, "attempt" | keyof typeof FRESH>;
 
 /** The jobs that callers wait for, by name. */
 export type WantedJobs = {
   /** Waits for a job. Returns whether it is new, and its outcome. */
-  want(wanted: Omit<WantedJob, "attempt" | "audioMs" | keyof typeof FRESH>, signal: AbortSignal): Wanted;
+  want<T extends WantedJob>(wanted: Asked<T>, signal: AbortSignal): Wanted<T>;
   get(id: string): WantedJob | undefined;
   list(): WantedJob[];
   count(): number;
   /** Ends a job for all its callers. Does nothing when it has ended. */
-  resolve(wanted: WantedJob, outcome: ChunkOutcome): void;
+  resolve<T extends WantedJob>(wanted: T, outcome: OutcomeOf<T>): void;
   reject(wanted: WantedJob, error: EngineError): void;
 };
-export type Wanted = { wanted: WantedJob; isNew: boolean; outcome: Promise<ChunkOutcome> };
+export type Wanted<T extends WantedJob> = { wanted: T; isNew: boolean; outcome: Promise<OutcomeOf<T>> };
 
 const FRESH = {
   waiting: undefined,
@@ -65,7 +83,7 @@ export function createWantedJobs(onUnwanted: (wanted: WantedJob) => void): Wante
     return [...wanted.waiting];
   }
 
-  function join(wanted: WantedJob, signal: AbortSignal): Promise<ChunkOutcome> {
+  function join<T extends WantedJob>(wanted: T, signal: AbortSignal): Promise<OutcomeOf<T>> {
     return new Promise((resolve, reject) => {
       const onAbort = () => {
         wanted.waiting.delete(waiter);
@@ -91,16 +109,10 @@ export function createWantedJobs(onUnwanted: (wanted: WantedJob) => void): Wante
   }
 
   return {
-    want(asked, signal) {
+    want<T extends WantedJob>(asked: Asked<T>, signal: AbortSignal) {
       const known = jobs.get(asked.id);
-      const audioMs = (asked.job.audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
-      const wanted: WantedJob = known ?? {
-        ...FRESH,
-        ...asked,
-        audioMs,
-        attempt: newAttempt(),
-        waiting: new Set(),
-      };
+      // A job's name says what it is, so a job of that name has the kind that was asked for.
+      const wanted = (known ?? { ...FRESH, ...asked, attempt: newAttempt(), waiting: new Set() }) as T;
       jobs.set(wanted.id, wanted);
       return { wanted, isNew: known === undefined, outcome: join(wanted, signal) };
     },
@@ -108,7 +120,7 @@ export function createWantedJobs(onUnwanted: (wanted: WantedJob) => void): Wante
     list: () => [...jobs.values()],
     count: () => jobs.size,
     resolve(wanted, outcome) {
-      for (const waiter of end(wanted)) waiter.resolve(outcome);
+      for (const waiter of end(wanted)) waiter.resolve(outcome as never);
     },
     reject(wanted, error) {
       for (const waiter of end(wanted)) waiter.reject(error);

@@ -50,7 +50,7 @@ export async function fetchFile(
 }
 
 /** Repeats work of a connection that breaks. @throws FetchError; the signal's reason when it is aborted */
-export async function withTries<T>(url: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+async function withTries<T>(url: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await work();
@@ -64,7 +64,7 @@ export async function withTries<T>(url: string, signal: AbortSignal, work: () =>
 }
 
 /** Sends a request to the control plane. The answer's body is not read yet. */
-export async function ask(
+async function ask(
   { url, token, ca }: Omit<RemoteFile, "bytes">,
   init: RequestInit & { headers?: Record<string, string> },
   signal: AbortSignal,
@@ -128,8 +128,55 @@ export function fetchText(
 }
 
 /** Returns the error for an answer that another request would not change, else one after which work is repeated. */
-export async function refusalOf(response: Response): Promise<Error> {
+async function refusalOf(response: Response): Promise<Error> {
   await response.body?.cancel();
   const message = `the control plane answers ${response.status}`;
-  return response.status < 500 ? new FetchError(message) : new Error(message);
+  // 507: the control plane's disk is full.
+  return response.status < 500 || response.status === 507 ? new FetchError(message) : new Error(message);
+}
+
+/**
+ * Brings a file to the control plane, piece by piece.
+ *
+ * @throws FetchError; the file system's error; the signal's reason when it is aborted
+ */
+export async function bringFile(
+  remote: Omit<RemoteFile, "bytes">,
+  file: FileHandle,
+  signal: AbortSignal,
+): Promise<void> {
+  const { size } = await file.stat();
+  for (const piece of piecesOf(size)) {
+    const bytes = new Uint8Array(piece.end - piece.start);
+    for (let filled = 0; filled < bytes.length; ) {
+      const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, piece.start + filled);
+      if (bytesRead === 0) throw new FetchError("a file has become shorter while it was brought");
+      filled += bytesRead;
+    }
+    await bringPiece(remote, piece, bytes, signal);
+  }
+}
+
+/** Brings bytes as a file to the control plane. It does nothing when there are none. @throws as `bringFile` */
+export async function bringBytes(
+  remote: Omit<RemoteFile, "bytes">,
+  bytes: Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const piece of piecesOf(bytes.length)) {
+    await bringPiece(remote, piece, bytes.subarray(piece.start, piece.end), signal);
+  }
+}
+
+function bringPiece(
+  remote: Omit<RemoteFile, "bytes">,
+  piece: Piece,
+  body: Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+): Promise<void> {
+  const headers = { "content-range": contentRangeHeader(piece, "*") };
+  return withTries(remote.url, signal, async () => {
+    const response = await ask(remote, { method: "PUT", body, headers }, signal);
+    if (response.status !== 204) throw await refusalOf(response);
+  });
 }

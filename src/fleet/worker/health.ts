@@ -1,7 +1,7 @@
 import type { RunEnd } from "./running.ts";
 
 /**
- * Lets a worker rest that fails at every chunk. Otherwise a machine with a broken driver, or without a way to the audio,
+ * Lets a worker rest that fails at every job of a kind. Otherwise a machine with a broken driver, or without a way to the audio,
  * would take and fail all work of the fleet.
  */
 export type Health = {
@@ -17,7 +17,11 @@ const LONGEST_REST_MS = 60_000;
 /** Most often the network, or the control plane, is away for all workers. It may come back at any time. */
 const LONGEST_AUDIO_REST_MS = 8_000;
 
-export function createHealth(now: () => number = () => performance.now()): Health {
+/** @param jobs what the jobs of this kind are called */
+export function createHealth(
+  jobs: "chunks" | "recordings" = "chunks",
+  now: () => number = () => performance.now(),
+): Health {
   let failures = 0;
   let restsUntil = 0;
   let reason = "";
@@ -32,8 +36,8 @@ export function createHealth(now: () => number = () => performance.now()): Healt
       restsUntil = now() + Math.min(longest, FIRST_REST_MS * 2 ** (failures - MAX_FAILURES));
       reason =
         end === "audio"
-          ? `the audio of ${failures} chunks in a row could not be fetched`
-          : `${failures} chunks in a row have failed`;
+          ? `the audio of ${failures} ${jobs} in a row could not be fetched`
+          : `${failures} ${jobs} in a row have failed`;
     },
     isResting,
     problem: () => (isResting() ? reason : undefined),

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { InstalledModel } from "../../domain/model.ts";
 import type { ChunkExecutor } from "../../engine/executor.ts";
 import type { Log } from "../../lib/log.ts";
-import { type Link, openLink } from "../link.ts";
+import { type Link, type LinkChange, openLink } from "../link.ts";
 import {
   type Beat,
   briefly,
@@ -15,12 +15,13 @@ import {
 } from "../messages.ts";
 import { type Subjects, subjectsOf } from "../subjects.ts";
 import { openGreeting } from "./greeting.ts";
-import { createHealth } from "./health.ts";
+import { createHealth, type Health } from "./health.ts";
 import { createModelFetching, type FetchOptions } from "./model-fetching.ts";
 import { createOfferedModels } from "./offered-models.ts";
+import type { PreparingOptions } from "./preparing.ts";
 import { createPulling } from "./pulling.ts";
 import { createReports } from "./reports.ts";
-import { createRunning } from "./running.ts";
+import { createRunning, type Running } from "./running.ts";
 
 export type OpenWorkerOptions = {
   /** Addresses of the messaging server, in the form tls://host:port. */
@@ -39,6 +40,8 @@ export type OpenWorkerOptions = {
   /** Chunks at once beyond those that the executor computes, so that a GPU does not wait for audio. */
   placesAhead: number;
   synchronousPlaces: number;
+  /** Prepares recordings; left out: only chunks are recognized. */
+  preparing?: PreparingOptions;
   /** Fetches models that the worker lacks; left out: they are installed by hand. */
   fetching?: FetchOptions;
   log: Log;
@@ -71,10 +74,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
   let places = 0;
   const link = openLink({
     ...{ servers: options.servers, ca: options.ca, member: worker, seed: options.seed },
-    onChange(change) {
-      if (change.state === "up") log.info(change, "connected to the messaging server");
-      else log.warn(change, "the messaging server is not reachable, or refuses something");
-    },
+    onChange: (change) => logChange(log, change),
   });
   const models = createOfferedModels({
     installed: options.installed,
@@ -92,33 +92,37 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     log.error({ job, reason }, "the control plane refuses a result"),
   );
   const running = createRunning({
-    ...{ executor, models, reports, ca: options.ca },
+    ...{ executor, models, reports, ca: options.ca, preparing: options.preparing },
     // A chunk that ends this machine at once must be known to have been here.
     onBegin: () => beat(),
   });
-  const health = createHealth();
+  const health = { chunks: createHealth(), recordings: createHealth("recordings") };
+  const healthFor = (isPreparing: boolean) => (isPreparing ? health.recordings : health.chunks);
   const greeting = openGreeting(link, subjects.hello(worker), version, () =>
     log.warn("the control plane gives no answer: it is away, or older than this worker"),
   );
   const pulling = createPulling({
     ...{ link, subjects },
-    usableModels: () => models.list().flatMap(({ hash, isUsable }) => (isUsable ? [hash] : [])),
-    mayPull: () =>
+    hashes: (kind) =>
+      kind === "prepare"
+        ? [options.preparing?.code ?? ""]
+        : models.list().flatMap(({ hash, isUsable }) => (isUsable ? [hash] : [])),
+    mayPull: (kind) =>
       greeting.isAnswered() &&
       !isDraining &&
       !isStopping &&
-      !health.isResting() &&
+      !healthFor(kind === "prepare").isResting() &&
       reports.jobs().length <= RESULTS_PER_PLACE * (places + 1),
     async run(ticket) {
       const end = await running.run(ticket);
-      log.debug({ job: ticket.job, end }, "a chunk has ended");
-      health.observe(end);
+      log.debug({ job: ticket.job, end }, "a job has ended");
+      healthFor("recording" in ticket).observe(end);
     },
     onBadTicket: (reason) => log.error({ reason }, "a ticket cannot be read"),
   });
 
   function beat(): void {
-    const problem = health.problem();
+    const problem = health.chunks.problem();
     const speed = running.speed();
     const message: Beat = {
       ...{ v: PROTOCOL, instance, version, device: options.device() },
@@ -126,6 +130,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       synchronous_places: options.synchronousPlaces,
       models: models.list().map(({ hash, id, isUsable }) => ({ sha256: hash, id, usable: isUsable })),
       jobs: someJobs(new Set([...running.jobs(), ...reports.jobs()])),
+      ...preparingOf(options.preparing, running, health.recordings),
       draining: isDraining || isStopping,
       ...(problem === undefined ? {} : { problem: briefly(problem) }),
       ...(speed === undefined ? {} : { speed }),
@@ -138,7 +143,8 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     await models.refresh();
     const bytes = Math.max(0, ...models.list().map(({ hash }) => models.find(hash)?.bytes ?? 0));
     places = executor.capacity({ bytes }).chunks + options.placesAhead;
-    pulling.setPlaces({ a: places, s: options.synchronousPlaces });
+    const prepare = options.preparing?.places ?? 0;
+    pulling.setPlaces({ a: places, s: options.synchronousPlaces, prepare });
   }
 
   async function fetchModels(): Promise<void> {
@@ -163,11 +169,8 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       isStopping = true;
       pulling.stop();
       beat();
-      const deadline = performance.now() + timeoutMs;
       const isBusy = () => pulling.openPlaces() + running.jobs().length + reports.jobs().length > 0;
-      while (isBusy() && performance.now() < deadline) {
-        await Bun.sleep(DRAIN_STEP_MS);
-      }
+      await whileBusy(isBusy, timeoutMs);
     },
     async close() {
       isStopping = true;
@@ -179,6 +182,27 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       await link.close();
     },
   };
+}
+
+/** Describes the preparing of recordings for a beat. A worker that fails at it recognizes as before. */
+function preparingOf(
+  options: PreparingOptions | undefined,
+  running: Pick<Running, "preparing">,
+  health: Health,
+): Pick<Beat, "preparing"> {
+  if (!options) return {};
+  const places = health.isResting() ? 0 : options.places;
+  return { preparing: { sha256: options.code, places, jobs: running.preparing() } };
+}
+
+async function whileBusy(isBusy: () => boolean, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (isBusy() && performance.now() < deadline) await Bun.sleep(DRAIN_STEP_MS);
+}
+
+function logChange(log: Log, change: LinkChange): void {
+  if (change.state === "up") log.info(change, "connected to the messaging server");
+  else log.warn(change, "the messaging server is not reachable, or refuses something");
 }
 
 type Listening = { link: Link; subjects: Subjects; worker: string; log: Log };

@@ -1,23 +1,27 @@
 import type { Link, LinkMessage } from "../link.ts";
-import { MessageError, readTicket, type Ticket } from "../messages.ts";
+import { MessageError, readPrepareTicket, readTicket } from "../messages.ts";
 import type { Subjects, Urgency } from "../subjects.ts";
+import type { AnyTicket } from "./running.ts";
+
+/** What a place of the worker is for: chunks of two kinds, or recordings that are prepared. */
+export type PlaceKind = Urgency | "prepare";
 
 export type PullingDeps = {
   link: Pick<Link, "pull" | "publish">;
   subjects: Subjects;
-  /** Returns the SHA-256 of the models that can be used now. */
-  usableModels: () => readonly string[];
+  /** Returns the SHA-256 by which tickets for such a place are found now: of models, or of the code that prepares. */
+  hashes: (kind: PlaceKind) => readonly string[];
   /** Reports whether more work may begin. */
-  mayPull: () => boolean;
+  mayPull: (kind: PlaceKind) => boolean;
   /** Does a ticket's work. The place is taken until it resolves. */
-  run: (ticket: Ticket) => Promise<unknown>;
+  run: (ticket: AnyTicket) => Promise<unknown>;
   onBadTicket: (reason: string) => void;
 };
 
 /** Asks for tickets: one request for each free place. */
 export type Pulling = {
   /** Sets the number of places. Places that are taken away end with their present work. */
-  setPlaces(places: Record<Urgency, number>): void;
+  setPlaces(places: Record<PlaceKind, number>): void;
   /** Ends all places for good. Tickets that arrive for requests that wait are still worked on. */
   stop(): void;
   /** Returns the number of places that have not ended. */
@@ -35,15 +39,15 @@ const NO_TICKET = [404, 408];
 const NANOSECONDS = 1_000_000;
 
 export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pulling {
-  const wanted: Record<Urgency, number> = { a: 0, s: 0 };
-  const open: Record<Urgency, number> = { a: 0, s: 0 };
+  const wanted: Record<PlaceKind, number> = { a: 0, s: 0, prepare: 0 };
+  const open: Record<PlaceKind, number> = { a: 0, s: 0, prepare: 0 };
   /** Consumers that have answered. A server of version 2.9 does not answer for one that is missing. */
   const present = new Set<string>();
   let isStopped = false;
 
   /** Waits for one ticket. Undefined: there was none. */
-  async function pull(urgency: Urgency, hash: string, waitMs: number): Promise<LinkMessage | undefined> {
-    const consumer = subjects.consumer(hash, urgency);
+  async function pull(kind: PlaceKind, hash: string, waitMs: number): Promise<LinkMessage | undefined> {
+    const consumer = subjects.consumer(hash, kind === "prepare" ? "a" : kind);
     const expiresMs = present.has(consumer) ? waitMs : SHORT_WAIT_MS;
     const ask = JSON.stringify({ batch: 1, expires: expiresMs * NANOSECONDS });
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${subjects.stream}.${consumer}`;
@@ -61,12 +65,11 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
     return undefined;
   }
 
-  async function work(message: LinkMessage): Promise<void> {
+  async function work(kind: PlaceKind, message: LinkMessage): Promise<void> {
     // An acknowledged ticket leaves the stream. The result does not depend on it.
     const acknowledge = () => message.reply !== undefined && link.publish(message.reply, "+ACK");
     try {
-      const ticket = readTicket(message.data);
-      await run(ticket);
+      await run(kind === "prepare" ? readPrepareTicket(message.data) : readTicket(message.data));
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       deps.onBadTicket(error.message);
@@ -75,36 +78,36 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
     }
   }
 
-  async function keepPlace(urgency: Urgency, turn: number): Promise<void> {
-    for (let n = turn; !isStopped && open[urgency] <= wanted[urgency]; n++) {
-      const models = deps.usableModels();
-      const hash = models[n % Math.max(1, models.length)];
-      if (hash === undefined || !deps.mayPull()) {
+  async function keepPlace(kind: PlaceKind, turn: number): Promise<void> {
+    for (let n = turn; !isStopped && open[kind] <= wanted[kind]; n++) {
+      const hashes = deps.hashes(kind);
+      const hash = hashes[n % Math.max(1, hashes.length)];
+      if (hash === undefined || !deps.mayPull(kind)) {
         await Bun.sleep(PAUSE_MS);
         continue;
       }
       try {
-        const message = await pull(urgency, hash, models.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
-        if (message) await work(message);
+        const message = await pull(kind, hash, hashes.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
+        if (message) await work(kind, message);
       } catch {
         // The link is down, or the control plane has not made the consumer yet. Without the pause, requests that fail at
         // once would keep the event loop from everything else, such as connecting again.
         await Bun.sleep(PAUSE_MS);
       }
     }
-    open[urgency]--;
+    open[kind]--;
   }
 
   return {
     setPlaces(places) {
-      for (const urgency of ["a", "s"] as const) {
-        wanted[urgency] = places[urgency];
-        while (!isStopped && open[urgency] < wanted[urgency]) void keepPlace(urgency, open[urgency]++);
+      for (const kind of ["a", "s", "prepare"] as const) {
+        wanted[kind] = places[kind];
+        while (!isStopped && open[kind] < wanted[kind]) void keepPlace(kind, open[kind]++);
       }
     },
     stop() {
       isStopped = true;
     },
-    openPlaces: () => open.a + open.s,
+    openPlaces: () => open.a + open.s + open.prepare,
   };
 }

@@ -1,13 +1,28 @@
 import type { ChunkExecutor } from "../../engine/executor.ts";
-import { type ChunkOutcome, EngineError } from "../../engine/protocol.ts";
+import { EngineError } from "../../engine/protocol.ts";
 import { createGate } from "../../engine/workers/gate.ts";
 import { errorMessage } from "../../lib/error-message.ts";
-import { briefly, type Done, FAILURES, PROTOCOL, type Ticket } from "../messages.ts";
+import {
+  briefly,
+  type Done,
+  FAILURES,
+  PROTOCOL,
+  type Prepared,
+  type PrepareTicket,
+  type Ticket,
+} from "../messages.ts";
 import { AudioError, fetchAudio, UnwantedError } from "./audio.ts";
+import { FetchError } from "./fetching-file.ts";
 import type { OfferedModels } from "./offered-models.ts";
+import { type PreparingOptions, prepareRecording } from "./preparing.ts";
 import type { Reports } from "./reports.ts";
 
+/** Work that the control plane asks for. */
+export type AnyTicket = Ticket | PrepareTicket;
+
 export type RunningDeps = {
+  /** Prepares recordings; left out: the worker does not. */
+  preparing?: Pick<PreparingOptions, "engine" | "folder" | "reserveBytes"> | undefined;
   executor: ChunkExecutor;
   models: OfferedModels;
   reports: Reports;
@@ -18,11 +33,13 @@ export type RunningDeps = {
 
 /** The jobs that run on this worker. */
 export type Running = {
-  /** Recognizes a ticket's chunk. Resolves with the way it ended; the report is sent meanwhile. */
-  run(ticket: Ticket): Promise<RunEnd>;
+  /** Does a ticket's work. Resolves with the way it ended; the report is sent meanwhile. */
+  run(ticket: AnyTicket): Promise<RunEnd>;
   /** Stops a job, or drops its result. */
   cancel(job: string): void;
   jobs(): string[];
+  /** Returns how many of the jobs prepare recordings. */
+  preparing(): number;
   /** Returns recognized audio per time, as a ratio; undefined before the first chunk. */
   speed(): number | undefined;
 };
@@ -30,14 +47,11 @@ export type RunEnd = "done" | "failed" | "audio" | "cancelled" | "doubled";
 
 export function createRunning(deps: RunningDeps): Running {
   const { executor, models, reports } = deps;
-  const running = new Map<string, { stop: AbortController; ended: Promise<void> }>();
+  const running = new Map<string, { stop: AbortController; ended: Promise<void>; isPreparing: boolean }>();
   const sum = { audioMs: 0, elapsedMs: 0 };
   const gate = createGate();
 
-  async function recognize(
-    ticket: Ticket,
-    signal: AbortSignal,
-  ): Promise<ChunkOutcome & { elapsedMs: number }> {
+  async function recognize(ticket: Ticket, signal: AbortSignal): Promise<NonNullable<Done["outcome"]>> {
     const model = models.find(ticket.model.sha256);
     if (!model || model.family !== ticket.model.family) {
       throw new EngineError("interrupted", "the worker does not have the model");
@@ -47,15 +61,28 @@ export function createRunning(deps: RunningDeps): Running {
     const leave = await gate.enter(isAlone, signal);
     try {
       const beganAt = performance.now();
-      const job = { model, windowMs, audio, settings, sharers: running.size, isAlone };
-      const outcome = await executor.recognize(job, signal);
-      return { ...outcome, elapsedMs: performance.now() - beganAt };
+      const job = { model, windowMs, audio, settings, sharers: running.size - preparing(), isAlone };
+      const { segments } = await executor.recognize(job, signal);
+      const elapsedMs = performance.now() - beganAt;
+      sum.audioMs += ticket.samples / 16;
+      sum.elapsedMs += elapsedMs;
+      return { segments, elapsed_ms: elapsedMs };
     } finally {
       leave();
     }
   }
 
-  function tell(ticket: Ticket, report: Pick<Done, "outcome" | "failed">): void {
+  async function prepare(ticket: PrepareTicket, signal: AbortSignal): Promise<Prepared> {
+    if (!deps.preparing) throw new EngineError("interrupted", "the worker does not prepare recordings");
+    const enter = () => gate.enter(ticket.alone, signal);
+    return prepareRecording(ticket, { ...deps.preparing, ca: deps.ca, enter }, signal);
+  }
+
+  function preparing(): number {
+    return [...running.values()].filter(({ isPreparing }) => isPreparing).length;
+  }
+
+  function tell(ticket: AnyTicket, report: Pick<Done, "outcome" | "prepared" | "failed">): void {
     const { job, attempt, proof } = ticket;
     const head = { v: PROTOCOL, job, attempt, proof };
     reports.tell({ ...head, ...report }).catch((error: unknown) => {
@@ -65,13 +92,13 @@ export function createRunning(deps: RunningDeps): Running {
     });
   }
 
-  function tellFailure(ticket: Ticket, error: unknown): RunEnd {
+  function tellFailure(ticket: AnyTicket, error: unknown): RunEnd {
     const reason = briefly(errorMessage(error));
-    if (error instanceof EngineError && error.kind === "unusable_model")
+    if (error instanceof EngineError && error.kind === "unusable_model" && "model" in ticket)
       models.distrust(ticket.model.sha256, reason);
     tell(ticket, { failed: { kind: failureOf(error), reason } });
     if (error instanceof UnwantedError) return "cancelled";
-    return error instanceof AudioError ? "audio" : "failed";
+    return isOfTheWay(error) ? "audio" : "failed";
   }
 
   return {
@@ -84,14 +111,13 @@ export function createRunning(deps: RunningDeps): Running {
       // The control plane has lost its ticket: the job runs, or its result waits.
       if (running.has(job) || reports.hasResult(job)) return "doubled";
       const { promise: ended, resolve } = Promise.withResolvers<void>();
-      const own = { stop: new AbortController(), ended };
+      const own = { stop: new AbortController(), ended, isPreparing: "recording" in ticket };
       running.set(job, own);
       deps.onBegin();
       try {
-        const { segments, elapsedMs } = await recognize(ticket, own.stop.signal);
-        sum.audioMs += ticket.samples / 16;
-        sum.elapsedMs += elapsedMs;
-        tell(ticket, { outcome: { segments, elapsed_ms: elapsedMs } });
+        const { signal } = own.stop;
+        if ("recording" in ticket) tell(ticket, { prepared: await prepare(ticket, signal) });
+        else tell(ticket, { outcome: await recognize(ticket, signal) });
         return "done";
       } catch (error) {
         return own.stop.signal.aborted ? "cancelled" : tellFailure(ticket, error);
@@ -105,11 +131,15 @@ export function createRunning(deps: RunningDeps): Running {
       reports.drop(job);
     },
     jobs: () => [...running.keys()],
+    preparing,
     speed: () => (sum.elapsedMs === 0 ? undefined : sum.audioMs / sum.elapsedMs),
   };
 }
 
+/** Sound could not be fetched or brought, which is not the fault of the job. */
+const isOfTheWay = (error: unknown) => error instanceof AudioError || error instanceof FetchError;
+
 function failureOf(error: unknown): (typeof FAILURES)[number] {
-  if (!(error instanceof EngineError)) return error instanceof AudioError ? "elsewhere" : "failed";
+  if (!(error instanceof EngineError)) return isOfTheWay(error) ? "elsewhere" : "failed";
   return FAILURES.find((kind) => kind === error.kind) ?? "elsewhere";
 }

@@ -17,6 +17,8 @@ export type DecoderLanes = {
    * @throws the signal's reason when it aborts before the work has begun; what the work throws
    */
   run<T>(work: DecoderWork, signal: AbortSignal, decode: () => Promise<T>): Promise<T>;
+  /** Gives lanes that have been added to work that waits. */
+  wake(): void;
   status(): { lanes: number; running: number; waiting: number };
 };
 
@@ -29,6 +31,12 @@ export function lanesOfOne(cores = availableParallelism()): number {
   return Math.max(2, Math.floor(cores / 2));
 }
 
+function sizesOf(most: number | (() => number)) {
+  const own = typeof most === "number" ? () => most : most;
+  const spare = () => Math.max(2, Math.floor(own() / 4));
+  return { own, spare, lanes: () => own() + spare() };
+}
+
 /**
  * Bounds how many decoders run at once, and shares the lanes between organizations. Finding speech has lanes of its own.
  *
@@ -39,11 +47,10 @@ export function lanesOfOne(cores = availableParallelism()): number {
  *
  * Work holds its lane for one decoding only. So no work that has a lane waits for another lane.
  *
- * @param own most lanes of one organization
+ * @param most returns the most lanes of one organization, at least 1; a number where that does not change
  */
-export function createDecoderLanes(own = lanesOfOne()): DecoderLanes {
-  const spare = Math.max(2, Math.floor(own / 4));
-  const lanes = own + spare;
+export function createDecoderLanes(most: number | (() => number) = lanesOfOne()): DecoderLanes {
+  const { own, spare, lanes } = sizesOf(most);
   const shares = createShares(lanes, spare);
   /** Number of large runs by organization. */
   const large = new Map<string, number>();
@@ -58,7 +65,7 @@ export function createDecoderLanes(own = lanesOfOne()): DecoderLanes {
     if (!shares.mayTake(organizationId)) return false;
     if (!isLarge) return true;
     const ownLarge = large.get(organizationId) ?? 0;
-    return ownLarge < Math.max(1, Math.floor(own / 2)) && runningLarge < Math.floor(lanes / 2);
+    return ownLarge < Math.max(1, Math.floor(own() / 2)) && runningLarge < Math.floor(lanes() / 2);
   }
 
   function occupy({ organizationId, isLarge }: DecoderWork): void {
@@ -154,10 +161,11 @@ export function createDecoderLanes(own = lanesOfOne()): DecoderLanes {
         vacate(work);
       }
     },
+    wake: serve,
     status() {
       let waiting = 0;
       for (const ranks of queues.values()) for (const { size } of ranks) waiting += size;
-      return { lanes, running: shares.taken(), waiting };
+      return { lanes: lanes(), running: shares.taken(), waiting };
     },
   };
 }
