@@ -1,6 +1,15 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { join } from "node:path";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes } from "./samples.ts";
@@ -179,9 +188,10 @@ test("an incomplete backup of the schedule counts as made, and is an error of th
   rmSync(join(installation.folder, "scheduled"), { recursive: true });
   mkdirSync(join(installation.folder, "scheduled"));
   const [recording = ""] = readdirSync(join(installation.dataDir, "uploads"));
-  // A start marks recordings that are gone as deleted, so this one is there and cannot be read.
-  rmSync(join(installation.dataDir, "uploads", recording));
-  mkdirSync(join(installation.dataDir, "uploads", recording));
+  // A start marks recordings that are gone as deleted. So this one is there, as a link, which no backup follows.
+  const place = join(installation.dataDir, "uploads", recording);
+  renameSync(place, join(installation.folder, "recording"));
+  symlinkSync(join(installation.folder, "recording"), place);
   const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
   sqlite.run(`UPDATE settings SET value = json_set(value, '$.at_ms', 0) WHERE name = 'backup.last'`);
   sqlite.close();
