@@ -82,6 +82,21 @@ describeFleet("faults of a fleet", () => {
     return link;
   }
 
+  test("a result whose caller is stopped before it is stored does not stay with its worker", async () => {
+    const fleet = control();
+    await worker("one", async () => said("one"));
+    await working(fleet, 1);
+    const [stop, job] = [new AbortController(), chunk(90)];
+    await fleet.engine.recognize(job, stop.signal);
+    const ofWorker = () => fleet.status().workers.map(({ chunks }) => chunks);
+    await until(() => ofWorker()[0] === 1);
+    const stoppedAt = performance.now();
+    stop.abort(new Error("the transcription is cancelled"));
+    await until(() => ofWorker()[0] === 0);
+    // Without a word from the control plane, the worker would ask again for ten seconds.
+    expect(performance.now() - stoppedAt).toBeLessThan(8_000);
+  });
+
   test("a chunk that ends two machines fails, and does not reach a third", async () => {
     const fleet = control();
     const reached: string[] = [];

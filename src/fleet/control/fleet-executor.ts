@@ -1,6 +1,6 @@
 import { type ChunkTimes, createChunkTimes } from "../../engine/chunk-times.ts";
 import type { ChunkExecutor } from "../../engine/executor.ts";
-import { type ChunkJob, EngineError, type EngineModel } from "../../engine/protocol.ts";
+import { type ChunkJob, type ChunkOutcome, EngineError, type EngineModel } from "../../engine/protocol.ts";
 import { jobIdOf, modelHashOf } from "../job-id.ts";
 import type { Link } from "../link.ts";
 import type { Subjects } from "../subjects.ts";
@@ -108,7 +108,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     // After a restart a worker may have this very job already. Its result is taken. A withdrawn job is about to end there.
     if (isNew && worker && !dispatch.isWithdrawn(id)) reconcile.observe(worker.name, worker.beat);
     else if (isNew) void dispatch.send(wanted);
-    return outcome;
+    return storedOrStopped(await outcome, signal);
   }
 
   return {
@@ -141,6 +141,21 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
       }
     },
   };
+}
+
+/**
+ * Lets the worker forget a result also when its caller is stopped, such as by a cancellation: the caller stores nothing
+ * then, and the worker would keep the result and repeat it.
+ */
+function storedOrStopped({ onStored, ...outcome }: ChunkOutcome, signal: AbortSignal): ChunkOutcome {
+  if (!onStored) return outcome;
+  const end = () => {
+    signal.removeEventListener("abort", end);
+    onStored();
+  };
+  if (signal.aborted) end();
+  else signal.addEventListener("abort", end);
+  return { ...outcome, onStored: end };
 }
 
 /** @throws EngineError `failed` for a model that cannot be found on other machines */
