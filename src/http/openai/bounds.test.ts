@@ -66,10 +66,10 @@ describe("the OpenAI layer", () => {
       [400, "invalid_request", "stream"],
     ],
     [
-      "a sixth format",
+      "an unknown format",
       {},
       { seconds: 1 },
-      { response_format: "diarized_json" },
+      { response_format: "yaml" },
       [400, "invalid_request", "response_format"],
     ],
     ["an unknown field", {}, { seconds: 1 }, { mode: "codemix" }, [400, "unknown_parameter", "mode"]],
