@@ -57,7 +57,8 @@ test.each([
   [{ url: 5 }, "invalid_request", "url"],
   [{}, "invalid_request", "url"],
   [{ url: `https://hooks.example/${"x".repeat(2048)}` }, "invalid_request", "url"],
-  [{ url: "https://hooks.example/", events: ["*"] }, "unknown_parameter", "events"],
+  [{ url: "https://hooks.example/", types: ["*"] }, "unknown_parameter", "types"],
+  [{ url: "https://hooks.example/", events: ["*"] }, "invalid_request", "events.0"],
 ])("a bad registration is refused (%#)", async (given, code, detail) => {
   const { status, body } = await register(given);
   expect(status).toBe(422);
