@@ -76,6 +76,8 @@ fleetTest(
     await workersPresent(fleet, 1);
     expect(elsewhere).toEqual(await transcribed(server.api(), wishes));
     expect(elsewhere.every(({ cost, text }) => cost > 0 && text !== "")).toBe(true);
+    // The status is a moment old.
+    await until("both are counted here", async () => (await fleet.fleet()).preparations.here === 2);
     expect((await fleet.fleet()).preparations).toEqual({ prepared: 2, failed: 0, here: 2 });
     expect(await server.stop()).toBe(0);
   },
