@@ -78,7 +78,7 @@ export type Engine = ChunkExecutor & {
   /** Starts the process that finds speech unless it runs. */
   warmSpeech(signal: AbortSignal): Promise<void>;
   /** Left out where only this machine prepares recordings. */
-  elsewhere?: Elsewhere;
+  elsewhere?: Elsewhere | undefined;
   status(): PoolStatus;
   /** Ends all worker processes. Running jobs reject with `interrupted`. */
   close(): Promise<void>;

@@ -23,6 +23,7 @@ import { silentLog } from "../lib/log.ts";
 import { renderManifest } from "../services/models/model-manifest.ts";
 import { createModelService, type ModelService } from "../services/models/models.ts";
 import { openDatabase } from "../store/database.ts";
+import { until as untilWithin } from "../testing/fleet-chunks.ts";
 import { type FleetWorld, openFleetWorld } from "../testing/fleet-harness.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
@@ -368,10 +369,4 @@ describeFleet("a worker that fetches models", () => {
   );
 });
 
-async function until(isSo: () => boolean, timeoutMs = 40_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!isSo()) {
-    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${isSo}`);
-    await Bun.sleep(20);
-  }
-}
+const until = (isSo: () => boolean) => untilWithin(isSo, 40_000);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { createSuspects } from "./control/suspects.ts";
 import { jobIdOf, modelHashOf } from "./job-id.ts";
+import type { Link } from "./link.ts";
 import {
   type Beat,
   faultOf,
@@ -177,6 +178,16 @@ describe("asking for tickets", () => {
   /** More would keep the event loop busy. A test cannot time out then, so the calls end. */
   const MANY = 1_000;
 
+  const pullingWith = (pull: Link["pull"]) =>
+    createPulling({
+      link: { publish: () => {}, pull },
+      subjects: subjectsOf("main"),
+      hashes: () => ["b".repeat(64)],
+      mayPull: () => true,
+      run: async () => {},
+      onBadTicket: () => {},
+    });
+
   test.each([
     [
       "the link is down after a dial that timed out",
@@ -186,17 +197,7 @@ describe("asking for tickets", () => {
     ["the server has too many requests", async () => ({ subject: "", data: new Uint8Array(), status: 409 })],
   ])("pauses when requests fail at once, because %s", async (_, answer) => {
     let calls = 0;
-    const pulling = createPulling({
-      link: {
-        publish: () => {},
-        pull: () => (++calls < MANY ? answer() : new Promise<never>(() => {})),
-      },
-      subjects: subjectsOf("main"),
-      hashes: () => ["b".repeat(64)],
-      mayPull: () => true,
-      run: async () => {},
-      onBadTicket: () => {},
-    });
+    const pulling = pullingWith(() => (++calls < MANY ? answer() : new Promise<never>(() => {})));
     pulling.setPlaces({ a: 1, s: 0, prepare: 0 });
     await Bun.sleep(50);
     pulling.stop();
@@ -207,19 +208,9 @@ describe("asking for tickets", () => {
   test("does not wait for long before there is a consumer", async () => {
     const waitsMs: number[] = [];
     const answers = [() => Promise.reject(new Error("timeout")), async () => EMPTY, async () => EMPTY];
-    const pulling = createPulling({
-      link: {
-        publish: () => {},
-        pull(_, ask) {
-          waitsMs.push((JSON.parse(ask) as { expires: number }).expires / 1_000_000);
-          return (answers.shift() ?? (() => new Promise<never>(() => {})))();
-        },
-      },
-      subjects: subjectsOf("main"),
-      hashes: () => ["b".repeat(64)],
-      mayPull: () => true,
-      run: async () => {},
-      onBadTicket: () => {},
+    const pulling = pullingWith((_, ask) => {
+      waitsMs.push((JSON.parse(ask) as { expires: number }).expires / 1_000_000);
+      return (answers.shift() ?? (() => new Promise<never>(() => {})))();
     });
     pulling.setPlaces({ a: 1, s: 0, prepare: 0 });
     while (waitsMs.length < 4) await Bun.sleep(10);

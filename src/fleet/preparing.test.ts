@@ -9,6 +9,7 @@ import { createLocalEngine, type ElsewhereJob, type Engine, type PreparedAudio }
 import { extractNativeFiles } from "../engine/native-files.ts";
 import { EngineError } from "../engine/protocol.ts";
 import { encodeFormat, makeWav, systemEncoders } from "../testing/audio-makers.ts";
+import { until as untilWithin } from "../testing/fleet-chunks.ts";
 import { type FleetWorld, openFleetWorld, PREPARING_CODE } from "../testing/fleet-harness.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import type { Dispatch } from "./control/dispatch.ts";
@@ -680,10 +681,4 @@ describeFleet("preparing on workers", () => {
   );
 });
 
-async function until(isSo: () => boolean, timeoutMs = 40_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!isSo()) {
-    if (Date.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${isSo}`);
-    await Bun.sleep(20);
-  }
-}
+const until = (isSo: () => boolean) => untilWithin(isSo, 40_000);

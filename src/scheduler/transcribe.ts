@@ -81,7 +81,7 @@ async function recognize(
   const tools = {
     engine: {
       ...context.engine,
-      ...elsewhereInLane(context, row),
+      elsewhere: elsewhereInLane(context, row),
       decode: decodeInLane(context, row),
       detectSpeech: detectSpeechInLane(context, row),
       recognize: recognizeFor(context, row),
@@ -141,17 +141,14 @@ function detectSpeechInLane(
 function elsewhereInLane(
   { engine: { elsewhere }, elsewhereLanes }: RunContext,
   row: TranscriptionRow,
-): Pick<Engine, "elsewhere"> {
-  if (!elsewhere) return {};
-  if (isSynchronous(row)) return { elsewhere: { places: () => 0, prepare: async () => undefined } };
+): Engine["elsewhere"] {
+  if (!elsewhere || isSynchronous(row)) return undefined;
   const work = preparationOf(row);
   return {
-    elsewhere: {
-      places: elsewhere.places,
-      prepare: (job, signal) => {
-        const prepare = () => elsewhere.prepare(job, signal);
-        return elsewhere.places() === 0 ? prepare() : elsewhereLanes.run(work, signal, prepare);
-      },
+    places: elsewhere.places,
+    prepare: (job, signal) => {
+      const prepare = () => elsewhere.prepare(job, signal);
+      return elsewhere.places() === 0 ? prepare() : elsewhereLanes.run(work, signal, prepare);
     },
   };
 }

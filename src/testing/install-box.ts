@@ -18,6 +18,15 @@ export type InstallBox = {
 
 export type Outcome = { code: number; out: string; err: string };
 
+/** Makes a function that runs a command that must succeed, and returns what it printed. */
+export function succeeding(run: InstallBox["run"]): InstallBox["must"] {
+  return async (command) => {
+    const { code, out, err } = await run(command);
+    if (code !== 0) throw new Error(`${command}: status ${code}: ${out}${err}`);
+    return out;
+  };
+}
+
 const MOUNTS = `
 set -e
 mount --make-rprivate /
@@ -79,11 +88,7 @@ export async function openInstallBox(): Promise<InstallBox> {
   return {
     folder,
     run,
-    async must(command) {
-      const { code, out, err } = await run(command);
-      if (code !== 0) throw new Error(`${command}: status ${code}: ${out}${err}`);
-      return out;
-    },
+    must: succeeding(run),
     async remove() {
       await run("systemctl stop");
       holder.kill("SIGKILL");

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Outcome } from "./install-box.ts";
+import { type Outcome, succeeding } from "./install-box.ts";
 
 /**
  * This machine's systemd as the first process of namespaces of its own: the file system is a copy that vanishes with
@@ -143,7 +143,6 @@ export async function openSystemdBox(): Promise<SystemdBox | undefined> {
       holder.exitCode === null && init() > 0 ? await run("systemctl is-system-running") : { out: "" };
     if (/running|degraded/.test(out)) break;
     if (holder.exitCode !== null || Date.now() > deadline) {
-      if (process.env.SHOW_BOX) console.log(await Bun.file(join(folder, "boot.err")).text());
       await remove();
       return undefined;
     }
@@ -152,11 +151,7 @@ export async function openSystemdBox(): Promise<SystemdBox | undefined> {
   return {
     folder,
     run,
-    async must(command) {
-      const { code, out, err } = await run(command);
-      if (code !== 0) throw new Error(`${command}: status ${code}: ${out}${err}`);
-      return out;
-    },
+    must: succeeding(run),
     remove,
   };
 }

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
+import { readFully } from "../../lib/file-bytes.ts";
 
 /** Files of decoded audio: 16 kHz, mono, signed 16 bit, little-endian, without a header. */
 export const PCM_BYTES_PER_SAMPLE = 2;
@@ -16,13 +17,7 @@ export const PCM_FULL_SCALE = 32_768;
  */
 export async function readPcm(file: FileHandle, target: Int16Array, startSample: number): Promise<number> {
   const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
-  let filled = 0;
-  while (filled < bytes.length) {
-    const position = startSample * PCM_BYTES_PER_SAMPLE + filled;
-    const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, position);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
-  }
+  const filled = await readFully(file, bytes, startSample * PCM_BYTES_PER_SAMPLE);
   return Math.floor(filled / PCM_BYTES_PER_SAMPLE);
 }
 

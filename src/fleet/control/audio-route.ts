@@ -1,5 +1,6 @@
 import { open } from "node:fs/promises";
 import type { AudioRef, FileAudio } from "../../engine/protocol.ts";
+import { readFully } from "../../lib/file-bytes.ts";
 import type { JobTokens } from "../tokens.ts";
 import { BYTES_HEADERS, bare, type ListenerRoute } from "./listener.ts";
 
@@ -68,8 +69,8 @@ async function* blocksOf(audio: FileAudio): AsyncGenerator<Uint8Array, void> {
       for (let done = 0; done < bytes; ) {
         const block = new Uint8Array(Math.min(BLOCK_BYTES, bytes - done));
         if (fileSample !== undefined) {
-          const { bytesRead } = await file.read(block, 0, block.length, fileSample * BYTES_PER_SAMPLE + done);
-          if (bytesRead < block.length) throw new Error("the decoded audio ends before the chunk does");
+          const filled = await readFully(file, block, fileSample * BYTES_PER_SAMPLE + done);
+          if (filled < block.length) throw new Error("the decoded audio ends before the chunk does");
         }
         done += block.length;
         yield block;

@@ -1,4 +1,5 @@
 import { open } from "node:fs/promises";
+import { readFully } from "../../lib/file-bytes.ts";
 import { contentRangeHeader, readRange } from "../pieces.ts";
 import { BYTES_HEADERS, bare } from "./listener.ts";
 
@@ -16,11 +17,7 @@ export async function answerPiece(request: Request, path: string): Promise<Respo
     const piece = readRange(request.headers.get("range"), size);
     if (!piece) return new Response(null, { status: 416, headers: { "content-range": `bytes */${size}` } });
     const bytes = new Uint8Array(piece.end - piece.start);
-    for (let filled = 0; filled < bytes.length; ) {
-      const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, piece.start + filled);
-      if (bytesRead === 0) return bare(500);
-      filled += bytesRead;
-    }
+    if ((await readFully(file, bytes, piece.start)) < bytes.length) return bare(500);
     const headers = { ...BYTES_HEADERS, "content-range": contentRangeHeader(piece, size) };
     return new Response(bytes, { status: 206, headers });
   } finally {

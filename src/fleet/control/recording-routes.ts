@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { join } from "node:path";
+import { writeFully } from "../../lib/file-bytes.ts";
 import { PIECE_BYTES } from "../pieces.ts";
 import { maxBytesOf } from "../prepared-files.ts";
 import type { JobTokens } from "../tokens.ts";
@@ -79,10 +80,7 @@ function ifThere(error: NodeJS.ErrnoException): void {
 async function writeAt(path: string, bytes: Uint8Array, start: number): Promise<void> {
   const file = await open(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
   try {
-    for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await file.write(bytes, done, bytes.length - done, start + done);
-      done += bytesWritten;
-    }
+    await writeFully(file, bytes, start);
   } finally {
     await file.close();
   }

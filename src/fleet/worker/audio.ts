@@ -1,6 +1,7 @@
 import type { BytesAudio } from "../../engine/protocol.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Ticket } from "../messages.ts";
+import { readExactBody } from "./exact-body.ts";
 
 /** The audio could not be fetched, which is not the fault of the chunk. */
 export class AudioError extends Error {}
@@ -73,14 +74,9 @@ async function readAll(response: Response, bytes: number, onBlock: () => void): 
     // Another request would have the same answer, such as for a ticket that is too old.
     throw new AudioError(`status ${response.status}`);
   }
-  const pcm = new Uint8Array(bytes);
-  let filled = 0;
-  for await (const block of response.body ?? []) {
-    if (filled + block.length > bytes) throw new AudioError("more audio than the ticket says");
-    onBlock();
-    pcm.set(block, filled);
-    filled += block.length;
-  }
-  if (filled < bytes) throw new Error("the audio ended too early");
-  return pcm;
+  return readExactBody(response, {
+    bytes,
+    tooMuch: () => new AudioError("more audio than the ticket says"),
+    onBlock,
+  });
 }

@@ -1,6 +1,8 @@
 import type { FileHandle } from "node:fs/promises";
 import { errorMessage } from "../../lib/error-message.ts";
+import { readFully, writeFully } from "../../lib/file-bytes.ts";
 import { contentRangeHeader, type Piece, piecesOf, rangeHeader } from "../pieces.ts";
+import { readExactBody } from "./exact-body.ts";
 
 /** A file of the control plane. */
 export type RemoteFile = {
@@ -36,15 +38,7 @@ export async function fetchFile(
 ): Promise<void> {
   for (const piece of piecesOf(remote.bytes)) {
     const bytes = await withTries(remote.url, signal, () => fetchPiece(remote, piece, signal));
-    for (let written = 0; written < bytes.length; ) {
-      const { bytesWritten } = await file.write(
-        bytes,
-        written,
-        bytes.length - written,
-        piece.start + written,
-      );
-      written += bytesWritten;
-    }
+    await writeFully(file, bytes, piece.start);
     onPiece(piece.end);
   }
 }
@@ -85,25 +79,10 @@ async function fetchPiece(remote: RemoteFile, piece: Piece, signal: AbortSignal)
     await response.body?.cancel();
     throw new FetchError("the control plane sends another part of the file, or the file has changed");
   }
-  return readExactly(response, piece.end - piece.start);
-}
-
-/**
- * Reads a body that has exactly so many bytes.
- *
- * @throws FetchError when it has more; Error when it has fewer
- */
-async function readExactly(response: Response, bytes: number): Promise<Uint8Array> {
-  const content = new Uint8Array(bytes);
-  let filled = 0;
-  for await (const block of response.body ?? []) {
-    if (filled + block.length > bytes)
-      throw new FetchError("the control plane sends more than was asked for");
-    content.set(block, filled);
-    filled += block.length;
-  }
-  if (filled < bytes) throw new Error("the connection ended too early");
-  return content;
+  return readExactBody(response, {
+    bytes: piece.end - piece.start,
+    tooMuch: () => new FetchError("the control plane sends more than was asked for"),
+  });
 }
 
 /** Fetches a text of at most so many bytes. @throws FetchError; the signal's reason when it is aborted */
@@ -148,11 +127,8 @@ export async function bringFile(
   const { size } = await file.stat();
   for (const piece of piecesOf(size)) {
     const bytes = new Uint8Array(piece.end - piece.start);
-    for (let filled = 0; filled < bytes.length; ) {
-      const { bytesRead } = await file.read(bytes, filled, bytes.length - filled, piece.start + filled);
-      if (bytesRead === 0) throw new FetchError("a file has become shorter while it was brought");
-      filled += bytesRead;
-    }
+    if ((await readFully(file, bytes, piece.start)) < bytes.length)
+      throw new FetchError("a file has become shorter while it was brought");
     await bringPiece(remote, piece, bytes, signal);
   }
 }
