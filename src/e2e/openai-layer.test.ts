@@ -15,6 +15,9 @@ beforeAll(async () => {
       SHRUTI_OPENAI_MODEL_ALIASES: "whisper-1",
       // The sample is longer than this, and takes the way of long recordings.
       SHRUTI_LIMITS_SYNCHRONOUS_MAX_DURATION_SECONDS: "10",
+      // Chunks are recognized one after the other. Chunks that share their steps end together, and give one part of text.
+      SHRUTI_ENGINE_WORKERS: "1",
+      SHRUTI_ENGINE_PRECISION: "exact",
     },
   });
   server = await (await installation.serve()).ready();
