@@ -61,8 +61,13 @@ function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
   );
   metrics.addGauge(
     "shruti_backup_lacking_files",
-    "Recordings and models that the last backup of everything lacks, because they could not be read.",
+    "Recordings and models that the last backup of everything lacks, because they could not be read or have changed.",
     () => backups.status().lacking,
+  );
+  metrics.addGauge(
+    "shruti_backup_faulty_files",
+    "Recordings and models that could not be read, or had changed, when the last backup of everything was made.",
+    () => backups.status().faulty,
   );
   metrics.addGauge("shruti_backup_scheduled", "1 where the config has a schedule of backups.", () =>
     Number(backups.status().isScheduled),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { silentLog } from "./lib/log.ts";
+import { openLog, silentLog } from "./lib/log.ts";
 import { checkBackupSettings, createScheduledBackups, type MakeBackup } from "./scheduled-backups.ts";
 import { openDatabase } from "./store/database.ts";
 import { putSetting, SETTING_NAMES } from "./store/settings.ts";
@@ -49,7 +49,13 @@ describe("scheduled backups", () => {
     expect(times).toEqual([NIGHT + MINUTE_MS]);
     await after(HOUR_MS);
     expect(times).toHaveLength(1);
-    expect(backups.status()).toEqual({ isScheduled: true, ageSeconds: 3600, failures: 0, lacking: 0 });
+    expect(backups.status()).toEqual({
+      isScheduled: true,
+      ageSeconds: 3600,
+      failures: 0,
+      lacking: 0,
+      faulty: 0,
+    });
     await after(24 * HOUR_MS);
     expect(times).toHaveLength(2);
     await backups.stop();
@@ -88,6 +94,34 @@ describe("scheduled backups", () => {
     expect(backups.status().failures).toBe(2);
     await backups.stop();
   });
+});
+
+const none = { count: 0, first: [] };
+const one = { count: 1, first: ["up_1"] };
+test.each([
+  [{ lacking: none, faulty: none }, "info", "a backup was made"],
+  [{ lacking: none, faulty: one }, "error", "a backup was made, with earlier copies of faulty files"],
+  [{ lacking: one, faulty: one }, "error", "a backup was made, and it is incomplete"],
+])("a backup with %j is logged as it is", async (found, level, message) => {
+  const lines: string[] = [];
+  const log = openLog("info", "json", (line) => void lines.push(line));
+  const database = openDatabase(":memory:");
+  const clock = manualClock(NIGHT + HOUR_MS);
+  const made = Promise.withResolvers<void>();
+  putSetting(database.store, SETTING_NAMES.lastBackup, { at_ms: 0, path: "", files: 1, bytes: 1 }, 0);
+  const backups = createScheduledBackups({
+    ...{ config, clock, log, database },
+    async make() {
+      const last = { at_ms: clock.now(), path: "/backups/x", files: 1, bytes: 1, ...found };
+      putSetting(database.store, SETTING_NAMES.lastBackup, last, clock.now());
+      made.resolve();
+    },
+  });
+  backups.start();
+  await made.promise;
+  await backups.stop();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level, msg: message }]);
+  expect(backups.status()).toMatchObject({ lacking: found.lacking.count, faulty: found.faulty.count });
 });
 
 test.each([

@@ -13,7 +13,7 @@ export type MakeBackup = (signal: AbortSignal) => Promise<void>;
 export type ScheduledBackups = {
   start(): void;
   /** Numbers for `GET /metrics`. */
-  status(): { isScheduled: boolean; ageSeconds: number; failures: number; lacking: number };
+  status(): { isScheduled: boolean; ageSeconds: number; failures: number; lacking: number; faulty: number };
   /** Ends a running backup, of which nothing remains. */
   stop(): Promise<void>;
 };
@@ -42,9 +42,11 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
     try {
       await work(stopping.signal);
       const made: Partial<LastBackup> = lastBackup(database.store) ?? {};
-      const { path, bytes, lacking } = made;
+      const { path, bytes, lacking, faulty } = made;
       const fields = { path, bytes, seconds: (clock.now() - startedMs) / 1000 };
       if (lacking?.count) log.error({ ...fields, lacking }, "a backup was made, and it is incomplete");
+      else if (faulty?.count)
+        log.error({ ...fields, faulty }, "a backup was made, with earlier copies of faulty files");
       else log.info(fields, "a backup was made");
     } catch (error) {
       if (stopping.signal.aborted) return;
@@ -78,6 +80,7 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
       ),
       failures,
       lacking: lastBackup(database.store)?.lacking?.count ?? 0,
+      faulty: lastBackup(database.store)?.faulty?.count ?? 0,
     }),
     async stop() {
       clearInterval(timer);

@@ -138,19 +138,15 @@ async function backUpAll(
       context.printLine(`${stored.written} bytes written, ${stored.removed.length} old backups removed`);
   }
   noteNames(context, made.missing, "recordings are in the database and not on the disk");
-  noteNames(
-    context,
-    made.damaged,
-    "recordings are not what was uploaded; they are in the backup as they are",
-  );
+  noteNames(context, made.damaged, "recordings are damaged: their bytes are not those that were uploaded");
   noteNames(context, made.unreadable, "files cannot be read");
-  const unreadable = made.missing.count + made.unreadable.count;
-  if (unreadable === 0) return;
+  const faulty = made.missing.count + made.unreadable.count + made.damaged.count;
+  if (faulty === 0) return;
   throw new CommandError(
     "incomplete",
     made.lacking.count === 0
-      ? `${unreadable} files could not be read; the backup has their copies of the backup before`
-      : `the backup is incomplete: it lacks ${made.lacking.count} of its files`,
+      ? `${faulty} files cannot be read or are damaged; the backup has their copies of the backup before`
+      : `the backup is incomplete: it lacks ${made.lacking.count} of its files, or has them only as they are now, damaged`,
   );
 }
 

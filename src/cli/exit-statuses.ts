@@ -16,5 +16,5 @@ export const EXIT_MEANINGS: Record<keyof typeof EXIT, string> = {
   version: "the database is of another version, or its upgrade failed",
   rights: "missing rights",
   machine: "this machine cannot run the engine",
-  incomplete: "a backup was made or verified, and lacks recordings that could not be read",
+  incomplete: "a backup was made or verified, and lacks recordings that could not be read or are damaged",
 };

@@ -4,6 +4,7 @@ import { AppError, type ErrorCode } from "../domain/errors.ts";
 import { type Actor, runAs, SERVER, systemUser } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { ProgramFileError } from "../lib/program-file.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
 import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
@@ -140,7 +141,7 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
 function exitStatusOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof CommandError) return EXIT[error.failure];
-  if (error instanceof ConfigError) return EXIT.usage;
+  if (error instanceof ConfigError || error instanceof ProgramFileError) return EXIT.usage;
   if (error instanceof AppError) return EXIT_BY_CODE[error.code] ?? EXIT.failed;
   if (error instanceof DatabaseVersionError) return EXIT.version;
   // A full disk passes, and the next try may succeed. Anything else would fail again in the same way.

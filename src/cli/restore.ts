@@ -150,6 +150,7 @@ function report(
       files_kept: restored.kept,
       config: configFile ?? null,
       missing_recordings: missingRecordings,
+      ...(verified.lacking ? { lacking: verified.lacking } : {}),
       missing,
     });
     return;
@@ -161,8 +162,10 @@ function report(
   );
   if (configFile !== undefined) context.printLine(`${configFile}: the config file of the backup`);
   noteNames(context, missingRecordings, "recordings are missing: the backup does not have them");
+  const { lacking } = verified;
+  if (lacking) noteNames(context, lacking, "files were missing or damaged when the backup was made");
   for (const each of missing) context.note(`missing: ${each}`);
-  if (missing.length === 0 && missingRecordings.count === 0) context.note("nothing is missing");
+  if (missing.length === 0 && missingRecordings.count === 0 && !lacking) context.note("nothing is missing");
 }
 
 /** Prints a number of things on standard error, with the first of them. */

@@ -6,6 +6,7 @@ import type { App } from "../app.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { isJournal, type Log, openLog } from "../lib/log.ts";
+import { type ProgramFileError, requireProgram } from "../lib/program-file.ts";
 import { notifyServiceManager, reloadingState, type ServiceState } from "../lib/service-manager.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -142,18 +143,27 @@ export async function checkSettings(config: Config): Promise<void> {
     import("../services/trusted-proxies.ts"),
     import("../scheduled-backups.ts"),
   ]);
-  const problems = [checkWebhookSettings, trustedProxies, checkBackupSettings, readCertificate].flatMap(
-    (check) => {
-      try {
-        check(config);
-        return [];
-      } catch (error) {
-        if (error instanceof ConfigError) return error.problems;
-        throw error;
-      }
-    },
-  );
+  const checks = [checkWebhookSettings, trustedProxies, checkBackupSettings, readCertificate, checkDecoder];
+  const problems = checks.flatMap((check) => {
+    try {
+      check(config);
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigError) return error.problems;
+      throw error;
+    }
+  });
   if (problems.length > 0) throw new ConfigError(problems);
+}
+
+/** @throws ConfigError when `engine.decoder` names no program */
+function checkDecoder({ engine }: Config): void {
+  if (engine.decoder === "") return;
+  try {
+    requireProgram("engine.decoder", engine.decoder);
+  } catch (cause) {
+    throw new ConfigError((cause as ProgramFileError).message, { cause });
+  }
 }
 
 /** Reports whether the address for clients is unknown: the server listens on all addresses, and no base URL is set. */

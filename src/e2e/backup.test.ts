@@ -9,6 +9,7 @@ import {
   rmdirSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
@@ -163,6 +164,29 @@ test("a recording that cannot be read: the backup continues, names it, ends with
   expect((await installation.command("backup", "verify", store)).code).toBe(0);
 }, 120_000);
 
+test("a recording whose bytes have changed: the backup takes its earlier copy, or names it as lacking", async () => {
+  const bytes = sampleBytes("02-hi");
+  const id = await uploaded(server.api(), bytes);
+  const place = join(installation.dataDir, "uploads", id);
+  const store = join(installation.folder, "changed");
+  expect((await installation.command("backup", "--to", store)).code).toBe(0);
+  writeFileSync(place, Buffer.from(bytes).fill(0, 5_000, 5_001));
+  const stored = await installation.command("backup", "--to", store);
+  expect({ ...stored }).toMatchObject({ code: 9, err: expect.stringContaining("recordings are damaged") });
+  expect(stored.err).toContain("the backup has their copies of the backup before");
+  expect((await installation.json<Verdict>("backup", "verify", store)).ok).toBe(true);
+  const archive = join(installation.folder, "changed.tar");
+  const made = await installation.command("backup", archive, "--all");
+  expect({ ...made }).toMatchObject({ code: 9, err: expect.stringContaining(id) });
+  const verified = await installation.command("backup", "verify", archive);
+  expect({ ...verified }).toMatchObject({
+    code: 9,
+    out: expect.stringContaining(`it lacks 1: uploads/${id}`),
+  });
+  writeFileSync(place, bytes);
+  expect((await installation.command("backup", "--to", store, "--keep", "1")).code).toBe(0);
+}, 120_000);
+
 test("the server makes the backups of its schedule, the missed one at its start", async () => {
   expect(await server.stop()).toBe(0);
   const store = join(installation.folder, "scheduled");
@@ -200,6 +224,7 @@ test("an incomplete backup of the schedule counts as made, and is an error of th
   expect(server.log()).toContain(`uploads/${recording}`);
   const metrics = await (await fetch(`${server.baseUrl}/metrics`)).text();
   expect(metrics).toMatch(/^shruti_backup_lacking_files 1$/m);
+  expect(metrics).toMatch(/^shruti_backup_faulty_files 1$/m);
   expect(metrics).toMatch(/^shruti_backup_failures_total 0$/m);
   expect(await server.stop()).toBe(0);
 }, 120_000);

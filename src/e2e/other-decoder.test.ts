@@ -10,8 +10,10 @@ const folder = mkdtempSync(join(tmpdir(), "shruti-decoder-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const SAMPLE = resolve(import.meta.dir, "../../models/samples/02-hi.wav");
 
-async function transcribe(decoder: string): Promise<{ code: number; out: string; err: string }> {
-  const child = Bun.spawn([await upToDateBinary(), "transcribe", SAMPLE, "--language", "hi"], {
+const transcribe = (decoder: string) => run(decoder, "transcribe", SAMPLE, "--language", "hi");
+
+async function run(decoder: string, ...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  const child = Bun.spawn([await upToDateBinary(), ...args], {
     cwd: folder,
     env: {
       PATH: process.env.PATH ?? "",
@@ -40,14 +42,19 @@ test("another decoder does the work", async () => {
   expect(existsSync(used)).toBe(true);
 }, 60_000);
 
+// A supervisor does not start the server again after status 2.
 test.each([
   ["a relative path", "other-decoder", "engine.decoder: other-decoder is not an absolute path"],
   ["no such program", "/nothing/here", "engine.decoder: /nothing/here cannot be run (ENOENT)"],
   ["a folder", tmpdir(), "is not a program"],
-])("%s is refused by the setting's name", async (_what, decoder, message) => {
-  expect(await transcribe(decoder)).toMatchObject({
-    code: 1,
-    out: "",
-    err: expect.stringContaining(message),
-  });
-});
+  ["a file without the right to run it", SAMPLE, "cannot be run (EACCES)"],
+])(
+  "%s is refused by the setting's name",
+  async (_what, decoder, message) => {
+    const err = expect.stringContaining(message);
+    expect({ ...(await transcribe(decoder)) }).toMatchObject({ code: 2, out: "", err });
+    expect({ ...(await run(decoder, "serve")) }).toMatchObject({ code: 2, out: "", err });
+    expect({ ...(await run(decoder, "config", "check")) }).toMatchObject({ code: 2, out: "", err });
+  },
+  60_000,
+);

@@ -1,7 +1,8 @@
-import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { NATIVE_HASH } from "#native-parts";
 import type { Log } from "../lib/log.ts";
+import { requireProgram } from "../lib/program-file.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { listBackends } from "./backend-files.ts";
 import { chosenGpu, requireDevice } from "./devices.ts";
@@ -44,8 +45,8 @@ export type OpenedEngine = {
  * Opens the native engine of this machine, and copies its carried files to disk first.
  *
  * @param dataDir receives native files (`native/`); an admin puts GPU backends there (`backends/`)
- * @throws NativeFilesError when the files cannot be copied; Error when `engine.device` names a missing device, or
- *   `engine.decoder` no program
+ * @throws NativeFilesError when the files cannot be copied; ProgramFileError when `engine.decoder` names no program; Error
+ *   when `engine.device` names a missing device
  */
 export async function openEngine(settings: EngineSettings, dataDir: string, log: Log): Promise<OpenedEngine> {
   const { device, workers, threads_per_worker: threadsPerWorker } = settings.engine;
@@ -94,18 +95,7 @@ function soundCodeOf(decoder: string): string {
  */
 function withDecoder(nativeFiles: NativeFiles, program: string): NativeFiles {
   if (program === "") return nativeFiles;
-  if (!isAbsolute(program)) throw new Error(`engine.decoder: ${program} is not an absolute path`);
-  try {
-    accessSync(program, constants.X_OK);
-    // The kernel names processes by this path.
-    const decoder = realpathSync(program);
-    if (statSync(decoder).isFile()) return { ...nativeFiles, decoder };
-  } catch (cause) {
-    throw new Error(`engine.decoder: ${program} cannot be run (${(cause as NodeJS.ErrnoException).code})`, {
-      cause,
-    });
-  }
-  throw new Error(`engine.decoder: ${program} is not a program`);
+  return { ...nativeFiles, decoder: requireProgram("engine.decoder", program) };
 }
 
 function hasBackends(directory: string): boolean {

@@ -14,6 +14,8 @@ export type Region = { descriptor: number; offset: number; bytes: number };
 export class UnreadableError extends Error {}
 /** A file shrank while it was read. */
 export class ShortFileError extends UnreadableError {}
+/** A recording can be read, and is not what was verified. */
+export class ChangedError extends UnreadableError {}
 
 /**
  * Reads a region.

@@ -5,7 +5,7 @@ import { toTimestamp } from "../../lib/time.ts";
 import { backupDatabase, type Database } from "../../store/database.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
-import { openPlainFile, UnreadableError } from "./backup-bytes.ts";
+import { ChangedError, openPlainFile, UnreadableError } from "./backup-bytes.ts";
 import { type BackupDescription, DESCRIPTION, FORMAT, isWeights, WITHOUT } from "./backup-format.ts";
 import {
   backendsIn,
@@ -36,8 +36,15 @@ export type BackupSink = {
   snapshotPath: string;
   /** Adds a small file. */
   addText(name: string, text: string): void;
-  /** Adds a file that is open. @returns its SHA-256 @throws UnreadableError, and nothing of the file is in the sink then */
-  addFile(name: string, file: PlainFile): Promise<string>;
+  /**
+   * Adds a file that is open.
+   *
+   * @param recording what the file should be; undefined: it is not a recording
+   * @returns its SHA-256
+   * @throws UnreadableError, and nothing of the file is in the sink then; ChangedError for a recording that is not what it
+   *   should be, where the newest backup has the right one
+   */
+  addFile(name: string, file: PlainFile, recording: Recording | undefined): Promise<string>;
   /** Adds the copy of a recording from the newest backup, whose file cannot be read. @returns whether there is one */
   addEarlier?(name: string, recording: Recording): boolean;
 };
@@ -54,10 +61,13 @@ export type BackupContents = {
   missing: Names;
   /** Recordings and weights of models that cannot be read, with the reasons. */
   unreadable: Names;
-  /** Those of both that are not in the backup, because no earlier one has them: the backup is incomplete. */
-  lacking: Names;
-  /** Recordings whose size or SHA-256 is not what the database has. They are in the backup as they are. */
+  /** Recordings whose size or SHA-256 is not what the database has. */
   damaged: Names;
+  /**
+   * Those of all three of which no earlier backup has the right copy: the backup is incomplete. Damaged recordings are in
+   * it as they are.
+   */
+  lacking: Names;
 };
 
 /** A number of things, and the first of them. */
@@ -65,6 +75,14 @@ export type Names = { count: number; first: string[] };
 const MAX_NAMES = 20;
 
 export const noNames = (): Names => ({ count: 0, first: [] });
+
+/** Joins several lists of names. */
+export function joinNames(...lists: Names[]): Names {
+  return {
+    count: lists.reduce((sum, { count }) => sum + count, 0),
+    first: lists.flatMap(({ first }) => first).slice(0, MAX_NAMES),
+  };
+}
 
 export function addName(names: Names, name: string): void {
   names.count += 1;
@@ -124,7 +142,8 @@ async function addSource(
     const { name, recording } = source;
     // Without database, config or keys it would not be a backup.
     if (!(error instanceof UnreadableError) || !(recording || isWeights(name))) throw error;
-    addName(contents.unreadable, `${recording?.id ?? name} (${error.message})`);
+    if (error instanceof ChangedError && recording) addName(contents.damaged, recording.id);
+    else addName(contents.unreadable, `${recording?.id ?? name} (${error.message})`);
     addEarlier(sink, name, recording, contents);
   }
 }
@@ -135,13 +154,19 @@ async function addOpenFile(
   file: PlainFile,
   contents: BackupContents,
 ): Promise<void> {
-  const sha256 = await sink.addFile(name, file);
+  const sha256 = await sink.addFile(name, file, recording);
   contents.files += 1;
   contents.bytes += file.facts.size;
   if (!recording) return;
   contents.recordings += 1;
-  const isRight = recording.bytes === file.facts.size && (recording.sha256 ?? sha256) === sha256;
-  if (!isRight) addName(contents.damaged, recording.id);
+  if (isRight(recording, file.facts.size, sha256)) return;
+  addName(contents.damaged, recording.id);
+  addName(contents.lacking, name);
+}
+
+/** Reports whether a file is the recording that was verified. */
+export function isRight(recording: Recording, bytes: number, sha256: string): boolean {
+  return recording.bytes === bytes && (recording.sha256 ?? sha256) === sha256;
 }
 
 /** Takes the copy of the newest backup, where there is one. */

@@ -12,7 +12,7 @@ import { parseFormatted } from "../../lib/formatted-json.ts";
  *     shruti.toml     the config file; secrets only where they were asked for
  *     signing-key.pem the key that signs receipts; only where secrets were asked for
  *     uploads/…       recordings, each under the identifier of its upload
- *     without.json    what it lacks, because it could not be read: `Lacking`; only where something is lacking
+ *     without.json    what it lacks, because it could not be read or was damaged: `Lacking`; only where something is
  *     SHA256SUMS      of all others, in ascending order of names, as sha256sum writes it
  *
  * It has one of three forms. `tar -x` makes a plain folder of an archive:

@@ -21,7 +21,7 @@ import { withoutSecrets } from "./config-secrets.ts";
 
 /** A file that goes into a backup. */
 export type Source = { name: string; recording?: Recording } & ({ path: string } | { text: string });
-/** What the database says about a recording. */
+/** What the database says about a recording; null: it does not know the SHA-256. */
 export type Recording = { id: string; bytes: number; sha256: string | null };
 
 export type SourceOptions = {
@@ -85,8 +85,9 @@ function filesIn(directory: string): { name: string; isFolder: boolean }[] {
  * upload that still waits for bytes has none: after a restore its client sends them again.
  */
 export function* recordingsIn(snapshot: SqliteDatabase): Generator<Recording> {
+  // Before its verification an upload only has the SHA-256 that its client promised.
   const query = snapshot.query<Recording, [string, number]>(
-    `SELECT id, bytes, sha256 FROM uploads
+    `SELECT id, bytes, CASE state WHEN 'complete' THEN ${knownHash(snapshot)} END AS sha256 FROM uploads
      WHERE id > ? AND state IN ('verifying', 'complete') AND deleted_at IS NULL ORDER BY id LIMIT ?`,
   );
   let after = "";
@@ -97,6 +98,14 @@ export function* recordingsIn(snapshot: SqliteDatabase): Generator<Recording> {
     if (page.length < PAGE || !last) return;
     after = last.id;
   }
+}
+
+/** Returns the SQL for the SHA-256 of a complete upload. Older versions kept only those that clients gave. */
+function knownHash(snapshot: SqliteDatabase): string {
+  const column = snapshot
+    .query("SELECT 1 FROM pragma_table_info('uploads') WHERE name = 'stored_sha256'")
+    .get();
+  return column === null ? "sha256" : "coalesce(stored_sha256, sha256)";
 }
 
 /** Lists the installed models, for a backup without their weights. */

@@ -20,8 +20,14 @@ import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { takeProcessLock } from "../../store/process-lock.ts";
-import { linesOf, openPlainFile, readRegion, writeWhole } from "./backup-bytes.ts";
-import { type BackupContents, type BackupRequest, type BackupSink, writeContents } from "./backup-create.ts";
+import { ChangedError, linesOf, openPlainFile, readRegion, writeWhole } from "./backup-bytes.ts";
+import {
+  type BackupContents,
+  type BackupRequest,
+  type BackupSink,
+  isRight,
+  writeContents,
+} from "./backup-create.ts";
 import {
   CONFIG,
   DATABASE,
@@ -33,6 +39,7 @@ import {
   STORE_README,
 } from "./backup-format.ts";
 import { backupsIn, objectPath } from "./backup-reader.ts";
+import type { Recording } from "./backup-sources.ts";
 
 /** What a backup into a store did. */
 export type StoredBackup = BackupContents & {
@@ -106,6 +113,11 @@ function openSink(store: string, folder: string) {
   const changedFolders = new Set<string>([objects]);
   let written = 0;
   const note = (name: string, sha256: string) => writeWhole(list, Buffer.from(`${sha256}  ${name}\n`));
+  const hasEarlier = (name: string, { bytes, sha256 }: Recording) => {
+    const known = previous.find(name);
+    if (known === undefined || (sha256 ?? known) !== known) return false;
+    return statSync(objectPath(objects, known), { throwIfNoEntry: false })?.size === bytes;
+  };
   const sink: BackupSink = {
     layout: "objects",
     snapshotPath: join(folder, DATABASE),
@@ -114,7 +126,7 @@ function openSink(store: string, folder: string) {
       written += Buffer.byteLength(text);
       note(name, new Bun.CryptoHasher("sha256").update(text).digest("hex"));
     },
-    async addFile(name, file) {
+    async addFile(name, file, recording) {
       const { descriptor, facts } = file;
       const known = previous.find(name);
       if (known !== undefined && isSame(objectPath(objects, known), facts)) {
@@ -124,15 +136,17 @@ function openSink(store: string, folder: string) {
       const isOwn = name === DATABASE;
       const { sha256, bytes } = isOwn
         ? await hashOnly(descriptor, facts.size)
-        : await addObject(objects, file, changedFolders);
+        : await addObject(objects, file, changedFolders, (read) => {
+            if (!recording || isRight(recording, facts.size, read) || !hasEarlier(name, recording)) return;
+            throw new ChangedError("its bytes have changed");
+          });
       written += isOwn ? facts.size : bytes;
       note(name, sha256);
       return sha256;
     },
-    addEarlier(name, { bytes, sha256 }) {
+    addEarlier(name, recording) {
       const known = previous.find(name);
-      if (known === undefined || (sha256 ?? known) !== known) return false;
-      if (statSync(objectPath(objects, known), { throwIfNoEntry: false })?.size !== bytes) return false;
+      if (known === undefined || !hasEarlier(name, recording)) return false;
       note(name, known);
       return true;
     },
@@ -165,11 +179,17 @@ async function hashOnly(descriptor: number, bytes: number) {
   return { sha256: hasher.digest("hex"), bytes: 0 };
 }
 
-/** Copies a file into the store, unless its bytes are there. @returns how many bytes were added */
+/**
+ * Copies a file into the store, unless its bytes are there.
+ *
+ * @param check is called with the SHA-256 of what was read; where it throws, nothing is added
+ * @returns how many bytes were added
+ */
 async function addObject(
   objects: string,
   { descriptor, facts }: NonNullable<ReturnType<typeof openPlainFile>>,
   changedFolders: Set<string>,
+  check: (sha256: string) => void,
 ): Promise<{ sha256: string; bytes: number }> {
   const unfinished = unfinishedPath(objects);
   try {
@@ -186,6 +206,7 @@ async function addObject(
       closeSync(target);
     }
     const sha256 = hasher.digest("hex");
+    check(sha256);
     const path = objectPath(objects, sha256);
     if (isSame(path, facts)) return { sha256, bytes: 0 };
     utimesSync(unfinished, facts.atime, facts.mtime);

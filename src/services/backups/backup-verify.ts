@@ -31,7 +31,7 @@ export type VerifiedBackup = {
   files: number;
   bytes: number;
   recordings: number;
-  /** What it lacks, because it could not be read when the backup was made; undefined: the backup is complete. */
+  /** What could not be read, or was damaged, when the backup was made; undefined: the backup is complete. */
   lacking: Lacking | undefined;
   ledger: AuditReport;
 };

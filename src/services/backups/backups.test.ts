@@ -99,6 +99,14 @@ function backUp(target: BackupTarget, more: { weights?: boolean; secrets?: boole
     target,
   );
 }
+function last() {
+  const database = openDatabase(join(dataDir, "shruti.db"));
+  try {
+    return lastBackup(database.store);
+  } finally {
+    database.close();
+  }
+}
 const store = () => join(folder, "store");
 const toStore = (keep?: number) => backUp({ store: store(), keep });
 const archive = () => join(folder, "all.tar");
@@ -374,6 +382,26 @@ describe("the store", () => {
     expect((await toStore()).damaged).toEqual({ count: 1, first: [id] });
   });
 
+  test("takes the earlier copy of a recording whose bytes have changed, in every backup from then on", async () => {
+    await toStore();
+    const { id = "", bytes = Buffer.alloc(0) } = uploads[5] ?? {};
+    changeByte(pathOf(id), 2_000_000);
+    for (const _ of [1, 2]) {
+      expect(await toStore()).toMatchObject({
+        ...{ damaged: { count: 1, first: [id] }, unreadable: { count: 0 }, lacking: { count: 0 } },
+        ...{ recordings: uploads.length, written: expect.any(Number) },
+      });
+      expect(last()).toMatchObject({ lacking: { count: 0 }, faulty: { count: 1, first: [id] } });
+      expect(readFileSync(join(newest(), "SHA256SUMS"), "utf8")).toContain(`${sha256(bytes)}  uploads/${id}`);
+    }
+    expect(readdirSync(join(store(), "objects"), { recursive: true })).not.toContain(
+      sha256(readFileSync(pathOf(id))),
+    );
+    expect(await verdicts(store())).toEqual(["ok", "ok", "ok"]);
+    await restore(store(), join(folder, "other"));
+    expectRestored(join(folder, "other"));
+  });
+
   test("keeps the newest backups, and removes what only older ones need", async () => {
     await toStore();
     const { id = "", bytes = Buffer.alloc(0) } = uploads[5] ?? {};
@@ -454,10 +482,50 @@ describe("recordings", () => {
     expect(made).toMatchObject({
       ...{ deletedMeanwhile: 1, recordings: uploads.length - 2 },
       ...{ missing: { count: 1, first: [lost] }, damaged: { count: 1, first: [damaged] } },
+      lacking: { count: 2, first: [lost, damaged].sort().map((id) => `uploads/${id}`) },
     });
+    expect(last()).toMatchObject({ lacking: { count: 2 }, faulty: { count: 2, first: [lost, damaged] } });
     const restored = await restore(archive(), join(folder, "other"));
     expect(restored.missingRecordings.first.sort()).toEqual([deleted, lost].sort());
   });
+});
+
+const KNOWN = ["stored_sha256", "sha256"] as const;
+describe.each(KNOWN)("a recording of which only %s is known", (known) => {
+  const ids = () => uploads.map(({ id }) => id);
+  beforeEach(() => {
+    const database = openDatabase(join(dataDir, "shruti.db"));
+    const other = KNOWN.find((each) => each !== known);
+    database.sqlite.run(`UPDATE uploads SET stored_sha256 = sha256`);
+    database.sqlite.run(`UPDATE uploads SET ${other} = NULL`);
+    database.close();
+  });
+
+  test("is compared with it; damaged ones are in the backup as they are, which is incomplete", async () => {
+    const [, changed = ""] = ids();
+    changeByte(pathOf(changed), 0);
+    for (const make of [toStore, toStore, () => backUp({ file: archive() })])
+      expect(await make()).toMatchObject({
+        ...{ recordings: uploads.length, damaged: { count: 1, first: [changed] } },
+        ...{ lacking: { count: 1, first: [`uploads/${changed}`] }, unreadable: { count: 0 } },
+      });
+    for (const path of [archive(), newest()]) {
+      const [one] = await verifyAll(path);
+      expect(one).toMatchObject({ verified: { lacking: { first: [`uploads/${changed}`] } } });
+      const to = join(folder, `from-${path === newest() ? "store" : "archive"}`);
+      await restore(path, to);
+      expect(readFileSync(join(to, "uploads", changed)).equals(readFileSync(pathOf(changed)))).toBe(true);
+    }
+  });
+});
+
+test("an upload whose verification runs is not called damaged: its client may have promised other bytes", async () => {
+  const [, id = ""] = uploads.map((upload) => upload.id);
+  const database = openDatabase(join(dataDir, "shruti.db"));
+  database.sqlite.run("UPDATE uploads SET state = 'verifying' WHERE id = ?", [id]);
+  database.close();
+  changeByte(pathOf(id), 0);
+  expect(await toStore()).toMatchObject({ damaged: { count: 0 }, recordings: uploads.length });
 });
 
 /** Makes three recordings unreadable: a folder, a link, and a file that is cut off while it is read. */
@@ -562,7 +630,7 @@ test("the time of the last backup is noted", async () => {
   const database = openDatabase(join(dataDir, "shruti.db"));
   expect(lastBackup(database.store)).toEqual({
     ...{ at_ms: clock.now(), path: made.path, files: made.files, bytes: made.bytes },
-    lacking: { count: 0, first: [] },
+    ...{ lacking: { count: 0, first: [] }, faulty: { count: 0, first: [] } },
   });
   database.close();
 });

@@ -9,7 +9,7 @@ import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts"
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
 import { backUpToArchive } from "./backup-archive.ts";
-import type { BackupContents, BackupRequest, Names } from "./backup-create.ts";
+import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
 import { backUpToStore, type StoredBackup } from "./backup-store.ts";
 
 /** Backups of everything, for an admin's command. Their forms: backup-format.ts. */
@@ -58,7 +58,8 @@ export async function backUpEverything(
         ? { ...(await backUpToArchive(resolve(target.file), request)), path: resolve(target.file) }
         : await backUpToStore(resolve(target.store), request, target.keep);
     const { path, files, bytes, lacking } = made;
-    noteBackup(config, { at_ms: nowMs, path, files, bytes, lacking });
+    const faulty = joinNames(made.missing, made.unreadable, made.damaged);
+    noteBackup(config, { at_ms: nowMs, path, files, bytes, lacking, faulty });
     return made;
   } finally {
     live.sqlite.close();
@@ -67,9 +68,17 @@ export async function backUpEverything(
 
 /**
  * The last backup of everything that was made. `at_ms` is the moment of the copy of the database, epoch milliseconds;
- * `lacking` is what could not be read (older versions did not note it).
+ * `faulty` is what could not be read on this machine or has changed there, `lacking` that part of it of which no earlier
+ * backup had the right copy (older versions did not note them).
  */
-export type LastBackup = { at_ms: number; path: string; files: number; bytes: number; lacking?: Names };
+export type LastBackup = {
+  at_ms: number;
+  path: string;
+  files: number;
+  bytes: number;
+  lacking?: Names;
+  faulty?: Names;
+};
 
 function noteBackup(config: Config, last: LastBackup): void {
   const path = requireDatabase(config);
