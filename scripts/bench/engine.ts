@@ -21,14 +21,14 @@
  * Each round measures A then B for every case, so that a change of the machine's load affects both. whisper-cli's time
  * includes loading the model, which is printed as well; Shruti's server has it loaded and its files uploaded.
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { pcmOf } from "../../src/e2e/samples.ts";
 import { buildWhisperPeers } from "../native/whisper.ts";
 import { denseSpeech, halfSilent, repeated, writeWav } from "./engine/audio.ts";
-import { writeBenchModel } from "./engine/bench-model.ts";
+import { modelFile } from "./engine/model-file.ts";
 import { measurePeak, type Peak } from "./engine/peak.ts";
 import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/peers.ts";
 import { readBenchModelName, windowOperations } from "./engine/shapes.ts";
@@ -235,20 +235,6 @@ async function benchModel(name: string, bench: Bench): Promise<void> {
   if (options.cases.includes("a")) await reportLatency(bench, files.dense);
 }
 
-/** Returns the file of a model, and makes it if it is a generated one: first f16, then rounded by whisper.cpp's program. */
-function modelFile(peersFolder: string, id: string): string {
-  const made = readBenchModelName(id);
-  if (made === undefined) return join(ROOT, "models/demo.bin");
-  const plain = join(folder, `bench-${made.shape}.bin`);
-  if (!existsSync(plain)) writeBenchModel(plain, Number(options.words), made.shape);
-  if (made.type === "f16") return plain;
-  const rounded = join(folder, `${id}.bin`);
-  const program = join(peersFolder, "whisper-quantize");
-  const outcome = Bun.spawnSync([program, plain, rounded, made.type], { stdout: "ignore", stderr: "pipe" });
-  if (!outcome.success) throw new Error(`whisper-quantize: ${outcome.stderr}`);
-  return rounded;
-}
-
 /** The code for this kind of processor that Shruti uses. */
 function processorCode(): string {
   const config = join(folder, "home/shruti.toml");
@@ -282,7 +268,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
 try {
   const peersFolder = await buildWhisperPeers();
   const names = options.models.split(",");
-  const models = names.map((id) => ({ id, path: modelFile(peersFolder, id) }));
+  const words = Number(options.words);
+  const models = names.map((id) => ({ id, path: modelFile(id, { folder, peersFolder, words }) }));
   const files = makeFiles(folder);
   mkdirSync(join(folder, "home"));
   console.log(`${threads} × ${cpus()[0]?.model ?? "?"}, load ${load()}, ${seconds} s, ${rounds} rounds`);
