@@ -223,7 +223,7 @@ describe("stopping work", () => {
 
 describe("side by side", () => {
   test("a synchronous request is answered while a long recording is transcribed; a second one at the same time is refused", async () => {
-    const uploadId = await uploaded(api, concatenated(["12-en-long"], 5));
+    const uploadId = await uploaded(api, concatenated(["12-en-long"], 16));
     const long = (await api.start({ audio: { upload_id: uploadId }, language: "en" })).body.id;
     await until("the long one is at work", async () => ((await api.get(long)).progress ?? 0) > 0);
     const minute = api.transcribe(sampleBytes("12-en-long"), { language: "en" });
