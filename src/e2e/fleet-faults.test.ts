@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { join } from "node:path";
+import { errorMessage } from "../lib/error-message.ts";
 import { sha256OfFile } from "../store/file-hash.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import {
@@ -11,6 +12,8 @@ import {
   type Witness,
 } from "./fleet-faults-kit.ts";
 import { type FleetMember, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
+import { explained } from "./fleet-report.ts";
+import { addPart, faultsOf, NOTHING, type Numbers, sumOf } from "./fleet-sums.ts";
 import { reached, until, uploaded } from "./kit.ts";
 import { concatenated, secondsOf } from "./samples.ts";
 
@@ -18,13 +21,15 @@ import { concatenated, secondsOf } from "./samples.ts";
  * Faults of a fleet of real processes under load: the executable, Debian's messaging server, and workers. In the short
  * form the workers are the executable, too. The long form has many chunks, so its workers wait instead of recognizing
  * (`testing/scripted-fleet-worker.ts`): `SHRUTI_FLEET_ROUNDS=500` random faults of all kinds, shared out over
- * `SHRUTI_FLEET_INSTALLATIONS` at once. The last line of the output has the numbers.
+ * `SHRUTI_FLEET_INSTALLATIONS` at once. The last lines of the output have the numbers. With `SHRUTI_FLEET_SUMS=FILE` a
+ * long form can run in parts: each adds its numbers to the file, also when it fails, and prints the sums.
  */
 
 const fleetTest = NATS_SERVER === undefined ? test.skip : test;
 const ROUNDS = Number(process.env.SHRUTI_FLEET_ROUNDS ?? 0);
 const INSTALLATIONS = Number(process.env.SHRUTI_FLEET_INSTALLATIONS ?? 1);
 const IS_LONG = ROUNDS > 0;
+const SUMS = process.env.SHRUTI_FLEET_SUMS;
 const WORKERS = 4;
 /** The sample is a minute long. */
 const REPETITIONS = IS_LONG ? 10 : 2;
@@ -32,6 +37,7 @@ const REPETITIONS = IS_LONG ? 10 : 2;
 const UNFINISHED = IS_LONG ? 4 : 3;
 const TIMEOUT_MS = 300_000 + ROUNDS * 30_000;
 const ENDS_WITHIN_MS = 240_000;
+const AT_WORK_WITHIN_MS = 120_000;
 /** Part of the faults in the long form that come before everything works again after the last one. */
 const OVERLAPPING = 0.3;
 const PROGRESS_EVERY = 10;
@@ -72,59 +78,93 @@ async function openWorld(): Promise<{ world: FaultyWorld; witness: Witness }> {
   const members: FleetMember[] = [];
   for (let n = 0; n < WORKERS; n++) members.push(await fleet.addWorker(`worker-${n}`));
   for (const member of members) member.start();
-  const world = { fleet, members, server: await (await fleet.serve()).ready() };
-  await workersPresent(fleet, WORKERS);
+  const world = { fleet, members, server: await fleet.serve() };
+  await explained(world, async () => {
+    await world.server.ready();
+    await workersPresent(fleet, WORKERS);
+  });
   return { world, witness };
 }
 
-type Numbers = { faults: Record<string, number>; transcriptions: number; chunks: number; twice: number };
+/** The parts of a run, which may fail: `numbers` is what was reached until then. */
+type Run = { numbers: Numbers };
 
 /** Disturbs a fleet this many times, and compares what clients, database and ledger have at the end. */
-async function disturb(rounds: number): Promise<Numbers> {
+async function disturb(rounds: number, run: Run): Promise<void> {
   const { world, witness } = await openWorld();
-  const { fleet } = world;
-  const upload = await uploaded(world.server.api(), concatenated(["12-en-long"], REPETITIONS));
-  const begin = async () =>
-    (await world.server.api().start({ audio: { upload_id: upload }, language: "en" })).body.id;
-
-  const undisturbed = await begin();
-  expect((await reached(world.server.api(), undisturbed, undefined, ENDS_WITHIN_MS)).state).toBe("completed");
-  const { text } = await world.server.api().result(undisturbed);
-  const chunks = witness.ends(undisturbed).length;
-  expect({ isText: text !== "", isSeveral: chunks > 1 }).toEqual({ isText: true, isSeveral: true });
-
   const started: string[] = [];
   const faults: Record<string, number> = {};
-  for (let round = 0; round < rounds; round++) {
-    while (witness.unfinished() < UNFINISHED) started.push(await begin());
-    await until("a worker has chunks", () => fleet.latest()?.workers.some(({ chunks: n }) => n > 0) ?? false);
-    const kind = kindOf(round);
-    await ALL_FAULTS[kind]?.(world);
-    faults[kind] = (faults[kind] ?? 0) + 1;
-    if (!IS_LONG || Math.random() >= OVERLAPPING) await recovered(world, kind);
-    if (IS_LONG && round % PROGRESS_EVERY === 0) console.log(JSON.stringify({ round, ...witness.totals() }));
+  const note = () => {
+    run.numbers = { faults, transcriptions: started.length, ...witness.totals() };
+  };
+  try {
+    await explained(world, async () => {
+      const { fleet } = world;
+      const upload = await uploaded(world.server.api(), concatenated(["12-en-long"], REPETITIONS));
+      const begin = async () => {
+        const { body } = await world.server.api().start({ audio: { upload_id: upload }, language: "en" });
+        started.push(body.id);
+        return body.id;
+      };
+      const expected = await undisturbed(world, witness, await begin());
+      for (let round = 0; round < rounds; round++) {
+        while (witness.unfinished() < UNFINISHED) await begin();
+        await until(
+          "a worker has chunks",
+          () => fleet.latest()?.workers.some(({ chunks }) => chunks > 0) ?? false,
+          AT_WORK_WITHIN_MS,
+        );
+        const kind = kindOf(round);
+        await ALL_FAULTS[kind]?.(world);
+        faults[kind] = (faults[kind] ?? 0) + 1;
+        if (!IS_LONG || Math.random() >= OVERLAPPING) await workersPresent(fleet, WORKERS);
+        note();
+        if (IS_LONG && round % PROGRESS_EVERY === 0)
+          console.log(JSON.stringify({ round, ...witness.totals() }));
+      }
+      await workersPresent(fleet, WORKERS);
+      for (const id of started) await expectWhole(world, witness, id, expected);
+      await expectPaid(fleet, started.length);
+    });
+  } finally {
+    note();
   }
-  await recovered(world, "all faults");
+}
 
+type Expected = { text: string; chunks: number };
+
+/** Returns what a transcription has without faults. */
+async function undisturbed({ server }: FaultyWorld, witness: Witness, id: string): Promise<Expected> {
+  expect((await reached(server.api(), id, undefined, ENDS_WITHIN_MS)).state).toBe("completed");
+  const { text } = await server.api().result(id);
+  const chunks = witness.ends(id).length;
+  expect({ isText: text !== "", isSeveral: chunks > 1 }).toEqual({ isText: true, isSeveral: true });
+  return { text, chunks };
+}
+
+/** Waits for the end of a transcription. Each of its chunks ended once, and it was paid once. */
+async function expectWhole(
+  { server }: FaultyWorld,
+  witness: Witness,
+  id: string,
+  { text, chunks }: Expected,
+): Promise<void> {
+  const api = server.api();
+  const { state } = await reached(api, id, undefined, ENDS_WITHIN_MS);
+  const result = state === "completed" ? await api.result(id) : undefined;
+  expect({ id, state, isEqual: result?.text === text, gaps: result?.gaps ?? [] }).toEqual({
+    ...{ id, state: "completed", isEqual: true, gaps: [] },
+  });
+  expect({ id, ends: witness.ends(id), charges: witness.charges(id) }).toEqual({
+    ...{ id, ends: Array.from({ length: chunks }, () => 1), charges: 1 },
+  });
+}
+
+async function expectPaid(fleet: FaultyWorld["fleet"], transcriptions: number): Promise<void> {
   const pricePaise = Math.ceil((3000 * secondsOf("12-en-long") * REPETITIONS) / 3600);
-  for (const id of started) {
-    const api = world.server.api();
-    const { state } = await reached(api, id, undefined, ENDS_WITHIN_MS).catch((error: unknown) => {
-      throw new Error(describe(world, String(error)));
-    });
-    const result = state === "completed" ? await api.result(id) : undefined;
-    expect({ id, state, isEqual: result?.text === text, gaps: result?.gaps ?? [] }).toEqual({
-      ...{ id, state: "completed", isEqual: true, gaps: [] },
-    });
-    expect({ id, ends: witness.ends(id), charges: witness.charges(id) }).toEqual({
-      ...{ id, ends: Array.from({ length: chunks }, () => 1), charges: 1 },
-    });
-  }
   const audit = await fleet.json<{ ok: boolean; charged_paise: number }>("credit", "audit");
   expect(audit).toMatchObject({ ok: true, reserved_paise: 0, open_reservations: 0 });
-  const transcriptions = started.length + 1;
   expect(audit.charged_paise).toBe(pricePaise * transcriptions);
-  return { faults, transcriptions, ...witness.totals() };
 }
 
 function kindOf(round: number): string {
@@ -132,37 +172,30 @@ function kindOf(round: number): string {
   return (IS_LONG ? kinds[Math.floor(Math.random() * kinds.length)] : SHORT_FORM[round]) ?? "";
 }
 
-async function recovered({ fleet, members, server }: FaultyWorld, kind: string): Promise<void> {
-  await workersPresent(fleet, WORKERS).catch((error: unknown) => {
-    throw new Error(describe({ fleet, members, server }, `after ${kind}: ${error}`));
-  });
-}
-
-/** Says what the processes say, for a failure that may not come again. */
-function describe({ fleet, members, server }: FaultyWorld, what: string): string {
-  const logs = members.map((member) => `${member.name}: ${member.log().slice(-1_500)}`);
-  return [what, JSON.stringify(fleet.latest()), ...logs, server.log().slice(-8_000)].join("\n");
-}
-
 fleetTest(
   "no chunk is lost and none counts twice under faults of workers, messaging server, control plane and links",
   async () => {
-    const rounds = IS_LONG ? Math.ceil(ROUNDS / INSTALLATIONS) : SHORT_FORM.length;
-    const all = await Promise.all(Array.from({ length: IS_LONG ? INSTALLATIONS : 1 }, () => disturb(rounds)));
-    const sum = (count: (numbers: Numbers) => number) => all.reduce((total, each) => total + count(each), 0);
-    const faults: Record<string, number> = {};
-    for (const each of all) {
-      for (const [kind, count] of Object.entries(each.faults)) faults[kind] = (faults[kind] ?? 0) + count;
+    const beganAt = performance.now();
+    const installations = IS_LONG ? INSTALLATIONS : 1;
+    const rounds = IS_LONG ? Math.ceil(ROUNDS / installations) : SHORT_FORM.length;
+    const runs: Run[] = Array.from({ length: installations }, () => ({ numbers: NOTHING }));
+    const report = (problem?: string) => {
+      const part = sumOf(runs.map(({ numbers }) => numbers));
+      const seconds = Math.round((performance.now() - beganAt) / 1000);
+      console.log(JSON.stringify({ ...part, faults: faultsOf(part), kinds: part.faults, problem }));
+      if (SUMS === undefined) return;
+      console.log(
+        addPart(SUMS, { ...part, installations, seconds, ...(problem === undefined ? {} : { problem }) }),
+      );
+    };
+    const ends = await Promise.allSettled(runs.map((run) => disturb(rounds, run)));
+    const failures = ends.flatMap((end) => (end.status === "rejected" ? [end.reason] : []));
+    if (failures.length > 0) {
+      report(failures.map((error) => errorMessage(error).split("\n")[0]).join("; "));
+      throw failures[0];
     }
-    expect(sum(({ twice }) => twice)).toBe(0);
-    console.log(
-      JSON.stringify({
-        faults: Object.values(faults).reduce((total, count) => total + count, 0),
-        transcriptions: sum(({ transcriptions }) => transcriptions),
-        chunks: sum(({ chunks }) => chunks),
-        ...{ lost: 0, twice: 0, kinds: faults },
-      }),
-    );
+    expect(sumOf(runs.map(({ numbers }) => numbers)).twice).toBe(0);
+    report();
   },
   TIMEOUT_MS,
 );

@@ -63,6 +63,7 @@ export type FleetMember = {
   /** Asks the worker to finish its chunks and to end. */
   stop(): void;
   log(): string;
+  isRunning(): boolean;
   exited(): Promise<number>;
 };
 
@@ -179,6 +180,7 @@ function memberOf(
     },
     stop: () => void child?.kill("SIGTERM"),
     log: () => log,
+    isRunning: () => child !== undefined && child.exitCode === null && child.signalCode === null,
     exited: async () => (await child?.exited) ?? -1,
   };
 }

@@ -151,6 +151,23 @@ describe("suspects", () => {
     suspects.clear(JOB);
     expect(suspects.isSuspect(JOB)).toBe(false);
   });
+
+  test("a chunk is not suspect any more when another machine turns out to be lost at the same time", () => {
+    const suspects = createSuspects();
+    suspects.lost(0);
+    suspects.blame(JOB, 0);
+    // Noticed a tick later.
+    suspects.lost(900);
+    expect([suspects.blame("other", 900), suspects.isSuspect(JOB), suspects.isSuspect("other")]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    suspects.lost(10_000);
+    expect(suspects.blame(JOB, 10_000)).toBe(false);
+    suspects.lost(20_000);
+    expect(suspects.blame(JOB, 20_000)).toBe(true);
+  });
 });
 
 test("a worker that fails at every chunk rests for longer and longer", () => {

@@ -105,6 +105,10 @@ describeFleet("a fleet of several versions", () => {
       await Promise.all(Array.from({ length: 12 }, () => repeated(fleet, fleetChunk(model, ++value % 256)))),
     );
 
+  /** The worker beats each second. All its refused messages of a minute are in one line. */
+  const refusalsIn = (lines: readonly string[]) =>
+    lines.filter((line) => line.includes("a message of a worker was refused")).length;
+
   /** Waits until both workers have recognized something. Which of them is first is not said. */
   async function untilBoth(fleet: Fleet, names: readonly string[]): Promise<void> {
     const found = new Set<string>();
@@ -147,6 +151,7 @@ describeFleet("a fleet of several versions", () => {
         early.status().workers.some(({ name, state }) => name === "old" && state === "working"),
       );
       expect(await recognizers(early)).toEqual(new Set(["old"]));
+      expect(refusalsIn(lines)).toBe(1);
       expect(early.status().interrupted_chunks).toBe(0);
       await early.engine.close();
       const late = control({ open: next.open });
@@ -171,6 +176,7 @@ describeFleet("a fleet of several versions", () => {
       );
       await working(fleet, 1);
       expect(await recognizers(fleet)).toEqual(new Set(["current"]));
+      expect(refusalsIn(lines)).toBe(1);
       expect(fleet.status().interrupted_chunks).toBe(0);
     },
     TIMEOUT_MS,

@@ -34,6 +34,8 @@ export type Link = {
   connection(): NatsConnection | undefined;
   /** Returns for how long the link has been up without a break, in milliseconds; 0: it is down. */
   upForMs(): number;
+  /** Asks the server for a sign of life. Whatever it had for this member has arrived by then. @throws Error when the link is down or breaks first */
+  ping(): Promise<void>;
   publish(subject: string, data?: Uint8Array | string): void;
   /** @throws Error when there is no reply in time, there is no receiver, or the link is down */
   request(subject: string, data: Uint8Array | string, timeoutMs: number): Promise<LinkMessage>;
@@ -139,6 +141,10 @@ export function openLink(options: LinkOptions): Link {
   return {
     connection: () => current,
     upForMs: () => (current ? performance.now() - upSince : 0),
+    async ping() {
+      if (!current) throw new Error(`not connected: ${problem}`);
+      await whileUp(current.flush());
+    },
     publish: (subject, data) => quietly(() => current?.publish(subject, data)),
     whileUp,
     async request(subject, data, timeoutMs) {

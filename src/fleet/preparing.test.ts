@@ -120,6 +120,7 @@ test("a recording that no worker takes for a minute is not left waiting", async 
       suspects: createSuspects(),
       connection: () => undefined,
       linkUpForMs: () => 1e9,
+      ping: async () => {},
       lostAfterMs: 4_000,
       onLost: () => {},
     },

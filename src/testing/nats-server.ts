@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 
@@ -15,11 +16,12 @@ export type NatsServer = {
 };
 
 const START_WITHIN_MS = 60_000;
+const MAX_LOG = 2_000;
 
 /** Starts a messaging server with the configuration in a folder, and waits until it listens. */
 export async function startNats(folder: string, port: number): Promise<NatsServer> {
   let child = spawnServer(folder);
-  await listens(port);
+  await listens(child, folder, port);
 
   async function signal(name: NodeJS.Signals): Promise<void> {
     child.kill(name);
@@ -33,7 +35,7 @@ export async function startNats(folder: string, port: number): Promise<NatsServe
     signal,
     async restart() {
       child = spawnServer(folder);
-      await listens(port);
+      await listens(child, folder, port);
     },
     async stop() {
       // A stopped process does not end by another signal.
@@ -51,9 +53,14 @@ function spawnServer(folder: string) {
   });
 }
 
-async function listens(port: number): Promise<void> {
+/** @throws Error when the server has ended, such as when another program has taken the port meanwhile */
+async function listens(child: Bun.Subprocess, folder: string, port: number): Promise<void> {
   const deadline = Date.now() + START_WITHIN_MS;
   for (;;) {
+    if (child.exitCode !== null) {
+      const log = readFileSync(join(folder, "nats.log"), "utf8");
+      throw new Error(`the messaging server has ended with ${child.exitCode}:\n${log.slice(-MAX_LOG)}`);
+    }
     try {
       const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } });
       socket.end();

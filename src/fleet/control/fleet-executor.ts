@@ -15,7 +15,7 @@ import type { Tickets } from "./tickets.ts";
 import { createWantedJobs, type WantedChunk, type WantedJobs } from "./wanted-jobs.ts";
 
 export type FleetExecutorOptions = {
-  link: Pick<Link, "publish" | "upForMs" | "connection">;
+  link: Pick<Link, "publish" | "upForMs" | "ping" | "connection">;
   tickets: Tickets;
   registry: Registry;
   subjects: Subjects;
@@ -77,6 +77,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
   const reconcile = createReconcile({
     ...{ jobs, registry, suspects, results, dispatch, tickets, lostAfterMs, onLost },
     linkUpForMs: link.upForMs,
+    ping: link.ping,
     connection: link.connection,
   });
   const preparing = createPreparing({

@@ -6,6 +6,7 @@ import { FLEET_FILES, fleetFolderOf, readFleetFile } from "../fleet-folder.ts";
 import { preparingCodeOf } from "../job-id.ts";
 import { type LinkChange, openLink } from "../link.ts";
 import { type HelloReply, MessageError, readBeat, readHello, write } from "../messages.ts";
+import { createRefusalLog, type RefusalLog } from "../refusal-log.ts";
 import { CONTROL_MEMBER, lastPart, subjectsOf } from "../subjects.ts";
 import { createJobTokens } from "../tokens.ts";
 import { audioRoute } from "./audio-route.ts";
@@ -15,6 +16,7 @@ import { type FleetStatus, statusOf } from "./fleet-status.ts";
 import { openListener } from "./listener.ts";
 import { type Members, openMembers } from "./members.ts";
 import { createServedModels, type ModelWithManifest } from "./model-route.ts";
+import { RECONCILE_EVERY_MS } from "./reconcile.ts";
 import { recordingRoutes } from "./recording-routes.ts";
 import { createRegistry, type Registry } from "./registry.ts";
 import { createTickets } from "./tickets.ts";
@@ -44,8 +46,6 @@ export type Fleet = {
   /** Sets the function that returns the installed models, from which workers may fetch. */
   serveModels(models: () => readonly ModelWithManifest[]): void;
 };
-
-const RECONCILE_EVERY_MS = 1_000;
 
 /**
  * Opens a fleet. The messaging server need not be reachable yet.
@@ -87,6 +87,9 @@ export function openFleet(options: OpenFleetOptions): Fleet {
     ],
   });
   const baseUrl = () => fleet.base_url || `https://127.0.0.1:${listener.port}`;
+  const refused = createRefusalLog((worker, reason, count) =>
+    log.warn({ worker, reason, count }, "a message of a worker was refused"),
+  );
   const tickets = createTickets(link, subjects, fleet.replicas);
   const executor = createFleetExecutor({
     ...{ link, registry, subjects, tokens, baseUrl },
@@ -97,14 +100,14 @@ export function openFleet(options: OpenFleetOptions): Fleet {
     isMember: (worker) => members.find(worker) !== undefined,
     onLost: ({ name, jobs }) =>
       log.warn({ worker: name, chunks: jobs.length }, "a worker of the fleet is lost"),
-    onRefused: (worker, reason) => log.warn({ worker, reason }, "a message of a worker was refused"),
+    onRefused: refused,
   });
   const places = watchPlaces(registry, preparingCode);
   places.listen(() => {
     // Without it workers cannot ask for tickets.
     if (registry.preparingPlaces(preparingCode) > 0) void tickets.ensure(preparingCode).catch(() => {});
   });
-  const heard = { executor, registry, members, log, changed: places.look };
+  const heard = { executor, registry, members, log, refused, changed: places.look };
   link.subscribe(subjects.done("*"), executor.results.take);
   link.subscribe(subjects.beat("*"), ({ subject, data }) => hearBeat(heard, lastPart(subject), data));
   link.subscribe(subjects.hello("*"), ({ subject, data }, respond) => {
@@ -145,10 +148,17 @@ function wantedOf<Kind extends WantedJob["kind"]>({ jobs }: FleetExecutor, id: s
   return wanted?.kind === kind ? (wanted as Extract<WantedJob, { kind: Kind }>) : undefined;
 }
 
-type Heard = { executor: FleetExecutor; registry: Registry; members: Members; log: Log; changed: () => void };
+type Heard = {
+  executor: FleetExecutor;
+  registry: Registry;
+  members: Members;
+  log: Log;
+  refused: RefusalLog;
+  changed: () => void;
+};
 
 function hearBeat(
-  { executor, registry, members, log, changed }: Heard,
+  { executor, registry, members, log, refused, changed }: Heard,
   worker: string,
   data: Uint8Array,
 ): void {
@@ -168,7 +178,7 @@ function hearBeat(
   } catch (error) {
     if (!(error instanceof MessageError)) throw error;
     registry.countRefused(worker);
-    log.warn({ worker, reason: error.message }, "a message of a worker was refused");
+    refused(worker, error.message);
   }
 }
 

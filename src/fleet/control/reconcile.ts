@@ -1,6 +1,7 @@
 import { EngineError, type EngineErrorKind } from "../../engine/protocol.ts";
 import type { Beat } from "../messages.ts";
 import type { Dispatch } from "./dispatch.ts";
+import { createHearing, createSignsOfLife } from "./hearing.ts";
 import { createOrphans } from "./orphans.ts";
 import type { LostWorker, Registry } from "./registry.ts";
 import type { Results } from "./results.ts";
@@ -17,10 +18,14 @@ export type ReconcileDeps = {
   tickets: Tickets;
   /** Returns for how long the link to the server has been up, milliseconds; 0: it is down. */
   linkUpForMs: () => number;
+  /** Resolves when the server has answered, and everything that it had for this process has arrived. */
+  ping: () => Promise<unknown>;
   /** Returns the link's present connection. */
   connection: () => unknown;
   /** A worker that is silent for this long is lost. */
   lostAfterMs: number;
+  /** Returns milliseconds, as `performance.now()` does; replaced in tests. */
+  clock?: () => number;
   onLost: (worker: LostWorker) => void;
 };
 
@@ -46,15 +51,16 @@ const SETTLING_MS = 2_000;
 const UNTAKEN_MS = 60_000;
 /** After a start, the callers of jobs that run already come within this time. */
 const CALLERS_COME_MS = 20_000;
-/** Ticks come each second. When one is this late, this process was stopped, and beats could not be received. */
-const LATE_MS = 2_500;
+/** How often `tick` is called. */
+export const RECONCILE_EVERY_MS = 1_000;
 
 export function createReconcile(deps: ReconcileDeps): Reconcile {
-  const { jobs, registry, suspects, results, dispatch, lostAfterMs } = deps;
+  const { jobs, registry, suspects, results, dispatch, lostAfterMs, clock = () => performance.now() } = deps;
   const counts = { interrupted: 0, lostWorkers: 0 };
-  const startedAt = performance.now();
+  const startedAt = clock();
   const orphans = createOrphans(deps.tickets, CALLERS_COME_MS);
-  const hearing = createHearing(startedAt);
+  const isAnswering = createSignsOfLife(deps.ping);
+  const hearing = createHearing(startedAt, RECONCILE_EVERY_MS, lostAfterMs + DROPPED_MS);
   let seenConnection: unknown;
   let isBusy = false;
   const ending = new WeakSet<WantedJob>();
@@ -71,19 +77,20 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     end(wanted, new EngineError(kind, why));
   }
 
-  function loseJob(id: string, { name: worker, at }: LostWorker): void {
+  function loseJob(id: string, { name, at, isRemoved }: LostWorker): void {
     const wanted = jobs.get(id);
-    if (!wanted || wanted.worker !== worker) return;
-    if (wanted.kind === "prepare")
-      interrupt(wanted, `the worker ${worker} was lost`, kindOfLoss(suspects, id, at));
+    if (!wanted || wanted.worker !== name) return;
+    const why = `the worker ${name} was lost`;
+    if (isRemoved) interrupt(wanted, why);
+    else if (wanted.kind === "prepare") interrupt(wanted, why, kindOfLoss(suspects, id, at));
     else if (suspects.blame(id, at))
       end(wanted, new EngineError("crashed", "two machines were lost with this chunk"));
-    else interrupt(wanted, `the worker ${worker} was lost`);
+    else interrupt(wanted, why);
   }
 
   function lose(workers: readonly LostWorker[]): void {
     counts.lostWorkers += workers.length;
-    for (const { at } of workers) if (at !== undefined) suspects.lost(at);
+    for (const { at, isRemoved } of workers) if (at !== undefined && !isRemoved) suspects.lost(at);
     for (const worker of workers) {
       deps.onLost(worker);
       for (const id of worker.jobs) loseJob(id, worker);
@@ -96,7 +103,7 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     if (lastSeenAt !== undefined) {
       if (firstSeenAt !== undefined && now - firstSeenAt > wanted.timeoutMs) {
         end(wanted, new EngineError("hung", `no result after ${wanted.timeoutMs} ms`));
-      } else if (now - Math.max(lastSeenAt, hearing.since()) > lostAfterMs + DROPPED_MS) {
+      } else if (lastSeenAt < hearing.silentSince(lostAfterMs + DROPPED_MS, now)) {
         interrupt(wanted, "its worker has dropped it");
       }
       return;
@@ -109,17 +116,21 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     if (!stream.subjects.has(subject)) return void dispatch.send(wanted);
     if (!stream.isDelivered(wanted.modelSha256, wanted.urgency, sequence)) return;
     wanted.deliveredAt ??= now;
-    if (now - Math.max(wanted.deliveredAt, hearing.since()) > lostAfterMs)
-      interrupt(wanted, "it was lost on its way");
+    const oldest = hearing.silentSince(lostAfterMs, now);
+    if (wanted.deliveredAt < oldest) interrupt(wanted, "it was lost on its way");
+  }
+
+  /** Loses the workers that have been silent for too long. */
+  function listen(): void {
+    const now = clock();
+    hearing.tick(now, deps.linkUpForMs(), isAnswering());
+    results.sweep(now);
+    const oldest = hearing.silentSince(lostAfterMs, now);
+    if (oldest > 0) lose(registry.takeLost(oldest));
   }
 
   async function compare(): Promise<void> {
-    const now = performance.now();
-    hearing.tick(now, deps.linkUpForMs());
-    results.sweep(now);
     if (deps.linkUpForMs() === 0) return;
-    const oldest = now - lostAfterMs;
-    if (hearing.since() < oldest) lose(registry.takeLost(oldest));
     const wanted = jobs.list();
     // A server that has started again has no stream. Workers ask for tickets before there is one.
     const connection = deps.connection();
@@ -128,7 +139,7 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
     const models = wanted.map(({ modelSha256 }) => modelSha256);
     const stream = await deps.tickets.snapshot(new Set([...models, ...(isNew ? deps.tickets.models() : [])]));
     seenConnection = connection;
-    const readAt = performance.now();
+    const readAt = clock();
     for (const each of wanted) if (jobs.get(each.id) === each) check(each, stream, readAt);
     const subjects = new Set(jobs.list().map(({ subject }) => subject));
     await orphans.sweep(stream, subjects, readAt);
@@ -136,35 +147,36 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
 
   return {
     observe(worker, beat) {
-      const now = performance.now();
+      const now = clock();
+      const haveCallersCome = now - startedAt > CALLERS_COME_MS;
       const unwanted: string[] = [];
       for (const id of beat.jobs) {
         const wanted = jobs.get(id);
-        if (wanted) {
-          wanted.worker = worker;
-          wanted.firstSeenAt ??= now;
-          wanted.lastSeenAt = now;
-        } else if (dispatch.isWithdrawn(id) || (!results.isKnown(id) && now - startedAt > CALLERS_COME_MS)) {
-          unwanted.push(id);
-        }
+        if (wanted) seeAt(wanted, worker, now);
+        else if (dispatch.isWithdrawn(id) || (!results.isKnown(id) && haveCallersCome)) unwanted.push(id);
       }
       // The message of a cancellation may have been lost.
       dispatch.cancel(unwanted);
     },
     lose,
     async tick() {
+      listen();
+      // The messaging server may need longer for its answers than the time between two ticks.
       if (isBusy) return;
       isBusy = true;
-      try {
-        await compare();
-      } catch {
-        // The server was not reachable: the next tick compares again.
-      } finally {
-        isBusy = false;
-      }
+      // When the server is not reachable, the next tick compares again.
+      await compare().catch(() => {});
+      isBusy = false;
     },
     counts: () => ({ ...counts }),
   };
+}
+
+/** Notes that a worker's beat has named a job. */
+function seeAt(wanted: WantedJob, worker: string, now: number): void {
+  wanted.worker = worker;
+  wanted.firstSeenAt ??= now;
+  wanted.lastSeenAt = now;
 }
 
 /** Says whether a recording may have ended its machine. It is then prepared again alone, and after that by this machine. */
@@ -183,19 +195,4 @@ function isUntaken(
 ): boolean {
   const waitedMs = publishedAt === undefined || deliveredAt !== undefined ? 0 : now - publishedAt;
   return waitedMs > UNTAKEN_MS || registry.preparingPlaces(modelSha256) === 0;
-}
-
-/** Knows since when workers could be heard without a break. Silence counts from then on. */
-function createHearing(startedAt: number) {
-  let lastTickAt = startedAt;
-  let since = startedAt;
-  return {
-    since: () => since,
-    /** Notices when this process or its link has stopped for a while: no worker was heard meanwhile. */
-    tick(now: number, linkUpForMs: number): void {
-      if (now - lastTickAt > LATE_MS) since = now;
-      since = Math.max(since, now - linkUpForMs);
-      lastTickAt = now;
-    },
-  };
 }

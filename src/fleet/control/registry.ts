@@ -19,6 +19,8 @@ export type LostWorker = {
   jobs: readonly string[];
   /** Time of the last beat; undefined: the worker has started again. */
   at: number | undefined;
+  /** An admin has removed the worker: none of its jobs is the cause. */
+  isRemoved?: boolean;
 };
 
 /** The workers that beat. A worker that is silent for too long is lost. */
@@ -68,7 +70,10 @@ export function createRegistry(): Registry {
       const silent = [...workers.values()].filter(({ lastBeatAt }) => lastBeatAt < oldestBeatAt);
       return silent.flatMap(({ name }) => remove(name) ?? []);
     },
-    remove,
+    remove(name) {
+      const lost = remove(name);
+      return lost && { ...lost, isRemoved: true };
+    },
     countRefused(name) {
       const worker = workers.get(name);
       if (worker) worker.refused++;

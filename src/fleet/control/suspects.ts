@@ -34,24 +34,35 @@ const MAX_SUSPECTS = 10_000;
 const MAX_LOSSES = 1_000;
 
 export function createSuspects(): Suspects {
-  const machines = new Map<string, number>();
+  /** Of each suspect job: when the machines that it may have ended were lost. */
+  const machines = new Map<string, (number | undefined)[]>();
   const losses: number[] = [];
+  const areTogether = (one: number | undefined, other: number | undefined) =>
+    one !== undefined && other !== undefined && Math.abs(one - other) <= TOGETHER_MS;
+
+  function acquit(at: number): void {
+    for (const [job, times] of machines) {
+      const left = times.filter((other) => !areTogether(at, other));
+      if (left.length === 0) machines.delete(job);
+      else if (left.length < times.length) machines.set(job, left);
+    }
+  }
 
   return {
     lost(at) {
+      acquit(at);
       losses.push(at);
       if (losses.length > MAX_LOSSES) losses.shift();
     },
     blame(job, at) {
-      const together = losses.filter((other) => at !== undefined && Math.abs(other - at) <= TOGETHER_MS);
-      if (together.length > 1) return false;
-      const count = (machines.get(job) ?? 0) + 1;
+      if (losses.filter((other) => areTogether(at, other)).length > 1) return false;
       if (machines.size >= MAX_SUSPECTS) machines.clear();
-      machines.set(job, count);
-      return count >= MAX_MACHINES;
+      const times = [...(machines.get(job) ?? []), at];
+      machines.set(job, times);
+      return times.length >= MAX_MACHINES;
     },
     isSuspect: (job) => machines.has(job),
-    isGuilty: (job) => (machines.get(job) ?? 0) >= MAX_MACHINES,
+    isGuilty: (job) => (machines.get(job)?.length ?? 0) >= MAX_MACHINES,
     clear: (job) => void machines.delete(job),
   };
 }

@@ -20,6 +20,12 @@ export const NATS_FILES = {
   pid: "nats.pid",
 } as const;
 
+/**
+ * A server gives up a TLS handshake after this time, and a second later one without a key. On an overloaded machine a
+ * handshake takes many seconds, and a member waits for up to 16 s (link.ts): the server must not be the first to give up.
+ */
+const TLS_TIMEOUT_SECONDS = 20;
+
 /** The rights of a member: subjects. */
 export type Rights = { publish: readonly string[]; subscribe: readonly string[] };
 
@@ -69,7 +75,7 @@ jetstream {
 tls {
   cert_file: ${file(NATS_FILES.cert)}
   key_file: ${file(NATS_FILES.key)}
-  timeout: 5
+  timeout: ${TLS_TIMEOUT_SECONDS}
 }
 authorization {
   users: [

@@ -13,6 +13,7 @@ import {
   someJobs,
   write,
 } from "../messages.ts";
+import { createRefusalLog } from "../refusal-log.ts";
 import { type Subjects, subjectsOf } from "../subjects.ts";
 import { openGreeting } from "./greeting.ts";
 import { createHealth, type Health } from "./health.ts";
@@ -213,13 +214,16 @@ function listenToControl(
   cancel: (job: string) => void,
   drain: (isDraining: boolean) => void,
 ): void {
+  const refused = createRefusalLog((_, reason, count) =>
+    log.error({ reason, count }, "a message of the control plane cannot be read"),
+  );
   const hear = (subject: string, read: (data: Uint8Array) => void) =>
     link.subscribe(subject, ({ data }) => {
       try {
         read(data);
       } catch (error) {
         if (!(error instanceof MessageError)) throw error;
-        log.error({ reason: error.message }, "a message of the control plane cannot be read");
+        refused(subject, error.message);
       }
     });
   hear(subjects.cancel, (data) => readCancel(data).jobs.forEach(cancel));
