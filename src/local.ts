@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Config } from "./config/schema.ts";
@@ -14,6 +14,7 @@ import { peakMemoryOfChildren } from "./engine/workers/child-memory.ts";
 import type { Clock } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
 import { silentLog } from "./lib/log.ts";
+import { RegularFileError, statRegularFile } from "./lib/regular-file.ts";
 import { makeScratch, removeScratch } from "./lib/scratch.ts";
 import { familyOf } from "./pipeline/families/families.ts";
 import { type Format, renderResult } from "./pipeline/render.ts";
@@ -70,6 +71,17 @@ export type LocalTranscriber = {
   close(): Promise<void>;
 };
 
+/** Checks that a path names a recording. @throws AppError with a reason that does not repeat the path */
+function requireRecording(file: string): void {
+  if (!existsSync(file)) throw new AppError("not_found", { message: "no such file" });
+  try {
+    statRegularFile(file);
+  } catch (error) {
+    if (!(error instanceof RegularFileError)) throw error;
+    throw new AppError("invalid_request", { message: error.code });
+  }
+}
+
 /**
  * Opens recognition of local files. Models come from the data directory if there is one; otherwise only the carried
  * model is there, and native files are copied into a cache directory.
@@ -84,8 +96,7 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
     file: string,
     onProgress: (done: number) => void,
   ): Promise<TranscriptionResult> {
-    if (!existsSync(file) || !statSync(file).isFile())
-      throw new AppError("not_found", { message: "no such file" });
+    requireRecording(file);
     const directory = makeScratch();
     try {
       return await run({ config, clock, engine, models, places, plan, file, directory, onProgress });

@@ -1,11 +1,12 @@
 import { generateKeyPairSync } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { InstalledModel } from "../domain/model.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
-import { errorMessage } from "../lib/error-message.ts";
 import { keyFingerprint, readPrivateKey, readPublicKey } from "../lib/signatures.ts";
+import { plainMessage } from "../lib/system-error.ts";
+import { requireFolderOf } from "../services/output-folder.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
 import { openModels } from "./installed-models.ts";
@@ -65,6 +66,7 @@ export function registerBundle(program: Command, context: CliContext): void {
 }
 
 function makeKey(context: CliContext, file: string, { json }: { json?: true }): void {
+  requireFolderOf(resolve(file));
   const publicFile = `${file}.pub`;
   for (const path of [file, publicFile]) {
     if (existsSync(path)) throw new CommandError("conflict", `There is a file ${path} already.`);
@@ -187,7 +189,7 @@ async function named<T>(file: string, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if ((error as { code?: unknown }).code === "ENOENT")
-      throw new CommandError("not_found", errorMessage(error));
+      throw new CommandError("not_found", plainMessage(error));
     if (error instanceof BundleError) throw new CommandError("failed", `${file}: ${error.message}`);
     throw error;
   }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { AppError } from "../domain/errors.ts";
-import { errorMessage } from "../lib/error-message.ts";
+import { plainMessage } from "../lib/system-error.ts";
 import type { Evidence } from "../services/signed/evidence.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { type LocalPlan, type LocalTranscriber, withLocalTranscriber } from "./local-work.ts";
@@ -207,7 +207,7 @@ async function hashOf(file: string): Promise<string> {
   try {
     statRegularFile(file);
   } catch (error) {
-    throw new CommandError("not_found", errorMessage(error));
+    throw new CommandError("not_found", plainMessage(error));
   }
   return sha256OfFile(file);
 }

@@ -23,12 +23,12 @@ test("an init that fails half way leaves nothing behind, and the next one succee
   writeFileSync(blocker, "a file where the config's folder should be");
   const dataDir = join(folder, "failed");
   const argv = ["--data", dataDir, "--config", join(blocker, "shruti.toml")];
-  expect(await init({}, ...argv)).toMatchObject({ status: 1, out: "" });
+  expect(await init({}, ...argv)).toMatchObject({ status: 2, out: "" });
   expect(existsSync(dataDir)).toBe(false);
   // A folder that existed before stays, with its files.
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, "note"), "mine");
-  expect((await init({}, ...argv)).status).toBe(1);
+  expect((await init({}, ...argv)).status).toBe(2);
   expect(readdirSync(dataDir)).toEqual(["note"]);
   rmSync(blocker);
   expect((await init({}, ...argv)).status).toBe(0);

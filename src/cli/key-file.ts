@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
-import { errorMessage } from "../lib/error-message.ts";
 import { RegularFileError, readRegularFile } from "../lib/regular-file.ts";
+import { reasonOf } from "../lib/system-error.ts";
 import { CommandError } from "./context.ts";
 
 /** Many times the size of a key in PEM form. */
@@ -16,7 +16,7 @@ export function openKey(path: string, read: (pem: string) => KeyObject): KeyObje
   try {
     return read(readRegularFile(path, MAX_KEY_BYTES));
   } catch (error) {
-    const reason = error instanceof RegularFileError ? error.code : errorMessage(error);
+    const reason = error instanceof RegularFileError ? error.code : reasonOf(error);
     throw new CommandError("usage", `--key ${path}: ${reason}`);
   }
 }

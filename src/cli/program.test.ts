@@ -77,6 +77,11 @@ describe("usage of the command line", () => {
       "does not support the language",
     ],
     [
+      "a result and a record at once",
+      ["transcriptions", "show", "tr_x", "--format", "srt", "--json"],
+      "not both",
+    ],
+    [
       "a capability that is only announced",
       ["transcribe", "/nowhere.wav", "--language", "auto"],
       "language.auto",
@@ -95,6 +100,46 @@ describe("usage of the command line", () => {
       expect({ status, out }).toEqual({ status: 2, out: "" });
     });
   }
+
+  // A file where a folder is needed, or the reverse: a sentence with the path, and nothing is made.
+  const file = () => environment.SHRUTI_CONFIG;
+  const names = () =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => !/-(shm|wal)$/.test(name))
+      .sort();
+  test.each<[string, () => string[], string]>([
+    [
+      "init --data",
+      () => ["--config", join(folder, "new.toml"), "init", "--data", file()],
+      "is a file, not a folder",
+    ],
+    [
+      "init --data below it",
+      () => ["--config", join(folder, "new.toml"), "init", "--data", join(file(), "x")],
+      "a part of this path is a file",
+    ],
+    [
+      "init --config below it",
+      () => ["--config", join(file(), "new.toml"), "init", "--data", join(folder, "new")],
+      "is a file, not a folder",
+    ],
+    ["backup", () => ["backup", join(file(), "x.db")], "is not a folder"],
+    ["backup --all", () => ["backup", join(file(), "x.tar"), "--all"], "is not a folder"],
+    ["backup --to", () => ["backup", "--to", file()], "a part of this path is a file"],
+    ["bundle keygen", () => ["bundle", "keygen", join(file(), "k")], "is not a folder"],
+    [
+      "a key",
+      () => ["bundle", "verify", file(), "--key", join(file(), "k")],
+      "a part of this path is a file",
+    ],
+  ])("%s with a file in the place of a folder, or the reverse", async (_, args, message) => {
+    const before = names();
+    const { status, out, err } = await run(...args());
+    expect({ status, out }).toEqual({ status: 2, out: "" });
+    expect(err).toMatch(/^error: [^\n]+\n$/);
+    expect(err).toContain(message);
+    expect(names()).toEqual(before);
+  });
 
   test("help ends with status 0", async () => {
     for (const argv of [["--help"], ["help"], ["orgs", "--help"], ["help", "credit"]]) {
@@ -120,6 +165,8 @@ describe("usage of the command line", () => {
     ["credit", "ledger", "--org", "org_none"],
     ["usage", "export", "--org", "org_none"],
     ["restore", "/nowhere.db"],
+    ["bundle", "keygen", "/nowhere/key.pem"],
+    ["transcriptions", "cancel", "tr_none", "--yes"],
     ["models", "add", "/nowhere.bin"],
   ];
   for (const argv of missing) {

@@ -3,8 +3,8 @@ import { ConfigError } from "../config/problems.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import { type Actor, runAs, SERVER, systemUser } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
-import { errorMessage } from "../lib/error-message.ts";
 import { ProgramFileError } from "../lib/program-file.ts";
+import { isOtherKind, plainMessage } from "../lib/system-error.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
 import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
@@ -142,6 +142,7 @@ function exitStatusOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof CommandError) return EXIT[error.failure];
   if (error instanceof ConfigError || error instanceof ProgramFileError) return EXIT.usage;
+  if (isOtherKind(error)) return EXIT.usage;
   if (error instanceof AppError) return EXIT_BY_CODE[error.code] ?? EXIT.failed;
   if (error instanceof DatabaseVersionError) return EXIT.version;
   // A full disk passes, and the next try may succeed. Anything else would fail again in the same way.
@@ -165,7 +166,7 @@ function messageOf(error: unknown): string {
   if (typeof code === "string" && code.startsWith("SQLITE_BUSY")) {
     return "The database is busy; another program writes to it. Try again.";
   }
-  const message = errorMessage(error);
+  const message = plainMessage(error);
   // The default message does not name the capability.
   if (error instanceof AppError && error.code === "capability_unavailable")
     return `${error.detail}: ${message}`;

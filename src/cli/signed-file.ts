@@ -1,6 +1,7 @@
 import { errorMessage } from "../lib/error-message.ts";
 import { RegularFileError, readRegularFile } from "../lib/regular-file.ts";
 import { readPublicKey } from "../lib/signatures.ts";
+import { reasonOf } from "../lib/system-error.ts";
 import { CommandError } from "./context.ts";
 import { openKey } from "./key-file.ts";
 
@@ -20,7 +21,7 @@ export async function readSigned<T>(file: string, keyFile: string | undefined) {
   try {
     text = readRegularFile(file, MAX_DOCUMENT_BYTES);
   } catch (error) {
-    const reason = error instanceof RegularFileError ? error.code : errorMessage(error);
+    const reason = error instanceof RegularFileError ? error.code : reasonOf(error);
     throw new CommandError("not_found", `${file}: ${reason}`);
   }
   try {

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, statSync } from "node:fs";
-import { dirname, extname, join } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, extname, join, resolve } from "node:path";
 import { writeDurably } from "../lib/durable-files.ts";
+import { plainMessage } from "../lib/system-error.ts";
 import type { Format } from "../pipeline/render.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import type { Input } from "./transcribe-inputs.ts";
@@ -33,7 +34,8 @@ export type Destination = {
  * Chooses format and files. `output` is a folder, or a file name with the extension of a format, such as `call.srt`,
  * which then chooses the format unless one is given.
  *
- * @throws CommandError `usage` when one file would get several transcripts, or standard output several subtitles
+ * @throws CommandError `usage` when one file would get several transcripts, or standard output several subtitles, and when
+ *   `output` is a file of another kind; `rights` when nothing can be written there
  */
 export function chooseDestination(
   inputs: readonly Input[],
@@ -50,6 +52,7 @@ export function chooseDestination(
       );
     return { format, fileOf: () => undefined };
   }
+  requireWritable(output, ofFile === undefined);
   if (ofFile !== undefined) {
     if (inputs.length > 1)
       throw new CommandError(
@@ -63,7 +66,25 @@ export function chooseDestination(
   return { format, fileOf };
 }
 
-const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+const isFolder = (path: string) => existsSync(path) && statSync(path).isDirectory();
+
+/** Finds out before the work what would fail after it. Folders that are not there are made when they are needed. */
+function requireWritable(output: string, isForFolder: boolean): void {
+  let nearest = isForFolder ? resolve(output) : dirname(resolve(output));
+  while (!existsSync(nearest)) nearest = dirname(nearest);
+  if (!isFolder(nearest))
+    throw new CommandError(
+      "usage",
+      nearest === resolve(output)
+        ? `${output} is a file. Give a folder, or a file name that ends as its format does, such as call.srt.`
+        : `${output} cannot be written: ${nearest} is a file, not a folder.`,
+    );
+  try {
+    accessSync(nearest, constants.W_OK);
+  } catch (error) {
+    throw new CommandError("rights", `${output} cannot be written: ${plainMessage(error)}`);
+  }
+}
 
 function formatOfFile(path: string): OutputFormat | undefined {
   const extension = extname(path).slice(1);

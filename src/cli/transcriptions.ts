@@ -83,6 +83,8 @@ function registerShow(transcriptions: Command, context: CliContext): void {
     .option("--format <format>", `its result as ${FORMATS.join(", ")}`, readFormat)
     .option("--json", "print JSON")
     .action(async (id: string, options: { format?: Format; json?: true }) => {
+      if (options.format !== undefined && options.json)
+        throw new CommandError("usage", "Give --format for the result, or --json for the record, not both.");
       const { database } = await context.openServices();
       const [{ findTranscription }, { storyOf }, { renderStory, storyJson }] = await Promise.all([
         import("../store/transcriptions.ts"),

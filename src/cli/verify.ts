@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { errorMessage } from "../lib/error-message.ts";
 import { readPublicKey } from "../lib/signatures.ts";
+import { plainMessage } from "../lib/system-error.ts";
 import type { Verified } from "../services/signed/signed-files.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { openKey } from "./key-file.ts";
@@ -33,7 +33,7 @@ async function verify(file: string, { key, signature }: Options): Promise<Verifi
   } catch (error) {
     if (error instanceof NoSignatureError) throw new CommandError("not_found", `${file}: ${error.message}`);
     if ((error as { code?: unknown }).code === "ENOENT") {
-      throw new CommandError("not_found", errorMessage(error));
+      throw new CommandError("not_found", plainMessage(error));
     }
     throw error;
   }

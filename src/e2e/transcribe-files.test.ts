@@ -28,6 +28,7 @@ beforeAll(async () => {
   copyFileSync(samplePath("01-en"), join(folder, "calls", "monday", "call 2.wav"));
   copyFileSync(samplePath("01-en"), join(folder, "calls", ".hidden.wav"));
   writeFileSync(join(folder, "calls", "notes.txt"), "no recording");
+  writeFileSync(join(folder, "LICENCE"), "kept");
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -91,6 +92,10 @@ describe("what is transcribed", () => {
       2,
       "would both be",
     ],
+    ["a file in the place of a folder", ["calls", "--output", "calls/notes.txt/x"], 2, "not a folder"],
+    ["a folder below a file", ["calls/call 2.wav", "--output", "calls/notes.txt/x.srt"], 2, "not a folder"],
+    ["a file without a format's extension", ["calls", "--output", "LICENCE"], 2, "LICENCE is a file"],
+    ["a device", ["/dev/null"], 1, "it is a device, not a regular file"],
     ["an unknown format", ["calls", "--format", "doc"], 2, "There is no format doc"],
     ["--skip-existing without files", ["calls", "--skip-existing"], 2, "needs --output"],
   ])("refuses %s", async (_, args, status, message) => {

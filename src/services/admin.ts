@@ -1,5 +1,5 @@
 import { accessSync, existsSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { Config } from "../config/schema.ts";
 import type { Act } from "../domain/audit.ts";
 import { AppError } from "../domain/errors.ts";
@@ -16,6 +16,7 @@ import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
+import { requireFolderOf } from "./output-folder.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/webhooks.ts";
 
 export type AdminDeps = { config: Config; clock: Clock; log: Log };
@@ -98,8 +99,7 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
  */
 export function backUpDatabase({ config, clock }: Pick<AdminDeps, "config" | "clock">, file: string): number {
   const path = requireDatabase(config);
-  const folder = dirname(resolve(file));
-  if (!existsSync(folder)) throw new AppError("not_found", { message: `There is no folder ${folder}.` });
+  requireFolderOf(resolve(file));
   const database = openAnyVersion(path);
   try {
     const bytes = writeBackup(database, resolve(file));

@@ -7,6 +7,7 @@ import { findReceipts } from "../store/receipts.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { begin, clientOf, until } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { createAccountService } from "./accounts.ts";
 import { createPurgeService } from "./purge.ts";
 
 let testApp: TestApp;
@@ -35,6 +36,12 @@ function open(failAt = Number.POSITIVE_INFINITY) {
   });
 }
 
+/** Continues all purges; none may fail. */
+const resumed = (service: ReturnType<typeof open>) =>
+  service.resume((_, error) => {
+    throw error;
+  });
+
 const count = (table: string, condition: string) =>
   testApp.app.database.sqlite
     .query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table} WHERE ${condition}`)
@@ -54,7 +61,7 @@ test("an interrupted purge continues where it was, and what it removed is counte
   expect(
     count("organizations", "purge_started_at IS NOT NULL AND purged_at IS NULL AND disabled_at IS NOT NULL"),
   ).toBe(1);
-  expect(await open().resume()).toBe(1);
+  expect(await resumed(open())).toBe(1);
   expect(count("transcriptions", "content_deleted_at IS NULL")).toBe(0);
   expect(count("uploads", "deleted_at IS NULL")).toBe(0);
   for (const table of ["api_keys", "webhook_endpoints", "events", "results", "chunks", "idempotency_keys"])
@@ -81,8 +88,27 @@ test("a purge that was killed between a mark and its file removes that file when
   database.sqlite.run("UPDATE uploads SET deleted_at = 1");
   database.sqlite.run("UPDATE transcriptions SET content_deleted_at = 1");
   expect(existsSync(services.uploads.audioPath(uploadId))).toBe(true);
-  expect(await open().resume()).toBe(1);
+  expect(await resumed(open())).toBe(1);
   expect(existsSync(services.uploads.audioPath(uploadId))).toBe(false);
+});
+
+test("a purge that keeps failing does not keep other organizations waiting", async () => {
+  const { app, clock, organization } = testApp;
+  const accounts = createAccountService({ database: app.database, clock });
+  const id = await begin(testApp);
+  await until("it is completed", async () => (await clientOf(testApp).get(id)).state === "completed");
+  const others = ["before", "after"].map((name) => accounts.createOrganization({ name }).id);
+  app.database.sqlite.run("UPDATE organizations SET purge_started_at = 1");
+  const failed: string[] = [];
+  const note = (organizationId: string, error: unknown) =>
+    void failed.push(`${organizationId} ${(error as Error).message}`);
+  expect(await open(1).resume(note)).toBe(others.length);
+  expect(failed).toEqual([`${organization.id} killed`]);
+  expect(count("organizations", "purged_at IS NOT NULL")).toBe(others.length);
+  // Another purge is not begun for those that are purged, and the failed one can be completed.
+  expect(await open().resume(note)).toBe(1);
+  expect(failed).toHaveLength(1);
+  expect(count("organizations", "purged_at IS NULL")).toBe(0);
 });
 
 test("a recording that is sent while its organization is purged leaves nothing", async () => {

@@ -45,8 +45,13 @@ export type PurgeService = {
    * @throws AppError `not_found`
    */
   purge(organizationId: string): Promise<OrganizationRow>;
-  /** Continues all purges that have begun and not ended. Returns how many it has completed. */
-  resume(): Promise<number>;
+  /**
+   * Continues all purges that have begun and not ended. One that fails does not keep the others from their work.
+   *
+   * @param onFailure is called for each one that fails
+   * @returns how many were completed
+   */
+  resume(onFailure: (organizationId: string, error: unknown) => void): Promise<number>;
 };
 
 const BATCH = 200;
@@ -91,10 +96,17 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
 
   return {
     purge: purgeAndMirror,
-    async resume() {
-      const begun = listPurging(store);
-      for (const { id } of begun) await purgeAndMirror(id);
-      return begun.length;
+    async resume(onFailure) {
+      let completed = 0;
+      for (const { id } of listPurging(store)) {
+        try {
+          await purgeAndMirror(id);
+          completed += 1;
+        } catch (error) {
+          onFailure(id, error);
+        }
+      }
+      return completed;
     },
   };
 }

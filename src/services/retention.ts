@@ -54,15 +54,25 @@ const DAY_MS = 86_400_000;
 const BATCH = 200;
 
 export function createRetentionService(deps: RetentionDeps): RetentionService {
+  function logFailure(what: string, error: unknown, fields: object = {}): void {
+    deps.log.error({ ...fields, err: error }, `retention: ${what} failed and is tried again later`);
+  }
+
   /** A step that fails, such as at a file that cannot be removed, does not keep the others from their work. */
   async function step<T>(what: string, otherwise: T, work: () => T | Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      deps.log.error({ err: error }, `retention: ${what} failed and is tried again later`);
+      logFailure(what, error);
       return otherwise;
     }
   }
+
+  const PURGE = "the purge of an organization";
+  const resumePurges = () =>
+    deps.purge.resume((organizationId, error) =>
+      logFailure(PURGE, error, { organization_id: organizationId }),
+    );
 
   return {
     run: () =>
@@ -70,7 +80,7 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
         const report: RetentionReport = {
           uploadsExpired: await step("the expiry of uploads", 0, deps.uploads.expire),
           ...(await removeContent(deps, step)),
-          organizationsPurged: await step("the purge of an organization", 0, deps.purge.resume),
+          organizationsPurged: await step(PURGE, 0, resumePurges),
           restoreCopiesRemoved: await step("the removal of replaced databases", 0, () =>
             removeRestoreCopies(deps),
           ),

@@ -6,6 +6,7 @@ import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { isRunning } from "../../lib/is-running.ts";
 import { linkNew } from "../../store/backup.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
+import { requireFolderOf } from "../output-folder.ts";
 import { readRegion, UnreadableError, writeWhole } from "./backup-bytes.ts";
 import { type BackupContents, type BackupRequest, type BackupSink, writeContents } from "./backup-create.ts";
 import { LIST } from "./backup-format.ts";
@@ -18,6 +19,7 @@ import { writeEnd, writeHead, writePadding } from "./backup-tar.ts";
  * @throws AppError `conflict` when the file exists already; the system's error, and nothing is left then
  */
 export async function backUpToArchive(path: string, request: BackupRequest): Promise<BackupContents> {
+  requireFolderOf(path);
   if (existsSync(path)) throw new AppError("conflict", { message: `${path} exists already.` });
   removeAbandoned(path);
   const parts = ["", ".db", ".list"].map((ending) => `${path}.${process.pid}.partial${ending}`);
@@ -103,7 +105,6 @@ async function fill(
 /** Removes what a killed backup to the same file has left. */
 function removeAbandoned(path: string): void {
   const folder = dirname(path);
-  if (!existsSync(folder)) throw new AppError("not_found", { message: `There is no folder ${folder}.` });
   const prefix = `${basename(path)}.`;
   for (const name of readdirSync(folder)) {
     const pid = /^(\d+)\.partial(\.db|\.list)?(-journal)?$/.exec(name.slice(prefix.length))?.[1];

@@ -11,6 +11,7 @@ import { syncPath } from "../../lib/durable-files.ts";
 import { signMessage } from "../../lib/signatures.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { renderManifest } from "../models/model-manifest.ts";
+import { requireFolderOf } from "../output-folder.ts";
 import {
   type BundleContents,
   CHECKSUMS,
@@ -41,6 +42,7 @@ export type BundleRequest = {
  * @throws AppError `conflict` when there is such a file; BundleError when a model changes meanwhile; the system's errors
  */
 export async function createBundle(path: string, request: BundleRequest): Promise<VerifiedBundle> {
+  requireFolderOf(resolve(path));
   if (existsSync(path)) throw new AppError("conflict", { message: `There is a file ${path} already.` });
   const staging = mkdtempSync(join(tmpdir(), "shruti-bundle-"));
   const unfinished = `${path}.part`;

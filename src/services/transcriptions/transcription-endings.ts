@@ -69,7 +69,7 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
 
   function requireRow(id: string): TranscriptionRow {
     const row = findTranscription(store, id);
-    if (!row) throw new AppError("not_found");
+    if (!row) throw new AppError("not_found", { message: `There is no transcription ${id}.` });
     return row;
   }
 
