@@ -177,11 +177,14 @@ describeFleet("links of a fleet", () => {
     TIMEOUT_MS,
   );
 
-  test(
-    "a messaging server that needs seconds to answer a dial is reached",
-    async () => {
+  test.each([
+    ["needs seconds to answer a dial", { beginMs: 3_000 }],
+    ["needs many seconds for a TLS handshake", { lagMs: 1_500 }],
+  ])(
+    "a messaging server that %s is reached",
+    async (_, delays) => {
       await (await worker("slow", async () => said("never"))).close();
-      const slow = await openPartition(Number(new URL(world.addresses[0] ?? "").port), 3_000);
+      const slow = await openPartition(Number(new URL(world.addresses[0] ?? "").port), delays);
       open.push(slow.close);
       const patient = openLink({
         ...{ servers: [`tls://127.0.0.1:${slow.port}`], ca: world.caText() },
@@ -190,7 +193,7 @@ describeFleet("links of a fleet", () => {
       open.push(patient.close);
       expect(await patient.whenUp(TIMEOUT_MS)).toBe(true);
     },
-    TIMEOUT_MS,
+    2 * TIMEOUT_MS,
   );
 
   test(

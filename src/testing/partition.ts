@@ -23,11 +23,19 @@ export type Partition = {
 /** One direction of a connection. */
 type Direction = { from: Socket; to: Socket; held: Uint8Array[]; hasEnded: boolean };
 
-/**
- * @param firstTarget port on this machine
- * @param slowMs connections begin this much later, as towards a machine that is overloaded
- */
-export async function openPartition(firstTarget: number, slowMs = 0): Promise<Partition> {
+/** Delays, milliseconds, as on a way to a machine that is far or overloaded. */
+export type Delays = {
+  /** Connections begin this much later. */
+  beginMs?: number;
+  /** Whatever is sent arrives this much later. */
+  lagMs?: number;
+};
+
+/** @param firstTarget port on this machine */
+export async function openPartition(
+  firstTarget: number,
+  { beginMs = 0, lagMs = 0 }: Delays = {},
+): Promise<Partition> {
   let targetPort = firstTarget;
   const directions = new Set<Direction>();
   const sockets = new Set<Socket>();
@@ -46,14 +54,19 @@ export async function openPartition(firstTarget: number, slowMs = 0): Promise<Pa
     directions.add(direction);
     sockets.add(from);
     from.setNoDelay(true);
-    from.on("data", (bytes: Uint8Array) => {
-      direction.held.push(bytes);
-      pass(direction);
-    });
+    const later = (act: () => void) => (lagMs === 0 ? act() : void setTimeout(act, lagMs));
+    from.on("data", (bytes: Uint8Array) =>
+      later(() => {
+        direction.held.push(bytes);
+        pass(direction);
+      }),
+    );
     const end = () => {
-      direction.hasEnded = true;
       sockets.delete(from);
-      pass(direction);
+      later(() => {
+        direction.hasEnded = true;
+        pass(direction);
+      });
     };
     from.on("error", end);
     from.on("close", end);
@@ -66,9 +79,9 @@ export async function openPartition(firstTarget: number, slowMs = 0): Promise<Pa
       relay(client, target);
       relay(target, client);
     };
-    if (slowMs === 0) return begin();
+    if (beginMs === 0) return begin();
     client.on("error", () => {});
-    setTimeout(begin, slowMs);
+    setTimeout(begin, beginMs);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
