@@ -280,6 +280,18 @@ test("certificates come from the fleet's authority and have all names", async ()
   expect(key).toContain("PRIVATE KEY");
 });
 
+test.each([0x00, 0x7f, 0x80, 0xff])(
+  "certificates are readable when their random number begins with %p",
+  async (byte) => {
+    const random = (count: number) => Buffer.alloc(count, byte).fill(0x11, 1);
+    const authority = await makeAuthority("main", random);
+    const { cert } = await makeServerCertificate(authority, ["nats.example"], random);
+    const certificate = new X509Certificate(cert);
+    expect(certificate.verify(new X509Certificate(authority.cert).publicKey)).toBe(true);
+    expect(certificate.serialNumber).toMatch(/^[4-7][0-9A-F]{31}$/);
+  },
+);
+
 test("the rights of a worker name its own subjects only", () => {
   const { publish, subscribe } = workerRights("main", "one");
   expect(publish).toEqual([

@@ -10,11 +10,14 @@ const YEARS = 10;
 const RSA_BITS = 2048;
 const SERIAL_BYTES = 16;
 
+/** Returns random bytes; replaced in tests. */
+type Random = (count: number) => Buffer;
+
 /** Makes the authority of a fleet. Only certificates of this fleet come from it, so no other is trusted. */
-export async function makeAuthority(fleet: string): Promise<KeyedCertificate> {
+export async function makeAuthority(fleet: string, random: Random = randomBytes): Promise<KeyedCertificate> {
   const key = await makeKey();
   const subject = [{ shortName: "CN", value: `Shruti fleet ${fleet}` }];
-  const certificate = bodyOf(key, subject, subject);
+  const certificate = bodyOf(key, subject, subject, random);
   certificate.setExtensions([
     { name: "basicConstraints", cA: true, critical: true },
     { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
@@ -27,11 +30,12 @@ export async function makeAuthority(fleet: string): Promise<KeyedCertificate> {
 export async function makeServerCertificate(
   authority: KeyedCertificate,
   names: readonly string[],
+  random: Random = randomBytes,
 ): Promise<KeyedCertificate> {
   const key = await makeKey();
   const issuer = pki.certificateFromPem(authority.cert);
   const subject = [{ shortName: "CN", value: names[0] ?? "shruti" }];
-  const certificate = bodyOf(key, subject, issuer.subject.attributes);
+  const certificate = bodyOf(key, subject, issuer.subject.attributes, random);
   certificate.setExtensions([
     { name: "basicConstraints", cA: false, critical: true },
     { name: "keyUsage", digitalSignature: true, keyEncipherment: true, critical: true },
@@ -59,12 +63,12 @@ function bodyOf(
   key: string,
   subject: pki.CertificateField[],
   issuer: pki.CertificateField[],
+  random: Random,
 ): pki.Certificate {
   const certificate = pki.createCertificate();
   const { n, e } = pki.privateKeyFromPem(key);
   certificate.publicKey = pki.setRsaPublicKey(n, e);
-  // A leading zero keeps the number positive.
-  certificate.serialNumber = `00${randomBytes(SERIAL_BYTES).toString("hex")}`;
+  certificate.serialNumber = serialOf(random(SERIAL_BYTES));
   const begin = new Date(Date.now() - 86_400_000);
   certificate.validity.notBefore = begin;
   certificate.validity.notAfter = new Date(begin);
@@ -72,6 +76,15 @@ function bodyOf(
   certificate.setSubject(subject);
   certificate.setIssuer(issuer);
   return certificate;
+}
+
+/**
+ * Makes a positive number without leading zeros. The library writes leading zeros into the certificate, where they are a
+ * mistake (X.690, 8.3.2): such a certificate is refused by every program, and one fleet of 170 could not connect at all.
+ */
+function serialOf(bytes: Buffer): string {
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  return bytes.toString("hex");
 }
 
 function signed(certificate: pki.Certificate, key: string, signer: string): KeyedCertificate {
