@@ -146,7 +146,8 @@ describe("suspects", () => {
       false,
       false,
     ]);
-    suspects.blame(JOB, undefined);
+    suspects.lost(5_000);
+    suspects.blame(JOB, 5_000);
     expect(suspects.isSuspect(JOB)).toBe(true);
     suspects.clear(JOB);
     expect(suspects.isSuspect(JOB)).toBe(false);

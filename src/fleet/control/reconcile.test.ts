@@ -91,28 +91,50 @@ test("no worker is lost while the messaging server gives no answers at all", asy
   expect(lost()).toEqual([]);
 });
 
-test("a chunk is not suspect because an admin has removed its worker", async () => {
-  const { tick, reconcile, registry, suspects, jobs } = open();
-  const job = "a".repeat(32);
+/** Gives a job to a worker. Returns the kind of error that ends it. */
+function give({ jobs, registry, reconcile }: ReturnType<typeof open>, worker: string, job: string) {
   const asked = {
     id: job,
     urgency: "a",
-    subject: "s",
+    subject: job,
     modelSha256: "",
     timeoutMs: 1e9,
     isAlone: false,
   } as const;
   const chunk = { kind: "chunk", job: {} as ChunkJob, audioMs: 1, ...asked } as const;
+  const { outcome } = jobs.want<WantedChunk>(chunk, new AbortController().signal);
+  const beat = { ...BEAT, jobs: [job] };
+  registry.beat(worker, beat, 1);
+  reconcile.observe(worker, beat);
+  return outcome.then(
+    () => "recognized",
+    ({ kind }: EngineError) => kind,
+  );
+}
+
+test("a chunk is suspect when its worker was silent, and not when an admin has removed it", async () => {
+  const world = open();
   for (const isSilent of [false, true]) {
-    const { outcome } = jobs.want<WantedChunk>(chunk, new AbortController().signal);
-    const ended = outcome.catch(({ kind }: EngineError) => kind);
-    await tick(RECONCILE_EVERY_MS);
-    const beat = { ...BEAT, jobs: [job] };
-    registry.beat("one", beat, 1);
-    reconcile.observe("one", beat);
-    const removed = registry.remove("one");
-    if (removed) reconcile.lose([{ ...removed, isRemoved: !isSilent }]);
-    expect(await ended).toBe("interrupted");
-    expect(suspects.isSuspect(job)).toBe(isSilent);
+    const job = isSilent ? "silent" : "removed";
+    const ended = give(world, "one", job);
+    const removed = world.registry.remove("one");
+    expect(removed?.isRemoved).toBe(true);
+    if (removed) world.reconcile.lose([{ ...removed, isRemoved: !isSilent }]);
+    expect([await ended, world.suspects.isSuspect(job)]).toEqual(["interrupted", isSilent]);
   }
+});
+
+test("chunks are suspect when their worker has started again, and not when several have, as after a power cut", async () => {
+  const world = open();
+  const { registry, reconcile, suspects } = world;
+  const startAgain = (name: string) => {
+    const before = registry.beat(name, { ...BEAT, instance: "fedcba9876543210" }, 9_000);
+    if (before) reconcile.lose([before]);
+  };
+  const ended = [give(world, "one", "first"), give(world, "two", "second")];
+  startAgain("one");
+  expect(suspects.isSuspect("first")).toBe(true);
+  startAgain("two");
+  expect(await Promise.all(ended)).toEqual(["interrupted", "interrupted"]);
+  expect([suspects.isSuspect("first"), suspects.isSuspect("second")]).toEqual([false, false]);
 });

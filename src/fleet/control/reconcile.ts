@@ -90,7 +90,7 @@ export function createReconcile(deps: ReconcileDeps): Reconcile {
 
   function lose(workers: readonly LostWorker[]): void {
     counts.lostWorkers += workers.length;
-    for (const { at, isRemoved } of workers) if (at !== undefined && !isRemoved) suspects.lost(at);
+    for (const { at, isRemoved } of workers) if (!isRemoved) suspects.lost(at);
     for (const worker of workers) {
       deps.onLost(worker);
       for (const id of worker.jobs) loseJob(id, worker);
@@ -180,7 +180,7 @@ function seeAt(wanted: WantedJob, worker: string, now: number): void {
 }
 
 /** Says whether a recording may have ended its machine. It is then prepared again alone, and after that by this machine. */
-function kindOfLoss(suspects: Suspects, id: string, at: number | undefined): EngineErrorKind {
+function kindOfLoss(suspects: Suspects, id: string, at: number): EngineErrorKind {
   suspects.blame(id, at);
   const isSuspect = suspects.isSuspect(id);
   suspects.clear(id);

@@ -17,8 +17,8 @@ export type FleetWorker = {
 export type LostWorker = {
   name: string;
   jobs: readonly string[];
-  /** Time of the last beat; undefined: the worker has started again. */
-  at: number | undefined;
+  /** Time of the last beat. */
+  at: number;
   /** An admin has removed the worker: none of its jobs is the cause. */
   isRemoved?: boolean;
 };
@@ -64,7 +64,7 @@ export function createRegistry(): Registry {
         refused: known?.refused ?? 0,
         unusable: isSame && known ? known.unusable : new Set(),
       });
-      return known && !isSame ? { name, jobs: known.beat.jobs, at: undefined } : undefined;
+      return known && !isSame ? { name, jobs: known.beat.jobs, at: known.lastBeatAt } : undefined;
     },
     takeLost(oldestBeatAt) {
       const silent = [...workers.values()].filter(({ lastBeatAt }) => lastBeatAt < oldestBeatAt);

@@ -13,9 +13,9 @@ export type Suspects = {
   /**
    * Makes a job of a lost worker suspect. Returns whether it is now known to end machines.
    *
-   * @param at time of the worker's last beat; undefined: the worker has started again, so that it was not the network
+   * @param at time of the worker's last beat
    */
-  blame(job: string, at: number | undefined): boolean;
+  blame(job: string, at: number): boolean;
   isSuspect(job: string): boolean;
   isGuilty(job: string): boolean;
   /** Forgets a job that has been recognized. */
@@ -35,10 +35,9 @@ const MAX_LOSSES = 1_000;
 
 export function createSuspects(): Suspects {
   /** Of each suspect job: when the machines that it may have ended were lost. */
-  const machines = new Map<string, (number | undefined)[]>();
+  const machines = new Map<string, number[]>();
   const losses: number[] = [];
-  const areTogether = (one: number | undefined, other: number | undefined) =>
-    one !== undefined && other !== undefined && Math.abs(one - other) <= TOGETHER_MS;
+  const areTogether = (one: number, other: number) => Math.abs(one - other) <= TOGETHER_MS;
 
   function acquit(at: number): void {
     for (const [job, times] of machines) {
