@@ -113,6 +113,7 @@ const COMMANDS: Record<string, Case> = {
   "webhooks list": { reads: nothing },
   "webhooks deliveries": { reads: nothing },
   "webhooks redeliver": { args: () => [ids.event], acts: ["webhook.redeliver"] },
+  "webhooks disable": { args: () => [ids.endpoint], acts: ["webhook.disable"] },
   "webhooks enable": { first: disableEndpoint, args: () => [ids.endpoint], acts: ["webhook.enable"] },
   "webhooks rotate": { args: () => [ids.endpoint], acts: ["webhook.rotate"] },
   "webhooks test": { args: () => [ids.endpoint], acts: ["webhook.test"], status: 1 },

@@ -125,6 +125,20 @@ function addRedeliver(webhooks: Command, context: CliContext): void {
 
 function addSwitches(webhooks: Command, context: CliContext): void {
   webhooks
+    .command("disable")
+    .description(
+      "send an endpoint nothing until it is enabled again; its events wait, new work that names it is refused",
+    )
+    .argument(...ENDPOINT)
+    .option("--json", "print JSON")
+    .action(async (id: string, { json }: { json?: true }) => {
+      const { webhooks: service } = await context.openServices();
+      service.disable(id);
+      if (json) context.printJson({ id, object: "webhook_endpoint", state: "disabled" });
+      else context.printLine(`${id} is disabled.`);
+    });
+
+  webhooks
     .command("enable")
     .description("enable an endpoint again; waiting events are sent at once")
     .argument(...ENDPOINT)

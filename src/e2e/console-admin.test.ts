@@ -226,6 +226,12 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(1);
     expect(JSON.parse(receiver.received[2]?.body ?? "")).toMatchObject({ data: { id: started.body.id } });
     await row.waitFor({ state: "detached" });
+    // Off again, by hand: the page asks first.
+    await page.getByRole("button", { name: "Switch off" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Switch off" }).click();
+    await page.getByText("off · it was disabled by hand").waitFor();
+    await page.getByRole("button", { name: "Switch on" }).click();
+    await page.getByRole("button", { name: "Switch off" }).waitFor();
   });
 
   test("a page of another origin can neither read nor change anything with the session", async () => {

@@ -208,8 +208,8 @@ function Endpoints({ rows, onChange }: EndpointsProps) {
     announce(t.redelivered(count(events)));
     await onChange();
   };
-  const enable = async (id: string) => {
-    await adminAsk(`webhook_endpoints/${id}/enable`, { method: "POST" });
+  const turn = async (id: string, act: "enable" | "disable") => {
+    await adminAsk(`webhook_endpoints/${id}/${act}`, { method: "POST" });
     await onChange();
   };
   return (
@@ -236,9 +236,17 @@ function Endpoints({ rows, onChange }: EndpointsProps) {
           { title: t.created, cell: (row) => day(row.created_at) },
           {
             title: t.change,
-            cell: ({ id, state, failed_deliveries: failed }) => (
+            cell: ({ id, url, state, failed_deliveries: failed }) => (
               <span class="row">
-                {state === "disabled" && <ActButton label={t.enable} act={() => enable(id)} />}
+                {state === "disabled" ? (
+                  <ActButton label={t.enable} act={() => turn(id, "enable")} />
+                ) : (
+                  <ActButton
+                    label={t.disable}
+                    act={() => turn(id, "disable")}
+                    question={t.disableEndpointSure(url)}
+                  />
+                )}
                 {failed > 0 && <ActButton label={t.redeliverAll} act={() => redeliver(id)} />}
               </span>
             ),

@@ -400,6 +400,8 @@ export const en = {
     enable: "Switch on",
     disableSure: (name: string) =>
       `Switch ${name} off? Its keys are refused until it is switched on again. Nothing is deleted.`,
+    disableEndpointSure: (url: string) =>
+      `Switch ${url} off? Its events wait until it is switched on again, and transcriptions that name it are refused.`,
     grant: "Grant credit",
     amount: "Amount in rupees",
     amountHelp: "Negative takes a mistaken grant back; then a note is needed.",

@@ -255,6 +255,14 @@ function webhookRoutes({ webhooks, onWebhooksChanged }: HttpDeps, { requireAdmin
       { response: { 200: wire.ConsoleEndpoint }, ...adminOperation(requireAdmin) },
     )
     .post(
+      "/console/api/webhook_endpoints/:id/disable",
+      ({ params }) => {
+        webhooks.disable(params.id);
+        return endpoint(params.id);
+      },
+      { response: { 200: wire.ConsoleEndpoint }, ...adminOperation(requireAdmin) },
+    )
+    .post(
       "/console/api/webhook_endpoints/:id/redeliver",
       ({ params }): wire.Redelivered => {
         const events = webhooks.redeliverFailed(params.id);

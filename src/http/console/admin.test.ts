@@ -195,6 +195,7 @@ const WRITES: [method: string, path: string, body?: unknown][] = [
   ["POST", "/keys", { project_id: "PRJ", name: "K" }],
   ["POST", "/keys/KEY/revoke"],
   ["POST", "/webhook_endpoints/whe_0/enable"],
+  ["POST", "/webhook_endpoints/whe_0/disable"],
   ["POST", "/webhook_endpoints/whe_0/redeliver"],
   ["POST", "/deliveries/evt_0/redeliver"],
   ["POST", "/transcriptions/tr_0/cancel"],
@@ -522,8 +523,20 @@ describe("an admin", () => {
     const [low] = (await get<DeliveryList>("/deliveries?state=failed")).data;
     expect(low).toMatchObject({ id: event, type: "credit.low", transcription_id: null });
     await expectRefusal(await browser.ask("POST", `/deliveries/${event}/redeliver`), { code: "conflict" });
-    const enabled = await post<{ state: string }>(`/webhook_endpoints/${endpoint.id}/enable`);
-    expect(enabled.state).toBe("enabled");
+    const path = `/webhook_endpoints/${endpoint.id}`;
+    expect((await post<{ state: string }>(`${path}/enable`)).state).toBe("enabled");
+    // By hand: new work that names it is refused, and a second time changes nothing.
+    for (const _ of [1, 2])
+      expect(await post<unknown>(`${path}/disable`)).toMatchObject({
+        ...{ id: endpoint.id, state: "disabled", disabled_reason: "it was disabled by hand" },
+      });
+    const acts = sqlite
+      .query<{ action: string }, [string]>("SELECT action FROM audit_log WHERE object = ? ORDER BY rowid")
+      .all(endpoint.id)
+      .map(({ action }) => action);
+    expect(acts).toEqual(["webhook.create", "webhook.enable", "webhook.disable"]);
+    await expectRefusal(await browser.ask("POST", `/deliveries/${event}/redeliver`), { code: "conflict" });
+    expect((await post<{ state: string }>(`${path}/enable`)).state).toBe("enabled");
     expect(await post<unknown>(`/webhook_endpoints/${endpoint.id}/redeliver`)).toMatchObject({ events: 1 });
     expect(await post<unknown>(`/deliveries/${event}/redeliver`)).toMatchObject({
       id: event,

@@ -119,6 +119,8 @@ function hostOf(url: string): string {
   return URL.parse(url)?.origin ?? "";
 }
 
+const BY_HAND = "it was disabled by hand";
+
 /** Lists endpoints that are not removed, newest first. */
 export function viewEndpoints(
   { database: { store } }: EndpointDeps,
@@ -174,6 +176,20 @@ export function enableEndpoint({ database, clock }: EndpointDeps, id: string): v
     hastenDeliveries(tx, id, clock.now());
     const before = { disabled_reason: endpoint.disabledReason };
     recordEndpoint(tx, "webhook.enable", endpoint, clock.now(), { before });
+  });
+}
+
+/**
+ * Disables an endpoint by hand: its deliveries wait, and transcriptions that name it are refused. Does nothing to a
+ * disabled one.
+ */
+export function disableEndpoint({ database, clock }: EndpointDeps, id: string): void {
+  transaction(database.store, (tx) => {
+    const endpoint = requireAnyEndpoint(tx, id);
+    if (endpoint.disabledAt !== null) return;
+    const disabledAt = clock.now();
+    updateEndpoint(tx, id, { disabledAt, disabledReason: BY_HAND });
+    recordEndpoint(tx, "webhook.disable", endpoint, disabledAt, { after: { disabled_reason: BY_HAND } });
   });
 }
 

@@ -7,6 +7,7 @@ import type { Scope } from "../ownership.ts";
 import { type AddressRules, addressRules, checkEndpointUrl } from "./webhook-addresses.ts";
 import {
   addEndpoint,
+  disableEndpoint,
   type EndpointDeps,
   type EndpointView,
   enableEndpoint,
@@ -90,6 +91,8 @@ export type WebhookService = {
   redeliverFailed(endpointId: string): number;
   /** Enables a disabled endpoint; its waiting deliveries are due at once. Does nothing to an enabled endpoint. */
   enable(id: string): void;
+  /** Disables an endpoint: its deliveries wait until it is enabled. Does nothing to a disabled endpoint. */
+  disable(id: string): void;
   /** Removes an endpoint for good: its waiting deliveries fail, and its secrets are deleted. */
   remove(id: string): void;
   /**
@@ -133,6 +136,7 @@ export function createWebhookService(deps: WebhookServiceDeps): WebhookService {
     redeliver: (eventId) => redeliver(deps, eventId),
     redeliverFailed: (endpointId) => redeliverFailed(deps, endpointId),
     enable: (id) => enableEndpoint(deps, id),
+    disable: (id) => disableEndpoint(deps, id),
     remove: (id) => removeEndpoint(deps, id),
     rotate: (id, keepPreviousMs = ROTATION_MS) => rotateSecret(deps, id, keepPreviousMs),
     test: (id, type = "transcription.completed") => sendTestEvent(deps, id, type),
