@@ -38,6 +38,7 @@ export function adminRoutes(deps: HttpDeps) {
     .use(creditRoutes(deps, guard))
     .use(accessRoutes(deps, guard))
     .use(webhookRoutes(deps, guard))
+    .use(deliveryRoutes(deps, guard))
     .use(workRoutes(deps, guard));
 }
 
@@ -270,7 +271,11 @@ function webhookRoutes({ webhooks, onWebhooksChanged }: HttpDeps, { requireAdmin
         return { object: "console.redelivery", events };
       },
       { response: { 200: wire.Redelivered }, ...adminOperation(requireAdmin) },
-    )
+    );
+}
+
+function deliveryRoutes({ webhooks, onWebhooksChanged }: HttpDeps, { requireAdmin }: Guard) {
+  return defineRoutes("console-deliveries")
     .get(
       "/console/api/deliveries",
       ({ query }) => {

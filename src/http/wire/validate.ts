@@ -96,9 +96,14 @@ function wordsFor({ type, schema }: ValueError): string {
       return `must be at most ${schema.maximum}`;
     case ValueErrorType.StringMinLength:
     case ValueErrorType.StringMaxLength:
-      return `must have ${schema.minLength ?? 0} to ${schema.maxLength ?? "any number of"} characters`;
+      if (schema.maxLength === undefined) return "must not be empty";
+      return `must have ${schema.minLength ?? 0} to ${schema.maxLength} characters`;
     case ValueErrorType.StringPattern:
-      return "does not match the required format";
+      return `must match ${schema.pattern}`;
+    case ValueErrorType.ArrayMaxItems:
+      return `must have at most ${schema.maxItems} ${schema.maxItems === 1 ? "value" : "values"}`;
+    case ValueErrorType.ArrayUniqueItems:
+      return "must not have a value twice";
     default:
       return `must be ${wordsForSchema(schema)}`;
   }
@@ -106,7 +111,10 @@ function wordsFor({ type, schema }: ValueError): string {
 
 function wordsForSchema(schema: TSchema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema[Kind] === "Union") return (schema.anyOf as TSchema[]).map(wordsForSchema).join(", ");
+  if (schema[Kind] === "Union") {
+    const words = (schema.anyOf as TSchema[]).map(wordsForSchema);
+    return [words.slice(0, -1).join(", "), ...words.slice(-1)].filter((each) => each !== "").join(" or ");
+  }
   switch (schema.type) {
     case "integer":
       return "a whole number";
@@ -114,6 +122,8 @@ function wordsForSchema(schema: TSchema): string {
       const names = Object.keys((schema as TObject).properties);
       return `an object with ${names.join(" and ")}`;
     }
+    case "array":
+      return `a list; each of its values is ${wordsForSchema(schema.items as TSchema)}`;
     case "boolean":
       return "true or false";
     default:
