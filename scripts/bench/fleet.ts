@@ -5,8 +5,8 @@
  *
  * It prints the overhead of one chunk in an idle fleet, and how busy the places are under load, with the processor time of
  * the control plane for each chunk, its memory after each quarter of the chunks, and the longest pause of its event loop.
- * Workers are processes of their own. The part of this program that makes chunks and waits for them is measured alone, and
- * subtracted.
+ * The control plane, the messaging server and the workers are processes of their own. The part of the control plane's
+ * process that makes chunks and waits for them is measured alone, and subtracted.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import type { InstalledModel } from "../../src/domain/model.ts";
 import type { ChunkJob } from "../../src/engine/protocol.ts";
 import type { Fleet } from "../../src/fleet/control/open-fleet.ts";
 import { sha256Hex } from "../../src/lib/sha256.ts";
-import { openFleetWorld } from "../../src/testing/fleet-harness.ts";
+import { openControlOf, openFleetWorld } from "../../src/testing/fleet-harness.ts";
 
 const { values } = parseArgs({
   options: {
@@ -24,17 +24,24 @@ const { values } = parseArgs({
     "engine-ms": { type: "string", default: "1000" },
     chunks: { type: "string", default: "640" },
     worker: { type: "string" },
+    control: { type: "string" },
+    folder: { type: "string" },
   },
 });
 const PLACES_PER_WORKER = 16;
 const SAMPLES = 480_000;
+/** Speech of which a chunk consists, with pauses between that are left out, and the samples of all. */
+const SLICES = 4;
+const SPAN = 600_000;
 const MOST_IDLE_CHUNKS = 50;
 const IDLE_MS = 20_000;
 /** Pauses of the event loop are measured with a timer of this interval. */
-const TICK_MS = 2;
+const TICK_MS = 5;
+/** The control plane is observed without work for this long. */
+const SILENCE_MS = 5_000;
 const QUARTERS = 4;
 
-const folder = mkdtempSync(join(tmpdir(), "shruti-fleet-bench-"));
+const folder = values.folder ?? mkdtempSync(join(tmpdir(), "shruti-fleet-bench-"));
 const pcmPath = join(folder, "audio.pcm");
 const model = modelIn(folder);
 
@@ -47,15 +54,17 @@ function modelIn(directory: string): InstalledModel {
   };
 }
 
-/** Runs as a worker that waits instead of recognizing. */
-async function work(spec: {
+type WorkerSpec = {
   places: number;
   engineMs: number;
   servers: string[];
   name: string;
   ca: string;
   seed: string;
-}) {
+};
+
+/** Runs as a worker that waits instead of recognizing. */
+async function work(spec: WorkerSpec) {
   const [{ openWorker }, { silentLog }] = await Promise.all([
     import("../../src/fleet/worker/open-worker.ts"),
     import("../../src/lib/log.ts"),
@@ -83,63 +92,89 @@ async function work(spec: {
   });
 }
 
+/** Makes a fleet, and starts its workers and its control plane as processes of their own. */
 async function bench(): Promise<void> {
-  writeFileSync(pcmPath, new Uint8Array(2 * SAMPLES));
+  const places = Number(values.places);
+  const world = await openFleetWorld();
+  const children: Bun.Subprocess[] = [];
+  const start = (argument: string, spec: object) => {
+    const args = [
+      process.execPath,
+      import.meta.path,
+      ...process.argv.slice(2),
+      argument,
+      JSON.stringify(spec),
+    ];
+    const child = Bun.spawn(args, { stdin: "ignore", stdout: "inherit", stderr: "inherit" });
+    children.push(child);
+    return child;
+  };
+  try {
+    const specs: WorkerSpec[] = [];
+    for (let n = 0; n * PLACES_PER_WORKER < places; n++) {
+      const name = `w${n}`;
+      await (await world.openWorker(name, { executor: idle, installed: () => [] })).close();
+      const own = Math.min(PLACES_PER_WORKER, places - n * PLACES_PER_WORKER);
+      specs.push({
+        ...{ places: own, engineMs: Number(values["engine-ms"]), name },
+        ...{ servers: world.addresses, ca: world.caText(), seed: world.seedOf(name) },
+      });
+    }
+    for (const spec of specs) start("--worker", spec);
+    const { dataDir, addresses, audioPort } = world;
+    await start("--control", { dataDir, addresses, audioPort }).exited;
+  } finally {
+    for (const child of children) child.kill("SIGKILL");
+    await world.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Runs as the control plane: makes chunks, waits for them and prints what that took. */
+async function control(spec: Parameters<typeof openControlOf>[0]): Promise<void> {
+  writeFileSync(pcmPath, new Uint8Array(2 * SPAN));
   const [places, engineMs, chunks] = [values.places, values["engine-ms"], values.chunks].map(Number) as [
     number,
     number,
     number,
   ];
   const idleChunks = Math.min(MOST_IDLE_CHUNKS, Math.ceil(IDLE_MS / engineMs));
-  const world = await openFleetWorld();
-  const fleet = world.openControl();
-  const workers: Bun.Subprocess[] = [];
-  try {
-    for (let n = 0; n * PLACES_PER_WORKER < places; n++) {
-      const name = `w${n}`;
-      await (await world.openWorker(name, { executor: idle, installed: () => [] })).close();
-      const spec = { places: Math.min(PLACES_PER_WORKER, places - n * PLACES_PER_WORKER), engineMs, name };
-      const keys = { servers: world.addresses, ca: world.caText(), seed: world.seedOf(name) };
-      const args = [process.execPath, import.meta.path, "--worker", JSON.stringify({ ...spec, ...keys })];
-      workers.push(Bun.spawn(args, { stdin: "ignore", stdout: "ignore", stderr: "inherit" }));
-    }
-    while (fleet.engine.capacity(model).chunks < places) await Bun.sleep(50);
-    await Bun.sleep(1_500);
-    const idleTimes: number[] = [];
-    for (let n = 0; n < idleChunks; n++) {
-      const startedAt = performance.now();
-      await recognize(fleet.engine, n);
-      idleTimes.push(performance.now() - startedAt - engineMs);
-    }
-    idleTimes.sort((a, b) => a - b);
-    const ownCpuMs = (await load(instantly, { first: 0, chunks, places })).cpuMs;
-    const { elapsedMs, cpuMs, memoryMb, longestPauseMs } = await load(fleet.engine, {
-      ...{ first: idleChunks, chunks, places },
-    });
-    const busy = (chunks * engineMs) / (elapsedMs * places);
-    console.log(
-      JSON.stringify({
-        places,
-        engine_ms: engineMs,
-        chunks,
-        idle_overhead_ms: {
-          median: round(idleTimes[idleChunks >> 1]),
-          p90: round(idleTimes[Math.floor(idleChunks * 0.9)]),
-        },
-        busy_percent: round(busy * 100),
-        cpu_ms_per_chunk: round((cpuMs - ownCpuMs) / chunks),
-        bench_cpu_ms_per_chunk: round(ownCpuMs / chunks),
-        memory_mb: memoryMb,
-        longest_pause_ms: round(longestPauseMs),
-        status: fleet.status().tickets,
-      }),
-    );
-  } finally {
-    for (const child of workers) child.kill("SIGKILL");
-    await fleet.engine.close();
-    await world.close();
-    rmSync(folder, { recursive: true });
+  const fleet = openControlOf(spec);
+  while (fleet.engine.capacity(model).chunks < places) await Bun.sleep(50);
+  await Bun.sleep(1_500);
+  const idleTimes: number[] = [];
+  for (let n = 0; n < idleChunks; n++) {
+    const startedAt = performance.now();
+    await recognize(fleet.engine, n);
+    idleTimes.push(performance.now() - startedAt - engineMs);
   }
+  idleTimes.sort((a, b) => a - b);
+  const idleCpu = process.cpuUsage();
+  await Bun.sleep(SILENCE_MS);
+  const { user, system } = process.cpuUsage(idleCpu);
+  const ownCpuMs = (await load(instantly, { first: 0, chunks, places })).cpuMs;
+  const { elapsedMs, cpuMs, memoryMb, longestPauseMs } = await load(fleet.engine, {
+    ...{ first: idleChunks, chunks, places },
+  });
+  const busy = (chunks * engineMs) / (elapsedMs * places);
+  console.log(
+    JSON.stringify({
+      places,
+      engine_ms: engineMs,
+      chunks,
+      idle_overhead_ms: {
+        median: round(idleTimes[idleChunks >> 1]),
+        p90: round(idleTimes[Math.floor(idleChunks * 0.9)]),
+      },
+      idle_cpu_ms_per_second: round((user + system) / SILENCE_MS),
+      busy_percent: round(busy * 100),
+      cpu_ms_per_chunk: round((cpuMs - ownCpuMs) / chunks),
+      memory_mb: memoryMb,
+      longest_pause_ms: round(longestPauseMs),
+      status: fleet.status().tickets,
+    }),
+  );
+  await fleet.engine.close();
 }
 
 const idle = {
@@ -188,7 +223,10 @@ async function load(
 }
 
 async function recognize(engine: Recognizer, n: number): Promise<void> {
-  const slices = [{ sourceStartSample: 0, samples: SAMPLES, targetStartSample: 0 }];
+  const samples = SAMPLES / SLICES;
+  const slices = Array.from({ length: SLICES }, (_, slice) => {
+    return { sourceStartSample: (slice * SPAN) / SLICES, samples, targetStartSample: slice * samples };
+  });
   const job: ChunkJob = {
     ...{ model, windowMs: 30_000, settings: { language: `x${n}` }, sharers: 1, isAlone: false },
     audio: { pcmPath, slices, totalSamples: SAMPLES },
@@ -197,8 +235,12 @@ async function recognize(engine: Recognizer, n: number): Promise<void> {
   outcome.onStored?.();
 }
 
-if (values.worker === undefined) {
+if (values.worker !== undefined) {
+  await work(JSON.parse(values.worker) as WorkerSpec);
+} else if (values.control !== undefined) {
+  await control(JSON.parse(values.control) as Parameters<typeof openControlOf>[0]);
+  process.exit(0);
+} else {
   await bench();
   process.exit(0);
 }
-await work(JSON.parse(values.worker) as Parameters<typeof work>[0]);

@@ -50,16 +50,16 @@ export function createQueue(context: RunContext, turns: Turns, runs: Runs): Queu
     isPlanned = true;
     setImmediate(() => {
       isPlanned = false;
-      pump();
+      startNext();
     });
   }
 
-  function pump(): void {
+  /** Starts one. The next one is for a later turn of the event loop: each waits for the disk, and a fleet starts hundreds. */
+  function startNext(): void {
+    if (isStopped) return;
     try {
-      while (!isStopped) {
-        const id = nextQueued(context, turns, runs);
-        if (id === undefined || !runs.begin(id)) return;
-      }
+      const id = nextQueued(context, turns, runs);
+      if (id !== undefined && runs.begin(id)) plan();
     } catch (error) {
       context.log.error({ err: error }, "the queue could not be read, and is looked at again");
       clearTimeout(retryTimer);

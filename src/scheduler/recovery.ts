@@ -17,25 +17,34 @@ export type Recovery = {
   stop(): void;
 };
 
-/** @param onRecovered called once all of it waits in the queue or has ended */
+/**
+ * @param onRecovered called once all of it waits in the queue or has ended, and when that has to wait for the store. What
+ *   was interrupted keeps its turn: nothing else is started before.
+ */
 export function createRecovery(
   { database, transcriptions, log }: Pick<RunContext, "database" | "transcriptions" | "log">,
   workingFiles: WorkingFiles,
   onRecovered: () => void,
 ): Recovery {
   let retryTimer: Timer | undefined;
+  let nextTurn: NodeJS.Immediate | undefined;
 
+  /** Handles one row in each turn of the event loop, because each waits for the disk. */
   function requeue(unfinished: TranscriptionRow[]): void {
     try {
-      for (let row = unfinished[0]; row; row = unfinished[0]) {
-        if (isSynchronous(row)) transcriptions.cancelById(row.id, STOPPED);
-        else if (row.state !== "queued") transcriptions.move(row.id, "requeue");
-        unfinished.shift();
+      const [row] = unfinished;
+      if (!row) {
+        onRecovered();
+        return;
       }
-      onRecovered();
+      if (isSynchronous(row)) transcriptions.cancelById(row.id, STOPPED);
+      else transcriptions.move(row.id, "requeue");
+      unfinished.shift();
+      nextTurn = setImmediate(requeue, unfinished);
     } catch (error) {
       log.error({ err: error }, "unfinished transcriptions could not be taken up, and are tried again");
       retryTimer = setTimeout(requeue, STORE_PAUSE_MS, unfinished);
+      onRecovered();
     }
   }
 
@@ -43,10 +52,13 @@ export function createRecovery(
     start() {
       const unfinished = listUnfinished(database.store);
       workingFiles.keepOnly(new Set(unfinished.map(({ id }) => id)));
-      if (unfinished.length === 0) return;
-      log.info({ count: unfinished.length }, "unfinished transcriptions are taken up again");
-      requeue(unfinished);
+      if (unfinished.length > 0)
+        log.info({ count: unfinished.length }, "unfinished transcriptions are taken up again");
+      requeue(unfinished.filter((row) => isSynchronous(row) || row.state !== "queued"));
     },
-    stop: () => clearTimeout(retryTimer),
+    stop() {
+      clearTimeout(retryTimer);
+      clearImmediate(nextTurn);
+    },
   };
 }

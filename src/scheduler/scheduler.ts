@@ -148,7 +148,6 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   return {
     start() {
       recovery.start();
-      queue.plan();
     },
     async stop() {
       isStopping = true;

@@ -13,14 +13,27 @@ export type AttemptKey = Pick<ChunkRow, "transcriptionId" | "position" | "attemp
 /** A random token that no other attempt has. Outcomes come from other processes, and may come late or twice. */
 const NEW_TOKEN = sql<string>`lower(hex(randomblob(16)))`;
 
-/** Replaces the chunks of a transcription that has not begun to be transcribed. */
+/**
+ * Replaces the chunks of a transcription that has not begun to be transcribed. The statement is prepared once: a recording
+ * of a day has thousands of chunks, which are one transaction, and everything else waits for it.
+ */
 export function insertChunks(tx: Store, transcriptionId: string, rows: readonly NewChunk[]): void {
   tx.delete(chunks).where(eq(chunks.transcriptionId, transcriptionId)).run();
-  for (const [position, row] of rows.entries()) {
-    tx.insert(chunks)
-      .values({ ...row, transcriptionId, position, state: "waiting", attempt: NEW_TOKEN })
-      .run();
-  }
+  const insertion = tx
+    .insert(chunks)
+    .values({
+      transcriptionId,
+      position: sql.placeholder("position"),
+      channel: sql.placeholder("channel"),
+      startMs: sql.placeholder("startMs"),
+      endMs: sql.placeholder("endMs"),
+      speechMs: sql.placeholder("speechMs"),
+      regions: sql.placeholder("regions"),
+      state: "waiting",
+      attempt: NEW_TOKEN,
+    })
+    .prepare();
+  for (const [position, row] of rows.entries()) insertion.run({ ...row, position });
 }
 
 export function listChunks(store: Store, transcriptionId: string): ChunkRow[] {

@@ -63,6 +63,25 @@ export type WorkerParts = {
 const SOUND_CODE = "test";
 export const PREPARING_CODE = preparingCodeOf("1.2.3", SOUND_CODE);
 
+/** Opens the control plane of a fleet that was made, also in another process than the one that has made it. */
+export function openControlOf(
+  { dataDir, addresses, audioPort }: Pick<FleetWorld, "dataDir" | "addresses" | "audioPort">,
+  { log = silentLog, lostAfterSeconds = 4, local = createScriptedEngine(), ...parts }: ControlParts = {},
+): Fleet {
+  return (parts.open ?? openFleet)({
+    ...{ dataDir, local, log, version: "1.2.3", soundCode: SOUND_CODE },
+    ...(parts.dial ? { dial: parts.dial } : {}),
+    config: testConfig({
+      fleet: {
+        nats: parts.servers ?? addresses,
+        base_url: parts.baseUrl ?? `https://127.0.0.1:${audioPort}`,
+        listen: `127.0.0.1:${audioPort}`,
+        lost_after_seconds: lostAfterSeconds,
+      },
+    }),
+  });
+}
+
 export async function openFleetWorld(): Promise<FleetWorld> {
   const dataDir = mkdtempSync(join(tmpdir(), "shruti-fleet-"));
   const [natsPort = 0, audioPort = 0] = await freePorts(2);
@@ -79,19 +98,7 @@ export async function openFleetWorld(): Promise<FleetWorld> {
     nats,
     addresses,
     audioPort,
-    openControl: ({ log = silentLog, lostAfterSeconds = 4, local = createScriptedEngine(), ...parts } = {}) =>
-      (parts.open ?? openFleet)({
-        ...{ dataDir, local, log, version: "1.2.3", soundCode: SOUND_CODE },
-        ...(parts.dial ? { dial: parts.dial } : {}),
-        config: testConfig({
-          fleet: {
-            nats: parts.servers ?? addresses,
-            base_url: parts.baseUrl ?? baseUrl,
-            listen: `127.0.0.1:${audioPort}`,
-            lost_after_seconds: lostAfterSeconds,
-          },
-        }),
-      }),
+    openControl: (parts) => openControlOf({ dataDir, addresses, audioPort }, parts),
     async openWorker(name, { log = silentLog, synchronousPlaces = 1, open = openWorker, ...parts }) {
       if (!added.has(name)) {
         await addWorker(dataDir, name, folderOf(name), Date.now());

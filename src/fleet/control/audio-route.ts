@@ -25,19 +25,10 @@ export function audioRoute({ tokens, audioOf }: AudioRouteOptions): ListenerRout
       if (!tokens.opens("audio", job, token)) return bare(401);
       const audio = audioOf(job);
       if (!audio) return bare(404);
-      return new Response(bodyOf(audio, blocks), { headers: BYTES_HEADERS });
+      const body = "pcm" in audio ? new Uint8Array(audio.pcm) : streamOf(audio, blocks);
+      return new Response(body, { headers: BYTES_HEADERS });
     },
   };
-}
-
-/** Returns a chunk's audio: 16-bit samples, little-endian, 16 kHz mono. */
-function bodyOf(audio: AudioRef, blocks: Blocks): Uint8Array<ArrayBuffer> | Blob | ReadableStream {
-  if ("pcm" in audio) return new Uint8Array(audio.pcm);
-  const [first] = audio.slices;
-  if (first?.samples !== audio.totalSamples) return streamOf(audio, blocks);
-  // One stretch of the file is sent without a copy in this program's memory, which costs half.
-  const start = first.sourceStartSample * BYTES_PER_SAMPLE;
-  return Bun.file(audio.pcmPath).slice(start, start + audio.totalSamples * BYTES_PER_SAMPLE);
 }
 
 /** Memory for audio on its way. New memory for each answer would cost more than reading and encrypting it. */
@@ -70,7 +61,10 @@ function stretchesOf({ slices, totalSamples }: FileAudio): Stretch[] {
   return stretches;
 }
 
-/** Reads a chunk's audio while it is sent. */
+/**
+ * Reads a chunk's audio while it is sent: 16-bit samples, little-endian, 16 kHz mono. Bun's own answers from files would
+ * read in the thread of the event loop.
+ */
 function streamOf(audio: FileAudio, blocks: Blocks): ReadableStream {
   let isCancelled = false;
   return new ReadableStream({
