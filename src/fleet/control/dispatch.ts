@@ -28,6 +28,8 @@ export type Dispatch = {
 
 /** A bound on memory: beats name withdrawn jobs for seconds at most. */
 const MAX_WITHDRAWN = 10_000;
+/** Tickets on their way to the server at once. Hundreds would hold the event loop together, when a fleet begins. */
+const MOST_PUBLISHING = 16;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
@@ -39,6 +41,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   /** Removals of tickets that have not ended. A new ticket of the same job must come after them. */
   const purging = new Map<string, Promise<void>>();
   const ready = new Set<string>();
+  const lanes = createLanes(MOST_PUBLISHING);
 
   async function publish(wanted: WantedJob): Promise<void> {
     if (!ready.has(wanted.modelSha256)) {
@@ -55,6 +58,17 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     wanted.deliveredAt = undefined;
     // The job may have ended meanwhile. No worker may recognize it then.
     if (jobs.get(wanted.id) !== wanted) void withdraw(wanted);
+  }
+
+  /** Publishes a ticket once few others are on their way. Those that a client waits for go at once. */
+  async function publishInTurn(wanted: WantedJob): Promise<void> {
+    if (wanted.urgency === "s") return publish(wanted);
+    const leave = await lanes.enter();
+    try {
+      if (jobs.get(wanted.id) === wanted) await publish(wanted);
+    } finally {
+      leave();
+    }
   }
 
   function withdraw({ id, subject }: WantedJob): Promise<void> {
@@ -85,7 +99,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         await purging.get(wanted.id);
         for (let pause = FIRST_PAUSE_MS; jobs.get(wanted.id) === wanted; pause *= 2) {
           try {
-            return await publish(wanted);
+            return await publishInTurn(wanted);
           } catch (error) {
             // The server may have lost its memory: the next try makes the stream again.
             if (/no responders|no stream|not found|503/i.test(errorMessage(error))) ready.clear();
@@ -100,5 +114,24 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     isWithdrawn: (id) => withdrawn.has(id),
     cancel,
     counts: () => ({ ...counts }),
+  };
+}
+
+/** Lets so many callers in at once, and the others in the order in which they came. */
+function createLanes(free: number) {
+  let left = free;
+  const waiting: (() => void)[] = [];
+  function leave(): void {
+    const next = waiting.shift();
+    if (next) next();
+    else left++;
+  }
+  return {
+    /** @returns a function that the caller calls once */
+    async enter(): Promise<() => void> {
+      if (left > 0) left--;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      return leave;
+    },
   };
 }
