@@ -34,7 +34,7 @@ function open() {
         ...{ subject: subjects.job(MODEL, urgency, id), audioMs: 1, timeoutMs: 1 },
         job: {
           ...{ windowMs: 1, settings: { language: "en" }, sharers: 1, isAlone: false },
-          model: { id: "m", version: "1", family: "whisper", files: {}, decoding: {} },
+          model: { id: "m", version: "1", family: "whisper", files: {} },
           audio: { pcm: new Uint8Array(2), totalSamples: 1 },
         },
       },
