@@ -65,7 +65,7 @@ test("of hundreds of tickets few are on their way at once, and all arrive in ord
   expect(dispatch.counts().published).toBe(ids.length);
 });
 
-test("a ticket that a client waits for overtakes those that wait, and one that nobody wants is not sent", async () => {
+test("a ticket that a client waits for overtakes those that wait, and one that is not wanted any more is not sent", async () => {
   const { want, onTheWay, subjectsOnTheWay, settle } = open();
   for (let n = 0; n < 50; n++) want(`first${n}`);
   await settle();
