@@ -3,7 +3,7 @@
  * no second attempts, no text from earlier windows), same source of whisper.cpp.
  *
  *   bun scripts/bench/engine.ts [--executable dist/shruti] [--seconds 300] [--rounds 2] [--words 96]
- *                               [--cases abcdef] [--lengths 30,60,600] [--models bench-base,bench-demo]
+ *                               [--cases abcdefg] [--lengths 30,60,600] [--models bench-base,bench-demo]
  *
  * With generated models that write the same number of words for every window, such as `bench-base`, `bench-small-q5_0` or
  * `bench-turbo-q8_0` (shapes in engine/shapes.ts; whisper.cpp's types of weights), and with the demonstration model
@@ -15,6 +15,11 @@
  *   d  eight synchronous requests of 10 s at once       against whisper-server, eight at once goal ≥ 1.2 × throughput
  *   e  one recording of each of the lengths             against whisper-cli                  goal ≤ 1.0
  *   f  four recordings of each of the lengths at once   against one after the other          goal ≤ 1.0
+ *
+ *   g  synchronous requests of 10 s, one after the other, against the same beside a machine    goal ≤ 1.1 of the time
+ *      beside a machine full of background chunks         whose chunks share no steps
+ *
+ * Case g also prints the time on an idle machine. Chunks share no steps with as many workers as there are cores.
  *
  * Case f also prints what the recognizer had of the machine while chunks waited (goal: 97 %).
  *
@@ -28,6 +33,7 @@ import { parseArgs } from "node:util";
 import { pcmOf } from "../../src/e2e/samples.ts";
 import { buildWhisperPeers } from "../native/whisper.ts";
 import { denseSpeech, halfSilent, repeated, writeWav } from "./engine/audio.ts";
+import { besideFullLoad, timeRequests } from "./engine/beside-load.ts";
 import { modelFile } from "./engine/model-file.ts";
 import { measurePeak, type Peak } from "./engine/peak.ts";
 import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/peers.ts";
@@ -42,7 +48,10 @@ const SHORT_SECONDS = 10;
 const RECORDINGS = 4;
 const WINDOW_SECONDS = 30;
 const GET_EVERY_MS = 100;
-const PORTS = { shruti: 18_431, server: 18_432 };
+/** Case g: requests in a row, and the length of the recording that fills the machine meanwhile. */
+const REQUESTS = 6;
+const LOAD_SECONDS = 3_600;
+const PORTS = { shruti: 18_431, server: 18_432, unshared: 18_433 };
 
 const { values: options } = parseArgs({
   options: {
@@ -50,7 +59,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "300" },
     rounds: { type: "string", default: "2" },
     words: { type: "string", default: "96" },
-    cases: { type: "string", default: "abcdef" },
+    cases: { type: "string", default: "abcdefg" },
     lengths: { type: "string", default: "30,60,600" },
     models: { type: "string", default: "bench-base,bench-demo" },
   },
@@ -65,10 +74,19 @@ type Files = {
   silent: string;
   quarters: string[];
   short: string;
+  /** Fills the machine in case g. */
+  load: string;
   /** `RECORDINGS` different ones of each of the lengths. */
   byLength: { seconds: number; wavs: string[] }[];
 };
-type Bench = { shruti: Shruti; peers: PeerOptions; model: string; files: Files };
+type Bench = {
+  shruti: Shruti;
+  /** The same program whose chunks share no steps, for case g. */
+  unshared: Shruti | undefined;
+  peers: PeerOptions;
+  model: string;
+  files: Files;
+};
 
 const median = (values: readonly number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
@@ -97,6 +115,7 @@ function makeFiles(folder: string): Files {
     silent: file("silent.wav", halfSilent(speech, seconds)),
     quarters: several("quarter", Math.floor(seconds / RECORDINGS)),
     short: file("short.wav", repeated(speech, SHORT_SECONDS)),
+    load: options.cases.includes("g") ? file("load.wav", repeated(speech, LOAD_SECONDS)) : "",
     byLength: lengths.map((length) => ({ seconds: length, wavs: several(`length-${length}`, length) })),
   };
 }
@@ -218,6 +237,26 @@ async function atOnceAndInTurn({ shruti, model }: Bench, wavs: readonly string[]
   return { ours, theirs };
 }
 
+/** Compares synchronous requests beside background chunks that share steps with those beside chunks that do not. */
+async function besideLoad({ shruti, unshared, model, files }: Bench): Promise<Pair> {
+  if (!unshared) throw new Error("case g needs a second server");
+  const requests = { wav: files.short, model, count: REQUESTS };
+  const idle = await timeRequests(shruti, requests);
+  const beside = async (server: Shruti) => {
+    const load = await server.upload(files.load);
+    return besideFullLoad(server, { load, model }, () => timeRequests(server, requests));
+  };
+  const ours = await beside(shruti);
+  const theirs = await beside(unshared);
+  const row = (times: readonly number[]) =>
+    `${inSeconds(median(times))} (${inSeconds(Math.min(...times))} to ${inSeconds(Math.max(...times))})`;
+  console.log(
+    `    a request of ${SHORT_SECONDS} s: idle ${row(idle)}, beside shared steps ${row(ours)}, ` +
+      `beside steps of each ${row(theirs)} s`,
+  );
+  return { ours: median(ours), theirs: median(theirs) };
+}
+
 async function benchModel(name: string, bench: Bench): Promise<void> {
   console.log(`${name}:`);
   const { files } = bench;
@@ -225,6 +264,7 @@ async function benchModel(name: string, bench: Bench): Promise<void> {
   await measure("b half silence", "≤ 0.60", () => longRecording(bench, files.silent));
   await measure("c four at once", "≤ 0.90", () => fourAtOnce(bench));
   await measure("d eight synchronous", "≤ 0.83 of the time", () => eightAtOnce(bench));
+  await measure("g synchronous beside full load", "≤ 1.10", () => besideLoad(bench));
   for (const { seconds: length, wavs } of files.byLength) {
     const [first = ""] = wavs;
     await measure(`e alone, ${length} s`, "≤ 1.00", () => longRecording(bench, first));
@@ -259,8 +299,10 @@ let reportShare: (cpuSeconds: number) => void = () => {};
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-bench-engine-"));
 let shruti: Shruti | undefined;
+let unshared: Shruti | undefined;
 const cleanUp = async () => {
   await shruti?.stop();
+  await unshared?.stop();
   rmSync(folder, { recursive: true, force: true });
 };
 for (const signal of ["SIGINT", "SIGTERM"] as const)
@@ -273,23 +315,24 @@ try {
   const files = makeFiles(folder);
   mkdirSync(join(folder, "home"));
   console.log(`${threads} × ${cpus()[0]?.model ?? "?"}, load ${load()}, ${seconds} s, ${rounds} rounds`);
-  shruti = await startShruti(
-    {
-      executable: resolve(options.executable),
-      folder: join(folder, "home"),
-      port: PORTS.shruti,
-      synchronousWorkers: SYNCHRONOUS,
-    },
-    models,
-  );
+  const given = { executable: resolve(options.executable), synchronousWorkers: SYNCHRONOUS };
+  shruti = await startShruti({ ...given, folder: join(folder, "home"), port: PORTS.shruti }, models);
+  if (options.cases.includes("g")) {
+    const environment = { SHRUTI_ENGINE_WORKERS: String(threads) };
+    mkdirSync(join(folder, "unshared"));
+    unshared = await startShruti(
+      { ...given, folder: join(folder, "unshared"), port: PORTS.unshared, environment },
+      models,
+    );
+  }
   const peak = measurePeak(folder);
   console.log(`processor code ${processorCode()}; one thread does ${JSON.stringify(peak)} GF/s at best`);
   for (const { id, path } of models) {
     // Both sides load the model once before the measurement. Shruti loads only its default model in advance.
-    await shruti.transcribeNow(files.short, id);
+    for (const server of [shruti, unshared]) await server?.transcribeNow(files.short, id);
     const peers = { folder: peersFolder, model: path, threads };
     reportShare = shareReporter(id, peak);
-    await benchModel(id, { shruti, peers, model: id, files });
+    await benchModel(id, { shruti, unshared, peers, model: id, files });
   }
 } finally {
   await cleanUp();

@@ -1,5 +1,9 @@
 import { afterEach, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { localCapacity } from "../engine/local-executor.ts";
+import { measureMachine } from "../engine/machine.ts";
+import { createStepSharing } from "../engine/step-sharing.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import { type FleetInstallation, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
 import { reached, until, uploaded } from "./kit.ts";
@@ -9,6 +13,7 @@ import { concatenated, sampleBytes, wordsIn } from "./samples.ts";
 
 const fleetTest = NATS_SERVER === undefined ? test.skip : test;
 const TIMEOUT_MS = 120_000;
+const DEMO = join(import.meta.dirname, "../../models/demo.bin");
 const MAX_CANCEL_MS = 2_000;
 
 const cleanups: (() => unknown)[] = [];
@@ -36,6 +41,7 @@ fleetTest(
     two.start();
     await server.ready();
     await workersPresent(fleet, 2);
+    for (const { places } of (await fleet.fleet()).workers) expectPlacesOfOneMachine(places);
     expect((await api.transcribe(sampleBytes("02-hi"), { language: "hi" })).text).toBe(wordsIn("02-hi"));
     const short = await uploaded(api, sampleBytes("12-en-long"));
     const long = await uploaded(api, concatenated(["12-en-long"], 8));
@@ -82,6 +88,18 @@ fleetTest(
   },
   TIMEOUT_MS,
 );
+
+/** A worker has as many places as the same machine has chunks at once without a fleet. */
+function expectPlacesOfOneMachine(places: number): void {
+  const machine = measureMachine();
+  const model = { family: "whisper", version: "1", files: { weights: DEMO } } as const;
+  const sharesSteps = createStepSharing({ precision: "fast", isGpu: false })(model);
+  const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
+  const { chunks } = localCapacity(wanted, machine, statSync(DEMO).size, sharesSteps);
+  // Where memory is short, a little more or less of it is free in each process.
+  expect(places).toBeGreaterThan(chunks * 0.7);
+  expect(places).toBeLessThan(chunks * 1.4);
+}
 
 /** Runs `shruti doctor` with the files of a worker. */
 async function doctorOf(fleet: FleetInstallation, folder: string): Promise<Finding[]> {

@@ -190,6 +190,12 @@ test("a worker that fails at every chunk rests for longer and longer", () => {
   expect(health.isResting()).toBe(false);
 });
 
+test("a worker whose process ends with several chunks does not rest: each of them runs alone next", () => {
+  const health = createHealth();
+  for (let n = 0; n < 8; n++) health.observe("suspect");
+  expect(health.isResting()).toBe(false);
+});
+
 describe("asking for tickets", () => {
   /** The server's answer at the end of a wait. */
   const EMPTY = { subject: "", data: new Uint8Array(), status: 408 };
@@ -200,7 +206,7 @@ describe("asking for tickets", () => {
     createPulling({
       link: { publish: () => {}, pull },
       subjects: subjectsOf("main"),
-      hashes: () => ["b".repeat(64)],
+      offers: () => [{ hash: "b".repeat(64) }],
       mayPull: () => true,
       run: async () => {},
       onBadTicket: () => {},

@@ -142,7 +142,14 @@ const doneSchema = Type.Object({
   ),
   /** Of a job that asks for a recording to be prepared. */
   prepared: Type.Optional(preparedSchema),
-  failed: Type.Optional(Type.Object({ kind: failureKind, reason })),
+  failed: Type.Optional(
+    Type.Object({
+      kind: failureKind,
+      reason,
+      /** The process ended with several chunks whose steps were made together: each is repeated alone. */
+      suspect: Type.Optional(Type.Boolean()),
+    }),
+  ),
 });
 export type Done = Static<typeof doneSchema>;
 
@@ -164,7 +171,16 @@ const beatSchema = Type.Object({
   device: short,
   places: Type.Integer({ minimum: 0, maximum: 1_024 }),
   synchronous_places: Type.Integer({ minimum: 0, maximum: 1_024 }),
-  models: Type.Array(Type.Object({ sha256, id: short, usable: Type.Boolean() }), { maxItems: MAX_MODELS }),
+  models: Type.Array(
+    Type.Object({
+      sha256,
+      id: short,
+      usable: Type.Boolean(),
+      /** How many of `places` may have chunks of this model at once; absent, as from an older worker: all. */
+      places: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_024 })),
+    }),
+    { maxItems: MAX_MODELS },
+  ),
   /** Jobs of both kinds that run, and jobs whose results have not been taken yet. */
   jobs: Type.Array(jobId, { maxItems: MAX_JOBS }),
   /** Absent where the worker does not prepare recordings, such as one of an older version. */

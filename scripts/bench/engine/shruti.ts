@@ -1,7 +1,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-export type ShrutiOptions = { executable: string; folder: string; port: number; synchronousWorkers: number };
+export type ShrutiOptions = {
+  executable: string;
+  folder: string;
+  port: number;
+  synchronousWorkers: number;
+  /** Further settings, by the names of their variables. */
+  environment?: Record<string, string>;
+};
 
 /** The time of a transcription, by step. */
 export type ShrutiRun = {
@@ -19,6 +26,9 @@ export type Shruti = {
   /** Uploads a file. This is not part of the comparison, because whisper-cli reads the file from the disk. */
   upload(wav: string): Promise<string>;
   transcribe(uploadId: string, model: string): Promise<ShrutiRun>;
+  /** Starts a transcription, and returns its id. */
+  start(uploadId: string, model: string): Promise<string>;
+  cancel(id: string): Promise<void>;
   transcribeNow(wav: string, model: string): Promise<string>;
   /** Measures one request for a transcription's state, milliseconds. */
   timeGet(id: string): Promise<number>;
@@ -61,6 +71,7 @@ export async function startShruti(
       SHRUTI_ENGINE_SYNCHRONOUS_WORKERS: String(options.synchronousWorkers),
       SHRUTI_LOG_LEVEL: "warn",
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+      ...options.environment,
     },
     stdin: "ignore",
     stdout: "ignore",
@@ -103,6 +114,12 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;
   };
+  const start = (uploadId: string, model: string) =>
+    call<Transcription>("POST", "/v1/transcriptions", {
+      audio: { upload_id: uploadId },
+      language: "en",
+      model,
+    });
   return {
     async upload(wav) {
       const file = Bun.file(wav);
@@ -125,11 +142,7 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
     async transcribe(uploadId, model) {
       const startedMs = Date.now();
       const spent: Record<string, number> = {};
-      let now = await call<Transcription>("POST", "/v1/transcriptions", {
-        audio: { upload_id: uploadId },
-        language: "en",
-        model,
-      });
+      let now = await start(uploadId, model);
       lastId = now.id;
       let seenMs = Date.now();
       while (!["completed", "partial", "failed", "cancelled"].includes(now.state)) {
@@ -151,6 +164,12 @@ function client(baseUrl: string, key: string, child: Bun.Subprocess): Shruti {
         finalizingMs: spent.finalizing ?? 0,
         segments: result.segments.length,
       };
+    },
+
+    start: async (uploadId, model) => (await start(uploadId, model)).id,
+
+    async cancel(id) {
+      await call("POST", `/v1/transcriptions/${id}/cancel`);
     },
 
     async transcribeNow(wav, model) {

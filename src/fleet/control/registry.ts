@@ -86,8 +86,7 @@ export function createRegistry(): Registry {
     places(sha256) {
       let places = 0;
       for (const worker of workers.values()) {
-        if (takesWork(worker) && (sha256 === undefined || hasModel(worker, sha256)))
-          places += worker.beat.places;
+        if (takesWork(worker)) places += placesOf(worker, sha256);
       }
       return places;
     },
@@ -104,6 +103,14 @@ export function createRegistry(): Registry {
 
 function takesWork({ beat }: FleetWorker): boolean {
   return !beat.draining && beat.problem === undefined;
+}
+
+/** Returns how many chunks of a model a worker takes at once; without a model: of any. */
+function placesOf(worker: FleetWorker, sha256: string | undefined): number {
+  const { places, models } = worker.beat;
+  if (sha256 === undefined) return places;
+  if (!hasModel(worker, sha256)) return 0;
+  return Math.min(places, models.find((model) => model.sha256 === sha256)?.places ?? places);
 }
 
 /** Reports whether a worker can recognize with a model. */

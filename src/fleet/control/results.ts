@@ -134,13 +134,15 @@ export function createResults(deps: ResultsDeps): Results {
     reply();
     // The job has been given to another worker meanwhile.
     if (done.attempt !== wanted.attempt || !done.failed) return;
-    const { kind, reason } = done.failed;
+    const { kind, reason, suspect = false } = done.failed;
     if (wanted.kind === "prepare")
       return end(wanted, new EngineError("interrupted", `worker ${worker}: ${reason}`));
     if (kind === "hung") deps.times.observeTimeout(wanted.modelSha256);
     if (kind === "unusable_model") registry.markUnusable(worker, wanted.modelSha256);
     const message = `worker ${worker}: ${reason}`;
-    end(wanted, new EngineError(errorKindOf(kind, wanted.modelSha256, registry), message));
+    const error = new EngineError(errorKindOf(kind, wanted.modelSha256, registry), message);
+    error.isSuspect = suspect;
+    end(wanted, error);
   }
 
   /** Ends a job. The ticket goes first, because the next try of the job has the same subject. */

@@ -19,6 +19,7 @@ import { openGreeting } from "./greeting.ts";
 import { createHealth, type Health } from "./health.ts";
 import { createModelFetching, type FetchOptions } from "./model-fetching.ts";
 import { createOfferedModels } from "./offered-models.ts";
+import { createPlaces } from "./places.ts";
 import type { PreparingOptions } from "./preparing.ts";
 import { createPulling } from "./pulling.ts";
 import { createReports } from "./reports.ts";
@@ -82,6 +83,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
     sha256OfFile: options.sha256OfFile,
     onProblem: (model, reason) => log.error({ model, reason }, "a model is not offered to the fleet"),
   });
+  const chunkPlaces = createPlaces(models, executor, options.placesAhead);
   const fetching =
     options.fetching &&
     createModelFetching({
@@ -104,18 +106,16 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
   );
   const pulling = createPulling({
     ...{ link, subjects },
-    hashes: (kind) =>
-      kind === "prepare"
-        ? [options.preparing?.code ?? ""]
-        : models.list().flatMap(({ hash, isUsable }) => (isUsable ? [hash] : [])),
+    offers: (kind) =>
+      kind === "prepare" ? [{ hash: options.preparing?.code ?? "" }] : chunkPlaces.offers(kind),
     mayPull: (kind) =>
       greeting.isAnswered() &&
       !isDraining &&
       !isStopping &&
       !healthFor(kind === "prepare").isResting() &&
       reports.jobs().length <= RESULTS_PER_PLACE * (places + 1),
-    async run(ticket) {
-      const end = await running.run(ticket);
+    async run(ticket, kind) {
+      const end = await running.run(ticket, kind === "s");
       log.debug({ job: ticket.job, end }, "a job has ended");
       healthFor("recording" in ticket).observe(end);
     },
@@ -129,7 +129,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       ...{ v: PROTOCOL, instance, version, device: options.device() },
       places,
       synchronous_places: options.synchronousPlaces,
-      models: models.list().map(({ hash, id, isUsable }) => ({ sha256: hash, id, usable: isUsable })),
+      models: chunkPlaces.describe(),
       jobs: someJobs(new Set([...running.jobs(), ...reports.jobs()])),
       ...preparingOf(options.preparing, running, health.recordings),
       draining: isDraining || isStopping,
@@ -142,8 +142,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
 
   async function lookAtModels(): Promise<void> {
     await models.refresh();
-    const bytes = Math.max(0, ...models.list().map(({ hash }) => models.find(hash)?.bytes ?? 0));
-    places = executor.capacity({ bytes }).chunks + options.placesAhead;
+    places = chunkPlaces.most();
     const prepare = options.preparing?.places ?? 0;
     pulling.setPlaces({ a: places, s: options.synchronousPlaces, prepare });
   }

@@ -6,15 +6,23 @@ import type { AnyTicket } from "./running.ts";
 /** What a place of the worker is for: chunks of two kinds, or recordings that are prepared. */
 export type PlaceKind = Urgency | "prepare";
 
+/** Work that tickets are asked for. */
+export type Offer = {
+  /** SHA-256 by which tickets are found: of a model, or of the code that prepares. */
+  hash: string;
+  /** How many places of a kind may have this work at once; left out: all. */
+  places?: number;
+};
+
 export type PullingDeps = {
   link: Pick<Link, "pull" | "publish">;
   subjects: Subjects;
-  /** Returns the SHA-256 by which tickets for such a place are found now: of models, or of the code that prepares. */
-  hashes: (kind: PlaceKind) => readonly string[];
+  /** Returns the work for which such a place may be used now. */
+  offers: (kind: PlaceKind) => readonly Offer[];
   /** Reports whether more work may begin. */
   mayPull: (kind: PlaceKind) => boolean;
   /** Does a ticket's work. The place is taken until it resolves. */
-  run: (ticket: AnyTicket) => Promise<unknown>;
+  run: (ticket: AnyTicket, kind: PlaceKind) => Promise<unknown>;
   onBadTicket: (reason: string) => void;
 };
 
@@ -43,6 +51,7 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
   const open: Record<PlaceKind, number> = { a: 0, s: 0, prepare: 0 };
   /** Consumers that have answered. A server of version 2.9 does not answer for one that is missing. */
   const present = new Set<string>();
+  const used = createUses();
   let isStopped = false;
 
   /** Waits for one ticket. Undefined: there was none. */
@@ -69,7 +78,7 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
     // An acknowledged ticket leaves the stream. The result does not depend on it.
     const acknowledge = () => message.reply !== undefined && link.publish(message.reply, "+ACK");
     try {
-      await run(kind === "prepare" ? readPrepareTicket(message.data) : readTicket(message.data));
+      await run(kind === "prepare" ? readPrepareTicket(message.data) : readTicket(message.data), kind);
     } catch (error) {
       if (!(error instanceof MessageError)) throw error;
       deps.onBadTicket(error.message);
@@ -80,19 +89,23 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
 
   async function keepPlace(kind: PlaceKind, turn: number): Promise<void> {
     for (let n = turn; !isStopped && open[kind] <= wanted[kind]; n++) {
-      const hashes = deps.hashes(kind);
-      const hash = hashes[n % Math.max(1, hashes.length)];
+      const offers = deps.offers(kind);
+      const free = offers.filter(({ hash, places = wanted[kind] }) => used.count(kind, hash) < places);
+      const hash = free[n % Math.max(1, free.length)]?.hash;
       if (hash === undefined || !deps.mayPull(kind)) {
         await Bun.sleep(PAUSE_MS);
         continue;
       }
+      const leave = used.enter(kind, hash);
       try {
-        const message = await pull(kind, hash, hashes.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
+        const message = await pull(kind, hash, offers.length === 1 ? LONG_WAIT_MS : SHORT_WAIT_MS);
         if (message) await work(kind, message);
       } catch {
         // The link is down, or the control plane has not made the consumer yet. Without the pause, requests that fail at
         // once would keep the event loop from everything else, such as connecting again.
         await Bun.sleep(PAUSE_MS);
+      } finally {
+        leave();
       }
     }
     open[kind]--;
@@ -109,5 +122,24 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
       isStopped = true;
     },
     openPlaces: () => open.a + open.s + open.prepare,
+  };
+}
+
+/** Counts the places of each kind that ask for each work, or have it. */
+function createUses() {
+  const counts = new Map<string, number>();
+  const count = (kind: PlaceKind, hash: string) => counts.get(`${kind} ${hash}`) ?? 0;
+  const add = (kind: PlaceKind, hash: string, change: 1 | -1) => {
+    const now = count(kind, hash) + change;
+    if (now === 0) counts.delete(`${kind} ${hash}`);
+    else counts.set(`${kind} ${hash}`, now);
+  };
+  return {
+    count,
+    /** Counts one more until the returned function is called. */
+    enter(kind: PlaceKind, hash: string): () => void {
+      add(kind, hash, 1);
+      return () => add(kind, hash, -1);
+    },
   };
 }

@@ -33,8 +33,12 @@ export type RunningDeps = {
 
 /** The jobs that run on this worker. */
 export type Running = {
-  /** Does a ticket's work. Resolves with the way it ended; the report is sent meanwhile. */
-  run(ticket: AnyTicket): Promise<RunEnd>;
+  /**
+   * Does a ticket's work. Resolves with the way it ended; the report is sent meanwhile.
+   *
+   * @param isUrgent a client waits for it with an open connection
+   */
+  run(ticket: AnyTicket, isUrgent: boolean): Promise<RunEnd>;
   /** Stops a job, or drops its result. */
   cancel(job: string): void;
   jobs(): string[];
@@ -43,7 +47,8 @@ export type Running = {
   /** Returns recognized audio per time, as a ratio; undefined before the first chunk. */
   speed(): number | undefined;
 };
-export type RunEnd = "done" | "failed" | "audio" | "cancelled" | "doubled";
+/** `suspect`: the process ended with several chunks, one of which may be the cause. */
+export type RunEnd = "done" | "failed" | "suspect" | "audio" | "cancelled" | "doubled";
 
 export function createRunning(deps: RunningDeps): Running {
   const { executor, models, reports } = deps;
@@ -51,7 +56,11 @@ export function createRunning(deps: RunningDeps): Running {
   const sum = { audioMs: 0, elapsedMs: 0 };
   const gate = createGate();
 
-  async function recognize(ticket: Ticket, signal: AbortSignal): Promise<NonNullable<Done["outcome"]>> {
+  async function recognize(
+    ticket: Ticket,
+    isUrgent: boolean,
+    signal: AbortSignal,
+  ): Promise<NonNullable<Done["outcome"]>> {
     const model = models.find(ticket.model.sha256);
     if (!model || model.family !== ticket.model.family) {
       throw new EngineError("interrupted", "the worker does not have the model");
@@ -61,7 +70,8 @@ export function createRunning(deps: RunningDeps): Running {
     const leave = await gate.enter(isAlone, signal);
     try {
       const beganAt = performance.now();
-      const job = { model, windowMs, audio, settings, sharers: running.size - preparing(), isAlone };
+      const sharers = running.size - preparing();
+      const job = { model, windowMs, audio, settings, sharers, isAlone, isUrgent };
       const { segments } = await executor.recognize(job, signal);
       const elapsedMs = performance.now() - beganAt;
       sum.audioMs += ticket.samples / 16;
@@ -96,13 +106,15 @@ export function createRunning(deps: RunningDeps): Running {
     const reason = briefly(errorMessage(error));
     if (error instanceof EngineError && error.kind === "unusable_model" && "model" in ticket)
       models.distrust(ticket.model.sha256, reason);
-    tell(ticket, { failed: { kind: failureOf(error), reason } });
+    const isSuspect = error instanceof EngineError && error.isSuspect;
+    tell(ticket, { failed: { kind: failureOf(error), reason, ...(isSuspect ? { suspect: true } : {}) } });
     if (error instanceof UnwantedError) return "cancelled";
+    if (isSuspect) return "suspect";
     return isOfTheWay(error) ? "audio" : "failed";
   }
 
   return {
-    async run(ticket) {
+    async run(ticket, isUrgent) {
       const { job } = ticket;
       // A cancelled try needs a moment to end.
       for (let earlier = running.get(job); earlier?.stop.signal.aborted; earlier = running.get(job)) {
@@ -117,7 +129,7 @@ export function createRunning(deps: RunningDeps): Running {
       try {
         const { signal } = own.stop;
         if ("recording" in ticket) tell(ticket, { prepared: await prepare(ticket, signal) });
-        else tell(ticket, { outcome: await recognize(ticket, signal) });
+        else tell(ticket, { outcome: await recognize(ticket, isUrgent, signal) });
         return "done";
       } catch (error) {
         return own.stop.signal.aborted ? "cancelled" : tellFailure(ticket, error);

@@ -1,0 +1,34 @@
+import type { ChunkExecutor } from "../../engine/executor.ts";
+import type { Beat } from "../messages.ts";
+import type { OfferedModels } from "./offered-models.ts";
+import type { Offer, PlaceKind } from "./pulling.ts";
+
+/** How many chunks a worker takes at once: for each model as many as this machine recognizes without a fleet. */
+export type Places = {
+  /** Returns the places of the model with the most. */
+  most(): number;
+  /** Returns the models whose chunks a place may take. Only chunks that no client waits for are bounded by model. */
+  offers(kind: Exclude<PlaceKind, "prepare">): Offer[];
+  /** Describes the models for a beat. */
+  describe(): Beat["models"];
+};
+
+/** @param ahead places beyond those that the executor computes */
+export function createPlaces(
+  models: Pick<OfferedModels, "find" | "list">,
+  executor: Pick<ChunkExecutor, "capacity">,
+  ahead: number,
+): Places {
+  const placesOf = (hash: string) => executor.capacity(models.find(hash) ?? { bytes: 0 }).chunks + ahead;
+  return {
+    most: () => Math.max(0, ...models.list().map(({ hash }) => placesOf(hash))),
+    offers(kind) {
+      const usable = models.list().filter(({ isUsable }) => isUsable);
+      return usable.map(({ hash }) => (kind === "a" ? { hash, places: placesOf(hash) } : { hash }));
+    },
+    describe: () =>
+      models.list().map(({ hash: sha256, id, isUsable: usable }) => {
+        return { sha256, id, usable, places: placesOf(sha256) };
+      }),
+  };
+}
