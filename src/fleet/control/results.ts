@@ -134,15 +134,12 @@ export function createResults(deps: ResultsDeps): Results {
     reply();
     // The job has been given to another worker meanwhile.
     if (done.attempt !== wanted.attempt || !done.failed) return;
-    const { kind, reason, suspect = false } = done.failed;
+    const { kind, reason } = done.failed;
     if (wanted.kind === "prepare")
       return end(wanted, new EngineError("interrupted", `worker ${worker}: ${reason}`));
     if (kind === "hung") deps.times.observeTimeout(wanted.modelSha256);
     if (kind === "unusable_model") registry.markUnusable(worker, wanted.modelSha256);
-    const message = `worker ${worker}: ${reason}`;
-    const error = new EngineError(errorKindOf(kind, wanted.modelSha256, registry), message);
-    error.isSuspect = suspect;
-    end(wanted, error);
+    end(wanted, errorOf(worker, done.failed, wanted.modelSha256, registry));
   }
 
   /** Ends a job. The ticket goes first, because the next try of the job has the same subject. */
@@ -210,6 +207,17 @@ function receive(
   if (refusal === undefined) return;
   refuse(worker, refusal);
   reply(refusal);
+}
+
+function errorOf(
+  worker: string,
+  { kind, reason, suspect = false }: NonNullable<Done["failed"]>,
+  modelSha256: string,
+  registry: Registry,
+): EngineError {
+  const error = new EngineError(errorKindOf(kind, modelSha256, registry), `worker ${worker}: ${reason}`);
+  error.isSuspect = suspect;
+  return error;
 }
 
 /** Another worker may do what one could not do for a reason of its own. */
