@@ -196,6 +196,36 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
     ggml_free(context);
 }
 
+static void convolution(int length, int channels, int step) {
+    char what[99];
+    snprintf(what, sizeof what, "convolution %d x %d / %d", length, channels, step);
+    ggml_context *           context = new_context();
+    ggml_tensor *            kernel = numbers(context, GGML_TYPE_F16, 3, channels, 4);
+    ggml_tensor *            x = numbers(context, GGML_TYPE_F32, length, channels);
+    ggml_tensor *            rows = ggml_im2col(context, kernel, x, step, 0, 1, 0, 1, 0, false, GGML_TYPE_F16);
+    ggml_cgraph *            graph = ggml_new_graph(context);
+    const std::vector<float> xs = floats_of(x);
+    const int                count = (int) rows->ne[1];
+    std::vector<double>      right;
+    for (int r = 0; r < count; r++) {
+        for (int c = 0; c < channels; c++) {
+            for (int i = 0; i < 3; i++) {
+                const int at = r * step + i - 1;
+                right.push_back(at < 0 || at >= length ? 0 : ggml_fp16_to_fp32(ggml_fp32_to_fp16(xs[c * length + at])));
+            }
+        }
+    }
+    ggml_build_forward_expand(graph, ggml_reshape_2d(context, rows, rows->ne[0], count));
+    int first = 0;
+    while (graph->nodes[first] != rows) first++;
+    for (int threads : {1, 3}) {
+        memset(rows->data, 0xFF, ggml_nbytes(rows));
+        on_threads(threads, 64, [&](auto params) { return shruti_fuse(params, graph, first) == 1; });
+        report(what, threads, error_of(right, floats_of(rows).data()));
+    }
+    ggml_free(context);
+}
+
 static void gelu() {
     ggml_context *           context = new_context();
     ggml_tensor *            x = numbers(context, GGML_TYPE_F32, 37, 9);
@@ -297,6 +327,9 @@ int main(int argc, char ** argv) {
     product(GGML_TYPE_F16, GGML_TYPE_F32, 384, 300, 150, BIAS);
     product(GGML_TYPE_Q5_0, GGML_TYPE_F32, 1024, 200, 90, BIAS_GELU);
     product(GGML_TYPE_Q8_0, GGML_TYPE_F32, 1280, 128, 64, BIAS_ADD_IN_PLACE);
+    convolution(150, 5, 1);
+    convolution(131, 7, 2);
+    convolution(3, 2, 1);
     gelu();
     const shruti_functions_t functions = (shruti_functions_t) shruti_proc_address("shruti_functions");
     mel(*functions());

@@ -16,7 +16,6 @@ namespace {
 
 // More tokens at once are a prompt.
 constexpr int64_t kMostTokens = 16;
-constexpr int64_t kBlockRows = 64;
 constexpr int64_t kMostWidth = 64;
 
 // What a thread knows of one query: largest score (times log2 e), sum of weights, weighted sum of the values.
@@ -51,93 +50,104 @@ template <typename T> const T * at(const ggml_tensor * t, int64_t i1, int64_t i2
     return (const T *) ((const char *) t->data + i1 * t->nb[1] + i2 * t->nb[2] + i3 * t->nb[3]);
 }
 
-inline void prefetch(const void * p, int bytes) {
-    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *) p + i, _MM_HINT_T0);
+// kLanes rows of all heads lie behind each other in memory. While one of the heads is computed, a part of the next rows is
+// fetched: the fetches are in the order of memory, and far enough ahead of it.
+struct Ahead {
+    const char * next;
+    size_t       bytes;
+    Ahead(const char * rows, size_t stride, int64_t heads) : next(rows + kLanes * stride), bytes(kLanes * stride / heads) {}
+    void fetch() {
+        for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(next + i, _MM_HINT_T0);
+        next += bytes;
+    }
+};
+
+// Scores of kLanes rows for one query, whose scale has log2 e in it.
+template <int W> Vec score_rows(const float * query, const char * keys, size_t stride) {
+    Vec products[kLanes];
+    SHRUTI_UNROLL
+    for (int r = 0; r < kLanes; r++) {
+        const uint16_t * key = (const uint16_t *) (keys + r * stride);
+        Vec              x = mul(load(query), load_half(key));
+        SHRUTI_UNROLL
+        for (int d = kLanes; d < W; d += kLanes) x = fma(load(query + d), load_half(key + d), x);
+        products[r] = x;
+    }
+    return sums_of(products);
 }
 
-// Scores of a block of rows for one query, whose scale has log2 e in it. Returns the largest.
-template <int W> float score_rows(const float * query, const char * keys, size_t stride, int64_t rows, float * scores) {
-    Vec q[W / kLanes];
-    for (int d = 0; d < W / kLanes; d++) q[d] = load(query + d * kLanes);
-    Vec largest = fill(-INFINITY);
-    for (int64_t i = 0; i < rows; i += kLanes) {
-        Vec products[kLanes];
-        for (int r = 0; r < kLanes; r++) {
-            const uint16_t * key = (const uint16_t *) (keys + (i + r) * stride);
-            prefetch((const char *) key + kLanes * stride, W * 2);
-            Vec x = mul(q[0], load_half(key));
-            for (int d = 1; d < W / kLanes; d++) x = fma(q[d], load_half(key + d * kLanes), x);
-            products[r] = x;
-        }
-        const Vec s = sums_of(products);
-        store(scores + i, s);
-        largest = max(largest, s);
+// Adds kLanes rows of values, weighted.
+template <int W> void add_rows(float * out, const float * weights, const char * values, size_t stride) {
+    Vec even[W / kLanes], odd[W / kLanes];
+    SHRUTI_UNROLL
+    for (int d = 0; d < W / kLanes; d++) {
+        even[d] = load(out + d * kLanes);
+        odd[d] = zero();
     }
-    return max_of(largest);
-}
-
-// Adds a block of values, weighted, to what is known of one query.
-template <int W>
-void add_rows(Partial & known, float largest, float * scores, const char * values, size_t stride, int64_t rows) {
-    Vec sums[W / kLanes], odd[W / kLanes];
-    if (largest > known.largest) {
-        const float shrink = exp2f(known.largest - largest);
-        known.sum *= shrink;
-        known.largest = largest;
-        for (int d = 0; d < W / kLanes; d++) sums[d] = mul(fill(shrink), load(known.values + d * kLanes));
-    } else {
-        for (int d = 0; d < W / kLanes; d++) sums[d] = load(known.values + d * kLanes);
-    }
-    Vec total = zero();
-    for (int64_t i = 0; i < rows; i += kLanes) {
-        const Vec weights = exp2_of(sub(load(scores + i), fill(known.largest)));
-        total = add(total, weights);
-        store(scores + i, weights);
-    }
-    known.sum += sum_of(total);
-    for (int d = 0; d < W / kLanes; d++) odd[d] = zero();
-    for (int64_t i = 0; i < rows; i += 2) {
-        const uint16_t * first = (const uint16_t *) (values + i * stride);
-        const uint16_t * second = (const uint16_t *) (values + (i + 1) * stride);
-        prefetch((const char *) first + 8 * stride, W * 2);
-        prefetch((const char *) second + 8 * stride, W * 2);
-        const Vec a = fill(scores[i]), b = fill(scores[i + 1]);
+    SHRUTI_UNROLL
+    for (int r = 0; r < kLanes; r += 2) {
+        const uint16_t * first = (const uint16_t *) (values + r * stride);
+        const uint16_t * second = (const uint16_t *) (values + (r + 1) * stride);
+        const Vec        a = fill(weights[r]), b = fill(weights[r + 1]);
+        SHRUTI_UNROLL
         for (int d = 0; d < W / kLanes; d++) {
-            sums[d] = fma(a, load_half(first + d * kLanes), sums[d]);
+            even[d] = fma(a, load_half(first + d * kLanes), even[d]);
             odd[d] = fma(b, load_half(second + d * kLanes), odd[d]);
         }
     }
-    for (int d = 0; d < W / kLanes; d++) store(known.values + d * kLanes, add(sums[d], odd[d]));
+    SHRUTI_UNROLL
+    for (int d = 0; d < W / kLanes; d++) store(out + d * kLanes, add(even[d], odd[d]));
 }
 
-// A thread's share of the rows, for all heads and tokens.
-template <int W> void attend(const ggml_tensor * dst, const Shape & shape, int64_t first, int64_t last, Partial * partials) {
+// Replaces the scores of a query by their exponentials. A thread may have no rows.
+void exponentiate(Partial & known, float * scores, int64_t rows) {
+    known.largest = -INFINITY;
+    known.sum = 0;
+    if (rows == 0) return;
+    Vec largest = load(scores), sum = zero();
+    for (int64_t i = kLanes; i < rows; i += kLanes) largest = max(largest, load(scores + i));
+    known.largest = max_of(largest);
+    for (int64_t i = 0; i < rows; i += kLanes) {
+        const Vec weights = exp2_of(sub(load(scores + i), fill(known.largest)));
+        sum = add(sum, weights);
+        store(scores + i, weights);
+    }
+    known.sum = sum_of(sum);
+}
+
+// The thread's share of the rows of a window, for all heads and tokens. `scores`: a row for each query of the window.
+template <int W>
+void attend(const ggml_tensor * dst, const Shape & shape, int64_t window, int64_t first, int64_t last, float * queries,
+            float * scores, Partial * partials) {
     const ggml_tensor * q = dst->src[0];
     const ggml_tensor * k = dst->src[1];
     const ggml_tensor * v = dst->src[2];
-    float scale;
+    const int64_t       rows = last - first;
+    float               scale;
     memcpy(&scale, dst->op_params, sizeof scale);
-    scale *= kLog2E;
-    float query[W], scores[kBlockRows];
-    for (int64_t i = 0; i < shape.queries(); i++) {
-        partials[i].largest = -INFINITY;
-        partials[i].sum = 0;
-        std::fill(partials[i].values, partials[i].values + W, 0.0f);
+    for (int64_t token = 0; token < shape.tokens; token++)
+        for (int64_t head = 0; head < shape.heads; head++)
+            for (int64_t d = 0; d < W; d++)
+                queries[(token * shape.heads + head) * W + d] = at<float>(q, token, head, window)[d] * (scale * kLog2E);
+
+    for (int64_t row = 0; row < rows; row += kLanes) {
+        Ahead ahead(at<char>(k, first + row, 0, window), k->nb[1], shape.heads);
+        for (int64_t head = 0; head < shape.heads; head++) {
+            ahead.fetch();
+            for (int64_t i = head; i < shape.tokens * shape.heads; i += shape.heads)
+                store(scores + i * rows + row, score_rows<W>(queries + i * W, at<char>(k, first + row, head, window), k->nb[1]));
+        }
     }
-    for (int64_t window = 0; window < shape.windows; window++) {
-        for (int64_t row = first; row < last; row += kBlockRows) {
-            const int64_t rows = std::min(kBlockRows, last - row);
-            for (int64_t head = 0; head < shape.heads; head++) {
-                const char * keys = at<char>(k, row, head, window);
-                const char * values = at<char>(v, row, head, window);
-                for (int64_t token = 0; token < shape.tokens; token++) {
-                    const float * from = at<float>(q, token, head, window);
-                    for (int d = 0; d < W; d++) query[d] = from[d] * scale;
-                    Partial &   known = partials[(window * shape.tokens + token) * shape.heads + head];
-                    const float largest = score_rows<W>(query, keys, k->nb[1], rows, scores);
-                    add_rows<W>(known, largest, scores, values, v->nb[1], rows);
-                }
-            }
+    for (int64_t i = 0; i < shape.tokens * shape.heads; i++) {
+        std::fill(partials[i].values, partials[i].values + W, 0.0f);
+        exponentiate(partials[i], scores + i * rows, rows);
+    }
+    for (int64_t row = 0; row < rows; row += kLanes) {
+        Ahead ahead(at<char>(v, first + row, 0, window), v->nb[1], shape.heads);
+        for (int64_t head = 0; head < shape.heads; head++) {
+            ahead.fetch();
+            for (int64_t i = head; i < shape.tokens * shape.heads; i += shape.heads)
+                add_rows<W>(partials[i].values, scores + i * rows + row, at<char>(v, first + row, head, window), v->nb[1]);
         }
     }
 }
@@ -157,25 +167,44 @@ void combine(ggml_tensor * dst, const Shape & shape, const Partial * partials, i
     for (int64_t d = 0; d < shape.width; d++) out[d] /= sum;
 }
 
+// Work memory: for each thread what it knows of all queries, and queries and scores of one window.
+struct Layout {
+    size_t partials, queries, scores;
+    Layout(const Shape & s, int threads)
+        : partials(sizeof(Partial) * s.queries()),
+          queries(s.tokens * s.heads * s.width * sizeof(float)),
+          scores(s.tokens * s.heads * (s.rows / threads + kLanes) * sizeof(float)) {}
+    size_t of_thread() const { return (partials + queries + scores + 63) / 64 * 64; }
+};
+
 }  // namespace
 
 size_t cross_attention_work_size(int threads, const ggml_tensor * node) {
     Shape shape;
-    return read_shape(node, shape) ? sizeof(Partial) * shape.queries() * threads + 64 : 0;
+    return read_shape(node, shape) ? Layout(shape, threads).of_thread() * threads + 64 : 0;
 }
 
 bool cross_attention(const ggml_compute_params * params, ggml_tensor * dst) {
     Shape shape;
     if (!read_shape(dst, shape)) return false;
-    Partial *     partials = (Partial *) (((uintptr_t) params->wdata + 63) & ~(uintptr_t) 63);
+    const Layout  layout(shape, params->nth);
+    char *        memory = (char *) (((uintptr_t) params->wdata + 63) & ~(uintptr_t) 63);
+    if (memory + layout.of_thread() * params->nth > (char *) params->wdata + params->wsize) return false;
+    // Partials of all threads come first.
+    Partial *     partials = (Partial *) memory;
+    Partial *     own = partials + params->ith * shape.queries();
+    float *       queries = (float *) (memory + layout.partials * params->nth + params->ith * (layout.queries + layout.scores));
+    float *       scores = queries + layout.queries / sizeof(float);
     const int64_t groups = shape.rows / kLanes;
     const int64_t first = groups * params->ith / params->nth * kLanes;
     const int64_t last = groups * (params->ith + 1) / params->nth * kLanes;
-    Partial *     own = partials + params->ith * shape.queries();
-    if (shape.width == 64)
-        attend<64>(dst, shape, first, last, own);
-    else
-        attend<32>(dst, shape, first, last, own);
+    for (int64_t window = 0; window < shape.windows; window++) {
+        Partial * of_window = own + window * shape.tokens * shape.heads;
+        if (shape.width == 64)
+            attend<64>(dst, shape, window, first, last, queries, scores, of_window);
+        else
+            attend<32>(dst, shape, window, first, last, queries, scores, of_window);
+    }
     ggml_barrier(params->threadpool);
     for (int64_t i = params->ith; i < shape.queries(); i += params->nth) combine(dst, shape, partials, params->nth, i);
     return true;

@@ -34,8 +34,15 @@ bool shruti_gelu(const ggml_compute_params * params, ggml_tensor * dst) {
 }
 
 int shruti_fuse(const ggml_compute_params * params, const ggml_cgraph * graph, int node) {
-    if (!shruti::is_fast || params->use_ref || graph->nodes[node]->op != GGML_OP_MUL_MAT) return 0;
-    return shruti::fused_product(params, graph, node);
+    if (!shruti::is_fast || params->use_ref) return 0;
+    ggml_tensor * const * nodes = graph->nodes + node;
+    switch (nodes[0]->op) {
+        case GGML_OP_MUL_MAT: return shruti::fused_product(params, graph, node);
+        // With the node that follows, for which nothing is computed.
+        case GGML_OP_IM2COL:
+            return node + 1 < graph->n_nodes && nodes[1]->op == GGML_OP_RESHAPE && shruti::convolution_inputs(params, nodes[0]) ? 1 : 0;
+        default: return 0;
+    }
 }
 
 size_t shruti_work_size(int threads, const ggml_tensor * node) {

@@ -21,7 +21,7 @@ constexpr int64_t kMostTokens = 31;
 // Bytes of weights that some tokens are multiplied by before the next ones: they stay in the first two caches.
 constexpr int64_t kTileBytes = 16 << 10;
 // Weights are fetched this many bytes ahead.
-constexpr size_t kAhead = 4 << 10;
+constexpr size_t kAhead = 8 << 10;
 
 struct Product {
     const char * weights;
@@ -47,7 +47,9 @@ inline void fetch_ahead(const char * from, size_t bytes) {
 struct Halves {
     static constexpr int     kParts = 4;
     static constexpr int64_t kStep = kParts * kLanes;
-    static constexpr int64_t kTokens = kLanes == 16 ? 4 : 2;
+    static constexpr int64_t kTokens = 4;
+    // Rows that are multiplied at once by several tokens.
+    static constexpr int kRows = kLanes == 16 ? 4 : 2;
 
     static bool   takes(int64_t depth) { return depth % kStep == 0; }
     static size_t packed_bytes(int64_t depth, int64_t count) { return depth * count * sizeof(float); }
@@ -58,12 +60,16 @@ struct Halves {
     }
 
     static void multiply(const Product & product, const Part & part) {
-        for (int64_t row = part.first_row; row < part.last_row; row++) {
+        int64_t row = part.first_row;
+        // With AVX-512 the first tokens wait for memory, which is fastest in its own order, row by row.
+        if (part.count > 1 && (kLanes == 8 || part.token > 0))
+            for (; row + kRows <= part.last_row; row += kRows) multiply_rows(product, row, part);
+        for (; row < part.last_row; row++) {
             switch (part.count) {
                 case 1: multiply_row<1>(product, row, part.token); break;
                 case 2: multiply_row<2>(product, row, part.token); break;
-                case 3: multiply_row<kTokens == 4 ? 3 : 1>(product, row, part.token); break;
-                case 4: multiply_row<kTokens == 4 ? 4 : 1>(product, row, part.token); break;
+                case 3: multiply_row<3>(product, row, part.token); break;
+                case 4: multiply_row<4>(product, row, part.token); break;
             }
         }
     }
@@ -95,15 +101,89 @@ struct Halves {
         }
     }
 
+    static void multiply_rows(const Product & product, int64_t row, const Part & part) {
+        switch (part.count) {
+            case 2: return multiply_rows<2>(product, row, part.token);
+            case 3: return multiply_rows<3>(product, row, part.token);
+            case 4: return multiply_rows<4>(product, row, part.token);
+        }
+    }
+
+    // The sums of a part of the rows' numbers are made before those of the next part, so that those of several rows fit into
+    // the registers. The rows stay in the first cache meanwhile.
+    template <int N> static void multiply_rows(const Product & product, int64_t row, int64_t token) {
+        Vec              parts[kParts][N][kRows];
+        const uint16_t * weights = (const uint16_t *) (product.weights + row * product.row_bytes);
+        const size_t     stride = product.row_bytes / sizeof(uint16_t);
+        const float *    tokens = (const float *) product.tokens + token * product.depth;
+        const char *     next = (const char *) weights;
+        SHRUTI_UNROLL
+        for (int part = 0; part < kParts; part++) {
+            Vec sums[N][kRows];
+            SHRUTI_UNROLL
+            for (int n = 0; n < N; n++) {
+                SHRUTI_UNROLL
+                for (int r = 0; r < kRows; r++) sums[n][r] = zero();
+            }
+            for (int64_t i = part * kLanes; i < product.depth; i += kStep) {
+                fetch_ahead(next, kRows * kLanes * sizeof(uint16_t));
+                next += kRows * kLanes * sizeof(uint16_t);
+                Vec wide[kRows];
+                SHRUTI_UNROLL
+                for (int r = 0; r < kRows; r++) wide[r] = load_half(weights + r * stride + i);
+                SHRUTI_UNROLL
+                for (int n = 0; n < N; n++) {
+                    const Vec values = load(tokens + n * product.depth + i);
+                    SHRUTI_UNROLL
+                    for (int r = 0; r < kRows; r++) sums[n][r] = fma(wide[r], values, sums[n][r]);
+                }
+            }
+            SHRUTI_UNROLL
+            for (int n = 0; n < N; n++) {
+                SHRUTI_UNROLL
+                for (int r = 0; r < kRows; r++) parts[part][n][r] = sums[n][r];
+            }
+        }
+        SHRUTI_UNROLL
+        for (int n = 0; n < N; n++) {
+            Vec sums[4];
+            SHRUTI_UNROLL
+            for (int r = 0; r < 4; r++)
+                sums[r] = r < kRows ? add(add(parts[0][n][r % kRows], parts[2][n][r % kRows]), add(parts[1][n][r % kRows], parts[3][n][r % kRows]))
+                                    : zero();
+            alignas(16) float totals[4];
+            _mm_store_ps(totals, totals_of(sums));
+            memcpy(product.out + (token + n) * product.out_stride + row, totals, kRows * sizeof(float));
+        }
+    }
+
 #ifdef SHRUTI_AVX512
     static Vec   rounded_to_halves(Vec x) { return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
     static float total(Vec x) { return sum_of(x); }
+
+    // The sums of four vectors: halves are added, then their halves, and so on, as _mm512_reduce_add_ps does.
+    static __m128 totals_of(const Vec * x) {
+        const Vec a = add(_mm512_shuffle_f32x4(x[0], x[1], 0x44), _mm512_shuffle_f32x4(x[0], x[1], 0xEE));
+        const Vec b = add(_mm512_shuffle_f32x4(x[2], x[3], 0x44), _mm512_shuffle_f32x4(x[2], x[3], 0xEE));
+        const Vec quads = add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
+        const Vec pairs = add(quads, _mm512_permute_ps(quads, 0x4E));
+        const Vec all = add(pairs, _mm512_permute_ps(pairs, 0xB1));
+        return _mm512_castps512_ps128(_mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), all));
+    }
 #else
     static Vec   rounded_to_halves(Vec x) { return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
     static float total(Vec x) {
         const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
         const __m128 pairs = _mm_hadd_ps(half, half);
         return _mm_cvtss_f32(_mm_hadd_ps(pairs, pairs));
+    }
+
+    // The sums of four vectors, in the order of ggml's.
+    static __m128 totals_of(const Vec * x) {
+        __m128 halves[4];
+        SHRUTI_UNROLL
+        for (int i = 0; i < 4; i++) halves[i] = _mm_add_ps(_mm256_castps256_ps128(x[i]), _mm256_extractf128_ps(x[i], 1));
+        return _mm_hadd_ps(_mm_hadd_ps(halves[0], halves[1]), _mm_hadd_ps(halves[2], halves[3]));
     }
 #endif
 };
@@ -116,14 +196,19 @@ inline __m256i nibbles(const uint8_t * from) {
     return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(bytes, 4), bytes), _mm256_set1_epi8(15));
 }
 
-// 16 in each byte whose bit is set, 0 in the others.
-inline __m256i fifth_bits(const uint8_t * bits) {
+// 32 numbers of 5 bits as bytes: `from` has four bits of each, `bits` the fifth.
+inline __m256i numbers_of_five(const uint8_t * from, const uint8_t * bits) {
     uint32_t all;
     memcpy(&all, bits, sizeof all);
+    const __m256i low = nibbles(from);
+#ifdef SHRUTI_AVX512
+    return _mm256_mask_add_epi8(low, all, low, _mm256_set1_epi8(16));
+#else
     const __m256i places = _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
     const __m256i each = _mm256_set1_epi64x((long long) 0x8040201008040201);
     const __m256i found = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int) all), places), each);
-    return _mm256_and_si256(_mm256_cmpeq_epi8(found, each), _mm256_set1_epi8(16));
+    return _mm256_or_si256(low, _mm256_and_si256(_mm256_cmpeq_epi8(found, each), _mm256_set1_epi8(16)));
+#endif
 }
 
 // Sums of four products each of bytes without and with a sign, plus `plus`. Without the instruction for it, the first
@@ -131,6 +216,9 @@ inline __m256i fifth_bits(const uint8_t * bits) {
 inline __m256i sums_of_four(__m256i plus, __m256i bytes, __m256i with_sign) {
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
 #define SHRUTI_VNNI 1
+#ifdef SHRUTI_AVX512
+#define SHRUTI_PAIRS 1
+#endif
     return _mm256_dpbusd_epi32(plus, bytes, with_sign);
 #elif defined(__AVXVNNI__)
 #define SHRUTI_VNNI 1
@@ -173,14 +261,14 @@ struct OfQ8_0 : OfNoLeast {
 struct OfQ5_0 : OfNoLeast {
     using Block = block_q5_0;
     static constexpr int kOffset = 16;
-    static __m256i       bytes(const Block & b) { return _mm256_or_si256(nibbles(b.qs), fifth_bits(b.qh)); }
+    static __m256i       bytes(const Block & b) { return numbers_of_five(b.qs, b.qh); }
     static __m256i sums(__m256i corrections, __m256i bytes, __m256i token) { return sums_of_four(corrections, bytes, token); }
 };
 
 struct OfQ5_1 : OfLeast {
     using Block = block_q5_1;
     static constexpr int kOffset = 0;
-    static __m256i       bytes(const Block & b) { return _mm256_or_si256(nibbles(b.qs), fifth_bits(b.qh)); }
+    static __m256i       bytes(const Block & b) { return numbers_of_five(b.qs, b.qh); }
     static __m256i sums(__m256i, __m256i bytes, __m256i token) { return sums_of_four(_mm256_setzero_si256(), bytes, token); }
 };
 
@@ -191,9 +279,10 @@ struct OfQ4_1 : OfLeast {
     static __m256i sums(__m256i, __m256i bytes, __m256i token) { return sums_of_four(_mm256_setzero_si256(), bytes, token); }
 };
 
-// A block of a token. `corrections`: the products of the offset of the weights, taken away.
-struct TokenBlock {
-    __m256i values, corrections;
+// A block of two tokens. `corrections`: the products of the offset of the weights, taken away. Of an odd number of tokens
+// the last block has one.
+struct TokenBlocks {
+    __m256i values[2], corrections[2];
 };
 
 // Quantized weights in blocks of 32. Inputs are rounded to 8 bits in blocks of 32.
@@ -204,14 +293,15 @@ template <typename Type> struct Quantized {
     // Rows that are multiplied at once.
     static constexpr int kRows = kLanes == 16 ? 4 : 2;
 
-    // Packed tokens: blocks of each token; factors of each block, tokens side by side; their products with the sums of values.
+    // Packed tokens: blocks of each pair of tokens; factors of each block, tokens side by side; their products with the sums of values.
     struct Layout {
         int64_t blocks, count;
         int64_t padded() const { return (count + kTokens - 1) / kTokens * kTokens; }
-        size_t  bytes() const { return count * blocks * sizeof(TokenBlock) + 2 * blocks * padded() * sizeof(float); }
-        TokenBlock * values(const char * packed, int64_t token) const { return (TokenBlock *) packed + token * blocks; }
-        float *      factors(const char * packed) const { return (float *) values(packed, count); }
-        float *      weighted(const char * packed) const { return factors(packed) + blocks * padded(); }
+        int64_t pairs() const { return (count + 1) / 2; }
+        size_t  bytes() const { return pairs() * blocks * sizeof(TokenBlocks) + 2 * blocks * padded() * sizeof(float); }
+        TokenBlocks * values(const char * packed, int64_t pair) const { return (TokenBlocks *) packed + pair * blocks; }
+        float *       factors(const char * packed) const { return (float *) values(packed, pairs()); }
+        float *       weighted(const char * packed) const { return factors(packed) + blocks * padded(); }
     };
 
     static bool   takes(int64_t depth) { return depth % kBlock == 0; }
@@ -222,7 +312,9 @@ template <typename Type> struct Quantized {
         for (int64_t i = 0; i < layout.blocks; i++, from += kBlock) {
             float * factors = layout.factors(to) + i * layout.padded();
             float * weighted = layout.weighted(to) + i * layout.padded();
-            round_block(from, layout.values(to, token)[i], factors[token], weighted[token]);
+            TokenBlocks & two = layout.values(to, token / 2)[i];
+            round_block(from, two.values[token % 2], two.corrections[token % 2], factors[token], weighted[token]);
+            if (token % 2 == 0 && token + 1 == count) two.values[1] = two.corrections[1] = _mm256_setzero_si256();
             // Numbers that are not used, so that none of them is one of the very small numbers that take long.
             for (int64_t n = count; n < layout.padded(); n++) factors[n] = weighted[n] = 0;
         }
@@ -230,12 +322,16 @@ template <typename Type> struct Quantized {
 
     static void multiply(const Product & product, const Part & part) {
         int64_t row = part.first_row;
+#ifdef SHRUTI_PAIRS
+        if (part.count > 1)
+            for (; row + 4 <= part.last_row; row += 4) multiply_pairs(product, row, part);
+#endif
         for (; row + kRows <= part.last_row; row += kRows) multiply_rows<kRows>(product, row, part);
         for (; row < part.last_row; row++) multiply_rows<1>(product, row, part);
     }
 
    private:
-    static void round_block(const float * from, TokenBlock & block, float & factor, float & weighted) {
+    static void round_block(const float * from, __m256i & to, __m256i & corrections, float & factor, float & weighted) {
         __m256 values[4];
         __m256 most = _mm256_setzero_ps();
         SHRUTI_UNROLL
@@ -252,9 +348,9 @@ template <typename Type> struct Quantized {
         SHRUTI_UNROLL
         for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], scale));
         const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
-        block.values = _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-        const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), block.values));
-        block.corrections = _mm256_mullo_epi32(fours, _mm256_set1_epi32(-Type::kOffset));
+        to = _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), to));
+        corrections = _mm256_mullo_epi32(fours, _mm256_set1_epi32(-Type::kOffset));
         factor = single(_cvtss_sh(exact, 0));
         weighted = single(_cvtss_sh(exact * (float) total_of(fours), 0));
     }
@@ -278,7 +374,8 @@ template <typename Type> struct Quantized {
 
     template <int R, int N> static void multiply_block(const Product & product, int64_t row, int64_t token) {
         const Layout       layout = {product.depth / kBlock, product.count};
-        const TokenBlock * tokens = layout.values(product.tokens, token);
+        // A part begins with an even token.
+        const TokenBlocks * tokens = layout.values(product.tokens, token / 2);
         const float *      factors = layout.factors(product.tokens) + token;
         const float *      weighted = layout.weighted(product.tokens) + token;
         const char *       weights = product.weights + row * product.row_bytes;
@@ -303,10 +400,10 @@ template <typename Type> struct Quantized {
             }
             SHRUTI_UNROLL
             for (int n = 0; n < N; n++) {
-                const TokenBlock & values = tokens[n * layout.blocks + i];
+                const TokenBlocks & two = tokens[n / 2 * layout.blocks + i];
                 SHRUTI_UNROLL
                 for (int r = 0; r < R; r++) {
-                    const __m256 fours = _mm256_cvtepi32_ps(Type::sums(values.corrections, bytes[r], values.values));
+                    const __m256 fours = _mm256_cvtepi32_ps(Type::sums(two.corrections[n % 2], bytes[r], two.values[n % 2]));
                     sums[r][n] = _mm256_fmadd_ps(_mm256_set1_ps(scales[r][n]), fours, sums[r][n]);
                 }
             }
@@ -322,6 +419,86 @@ template <typename Type> struct Quantized {
             }
         }
     }
+
+#ifdef SHRUTI_PAIRS
+    static void multiply_pairs(const Product & product, int64_t row, const Part & part) {
+        if (part.count > 2)
+            multiply_pairs<2>(product, row, part);
+        else
+            multiply_pairs<1>(product, row, part);
+    }
+
+    // Four rows by two tokens or four. A vector has the eight sums of a row with a token and those with the next one.
+    template <int P> static void multiply_pairs(const Product & product, int64_t row, const Part & part) {
+        const Layout        layout = {product.depth / kBlock, product.count};
+        const TokenBlocks * tokens = layout.values(product.tokens, part.token / 2);
+        const float *       factors = layout.factors(product.tokens) + part.token;
+        const float *       weighted = layout.weighted(product.tokens) + part.token;
+        const char *        weights = product.weights + row * product.row_bytes;
+        const __m512i       each_four = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        __m512              sums[P][4], least = _mm512_setzero_ps();  // least: of row r with token n at 4 r + n
+        __m512i             places[P][4];                             // of a row's factors
+        SHRUTI_UNROLL
+        for (int p = 0; p < P; p++) {
+            SHRUTI_UNROLL
+            for (int r = 0; r < 4; r++) {
+                sums[p][r] = _mm512_setzero_ps();
+                places[p][r] = _mm512_inserti64x4(_mm512_set1_epi32(4 * r + 2 * p), _mm256_set1_epi32(4 * r + 2 * p + 1), 1);
+            }
+        }
+        for (int64_t i = 0; i < layout.blocks; i++, factors += layout.padded(), weighted += layout.padded()) {
+            fetch_ahead(weights + i * 4 * sizeof(Block), 4 * sizeof(Block));
+            const Block * blocks[4];
+            SHRUTI_UNROLL
+            for (int r = 0; r < 4; r++) blocks[r] = (const Block *) (weights + r * product.row_bytes) + i;
+            const __m512 scales = _mm512_mul_ps(_mm512_permutexvar_ps(each_four, wide_of(blocks[0]->d, blocks[1]->d, blocks[2]->d, blocks[3]->d)),
+                                                _mm512_broadcast_f32x4(_mm_loadu_ps(factors)));
+            if constexpr (Type::kHasLeast)
+                least = _mm512_fmadd_ps(_mm512_permutexvar_ps(each_four, wide_of(blocks[0]->m, blocks[1]->m, blocks[2]->m, blocks[3]->m)),
+                                        _mm512_broadcast_f32x4(_mm_loadu_ps(weighted)), least);
+            SHRUTI_UNROLL
+            for (int r = 0; r < 4; r++) {
+                const __m512i bytes = _mm512_broadcast_i64x4(Type::bytes(*blocks[r]));
+                SHRUTI_UNROLL
+                for (int p = 0; p < P; p++) {
+                    const TokenBlocks & two = tokens[p * layout.blocks + i];
+                    const __m512i       before = Type::kOffset ? _mm512_loadu_si512(two.corrections) : _mm512_setzero_si512();
+                    const __m512i       fours = _mm512_dpbusd_epi32(before, bytes, _mm512_loadu_si512(two.values));
+                    sums[p][r] = _mm512_fmadd_ps(_mm512_permutexvar_ps(places[p][r], scales), _mm512_cvtepi32_ps(fours), sums[p][r]);
+                }
+            }
+        }
+        __m512 totals = totals_of(sums[0], sums[P - 1]);
+        if (Type::kHasLeast) {
+            const __m512i turned = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            totals = _mm512_add_ps(totals, _mm512_permutexvar_ps(turned, least));
+        }
+        alignas(64) float of_tokens[4][4];
+        _mm512_store_ps(of_tokens, totals);
+        for (int64_t n = 0; n < part.count; n++)
+            memcpy(product.out + (part.token + n) * product.out_stride + row, of_tokens[n], sizeof of_tokens[n]);
+    }
+
+    static __m512 wide_of(ggml_half a, ggml_half b, ggml_half c, ggml_half d) {
+        return _mm512_castps128_ps512(_mm_cvtph_ps(_mm_setr_epi16((short) a, (short) b, (short) c, (short) d, 0, 0, 0, 0)));
+    }
+
+    // The totals of each half of four vectors of a pair of tokens and of four of another, that of row r with token n at
+    // 4 n + r: quarters are added, then pairs, as total() does.
+    static __m512 totals_of(const __m512 * first, const __m512 * second) {
+        const __m512  a = pairs_of(first), b = pairs_of(second);
+        const __m512  all = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xDD));
+        const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 2, 10, 3, 11, 6, 14, 7, 15);
+        return _mm512_permutexvar_ps(order, all);
+    }
+
+    static __m512 pairs_of(const __m512 * x) {
+        const __m512  a = _mm512_add_ps(_mm512_shuffle_f32x4(x[0], x[1], 0x88), _mm512_shuffle_f32x4(x[0], x[1], 0xDD));
+        const __m512  b = _mm512_add_ps(_mm512_shuffle_f32x4(x[2], x[3], 0x88), _mm512_shuffle_f32x4(x[2], x[3], 0xDD));
+        const __m512d c = _mm512_castps_pd(a), d = _mm512_castps_pd(b);
+        return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c, d)), _mm512_castpd_ps(_mm512_unpackhi_pd(c, d)));
+    }
+#endif
 
     static float total(__m256 x) {
         const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
