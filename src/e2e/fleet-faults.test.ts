@@ -13,7 +13,7 @@ import {
 } from "./fleet-faults-kit.ts";
 import { type FleetMember, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
 import { explained } from "./fleet-report.ts";
-import { addPart, faultsOf, NOTHING, type Numbers, sumOf } from "./fleet-sums.ts";
+import { addPart, faultsOf, NOTHING, type Numbers, recoveriesOf, sumOf } from "./fleet-sums.ts";
 import { reached, until, uploaded } from "./kit.ts";
 import { concatenated, secondsOf } from "./samples.ts";
 
@@ -94,8 +94,9 @@ async function disturb(rounds: number, run: Run): Promise<void> {
   const { world, witness } = await openWorld();
   const started: string[] = [];
   const faults: Record<string, number> = {};
+  const recoveries: Record<string, number[]> = {};
   const note = () => {
-    run.numbers = { faults, transcriptions: started.length, ...witness.totals() };
+    run.numbers = { faults, recoveries, transcriptions: started.length, ...witness.totals() };
   };
   try {
     await explained(world, async () => {
@@ -117,7 +118,12 @@ async function disturb(rounds: number, run: Run): Promise<void> {
         const kind = kindOf(round);
         await ALL_FAULTS[kind]?.(world);
         faults[kind] = (faults[kind] ?? 0) + 1;
-        if (!IS_LONG || Math.random() >= OVERLAPPING) await workersPresent(fleet, WORKERS);
+        if (!IS_LONG || Math.random() >= OVERLAPPING) {
+          const endedAt = performance.now();
+          await workersPresent(fleet, WORKERS);
+          const seconds = Math.round((performance.now() - endedAt) / 100) / 10;
+          recoveries[kind] = [...(recoveries[kind] ?? []), seconds];
+        }
         note();
         if (IS_LONG && round % PROGRESS_EVERY === 0)
           console.log(JSON.stringify({ round, ...witness.totals() }));
@@ -182,7 +188,11 @@ fleetTest(
     const report = (problem?: string) => {
       const part = sumOf(runs.map(({ numbers }) => numbers));
       const seconds = Math.round((performance.now() - beganAt) / 1000);
-      console.log(JSON.stringify({ ...part, faults: faultsOf(part), kinds: part.faults, problem }));
+      const { chunks, twice, transcriptions, faults: kinds } = part;
+      const recoveries = recoveriesOf(part);
+      console.log(
+        JSON.stringify({ faults: faultsOf(part), transcriptions, chunks, twice, kinds, recoveries, problem }),
+      );
       if (SUMS === undefined) return;
       console.log(
         addPart(SUMS, { ...part, installations, seconds, ...(problem === undefined ? {} : { problem }) }),
