@@ -81,8 +81,9 @@ act() {
 
 # ---- arguments
 
+# An empty value comes from a variable that is not set. Without it, `--key ""` would verify no signature.
 needs_value() {
-  [ "$2" -ge 2 ] || fail "$1 needs a value; see $0 --help" 2
+  [ -n "$2" ] || fail "$1 needs a value; see $0 --help" 2
 }
 
 parse() {
@@ -96,22 +97,22 @@ parse() {
       --no-systemd) USE_SYSTEMD=no ;;
       --dry-run) DRY_RUN=yes ;;
       --prefix)
-        needs_value "$1" $#
+        needs_value "$1" "${2-}"
         PREFIX="$2"
         shift
         ;;
       --listen)
-        needs_value "$1" $#
+        needs_value "$1" "${2-}"
         ASKED_LISTEN="$2"
         shift
         ;;
       --key)
-        needs_value "$1" $#
+        needs_value "$1" "${2-}"
         KEY="$2"
         shift
         ;;
       --wait)
-        needs_value "$1" $#
+        needs_value "$1" "${2-}"
         WAIT_SECONDS="$2"
         shift
         ;;
@@ -142,6 +143,7 @@ check_arguments() {
   if [ -n "$ASKED_LISTEN" ]; then
     echo "$ASKED_LISTEN" | grep -qE '^([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5}$' ||
       fail "--listen: $ASKED_LISTEN is not address:port" 2
+    [ "${ASKED_LISTEN##*:}" -le 65535 ] || fail "--listen: ${ASKED_LISTEN##*:} is not a port: 65535 at most" 2
   fi
   if [ -n "$KEY" ]; then [ -f "$KEY" ] || fail "--key: there is no file $KEY" 2; fi
   BIN="$PREFIX/bin/shruti"
@@ -171,7 +173,7 @@ is_plain() {
 
 find_executable() {
   if [ -n "$EXECUTABLE" ]; then
-    [ -f "$EXECUTABLE" ] || fail "there is no file $EXECUTABLE"
+    [ -f "$EXECUTABLE" ] || fail "there is no file $EXECUTABLE" 2
     return
   fi
   here="$(cd "$(dirname "$0")" && pwd)"
@@ -306,12 +308,17 @@ look_at_glibc() {
   fi
 }
 
+# Every program for Linux begins with the same four bytes.
+is_elf() {
+  [ "$(head -c 4 "$EXECUTABLE" | od -An -tx1 | tr -d ' \n')" = 7f454c46 ]
+}
+
 # The reason why a program does not start, from its exit status and what it printed.
 explain_start() {
   case "$1" in
     124) echo "it hangs" ;;
     126) if [ -x "$EXECUTABLE" ]; then echo "the file cannot be executed here (is its folder on a mount with noexec?)"; else echo "it is not executable: chmod +x $EXECUTABLE"; fi ;;
-    127) echo "its loader is missing: this system has no glibc for it" ;;
+    127) if is_elf; then echo "its loader is missing: this system has no glibc for it"; else echo "it is not a program for Linux"; fi ;;
     134) echo "it ends with an abort" ;;
     132) echo "this processor lacks instructions that it needs" ;;
     *) echo "status $1: $(printf '%s' "$2" | head -n 1)" ;;

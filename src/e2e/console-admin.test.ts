@@ -229,7 +229,7 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     // Off again, by hand: the page asks first.
     await page.getByRole("button", { name: "Switch off" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Switch off" }).click();
-    await page.getByText("off · it was disabled by hand").waitFor();
+    await page.getByText("off · switched off by hand").waitFor();
     await page.getByRole("button", { name: "Switch on" }).click();
     await page.getByRole("button", { name: "Switch off" }).waitFor();
   });

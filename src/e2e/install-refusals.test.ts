@@ -136,6 +136,11 @@ const REFUSALS: Refusal[] = [
     reason: "this processor lacks instructions that it needs",
   },
   {
+    name: "a file that is no program, such as an error page that was downloaded",
+    executable: () => script("page", "exit 127"),
+    reason: "does not start: it is not a program for Linux",
+  },
+  {
     name: "an executable that does not load",
     executable: () => script("unloadable", "echo \"libc.so.6: version 'GLIBC_2.33' not found\" >&2; exit 1"),
     reason: "does not start: status 1: libc.so.6: version 'GLIBC_2.33' not found",

@@ -87,7 +87,7 @@ test.each([
 });
 
 test.each([
-  ["an executable that does not exist", ["nothing/here"], 1, "there is no file nothing/here"],
+  ["an executable that does not exist", ["nothing/here"], 2, "there is no file nothing/here"],
   ["an unknown option", ["--upgrade"], 2, "there is no option --upgrade"],
   ["two executables", ["a", "b"], 2, "one executable at most"],
   ["an option without its value", ["--prefix"], 2, "--prefix needs a value"],
@@ -97,6 +97,10 @@ test.each([
   ["a wait that is no number", ["--wait", "long"], 2, "is not a number of seconds"],
   ["a wait beyond the way back", ["--wait", "300"], 2, "at most 240 seconds"],
   ["an address without a port", ["--listen", "127.0.0.1"], 2, "is not address:port"],
+  ["a port that does not exist", ["--listen", "127.0.0.1:65536"], 2, "65536 is not a port"],
+  ["an empty prefix", ["--prefix", ""], 2, "--prefix needs a value"],
+  ["an empty key, which would verify nothing", ["--key", ""], 2, "--key needs a value"],
+  ["an empty address", ["--listen", ""], 2, "--listen needs a value"],
   ["an uninstallation of a file", ["--uninstall", "shruti"], 2, "--uninstall takes no executable"],
 ])("%s is refused", (_what, args, code, message) => {
   // The script would find this executable if it ignored the wrong name.

@@ -528,7 +528,7 @@ describe("an admin", () => {
     // By hand: new work that names it is refused, and a second time changes nothing.
     for (const _ of [1, 2])
       expect(await post<unknown>(`${path}/disable`)).toMatchObject({
-        ...{ id: endpoint.id, state: "disabled", disabled_reason: "it was disabled by hand" },
+        ...{ id: endpoint.id, state: "disabled", disabled_reason: "switched off by hand" },
       });
     const acts = sqlite
       .query<{ action: string }, [string]>("SELECT action FROM audit_log WHERE object = ? ORDER BY rowid")

@@ -27,19 +27,23 @@ const FOREVER = "public, max-age=31536000, immutable";
 
 /** The console: one page and its files (docs/decisions.md section 14). No key is needed to load them. */
 export function consoleRoutes(files: ConsoleFiles = openConsoleFiles()) {
-  return defineRoutes("console")
-    .get("/console", ({ request }) =>
-      send(files, PAGE, request, {
-        "content-security-policy": POLICY,
-        "referrer-policy": "no-referrer",
-        "cross-origin-opener-policy": "same-origin",
-        "cache-control": "no-cache",
-      }),
-    )
-    .get("/console/assets/:name", ({ request, params }) => {
-      if (params.name === PAGE) throw new AppError("not_found");
-      return send(files, params.name, request, { "cache-control": FOREVER });
-    });
+  return (
+    defineRoutes("console")
+      .get("/console", ({ request }) =>
+        send(files, PAGE, request, {
+          "content-security-policy": POLICY,
+          "referrer-policy": "no-referrer",
+          "cross-origin-opener-policy": "same-origin",
+          "cache-control": "no-cache",
+        }),
+      )
+      // A relative address, so that a proxy may serve the page below another path.
+      .get("/console/", () => new Response(null, { status: 308, headers: { location: "../console" } }))
+      .get("/console/assets/:name", ({ request, params }) => {
+        if (params.name === PAGE) throw new AppError("not_found");
+        return send(files, params.name, request, { "cache-control": FOREVER });
+      })
+  );
 }
 
 /** @throws AppError `not_found` when there is no such file */

@@ -34,6 +34,11 @@ describe("/console", () => {
     expect(page).not.toMatch(/https?:\/\/|<style|style=|<script(?![^>]*src=)|\son\w+=/);
   });
 
+  test("is found with a slash at its end, also below another path of a proxy", async () => {
+    const response = await testApp.fetch("/console/", { redirect: "manual" });
+    expect([response.status, response.headers.get("location")]).toEqual([308, "../console"]);
+  });
+
   test("names files by their content: browsers keep them for good", async () => {
     const files = await filesOfPage();
     expect(files.length).toBe(3);

@@ -324,7 +324,7 @@ function refusalOf(status: number, message: string): AppError {
     case 409:
       return new AppError("conflict", {
         detail: "upload-offset",
-        message: "Upload-Offset is not the number of bytes that are stored; HEAD tells it.",
+        message: "Upload-Offset is not the number of bytes that are stored; HEAD reports it.",
       });
     case 413:
       return new AppError("audio_too_large", { message: "More bytes were sent than the upload declares." });

@@ -119,7 +119,7 @@ function hostOf(url: string): string {
   return URL.parse(url)?.origin ?? "";
 }
 
-const BY_HAND = "it was disabled by hand";
+const BY_HAND = "switched off by hand";
 
 /** Lists endpoints that are not removed, newest first. */
 export function viewEndpoints(
