@@ -6,9 +6,9 @@ import type { InstalledModel } from "./domain/model.ts";
 import { describeBroken } from "./engine/cpu-variants.ts";
 import type { Engine } from "./engine/engine.ts";
 import { measureMachine } from "./engine/machine.ts";
+import { createModelNeeds } from "./engine/model-needs.ts";
 import type { ChunkJob, EngineInfo } from "./engine/protocol.ts";
 import { chooseSizing, type SizingInfo } from "./engine/sizing.ts";
-import { createStepSharing } from "./engine/step-sharing.ts";
 import type { PoolStatus } from "./engine/workers/pool.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
@@ -46,7 +46,9 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
     const model = models.resolve(undefined);
     await engine.warm(model, new AbortController().signal);
     const machine = measureMachine();
-    const speeds = await measureSpeeds(engine, model, machine.cores);
+    // Not more than there is memory for.
+    const most = Math.min(machine.cores, engine.capacity(model).chunks);
+    const speeds = await measureSpeeds(engine, model, machine.cores, most);
     return {
       ...describeNative(engine.status(), probed),
       routeProblems: models.routeProblems(),
@@ -60,7 +62,12 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
 }
 
 /** Recognizes noise, so that the times are those of the encoder and of little else. */
-async function measureSpeeds(engine: Engine, model: InstalledModel, cores: number): Promise<string[]> {
+async function measureSpeeds(
+  engine: Engine,
+  model: InstalledModel,
+  cores: number,
+  most: number,
+): Promise<string[]> {
   const directory = mkdtempSync(join(tmpdir(), "shruti-doctor-"));
   try {
     const pcmPath = join(directory, "noise.pcm");
@@ -73,7 +80,7 @@ async function measureSpeeds(engine: Engine, model: InstalledModel, cores: numbe
         ),
       );
     const speeds: string[] = [];
-    for (const chunks of new Set([1, cores])) {
+    for (const chunks of new Set([1, most])) {
       const threads = Math.max(1, Math.floor(cores / chunks));
       await recognizeAll(chunks);
       const startedMs = performance.now();
@@ -136,9 +143,9 @@ function withSharedThreads({ config, ...options }: LocalOptions): LocalOptions {
 
 function describeSizing(config: Config, machine: SizingInfo, model: InstalledModel): string {
   const { workers, threads_per_worker, precision } = config.engine;
-  const sharesSteps = createStepSharing({ precision, isGpu: machine.gpuFreeBytes !== undefined });
+  const needsOf = createModelNeeds({ precision, isGpu: machine.gpuFreeBytes !== undefined });
   const wanted = { workers, threadsPerWorker: threads_per_worker };
-  const sizing = chooseSizing(wanted, machine, model.bytes, sharesSteps(model));
+  const sizing = chooseSizing(wanted, machine, needsOf(model));
   const threads = sizing.threadsPerWorker ?? Math.max(1, Math.floor(machine.cores / sizing.workers));
   const further = config.engine.synchronous_workers;
   return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests`;

@@ -3,7 +3,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { localCapacity } from "../engine/local-executor.ts";
 import { measureMachine } from "../engine/machine.ts";
-import { createStepSharing } from "../engine/step-sharing.ts";
+import { createModelNeeds } from "../engine/model-needs.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import { type FleetInstallation, type FleetOptions, installFleet, workersPresent } from "./fleet-kit.ts";
 import { reached, until, uploaded } from "./kit.ts";
@@ -92,10 +92,15 @@ fleetTest(
 /** A worker has as many places as the same machine has chunks at once without a fleet. */
 function expectPlacesOfOneMachine(places: number): void {
   const machine = measureMachine();
-  const model = { family: "whisper", version: "1", files: { weights: DEMO } } as const;
-  const sharesSteps = createStepSharing({ precision: "fast", isGpu: false })(model);
+  const model = {
+    family: "whisper",
+    version: "1",
+    files: { weights: DEMO },
+    bytes: statSync(DEMO).size,
+  } as const;
+  const needs = createModelNeeds({ precision: "fast", isGpu: false })(model);
   const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
-  const { chunks } = localCapacity(wanted, machine, statSync(DEMO).size, sharesSteps);
+  const { chunks } = localCapacity(wanted, machine, needs);
   // Where memory is short, a little more or less of it is free in each process.
   expect(places).toBeGreaterThan(chunks * 0.7);
   expect(places).toBeLessThan(chunks * 1.4);

@@ -7,6 +7,7 @@ import { type PlayStretch, playAudio } from "./audio/play.ts";
 import type { ChunkExecutor } from "./executor.ts";
 import { createLocalExecutor, type WantedSizing } from "./local-executor.ts";
 import { measureMachine } from "./machine.ts";
+import { createModelNeeds } from "./model-needs.ts";
 import {
   type DiarizeJob,
   type DiarizeOutcome,
@@ -15,7 +16,6 @@ import {
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
-import { createStepSharing } from "./step-sharing.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./workers/pool.ts";
 
 export type { PlayStretch } from "./audio/play.ts";
@@ -98,12 +98,10 @@ const DECODE_TIMEOUT_RATIO = 0.25;
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { nativeFiles } = options;
   const pool = createPool(options);
-  const machine = { ...measureMachine(), gpuFreeBytes: options.gpuFreeBytes };
-  const sharesSteps = createStepSharing({
-    precision: options.precision ?? "fast",
-    isGpu: options.gpuFreeBytes !== undefined,
-  });
-  const executor = createLocalExecutor(pool, { wanted: options.wanted, machine, sharesSteps });
+  const { precision = "fast", gpuFreeBytes, wanted } = options;
+  const machine = { ...measureMachine(), gpuFreeBytes };
+  const needsOf = createModelNeeds({ precision, isGpu: gpuFreeBytes !== undefined });
+  const executor = createLocalExecutor(pool, { wanted, machine, needsOf });
   const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
   return {
     verify: (path, signal, maxDurationMs = options.maxDurationMs) =>

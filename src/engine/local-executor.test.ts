@@ -30,7 +30,7 @@ function open(sharesSteps: boolean) {
   const executor = createLocalExecutor(pool, {
     wanted: AUTO,
     machine: MACHINE,
-    sharesSteps: () => sharesSteps,
+    needsOf: () => ({ bytes: 0, sharesSteps }),
   });
   const run = (changes: Partial<ChunkJob> = {}) =>
     executor.recognize({ ...JOB, ...changes }, new AbortController().signal);
@@ -72,9 +72,15 @@ describe("chunks that make their steps together", () => {
 describe("capacity", () => {
   test("more chunks that share threads do not promise more work", () => {
     const apart = { chunks: 2, power: 2, isElastic: true };
-    expect(localCapacity(AUTO, MACHINE, 7e6)).toEqual(apart);
-    expect(localCapacity(AUTO, MACHINE, 7e6, true)).toEqual({ ...apart, chunks: 8, lanes: 2 });
-    expect(localCapacity(AUTO, { cores: 2, availableMemoryBytes: GIB }, GIB / 2, true)).toEqual({
+    expect(localCapacity(AUTO, MACHINE, { bytes: 7e6 })).toEqual(apart);
+    expect(localCapacity(AUTO, MACHINE, { bytes: 7e6, sharesSteps: true })).toEqual({
+      ...apart,
+      chunks: 8,
+      lanes: 2,
+    });
+    expect(
+      localCapacity(AUTO, { cores: 2, availableMemoryBytes: GIB }, { bytes: GIB / 2, sharesSteps: true }),
+    ).toEqual({
       ...{ chunks: 1, power: 2, isElastic: true },
     });
   });

@@ -2,22 +2,20 @@ import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { engineOf } from "../domain/model.ts";
 import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
-import { EngineError, type EngineModel } from "./protocol.ts";
-import { chooseSizing, type SizingInfo } from "./sizing.ts";
+import type { NeedsOf } from "./model-needs.ts";
+import { EngineError } from "./protocol.ts";
+import { chooseSizing, type ModelNeeds, type SizingInfo } from "./sizing.ts";
 import type { Pool } from "./workers/pool.ts";
 
 /** The settings `engine.workers` and `engine.threads_per_worker`. */
 export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };
 
-/** What decides whether chunks of a model make their steps together. */
-export type SharingModel = Partial<Pick<EngineModel, "family" | "files" | "version">>;
-
 export type LocalExecutorOptions = {
   wanted: WantedSizing;
   /** Measured once, before any model is loaded. */
   machine: SizingInfo;
-  /** Whether decoding steps of several chunks of a model are made together (step-sharing.ts). Default: never. */
-  sharesSteps?: (model: SharingModel) => boolean;
+  /** What models need of the machine (model-needs.ts). Default: their size is all that is known. */
+  needsOf?: NeedsOf;
   /** Measured times of chunks; replaced in tests. */
   times?: ChunkTimes;
 };
@@ -25,19 +23,24 @@ export type LocalExecutorOptions = {
 /** Runs chunks in the worker processes of this machine. */
 export function createLocalExecutor(
   pool: Pick<Pool, "recognize" | "warm">,
-  { wanted, machine, sharesSteps = () => false, times = createChunkTimes() }: LocalExecutorOptions,
+  {
+    wanted,
+    machine,
+    needsOf = ({ bytes = 0 }) => ({ bytes }),
+    times = createChunkTimes(),
+  }: LocalExecutorOptions,
 ): ChunkExecutor {
   const sharedTime = createSharedTime();
   return {
-    capacity: (model) => localCapacity(wanted, machine, model.bytes, sharesSteps(model)),
+    capacity: (model) => localCapacity(wanted, machine, needsOf(model)),
     async recognize({ sharers, ...job }, signal) {
       const { model, windowMs, audio } = job;
       // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores.
       const threads = engineOf(model.family) === "whisper" ? threadsFor(wanted, machine, sharers) : 1;
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };
-      const isShared = threads === 1 && !job.isAlone && !job.isUrgent && sharesSteps(model);
-      const lanes = isShared ? chooseSizing(wanted, machine, 0, true).lanes : 0;
+      const isShared = threads === 1 && !job.isAlone && !job.isUrgent;
+      const lanes = isShared ? chooseSizing(wanted, machine, needsOf(model)).lanes : 0;
       const leave = lanes > 0 ? sharedTime.enter(lanes) : () => 1;
       try {
         const task = { ...job, threads, lanes, timeoutMs: times.timeoutMs(chunk) };
@@ -86,14 +89,9 @@ function createSharedTime(now: () => number = () => performance.now()) {
   };
 }
 
-/** Computes how much a machine can do at once with weights of that size. The unit of work is thread time. */
-export function localCapacity(
-  wanted: WantedSizing,
-  machine: SizingInfo,
-  bytes: number,
-  sharesSteps = false,
-): Capacity {
-  const { workers, lanes, threadsPerWorker } = chooseSizing(wanted, machine, bytes, sharesSteps);
+/** Computes how much a machine can do at once with a model. The unit of work is thread time. */
+export function localCapacity(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): Capacity {
+  const { workers, lanes, threadsPerWorker } = chooseSizing(wanted, machine, needs);
   const isElastic = threadsPerWorker === undefined;
   // Chunks that share threads do no more work at once than these.
   if (lanes > 0 && workers > lanes) return { chunks: workers, power: lanes, isElastic, lanes };

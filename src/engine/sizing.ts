@@ -33,9 +33,22 @@ const MAX_AUTO_WORKERS = 16;
 const CHUNKS_PER_LANE = 4;
 /** One chunk leaves a GPU idle between its small steps, and many only queue. This is a guess, not a measurement. */
 const MAX_AUTO_GPU_WORKERS = 4;
-/** A chunk's own memory beside the shared weights, as a share of them and a minimum: caches and graph buffers. */
+/**
+ * A chunk's own memory beside the shared weights where their form does not say it (model-needs.ts), and on a GPU: a
+ * share of the weights and a minimum.
+ */
 const STATE_SHARE = 0.5;
 const STATE_FLOOR_BYTES = 150 * 1024 ** 2;
+/** What a model needs of a machine. */
+export type ModelNeeds = {
+  /** Size of the weights, which all chunks share. */
+  bytes: number;
+  /** Memory of a chunk beside the weights, on a processor; left out: it is guessed from them. */
+  stateBytes?: number | undefined;
+  /** Decoding steps of several chunks are made together. */
+  sharesSteps?: boolean;
+};
+
 /** The share of free memory that models may use; the rest is for the operating system and everything else. */
 const USABLE_MEMORY = 0.7;
 
@@ -47,24 +60,22 @@ const USABLE_MEMORY = 0.7;
  * several chunks share each core.
  *
  * @param wanted the settings `engine.workers` and `engine.threads_per_worker`
- * @param weightsBytes size of the weights, which all chunks share
- * @param sharesSteps steps of several chunks of this model are made together
  */
 export function chooseSizing(
   wanted: { workers: number | "auto"; threadsPerWorker: number | "auto" },
   machine: SizingInfo,
-  weightsBytes: number,
-  sharesSteps = false,
+  { bytes, stateBytes: knownBytes, sharesSteps = false }: ModelNeeds,
 ): Sizing {
   const threadsPerWorker = wanted.threadsPerWorker === "auto" ? undefined : wanted.threadsPerWorker;
   const lanes = sharesSteps && (threadsPerWorker ?? 1) === 1 ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
   if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threadsPerWorker };
-  const stateBytes = Math.max(STATE_FLOOR_BYTES, weightsBytes * STATE_SHARE);
   // If the weights do not fit on the GPU, the model runs on the processor.
   const { gpuFreeBytes = 0 } = machine;
-  const isOnGpu = gpuFreeBytes > 0 && gpuFreeBytes >= weightsBytes;
+  const isOnGpu = gpuFreeBytes > 0 && gpuFreeBytes >= bytes;
+  const guessedBytes = Math.max(STATE_FLOOR_BYTES, bytes * STATE_SHARE);
+  const stateBytes = isOnGpu ? guessedBytes : (knownBytes ?? guessedBytes);
   const memoryBytes = isOnGpu ? gpuFreeBytes : machine.availableMemoryBytes;
-  const byMemory = Math.floor((memoryBytes * USABLE_MEMORY - weightsBytes) / stateBytes);
+  const byMemory = Math.floor((memoryBytes * USABLE_MEMORY - bytes) / stateBytes);
   const byCores = Math.floor(machine.cores / (threadsPerWorker ?? 1));
   const most = isOnGpu ? MAX_AUTO_GPU_WORKERS : MAX_AUTO_WORKERS;
   const wished = lanes > 0 && !isOnGpu ? lanes * CHUNKS_PER_LANE : Math.min(byCores, most);

@@ -94,8 +94,11 @@ export function checkModelFile(path: string): ModelFileInfo {
   }
 }
 
-/** Returns the type of most weights of a file and the width of its rows, and undefined when its head is not that of a model. */
-export function readWeights(path: string): { type: string; width: number } | undefined {
+/** What the head of a file says: the type of most weights, the width of the states, and the layers of the decoder. */
+export type WhisperHead = { type: string; width: number; textLayers: number };
+
+/** Returns undefined when a file does not begin as a model does. */
+export function readHead(path: string): WhisperHead | undefined {
   let file: number;
   try {
     file = openRegularFile(path);
@@ -105,8 +108,8 @@ export function readWeights(path: string): { type: string; width: number } | und
   try {
     const cursor = new FileCursor(file, fstatSync(file).size);
     if (cursor.uint32() !== MAGIC) return undefined;
-    const { weights, state } = readSizes(cursor);
-    return { type: weights.name, width: state };
+    const { weights, state, textLayers } = readSizes(cursor);
+    return { type: weights.name, width: state, textLayers };
   } catch {
     return undefined;
   } finally {

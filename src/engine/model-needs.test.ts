@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { localCapacity } from "./local-executor.ts";
+import { createModelNeeds } from "./model-needs.ts";
+import type { SharingMachine } from "./step-sharing.ts";
+import { FILE_TYPES } from "./whisper/whisper-model-file.ts";
+
+/** Whether steps of several chunks are made together, and what memory a chunk needs, by the machine and by the weights. */
+
+const DEMO = join(import.meta.dirname, "../../models/demo.bin");
+const TYPE_OFFSET = 44;
+const WIDTH_OFFSETS = [12, 28];
+const HEADS_OFFSETS = [16, 32];
+const TEXT_LAYERS_OFFSET = 36;
+const MACHINE: SharingMachine = { precision: "fast", isGpu: false, hasKernels: true };
+
+let dir = "";
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), "shruti-sharing-"));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const sharing = (machine: SharingMachine) => {
+  const needsOf = createModelNeeds(machine);
+  return (of: Parameters<typeof needsOf>[0]) => needsOf(of).sharesSteps ?? false;
+};
+const model = (weights: string, family: "whisper" | "nemo_ctc" = "whisper") => ({
+  family,
+  version: "1",
+  files: { weights },
+});
+
+/** The head of the demonstration model with another type of weights, or another width. */
+function headWith(type: number, width?: number): string {
+  const path = join(dir, `${type}-${width}.bin`);
+  const head = readFileSync(DEMO).subarray(0, 4096);
+  head.writeInt32LE(type, TYPE_OFFSET);
+  for (const offset of width === undefined ? [] : WIDTH_OFFSETS) head.writeInt32LE(width ?? 0, offset);
+  writeFileSync(path, head);
+  return path;
+}
+
+describe("steps of several chunks are made together", () => {
+  test("with types of weights that have a kernel for it", () => {
+    const sharesSteps = sharing(MACHINE);
+    const found = [...FILE_TYPES].filter(([number]) => sharesSteps(model(headWith(number))));
+    expect(found.map(([, { name }]) => name)).toEqual(["f16", "q4_1", "q8_0", "q5_0", "q5_1"]);
+    expect(sharesSteps(model(DEMO))).toBe(true);
+  });
+
+  const others: [string, SharingMachine][] = [
+    ["with whisper.cpp's own code", { ...MACHINE, precision: "exact" }],
+    ["on a GPU", { ...MACHINE, isGpu: true }],
+    ["on a processor without AVX2", { ...MACHINE, hasKernels: false }],
+  ];
+  for (const [name, machine] of others) {
+    test(`not ${name}`, () => expect(sharing(machine)(model(DEMO))).toBe(false));
+  }
+
+  test("not when rows are no whole blocks of the kernel", () => {
+    expect(sharing(MACHINE)(model(headWith(1, 192)))).toBe(true);
+    expect(sharing(MACHINE)(model(headWith(1, 96)))).toBe(false);
+  });
+
+  test("not with other families, and not before a model is known or when its file is none", () => {
+    const sharesSteps = sharing(MACHINE);
+    expect(sharesSteps(model(DEMO, "nemo_ctc"))).toBe(false);
+    expect(sharesSteps({})).toBe(false);
+    expect(sharesSteps(model(join(dir, "missing.bin")))).toBe(false);
+    expect(sharesSteps(model(import.meta.path))).toBe(false);
+  });
+});
+
+describe("the memory of a chunk beside the weights", () => {
+  const MIB = 1024 ** 2;
+
+  /** The head of a model of that form. */
+  function formed(name: string, width: number, textLayers: number): string {
+    const path = join(dir, `${name}.bin`);
+    const head = readFileSync(headWith(1, width));
+    for (const offset of HEADS_OFFSETS) head.writeInt32LE(width / 64, offset);
+    head.writeInt32LE(textLayers, TEXT_LAYERS_OFFSET);
+    writeFileSync(path, head);
+    return path;
+  }
+
+  // Measured with chunks side by side: 87 MiB with base (133 after a second try), 164 with small, 172 with turbo.
+  test.each([
+    ["base", 512, 6, 133, 200],
+    ["small", 768, 12, 164, 350],
+    ["turbo", 1280, 4, 172, 330],
+  ])("follows from the form of %s, and not from the size of the file", (name, width, layers, least, most) => {
+    const { stateBytes = 0 } = createModelNeeds(MACHINE)(model(formed(name, width, layers)));
+    expect(stateBytes).toBeGreaterThan(least * MIB);
+    expect(stateBytes).toBeLessThan(most * MIB);
+  });
+
+  test("bounds the chunks that share steps, so that a model that does not fit eight times has fewer", () => {
+    const needs = createModelNeeds(MACHINE)({ ...model(formed("large", 1280, 32)), bytes: 1_080 * MIB });
+    const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
+    const chunksIn = (gib: number) =>
+      localCapacity(wanted, { cores: 2, availableMemoryBytes: gib * 1024 * MIB }, needs).chunks;
+    expect([2, 4, 8, 16].map(chunksIn)).toEqual([1, 1, 4, 8]);
+  });
+});

@@ -1,0 +1,54 @@
+import { engineOf } from "../domain/model.ts";
+import type { EngineModel } from "./protocol.ts";
+import type { ModelNeeds } from "./sizing.ts";
+import { type SharingMachine, sharesSteps } from "./step-sharing.ts";
+import { readHead, type WhisperHead } from "./whisper/whisper-model-file.ts";
+
+/** A model as far as it decides what it needs of a machine. */
+export type SizedModel = Partial<Pick<EngineModel, "family" | "files" | "version">> & {
+  /** Size of the weights; left out: 0. */
+  bytes?: number;
+};
+
+export type NeedsOf = (model: SizedModel) => ModelNeeds;
+
+/** A bound on memory: few models are installed at once, but they may change for years. */
+const MAX_FILES = 100;
+
+/** Creates a function that says what a model needs. It reads the head of each model's file once. */
+export function createModelNeeds(machine: SharingMachine): NeedsOf {
+  const known = new Map<string, Omit<ModelNeeds, "bytes">>();
+
+  function needsOf(path: string): Omit<ModelNeeds, "bytes"> {
+    const head = readHead(path);
+    return head ? { stateBytes: stateBytesOf(head), sharesSteps: sharesSteps(head, machine) } : {};
+  }
+
+  return ({ family, files, version, bytes = 0 }) => {
+    const path = files?.weights;
+    if (family === undefined || engineOf(family) !== "whisper" || path === undefined) return { bytes };
+    const key = `${version} ${path}`;
+    const found = known.get(key) ?? needsOf(path);
+    if (known.size >= MAX_FILES) known.clear();
+    known.set(key, found);
+    return { bytes, ...found };
+  };
+}
+
+/** Positions of the caches. whisper.cpp fills them up to multiples of 256. */
+const CROSS_POSITIONS = 1536;
+const TEXT_POSITIONS = 512;
+/** Of a key and a value, for each position, layer and dimension. */
+const CACHE_BYTES = 4;
+/** A second try decodes five samples at once. whisper.cpp then makes the cache of the text for seven, and keeps it. */
+const SAMPLES = 7;
+/** Buffers of the graphs: a part that grows with the width, and the rest with a long prompt. Measured, rounded up. */
+const BUFFER_BYTES_OF_WIDTH = 96 * 1024;
+const FIXED_BUFFER_BYTES = 64 * 1024 ** 2;
+
+/** Returns the most memory that a chunk needs beside the weights, on a processor. */
+function stateBytesOf({ width, textLayers }: WhisperHead): number {
+  const positions = CROSS_POSITIONS + SAMPLES * TEXT_POSITIONS;
+  const caches = width * textLayers * positions * CACHE_BYTES;
+  return caches + width * BUFFER_BYTES_OF_WIDTH + FIXED_BUFFER_BYTES;
+}
