@@ -62,8 +62,8 @@ describe("chunks that make their steps together", () => {
     expect(together.map(({ workMs }) => workMs)).toEqual(Array.from({ length: 8 }, () => TOOK_MS));
     const { run } = open(true);
     const shared = await Promise.all(Array.from({ length: 8 }, () => run()));
-    // Eight chunks on two threads for as long.
-    for (const { workMs } of shared) expect(workMs).toBeCloseTo(TOOK_MS / 4, -1);
+    // Eight chunks on two threads for as long. On a busy machine they begin and end at different times.
+    for (const { workMs } of shared) expect(Math.abs(workMs - TOOK_MS / 4)).toBeLessThan(TOOK_MS / 5);
     const [alone] = await Promise.all([run()]);
     expect(alone?.workMs).toBe(TOOK_MS);
   });
