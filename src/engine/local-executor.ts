@@ -18,6 +18,8 @@ export type LocalExecutorOptions = {
   needsOf?: NeedsOf;
   /** Measured times of chunks; replaced in tests. */
   times?: ChunkTimes;
+  /** Returns milliseconds; replaced in tests. */
+  now?: () => number;
 };
 
 /** Runs chunks in the worker processes of this machine. */
@@ -28,9 +30,10 @@ export function createLocalExecutor(
     machine,
     needsOf = ({ bytes = 0 }) => ({ bytes }),
     times = createChunkTimes(),
+    now = () => performance.now(),
   }: LocalExecutorOptions,
 ): ChunkExecutor {
-  const sharedTime = createSharedTime();
+  const sharedTime = createSharedTime(now);
   return {
     capacity: (model) => localCapacity(wanted, machine, needsOf(model)),
     async recognize({ sharers, ...job }, signal) {
@@ -59,7 +62,7 @@ export function createLocalExecutor(
 }
 
 /** Measures which part of a thread each chunk had while several chunks shared threads. */
-function createSharedTime(now: () => number = () => performance.now()) {
+function createSharedTime(now: () => number) {
   let running = 0;
   let lanes = 1;
   /** Time of one chunk since the start: slower than the clock while chunks share threads. */
