@@ -1,5 +1,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import type { BackupContents } from "../services/backups/backup-create.ts";
+import type { StoredBackup } from "../services/backups/backup-store.ts";
 import type { VerifiedOne } from "../services/backups/backup-verify.ts";
 import { wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -117,36 +119,39 @@ async function backUpAll(
     },
     options.to === undefined ? { file: file ?? "" } : { store: options.to, keep: options.keep },
   ).finally(cleanUp.stop);
-  const stored = "removed" in made ? made : undefined;
-  if (options.json) {
-    context.printJson({
-      path: made.path,
-      files: made.files,
-      bytes: made.bytes,
-      recordings: made.recordings,
-      ...(stored ? { written_bytes: stored.written, removed: stored.removed } : {}),
-      deleted_meanwhile: made.deletedMeanwhile,
-      missing: made.missing,
-      unreadable: made.unreadable,
-      damaged: made.damaged,
-      complete: made.lacking.count === 0,
-      lacking: made.lacking,
-    });
-  } else {
+  if (options.json) context.printJson(backupJson(made));
+  else {
     context.printLine(`${made.path}: ${made.recordings} recordings, ${made.bytes} bytes`);
-    if (stored)
-      context.printLine(`${stored.written} bytes written, ${stored.removed.length} old backups removed`);
+    if ("removed" in made)
+      context.printLine(`${made.written} bytes written, ${made.removed.length} old backups removed`);
   }
   noteNames(context, made.missing, "recordings are in the database and not on the disk");
   noteNames(context, made.damaged, "recordings are damaged: their bytes are not those that were uploaded");
   noteNames(context, made.unreadable, "files cannot be read");
-  const faulty = made.missing.count + made.unreadable.count + made.damaged.count;
+  requireWhole(made);
+}
+
+type MadeBackup = (BackupContents & { path: string }) | StoredBackup;
+
+function backupJson(made: MadeBackup) {
+  const { path, files, bytes, recordings, missing, unreadable, damaged, lacking } = made;
+  return {
+    ...{ path, files, bytes, recordings },
+    ...("removed" in made ? { written_bytes: made.written, removed: made.removed } : {}),
+    deleted_meanwhile: made.deletedMeanwhile,
+    ...{ missing, unreadable, damaged, complete: lacking.count === 0, lacking },
+  };
+}
+
+/** @throws CommandError `incomplete` when a file could not be taken from the data directory as it should be */
+function requireWhole({ missing, unreadable, damaged, lacking }: MadeBackup): void {
+  const faulty = missing.count + unreadable.count + damaged.count;
   if (faulty === 0) return;
   throw new CommandError(
     "incomplete",
-    made.lacking.count === 0
+    lacking.count === 0
       ? `${faulty} files cannot be read or are damaged; the backup has their copies of the backup before`
-      : `the backup is incomplete: it lacks ${made.lacking.count} of its files, or has them only as they are now, damaged`,
+      : `the backup is incomplete: it lacks ${lacking.count} of its files, or has them only as they are now, damaged`,
   );
 }
 

@@ -1,15 +1,12 @@
-import { Database as SqliteDatabase } from "bun:sqlite";
 import {
   closeSync,
   existsSync,
-  fsyncSync,
   mkdirSync,
   openSync,
   readdirSync,
   renameSync,
   rmSync,
   statSync,
-  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +15,6 @@ import { parseChecksum } from "../../lib/checksums.ts";
 import { isUnfinishedName, syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { toTimestamp } from "../../lib/time.ts";
-import { makePrivateFile } from "../../store/private-file.ts";
 import { takeProcessLock } from "../../store/process-lock.ts";
 import { ChangedError, linesOf, openPlainFile, readRegion, writeWhole } from "./backup-bytes.ts";
 import {
@@ -38,6 +34,8 @@ import {
   STORE_OBJECTS,
   STORE_README,
 } from "./backup-format.ts";
+import { addObject, isSame } from "./backup-objects.ts";
+import { prune } from "./backup-prune.ts";
 import { backupsIn, objectPath } from "./backup-reader.ts";
 import type { Recording } from "./backup-sources.ts";
 
@@ -166,60 +164,10 @@ function openSink(store: string, folder: string) {
   };
 }
 
-type Facts = { size: number; mtimeMs: number };
-
-function isSame(path: string, { size, mtimeMs }: Facts): boolean {
-  const object = statSync(path, { throwIfNoEntry: false });
-  return object?.isFile() === true && object.size === size && Math.abs(object.mtimeMs - mtimeMs) < 1;
-}
-
 async function hashOnly(descriptor: number, bytes: number) {
   const hasher = new Bun.CryptoHasher("sha256");
   await readRegion({ descriptor, offset: 0, bytes }, (block) => void hasher.update(block));
   return { sha256: hasher.digest("hex"), bytes: 0 };
-}
-
-/**
- * Copies a file into the store, unless its bytes are there.
- *
- * @param check is called with the SHA-256 of what was read; where it throws, nothing is added
- * @returns how many bytes were added
- */
-async function addObject(
-  objects: string,
-  { descriptor, facts }: NonNullable<ReturnType<typeof openPlainFile>>,
-  changedFolders: Set<string>,
-  check: (sha256: string) => void,
-): Promise<{ sha256: string; bytes: number }> {
-  const unfinished = unfinishedPath(objects);
-  try {
-    makePrivateFile(unfinished);
-    const hasher = new Bun.CryptoHasher("sha256");
-    const target = openSync(unfinished, "r+");
-    try {
-      await readRegion({ descriptor, offset: 0, bytes: facts.size }, (block) => {
-        hasher.update(block);
-        writeWhole(target, block);
-      });
-      fsyncSync(target);
-    } finally {
-      closeSync(target);
-    }
-    const sha256 = hasher.digest("hex");
-    check(sha256);
-    const path = objectPath(objects, sha256);
-    if (isSame(path, facts)) return { sha256, bytes: 0 };
-    utimesSync(unfinished, facts.atime, facts.mtime);
-    const folder = join(objects, sha256.slice(0, 2));
-    makeFolder(folder, FOLDER_MODE);
-    giveToOwner(unfinished);
-    // An object of another size at this path is damaged, and is replaced.
-    renameSync(unfinished, path);
-    changedFolders.add(folder);
-    return { sha256, bytes: facts.size };
-  } finally {
-    rmSync(unfinished, { force: true });
-  }
 }
 
 /** The list of the newest backup, read along with the new one: both are in ascending order of names. */
@@ -254,68 +202,6 @@ function removeUnfinished(store: string): void {
   for (const folder of [STORE_BACKUPS, STORE_OBJECTS].map((name) => join(store, name))) {
     for (const name of readdirSync(folder)) {
       if (isUnfinishedName(name)) rmSync(join(folder, name), { recursive: true, force: true });
-    }
-  }
-}
-
-/** Removes old backups, and the objects that no backup needs any more. @returns the names of the backups */
-function prune(store: string, keep: number): string[] {
-  const names = backupsIn(store);
-  const removed = names.slice(0, Math.max(0, names.length - Math.max(1, keep)));
-  for (const name of removed) {
-    // From here on it is not a backup any more, even when the removal is interrupted.
-    const leaving = unfinishedPath(join(store, STORE_BACKUPS));
-    renameSync(join(store, STORE_BACKUPS, name), leaving);
-    rmSync(leaving, { recursive: true, force: true });
-  }
-  if (removed.length > 0) removeUnneeded(store);
-  return removed;
-}
-
-function removeUnneeded(store: string): void {
-  const path = join(store, ".needed.db");
-  const remove = () => {
-    for (const ending of ["", "-journal"]) rmSync(path + ending, { force: true });
-  };
-  remove();
-  makePrivateFile(path);
-  const sqlite = new SqliteDatabase(path);
-  try {
-    sqlite.run("PRAGMA journal_mode = OFF");
-    sqlite.run("PRAGMA synchronous = OFF");
-    sqlite.run("CREATE TABLE needed (sha256 TEXT PRIMARY KEY) WITHOUT ROWID");
-    const insert = sqlite.prepare("INSERT OR IGNORE INTO needed VALUES (?)");
-    for (const name of backupsIn(store)) {
-      const file = openPlainFile(join(store, STORE_BACKUPS, name, LIST));
-      if (!file) throw new Error(`the backup ${name} lacks ${LIST}: nothing is removed`);
-      try {
-        const region = { descriptor: file.descriptor, offset: 0, bytes: file.facts.size };
-        sqlite.transaction(() => {
-          for (const line of linesOf(region, MAX_LINE_BYTES)) insert.run(line.slice(0, 64));
-        })();
-      } finally {
-        closeSync(file.descriptor);
-      }
-    }
-    const isNeeded = sqlite.prepare("SELECT 1 FROM needed WHERE sha256 = ?");
-    for (const object of objectsIn(store)) {
-      if (isNeeded.get(object.sha256) === null) rmSync(object.path, { force: true });
-    }
-    insert.finalize();
-    isNeeded.finalize();
-  } finally {
-    sqlite.close();
-    remove();
-  }
-}
-
-/** Iterates over the objects of a store. */
-export function* objectsIn(store: string): Generator<{ sha256: string; path: string }> {
-  const objects = join(store, STORE_OBJECTS);
-  for (const prefix of readdirSync(objects)) {
-    if (!/^[0-9a-f]{2}$/.test(prefix)) continue;
-    for (const name of readdirSync(join(objects, prefix))) {
-      if (/^[0-9a-f]{64}$/.test(name)) yield { sha256: name, path: join(objects, prefix, name) };
     }
   }
 }

@@ -19,8 +19,8 @@ import {
   UPLOADS,
   WITHOUT,
 } from "./backup-format.ts";
+import { objectsIn } from "./backup-objects.ts";
 import { type BackupFile, type BackupReader, backupsIn, kindOfBackup, openBackup } from "./backup-reader.ts";
-import { objectsIn } from "./backup-store.ts";
 
 const MAX_TEXT_BYTES = 1024 * 1024;
 
