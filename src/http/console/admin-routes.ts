@@ -1,16 +1,16 @@
 import { AppError } from "../../domain/errors.ts";
-import { TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
 import { portions } from "../../lib/csv.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import type { NewOrganization } from "../../services/accounts.ts";
 import type { ConsoleSession } from "../../services/console-sessions.ts";
 import { usageCsv } from "../../services/usage-csv.ts";
-import type { OrganizationSettings } from "../../store/organizations.ts";
 import { listPageOfAll } from "../../store/transcriptions.ts";
 import type { HttpDeps } from "../deps.ts";
 import { defineRoutes } from "../route.ts";
 import * as wire from "../wire/console.ts";
 import { DEFAULT_PAGE_SIZE } from "../wire/paging.ts";
+import { csvResponse, pageOf, whole } from "./admin-answers.ts";
+import { checkGrant, expiryOf, sequenceOf, settingsOf, statesOf } from "./admin-requests.ts";
 import { adminOperation, createGuard, type Guard } from "./guard.ts";
 import {
   toCredit,
@@ -338,92 +338,4 @@ function workRoutes({ transcriptions, database }: HttpDeps, { requireAdmin }: Gu
       ({ params }) => toTranscription(transcriptions.cancelById(params.id)),
       { ...answer, ...adminOperation(requireAdmin) },
     );
-}
-
-/** A list that has one page. */
-function whole<T>(data: T[]) {
-  return { object: "list" as const, data, next: null };
-}
-
-/** A page, made of rows of which the last one only shows that there are more. */
-function pageOf<T extends { id: string }>(rows: T[], limit: number) {
-  const data = rows.slice(0, limit);
-  return { object: "list" as const, data, next: rows.length > limit ? (data.at(-1)?.id ?? null) : null };
-}
-
-function settingsOf(body: wire.OrganizationChange): Partial<OrganizationSettings> {
-  const settings = {
-    name: body.name,
-    pricePaisePerAudioHour: body.price_paise_per_audio_hour,
-    dailySpendLimitPaise: body.daily_spend_limit_paise,
-    maxQueued: body.max_queued,
-    requestsPerSecond: body.requests_per_second,
-    weight: body.weight,
-  };
-  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given) as Partial<OrganizationSettings>;
-}
-
-/** The rules of `shruti credit grant`. @throws AppError `invalid_request` */
-function checkGrant(amountPaise: number, note: string | undefined): void {
-  if (amountPaise === 0) {
-    throw new AppError("invalid_request", { detail: "amount_paise", message: "The amount must not be 0." });
-  }
-  if (amountPaise < 0 && (note ?? "").trim() === "") {
-    throw new AppError("invalid_request", {
-      detail: "note",
-      message: "An amount that is taken back needs a note.",
-    });
-  }
-}
-
-function sequenceOf(after: string): number {
-  if (/^\d{1,15}$/.test(after)) return Number(after);
-  throw new AppError("invalid_request", { detail: "after", message: "after must be the `next` of a page." });
-}
-
-const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:\d{2})$/;
-
-/** @throws AppError `invalid_request` for other texts than times, and for a time that has passed */
-function expiryOf(text: string, nowMs: number): number {
-  const expiresAt = TIME.test(text) ? Date.parse(text) : Number.NaN;
-  if (expiresAt > nowMs) return expiresAt;
-  throw new AppError("invalid_request", {
-    detail: "expires_at",
-    message: "expires_at must be an RFC 3339 time in the future.",
-  });
-}
-
-/** @throws AppError `invalid_request` */
-function statesOf(text: string): TranscriptionState[] {
-  return text.split(",").map((word) => {
-    const state = TRANSCRIPTION_STATES.find((candidate) => candidate === word);
-    if (state) return state;
-    throw new AppError("invalid_request", {
-      detail: "state",
-      message: `state must be some of ${TRANSCRIPTION_STATES.join(", ")}, separated by commas.`,
-    });
-  });
-}
-
-/** Sends CSV part by part, as the client takes it. */
-function csvResponse(name: string, parts: Generator<string>): Response {
-  const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        const { done, value } = parts.next();
-        if (done) controller.close();
-        else controller.enqueue(encoder.encode(value));
-      },
-      cancel: () => void parts.return(undefined),
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(body, {
-    headers: {
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": `attachment; filename="${name}"`,
-    },
-  });
 }

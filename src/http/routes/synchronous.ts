@@ -101,12 +101,12 @@ export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
     const model = transcriptions.checkRequest(modelId, request);
     const claim = key === undefined ? undefined : claimOf(key, order, model);
     const prepared = { modelId: model.id, request, claim };
-    const place = () => admitOrder(deps, caller, order, prepared, attendance);
+    const admitIt = () => admitOrder(deps, caller, order, prepared, attendance);
     const { client } = attendance;
     const ended = AbortSignal.any([client, attendance.deadline, deps.stopping]);
     const { id, outcome } =
-      key === undefined ? await place() : await locks.run(lockName(caller, key), ended, place);
-    const cancel = () => cancelQuietly(deps, id);
+      key === undefined ? await admitIt() : await locks.run(lockName(caller, key), ended, admitIt);
+    const cancel = () => void cancelQuietly(deps, id);
     if (key === undefined) {
       client.addEventListener("abort", cancel, { once: true });
       if (client.aborted) cancel();
@@ -188,24 +188,37 @@ async function placeFor(
   deps: HttpDeps,
   caller: Caller,
   { request, bounds }: SynchronousOrder,
-  verified: VerifiedAudio,
+  { durationMs, channels }: VerifiedAudio,
+  attendance: Attendance,
+): Promise<Reservation> {
+  const recordingMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });
+  if (bounds.waitSeconds === 0) return placeAtAcceptance(deps, recordingMs);
+  deps.transcriptions.checkCredit(caller, recordingMs);
+  return placeAfterWait(deps, recordingMs, bounds.waitSeconds, attendance);
+}
+
+/** A place that is taken when the work is accepted. @throws AppError `capacity_unavailable` when none is free now */
+function placeAtAcceptance(deps: HttpDeps, recordingMs: number): Reservation {
+  const reserve = () => deps.synchronous.reservePlace(recordingMs);
+  // This only looks. `take` may still find none: then the moved file is removed again.
+  reserve().release();
+  let place: SynchronousPlace | undefined;
+  const take = () => {
+    place = reserve();
+  };
+  return { take, release: () => place?.release() };
+}
+
+/** A place that is held from the end of the wait. @throws AppError `capacity_unavailable`, the reason of the deadline */
+async function placeAfterWait(
+  deps: HttpDeps,
+  recordingMs: number,
+  waitSeconds: number,
   { client, deadline }: Attendance,
 ): Promise<Reservation> {
-  const { durationMs, channels } = verified;
-  const recordingMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });
-  if (bounds.waitSeconds === 0) {
-    const reserve = () => deps.synchronous.reservePlace(recordingMs);
-    reserve().release();
-    let place: SynchronousPlace | undefined;
-    const take = () => {
-      place = reserve();
-    };
-    return { take, release: () => place?.release() };
-  }
-  deps.transcriptions.checkCredit(caller, recordingMs);
   const ended = AbortSignal.any([client, deadline, deps.stopping]);
   try {
-    const place = await deps.synchronous.waitForPlace(recordingMs, bounds.waitSeconds * 1000, ended);
+    const place = await deps.synchronous.waitForPlace(recordingMs, waitSeconds * 1000, ended);
     return { take: () => {}, release: place.release };
   } catch (error) {
     if (deps.stopping.aborted) throw stoppedError();
@@ -319,11 +332,12 @@ async function follow(
 const stoppedError = () => new AppError("capacity_unavailable", { message: STOPPED.message });
 
 /** No client waits for the outcome. After a failure, the deadline of the work cancels it. */
-function cancelQuietly(deps: HttpDeps, id: string): void {
-  const report = (error: unknown) => deps.log.warn({ err: error, transcription_id: id }, "cancelling failed");
-  Promise.resolve(id)
-    .then((id) => deps.transcriptions.cancelById(id))
-    .catch(report);
+async function cancelQuietly(deps: HttpDeps, id: string): Promise<void> {
+  try {
+    await deps.transcriptions.cancelById(id);
+  } catch (error) {
+    deps.log.warn({ err: error, transcription_id: id }, "cancelling failed");
+  }
 }
 
 /** @throws AppError for a transcription that ended without a result */
