@@ -1,0 +1,115 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { insertChunks, listChunks } from "../../src/store/chunks.ts";
+import { transaction } from "../../src/store/database.ts";
+import { openTestApp, type TestAppOptions } from "../../src/testing/open-test-app.ts";
+import { clientOf, forever } from "../../src/testing/scheduler-kit.ts";
+import { createScriptedEngine, scriptedAudio } from "../../src/testing/scripted-engine.ts";
+
+/**
+ * Measures how long the event loop of a control plane is held at most, with recordings of an hour that wait and a decoder
+ * that never ends:
+ *
+ *     bun scripts/bench/pauses.ts [--places 512] [--recordings 600] [--chunks 3000]
+ *
+ * when the chunks of a long recording are stored and read, when a fleet brings places, and when the program starts again
+ * with as much work unfinished.
+ */
+const { values } = parseArgs({
+  options: {
+    places: { type: "string", default: "512" },
+    recordings: { type: "string", default: "600" },
+    chunks: { type: "string", default: "3000" },
+  },
+});
+const [places, recordings, chunkCount] = [values.places, values.recordings, values.chunks].map(Number) as [
+  number,
+  number,
+  number,
+];
+const TICK_MS = 2;
+const HOUR_SECONDS = 3_600;
+const ROUNDS = 5;
+const round = (value: number) => Math.round(value * 10) / 10;
+
+/** Watches the event loop until the returned function is called, which returns the longest pause. */
+function watchPauses(): () => number {
+  let longest = 0;
+  let at = performance.now();
+  const look = () => {
+    const now = performance.now();
+    longest = Math.max(longest, now - at - TICK_MS);
+    at = now;
+  };
+  const timer = setInterval(look, TICK_MS);
+  return () => {
+    look();
+    clearInterval(timer);
+    return round(longest);
+  };
+}
+
+const directory = mkdtempSync(join(tmpdir(), "shruti-pauses-"));
+const capacity = { chunks: places, power: places, isElastic: false };
+
+/** Opens the program. Decoding never ends, because all those recordings would fill the disk. */
+async function open(options: TestAppOptions = {}) {
+  const engine = createScriptedEngine();
+  engine.interfere({ decode: (_job, signal) => forever(signal) });
+  const config = { engine: { workers: 1 }, server: { drain_seconds: 0 } };
+  return openTestApp({ directory, engine, config, ...options });
+}
+
+async function untilRunning(app: Awaited<ReturnType<typeof open>>["app"], count: number): Promise<void> {
+  while (app.scheduler.status().running < count) await Bun.sleep(TICK_MS);
+}
+
+try {
+  const first = await open({ creditPaise: 1_000_000_000 });
+  const client = clientOf(first);
+  const { id: upload } = await client.upload(scriptedAudio({ seconds: HOUR_SECONDS, text: "एक" }));
+  let last = "";
+  for (let n = 0; n < recordings; n++)
+    last = (await client.start({ audio: { upload_id: upload }, language: "hi" })).body.id;
+  const { store } = first.app.database;
+  const chunks = Array.from({ length: chunkCount }, (_, n) => ({
+    ...{ channel: 0, startMs: n * 30_000, endMs: (n + 1) * 30_000, speechMs: 28_000 },
+    regions: Array.from({ length: 5 }, (_, k) => {
+      const startSample = n * 480_000 + k * 90_000;
+      return { startSample, endSample: startSample + 80_000 };
+    }),
+  }));
+  const times = { store: [] as number[], read: [] as number[] };
+  for (let n = 0; n < ROUNDS; n++) {
+    const began = performance.now();
+    transaction(store, (tx) => insertChunks(tx, last, chunks));
+    const stored = performance.now();
+    listChunks(store, last);
+    times.store.push(round(stored - began));
+    times.read.push(round(performance.now() - stored));
+  }
+  transaction(store, (tx) => insertChunks(tx, last, []));
+  console.log(JSON.stringify({ chunks: chunkCount, store_ms: times.store, read_ms: times.read }));
+
+  const ended = watchPauses();
+  const began = performance.now();
+  first.app.scheduler.resize(capacity);
+  await untilRunning(first.app, Math.min(places, recordings));
+  const took = round(performance.now() - began);
+  console.log(JSON.stringify({ what: "places come", places, recordings, took, longest_pause_ms: ended() }));
+  await first.close();
+
+  const endedAgain = watchPauses();
+  const beganAgain = performance.now();
+  const second = await open();
+  second.app.scheduler.resize(capacity);
+  await untilRunning(second.app, Math.min(places, recordings));
+  const tookAgain = round(performance.now() - beganAgain);
+  console.log(JSON.stringify({ what: "a start", took: tookAgain, longest_pause_ms: endedAgain() }));
+  await second.close();
+} finally {
+  rmSync(directory, { recursive: true });
+}
+process.exit(0);
