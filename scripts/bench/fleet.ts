@@ -1,10 +1,11 @@
 /**
  * Measures what a fleet costs, with Debian's messaging server and workers whose recognition only waits:
  *
- *     bun scripts/bench/fleet.ts [--places 64] [--engine-ms 1000] [--chunks 640]
+ *     bun scripts/bench/fleet.ts [--places 64] [--engine-ms 1000] [--chunks 1280]
  *
  * It prints the overhead of one chunk in an idle fleet, and how busy the places are under load, with the processor time of
- * the control plane for each chunk, its memory after each quarter of the chunks, and the longest pause of its event loop.
+ * the control plane for each chunk, its memory after each quarter of the chunks, and the longest pause of its event loop, also
+ * without the time in which other programs had the processors.
  * The control plane, the messaging server and the workers are processes of their own. The part of the control plane's
  * process that makes chunks and waits for them is measured alone, and subtracted.
  */
@@ -22,7 +23,7 @@ const { values } = parseArgs({
   options: {
     places: { type: "string", default: "64" },
     "engine-ms": { type: "string", default: "1000" },
-    chunks: { type: "string", default: "640" },
+    chunks: { type: "string", default: "1280" },
     worker: { type: "string" },
     control: { type: "string" },
     folder: { type: "string" },
@@ -153,7 +154,7 @@ async function control(spec: Parameters<typeof openControlOf>[0]): Promise<void>
   await Bun.sleep(SILENCE_MS);
   const { user, system } = process.cpuUsage(idleCpu);
   const ownCpuMs = (await load(instantly, { first: 0, chunks, places })).cpuMs;
-  const { elapsedMs, cpuMs, memoryMb, longestPauseMs } = await load(fleet.engine, {
+  const { elapsedMs, cpuMs, memoryMb, longestPauseMs, longestBusyMs } = await load(fleet.engine, {
     ...{ first: idleChunks, chunks, places },
   });
   const busy = (chunks * engineMs) / (elapsedMs * places);
@@ -171,6 +172,7 @@ async function control(spec: Parameters<typeof openControlOf>[0]): Promise<void>
       cpu_ms_per_chunk: round((cpuMs - ownCpuMs) / chunks),
       memory_mb: memoryMb,
       longest_pause_ms: round(longestPauseMs),
+      longest_pause_with_processor_ms: round(longestBusyMs),
       status: fleet.status().tickets,
     }),
   );
@@ -197,11 +199,17 @@ async function load(
 ) {
   const memoryMb: number[] = [];
   let longestPauseMs = 0;
+  let longestBusyMs = 0;
   let tickedAt = performance.now();
+  let tickedCpu = process.cpuUsage();
   const ticks = setInterval(() => {
     const now = performance.now();
+    const { user, system } = process.cpuUsage(tickedCpu);
     longestPauseMs = Math.max(longestPauseMs, now - tickedAt - TICK_MS);
+    // Without the processors the process could not react either, which is not its own doing.
+    longestBusyMs = Math.max(longestBusyMs, Math.min(now - tickedAt - TICK_MS, (user + system) / 1000));
     tickedAt = now;
+    tickedCpu = process.cpuUsage();
   }, TICK_MS);
   const cpu = process.cpuUsage();
   const startedAt = performance.now();
@@ -219,7 +227,7 @@ async function load(
   clearInterval(ticks);
   const { user, system } = process.cpuUsage(cpu);
   const elapsedMs = performance.now() - startedAt;
-  return { elapsedMs, cpuMs: (user + system) / 1000, memoryMb, longestPauseMs };
+  return { elapsedMs, cpuMs: (user + system) / 1000, memoryMb, longestPauseMs, longestBusyMs };
 }
 
 async function recognize(engine: Recognizer, n: number): Promise<void> {
