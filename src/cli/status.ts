@@ -155,7 +155,11 @@ function describe(server: ServerStatus): [name: string, value: string][] {
       "speed",
       speed === undefined ? "not known yet" : `${speed.toFixed(1)} × real time, all workers together`,
     ],
-    ["empty in", describeDuration(server.emptyInMs)],
+    // Without a measured speed the estimate is that of real time, which is usually far too long.
+    [
+      "empty in",
+      speed === undefined && server.emptyInMs > 0 ? "not known yet" : describeDuration(server.emptyInMs),
+    ],
     ...engine.models.map((model): [string, string] => ["model", describeModel(model)]),
     ...fleetFields(server.fleet),
     ...avoidedCode(server).map((broken): [string, string] => ["avoided", describeBroken(broken)]),

@@ -1,5 +1,5 @@
 import type { Config } from "../../config/schema.ts";
-import { AppError } from "../../domain/errors.ts";
+import { noSuchModel } from "../../services/models/model-routes.ts";
 import type { ModelService } from "../../services/models/models.ts";
 import type { OpenAiModel } from "./schemas.ts";
 
@@ -37,5 +37,5 @@ export function toModel(id: string): OpenAiModel {
 /** @throws AppError `invalid_request`, detail `model`, which clients of this layer see as `model_not_found` */
 export function requireName(names: readonly string[], id: string): string {
   if (names.includes(id)) return id;
-  throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
+  throw noSuchModel(id, names);
 }

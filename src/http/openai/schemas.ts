@@ -30,7 +30,7 @@ export const OpenAiError = closed(
     examples: [
       {
         error: {
-          message: "There is no such model.",
+          message: 'There is no model "whisper-2"; there is demo.',
           type: "invalid_request_error",
           param: "model",
           code: "model_not_found",

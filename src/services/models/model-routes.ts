@@ -11,9 +11,26 @@ const speaks = (model: InstalledModel, language: string) =>
 
 /** Returns the model of an id. @throws AppError `invalid_request` (detail `model`) */
 export function namedModel(registry: ModelRegistry, id: string): InstalledModel {
-  const model = registry.list().find((found) => found.id === id);
-  if (!model) throw new AppError("invalid_request", { detail: "model", message: "There is no such model." });
+  const models = registry.list();
+  const model = models.find((found) => found.id === id);
+  if (!model)
+    throw noSuchModel(
+      id,
+      models.map((each) => each.id),
+    );
   return model;
+}
+
+/** How many names the refusal of an unknown one lists. */
+const NAMED = 10;
+
+/** Makes the refusal of a model that does not exist. It lists the first of those that do. */
+export function noSuchModel(id: string, names: readonly string[]): AppError {
+  const known = `${names.slice(0, NAMED).join(", ")}${names.length > NAMED ? ", …" : ""}`;
+  return new AppError("invalid_request", {
+    detail: "model",
+    message: `There is no model ${JSON.stringify(id)}; there ${names.length === 1 ? "is" : "are"} ${known}.`,
+  });
 }
 
 /**

@@ -75,7 +75,7 @@ describe("the demonstration model", () => {
     await models.add(weights("ggml-one.bin"));
     expect(models.list().map(({ id }) => id)).toEqual(["one"]);
     expect(models.find("demo")?.id).toBe("demo");
-    expect(() => models.resolve("demo")).toThrow("no such model");
+    expect(() => models.resolve("demo")).toThrow('There is no model "demo"; there is one.');
   });
 
   test("is written to the disk once, and replaces a truncated copy and older versions", async () => {
