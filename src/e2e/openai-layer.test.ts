@@ -51,7 +51,7 @@ describe("the executable and the official SDK", () => {
     expect(types.at(-1)).toBe("transcript.text.done");
     expect(types.length).toBeGreaterThan(2);
     expect(text).toContain("the delivery is on thursday at eleven pm");
-  });
+  }, 120_000);
 
   test("the log has a line for each request, without its words", async () => {
     const lines = server
