@@ -1,7 +1,8 @@
 // Products of matrices with many rows on both sides: the linear layers and convolutions of the encoder, and the keys
-// and values of cross-attention. Weights of any type stay as they are in memory. A group of their rows is widened and
-// packed when it is used; a window has 1500 rows to multiply it by, so this costs little.
+// and values of cross-attention. Weights of any type stay as they are in memory. A group of their rows is packed when it
+// is used; a window has 1500 rows to multiply it by, so this costs little.
 #include "blocks.h"
+#include "quantized.h"
 #include "settings.h"
 
 #include "ggml-cpu-impl.h"
@@ -11,20 +12,21 @@
 
 #ifdef SHRUTI_VECTORS
 
+// AMX multiplies bf16 numbers faster.
+#if defined(SHRUTI_PAIRS) && !defined(SHRUTI_AMX)
+#define SHRUTI_BYTES 1
+#endif
+
 namespace shruti {
 namespace {
 
 constexpr int64_t kLeastRows = 32;
-// Values of a row that are packed at once. A panel of them stays in the first cache, and blocks of all types fit.
-constexpr int64_t kDepth = 256 * kPerWord;
 // Blocks of rows that each panel is multiplied by in turn: they stay in the second cache.
 constexpr int64_t kBlocks = 16;
 constexpr int64_t kMostGroup = 128;  // columns that are packed at once
 
 struct Shape {
     int64_t depth, columns, rows;
-    int64_t padded() const { return (depth + kPerVector - 1) / kPerVector * kPerVector; }
-    int64_t blocks() const { return (rows + kRows - 1) / kRows; }
 };
 
 bool read_shape(const ggml_tensor * dst, Shape & shape) {
@@ -39,87 +41,228 @@ bool read_shape(const ggml_tensor * dst, Shape & shape) {
            dst->nb[0] == sizeof(float) && shape.rows >= kLeastRows && shape.columns >= kLeastRows && shape.depth >= 16;
 }
 
-// Work memory: the packed left matrix, then for each thread a packed group and rows being widened.
-struct Layout {
-    size_t left, group, wide;
-    explicit Layout(const Shape & shape)
-        : left(shape.blocks() * kRows * shape.padded() / kPerWord * 4),
-          group(kMostGroup * kDepth / kPerWord * 4),
-          wide(kLanes * kDepth * 4) {}
-    size_t of_thread() const { return group + wide; }
-};
-
 template <typename T> T * aligned(T * p) { return (T *) (((uintptr_t) p + 63) & ~(uintptr_t) 63); }
 
-void pack_left(const ggml_tensor * x, const Shape & shape, int64_t block, uint32_t * out) {
-    alignas(64) float last[kPerVector];
-    for (int64_t r = 0; r < kRows; r++) {
-        const int64_t row = block * kRows + r;
-        const char *  from = (const char *) x->data + row * x->nb[1];
-        for (int64_t k = 0; k < shape.padded(); k += kPerVector) {
-            Words words;
-            if (row < shape.rows && k + kPerVector <= shape.depth) {
-                words = x->type == GGML_TYPE_F32 ? to_words((const float *) from + k) : halves_to_words((const uint16_t *) from + k);
-            } else {
-                for (int64_t i = 0; i < kPerVector; i++) {
-                    last[i] = 0;
-                    if (row >= shape.rows || k + i >= shape.depth) continue;
-                    last[i] = x->type == GGML_TYPE_F32 ? ((const float *) from)[k + i] : GGML_FP16_TO_FP32(((const ggml_fp16_t *) from)[k + i]);
+// Products of floats or of bf16 numbers, for weights of all types.
+struct Floats {
+    static constexpr int64_t kRows = shruti::kRows, kColumns = shruti::kColumns;
+    // Values of a row that are packed at once. A panel of them stays in the first cache, and blocks of all types fit.
+    static constexpr int64_t kDepth = 256 * kPerWord;
+
+    static int64_t padded(int64_t depth) { return (depth + kPerVector - 1) / kPerVector * kPerVector; }
+    // Bytes of values of a block of rows, of a panel, and of work memory for packing a panel.
+    static size_t left_bytes(int64_t depth) { return kRows * padded(depth) / kPerWord * 4; }
+    static size_t panel_bytes(int64_t depth) { return kColumns * padded(depth) / kPerWord * 4; }
+    static size_t wide_bytes() { return kLanes * kDepth * 4; }
+
+    static void pack_left(const ggml_tensor * x, const Shape & shape, int64_t block, char * to) {
+        uint32_t *        out = (uint32_t *) to;
+        alignas(64) float last[kPerVector];
+        for (int64_t r = 0; r < kRows; r++) {
+            const int64_t row = block * kRows + r;
+            const char *  from = (const char *) x->data + row * x->nb[1];
+            for (int64_t k = 0; k < padded(shape.depth); k += kPerVector) {
+                Words words;
+                if (row < shape.rows && k + kPerVector <= shape.depth) {
+                    words = x->type == GGML_TYPE_F32 ? to_words((const float *) from + k) : halves_to_words((const uint16_t *) from + k);
+                } else {
+                    for (int64_t i = 0; i < kPerVector; i++) {
+                        last[i] = 0;
+                        if (row >= shape.rows || k + i >= shape.depth) continue;
+                        last[i] = x->type == GGML_TYPE_F32 ? ((const float *) from)[k + i] : GGML_FP16_TO_FP32(((const ggml_fp16_t *) from)[k + i]);
+                    }
+                    words = to_words(last);
                 }
-                words = to_words(last);
+                store_left(out, r, k / kPerWord, words);
             }
-            store_left(out, r, k / kPerWord, words);
         }
     }
-}
 
-// Widens values `from` to `from + count` of a row of the weights, then zeros up to a whole vector.
-void widen(const ggml_tensor * w, int64_t row, int64_t from, int64_t count, float * out) {
-    const char * data = (const char *) w->data + row * w->nb[1] + ggml_row_size(w->type, from);
-    if (w->type == GGML_TYPE_F32) {
-        memcpy(out, data, count * sizeof(float));
-    } else if (w->type == GGML_TYPE_F16) {
-        int64_t i = 0;
-        for (; i + kLanes <= count; i += kLanes) store(out + i, load_half((const uint16_t *) data + i));
-        for (; i < count; i++) out[i] = GGML_FP16_TO_FP32(((const ggml_fp16_t *) data)[i]);
-    } else {
-        ggml_get_type_traits(w->type)->to_float(data, out, count);
+    // A panel of kColumns rows of the weights; rows after the last one are zeros.
+    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char * memory, char * to) {
+        float *    wide = (float *) memory;
+        uint32_t * out = (uint32_t *) to;
+        for (int c = 0; c < kColumns; c += kLanes) {
+            for (int i = 0; i < kLanes; i++) {
+                float * row = wide + i * kDepth;
+                if (column + c + i < shape.columns)
+                    widen(w, column + c + i, from, count, row);
+                else
+                    std::fill(row, row + padded(count), 0.0f);
+            }
+            for (int64_t k = 0; k < padded(count); k += kPerVector) {
+                Words words[kLanes];
+                for (int i = 0; i < kLanes; i++) words[i] = to_words(wide + i * kDepth + k);
+                transpose(words, out + k / kPerWord * kColumns + c, kColumns);
+            }
+        }
     }
-    for (int64_t i = count; i % kPerVector != 0; i++) out[i] = 0;
-}
 
-// A panel of kColumns rows of the weights; rows after the last one are zeros.
-void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, float * wide, uint32_t * out) {
-    const int64_t padded = (count + kPerVector - 1) / kPerVector * kPerVector;
-    for (int c = 0; c < kColumns; c += kLanes) {
-        for (int i = 0; i < kLanes; i++) {
-            float * row = wide + i * kDepth;
-            if (column + c + i < shape.columns)
-                widen(w, column + c + i, from, count, row);
-            else
-                std::fill(row, row + padded, 0.0f);
+    // Multiplies values `from` to `from + count` of a block of rows by a panel of them.
+    static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
+        multiply_block((const uint32_t *) left + from / kPerWord * kRows, (const uint32_t *) panel, padded(count) / kPerChunk, out, stride,
+                       finish);
+    }
+
+   private:
+    // Widens values `from` to `from + count` of a row of the weights, then zeros up to a whole vector.
+    static void widen(const ggml_tensor * w, int64_t row, int64_t from, int64_t count, float * out) {
+        const char * data = (const char *) w->data + row * w->nb[1] + ggml_row_size(w->type, from);
+        if (w->type == GGML_TYPE_F32) {
+            memcpy(out, data, count * sizeof(float));
+        } else if (w->type == GGML_TYPE_F16) {
+            int64_t i = 0;
+            for (; i + kLanes <= count; i += kLanes) store(out + i, load_half((const uint16_t *) data + i));
+            for (; i < count; i++) out[i] = GGML_FP16_TO_FP32(((const ggml_fp16_t *) data)[i]);
+        } else {
+            ggml_get_type_traits(w->type)->to_float(data, out, count);
         }
-        for (int64_t k = 0; k < padded; k += kPerVector) {
-            Words words[kLanes];
-            for (int i = 0; i < kLanes; i++) words[i] = to_words(wide + i * kDepth + k);
-            transpose(words, out + k / kPerWord * kColumns + c, kColumns);
+        for (int64_t i = count; i % kPerVector != 0; i++) out[i] = 0;
+    }
+};
+
+#ifdef SHRUTI_BYTES
+
+// Products of bytes, for weights in blocks of 32 with a factor. Inputs are rounded to 8 bits in such blocks, as ggml does.
+template <typename Type> struct Bytes {
+    static constexpr int64_t kRows = 6, kColumns = 32, kBlock = 32;
+    static constexpr int64_t kDepth = 512;
+
+    // 32 values of kRows rows. `corrections`: the products of the offset of the weights, taken away.
+    struct Left {
+        int8_t  values[kRows][kBlock];
+        float   factors[kRows];
+        int32_t corrections[kRows];
+    };
+    // A panel: [values / 4][kColumns][4] bytes, then factors: [values / 32][kColumns].
+    static size_t left_bytes(int64_t depth) { return depth / kBlock * sizeof(Left); }
+    static size_t panel_bytes(int64_t depth) { return kColumns * (depth + depth / kBlock * sizeof(float)); }
+    static size_t wide_bytes() { return 0; }
+    static bool   takes(const Shape & shape, const ggml_tensor * x) { return shape.depth % (2 * kBlock) == 0 && x->type == GGML_TYPE_F32; }
+
+    static void pack_left(const ggml_tensor * x, const Shape & shape, int64_t block, char * to) {
+        for (int64_t r = 0; r < kRows; r++) {
+            const int64_t row = block * kRows + r;
+            const float * from = (const float *) ((const char *) x->data + row * x->nb[1]);
+            for (int64_t i = 0; i < shape.depth / kBlock; i++) {
+                Left & left = ((Left *) to)[i];
+                if (row < shape.rows) {
+                    left.corrections[r] = -Type::kOffset * round_block(from + i * kBlock, left.values[r], left.factors[r]);
+                } else {
+                    memset(left.values[r], 0, kBlock);
+                    left.factors[r] = 0;
+                    left.corrections[r] = 0;
+                }
+            }
         }
     }
-}
+
+    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char *, char * to) {
+        using Block = typename Type::Block;
+        uint32_t * values = (uint32_t *) to;
+        float *    factors = (float *) (to + kColumns * count);
+        for (int64_t c = 0; c < kColumns; c += 16) {
+            const Block * rows[16];
+            // Rows after the last one: numbers that are not used.
+            for (int64_t i = 0; i < 16; i++)
+                rows[i] = (const Block *) ((const char *) w->data + std::min(column + c + i, shape.columns - 1) * w->nb[1]) + from / kBlock;
+            for (int64_t b = 0; b < count / kBlock; b += 2) {
+                Words words[16];
+                for (int64_t i = 0; i < 16; i++) {
+                    words[i] = _mm512_inserti64x4(_mm512_castsi256_si512(Type::bytes(rows[i][b])), Type::bytes(rows[i][b + 1]), 1);
+                    factors[b * kColumns + c + i] = single(rows[i][b].d);
+                    factors[(b + 1) * kColumns + c + i] = single(rows[i][b + 1].d);
+                }
+                transpose(words, values + b * (kBlock / 4) * kColumns + c, kColumns);
+            }
+        }
+    }
+
+    static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
+        const Left *    rows = (const Left *) left + from / kBlock;
+        const uint8_t * values = (const uint8_t *) panel;
+        const float *   factors = (const float *) (panel + kColumns * count);
+        Vec             sums[kRows][2];
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = zero();
+        for (int64_t b = 0; b < count / kBlock; b++, rows++, values += kBlock * kColumns, factors += kColumns) {
+            __m512i whole[kRows][2];
+            SHRUTI_UNROLL
+            for (int r = 0; r < kRows; r++) whole[r][0] = whole[r][1] = _mm512_set1_epi32(rows->corrections[r]);
+            SHRUTI_UNROLL
+            for (int k = 0; k < kBlock / 4; k++) {
+                const __m512i first = _mm512_loadu_si512(values + 4 * kColumns * k), second = _mm512_loadu_si512(values + 4 * kColumns * k + 64);
+                SHRUTI_UNROLL
+                for (int r = 0; r < kRows; r++) {
+                    int32_t four;
+                    memcpy(&four, rows->values[r] + 4 * k, sizeof four);
+                    const __m512i all = _mm512_set1_epi32(four);
+                    whole[r][0] = _mm512_dpbusd_epi32(whole[r][0], first, all);
+                    whole[r][1] = _mm512_dpbusd_epi32(whole[r][1], second, all);
+                }
+            }
+            const Vec first = load(factors), second = load(factors + kLanes);
+            SHRUTI_UNROLL
+            for (int r = 0; r < kRows; r++) {
+                const Vec factor = fill(rows->factors[r]);
+                sums[r][0] = fma(mul(factor, first), _mm512_cvtepi32_ps(whole[r][0]), sums[r][0]);
+                sums[r][1] = fma(mul(factor, second), _mm512_cvtepi32_ps(whole[r][1]), sums[r][1]);
+            }
+        }
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) {
+            finish_row(out + r * stride, sums[r][0], r, 0, finish);
+            finish_row(out + r * stride + kLanes, sums[r][1], r, kLanes, finish);
+        }
+    }
+
+   private:
+    // Returns the sum of the whole numbers.
+    static int32_t round_block(const float * from, int8_t * to, float & factor) {
+        const Vec     low = load(from), high = load(from + kLanes);
+        const float   largest = max_of(max(_mm512_abs_ps(low), _mm512_abs_ps(high)));
+        const Vec     scale = fill(largest != 0.0f ? 127.0f / largest : 0.0f);
+        const __m512i a = _mm512_cvtps_epi32(mul(low, scale)), b = _mm512_cvtps_epi32(mul(high, scale));
+        _mm_storeu_si128((__m128i *) to, _mm512_cvtepi32_epi8(a));
+        _mm_storeu_si128((__m128i *) (to + kLanes), _mm512_cvtepi32_epi8(b));
+        factor = largest / 127.0f;
+        return _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
+    }
+};
+
+#endif
+
+// Work memory: the packed left matrix, then for each thread a packed group and rows being widened.
+template <typename Kind> struct Layout {
+    size_t left, group, wide;
+    explicit Layout(const Shape & shape)
+        : left((blocks_of(shape) * Kind::left_bytes(shape.depth) + 63) / 64 * 64),
+          group(kMostGroup / Kind::kColumns * Kind::panel_bytes(Kind::kDepth)),
+          wide(Kind::wide_bytes()) {}
+    size_t of_thread() const { return group + wide; }
+    static int64_t blocks_of(const Shape & shape) { return (shape.rows + Kind::kRows - 1) / Kind::kRows; }
+};
 
 struct Task {
     int64_t first_block, last_block;
     int64_t first_column, last_column;
 };
 
+// Values of all rows and columns from `from` on.
+struct Stretch {
+    int64_t from, count;
+};
+
 // Multiplies a block; at the edges of the result by way of a block of its own.
-void multiply(const Shape & shape, const uint32_t * left, const uint32_t * right, int64_t chunks, ggml_tensor * dst,
-              int64_t row, int64_t column, const Finish & finish) {
-    const size_t stride = dst->nb[1] / sizeof(float);
-    float *      out = (float *) dst->data + row * stride + column;
-    const int64_t rows = std::min<int64_t>(kRows, shape.rows - row), columns = std::min<int64_t>(kColumns, shape.columns - column);
+template <typename Kind>
+void multiply(const Shape & shape, const char * left, const Stretch & stretch, const char * panel, ggml_tensor * dst, int64_t row,
+              int64_t column, const Finish & finish) {
+    constexpr int64_t kRows = Kind::kRows, kColumns = Kind::kColumns;
+    const size_t      stride = dst->nb[1] / sizeof(float);
+    float *           out = (float *) dst->data + row * stride + column;
+    const int64_t     rows = std::min(kRows, shape.rows - row), columns = std::min(kColumns, shape.columns - column);
     if (rows == kRows && columns == kColumns) {
-        multiply_block(left, right, chunks, out, stride, finish);
+        Kind::multiply(left, stretch.from, stretch.count, panel, out, stride, finish);
         return;
     }
     alignas(64) float edge[kRows * kColumns], bias[kColumns] = {};
@@ -135,87 +278,109 @@ void multiply(const Shape & shape, const uint32_t * left, const uint32_t * right
         for (int64_t r = 0; r < rows; r++)
             std::copy(finish.add + r * finish.add_stride, finish.add + r * finish.add_stride + columns, edge + r * kColumns);
     }
-    multiply_block(left, right, chunks, edge, kColumns, inner);
+    Kind::multiply(left, stretch.from, stretch.count, panel, edge, kColumns, inner);
     for (int64_t r = 0; r < rows; r++) std::copy(edge + r * kColumns, edge + r * kColumns + columns, out + r * stride);
 }
 
 // What is added to a block of results: what earlier values of the rows gave, or a matrix, and at last the bias.
-Finish finish_of(const Shape & shape, int64_t from, int64_t count, int64_t row, int64_t column, const ggml_tensor * dst,
-                 const Epilogue & epilogue) {
+Finish finish_of(const Shape & shape, const Stretch & stretch, int64_t row, int64_t column, const ggml_tensor * dst, const Epilogue & epilogue) {
     Finish              finish;
-    const ggml_tensor * added = from > 0 ? dst : epilogue.add;
+    const ggml_tensor * added = stretch.from > 0 ? dst : epilogue.add;
     if (added) {
         finish.add_stride = added->nb[1] / sizeof(float);
         finish.add = (const float *) added->data + row * finish.add_stride + column;
     }
-    if (from + count == shape.depth) {
+    if (stretch.from + stretch.count == shape.depth) {
         finish.bias = epilogue.bias ? epilogue.bias + column : nullptr;
         finish.gelu = epilogue.gelu;
     }
     return finish;
 }
 
-void run(const Task & task, const Shape & shape, const ggml_tensor * w, const uint32_t * left, uint32_t * group, float * wide,
-         ggml_tensor * dst, const Epilogue & epilogue) {
-    const int64_t block_words = kRows * shape.padded() / kPerWord;
-    for (int64_t from = 0; from < shape.depth; from += kDepth) {
-        const int64_t count = std::min(kDepth, shape.depth - from);
-        const int64_t words = (count + kPerVector - 1) / kPerVector * kLanes;
-        for (int64_t c = task.first_column; c < task.last_column; c += kColumns)
-            pack_panel(w, shape, c, from, count, wide, group + (c - task.first_column) * words);
+template <typename Kind>
+void run(const Task & task, const Shape & shape, const ggml_tensor * w, const char * left, char * group, char * wide, ggml_tensor * dst,
+         const Epilogue & epilogue) {
+    for (int64_t from = 0; from < shape.depth; from += Kind::kDepth) {
+        const Stretch stretch = {from, std::min(Kind::kDepth, shape.depth - from)};
+        const size_t  panel_bytes = Kind::panel_bytes(stretch.count);
+        for (int64_t c = task.first_column; c < task.last_column; c += Kind::kColumns)
+            Kind::pack_panel(w, shape, c, from, stretch.count, wide, group + (c - task.first_column) / Kind::kColumns * panel_bytes);
         for (int64_t first = task.first_block; first < task.last_block; first += kBlocks) {
             const int64_t last = std::min(first + kBlocks, task.last_block);
-            for (int64_t c = task.first_column; c < task.last_column; c += kColumns) {
-                const uint32_t * panel = group + (c - task.first_column) * words;
+            for (int64_t c = task.first_column; c < task.last_column; c += Kind::kColumns) {
+                const char * panel = group + (c - task.first_column) / Kind::kColumns * panel_bytes;
                 for (int64_t block = first; block < last; block++) {
-                    const uint32_t * rows = left + block * block_words + from / kPerWord * kRows;
-                    const Finish     finish = finish_of(shape, from, count, block * kRows, c, dst, epilogue);
-                    multiply(shape, rows, panel, words / kChunk, dst, block * kRows, c, finish);
+                    const Finish finish = finish_of(shape, stretch, block * Kind::kRows, c, dst, epilogue);
+                    multiply<Kind>(shape, left + block * Kind::left_bytes(shape.depth), stretch, panel, dst, block * Kind::kRows, c, finish);
                 }
             }
         }
     }
 }
 
-}  // namespace
-
-size_t product_work_size(int threads, const ggml_tensor * node) {
-    Shape shape;
-    if (!read_shape(node, shape)) return 0;
-    const Layout layout(shape);
+template <typename Kind> size_t work_size(int threads, const Shape & shape) {
+    const Layout<Kind> layout(shape);
     return layout.left + threads * layout.of_thread() + 128;
 }
 
-bool product(const ggml_compute_params * params, const ggml_tensor * node, ggml_tensor * dst, const Epilogue & epilogue) {
-    Shape shape;
-    if (!read_shape(node, shape)) return false;
-    const Layout layout(shape);
-    char *       memory = aligned((char *) params->wdata);
-    if (memory + layout.left + params->nth * layout.of_thread() > (char *) params->wdata + params->wsize) return false;
-    uint32_t * left = (uint32_t *) memory;
-    char *     own = memory + layout.left + params->ith * layout.of_thread();
+template <typename Kind>
+bool compute(const ggml_compute_params * params, const Shape & shape, const ggml_tensor * node, ggml_tensor * dst, const Epilogue & epilogue) {
+    const Layout<Kind> layout(shape);
+    char *             left = aligned((char *) params->wdata);
+    if (left + layout.left + params->nth * layout.of_thread() > (char *) params->wdata + params->wsize) return false;
+    char *        own = left + layout.left + params->ith * layout.of_thread();
+    const int64_t blocks = layout.blocks_of(shape);
 
-    for (int64_t block = params->ith; block < shape.blocks(); block += params->nth)
-        pack_left(node->src[1], shape, block, left + block * (kRows * shape.padded() / kPerWord));
+    for (int64_t block = params->ith; block < blocks; block += params->nth)
+        Kind::pack_left(node->src[1], shape, block, left + block * Kind::left_bytes(shape.depth));
     if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, 0);
     ggml_barrier(params->threadpool);
 
     // Wide groups read the left matrix less often; at least two tasks for each thread divide the work evenly.
     int64_t width = kMostGroup;
-    while (width > kColumns && (shape.columns + width - 1) / width < 2 * params->nth) width /= 2;
+    while (width > Kind::kColumns && (shape.columns + width - 1) / width < 2 * params->nth) width /= 2;
     const int64_t groups = (shape.columns + width - 1) / width;
-    const int64_t parts = params->nth == 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(shape.blocks(), 2 * params->nth / groups));
+    const int64_t parts = params->nth == 1 ? 1 : std::max<int64_t>(1, std::min<int64_t>(blocks, 2 * params->nth / groups));
     begin_blocks();
     for (;;) {
         const int64_t task = ggml_threadpool_chunk_add(params->threadpool, 1);
         if (task >= groups * parts) break;
         const int64_t part = task % parts, group = task / parts;
-        run({shape.blocks() * part / parts, shape.blocks() * (part + 1) / parts, group * width,
-             std::min((group + 1) * width, shape.columns)},
-            shape, node->src[0], left, (uint32_t *) own, (float *) (own + layout.group), dst, epilogue);
+        run<Kind>({blocks * part / parts, blocks * (part + 1) / parts, group * width, std::min((group + 1) * width, shape.columns)}, shape,
+                  node->src[0], left, own, own + layout.group, dst, epilogue);
     }
     end_blocks();
     return true;
+}
+
+struct Functions {
+    size_t (*work_size)(int threads, const Shape & shape);
+    bool (*compute)(const ggml_compute_params * params, const Shape & shape, const ggml_tensor * node, ggml_tensor * dst, const Epilogue & epilogue);
+};
+
+template <typename Kind> constexpr Functions kFunctions = {work_size<Kind>, compute<Kind>};
+
+const Functions & functions_for(const Shape & shape, const ggml_tensor * node) {
+#ifdef SHRUTI_BYTES
+    const ggml_type type = node->src[0]->type;
+    if (Bytes<OfQ8_0>::takes(shape, node->src[1])) {
+        if (type == GGML_TYPE_Q8_0) return kFunctions<Bytes<OfQ8_0>>;
+        if (type == GGML_TYPE_Q5_0) return kFunctions<Bytes<OfQ5_0>>;
+    }
+#endif
+    return kFunctions<Floats>;
+}
+
+}  // namespace
+
+size_t product_work_size(int threads, const ggml_tensor * node) {
+    Shape shape;
+    return read_shape(node, shape) ? functions_for(shape, node).work_size(threads, shape) : 0;
+}
+
+bool product(const ggml_compute_params * params, const ggml_tensor * node, ggml_tensor * dst, const Epilogue & epilogue) {
+    Shape shape;
+    return read_shape(node, shape) && functions_for(shape, node).compute(params, shape, node, dst, epilogue);
 }
 
 namespace {
