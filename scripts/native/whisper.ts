@@ -40,7 +40,7 @@ export async function buildWhisper(toolchain: Toolchain): Promise<string> {
   const inputs: BuildInput[] = [
     { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
-    { path: PROJECT },
+    ...projectInputs(),
     ...LIBRARY_SETTINGS.map((path) => ({ path })),
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
@@ -84,6 +84,15 @@ function requirePatches(): void {
     if (existsSync(path) && readFileSync(path, "utf8").includes(mark)) continue;
     throw new Error(`${relative(ROOT, path)} is not patched: run \`bun install --ignore-scripts\``);
   }
+}
+
+/** The project's own files, without those for readers: a change of these does not build everything again. */
+function projectInputs(): BuildInput[] {
+  return readdirSync(PROJECT, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.name.endsWith(".md"))
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .sort()
+    .flatMap((path) => [{ literal: relative(PROJECT, path) }, { path }]);
 }
 
 /** The parts of whisper.cpp's tree that are compiled; hashing all 5,000 files would take longer. */
