@@ -30,7 +30,7 @@ beforeAll(async () => {
 }, TIMEOUT_MS);
 afterAll(async () => {
   await box?.remove();
-  group?.remove();
+  await group?.remove();
 });
 
 async function inGroup(...args: string[]) {

@@ -7,8 +7,8 @@ export type MemoryGroup = {
   around(command: readonly string[]): string[];
   /** Returns how many processes the system has ended because the group had no memory. */
   kills(): number;
-  /** All processes of the group must have ended. */
-  remove(): void;
+  /** Waits until the processes of the group have ended. */
+  remove(): Promise<void>;
 };
 
 const FOLDERS = [
@@ -30,10 +30,24 @@ export function openMemoryGroup(bytes: number): MemoryGroup | undefined {
       return {
         around: (command) => ["sh", "-c", `echo $$ > ${folder}/cgroup.procs && exec "$@"`, "sh", ...command],
         kills: () => Number(/^oom_kill (\d+)$/m.exec(readFileSync(join(folder, kills), "utf8"))?.[1]),
-        remove: () => rmdirSync(folder),
+        remove: () => removeEmptied(folder),
       };
     }
     rmdirSync(folder);
   }
   return undefined;
+}
+
+/** A process whose parent has ended is in the group for a moment longer. */
+const TRIES = 500;
+
+async function removeEmptied(folder: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return rmdirSync(folder);
+    } catch (error) {
+      if (tries === TRIES) throw error;
+      await Bun.sleep(20);
+    }
+  }
 }
