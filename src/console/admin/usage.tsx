@@ -1,4 +1,4 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { UsageDays } from "../../http/wire/console.ts";
 import { BASE } from "../lib/address.ts";
@@ -9,25 +9,23 @@ import { useLoaded } from "./admin-session.ts";
 import { Chart } from "./chart.tsx";
 import { Shown } from "./parts.tsx";
 
-const DAYS = 30;
-const DAY_MS = 86_400_000;
-
-const isoDay = (ms: number) => new Date(ms).toISOString().slice(0, 10);
-
 /** What an organization used, day by day: a chart, and the same as a file. */
 export function UsageByDay({ id }: { id: string }) {
   const t = words.value.admin;
-  const from = useSignal(isoDay(Date.now() - (DAYS - 1) * DAY_MS));
-  const to = useSignal(isoDay(Date.now()));
-  const query = `from=${from.value}&to=${to.value}`;
+  // Until days are chosen, the server takes the last 30. Only it knows which day it is in `billing.timezone`.
+  const from = useSignal("");
+  const to = useSignal("");
+  const chosen = Object.entries({ from: from.value, to: to.value }).filter(([, day]) => day !== "");
+  const query = new URLSearchParams(chosen).toString();
   const loaded = useLoaded<UsageDays>(`organizations/${id}/usage?${query}`);
+  const days = loaded.data?.days;
   return (
     <section>
       <div class="section-head">
         <h2>{t.usage}</h2>
         <span class="row">
-          <DayField label={t.from} value={from} />
-          <DayField label={t.to} value={to} />
+          <DayField label={t.from} chosen={from} shown={days?.at(0)?.day} />
+          <DayField label={t.to} chosen={to} shown={days?.at(-1)?.day} />
           <a
             class="button"
             href={new URL(`console/api/organizations/${id}/usage.csv?${query}`, BASE).href}
@@ -42,15 +40,23 @@ export function UsageByDay({ id }: { id: string }) {
   );
 }
 
-function DayField({ label, value }: { label: string; value: { value: string } }) {
+type DayFieldProps = {
+  label: string;
+  /** Empty: none was chosen. */
+  chosen: Signal<string>;
+  /** The day that is shown when none was chosen. */
+  shown: string | undefined;
+};
+
+function DayField({ label, chosen, shown }: DayFieldProps) {
   return (
     <label class="row">
       <span class="muted">{label}</span>
       <input
         type="date"
-        value={value.value}
+        value={chosen.value || shown}
         onChange={({ currentTarget }) => {
-          if (currentTarget.value !== "") value.value = currentTarget.value;
+          if (currentTarget.value !== "") chosen.value = currentTarget.value;
         }}
       />
     </label>
