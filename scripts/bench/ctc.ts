@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { checkCtcFiles } from "../../src/engine/ctc/ctc-files.ts";
 import { extractNativeFiles } from "../../src/engine/native-files.ts";
 import { CTC_INPUT, loadOnnx } from "../../src/engine/onnx/onnx-addon.ts";
+import { median } from "./median.ts";
 
 /**
  * Compares the addon for CTC models with sherpa-onnx's: time, processor time and memory on noise.
@@ -86,7 +87,6 @@ const megabytes = (field: string) => {
   const line = readFileSync("/proc/self/status", "utf8").match(new RegExp(`${field}:\\s+(\\d+)`));
   return Math.round(Number(line?.[1] ?? 0) / 1024);
 };
-const median = (all: number[]) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0;
 
 /** Measures one engine in this process. */
 async function measure(engine: Engine, threads: number, atOnce: number): Promise<Measured> {

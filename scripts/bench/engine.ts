@@ -40,6 +40,7 @@ import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/pe
 import { readBenchModelName, windowOperations } from "./engine/shapes.ts";
 import { shareWhileWaiting } from "./engine/share.ts";
 import { type CpuSeconds, type Shruti, type ShrutiRun, startShruti } from "./engine/shruti.ts";
+import { median } from "./median.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SAMPLES = ["01-en", "04-en", "12-en-long"];
@@ -88,8 +89,6 @@ type Bench = {
   files: Files;
 };
 
-const median = (values: readonly number[]) =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 const percentile = (values: readonly number[], share: number) =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? 0;
 const inSeconds = (milliseconds: number) => (milliseconds / 1000).toFixed(2);

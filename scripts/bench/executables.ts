@@ -18,6 +18,7 @@ import { buildWhisperPeers } from "../native/whisper.ts";
 import { denseSpeech, repeated, writeWav } from "./engine/audio.ts";
 import { modelFile } from "./engine/model-file.ts";
 import { type Shruti, startShruti } from "./engine/shruti.ts";
+import { median } from "./median.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SAMPLES = ["01-en", "04-en", "12-en-long"];
@@ -37,9 +38,6 @@ const { values: options } = parseArgs({
 type Side = { shruti: Shruti; uploadId: string };
 /** Seconds of one recording. */
 type Times = { wall: number; recognition: number };
-
-const median = (values: readonly number[]) =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 
 async function timesOf({ shruti, uploadId }: Side, model: string): Promise<Times> {
   const before = shruti.cpuSeconds();

@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { UploadCreated } from "../../src/http/wire/schemas.ts";
+import { median } from "./median.ts";
 
 const MIB = 1024 * 1024;
 const SERVER = join(import.meta.dir, "../../src/testing/upload-bench.ts");
@@ -265,7 +266,6 @@ async function benchSlowClients(folder: string, count: number): Promise<void> {
 }
 
 function report(results: Map<string, Measured[]>, bytes: number): void {
-  const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
   const speed = (name: string) =>
     bytes / MIB / median((results.get(name) ?? []).map(({ seconds }) => seconds));
   console.log(

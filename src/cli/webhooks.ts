@@ -123,32 +123,34 @@ function addRedeliver(webhooks: Command, context: CliContext): void {
     });
 }
 
-function addSwitches(webhooks: Command, context: CliContext): void {
-  webhooks
-    .command("disable")
-    .description(
+const SWITCHES = [
+  {
+    verb: "disable",
+    description:
       "send an endpoint nothing until it is enabled again; its events wait, new work that names it is refused",
-    )
-    .argument(...ENDPOINT)
-    .option("--json", "print JSON")
-    .action(async (id: string, { json }: { json?: true }) => {
-      const { webhooks: service } = await context.openServices();
-      service.disable(id);
-      if (json) context.printJson({ id, object: "webhook_endpoint", state: "disabled" });
-      else context.printLine(`${id} is disabled.`);
-    });
+    state: "disabled",
+  },
+  {
+    verb: "enable",
+    description: "enable an endpoint again; waiting events are sent at once",
+    state: "enabled",
+  },
+] as const;
 
-  webhooks
-    .command("enable")
-    .description("enable an endpoint again; waiting events are sent at once")
-    .argument(...ENDPOINT)
-    .option("--json", "print JSON")
-    .action(async (id: string, { json }: { json?: true }) => {
-      const { webhooks: service } = await context.openServices();
-      service.enable(id);
-      if (json) context.printJson({ id, object: "webhook_endpoint", state: "enabled" });
-      else context.printLine(`${id} is enabled.`);
-    });
+function addSwitches(webhooks: Command, context: CliContext): void {
+  for (const { verb, description, state } of SWITCHES) {
+    webhooks
+      .command(verb)
+      .description(description)
+      .argument(...ENDPOINT)
+      .option("--json", "print JSON")
+      .action(async (id: string, { json }: { json?: true }) => {
+        const { webhooks: service } = await context.openServices();
+        service[verb](id);
+        if (json) context.printJson({ id, object: "webhook_endpoint", state });
+        else context.printLine(`${id} is ${state}.`);
+      });
+  }
 
   webhooks
     .command("remove")

@@ -1,7 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import type { ChunkJob, ChunkOutcome } from "../engine/protocol.ts";
@@ -17,7 +14,8 @@ import {
   until,
   working,
 } from "../testing/fleet-chunks.ts";
-import { type FleetWorld, openFleetWorld } from "../testing/fleet-harness.ts";
+import type { FleetWorld } from "../testing/fleet-harness.ts";
+import { setUpFleet } from "../testing/fleet-hooks.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 import { jobIdOf } from "./job-id.ts";
@@ -36,19 +34,9 @@ describeFleet("faults of a fleet", () => {
   let world: FleetWorld;
   let folder: string;
   let model: InstalledModel;
-  const open: (() => Promise<void>)[] = [];
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "shruti-fleet-faults-"));
+  const open = setUpFleet("faults", (setting) => {
+    ({ world, folder } = setting);
     model = modelOf("weights");
-    world = await openFleetWorld();
-  });
-  afterEach(async () => {
-    for (const close of open.splice(0).reverse()) await close();
-  });
-  afterAll(async () => {
-    await world.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const modelOf = (content: string) => fleetModel(folder, content);

@@ -1,7 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { describe, expect, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type ChunkOutcome, EngineError } from "../engine/protocol.ts";
@@ -14,7 +11,8 @@ import {
   said,
   until,
 } from "../testing/fleet-chunks.ts";
-import { type ControlParts, type FleetWorld, openFleetWorld } from "../testing/fleet-harness.ts";
+import type { ControlParts, FleetWorld } from "../testing/fleet-harness.ts";
+import { setUpFleet } from "../testing/fleet-hooks.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import { openPartition, type Partition } from "../testing/partition.ts";
 import type { Fleet } from "./control/open-fleet.ts";
@@ -34,19 +32,9 @@ describeFleet("links of a fleet", () => {
   let world: FleetWorld;
   let folder: string;
   let model: InstalledModel;
-  const open: (() => Promise<void> | void)[] = [];
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "shruti-fleet-links-"));
+  const open = setUpFleet("links", (setting) => {
+    ({ world, folder } = setting);
     model = fleetModel(folder, "weights");
-    world = await openFleetWorld();
-  });
-  afterEach(async () => {
-    for (const close of open.splice(0).reverse()) await close();
-  });
-  afterAll(async () => {
-    await world.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   const chunk = (value: number) => fleetChunk(model, value);

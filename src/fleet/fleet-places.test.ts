@@ -1,12 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { describe, expect, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type ChunkJob, EngineError } from "../engine/protocol.ts";
 import { fleetChunk, fleetModel, repeated, said, until } from "../testing/fleet-chunks.ts";
-import { type FleetWorld, openFleetWorld } from "../testing/fleet-harness.ts";
+import type { FleetWorld } from "../testing/fleet-harness.ts";
+import { setUpFleet } from "../testing/fleet-hooks.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 
@@ -23,20 +21,10 @@ describeFleet("the places of a worker", () => {
   let folder: string;
   let many: InstalledModel;
   let few: InstalledModel;
-  const open: (() => Promise<void>)[] = [];
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "shruti-fleet-places-"));
+  const open = setUpFleet("places", (setting) => {
+    ({ world, folder } = setting);
     many = fleetModel(folder, "many");
     few = fleetModel(folder, "few");
-    world = await openFleetWorld();
-  });
-  afterEach(async () => {
-    for (const close of open.splice(0).reverse()) await close();
-  });
-  afterAll(async () => {
-    await world.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   async function openOne(recognize: ChunkExecutor["recognize"]): Promise<Fleet> {

@@ -1,6 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { describe, expect, test } from "bun:test";
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { InstalledModel } from "../domain/model.ts";
 import { openLog } from "../lib/log.ts";
@@ -13,12 +12,8 @@ import {
   until,
   working,
 } from "../testing/fleet-chunks.ts";
-import {
-  type ControlParts,
-  type FleetWorld,
-  openFleetWorld,
-  type WorkerParts,
-} from "../testing/fleet-harness.ts";
+import type { ControlParts, FleetWorld, WorkerParts } from "../testing/fleet-harness.ts";
+import { setUpFleet } from "../testing/fleet-hooks.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
 import type { Fleet } from "./control/open-fleet.ts";
 
@@ -39,21 +34,11 @@ describeFleet("a fleet of several versions", () => {
   let model: InstalledModel;
   let next: Program;
   let afterNext: Program;
-  const open: (() => Promise<void>)[] = [];
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "shruti-fleet-versions-"));
+  const open = setUpFleet("versions", async (setting) => {
+    ({ world, folder } = setting);
     model = fleetModel(folder, "weights");
-    world = await openFleetWorld();
     next = await programOf(2);
     afterNext = await programOf(3);
-  });
-  afterEach(async () => {
-    for (const close of open.splice(0).reverse()) await close();
-  });
-  afterAll(async () => {
-    await world.close();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   /** Copies this program. The copy has this version of the protocol, and understands the one before it. */
