@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
 import { type ChunkJob, EngineError } from "../engine/protocol.ts";
-import { fleetChunk, fleetModel, repeated, said, until } from "../testing/fleet-chunks.ts";
+import { fleetChunk, fleetModel, kindOf, repeated, said, until } from "../testing/fleet-chunks.ts";
 import type { FleetWorld } from "../testing/fleet-harness.ts";
 import { setUpFleet } from "../testing/fleet-hooks.ts";
 import { NATS_SERVER } from "../testing/nats-server.ts";
@@ -117,6 +117,30 @@ describeFleet("the places of a worker", () => {
       expect(failures.map((error) => error.isSuspect)).toEqual(failures.map(() => true));
       expect(fleet.status().workers.map(({ state }) => state)).toEqual(["working"]);
       expect(await repeated(fleet, { ...fleetChunk(many, 1), isAlone: true })).toBe("alone");
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "come to all chunks that wait while another one fails at once and one is cancelled",
+    async () => {
+      const failed = Promise.withResolvers<void>();
+      const fleet = await openOne(async ({ audio }) => {
+        if (!("pcm" in audio) || audio.pcm[0] !== 0) return said("recognized");
+        await failed.promise;
+        throw new EngineError("failed", "failed");
+      });
+      const failing = kindOf(fleet, fleetChunk(few, 0));
+      await until(() => fleet.status().workers[0]?.chunks === 1);
+      const stop = new AbortController();
+      const cancelled = kindOf(fleet, fleetChunk(few, 1), stop.signal);
+      const others = Array.from({ length: CHUNKS }, (_, n) => kindOf(fleet, fleetChunk(few, n + 2)));
+      await until(() => fleet.status().tickets.published === CHUNKS + 2);
+      stop.abort();
+      failed.resolve();
+      expect(await Promise.all([failing, cancelled])).toEqual(["failed", "aborted"]);
+      expect(await Promise.all(others)).toEqual(others.map(() => "recognized"));
+      expect(fleet.status().interrupted_chunks).toBe(0);
     },
     TIMEOUT_MS,
   );

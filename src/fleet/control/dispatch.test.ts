@@ -20,7 +20,7 @@ function open() {
         new Promise((resolve) => {
           onTheWay.push({ subject, arrive: () => resolve({ sequence: 1, isNew: true }) });
         }),
-      purge: async () => {},
+      remove: async () => {},
       ensure: async () => {},
       models: () => [],
       snapshot: () => Promise.reject(new Error("not used")),

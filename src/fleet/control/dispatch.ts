@@ -39,7 +39,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
   const sending = new Set<WantedJob>();
   const withdrawn = new Set<string>();
   /** Removals of tickets that have not ended. A new ticket of the same job must come after them. */
-  const purging = new Map<string, Promise<void>>();
+  const removing = new Map<string, Promise<void>>();
   const ready = new Set<string>();
   const lanes = createLanes(MOST_PUBLISHING);
 
@@ -76,14 +76,14 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     withdrawn.add(id);
     cancel([id]);
     // A server that cannot be reached loses the ticket, or a beat shows that a worker has it.
-    const purged = tickets
-      .purge(subject)
+    const removed = tickets
+      .remove(subject)
       .catch(() => {})
       .finally(() => {
-        if (purging.get(id) === purged) purging.delete(id);
+        if (removing.get(id) === removed) removing.delete(id);
       });
-    purging.set(id, purged);
-    return purged;
+    removing.set(id, removed);
+    return removed;
   }
 
   function cancel(ids: readonly string[]): void {
@@ -96,7 +96,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       sending.add(wanted);
       if (wanted.publishedAt !== undefined) counts.repeated++;
       try {
-        await purging.get(wanted.id);
+        await removing.get(wanted.id);
         for (let pause = FIRST_PAUSE_MS; jobs.get(wanted.id) === wanted; pause *= 2) {
           try {
             return await publishInTurn(wanted);

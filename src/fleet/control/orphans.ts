@@ -8,7 +8,7 @@ export type Orphans = {
 };
 
 /** @param keptMs callers come within this time, such as after a start */
-export function createOrphans(tickets: Pick<Tickets, "purge">, keptMs: number): Orphans {
+export function createOrphans(tickets: Pick<Tickets, "remove">, keptMs: number): Orphans {
   /** Tickets without a caller, and since when. */
   const orphans = new Map<string, number>();
   return {
@@ -20,7 +20,7 @@ export function createOrphans(tickets: Pick<Tickets, "purge">, keptMs: number): 
         if (wanted.has(subject)) continue;
         const since = orphans.get(subject) ?? now;
         orphans.set(subject, since);
-        if (now - since > keptMs) await tickets.purge(subject);
+        if (now - since > keptMs) await tickets.remove(subject);
       }
     },
     count: () => orphans.size,

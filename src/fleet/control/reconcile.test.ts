@@ -40,7 +40,7 @@ function open(ping: () => Promise<void> = async () => {}) {
       ...{ send: never, withdraw: async () => {}, isWithdrawn: () => false, cancel: nothing },
       counts: () => ({ published: 0, repeated: 0, adopted: 0 }),
     },
-    tickets: { publish: never, purge: never, ensure: never, models: () => [], snapshot: never },
+    tickets: { publish: never, remove: never, ensure: never, models: () => [], snapshot: never },
     linkUpForMs: () => clock.now,
     ping,
     connection: () => clock,

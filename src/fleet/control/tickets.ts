@@ -30,8 +30,8 @@ export type Tickets = {
    * @throws Error when the server is not reachable, or has lost the stream
    */
   publish(subject: string, data: Uint8Array): Promise<{ sequence: number; isNew: boolean }>;
-  /** Removes a ticket that no worker has acknowledged. */
-  purge(subject: string): Promise<void>;
+  /** Removes a ticket that no worker has acknowledged. Does nothing when there is none. */
+  remove(subject: string): Promise<void>;
   /** Makes the stream, and the consumers of a model, where they are missing. */
   ensure(modelSha256: string): Promise<void>;
   /** Returns the models whose consumers were made, by SHA-256. */
@@ -102,10 +102,8 @@ export function createTickets(
     }
   }
 
-  async function sequenceOf(found: Api, subject: string): Promise<number> {
-    const message = await found.streams.streams.getMessage(stream, { last_by_subj: subject });
-    if (!message) throw new Error("the ticket is gone");
-    return message.seq;
+  async function sequenceOf(found: Api, subject: string): Promise<number | undefined> {
+    return (await found.streams.streams.getMessage(stream, { last_by_subj: subject }))?.seq;
   }
 
   const direct: Tickets = {
@@ -116,13 +114,21 @@ export function createTickets(
         return { sequence: seq, isNew: true };
       } catch (error) {
         if (!SUBJECT_TAKEN.test(String(error))) throw error;
-        return { sequence: await sequenceOf(found, subject), isNew: false };
+        const sequence = await sequenceOf(found, subject);
+        if (sequence === undefined) throw new Error("the ticket is gone");
+        return { sequence, isNew: false };
       }
     },
 
-    async purge(subject) {
+    // Not by a purge of the subject: up to 2.9.11, the server then counts all tickets of the model as delivered. The number is
+    // read, because a server that has started again counts from one: a number from before would be another job's ticket.
+    async remove(subject) {
       const found = await api();
-      await found.streams.streams.purge(stream, { filter: subject });
+      const sequence = await sequenceOf(found, subject);
+      if (sequence === undefined) return;
+      await found.streams.streams.deleteMessage(stream, sequence, false).catch((error: unknown) => {
+        if (!isMissing(error)) throw error;
+      });
     },
 
     models: () => [...models],
@@ -159,7 +165,7 @@ export function createTickets(
   };
   return {
     publish: (subject, data) => link.whileUp(direct.publish(subject, data)),
-    purge: (subject) => link.whileUp(direct.purge(subject)),
+    remove: (subject) => link.whileUp(direct.remove(subject)),
     models: direct.models,
     ensure: (sha256) => link.whileUp(direct.ensure(sha256)),
     snapshot: (wanted) => link.whileUp(direct.snapshot(wanted)),
@@ -172,7 +178,7 @@ async function openApi(connection: NatsConnection): Promise<Api> {
 }
 
 function isMissing(error: unknown): boolean {
-  return /not found/i.test(String(error));
+  return /not found|no message found/i.test(String(error));
 }
 
 function streamConfig({ stream, jobs }: Subjects, replicas: number) {
