@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { insertChunks, listChunks } from "../../src/store/chunks.ts";
-import { transaction } from "../../src/store/database.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createRowCheckpoint } from "../../src/scheduler/row-checkpoint.ts";
+import { createGroupCommit } from "../../src/store/group-commit.ts";
+import { findTranscription, moveTranscription } from "../../src/store/transcriptions.ts";
 import { openTestApp, type TestAppOptions } from "../../src/testing/open-test-app.ts";
 import { clientOf, forever } from "../../src/testing/scheduler-kit.ts";
 import { createScriptedEngine, scriptedAudio } from "../../src/testing/scripted-engine.ts";
@@ -14,8 +16,8 @@ import { createScriptedEngine, scriptedAudio } from "../../src/testing/scripted-
  *
  *     bun scripts/bench/pauses.ts [--places 512] [--recordings 600] [--chunks 3000]
  *
- * when the chunks of a long recording are stored and read, when a fleet brings places, and when the program starts again
- * with as much work unfinished.
+ * when the chunks of a long recording are stored and read, and given new attempts after a start; when a fleet brings places;
+ * and when the program starts again with as much work unfinished. The longest allowed recording has 120,000 chunks.
  */
 const { values } = parseArgs({
   options: {
@@ -34,21 +36,39 @@ const HOUR_SECONDS = 3_600;
 const ROUNDS = 5;
 const round = (value: number) => Math.round(value * 10) / 10;
 
-/** Watches the event loop until the returned function is called, which returns the longest pause. */
-function watchPauses(): () => number {
-  let longest = 0;
+/**
+ * Watches the event loop until the returned function is called, which returns the longest pause, and the longest without the
+ * time in which other programs had the processors.
+ */
+function watchPauses() {
+  let [longest, longestBusy] = [0, 0];
   let at = performance.now();
+  let cpu = process.cpuUsage();
   const look = () => {
     const now = performance.now();
-    longest = Math.max(longest, now - at - TICK_MS);
+    const { user, system } = process.cpuUsage(cpu);
+    const pause = now - at - TICK_MS;
+    longest = Math.max(longest, pause);
+    longestBusy = Math.max(longestBusy, Math.min(pause, (user + system) / 1000));
     at = now;
+    cpu = process.cpuUsage();
   };
   const timer = setInterval(look, TICK_MS);
   return () => {
     look();
     clearInterval(timer);
-    return round(longest);
+    return { longest_pause_ms: round(longest), longest_pause_with_processor_ms: round(longestBusy) };
   };
+}
+
+/** Says how long work takes, and how long it holds the event loop at most. */
+async function pausesOf(what: string, work: () => Promise<unknown>): Promise<void> {
+  await Bun.sleep(10 * TICK_MS);
+  const ended = watchPauses();
+  const began = performance.now();
+  await work();
+  const took = round(performance.now() - began);
+  console.log(JSON.stringify({ what, count: chunkCount, took, ...ended() }));
 }
 
 const directory = mkdtempSync(join(tmpdir(), "shruti-pauses-"));
@@ -81,24 +101,30 @@ try {
       return { startSample, endSample: startSample + 80_000 };
     }),
   }));
-  const times = { store: [] as number[], read: [] as number[] };
+  const outline = { peakSamples: 160, lanes: [new Uint8Array(1_000)], points: new Uint8Array(1) };
+  const preparation = { warnings: [], totalMs: chunkCount * 30_000, outline };
+  const never = new AbortController().signal;
   for (let n = 0; n < ROUNDS; n++) {
-    const began = performance.now();
-    transaction(store, (tx) => insertChunks(tx, last, chunks));
-    const stored = performance.now();
-    listChunks(store, last);
-    times.store.push(round(stored - began));
-    times.read.push(round(performance.now() - stored));
+    const save = async (what: string, more: object) => {
+      moveTranscription(store, last, "claim", 1);
+      const row = findTranscription(store, last);
+      if (!row) throw new Error("the transcription is gone");
+      const checkpoint = createRowCheckpoint(first.app.database, row, createGroupCommit(store), systemClock);
+      await pausesOf(what, () => checkpoint.savePreparation({ ...preparation, ...more }, never));
+      await pausesOf(`${what}, read`, checkpoint.chunks);
+      moveTranscription(store, last, "requeue", 1);
+    };
+    await save("chunks", { chunks });
+    await save("chunks of an earlier run", {});
   }
-  transaction(store, (tx) => insertChunks(tx, last, []));
-  console.log(JSON.stringify({ chunks: chunkCount, store_ms: times.store, read_ms: times.read }));
+  first.app.services.transcriptions.cancelById(last);
 
   const ended = watchPauses();
   const began = performance.now();
   first.app.scheduler.resize(capacity);
   await untilRunning(first.app, Math.min(places, recordings));
   const took = round(performance.now() - began);
-  console.log(JSON.stringify({ what: "places come", places, recordings, took, longest_pause_ms: ended() }));
+  console.log(JSON.stringify({ what: "places come", places, recordings, took, ...ended() }));
   await first.close();
 
   const endedAgain = watchPauses();
@@ -107,7 +133,7 @@ try {
   second.app.scheduler.resize(capacity);
   await untilRunning(second.app, Math.min(places, recordings));
   const tookAgain = round(performance.now() - beganAgain);
-  console.log(JSON.stringify({ what: "a start", took: tookAgain, longest_pause_ms: endedAgain() }));
+  console.log(JSON.stringify({ what: "a start", took: tookAgain, ...endedAgain() }));
   await second.close();
 } finally {
   rmSync(directory, { recursive: true });

@@ -1,5 +1,10 @@
-/** Parts of a list that are worked on without a pause. */
+/** Items that are worked on without a pause. */
 const SLICE = 50;
+
+/** Resolves in the next turn of the event loop, after other work that waits. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 /**
  * Does work on a long list part by part, so that the event loop does other work in between.
@@ -13,7 +18,7 @@ export async function inSlices<T, R>(
 ): Promise<R[]> {
   const results: R[] = [];
   for (let at = 0; at < items.length; at += SLICE) {
-    if (at > 0) await new Promise((resolve) => setImmediate(resolve));
+    if (at > 0) await nextTurn();
     for (const result of work(items.slice(at, at + SLICE))) results.push(result);
   }
   return results;

@@ -13,38 +13,53 @@ export function chunkLimits(maxChunkMs: number): ChunkLimits {
   return { maxSamples: Math.floor((maxChunkMs * SAMPLE_RATE_HZ) / 1000), gapSamples: CHUNK_GAP_SAMPLES };
 }
 
+/** Packs regions one after the other. Time and memory are linear in the number of regions. */
+export type Packer = {
+  /** Adds the next regions, and returns the chunks that they have filled. */
+  add(regions: readonly ChunkRegion[]): Chunk[];
+  /** Returns the last chunk, which may still have grown; none when there is no speech. */
+  end(): Chunk[];
+};
+
 /**
  * Packs speech regions into chunks that fill the model's window (docs/engine.md section 3). Each chunk takes regions as
  * long as they fit, with the silences between them shortened. The order is kept. Only regions longer than a chunk are
- * divided. Such greedy filling gives the fewest chunks. Time and memory are linear in the number of regions.
+ * divided. Such greedy filling gives the fewest chunks.
  *
- * @param regions samples, in order, not overlapping; empty regions are left out
- * @returns chunks in order of time; none when there is no speech
+ * Regions are in samples, in order, and do not overlap. Empty ones are left out. Chunks are in order of time.
+ *
  * @throws RangeError when a chunk could hold nothing
  */
-export function packChunks(regions: readonly ChunkRegion[], limits: ChunkLimits): Chunk[] {
+export function createPacker(limits: ChunkLimits): Packer {
   if (limits.maxSamples < 1) throw new RangeError("a chunk must hold at least one sample");
   const filling = createFilling(limits);
-  const chunks: Chunk[] = [];
   let current: ChunkRegion[] = [];
-  for (const region of regions) {
-    for (let part of cutRegion(region, limits.maxSamples)) {
-      const previous = current.at(-1);
-      if (previous && part.endSample - part.startSample > filling.spaceFrom(part.startSample)) {
-        if (part.startSample - previous.endSample <= SPLICE_SAMPLES) {
-          current[current.length - 1] = { ...previous, isCutAtEnd: true };
-          part = { ...part, isCutAtStart: true };
-        }
-        chunks.push(toChunk(current));
-        current = [];
-        filling.next();
+
+  function addPart(part: ChunkRegion, chunks: Chunk[]): void {
+    const previous = current.at(-1);
+    let own = part;
+    if (previous && part.endSample - part.startSample > filling.spaceFrom(part.startSample)) {
+      if (part.startSample - previous.endSample <= SPLICE_SAMPLES) {
+        current[current.length - 1] = { ...previous, isCutAtEnd: true };
+        own = { ...part, isCutAtStart: true };
       }
-      current.push(part);
-      filling.add(part);
+      chunks.push(toChunk(current));
+      current = [];
+      filling.next();
     }
+    current.push(own);
+    filling.add(own);
   }
-  if (current.length > 0) chunks.push(toChunk(current));
-  return chunks;
+
+  return {
+    add(regions) {
+      const chunks: Chunk[] = [];
+      for (const region of regions)
+        for (const part of cutRegion(region, limits.maxSamples)) addPart(part, chunks);
+      return chunks;
+    },
+    end: () => (current.length > 0 ? [toChunk(current)] : []),
+  };
 }
 
 /**

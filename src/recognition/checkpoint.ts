@@ -50,12 +50,12 @@ export type Checkpoint = {
   /** Returns the warnings of an earlier preparation, whose chunks are recorded, or undefined when there was none. */
   preparedWarnings(): Warning[] | undefined;
   /**
-   * Records the preparation, and begins another attempt at every waiting chunk. Returns false when the transcription has
-   * ended meanwhile.
+   * Records the preparation, and begins another attempt at every waiting chunk. Resolves with false when the transcription
+   * has ended meanwhile. Rejects with the signal's reason when it is aborted first; then nothing is recorded.
    */
-  savePreparation(preparation: Preparation): boolean;
+  savePreparation(preparation: Preparation, signal: AbortSignal): Promise<boolean>;
   /** Returns all chunks in order of position. */
-  chunks(): ChunkRecord[];
+  chunks(): Promise<ChunkRecord[]>;
   /**
    * Ends a waiting chunk with its text, and resolves once that is durable. Changes nothing, and resolves with false, when the chunk has ended already or
    * another attempt has begun. Outcomes may come late or twice.
@@ -106,13 +106,13 @@ export function createMemoryCheckpoint(onProgress: (share: number) => void = () 
 
   return {
     preparedWarnings: () => warnings,
-    savePreparation(preparation) {
+    async savePreparation(preparation) {
       ({ warnings, totalMs } = preparation);
       if (preparation.chunks) records = preparation.chunks.map(newRecord);
       for (const record of records) if (record.state === "waiting") renew(record);
       return true;
     },
-    chunks: () => records.map((record) => ({ ...record })),
+    chunks: async () => records.map((record) => ({ ...record })),
     completeChunk: async (position, attempt, text, doneMs) =>
       end(find(position, attempt), { state: "done", ...text }, doneMs),
     giveUpChunk: async (position, attempt, gapReason, doneMs) =>

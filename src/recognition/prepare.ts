@@ -1,14 +1,15 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { ChunkLimits, ChunkRegion } from "../domain/chunk.ts";
+import type { Chunk, ChunkLimits, ChunkRegion } from "../domain/chunk.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Outline } from "../domain/outline.ts";
 import type { Warning } from "../domain/result.ts";
 import type { SpeechRegion } from "../domain/speech.ts";
 import { type ChannelMode, recognizedChannels } from "../domain/transcription.ts";
 import type { DecodeJob } from "../engine/engine.ts";
+import { inSlices } from "../lib/in-slices.ts";
 import { audioWarnings } from "../pipeline/audio-warnings.ts";
-import { packChunks } from "../pipeline/chunks.ts";
+import { createPacker } from "../pipeline/chunks.ts";
 import type { NewChunk } from "./checkpoint.ts";
 import type { RecognitionJob, RecognitionTools, Recording } from "./context.ts";
 import { withRetries } from "./retry.ts";
@@ -145,19 +146,32 @@ export async function findChunks(
   const perChannel = await Promise.all(
     paths.map(async (pcmPath, channel) => {
       if (statSync(pcmPath).size === 0) return [];
-      const pack = (regions: readonly ChunkRegion[]) =>
-        packChunks(regions, limits).map((chunk) => ({ ...chunk, channel }));
       const known = speech?.[channel];
-      if (known) return pack(known);
-      const found: ChunkRegion[] = [];
+      if (known) return pack(known, limits, channel);
+      const found: NewChunk[] = [];
+      const packer = createPacker(limits);
       const onFound = (regions: ChunkRegion[]) => {
-        found.push(...regions);
         // The last chunk may still grow.
-        onChunks(pack(found).slice(0, -1));
+        for (const chunk of packer.add(regions)) found.push({ ...chunk, channel });
+        onChunks(found);
       };
       const job = { pcmPath, limits };
-      return pack(await engine.detectSpeech(job, signal, isOnlyTrack ? onFound : undefined));
+      const all = await engine.detectSpeech(job, signal, isOnlyTrack ? onFound : undefined);
+      return pack(all, limits, channel);
     }),
   );
   return perChannel.flat().sort((a, b) => a.startMs - b.startMs || a.channel - b.channel);
+}
+
+/** Packs all regions of a track. Other work runs meanwhile. */
+async function pack(
+  regions: readonly ChunkRegion[],
+  limits: ChunkLimits,
+  channel: number,
+): Promise<NewChunk[]> {
+  const packer = createPacker(limits);
+  const ofTrack = (chunks: readonly Chunk[]) => chunks.map((chunk) => ({ ...chunk, channel }));
+  const chunks = await inSlices(regions, (slice) => ofTrack(packer.add(slice)));
+  chunks.push(...ofTrack(packer.end()));
+  return chunks;
 }

@@ -93,12 +93,17 @@ describe("a recording without a server", () => {
   test("drops the outcome of a chunk that another run has taken over, and does not end without that chunk", async () => {
     const checkpoint = createMemoryCheckpoint();
     watchChunks(kit.engine, async ({ startMs }) => {
-      if (startMs === CHUNK_MS) checkpoint.renewAttempt(1, checkpoint.chunks()[1]?.attempt ?? "");
+      if (startMs === CHUNK_MS) checkpoint.renewAttempt(1, (await checkpoint.chunks())[1]?.attempt ?? "");
       return "late";
     });
     const run = kit.recognize(kit.recordingOf(FOUR_CHUNKS), { checkpoint });
     await expect(run).rejects.toThrow("another run has taken over a chunk");
-    expect(checkpoint.chunks().map(({ state }) => state)).toEqual(["done", "waiting", "done", "done"]);
+    expect((await checkpoint.chunks()).map(({ state }) => state)).toEqual([
+      "done",
+      "waiting",
+      "done",
+      "done",
+    ]);
   });
 
   test("continues from its checkpoint after an abort: no finished chunk runs again", async () => {
@@ -111,7 +116,7 @@ describe("a recording without a server", () => {
     const first = kit.recognize(recording, { checkpoint, signal: stop.signal }).catch((error) => error);
     await until(
       "two are done",
-      () => checkpoint.chunks().filter(({ state }) => state === "done").length === 2,
+      async () => (await checkpoint.chunks()).filter(({ state }) => state === "done").length === 2,
     );
     const reason = new Error("the program is stopping");
     stop.abort(reason);

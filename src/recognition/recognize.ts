@@ -40,9 +40,9 @@ export async function recognizeRecording(
   try {
     const limits = chunkLimits(maxChunkMsOf(job, tools));
     const decoded = await decodeRecording(job, limits, tools, signal);
-    const isDone = await recognizeChunks(job, decoded, tools, signal);
-    if (!isDone || !tools.checkpoint.finishChunks()) return undefined;
-    return await assemble(job, decoded, tools, signal);
+    const ended = await recognizeChunks(job, decoded, tools, signal);
+    if (!ended || !tools.checkpoint.finishChunks()) return undefined;
+    return await assemble(job, { ...decoded, ended }, tools, signal);
   } catch (error) {
     if (signal.aborted || !(error instanceof AppError || error instanceof EngineError)) throw error;
     return failureOf(error);
@@ -53,14 +53,14 @@ export async function recognizeRecording(
  * Recognizes all chunks of a decoded recording. The first chunks are recognized while the detector still reads the rest:
  * detection takes a hundredth of the recording's length, and the recognizer would be idle for that time.
  *
- * @returns false when the transcription has ended meanwhile
+ * @returns the chunks, each with its outcome; undefined when the transcription has ended meanwhile
  */
 async function recognizeChunks(
   job: RecognitionJob,
   decoded: DecodedRecording,
   tools: RecognitionTools,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<ChunkRecord[] | undefined> {
   const { request, model } = job;
   const { tracks, durationMs } = decoded;
   const maxChunkMs = maxChunkMsOf(job, tools);
@@ -75,16 +75,16 @@ async function recognizeChunks(
     signal,
   );
   try {
-    if (!(await prepareChunks(job, decoded, tools, prefetch, signal))) return false;
-    const chunks = tools.checkpoint.chunks();
+    if (!(await prepareChunks(job, decoded, tools, prefetch, signal))) return undefined;
+    const chunks = await tools.checkpoint.chunks();
     const channelsEach = hasTwinChannel(decoded.warnings, chunks) ? 2 : 1;
     const progress = createProgress({ durationMs, chunks, channelsEach });
     const task: ChunkTask = { ...source, progress, takeBegun: prefetch.take };
     await runChunks(tools, task, chunks, prefetch, signal);
     // Another run has begun an attempt at a chunk. This run must not end without that outcome.
-    if (tools.checkpoint.chunks().some(({ state }) => state === "waiting"))
-      throw new Error("another run has taken over a chunk");
-    return true;
+    const ended = await tools.checkpoint.chunks();
+    if (ended.some(({ state }) => state === "waiting")) throw new Error("another run has taken over a chunk");
+    return ended;
   } finally {
     await prefetch.stop();
   }
@@ -102,7 +102,7 @@ async function prepareChunks(
 ): Promise<boolean> {
   const totalMs = billedMsOf({ durationMs, channelMode: job.request.channelMode, channels });
   if (tools.checkpoint.preparedWarnings()) {
-    return tools.checkpoint.savePreparation({ warnings, totalMs, outline });
+    return tools.checkpoint.savePreparation({ warnings, totalMs, outline }, signal);
   }
   // Of two identical channels only the first is recognized.
   const paths = warnings.includes("identical_channels") ? tracks.slice(0, 1) : tracks;
@@ -110,7 +110,7 @@ async function prepareChunks(
   const chunks = await withRetries(tools, signal, () =>
     findChunks(tools, { paths, speech }, limits, prefetch.offer, signal),
   );
-  return tools.checkpoint.savePreparation({ warnings, totalMs, chunks, outline });
+  return tools.checkpoint.savePreparation({ warnings, totalMs, chunks, outline }, signal);
 }
 
 /** Returns the length of the longest chunk for this model, milliseconds. */
@@ -149,12 +149,11 @@ async function runChunks(
 /** Assembles the result from the outcomes of all chunks. */
 async function assemble(
   { request }: RecognitionJob,
-  { tracks, warnings, durationMs, channels }: DecodedRecording,
+  { tracks, warnings, durationMs, channels, ended }: DecodedRecording & { ended: readonly ChunkRecord[] },
   tools: RecognitionTools,
   signal: AbortSignal,
 ): Promise<Ending> {
-  const done = tools.checkpoint.chunks();
-  const chunks = hasTwinChannel(warnings, done) ? withTwins(done) : done;
+  const chunks = hasTwinChannel(warnings, ended) ? withTwins(ended) : ended;
   const segments = await inSlices(
     chunks.flatMap((chunk) => chunk.segments ?? []),
     (slice) => wordSegments(slice, request.mode),

@@ -2,7 +2,7 @@ import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
 import { textSoFar } from "../recognition/text-so-far.ts";
-import { listChunks } from "../store/chunks.ts";
+import { listFirstEnded } from "../store/chunks.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { requireOrganization } from "../store/organizations.ts";
 import {
@@ -171,7 +171,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     watchText: (id, onText) =>
       chunkWatchers.watch(id, () => {
         const row = findTranscription(store, id);
-        if (row) onText(textSoFar(listChunks(store, id), row));
+        if (row) onText(textSoFar(listFirstEnded(store, id), row));
       }),
     async waitFor(id, signal) {
       const row = findTranscription(store, id);

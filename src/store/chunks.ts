@@ -1,7 +1,8 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, gte, lt, max, sql } from "drizzle-orm";
 import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { GapReason, Segment, Warning } from "../domain/result.ts";
 import type { ChunkCounts } from "../domain/story.ts";
+import { nextTurn } from "../lib/in-slices.ts";
 import type { Store } from "./database.ts";
 import { chunks } from "./schema.ts";
 
@@ -13,12 +14,26 @@ export type AttemptKey = Pick<ChunkRow, "transcriptionId" | "position" | "attemp
 /** A random token that no other attempt has. Outcomes come from other processes, and may come late or twice. */
 const NEW_TOKEN = sql<string>`lower(hex(randomblob(16)))`;
 
-/**
- * Replaces the chunks of a transcription that has not begun to be transcribed. The statement is prepared once: a recording
- * of a day has thousands of chunks, which are one transaction, and everything else waits for it.
- */
-export function insertChunks(tx: Store, transcriptionId: string, rows: readonly NewChunk[]): void {
-  tx.delete(chunks).where(eq(chunks.transcriptionId, transcriptionId)).run();
+/** Chunks that are read or written without a pause. All 120,000 of the longest recording would take a second. */
+export const CHUNKS_AT_ONCE = 1_000;
+
+/** Some chunks of a transcription: `CHUNKS_AT_ONCE` from a position on. */
+function sliceAt(transcriptionId: string, from: number) {
+  const { position } = chunks;
+  return and(
+    eq(chunks.transcriptionId, transcriptionId),
+    gte(position, from),
+    lt(position, from + CHUNKS_AT_ONCE),
+  );
+}
+
+/** Inserts chunks of a transcription, the first of them at position `from`. The statement is prepared once. */
+export function insertChunks(
+  tx: Store,
+  transcriptionId: string,
+  rows: readonly NewChunk[],
+  from: number,
+): void {
   const insertion = tx
     .insert(chunks)
     .values({
@@ -33,24 +48,66 @@ export function insertChunks(tx: Store, transcriptionId: string, rows: readonly 
       attempt: NEW_TOKEN,
     })
     .prepare();
-  for (const [position, row] of rows.entries()) insertion.run({ ...row, position });
+  for (const [index, row] of rows.entries()) insertion.run({ ...row, position: from + index });
 }
 
-export function listChunks(store: Store, transcriptionId: string): ChunkRow[] {
-  return store
-    .select()
+/** Returns the positions at which slices of a transcription's chunks begin, in order; none when it has no chunks. */
+export function sliceStarts(store: Store, transcriptionId: string): number[] {
+  const own = eq(chunks.transcriptionId, transcriptionId);
+  const last = store
+    .select({ position: max(chunks.position) })
     .from(chunks)
-    .where(eq(chunks.transcriptionId, transcriptionId))
-    .orderBy(asc(chunks.position))
-    .all();
+    .where(own)
+    .get()?.position;
+  const slices = last === null || last === undefined ? 0 : Math.floor(last / CHUNKS_AT_ONCE) + 1;
+  return Array.from({ length: slices }, (_, n) => n * CHUNKS_AT_ONCE);
 }
 
-/** Gives each waiting chunk a new attempt, so that outcomes of attempts of an earlier run do not count. */
-export function renewAttempts(tx: Store, transcriptionId: string): void {
+/** Reads the chunks of a transcription in order of position, slice by slice. */
+function* chunkSlices(store: Store, transcriptionId: string): Generator<ChunkRow[]> {
+  for (const from of sliceStarts(store, transcriptionId)) {
+    yield store
+      .select()
+      .from(chunks)
+      .where(sliceAt(transcriptionId, from))
+      .orderBy(asc(chunks.position))
+      .all();
+  }
+}
+
+/** Returns all chunks in order of position. Other work runs between slices. */
+export async function listChunks(store: Store, transcriptionId: string): Promise<ChunkRow[]> {
+  const found: ChunkRow[] = [];
+  for (const slice of chunkSlices(store, transcriptionId)) {
+    if (found.length > 0) await nextTurn();
+    for (const row of slice) found.push(row);
+  }
+  return found;
+}
+
+/** Returns the chunks before the first one without an outcome. */
+export function listFirstEnded(store: Store, transcriptionId: string): ChunkRow[] {
+  const found: ChunkRow[] = [];
+  for (const slice of chunkSlices(store, transcriptionId)) {
+    for (const row of slice) {
+      if (row.state === "waiting") return found;
+      found.push(row);
+    }
+  }
+  return found;
+}
+
+/** Gives each waiting chunk of a slice a new attempt, so that outcomes of attempts of an earlier run do not count. */
+export function renewAttempts(tx: Store, transcriptionId: string, from: number): void {
   tx.update(chunks)
     .set({ attempt: NEW_TOKEN })
-    .where(and(eq(chunks.transcriptionId, transcriptionId), eq(chunks.state, "waiting")))
+    .where(and(sliceAt(transcriptionId, from), eq(chunks.state, "waiting")))
     .run();
+}
+
+/** Deletes a slice of chunks. */
+export function deleteSlice(tx: Store, transcriptionId: string, from: number): void {
+  tx.delete(chunks).where(sliceAt(transcriptionId, from)).run();
 }
 
 /**

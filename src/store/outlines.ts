@@ -1,5 +1,6 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Outline, Speech } from "../domain/outline.ts";
+import { inSlices } from "../lib/in-slices.ts";
 import type { Store } from "./database.ts";
 import { outlines } from "./schema.ts";
 
@@ -10,26 +11,44 @@ export type StoredWaveform = Omit<Outline, "points"> & { speech: Speech | null }
  * Keeps the outline of a transcription's recording until its content is deleted. An outline that is there already stays:
  * a recording has only one.
  *
- * @param speech null where it has not been looked for
+ * @param speech as `speechText` writes it; null where it has not been looked for
  */
 export function insertOutline(
   tx: Store,
   transcriptionId: string,
   { peakSamples, lanes, points }: Outline,
-  speech: Speech | null,
+  speech: string | null,
   nowMs: number,
 ): void {
+  const found = speech === null ? null : sql<Speech>`${speech}`;
   const peaks = Buffer.concat(lanes);
   tx.insert(outlines)
     .values({
-      ...{ transcriptionId, peakSamples, lanes: lanes.length, peaks, points: Buffer.from(points), speech },
+      ...{
+        transcriptionId,
+        peakSamples,
+        lanes: lanes.length,
+        peaks,
+        points: Buffer.from(points),
+        speech: found,
+      },
       createdAt: nowMs,
     })
     .onConflictDoUpdate({
       target: outlines.transcriptionId,
-      set: speech === null ? { peakSamples } : { speech },
+      set: found === null ? { peakSamples } : { speech: found },
     })
     .run();
+}
+
+/** Writes where speech is, for `insertOutline`. Other work runs meanwhile: a long recording has 100,000s of stretches. */
+export async function speechText(speech: Speech): Promise<string> {
+  const lanes: string[] = [];
+  for (const lane of speech) {
+    const stretches = await inSlices(lane, (slice) => slice.map((stretch) => JSON.stringify(stretch)));
+    lanes.push(`[${stretches.join(",")}]`);
+  }
+  return `[${lanes.join(",")}]`;
 }
 
 export function findWaveform(store: Store, transcriptionId: string): StoredWaveform | undefined {

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pcmOf, utterancesIn } from "../../e2e/samples.ts";
 import { layoutChunk } from "../../pipeline/chunk-audio.ts";
-import { chunkLimits, packChunks } from "../../pipeline/chunks.ts";
+import { chunkLimits } from "../../pipeline/chunks.ts";
 import { familyOf } from "../../pipeline/families/families.ts";
+import { packChunks } from "../../testing/pack-chunks.ts";
 import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
 import { openVad } from "./vad.ts";
 

@@ -297,7 +297,7 @@ test("a long recording is played from its points, which are made when they are m
     store,
     long,
     { peakSamples: 320, lanes: [new Uint8Array(9)], points: new Uint8Array() },
-    [[[1, 2]]],
+    "[[[1,2]]]",
     1,
   );
   const { lanes } = (await (await get(`/v1/transcriptions/${long}/waveform`)).json()) as Waveform;
