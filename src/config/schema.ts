@@ -155,6 +155,12 @@ export const CONFIG_SCHEMA = {
       64,
       "Synchronous requests that are recognized at once, beside other work; 0: no synchronous requests.",
     ),
+    background_niceness: integer(
+      10,
+      0,
+      14,
+      "How much less urgent recognition is for the system where no client waits for it with an open connection; 0: equally urgent.",
+    ),
     speech_workers: auto(
       1,
       64,

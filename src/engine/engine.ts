@@ -86,6 +86,8 @@ export type Engine = ChunkExecutor & {
 
 export type LocalEngineOptions = PoolOptions & {
   wanted: WantedSizing;
+  /** Left out: 0. */
+  backgroundNiceness?: number;
   /** Longest recording that is decoded, milliseconds. */
   maxDurationMs: number;
 };
@@ -98,10 +100,10 @@ const DECODE_TIMEOUT_RATIO = 0.25;
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { nativeFiles } = options;
   const pool = createPool(options);
-  const { precision = "fast", gpuFreeBytes, wanted } = options;
+  const { precision = "fast", gpuFreeBytes, wanted, backgroundNiceness = 0 } = options;
   const machine = { ...measureMachine(), gpuFreeBytes };
   const needsOf = createModelNeeds({ precision, isGpu: gpuFreeBytes !== undefined });
-  const executor = createLocalExecutor(pool, { wanted, machine, needsOf });
+  const executor = createLocalExecutor(pool, { wanted, backgroundNiceness, machine, needsOf });
   const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
   return {
     verify: (path, signal, maxDurationMs = options.maxDurationMs) =>

@@ -33,6 +33,7 @@ function open(sharesSteps: boolean) {
   };
   const executor = createLocalExecutor(pool, {
     wanted: AUTO,
+    backgroundNiceness: 10,
     machine: MACHINE,
     now: () => nowMs,
     needsOf: () => ({ bytes: 0, sharesSteps }),
@@ -61,6 +62,12 @@ describe("chunks that make their steps together", () => {
       expect(jobs[0]).toMatchObject({ threads, lanes: 0 });
     });
   }
+
+  test("are less urgent for the system than a chunk that a client waits for, as is every other", async () => {
+    const { jobs, run } = open(true);
+    for (const changes of [{}, { isAlone: true }, { sharers: 1 }, { isUrgent: true }]) await run(changes);
+    expect(jobs.map(({ niceness }) => niceness)).toEqual([10, 10, 10, 0]);
+  });
 
   test("count for their part of a thread each, so that the work of a recording does not grow with their number", async () => {
     const together = await Promise.all(Array.from({ length: 8 }, () => open(false).run()));

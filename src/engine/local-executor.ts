@@ -12,6 +12,8 @@ export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number 
 
 export type LocalExecutorOptions = {
   wanted: WantedSizing;
+  /** The setting `engine.background_niceness`; left out: 0. */
+  backgroundNiceness?: number;
   /** Measured once, before any model is loaded. */
   machine: SizingInfo;
   /** What models need of the machine (model-needs.ts). Default: their size is all that is known. */
@@ -27,6 +29,7 @@ export function createLocalExecutor(
   pool: Pick<Pool, "recognize" | "warm">,
   {
     wanted,
+    backgroundNiceness = 0,
     machine,
     needsOf = ({ bytes = 0 }) => ({ bytes }),
     times = createChunkTimes(),
@@ -45,8 +48,9 @@ export function createLocalExecutor(
       const isShared = threads === 1 && !job.isAlone && !job.isUrgent;
       const lanes = isShared ? chooseSizing(wanted, machine, needsOf(model)).lanes : 0;
       const leave = lanes > 0 ? sharedTime.enter(lanes) : () => 1;
+      const niceness = job.isUrgent ? 0 : backgroundNiceness;
       try {
-        const task = { ...job, threads, lanes, timeoutMs: times.timeoutMs(chunk) };
+        const task = { ...job, threads, lanes, niceness, timeoutMs: times.timeoutMs(chunk) };
         const { segments, elapsedMs } = await pool.recognize(task, signal);
         times.observe(chunk, elapsedMs);
         return { segments, workMs: elapsedMs * threads * leave() };

@@ -23,6 +23,7 @@ export type EngineSettings = {
     workers: number | "auto";
     speech_workers: number | "auto";
     threads_per_worker: number | "auto";
+    background_niceness: number;
     decoder: string;
   };
   limits: { max_duration_seconds: number };
@@ -79,6 +80,7 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
     backendDirs: gpu ? backendDirs : [],
     gpuFreeBytes,
     wanted: { workers, threadsPerWorker },
+    backgroundNiceness: settings.engine.background_niceness,
     maxDurationMs: settings.limits.max_duration_seconds * 1000,
   });
   return { engine, gpuFreeBytes, soundCode: soundCodeOf(settings.engine.decoder), probed };

@@ -70,6 +70,8 @@ export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone">
   threads: number;
   /** Threads that chunks share which make their decoding steps together; 0 or left out: this chunk makes its own. */
   lanes?: number;
+  /** How much less urgent its threads are than the others of the process, 0 to 19; left out: not at all. */
+  niceness?: number;
   /** Milliseconds after which the worker process counts as hung and is killed. */
   timeoutMs: number;
 };
@@ -134,6 +136,7 @@ export type WorkerRequest =
       settings: RecognizerSettings;
       threads: number;
       lanes?: number;
+      niceness?: number;
     }
   | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }

@@ -33,7 +33,7 @@ export type LoadedRecognizer = {
   recognize(
     samples: Float32Array,
     settings: RecognizerSettings,
-    options: { threads: number; lanes?: number; signal: AbortSignal },
+    options: { threads: number; lanes?: number; niceness?: number; signal: AbortSignal },
   ): Promise<RecognizedSegment[]>;
 };
 

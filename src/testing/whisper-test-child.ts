@@ -8,6 +8,7 @@ import type { Precision } from "../engine/protocol.ts";
 import { openWhisper } from "../engine/whisper/whisper.ts";
 import type { LoadedModel, WhisperOptions } from "../engine/whisper/whisper-model.ts";
 import type { WhisperSegment } from "../engine/whisper/whisper-segments.ts";
+import { threadsOf } from "./threads.ts";
 
 export const GREEDY: WhisperOptions = {
   language: "en",
@@ -21,6 +22,11 @@ export const GREEDY: WhisperOptions = {
   suppressNonSpeech: false,
   maxTokens: 0,
 };
+
+/** A thread that used so many ticks of 10 ms takes part in the work. */
+const BUSY_TICKS = 3;
+const LOOK_EVERY_MS = 10;
+const SEEN_WITHIN_MS = 60_000;
 
 /** Returns the samples of a recording of `models/samples`: 16-bit mono PCM after a head of 44 bytes. */
 export function readSamples(path: string): Float32Array {
@@ -69,6 +75,7 @@ if (import.meta.main && nativeDir !== undefined && scenario !== undefined && jso
     transcribeEach: async () => transcribeEach(await load(), request),
     abort: async () => abort(await load(), request),
     inLanes: async () => inLanes(await load(), request),
+    niceness: async () => niceness(await load(), request),
     misuse: async () => misuse(await load(), request),
     memory: () => memory(load, request),
     exitWhileBusy: async () => exitWhileBusy(await load(), request),
@@ -152,9 +159,7 @@ async function transcribeEach(model: LoadedModel, request: Request): Promise<Out
 async function abort(model: LoadedModel, request: Request): Promise<unknown> {
   const samples = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
   // Takes longer than the latest abort, however fast the processor is.
-  const times = 100;
-  const long = new Float32Array(samples.length * times);
-  for (let i = 0; i < times; i++) long.set(samples, i * samples.length);
+  const long = repeatedSound(samples, 100);
   const aborted: { outcome: Outcome; tookMs: number }[] = [];
   for (const afterMs of [0, 1, 5, 20, 100, request.abortAfterMs ?? 300]) {
     const controller = new AbortController();
@@ -219,6 +224,41 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
   };
   await model.close();
   return all;
+}
+
+/** How much less urgent threads were than those of the rest of the process, for each that was busy during a call. */
+export type Niceness = number[][];
+
+/** Recognizes a long sound with each set of options, until as many threads as it has were busy with its niceness. */
+async function niceness(model: LoadedModel, request: Request): Promise<Niceness> {
+  const sound = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
+  const long = repeatedSound(sound, 100);
+  const own = threadsOf(process.pid).find(({ id }) => id === process.pid)?.niceness ?? 0;
+  const found: Niceness = [];
+  for (const options of request.options ?? []) {
+    const before = new Map(threadsOf(process.pid).map(({ id, ticks }) => [id, ticks]));
+    const busy = () =>
+      threadsOf(process.pid)
+        .filter(({ id, ticks }) => id !== process.pid && ticks - (before.get(id) ?? 0) >= BUSY_TICKS)
+        .map((thread) => thread.niceness - own);
+    const isSeen = () =>
+      busy().filter((value) => value === (options.niceness ?? 0)).length >= (options.threads ?? 1);
+    const controller = new AbortController();
+    const work = outcome(() => model.recognize(long, { ...GREEDY, ...options }, controller.signal));
+    const deadline = performance.now() + SEEN_WITHIN_MS;
+    while (!isSeen() && performance.now() < deadline) await Bun.sleep(LOOK_EVERY_MS);
+    found.push(busy());
+    controller.abort();
+    await work;
+  }
+  await model.close();
+  return found;
+}
+
+function repeatedSound(sound: Float32Array, times: number): Float32Array {
+  const long = new Float32Array(sound.length * times);
+  for (let i = 0; i < times; i++) long.set(sound, i * sound.length);
+  return long;
 }
 
 /** Makes calls that break the rules of the API. */

@@ -13,6 +13,8 @@ export type WhisperOptions = WhisperSettings & {
   threads: number;
   /** Threads that calls share which decode in lock-step, 1 to 256; left out: this call decodes by itself. */
   lanes?: number | undefined;
+  /** How much less urgent the threads of this call are than the others of the process, 0 to 19; left out: not at all. */
+  niceness?: number | undefined;
 };
 
 /** Weights in memory. */
@@ -105,6 +107,7 @@ const TRIAL_PARAMS: NativeParams = {
   language: "en",
   threads: 1,
   lanes: 0,
+  niceness: 0,
   beamSearch: false,
   bestOf: 1,
   beamSize: 1,
@@ -148,6 +151,7 @@ function toNativeParams(options: WhisperOptions, tokensOf: (pattern: string) => 
     language: options.language,
     threads: options.threads,
     lanes: options.lanes ?? 0,
+    niceness: options.niceness ?? 0,
     beamSearch: strategy.name === "beam",
     bestOf: strategy.bestOf,
     beamSize: strategy.name === "beam" ? strategy.beamSize : 1,

@@ -26,8 +26,8 @@ export function openWhisperRecognizer(
       const { model, ...loaded } = await loadModel(whisper, fileOf(files, "weights"), preference);
       return {
         ...loaded,
-        async recognize(samples, settings, { threads, lanes = 0, signal }) {
-          const options = { ...(settings as WhisperSettings), threads, lanes };
+        async recognize(samples, settings, { signal, ...run }) {
+          const options = { ...(settings as WhisperSettings), ...run };
           const segments =
             options.timestamps === false
               ? await recognizeUntimed(model, samples, options, signal)

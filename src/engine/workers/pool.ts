@@ -82,8 +82,8 @@ export function createPool(options: PoolOptions): Pool {
 
   return {
     async recognize(job, signal) {
-      const { audio, settings, threads, lanes = 0 } = job;
-      const request = { type: "transcribe", audio, settings, threads, lanes } as const;
+      const { audio, settings, threads, lanes = 0, niceness = 0 } = job;
+      const request = { type: "transcribe", audio, settings, threads, lanes, niceness } as const;
       const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
       const reply = await models.withModel(job.model, signal, (host) => host.request(request, runOptions));
       return expectReply(reply, "transcribed").outcome;

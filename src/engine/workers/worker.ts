@@ -107,9 +107,10 @@ export function createWorker(
 
   async function recognize(request: Requests["transcribe"], signal: AbortSignal): Promise<WorkerReply> {
     if (!model) throw new Error("no model is loaded");
-    const { id, audio, settings, threads, lanes = 0 } = request;
+    const { id, audio, settings, threads, lanes = 0, niceness = 0 } = request;
     const startedAt = performance.now();
-    const segments = await model.recognize(await samplesOf(audio), settings, { threads, lanes, signal });
+    const options = { threads, lanes, niceness, signal };
+    const segments = await model.recognize(await samplesOf(audio), settings, options);
     const elapsedMs = Math.round(performance.now() - startedAt);
     return { type: "transcribed", id, outcome: { segments, elapsedMs } };
   }

@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { samplePath } from "../../e2e/samples.ts";
+import type { Niceness } from "../../testing/whisper-test-child.ts";
+
+/** How urgent threads are for the system, with whisper.cpp and the demonstration model. */
+
+const ROOT = join(import.meta.dirname, "../../..");
+const NATIVE_DIR = join(ROOT, "build/native");
+const CHILD_LIMIT_MS = 300_000;
+
+test(
+  "all threads of a transcription have its niceness, also those that an earlier one with another niceness has left",
+  async () => {
+    const options = [
+      { niceness: 10, lanes: 2 },
+      { niceness: 10, threads: 2 },
+      { niceness: 0, threads: 2 },
+      { niceness: 14, threads: 2 },
+      { threads: 1 },
+    ];
+    const request = {
+      models: [join(ROOT, "models/demo.bin")],
+      audio: [{ path: samplePath("01-en") }],
+      options,
+    };
+    const script = join(ROOT, "src/testing/whisper-test-child.ts");
+    const command = [process.execPath, script, NATIVE_DIR, "niceness", JSON.stringify(request)];
+    const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", timeout: CHILD_LIMIT_MS });
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    expect({ code: await child.exited, stderr }).toEqual({ code: 0, stderr: "" });
+    const seen = JSON.parse(stdout) as Niceness;
+    for (const [index, { niceness = 0, threads = 1 }] of options.entries()) {
+      const busy = seen[index] ?? [];
+      expect(busy.filter((value) => value === niceness).length).toBeGreaterThanOrEqual(threads);
+      // Threads of the runtime are as urgent as the process.
+      expect(busy.filter((value) => value !== niceness && value !== 0)).toEqual([]);
+    }
+  },
+  CHILD_LIMIT_MS,
+);
