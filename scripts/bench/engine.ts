@@ -19,7 +19,9 @@
  *   g  synchronous requests of 10 s, one after the other, against the same beside a machine    goal ≤ 1.1 of the time
  *      beside a machine full of background chunks         whose chunks share no steps
  *
- * Case g also prints the time on an idle machine. Chunks share no steps with as many workers as there are cores.
+ * Case g also prints the time on an idle machine, and how many times as long requests take beside the others. Chunks share
+ * no steps with as many workers as there are cores. SHRUTI_ENGINE_BACKGROUND_NICENESS=0 measures both with background
+ * chunks that are as urgent as the requests.
  *
  * Case f also prints what the recognizer had of the machine while chunks waited (goal: 97 %).
  *
@@ -248,10 +250,12 @@ async function besideLoad({ shruti, unshared, model, files }: Bench): Promise<Pa
   const ours = await beside(shruti);
   const theirs = await beside(unshared);
   const row = (times: readonly number[]) =>
-    `${inSeconds(median(times))} (${inSeconds(Math.min(...times))} to ${inSeconds(Math.max(...times))})`;
+    `${inSeconds(median(times))} (${inSeconds(Math.min(...times))} to ${inSeconds(Math.max(...times))}) s`;
+  const ofIdle = (times: readonly number[]) =>
+    `${row(times)}, ${(median(times) / median(idle)).toFixed(2)} of idle`;
   console.log(
-    `    a request of ${SHORT_SECONDS} s: idle ${row(idle)}, beside shared steps ${row(ours)}, ` +
-      `beside steps of each ${row(theirs)} s`,
+    `    a request of ${SHORT_SECONDS} s: idle ${row(idle)}; beside shared steps ${ofIdle(ours)}; ` +
+      `beside steps of each ${ofIdle(theirs)}`,
   );
   return { ours: median(ours), theirs: median(theirs) };
 }

@@ -17,7 +17,7 @@ const JOB: ChunkJob = {
 };
 const TOOK_MS = 200;
 
-function open(sharesSteps: boolean) {
+function open(sharesSteps: boolean, backgroundNiceness = 10) {
   const jobs: PoolJob[] = [];
   let nowMs = 0;
   const pool = {
@@ -33,7 +33,7 @@ function open(sharesSteps: boolean) {
   };
   const executor = createLocalExecutor(pool, {
     wanted: AUTO,
-    backgroundNiceness: 10,
+    backgroundNiceness,
     machine: MACHINE,
     now: () => nowMs,
     needsOf: () => ({ bytes: 0, sharesSteps }),
@@ -51,7 +51,6 @@ describe("chunks that make their steps together", () => {
   });
 
   const own: [string, Partial<ChunkJob>, number][] = [
-    ["a chunk that a client waits for", { isUrgent: true }, 1],
     ["a chunk that has ended a process", { isAlone: true }, 1],
     ["the only chunk, which has all threads", { sharers: 1 }, 2],
   ];
@@ -63,7 +62,22 @@ describe("chunks that make their steps together", () => {
     });
   }
 
-  test("are less urgent for the system than a chunk that a client waits for, as is every other", async () => {
+  test("are those that clients wait for or those of the background, not both", async () => {
+    const apart = open(true);
+    for (const isUrgent of [true, false]) await apart.run({ isUrgent });
+    expect(apart.jobs).toMatchObject([
+      { lanes: 2, niceness: 0 },
+      { lanes: 2, niceness: 10 },
+    ]);
+    const equal = open(true, 0);
+    for (const isUrgent of [true, false]) await equal.run({ isUrgent });
+    expect(equal.jobs).toMatchObject([
+      { lanes: 0, niceness: 0 },
+      { lanes: 2, niceness: 0 },
+    ]);
+  });
+
+  test("of the background are less urgent for the system than a chunk that a client waits for, as is every other", async () => {
     const { jobs, run } = open(true);
     for (const changes of [{}, { isAlone: true }, { sharers: 1 }, { isUrgent: true }]) await run(changes);
     expect(jobs.map(({ niceness }) => niceness)).toEqual([10, 10, 10, 0]);
@@ -78,6 +92,9 @@ describe("chunks that make their steps together", () => {
     expect(shared.map(({ workMs }) => workMs)).toEqual(shared.map(() => TOOK_MS / 4));
     const [alone] = await Promise.all([run()]);
     expect(alone?.workMs).toBe(TOOK_MS);
+    // Beside a chunk that a client waits for, eight others have the same threads as before.
+    const beside = await Promise.all([run({ isUrgent: true }), ...Array.from({ length: 8 }, () => run())]);
+    expect(beside.map(({ workMs }) => workMs)).toEqual([TOOK_MS, ...shared.map(() => TOOK_MS / 4)]);
   });
 });
 

@@ -36,7 +36,7 @@ export function createLocalExecutor(
     now = () => performance.now(),
   }: LocalExecutorOptions,
 ): ChunkExecutor {
-  const sharedTime = createSharedTime(now);
+  const sharedTimes = { urgent: createSharedTime(now), background: createSharedTime(now) };
   return {
     capacity: (model) => localCapacity(wanted, machine, needsOf(model)),
     async recognize({ sharers, ...job }, signal) {
@@ -45,10 +45,11 @@ export function createLocalExecutor(
       const threads = engineOf(model.family) === "whisper" ? threadsFor(wanted, machine, sharers) : 1;
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };
-      const isShared = threads === 1 && !job.isAlone && !job.isUrgent;
-      const lanes = isShared ? chooseSizing(wanted, machine, needsOf(model)).lanes : 0;
-      const leave = lanes > 0 ? sharedTime.enter(lanes) : () => 1;
       const niceness = job.isUrgent ? 0 : backgroundNiceness;
+      // Chunks share steps with those of the same niceness only, and a chunk that a client waits for not with others.
+      const isShared = threads === 1 && !job.isAlone && (!job.isUrgent || backgroundNiceness > 0);
+      const lanes = isShared ? chooseSizing(wanted, machine, needsOf(model)).lanes : 0;
+      const leave = lanes > 0 ? sharedTimes[job.isUrgent ? "urgent" : "background"].enter(lanes) : () => 1;
       try {
         const task = { ...job, threads, lanes, niceness, timeoutMs: times.timeoutMs(chunk) };
         const { segments, elapsedMs } = await pool.recognize(task, signal);

@@ -25,7 +25,7 @@ export const GREEDY: WhisperOptions = {
 
 /** A thread that used so many ticks of 10 ms takes part in the work. */
 const BUSY_TICKS = 3;
-const LOOK_EVERY_MS = 10;
+const LOOK_EVERY_MS = 5;
 const SEEN_WITHIN_MS = 60_000;
 
 /** Returns the samples of a recording of `models/samples`: 16-bit mono PCM after a head of 44 bytes. */
@@ -176,7 +176,7 @@ async function abort(model: LoadedModel, request: Request): Promise<unknown> {
 export type InLanes = {
   alone: Heard[];
   together: Heard[];
-  /** Beside those that are aborted or repeat their text with samples. */
+  /** Every second one with a higher niceness, beside those that are aborted or repeat their text with samples. */
   disturbed: Heard[];
   aborted: { outcome: Outcome; tookMs: number }[];
   sampled: Outcome[];
@@ -189,7 +189,8 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
     const probabilities = segments.flatMap(({ tokens }) => tokens.map(({ probability }) => probability));
     return { text: textOf(segments), probabilities };
   };
-  const hearAll = (options: WhisperOptions) => Promise.all(sounds.map((samples) => hear(samples, options)));
+  const hearAll = (options: WhisperOptions, niceness = 0) =>
+    Promise.all(sounds.map((samples, n) => hear(samples, { ...options, niceness: (n % 2) * niceness })));
   const alone: Heard[] = [];
   for (const samples of sounds) alone.push(await hear(samples, GREEDY));
   const grouped = { ...GREEDY, lanes: 2 };
@@ -214,7 +215,7 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
     .slice(0, 2)
     .map((samples) => outcome(async () => textOf(await model.recognize(samples, unsure))));
   const aborted = [0, 20, 100, 300, 600].map(abortAt);
-  const disturbed = await hearAll(grouped);
+  const disturbed = await hearAll(grouped, 10);
   const all = {
     alone,
     together,
@@ -229,10 +230,12 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
 /** How much less urgent threads were than those of the rest of the process, for each that was busy during a call. */
 export type Niceness = number[][];
 
-/** Recognizes a long sound with each set of options, until as many threads as it has were busy with its niceness. */
+/**
+ * Recognizes a sound with each set of options, again until as many threads as it has were seen busy with its niceness.
+ * Each call ends by itself, so that the next one gets what it has left.
+ */
 async function niceness(model: LoadedModel, request: Request): Promise<Niceness> {
-  const sound = toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 });
-  const long = repeatedSound(sound, 100);
+  const sound = repeatedSound(toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 }), 8);
   const own = threadsOf(process.pid).find(({ id }) => id === process.pid)?.niceness ?? 0;
   const found: Niceness = [];
   for (const options of request.options ?? []) {
@@ -241,15 +244,22 @@ async function niceness(model: LoadedModel, request: Request): Promise<Niceness>
       threadsOf(process.pid)
         .filter(({ id, ticks }) => id !== process.pid && ticks - (before.get(id) ?? 0) >= BUSY_TICKS)
         .map((thread) => thread.niceness - own);
-    const isSeen = () =>
-      busy().filter((value) => value === (options.niceness ?? 0)).length >= (options.threads ?? 1);
-    const controller = new AbortController();
-    const work = outcome(() => model.recognize(long, { ...GREEDY, ...options }, controller.signal));
+    const isSeen = (all: number[]) =>
+      all.filter((value) => value === (options.niceness ?? 0)).length >= (options.threads ?? 1);
     const deadline = performance.now() + SEEN_WITHIN_MS;
-    while (!isSeen() && performance.now() < deadline) await Bun.sleep(LOOK_EVERY_MS);
-    found.push(busy());
-    controller.abort();
-    await work;
+    let seen: number[] = [];
+    while (!isSeen(seen) && performance.now() < deadline) {
+      let isRunning = true;
+      const work = model.recognize(sound, { ...GREEDY, ...options }).finally(() => {
+        isRunning = false;
+      });
+      while (isRunning) {
+        if (!isSeen(seen)) seen = busy();
+        await Bun.sleep(LOOK_EVERY_MS);
+      }
+      await work;
+    }
+    found.push(seen);
   }
   await model.close();
   return found;
