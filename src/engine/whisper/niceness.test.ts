@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { samplePath } from "../../e2e/samples.ts";
 import type { Niceness } from "../../testing/whisper-test-child.ts";
@@ -8,15 +9,17 @@ import type { Niceness } from "../../testing/whisper-test-child.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 const NATIVE_DIR = join(ROOT, "build/native");
 const CHILD_LIMIT_MS = 300_000;
+/** The highest niceness of the test. The system knows 19 at most. */
+const HIGHEST = 7;
 
-test(
+test.skipIf(getPriority() + HIGHEST > 19)(
   "all threads of a transcription have its niceness, also those that an earlier one with another niceness has left",
   async () => {
     const options = [
-      { niceness: 10, lanes: 2 },
-      { niceness: 10, threads: 2 },
+      { niceness: 4, lanes: 2 },
+      { niceness: 4, threads: 2 },
       { niceness: 0, threads: 2 },
-      { niceness: 14, threads: 2 },
+      { niceness: HIGHEST, threads: 2 },
       { threads: 1 },
     ];
     const request = {
