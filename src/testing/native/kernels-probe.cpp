@@ -109,13 +109,13 @@ static std::vector<float> floats_of(const ggml_tensor * t) {
     return values;
 }
 
-static void attention(int width, int tokens, int rows, int heads, int windows) {
+static void attention(ggml_type type, int width, int tokens, int rows, int heads, int windows) {
     char what[99];
-    snprintf(what, sizeof what, "attention %d x %d x %d x %d x %d", width, tokens, rows, heads, windows);
+    snprintf(what, sizeof what, "attention %s %d x %d x %d x %d x %d", ggml_type_name(type), width, tokens, rows, heads, windows);
     ggml_context * context = new_context();
     ggml_tensor *  q = numbers(context, GGML_TYPE_F32, width, heads, tokens, windows);
-    ggml_tensor *  k = numbers(context, GGML_TYPE_F16, width, heads, rows, windows);
-    ggml_tensor *  v = numbers(context, GGML_TYPE_F16, width, heads, rows, windows);
+    ggml_tensor *  k = numbers(context, type, width, heads, rows, windows);
+    ggml_tensor *  v = numbers(context, type, width, heads, rows, windows);
     const float    scale = 1 / std::sqrt((float) width);
     ggml_tensor *  out = ggml_flash_attn_ext(context, ggml_permute(context, q, 0, 2, 1, 3), ggml_permute(context, k, 0, 2, 1, 3),
                                              ggml_permute(context, v, 0, 2, 1, 3), nullptr, scale, 0, 0);
@@ -313,11 +313,13 @@ static void probabilities(const shruti_functions & functions) {
 int main(int argc, char ** argv) {
     const bool emulates = argc > 1 && strcmp(argv[1], "emulate-amx") == 0;
     if (emulates) amx_emulate();
-    for (int width : {32, 64}) {
-        attention(width, 1, 1536, 3, 1);
-        attention(width, 5, 512, 2, 2);
-        attention(width, 17, 512, 2, 2);
-        attention(width, 150, 768, 2, 1);
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0}) {
+        for (int width : {32, 64}) {
+            attention(type, width, 1, 1536, 3, 1);
+            attention(type, width, 5, 512, 2, 2);
+            attention(type, width, 17, 512, 2, 2);
+            attention(type, width, 150, 768, 2, 1);
+        }
     }
     for (ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
                            GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K})

@@ -1,7 +1,7 @@
 // Attention of a few tokens to a whole window while decoding: keys and values are read once, in the order of memory.
 #include "shruti-kernels.h"
+#include "cached-rows.h"
 #include "settings.h"
-#include "vectors.h"
 
 #include "ggml-cpu-impl.h"
 
@@ -42,8 +42,8 @@ bool read_shape(const ggml_tensor * dst, Shape & shape) {
     return dst->src[3] == nullptr && dst->src[4] == nullptr && max_bias == 0 && soft_cap == 0 &&
            (shape.width == 64 || shape.width == 32) && v->ne[0] == shape.width && shape.tokens <= kMostTokens &&
            shape.rows % kLanes == 0 && shape.rows >= 512 && k->ne[2] == shape.heads && v->ne[2] == shape.heads &&
-           k->ne[3] == shape.windows && v->ne[3] == shape.windows && q->type == GGML_TYPE_F32 &&
-           k->type == GGML_TYPE_F16 && v->type == GGML_TYPE_F16 && q->nb[0] == 4 && k->nb[0] == 2 && v->nb[0] == 2;
+           k->ne[3] == shape.windows && v->ne[3] == shape.windows && q->type == GGML_TYPE_F32 && q->nb[0] == 4 &&
+           are_cached_rows(k, v);
 }
 
 template <typename T> const T * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t i3) {
@@ -63,21 +63,15 @@ struct Ahead {
 };
 
 // Scores of kLanes rows for one query, whose scale has log2 e in it.
-template <int W> Vec score_rows(const float * query, const char * keys, size_t stride) {
+template <typename Row, int W> Vec score_rows(const float * query, const char * keys, size_t stride) {
     Vec products[kLanes];
     SHRUTI_UNROLL
-    for (int r = 0; r < kLanes; r++) {
-        const uint16_t * key = (const uint16_t *) (keys + r * stride);
-        Vec              x = mul(load(query), load_half(key));
-        SHRUTI_UNROLL
-        for (int d = kLanes; d < W; d += kLanes) x = fma(load(query + d), load_half(key + d), x);
-        products[r] = x;
-    }
+    for (int r = 0; r < kLanes; r++) products[r] = Row::template multiply<W>(query, keys + r * stride);
     return sums_of(products);
 }
 
 // Adds kLanes rows of values, weighted.
-template <int W> void add_rows(float * out, const float * weights, const char * values, size_t stride) {
+template <typename Row, int W> void add_rows(float * out, const float * weights, const char * values, size_t stride) {
     Vec even[W / kLanes], odd[W / kLanes];
     SHRUTI_UNROLL
     for (int d = 0; d < W / kLanes; d++) {
@@ -86,14 +80,8 @@ template <int W> void add_rows(float * out, const float * weights, const char * 
     }
     SHRUTI_UNROLL
     for (int r = 0; r < kLanes; r += 2) {
-        const uint16_t * first = (const uint16_t *) (values + r * stride);
-        const uint16_t * second = (const uint16_t *) (values + (r + 1) * stride);
-        const Vec        a = fill(weights[r]), b = fill(weights[r + 1]);
-        SHRUTI_UNROLL
-        for (int d = 0; d < W / kLanes; d++) {
-            even[d] = fma(a, load_half(first + d * kLanes), even[d]);
-            odd[d] = fma(b, load_half(second + d * kLanes), odd[d]);
-        }
+        Row::template add<W>(fill(weights[r]), values + r * stride, even);
+        Row::template add<W>(fill(weights[r + 1]), values + (r + 1) * stride, odd);
     }
     SHRUTI_UNROLL
     for (int d = 0; d < W / kLanes; d++) store(out + d * kLanes, add(even[d], odd[d]));
@@ -116,7 +104,7 @@ void exponentiate(Partial & known, float * scores, int64_t rows) {
 }
 
 // The thread's share of the rows of a window, for all heads and tokens. `scores`: a row for each query of the window.
-template <int W>
+template <typename Row, int W>
 void attend(const ggml_tensor * dst, const Shape & shape, int64_t window, int64_t first, int64_t last, float * queries,
             float * scores, Partial * partials) {
     const ggml_tensor * q = dst->src[0];
@@ -135,7 +123,7 @@ void attend(const ggml_tensor * dst, const Shape & shape, int64_t window, int64_
         for (int64_t head = 0; head < shape.heads; head++) {
             ahead.fetch();
             for (int64_t i = head; i < shape.tokens * shape.heads; i += shape.heads)
-                store(scores + i * rows + row, score_rows<W>(queries + i * W, at<char>(k, first + row, head, window), k->nb[1]));
+                store(scores + i * rows + row, score_rows<Row, W>(queries + i * W, at<char>(k, first + row, head, window), k->nb[1]));
         }
     }
     for (int64_t i = 0; i < shape.tokens * shape.heads; i++) {
@@ -147,7 +135,7 @@ void attend(const ggml_tensor * dst, const Shape & shape, int64_t window, int64_
         for (int64_t head = 0; head < shape.heads; head++) {
             ahead.fetch();
             for (int64_t i = head; i < shape.tokens * shape.heads; i += shape.heads)
-                add_rows<W>(partials[i].values, scores + i * rows + row, at<char>(v, first + row, head, window), v->nb[1]);
+                add_rows<Row, W>(partials[i].values, scores + i * rows + row, at<char>(v, first + row, head, window), v->nb[1]);
         }
     }
 }
@@ -198,12 +186,12 @@ bool cross_attention(const ggml_compute_params * params, ggml_tensor * dst) {
     const int64_t groups = shape.rows / kLanes;
     const int64_t first = groups * params->ith / params->nth * kLanes;
     const int64_t last = groups * (params->ith + 1) / params->nth * kLanes;
+    const bool    is_wide = shape.width == 64, has_bytes = dst->src[1]->type == GGML_TYPE_Q8_0;
+    const auto    attend_with = has_bytes ? (is_wide ? attend<RowOfBytes, 64> : attend<RowOfBytes, 32>)
+                                          : (is_wide ? attend<RowOfHalves, 64> : attend<RowOfHalves, 32>);
     for (int64_t window = 0; window < shape.windows; window++) {
         Partial * of_window = own + window * shape.tokens * shape.heads;
-        if (shape.width == 64)
-            attend<64>(dst, shape, window, first, last, queries, scores, of_window);
-        else
-            attend<32>(dst, shape, window, first, last, queries, scores, of_window);
+        attend_with(dst, shape, window, first, last, queries, scores, of_window);
     }
     ggml_barrier(params->threadpool);
     for (int64_t i = params->ith; i < shape.queries(); i += params->nth) combine(dst, shape, partials, params->nth, i);

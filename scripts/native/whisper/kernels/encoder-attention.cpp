@@ -1,6 +1,7 @@
 // Attention of a whole window to itself, or of a prompt to a window. Scores of a few blocks of queries are kept whole,
 // so that each is exponentiated once; both products are those of blocks.h.
 #include "blocks.h"
+#include "cached-rows.h"
 #include "settings.h"
 
 #include "ggml-cpu-impl.h"
@@ -37,8 +38,7 @@ bool read_shape(const ggml_tensor * dst, Shape & shape) {
     return dst->src[3] == nullptr && dst->src[4] == nullptr && options[1] == 0 && options[2] == 0 &&
            (shape.width == 64 || shape.width == 32) && v->ne[0] == shape.width && shape.queries > 16 && shape.rows % 64 == 0 &&
            k->ne[2] == shape.heads && v->ne[2] == shape.heads && k->ne[3] == shape.windows && v->ne[3] == shape.windows &&
-           q->type == GGML_TYPE_F32 && k->type == GGML_TYPE_F16 && v->type == GGML_TYPE_F16 && q->nb[0] == 4 && k->nb[0] == 2 &&
-           v->nb[0] == 2;
+           q->type == GGML_TYPE_F32 && q->nb[0] == 4 && are_cached_rows(k, v);
 }
 
 // Work memory: packed keys and values of all heads, then for each thread queries, scores and weights.
@@ -57,26 +57,39 @@ const char * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t i3) {
     return (const char *) t->data + i1 * t->nb[1] + i2 * t->nb[2] + i3 * t->nb[3];
 }
 
+// kPerVector numbers of a row as words.
+template <typename Row> Words words_at(const char * row, int64_t d) {
+#ifdef SHRUTI_BF16
+    return (__m512i) _mm512_cvtne2ps_pbh(Row::load_at(row, d + kLanes), Row::load_at(row, d));
+#elif defined(SHRUTI_AVX512)
+    return _mm512_castps_si512(Row::load_at(row, d));
+#else
+    return _mm256_castps_si256(Row::load_at(row, d));
+#endif
+}
+
 // Keys as columns: [rows / kColumns][width / kPerWord][kColumns].
+template <typename Row>
 void pack_keys(const ggml_tensor * k, const Shape & shape, int64_t head, int64_t window, uint32_t * out) {
     for (int64_t row = 0; row < shape.rows; row += kLanes) {
         uint32_t * panel = out + row / kColumns * kColumns * (shape.width / kPerWord) + row % kColumns;
         for (int64_t d = 0; d < shape.width; d += kPerVector) {
             Words words[kLanes];
-            for (int i = 0; i < kLanes; i++) words[i] = halves_to_words((const uint16_t *) at(k, row + i, head, window) + d);
+            for (int i = 0; i < kLanes; i++) words[i] = words_at<Row>(at(k, row + i, head, window), d);
             transpose(words, panel + d / kPerWord * kColumns, kColumns);
         }
     }
 }
 
 // Values as they are: [width / kColumns][rows / kPerWord][kColumns].
+template <typename Row>
 void pack_values(const ggml_tensor * v, const Shape & shape, int64_t head, int64_t window, uint32_t * out) {
     for (int64_t row = 0; row < shape.rows; row += kPerWord) {
         for (int64_t d = 0; d < shape.width; d += kLanes) {
             uint32_t * to = out + (d / kColumns * (shape.rows / kPerWord) + row / kPerWord) * kColumns + d % kColumns;
-            const Vec  first = load_half((const uint16_t *) at(v, row, head, window) + d);
+            const Vec  first = Row::load_at(at(v, row, head, window), d);
 #ifdef SHRUTI_BF16
-            const Vec     second = load_half((const uint16_t *) at(v, row + 1, head, window) + d);
+            const Vec     second = Row::load_at(at(v, row + 1, head, window), d);
             const __m512i low = _mm512_cvtepu16_epi32((__m256i) _mm512_cvtneps_pbh(first));
             const __m512i high = _mm512_cvtepu16_epi32((__m256i) _mm512_cvtneps_pbh(second));
             store_words(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
@@ -178,12 +191,15 @@ bool encoder_attention(const ggml_compute_params * params, ggml_tensor * dst) {
     uint32_t *    values = (uint32_t *) (memory + layout.keys);
     char *        own = memory + layout.keys + layout.values + params->ith * layout.of_thread();
     const int64_t heads = shape.heads * shape.windows;
+    const bool    has_bytes = dst->src[1]->type == GGML_TYPE_Q8_0;
+    const auto    pack_keys_with = has_bytes ? pack_keys<RowOfBytes> : pack_keys<RowOfHalves>;
+    const auto    pack_values_with = has_bytes ? pack_values<RowOfBytes> : pack_values<RowOfHalves>;
     for (int64_t i = params->ith; i < 2 * heads; i += params->nth) {
         const int64_t h = i / 2, head = h % shape.heads, window = h / shape.heads;
         if (i % 2 == 0)
-            pack_keys(dst->src[1], shape, head, window, keys + h * shape.key_words());
+            pack_keys_with(dst->src[1], shape, head, window, keys + h * shape.key_words());
         else
-            pack_values(dst->src[2], shape, head, window, values + h * shape.value_words());
+            pack_values_with(dst->src[2], shape, head, window, values + h * shape.value_words());
     }
     if (params->ith == 0) ggml_threadpool_chunk_set(params->threadpool, 0);
     ggml_barrier(params->threadpool);

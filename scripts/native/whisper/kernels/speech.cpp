@@ -295,7 +295,7 @@ constexpr int kMultipliesWindows = 1;
 constexpr int kMultipliesWindows = 0;
 #endif
 
-const shruti_functions kFunctions = {kMultipliesWindows, multiplies_tokens, mel_frames, finish_mel, largest, log_softmax, log_sum_exp, exponentials};
+const shruti_functions kFunctions = {kMultipliesWindows, kMultipliesWindows, multiplies_tokens, mel_frames, finish_mel, largest, log_softmax, log_sum_exp, exponentials};
 
 }  // namespace
 

@@ -33,6 +33,8 @@ inline Vec fill(float x) { return _mm512_set1_ps(x); }
 inline Vec load(const float * p) { return _mm512_loadu_ps(p); }
 inline void store(float * p, Vec x) { _mm512_storeu_ps(p, x); }
 inline Vec load_half(const uint16_t * p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *) p)); }
+inline Vec load_bytes(const int8_t * p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *) p))); }
+inline Vec fill_half(uint16_t x) { return _mm512_cvtph_ps(_mm256_set1_epi16((short) x)); }
 inline void store_half(uint16_t * p, Vec x) {
     _mm256_storeu_si256((__m256i *) p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
@@ -72,6 +74,8 @@ inline Vec fill(float x) { return _mm256_set1_ps(x); }
 inline Vec load(const float * p) { return _mm256_loadu_ps(p); }
 inline void store(float * p, Vec x) { _mm256_storeu_ps(p, x); }
 inline Vec load_half(const uint16_t * p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) p)); }
+inline Vec load_bytes(const int8_t * p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *) p))); }
+inline Vec fill_half(uint16_t x) { return _mm256_cvtph_ps(_mm_set1_epi16((short) x)); }
 inline void store_half(uint16_t * p, Vec x) {
     _mm_storeu_si128((__m128i *) p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }

@@ -121,7 +121,7 @@ class StepGraph {
                                        head_size * ggml_element_size(query), token * query->nb[1]);
         const auto    view = [&](ggml_tensor* tensor) {
             return ggml_view_3d(context, tensor, head_size, rows, heads, RowBytes(tensor),
-                                head_size * ggml_element_size(tensor), first_row * RowBytes(tensor));
+                                ggml_row_size(tensor->type, head_size), first_row * RowBytes(tensor));
         };
         ggml_tensor* out =
             ggml_flash_attn_ext(context, q, view(cache.k), view(cache.v), mask, attention_scale, 0.0f, 0.0f);
@@ -140,7 +140,7 @@ class StepGraph {
         return columns[0];
     }
 
-    size_t RowBytes(const ggml_tensor* cache) { return ggml_element_size(cache) * hparams.n_text_state; }
+    size_t RowBytes(const ggml_tensor* cache) { return ggml_row_size(cache->type, hparams.n_text_state); }
 
     const whisper_model&      model;
     const whisper_hparams&    hparams;
