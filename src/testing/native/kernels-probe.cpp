@@ -251,6 +251,35 @@ static void gelu() {
     ggml_free(context);
 }
 
+static void normalization(int width, int rows) {
+    ggml_context * context = new_context();
+    ggml_tensor *  x = numbers(context, GGML_TYPE_F32, width, rows);
+    ggml_tensor *  factors = numbers(context, GGML_TYPE_F32, width, 1);
+    ggml_tensor *  added = numbers(context, GGML_TYPE_F32, width, 1);
+    const float    least = 1e-5f;
+    for (int i = 0; i < width; i++) ((float *) x->data)[i] += 40;
+    ggml_tensor * norm = ggml_norm(context, x, least);
+    ggml_tensor * last = ggml_add(context, ggml_mul(context, norm, factors), added);
+    ggml_cgraph * graph = ggml_new_graph(context);
+    ggml_build_forward_expand(graph, last);
+    const std::vector<float> xs = floats_of(x), fs = floats_of(factors), as = floats_of(added);
+    std::vector<double>      right;
+    for (int r = 0; r < rows; r++) {
+        double mean = 0, variance = 0;
+        for (int i = 0; i < width; i++) mean += (double) xs[r * width + i] / width;
+        for (int i = 0; i < width; i++) variance += (xs[r * width + i] - mean) * (xs[r * width + i] - mean) / width;
+        for (int i = 0; i < width; i++) right.push_back((xs[r * width + i] - mean) / std::sqrt(variance + least) * fs[i] + as[i]);
+    }
+    for (int threads : {1, 3}) {
+        memset(last->data, 0xFF, ggml_nbytes(last));
+        int first = 0;
+        while (graph->nodes[first] != norm) first++;
+        on_threads(threads, 64, [&](auto params) { return shruti_fuse(params, graph, first) == 2; });
+        report("normalization", threads, error_of(right, (const float *) last->data));
+    }
+    ggml_free(context);
+}
+
 static void mel(const shruti_functions & functions) {
     const int          frames = 37, mels = 5, frequencies = 201, samples = 160 * (frames - 1) + 250;
     std::vector<float> window(400), sound(samples), filters(mels * frequencies), out(mels * frames, 99.0f);
@@ -340,6 +369,8 @@ int main(int argc, char ** argv) {
         for (int tokens : {1, 2, 3, 4, 7, 31}) product(type, GGML_TYPE_F32, 64 * tokens, 30 + tokens, tokens, NOTHING, "tokens");
         product(type, GGML_TYPE_F32, 2048, 101, 5, NOTHING, "tokens");
     }
+    normalization(512, 1);
+    normalization(128, 11);
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

@@ -38,6 +38,7 @@ int shruti_fuse(const ggml_compute_params * params, const ggml_cgraph * graph, i
     ggml_tensor * const * nodes = graph->nodes + node;
     switch (nodes[0]->op) {
         case GGML_OP_MUL_MAT: return shruti::fused_product(params, graph, node);
+        case GGML_OP_NORM: return shruti::fused_normalization(params, graph, node);
         // With the node that follows, for which nothing is computed.
         case GGML_OP_IM2COL:
             return node + 1 < graph->n_nodes && nodes[1]->op == GGML_OP_RESHAPE && shruti::convolution_inputs(params, nodes[0]) ? 1 : 0;

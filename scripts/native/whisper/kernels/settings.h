@@ -30,6 +30,9 @@ bool product(const ggml_compute_params * params, const ggml_tensor * node, ggml_
 int  fused_product(const ggml_compute_params * params, const ggml_cgraph * graph, int first);
 bool gelu(const ggml_compute_params * params, ggml_tensor * dst);
 
+// As shruti_fuse.
+int fused_normalization(const ggml_compute_params * params, const ggml_cgraph * graph, int first);
+
 // Writes the rows that the product of a convolution multiplies.
 bool convolution_inputs(const ggml_compute_params * params, ggml_tensor * dst);
 
