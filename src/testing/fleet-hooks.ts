@@ -7,6 +7,9 @@ import { type FleetWorld, openFleetWorld } from "./fleet-harness.ts";
 /** What the tests of a file have in common: a fleet's files with its messaging server, and a folder for weights. */
 export type FleetSetting = { world: FleetWorld; folder: string };
 
+/** Making certificates and starting a server takes seconds on a busy machine. */
+const START_WITHIN_MS = 60_000;
+
 /**
  * Opens a fleet's world and a folder before the tests of a `describe`, and removes both after them.
  *
@@ -25,7 +28,7 @@ export function setUpFleet(
     folder = mkdtempSync(join(tmpdir(), `shruti-fleet-${name}-`));
     world = await openFleetWorld();
     await prepare({ world, folder });
-  });
+  }, START_WITHIN_MS);
   afterEach(async () => {
     for (const close of open.splice(0).reverse()) await close();
   });
