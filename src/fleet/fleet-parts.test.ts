@@ -231,9 +231,12 @@ describe("asking for tickets", () => {
 
   test("does not wait for long before there is a consumer", async () => {
     const waitsMs: number[] = [];
+    const marginsMs: number[] = [];
     const answers = [() => Promise.reject(new Error("timeout")), async () => EMPTY, async () => EMPTY];
-    const pulling = pullingWith((_, ask) => {
-      waitsMs.push((JSON.parse(ask) as { expires: number }).expires / 1_000_000);
+    const pulling = pullingWith((_, ask, timeoutMs) => {
+      const waitMs = (JSON.parse(ask) as { expires: number }).expires / 1_000_000;
+      waitsMs.push(waitMs);
+      marginsMs.push(timeoutMs - waitMs);
       return (answers.shift() ?? (() => new Promise<never>(() => {})))();
     });
     pulling.setPlaces({ a: 1, s: 0, prepare: 0 });
@@ -241,6 +244,8 @@ describe("asking for tickets", () => {
     pulling.stop();
     // The server of Debian 12 does not say that a consumer is missing. It is present when it has answered.
     expect(waitsMs).toEqual([250, 250, 5_000, 5_000]);
+    // A ticket whose reply is read too late would count as delivered.
+    expect(marginsMs).toEqual([1_000, 1_000, 5_000, 5_000]);
   });
 });
 

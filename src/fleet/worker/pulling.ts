@@ -39,8 +39,13 @@ export type Pulling = {
 /** With one model a place waits this long for a ticket; with several models, it looks at each in turn for a short time. */
 const LONG_WAIT_MS = 5_000;
 const SHORT_WAIT_MS = 250;
-/** The server answers at the end of the wait. A reply that is later is lost. */
-const MARGIN_MS = 1_000;
+/**
+ * The server answers at the end of the wait. A later reply is lost, and a ticket in it counts as delivered. On a machine that
+ * is overloaded, replies wait for seconds until this process reads them.
+ */
+const MARGIN_MS = 5_000;
+/** A server of version 2.9 does not answer for a consumer that is missing. */
+const MARGIN_OF_FIRST_MS = 1_000;
 const PAUSE_MS = 200;
 /** Statuses of the server at the end of a wait without a ticket. */
 const NO_TICKET = [404, 408];
@@ -49,7 +54,7 @@ const NANOSECONDS = 1_000_000;
 export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pulling {
   const wanted: Record<PlaceKind, number> = { a: 0, s: 0, prepare: 0 };
   const open: Record<PlaceKind, number> = { a: 0, s: 0, prepare: 0 };
-  /** Consumers that have answered. A server of version 2.9 does not answer for one that is missing. */
+  /** Consumers that have answered. */
   const present = new Set<string>();
   const used = createUses();
   let isStopped = false;
@@ -57,12 +62,14 @@ export function createPulling({ link, subjects, run, ...deps }: PullingDeps): Pu
   /** Waits for one ticket. Undefined: there was none. */
   async function pull(kind: PlaceKind, hash: string, waitMs: number): Promise<LinkMessage | undefined> {
     const consumer = subjects.consumer(hash, kind === "prepare" ? "a" : kind);
-    const expiresMs = present.has(consumer) ? waitMs : SHORT_WAIT_MS;
+    const [expiresMs, marginMs] = present.has(consumer)
+      ? [waitMs, MARGIN_MS]
+      : [SHORT_WAIT_MS, MARGIN_OF_FIRST_MS];
     const ask = JSON.stringify({ batch: 1, expires: expiresMs * NANOSECONDS });
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${subjects.stream}.${consumer}`;
     let message: LinkMessage;
     try {
-      message = await link.pull(subject, ask, expiresMs + MARGIN_MS);
+      message = await link.pull(subject, ask, expiresMs + marginMs);
     } catch (error) {
       present.delete(consumer);
       throw error;
