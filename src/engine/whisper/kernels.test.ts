@@ -47,7 +47,16 @@ const TARGETS: Target[] = [
     ...{ mostError: OF_BF16, emulates: true },
   },
 ];
-const CASES = { attention: 32, product: 34, tokens: 70, convolution: 6, gelu: 2, normalization: 4, mel: 2, probabilities: 5 };
+const CASES = {
+  attention: 32,
+  product: 34,
+  tokens: 70,
+  convolution: 6,
+  gelu: 2,
+  normalization: 4,
+  mel: 2,
+  probabilities: 5,
+};
 
 let dir = "";
 beforeAll(() => {
