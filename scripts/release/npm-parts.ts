@@ -101,7 +101,6 @@ export function npmPart(folder: string, notices: Record<string, string> = NOTICE
     );
   }
   const url = typeof repository === "string" ? repository : repository?.url;
-  const isPatched = `${name}@${version}` in (lock.patchedDependencies ?? {});
   const sha512 = publishedHash(folder);
   return {
     name,
@@ -111,7 +110,6 @@ export function npmPart(folder: string, notices: Record<string, string> = NOTICE
     source: url === undefined ? (homepage ?? `https://www.npmjs.com/package/${name}`) : webAddress(url),
     purl: `pkg:npm/${name.replace("@", "%40")}@${version}`,
     ...(sha512 === undefined ? {} : { sha512 }),
-    ...(isPatched ? { note: "with a patch (patches/)" } : {}),
     texts,
   };
 }

@@ -148,12 +148,6 @@ describe("a package", () => {
     expect(texts.join()).not.toContain("<");
   });
 
-  test("with a patch of ours is named as such", () => {
-    const noteOf = (name: string) => npmPart(join(ROOT, "node_modules", name)).note;
-    expect(noteOf("@nats-io/transport-node")).toBe("with a patch (patches/)");
-    expect(noteOf("@nats-io/jetstream")).toBeUndefined();
-  });
-
   test("without licence is refused", () => {
     const path = packageOf("none", {
       "package.json": '{"name": "none", "version": "1.0.0"}',
