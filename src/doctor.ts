@@ -49,11 +49,13 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
     // Not more than there is memory for.
     const most = Math.min(machine.cores, engine.capacity(model).chunks);
     const speeds = await measureSpeeds(engine, model, machine.cores, most);
+    const status = engine.status();
+    const isOnGpu = gpuFreeBytes !== undefined && status.models[0]?.device !== "cpu";
     return {
-      ...describeNative(engine.status(), probed),
+      ...describeNative(status, probed),
       routeProblems: models.routeProblems(),
-      model: describeModel(model, engine.status()),
-      workers: describeSizing(options.config, { ...machine, gpuFreeBytes }, model),
+      model: describeModel(model, status),
+      workers: describeSizing(options.config, { ...machine, ...(isOnGpu ? { gpuFreeBytes } : {}) }, model),
       speeds,
     };
   } finally {
@@ -142,11 +144,12 @@ function withSharedThreads({ config, ...options }: LocalOptions): LocalOptions {
 }
 
 function describeSizing(config: Config, machine: SizingInfo, model: InstalledModel): string {
-  const { workers, threads_per_worker, precision } = config.engine;
-  const needsOf = createModelNeeds({ precision, isGpu: machine.gpuFreeBytes !== undefined });
+  const { workers, threads_per_worker, precision, shared_steps: sharedSteps } = config.engine;
+  const needsOf = createModelNeeds({ precision, sharedSteps });
   const wanted = { workers, threadsPerWorker: threads_per_worker };
   const sizing = chooseSizing(wanted, machine, needsOf(model));
-  const threads = sizing.threadsPerWorker ?? Math.max(1, Math.floor(machine.cores / sizing.workers));
+  const sharedCores = Math.max(1, Math.floor(machine.cores / sizing.workers));
+  const threads = sizing.isOnGpu && sizing.lanes > 0 ? 1 : (sizing.threadsPerWorker ?? sharedCores);
   const further = config.engine.synchronous_workers;
   return `${sizing.workers} chunks at once (${workers}), ${threads} threads each (${threads_per_worker}); ${further} further for synchronous requests`;
 }

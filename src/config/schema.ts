@@ -149,6 +149,11 @@ export const CONFIG_SCHEMA = {
       ["fast", "exact"],
       "fast: the processor's quickest code, which rounds to bf16 where it multiplies that; exact: whisper.cpp's own code.",
     ),
+    shared_steps: choice(
+      "auto",
+      ["auto", "cpu", "never"],
+      "Decoding steps that several chunks make together, for which the weights are read once; cpu: not on a GPU. None with precision = exact.",
+    ),
     synchronous_workers: integer(
       1,
       0,

@@ -98,7 +98,7 @@ function expectPlacesOfOneMachine(places: number): void {
     files: { weights: DEMO },
     bytes: statSync(DEMO).size,
   } as const;
-  const needs = createModelNeeds({ precision: "fast", isGpu: false })(model);
+  const needs = createModelNeeds({ precision: "fast" })(model);
   const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
   const { chunks } = localCapacity(wanted, machine, needs);
   // Where memory is short, a little more or less of it is free in each process.

@@ -5,7 +5,7 @@ import type { Outline } from "../domain/outline.ts";
 import { countAudio, type DecodedAudio, DecodeError, decodeAudio, outlineAudio } from "./audio/decode.ts";
 import { type PlayStretch, playAudio } from "./audio/play.ts";
 import type { ChunkExecutor } from "./executor.ts";
-import { createLocalExecutor, type WantedSizing } from "./local-executor.ts";
+import { createLocalExecutor } from "./local-executor.ts";
 import { measureMachine } from "./machine.ts";
 import { createModelNeeds } from "./model-needs.ts";
 import {
@@ -16,6 +16,7 @@ import {
   type SpeechJob,
   type SpeechRegion,
 } from "./protocol.ts";
+import { bytesOnGpu, type WantedSizing } from "./sizing.ts";
 import { createPool, type PoolOptions, type PoolStatus } from "./workers/pool.ts";
 
 export type { PlayStretch } from "./audio/play.ts";
@@ -99,10 +100,10 @@ const DECODE_TIMEOUT_RATIO = 0.25;
 /** Creates the engine of this machine: a decoder process for each file, and worker processes for speech and text. */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { nativeFiles } = options;
-  const pool = createPool(options);
-  const { precision = "fast", gpuFreeBytes, wanted, backgroundNiceness = 0 } = options;
+  const { precision = "fast", sharedSteps, gpuFreeBytes, wanted, backgroundNiceness = 0 } = options;
   const machine = { ...measureMachine(), gpuFreeBytes };
-  const needsOf = createModelNeeds({ precision, isGpu: gpuFreeBytes !== undefined });
+  const needsOf = createModelNeeds({ precision, sharedSteps });
+  const pool = createPool({ ...options, gpuBytesOf: (model) => bytesOnGpu(wanted, machine, needsOf(model)) });
   const executor = createLocalExecutor(pool, { wanted, backgroundNiceness, machine, needsOf });
   const timeoutMs = DECODE_TIMEOUT_FLOOR_MS + options.maxDurationMs * DECODE_TIMEOUT_RATIO;
   return {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createLocalExecutor, localCapacity } from "./local-executor.ts";
 import type { ChunkJob, PoolJob } from "./protocol.ts";
+import type { SizingInfo } from "./sizing.ts";
 
 /** Which threads chunks get, and what their work counts as, with a pool made of closures. */
 
@@ -17,11 +18,17 @@ const JOB: ChunkJob = {
 };
 const TOOK_MS = 200;
 
-function open(sharesSteps: boolean, backgroundNiceness = 10) {
+const SHARING = { onProcessor: true, onGpu: true };
+
+type Opened = { backgroundNiceness?: number; machine?: SizingInfo; device?: string | undefined };
+
+/** @param device where the model was loaded; left out: it was not */
+function open(sharesSteps: boolean, { backgroundNiceness = 10, machine = MACHINE, device }: Opened = {}) {
   const jobs: PoolJob[] = [];
   let nowMs = 0;
   const pool = {
     warm: async () => {},
+    deviceOf: () => device,
     async recognize(job: PoolJob) {
       jobs.push(job);
       // All chunks that begin together end together.
@@ -34,13 +41,13 @@ function open(sharesSteps: boolean, backgroundNiceness = 10) {
   const executor = createLocalExecutor(pool, {
     wanted: AUTO,
     backgroundNiceness,
-    machine: MACHINE,
+    machine,
     now: () => nowMs,
-    needsOf: () => ({ bytes: 0, sharesSteps }),
+    needsOf: () => ({ bytes: 0, ...(sharesSteps ? { sharing: SHARING } : {}) }),
   });
   const run = (changes: Partial<ChunkJob> = {}) =>
     executor.recognize({ ...JOB, ...changes }, new AbortController().signal);
-  return { jobs, run };
+  return { jobs, run, capacity: () => executor.capacity({ bytes: 0, ...JOB.model }) };
 }
 
 describe("chunks that make their steps together", () => {
@@ -69,7 +76,7 @@ describe("chunks that make their steps together", () => {
       { lanes: 2, niceness: 0 },
       { lanes: 2, niceness: 10 },
     ]);
-    const equal = open(true, 0);
+    const equal = open(true, { backgroundNiceness: 0 });
     for (const isUrgent of [true, false]) await equal.run({ isUrgent });
     expect(equal.jobs).toMatchObject([
       { lanes: 0, niceness: 0 },
@@ -98,17 +105,63 @@ describe("chunks that make their steps together", () => {
   });
 });
 
+describe("on a GPU", () => {
+  const withGpu = { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 24 * GIB };
+
+  test.each([
+    ["before the model is loaded", undefined],
+    ["once it is", "Vulkan0"],
+  ])("chunks share one queue of work, a thread of the processor each: %s", async (_, device) => {
+    const { jobs, run, capacity } = open(true, { machine: withGpu, device });
+    await run({ sharers: 2 });
+    await run({ sharers: 1 });
+    const shared = { threads: 1, lanes: 1, lanesAreOnGpu: true };
+    expect(jobs).toMatchObject([shared, shared]);
+    expect(capacity()).toEqual({ chunks: 8, power: 1, isElastic: true, lanes: 1 });
+  });
+
+  test("chunks that clients wait for share a queue of their own", async () => {
+    const { jobs, run } = open(true, { machine: withGpu, device: "Vulkan0" });
+    await run({ isUrgent: true });
+    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 1, lanesAreOnGpu: true, niceness: 0 });
+  });
+
+  test("a chunk that has ended a process makes its own steps", async () => {
+    const { jobs, run } = open(true, { machine: withGpu, device: "Vulkan0" });
+    await run({ isAlone: true });
+    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 0, lanesAreOnGpu: false });
+  });
+
+  test("a model that the GPU refused has the chunks, threads and lanes of a machine without a GPU", async () => {
+    const { jobs, run, capacity } = open(true, { machine: withGpu, device: "cpu" });
+    await run({ sharers: 64 });
+    await run({ sharers: 1 });
+    expect(jobs).toMatchObject([
+      { threads: 1, lanes: 16, lanesAreOnGpu: false },
+      { threads: 16, lanes: 0, lanesAreOnGpu: false },
+    ]);
+    expect(capacity()).toEqual({ chunks: 64, power: 16, isElastic: true, lanes: 16 });
+  });
+
+  test("chunks share the cores as before where steps are not shared", async () => {
+    const { jobs, run, capacity } = open(false, { machine: withGpu, device: "Vulkan0" });
+    await run({ sharers: 4 });
+    expect(jobs[0]).toMatchObject({ threads: 4, lanes: 0 });
+    expect(capacity()).toEqual({ chunks: 4, power: 16, isElastic: true });
+  });
+});
+
 describe("capacity", () => {
   test("more chunks that share threads do not promise more work", () => {
     const apart = { chunks: 2, power: 2, isElastic: true };
     expect(localCapacity(AUTO, MACHINE, { bytes: 7e6 })).toEqual(apart);
-    expect(localCapacity(AUTO, MACHINE, { bytes: 7e6, sharesSteps: true })).toEqual({
+    expect(localCapacity(AUTO, MACHINE, { bytes: 7e6, sharing: SHARING })).toEqual({
       ...apart,
       chunks: 8,
       lanes: 2,
     });
     expect(
-      localCapacity(AUTO, { cores: 2, availableMemoryBytes: GIB }, { bytes: GIB / 2, sharesSteps: true }),
+      localCapacity(AUTO, { cores: 2, availableMemoryBytes: GIB }, { bytes: GIB / 2, sharing: SHARING }),
     ).toEqual({
       ...{ chunks: 1, power: 2, isElastic: true },
     });

@@ -2,13 +2,10 @@ import { SAMPLE_RATE_HZ } from "../domain/chunk.ts";
 import { engineOf } from "../domain/model.ts";
 import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
-import type { NeedsOf } from "./model-needs.ts";
+import type { NeedsOf, SizedModel } from "./model-needs.ts";
 import { EngineError } from "./protocol.ts";
-import { chooseSizing, type ModelNeeds, type SizingInfo } from "./sizing.ts";
+import { chooseSizing, type ModelNeeds, type SizingInfo, type WantedSizing } from "./sizing.ts";
 import type { Pool } from "./workers/pool.ts";
-
-/** The settings `engine.workers` and `engine.threads_per_worker`. */
-export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };
 
 export type LocalExecutorOptions = {
   wanted: WantedSizing;
@@ -26,7 +23,7 @@ export type LocalExecutorOptions = {
 
 /** Runs chunks in the worker processes of this machine. */
 export function createLocalExecutor(
-  pool: Pick<Pool, "recognize" | "warm">,
+  pool: Pick<Pool, "recognize" | "warm" | "deviceOf">,
   {
     wanted,
     backgroundNiceness = 0,
@@ -37,21 +34,29 @@ export function createLocalExecutor(
   }: LocalExecutorOptions,
 ): ChunkExecutor {
   const sharedTimes = { urgent: createSharedTime(now), background: createSharedTime(now) };
+  /** The machine without its GPU for a model that was loaded on the processor. */
+  const machineFor = ({ files }: SizedModel): SizingInfo =>
+    files !== undefined && pool.deviceOf(files) === "cpu" ? { ...machine, gpuFreeBytes: undefined } : machine;
   return {
-    capacity: (model) => localCapacity(wanted, machine, needsOf(model)),
+    capacity: (model) => localCapacity(wanted, machineFor(model), needsOf(model)),
     async recognize({ sharers, ...job }, signal) {
       const { model, windowMs, audio } = job;
-      // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores.
-      const threads = engineOf(model.family) === "whisper" ? threadsFor(wanted, machine, sharers) : 1;
+      const { lanes: most, isOnGpu = false } = chooseSizing(wanted, machineFor(model), needsOf(model));
+      // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores. On a GPU that computes
+      // for several chunks at once, the processor has little to do for each.
+      const isOneThread = engineOf(model.family) !== "whisper" || (isOnGpu && most > 0);
+      const threads = isOneThread ? 1 : threadsFor(wanted, machine, sharers);
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };
       const niceness = job.isUrgent ? 0 : backgroundNiceness;
       // Chunks share steps with those of the same niceness only, and a chunk that a client waits for not with others.
       const isShared = threads === 1 && !job.isAlone && (!job.isUrgent || backgroundNiceness > 0);
-      const lanes = isShared ? chooseSizing(wanted, machine, needsOf(model)).lanes : 0;
+      const lanes = isShared ? most : 0;
       const leave = lanes > 0 ? sharedTimes[job.isUrgent ? "urgent" : "background"].enter(lanes) : () => 1;
       try {
-        const task = { ...job, threads, lanes, niceness, timeoutMs: times.timeoutMs(chunk) };
+        const lanesAreOnGpu = isOnGpu && lanes > 0;
+        const work = { ...job, threads, lanes, lanesAreOnGpu, niceness };
+        const task = { ...work, timeoutMs: times.timeoutMs(chunk) };
         const { segments, elapsedMs } = await pool.recognize(task, signal);
         times.observe(chunk, elapsedMs);
         return { segments, workMs: elapsedMs * threads * leave() };
@@ -99,10 +104,10 @@ function createSharedTime(now: () => number) {
 
 /** Computes how much a machine can do at once with a model. The unit of work is thread time. */
 export function localCapacity(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): Capacity {
-  const { workers, lanes, threadsPerWorker } = chooseSizing(wanted, machine, needs);
+  const { workers, lanes, threadsPerWorker, isOnGpu = false } = chooseSizing(wanted, machine, needs);
   const isElastic = threadsPerWorker === undefined;
-  // Chunks that share threads do no more work at once than these.
-  if (lanes > 0 && workers > lanes) return { chunks: workers, power: lanes, isElastic, lanes };
+  // Chunks that share threads, or a queue of a GPU, do no more work at once than these.
+  if (lanes > 0 && (isOnGpu || workers > lanes)) return { chunks: workers, power: lanes, isElastic, lanes };
   return { chunks: workers, power: workers * threadsFor(wanted, machine, workers), isElastic };
 }
 

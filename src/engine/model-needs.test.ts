@@ -14,7 +14,7 @@ const TYPE_OFFSET = 44;
 const WIDTH_OFFSETS = [12, 28];
 const HEADS_OFFSETS = [16, 32];
 const TEXT_LAYERS_OFFSET = 36;
-const MACHINE: SharingMachine = { precision: "fast", isGpu: false, hasKernels: true };
+const MACHINE: SharingMachine = { precision: "fast", hasKernels: true };
 
 let dir = "";
 beforeAll(() => {
@@ -24,7 +24,10 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 const sharing = (machine: SharingMachine) => {
   const needsOf = createModelNeeds(machine);
-  return (of: Parameters<typeof needsOf>[0]) => needsOf(of).sharesSteps ?? false;
+  return (of: Parameters<typeof needsOf>[0]) => {
+    const { onProcessor = false, onGpu = false } = needsOf(of).sharing ?? {};
+    return [...(onProcessor ? ["processor"] : []), ...(onGpu ? ["gpu"] : [])].join(" ");
+  };
 };
 const model = (weights: string, family: "whisper" | "nemo_ctc" = "whisper") => ({
   family,
@@ -43,33 +46,39 @@ function headWith(type: number, width?: number): string {
 }
 
 describe("steps of several chunks are made together", () => {
-  test("with types of weights that have a kernel for it", () => {
+  test("on the processor with types of weights that have a kernel for it, on a GPU with all", () => {
     const sharesSteps = sharing(MACHINE);
-    const found = [...FILE_TYPES].filter(([number]) => sharesSteps(model(headWith(number))));
-    expect(found.map(([, { name }]) => name)).toEqual(["f16", "q4_1", "q8_0", "q5_0", "q5_1"]);
-    expect(sharesSteps(model(DEMO))).toBe(true);
+    const all = [...FILE_TYPES].map(([number, { name }]) => ({
+      name,
+      where: sharesSteps(model(headWith(number, 256))),
+    }));
+    const onProcessor = all.filter(({ where }) => where.includes("processor"));
+    expect(onProcessor.map(({ name }) => name)).toEqual(["f16", "q4_1", "q8_0", "q5_0", "q5_1"]);
+    expect(all.filter(({ where }) => !where.includes("gpu"))).toEqual([]);
   });
 
-  const others: [string, SharingMachine][] = [
-    ["with whisper.cpp's own code", { ...MACHINE, precision: "exact" }],
-    ["on a GPU", { ...MACHINE, isGpu: true }],
-    ["on a processor without AVX2", { ...MACHINE, hasKernels: false }],
+  const machines: [string, SharingMachine, string][] = [
+    ["with whisper.cpp's own code", { ...MACHINE, precision: "exact" }, ""],
+    ["on a processor without AVX2", { ...MACHINE, hasKernels: false }, "gpu"],
+    ["where the config says so", { ...MACHINE, sharedSteps: "auto" }, "processor gpu"],
+    ["where the config leaves the GPU out", { ...MACHINE, sharedSteps: "cpu" }, "processor"],
+    ["where the config allows none", { ...MACHINE, sharedSteps: "never" }, ""],
   ];
-  for (const [name, machine] of others) {
-    test(`not ${name}`, () => expect(sharing(machine)(model(DEMO))).toBe(false));
+  for (const [name, machine, where] of machines) {
+    test(`${name}: ${where || "nowhere"}`, () => expect(sharing(machine)(model(DEMO))).toBe(where));
   }
 
   test("not when rows are no whole blocks of the kernel", () => {
-    expect(sharing(MACHINE)(model(headWith(1, 192)))).toBe(true);
-    expect(sharing(MACHINE)(model(headWith(1, 96)))).toBe(false);
+    expect(sharing(MACHINE)(model(headWith(1, 192)))).toBe("processor gpu");
+    expect(sharing(MACHINE)(model(headWith(1, 96)))).toBe("");
   });
 
   test("not with other families, and not before a model is known or when its file is none", () => {
     const sharesSteps = sharing(MACHINE);
-    expect(sharesSteps(model(DEMO, "nemo_ctc"))).toBe(false);
-    expect(sharesSteps({})).toBe(false);
-    expect(sharesSteps(model(join(dir, "missing.bin")))).toBe(false);
-    expect(sharesSteps(model(import.meta.path))).toBe(false);
+    expect(sharesSteps(model(DEMO, "nemo_ctc"))).toBe("");
+    expect(sharesSteps({})).toBe("");
+    expect(sharesSteps(model(join(dir, "missing.bin")))).toBe("");
+    expect(sharesSteps(model(import.meta.path))).toBe("");
   });
 });
 

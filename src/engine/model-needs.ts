@@ -1,7 +1,7 @@
 import { engineOf } from "../domain/model.ts";
 import type { EngineModel } from "./protocol.ts";
 import type { ModelNeeds } from "./sizing.ts";
-import { type SharingMachine, sharesSteps } from "./step-sharing.ts";
+import { type SharingMachine, stepSharing } from "./step-sharing.ts";
 import { readHead, type WhisperHead } from "./whisper/whisper-model-file.ts";
 
 /** A model as far as it decides what it needs of a machine. */
@@ -21,7 +21,7 @@ export function createModelNeeds(machine: SharingMachine): NeedsOf {
 
   function needsOf(path: string): Omit<ModelNeeds, "bytes"> {
     const head = readHead(path);
-    return head ? { stateBytes: stateBytesOf(head), sharesSteps: sharesSteps(head, machine) } : {};
+    return head ? { stateBytes: stateBytesOf(head), sharing: stepSharing(head, machine) } : {};
   }
 
   return ({ family, files, version, bytes = 0 }) => {

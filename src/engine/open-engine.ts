@@ -10,7 +10,7 @@ import { createLocalEngine, type Engine } from "./engine.ts";
 import { measureMachine } from "./machine.ts";
 import { extractNativeFiles, type NativeFiles } from "./native-files.ts";
 import { probeEngine } from "./probe-engine.ts";
-import type { DevicePreference, EngineInfo, Precision } from "./protocol.ts";
+import type { DevicePreference, EngineInfo, Precision, SharedSteps } from "./protocol.ts";
 import { chooseSpeechWorkers } from "./sizing.ts";
 import { endOrphans } from "./workers/orphans.ts";
 
@@ -19,6 +19,7 @@ export type EngineSettings = {
   engine: {
     device: DevicePreference;
     precision: Precision;
+    shared_steps: SharedSteps;
     model_idle_seconds: number;
     workers: number | "auto";
     speech_workers: number | "auto";
@@ -61,6 +62,7 @@ export async function openEngine(settings: EngineSettings, dataDir: string, log:
     backendDirs,
     device,
     precision: settings.engine.precision,
+    sharedSteps: settings.engine.shared_steps,
     speechWorkers: chooseSpeechWorkers(settings.engine.speech_workers, measureMachine()),
     modelIdleMs: settings.engine.model_idle_seconds * 1000,
     log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) =>

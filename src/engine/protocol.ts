@@ -41,6 +41,9 @@ export type DevicePreference = "auto" | "cpu" | "cuda" | "vulkan" | "metal";
 /** Whether kernels that round more than whisper.cpp's own code may be used (`[engine] precision`). */
 export type Precision = "fast" | "exact";
 
+/** Where several chunks may make their decoding steps together (`[engine] shared_steps`); `cpu`: not on a GPU. */
+export type SharedSteps = "auto" | "cpu" | "never";
+
 export type ChunkJob = {
   model: EngineModel;
   /** The model's window, milliseconds: how long a chunk takes depends on it. */
@@ -70,6 +73,8 @@ export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone">
   threads: number;
   /** Threads that chunks share which make their decoding steps together; 0 or left out: this chunk makes its own. */
   lanes?: number;
+  /** The lanes were chosen for a GPU. When the model runs elsewhere than expected, the chunk makes its own steps. */
+  lanesAreOnGpu?: boolean;
   /** How much less urgent its threads are than the others of the process, 0 to 19; left out: not at all. */
   niceness?: number;
   /** Milliseconds after which the worker process counts as hung and is killed. */
@@ -126,6 +131,7 @@ export type WorkerRequest =
       /** Names of processor code that must not be used (cpu-variants.ts). */
       avoidedVariants: string[];
       precision: Precision;
+      sharedSteps?: SharedSteps | undefined;
       opens: WorkerPart[];
     }
   | { type: "load"; files: ModelFiles; device: DevicePreference }
@@ -136,6 +142,7 @@ export type WorkerRequest =
       settings: RecognizerSettings;
       threads: number;
       lanes?: number;
+      lanesAreOnGpu?: boolean;
       niceness?: number;
     }
   | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)

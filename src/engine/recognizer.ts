@@ -1,7 +1,7 @@
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { DevicePreference, EngineInfo, Precision } from "./protocol.ts";
+import type { DevicePreference, EngineInfo, Precision, SharedSteps } from "./protocol.ts";
 
 /**
  * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is a
@@ -44,6 +44,8 @@ export type MachineCode = {
   /** Names of processor code that must not be used (cpu-variants.ts). */
   avoidedVariants: string[];
   precision: Precision;
+  /** Left out: `auto`. */
+  sharedSteps?: SharedSteps | undefined;
 };
 
 /** Opens the recognizer of a family, and loads only the native library that it needs. */

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { chooseSizing, chooseSpeechWorkers } from "./sizing.ts";
+import { bytesOnGpu, chooseSizing, chooseSpeechWorkers } from "./sizing.ts";
 
 const GIB = 1024 ** 3;
 const auto = { workers: "auto", threadsPerWorker: "auto" } as const;
+const SHARING = { onProcessor: true, onGpu: true };
 
 describe("sizing", () => {
   const rows: [string, Parameters<typeof chooseSizing>, ReturnType<typeof chooseSizing>][] = [
@@ -34,7 +35,7 @@ describe("sizing", () => {
     [
       "a GPU runs a few chunks, as many as fit into its memory",
       [auto, { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 9 * GIB }, { bytes: 3 * GIB }],
-      { workers: 2, lanes: 0, threadsPerWorker: undefined },
+      { workers: 2, lanes: 0, threadsPerWorker: undefined, isOnGpu: true },
     ],
     [
       "a GPU without enough memory for the weights leaves the work to the processor",
@@ -44,7 +45,7 @@ describe("sizing", () => {
     [
       "no more than that, however large the GPU is",
       [auto, { cores: 64, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 140 * GIB }, { bytes: 3 * GIB }],
-      { workers: 4, lanes: 0, threadsPerWorker: undefined },
+      { workers: 4, lanes: 0, threadsPerWorker: undefined, isOnGpu: true },
     ],
     [
       "a set number of threads",
@@ -62,12 +63,12 @@ describe("sizing", () => {
     ],
     [
       "four chunks for every core where their steps are made together",
-      [auto, { cores: 2, availableMemoryBytes: 20 * GIB }, { bytes: 7e6, sharesSteps: true }],
+      [auto, { cores: 2, availableMemoryBytes: 20 * GIB }, { bytes: 7e6, sharing: SHARING }],
       { workers: 8, lanes: 2, threadsPerWorker: undefined },
     ],
     [
       "no more of them than there is memory for",
-      [auto, { cores: 16, availableMemoryBytes: 12 * GIB }, { bytes: 3 * GIB, sharesSteps: true }],
+      [auto, { cores: 16, availableMemoryBytes: 12 * GIB }, { bytes: 3 * GIB, sharing: SHARING }],
       { workers: 3, lanes: 16, threadsPerWorker: undefined },
     ],
     [
@@ -75,7 +76,7 @@ describe("sizing", () => {
       [
         { workers: "auto", threadsPerWorker: 4 },
         { cores: 8, availableMemoryBytes: 64 * GIB },
-        { bytes: 7e6, sharesSteps: true },
+        { bytes: 7e6, sharing: SHARING },
       ],
       { workers: 2, lanes: 0, threadsPerWorker: 4 },
     ],
@@ -84,23 +85,85 @@ describe("sizing", () => {
       [
         { workers: 5, threadsPerWorker: 1 },
         { cores: 2, availableMemoryBytes: GIB },
-        { bytes: 7e6, sharesSteps: true },
+        { bytes: 7e6, sharing: SHARING },
       ],
       { workers: 5, lanes: 2, threadsPerWorker: 1 },
     ],
     [
-      "a GPU shares none",
+      "a step of eight chunks on a GPU, with few cores as well, whatever threads the config sets",
+      [
+        { workers: "auto", threadsPerWorker: 2 },
+        { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 8 * GIB },
+        { bytes: GIB, stateBytes: GIB / 4, sharing: SHARING },
+      ],
+      { workers: 8, lanes: 1, threadsPerWorker: 2, isOnGpu: true },
+    ],
+    [
+      "no more of them than there is memory for on the GPU",
       [
         auto,
-        { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 9 * GIB },
-        { bytes: 3 * GIB, sharesSteps: true },
+        { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 6 * GIB },
+        { bytes: 3 * GIB, stateBytes: GIB / 4, sharing: SHARING },
       ],
-      { workers: 2, lanes: 0, threadsPerWorker: undefined },
+      { workers: 4, lanes: 1, threadsPerWorker: undefined, isOnGpu: true },
+    ],
+    [
+      "a lane of the GPU for each eight of a set number of chunks",
+      [
+        { workers: 20, threadsPerWorker: "auto" },
+        { cores: 2, availableMemoryBytes: GIB, gpuFreeBytes: 6 * GIB },
+        { bytes: 3 * GIB, sharing: SHARING },
+      ],
+      { workers: 20, lanes: 3, threadsPerWorker: undefined, isOnGpu: true },
+    ],
+    [
+      "a GPU that does not report its free memory has few",
+      [
+        auto,
+        { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 0 },
+        { bytes: 3 * GIB, sharing: SHARING },
+      ],
+      { workers: 4, lanes: 1, threadsPerWorker: undefined, isOnGpu: true },
+    ],
+    [
+      "steps are shared on the GPU alone",
+      [
+        auto,
+        { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 80 * GIB },
+        { bytes: 3 * GIB, sharing: { onProcessor: false, onGpu: true } },
+      ],
+      { workers: 8, lanes: 1, threadsPerWorker: undefined, isOnGpu: true },
+    ],
+    [
+      "steps are shared on the processor alone",
+      [
+        auto,
+        { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 80 * GIB },
+        { bytes: 3 * GIB, sharing: { onProcessor: true, onGpu: false } },
+      ],
+      { workers: 4, lanes: 0, threadsPerWorker: undefined, isOnGpu: true },
+    ],
+    [
+      "a model that does not fit on the GPU shares steps on the processor",
+      [
+        auto,
+        { cores: 2, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 2 * GIB },
+        { bytes: 3 * GIB, sharing: SHARING },
+      ],
+      { workers: 8, lanes: 2, threadsPerWorker: undefined },
     ],
   ];
   for (const [name, input, expected] of rows) {
     test(name, () => expect(chooseSizing(...input)).toEqual(expected));
   }
+});
+
+test("a model's memory on a GPU is that of its weights and of all its chunks", () => {
+  const machine = { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 24 * GIB };
+  const needs = { bytes: GIB, stateBytes: GIB / 4, sharing: SHARING };
+  expect(bytesOnGpu(auto, machine, needs)).toBe(3 * GIB);
+  expect(bytesOnGpu(auto, { ...machine, gpuFreeBytes: GIB / 2 }, needs)).toBeUndefined();
+  expect(bytesOnGpu(auto, { ...machine, gpuFreeBytes: undefined }, needs)).toBeUndefined();
 });
 
 test.each([

@@ -1,17 +1,23 @@
 import type { Machine } from "./machine.ts";
+import type { StepSharing } from "./step-sharing.ts";
 
 /** The machine and its GPU, as far as they decide how many chunks run side by side. */
 export type SizingInfo = Machine & {
-  /** Free memory of the GPU on which the model will run; left out: it runs on the processor. */
+  /** Free memory of the GPU on which the model runs, 0: not known; left out: it runs on the processor. */
   gpuFreeBytes?: number | undefined;
 };
 
 export type Sizing = {
   workers: number;
-  /** Threads that chunks share whose decoding steps are made together; 0: each chunk has threads of its own. */
+  /**
+   * Threads that chunks share whose decoding steps are made together; on a GPU its queues of work. 0: each chunk has
+   * threads of its own.
+   */
   lanes: number;
   /** Undefined: the chunks that run at the moment share the cores. */
   threadsPerWorker: number | undefined;
+  /** Left out: the processor. */
+  isOnGpu?: true;
 };
 
 const LEAST_AUTO_SPEECH_WORKERS = 2;
@@ -31,11 +37,16 @@ export function chooseSpeechWorkers(wanted: number | "auto", { cores }: Pick<Mac
 const MAX_AUTO_WORKERS = 16;
 /** Chunks that make their decoding steps together on one core. More of them gain little, and wait longer. */
 const CHUNKS_PER_LANE = 4;
-/** One chunk leaves a GPU idle between its small steps, and many only queue. This is a guess, not a measurement. */
-const MAX_AUTO_GPU_WORKERS = 4;
 /**
- * A chunk's own memory beside the shared weights where their form does not say it (model-needs.ts), and on a GPU: a
- * share of the weights and a minimum.
+ * One chunk leaves a GPU idle between its small steps, and many that make their own only queue. This is a guess, not a
+ * measurement.
+ */
+const MAX_AUTO_GPU_WORKERS = 4;
+/** Chunks of a step on a GPU (kMaxStepsOnGpu in scripts/native/whisper/steps/whisper-steps.h). */
+const CHUNKS_PER_GPU_LANE = 8;
+/**
+ * A chunk's own memory beside the shared weights where their form does not say it (model-needs.ts): a share of the
+ * weights and a minimum.
  */
 const STATE_SHARE = 0.5;
 const STATE_FLOOR_BYTES = 150 * 1024 ** 2;
@@ -43,41 +54,66 @@ const STATE_FLOOR_BYTES = 150 * 1024 ** 2;
 export type ModelNeeds = {
   /** Size of the weights, which all chunks share. */
   bytes: number;
-  /** Memory of a chunk beside the weights, on a processor; left out: it is guessed from them. */
+  /** Memory of a chunk beside the weights; left out: it is guessed from them. */
   stateBytes?: number | undefined;
-  /** Decoding steps of several chunks are made together. */
-  sharesSteps?: boolean;
+  /** Where decoding steps of several chunks are made together; left out: nowhere. */
+  sharing?: StepSharing | undefined;
 };
 
 /** The share of free memory that models may use; the rest is for the operating system and everything else. */
 const USABLE_MEMORY = 0.7;
+
+/** The settings `engine.workers` and `engine.threads_per_worker`. */
+export type WantedSizing = { workers: number | "auto"; threadsPerWorker: number | "auto" };
 
 /**
  * Chooses how many chunks run side by side, and with how many threads.
  *
  * Recognition computes one token at a time and gains little from a second thread. So every core gets a chunk of its own
  * as long as there is memory for their states. Where a step of several chunks costs little more than a step of one,
- * several chunks share each core.
- *
- * @param wanted the settings `engine.workers` and `engine.threads_per_worker`
+ * several chunks share each core, or a queue of the GPU.
  */
-export function chooseSizing(
-  wanted: { workers: number | "auto"; threadsPerWorker: number | "auto" },
-  machine: SizingInfo,
-  { bytes, stateBytes: knownBytes, sharesSteps = false }: ModelNeeds,
-): Sizing {
+export function chooseSizing(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): Sizing {
+  const { gpuFreeBytes } = machine;
   const threadsPerWorker = wanted.threadsPerWorker === "auto" ? undefined : wanted.threadsPerWorker;
-  const lanes = sharesSteps && (threadsPerWorker ?? 1) === 1 ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
-  if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threadsPerWorker };
-  // If the weights do not fit on the GPU, the model runs on the processor.
-  const { gpuFreeBytes = 0 } = machine;
-  const isOnGpu = gpuFreeBytes > 0 && gpuFreeBytes >= bytes;
-  const guessedBytes = Math.max(STATE_FLOOR_BYTES, bytes * STATE_SHARE);
-  const stateBytes = isOnGpu ? guessedBytes : (knownBytes ?? guessedBytes);
-  const memoryBytes = isOnGpu ? gpuFreeBytes : machine.availableMemoryBytes;
-  const byMemory = Math.floor((memoryBytes * USABLE_MEMORY - bytes) / stateBytes);
   const byCores = Math.floor(machine.cores / (threadsPerWorker ?? 1));
-  const most = isOnGpu ? MAX_AUTO_GPU_WORKERS : MAX_AUTO_WORKERS;
-  const wished = lanes > 0 && !isOnGpu ? lanes * CHUNKS_PER_LANE : Math.min(byCores, most);
-  return { workers: Math.max(1, Math.min(wished, byMemory)), lanes: isOnGpu ? 0 : lanes, threadsPerWorker };
+  // If the weights do not fit on the GPU, the model runs on the processor.
+  if (gpuFreeBytes !== undefined && (gpuFreeBytes === 0 || gpuFreeBytes >= needs.bytes)) {
+    return { ...sizeOnGpu(wanted.workers, byCores, gpuFreeBytes, needs), threadsPerWorker, isOnGpu: true };
+  }
+  const isShared = needs.sharing?.onProcessor === true && (threadsPerWorker ?? 1) === 1;
+  const lanes = isShared ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
+  if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threadsPerWorker };
+  const wished = lanes > 0 ? lanes * CHUNKS_PER_LANE : Math.min(byCores, MAX_AUTO_WORKERS);
+  const workers = Math.min(wished, chunksIn(machine.availableMemoryBytes, needs));
+  return { workers: Math.max(1, workers), lanes, threadsPerWorker };
+}
+
+/** @param freeBytes 0: not known */
+function sizeOnGpu(
+  wanted: WantedSizing["workers"],
+  byCores: number,
+  freeBytes: number,
+  needs: ModelNeeds,
+): Pick<Sizing, "workers" | "lanes"> {
+  const isShared = needs.sharing?.onGpu === true;
+  const wished = isShared ? CHUNKS_PER_GPU_LANE : Math.min(byCores, MAX_AUTO_GPU_WORKERS);
+  const most = freeBytes === 0 ? MAX_AUTO_GPU_WORKERS : chunksIn(freeBytes, needs);
+  const workers = wanted === "auto" ? Math.max(1, Math.min(wished, most)) : wanted;
+  return { workers, lanes: isShared ? Math.ceil(workers / CHUNKS_PER_GPU_LANE) : 0 };
+}
+
+/** Returns how many chunks have memory beside the weights. */
+function chunksIn(memoryBytes: number, needs: ModelNeeds): number {
+  return Math.floor((memoryBytes * USABLE_MEMORY - needs.bytes) / chunkBytes(needs));
+}
+
+function chunkBytes({ bytes, stateBytes }: ModelNeeds): number {
+  return stateBytes ?? Math.max(STATE_FLOOR_BYTES, bytes * STATE_SHARE);
+}
+
+/** Returns the memory of a model with all its chunks on a GPU; undefined: it runs on the processor. */
+export function bytesOnGpu(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): number | undefined {
+  const { workers, isOnGpu } = chooseSizing(wanted, machine, needs);
+  return isOnGpu ? needs.bytes + workers * chunkBytes(needs) : undefined;
 }

@@ -1,32 +1,42 @@
 import { readFileSync } from "node:fs";
-import type { Precision } from "./protocol.ts";
+import type { Precision, SharedSteps } from "./protocol.ts";
 import type { WhisperHead } from "./whisper/whisper-model-file.ts";
 
 /**
  * Types of weights with a kernel for few tokens (scripts/native/whisper/kernels/token-products.cpp). With other types a
- * step of several chunks costs as much as a step of each.
+ * step of several chunks costs a processor as much as a step of each.
  */
 const TYPES = ["f16", "q8_0", "q5_0", "q5_1", "q4_1"];
-/** The kernel takes rows of whole blocks. Every width that OpenAI has published is a multiple. */
+/**
+ * The kernel takes rows of whole blocks. On a GPU a token's part of a tensor must begin at a multiple of 256 bytes. Every
+ * width that OpenAI has published is a multiple.
+ */
 const BLOCK = 64;
 
 /** What decides, besides the model, whether steps are shared. */
 export type SharingMachine = {
   precision: Precision;
-  /** Models run on a GPU. It was not measured whether sharing steps pays there. */
-  isGpu: boolean;
+  /** Left out: `auto`. */
+  sharedSteps?: SharedSteps | undefined;
   hasKernels?: boolean;
 };
 
+/** Where decoding steps of several chunks of a model are made together. */
+export type StepSharing = { onProcessor: boolean; onGpu: boolean };
+
 /**
- * Decides whether decoding steps of several chunks of a model are made together: where that costs less than a step of
- * each.
+ * Decides where decoding steps of several chunks of a model are made together: where the weights are then read once for
+ * all of them, and that costs less than a step of each.
  */
-export function sharesSteps(
+export function stepSharing(
   { type, width }: Pick<WhisperHead, "type" | "width">,
-  { precision, isGpu, hasKernels = hasAvx2() }: SharingMachine,
-): boolean {
-  return precision !== "exact" && !isGpu && hasKernels && TYPES.includes(type) && width % BLOCK === 0;
+  { precision, sharedSteps = "auto", hasKernels = hasAvx2() }: SharingMachine,
+): StepSharing {
+  const isWanted = precision !== "exact" && sharedSteps !== "never" && width % BLOCK === 0;
+  return {
+    onProcessor: isWanted && hasKernels && TYPES.includes(type),
+    onGpu: isWanted && sharedSteps === "auto",
+  };
 }
 
 function hasAvx2(): boolean {

@@ -3,6 +3,7 @@
  * the test runner: `bun whisper-test-child.ts NATIVE_DIR SCENARIO JSON` prints one line of JSON.
  */
 import { readdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { variantName } from "../engine/cpu-variants.ts";
 import type { Precision } from "../engine/protocol.ts";
 import { openWhisper } from "../engine/whisper/whisper.ts";
@@ -57,17 +58,23 @@ type Request = {
   /** Processor code to use. Default: the best. */
   variant?: string;
   precision?: Precision;
+  /** A GPU's library. Models then run on its first device. */
+  backend?: string;
+  /** Left out: 2. */
+  lanes?: number;
 };
 
 const [nativeDir, scenario, json] = process.argv.slice(2);
 if (import.meta.main && nativeDir !== undefined && scenario !== undefined && json !== undefined) {
   const request = JSON.parse(json) as Request;
-  const { variant, precision } = request;
+  const { variant, precision, backend } = request;
   const others = readdirSync(nativeDir).flatMap((file) => variantName(file) ?? []);
   const avoided = variant === undefined ? [] : others.filter((name) => name !== variant);
-  const whisper = openWhisper(nativeDir, [], avoided, precision);
+  const backends = backend === undefined ? [] : [dirname(backend)];
+  const whisper = openWhisper(nativeDir, backends, avoided, precision);
+  const device = backend === undefined ? "cpu" : { gpuIndex: 0 };
   const load = (path = request.models[0] ?? "") =>
-    whisper.load(path, { device: "cpu", flashAttention: true });
+    whisper.load(path, { device, flashAttention: true, sharesSteps: true });
   const scenarios: Record<string, () => Promise<unknown>> = {
     describe: async () => ({ ...whisper, load: undefined }),
     loadEach: () => loadEach(load, request),
@@ -176,6 +183,8 @@ async function abort(model: LoadedModel, request: Request): Promise<unknown> {
 export type InLanes = {
   alone: Heard[];
   together: Heard[];
+  /** The steps of those. */
+  steps: { steps: number; tokens: number };
   /** Every second one with a higher niceness, beside those that are aborted or repeat their text with samples. */
   disturbed: Heard[];
   aborted: { outcome: Outcome; tookMs: number }[];
@@ -193,8 +202,10 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
     Promise.all(sounds.map((samples, n) => hear(samples, { ...options, niceness: (n % 2) * niceness })));
   const alone: Heard[] = [];
   for (const samples of sounds) alone.push(await hear(samples, GREEDY));
-  const grouped = { ...GREEDY, lanes: 2 };
+  const grouped = { ...GREEDY, lanes: request.lanes ?? 2 };
+  const before = model.laneSteps();
   const together = await hearAll(grouped);
+  const after = model.laneSteps();
   const abortAt = async (afterMs: number) => {
     const controller = new AbortController();
     const work = outcome(() =>
@@ -219,6 +230,7 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
   const all = {
     alone,
     together,
+    steps: { steps: after.steps - before.steps, tokens: after.tokens - before.tokens },
     disturbed,
     aborted: await Promise.all(aborted),
     sampled: await Promise.all(sampled),

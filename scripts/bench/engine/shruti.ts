@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 export type ShrutiOptions = {
@@ -8,7 +8,12 @@ export type ShrutiOptions = {
   synchronousWorkers: number;
   /** Further settings, by the names of their variables. */
   environment?: Record<string, string>;
+  /** A GPU's library; left out: none. */
+  backend?: string;
 };
+
+/** A folder with a configuration, models and a key. */
+export type PreparedShruti = { config: string; key: string };
 
 /** The time of a transcription, by step. */
 export type ShrutiRun = {
@@ -46,7 +51,14 @@ export async function startShruti(
   options: ShrutiOptions,
   models: readonly { id: string; path: string }[],
 ): Promise<Shruti> {
-  const { executable, folder, port } = options;
+  return serveShruti(options, prepareShruti(options, models));
+}
+
+/** Makes a new folder with added models. */
+export function prepareShruti(
+  { executable, folder, backend }: ShrutiOptions,
+  models: readonly { id: string; path: string }[],
+): PreparedShruti {
   const config = join(folder, "shruti.toml");
   const command = (...args: string[]): string => {
     const outcome = Bun.spawnSync([executable, ...args, "--config", config], { stdin: "ignore" });
@@ -64,6 +76,17 @@ export async function startShruti(
     command("models", "add", path, ...given, "--licence", "none", "--source", "benchmark");
     sameDecoding(join(folder, "data/models", `${id}.toml`));
   }
+  if (backend !== undefined) {
+    mkdirSync(join(folder, "data/backends"), { recursive: true });
+    copyFileSync(backend, join(folder, "data/backends", basename(backend)));
+  }
+  return { config, key: made.key };
+}
+
+/** Starts the compiled program in a prepared folder. */
+export async function serveShruti(options: ShrutiOptions, prepared: PreparedShruti): Promise<Shruti> {
+  const { executable, port } = options;
+  const { config, key } = prepared;
   const child = Bun.spawn([executable, "serve", "--config", config], {
     env: {
       ...process.env,
@@ -79,7 +102,7 @@ export async function startShruti(
   });
   const baseUrl = `http://127.0.0.1:${port}`;
   await untilReady(baseUrl);
-  return client(baseUrl, made.key, child);
+  return client(baseUrl, key, child);
 }
 
 /** Greedy and without second attempts, the same settings as for the peers. */

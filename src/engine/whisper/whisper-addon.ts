@@ -41,6 +41,8 @@ export type NativeParams = {
 };
 
 export type NativeModel = {
+  /** Counts what was decoded in steps of lanes since the model was loaded. */
+  readonly info: { sharedSteps: number; sharedTokens: number };
   /** Returns the UTF-8 of all tokens, joined, and where each of them ends. */
   tokens(): { bytes: Uint8Array; ends: Uint32Array };
   /** @param onEvent is called on each segment and on progress; Shruti needs neither, because chunks are short */

@@ -6,7 +6,12 @@ import type { NativeAddon, NativeModel, NativeParams } from "./whisper-addon.ts"
 import { checkModelFile, type ModelFileInfo } from "./whisper-model-file.ts";
 import { toSegments, type WhisperSegment } from "./whisper-segments.ts";
 
-export type LoadOptions = { device: "cpu" | { gpuIndex: number }; flashAttention: boolean };
+export type LoadOptions = {
+  device: "cpu" | { gpuIndex: number };
+  flashAttention: boolean;
+  /** Chunks will share decoding steps on a GPU. Left out: they will not. */
+  sharesSteps?: boolean;
+};
 
 export type WhisperOptions = WhisperSettings & {
   /** 1 to 256; for this call only. */
@@ -29,6 +34,8 @@ export type LoadedModel = {
    *   reason when it is aborted, Error when whisper.cpp fails or the model is closed
    */
   recognize(samples: Float32Array, options: WhisperOptions, signal?: AbortSignal): Promise<WhisperSegment[]>;
+  /** Returns how many steps were made in lanes since the load, and how many tokens they decoded. */
+  laneSteps(): { steps: number; tokens: number };
   /** Waits for running calls, then frees the weights. Later calls of `recognize` reject. */
   close(): Promise<void>;
 };
@@ -72,6 +79,7 @@ export async function loadWhisperModel(
         running.delete(work);
       }
     },
+    laneSteps: () => ({ steps: native.info.sharedSteps, tokens: native.info.sharedTokens }),
     close() {
       closed ??= close();
       return closed;
@@ -83,7 +91,7 @@ async function loadNative(
   addon: NativeAddon,
   gpus: readonly ComputeDevice[],
   path: string,
-  { device, flashAttention }: LoadOptions,
+  { device, flashAttention, sharesSteps = false }: LoadOptions,
 ): Promise<NativeModel> {
   const gpu = device === "cpu" ? undefined : gpus[device.gpuIndex];
   if (gpu) requireSpace(gpu, statSync(path).size);
@@ -94,7 +102,9 @@ async function loadNative(
   });
   if (!gpu) return native;
   try {
-    await tryOut(gpu, () => native.transcribe(TRIAL_SAMPLES, TRIAL_PARAMS, () => {}).promise);
+    // The trial makes one step of decoding.
+    const params = { ...TRIAL_PARAMS, lanes: sharesSteps ? 1 : 0 };
+    await tryOut(gpu, () => native.transcribe(TRIAL_SAMPLES, params, () => {}).promise);
     return native;
   } catch (error) {
     native.free();

@@ -5,9 +5,11 @@ import { chooseDevice } from "../devices.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { DevicePreference } from "../protocol.ts";
 import type { MachineCode, Recognizer } from "../recognizer.ts";
+import { stepSharing } from "../step-sharing.ts";
 import { recognizeUntimed } from "./untimed.ts";
 import { openWhisper, type Whisper } from "./whisper.ts";
 import type { LoadedModel } from "./whisper-model.ts";
+import { readHead } from "./whisper-model-file.ts";
 
 /**
  * Opens whisper.cpp as a recognizer.
@@ -16,14 +18,17 @@ import type { LoadedModel } from "./whisper-model.ts";
  */
 export function openWhisperRecognizer(
   nativeFiles: NativeFiles,
-  { backendDirs, avoidedVariants, precision }: MachineCode,
+  { backendDirs, avoidedVariants, precision, sharedSteps }: MachineCode,
 ): Recognizer {
   const whisper = openWhisper(nativeFiles.dir, backendDirs, avoidedVariants, precision);
   const { version, cpuVariant, plainerVariants, devices, backendFailures } = whisper;
   return {
     info: { libraryVersion: version, cpuVariant, plainerVariants, devices, backendFailures },
     async load(files, preference) {
-      const { model, ...loaded } = await loadModel(whisper, fileOf(files, "weights"), preference);
+      const weights = fileOf(files, "weights");
+      const head = readHead(weights);
+      const sharesSteps = head !== undefined && stepSharing(head, { precision, sharedSteps }).onGpu;
+      const { model, ...loaded } = await loadModel(whisper, weights, preference, sharesSteps);
       return {
         ...loaded,
         async recognize(samples, settings, { signal, ...run }) {
@@ -42,15 +47,18 @@ export function openWhisperRecognizer(
 /**
  * Loads weights on the preferred device. Under `auto` the processor takes the place of a GPU that cannot load them.
  *
+ * @param sharesSteps chunks share decoding steps on a GPU
  * @throws Error when the weights or the device cannot be used
  */
 export async function loadModel(
   whisper: Pick<Whisper, "devices" | "load">,
   weightsPath: string,
   preference: DevicePreference,
+  sharesSteps = false,
 ): Promise<{ model: LoadedModel; device: string; gpuFailure?: string }> {
   const { name, use } = chooseDevice(whisper.devices, preference);
-  const load = (device: typeof use) => whisper.load(weightsPath, { device, flashAttention: true });
+  const load = (device: typeof use) =>
+    whisper.load(weightsPath, { device, flashAttention: true, sharesSteps });
   try {
     return { model: await load(use), device: name };
   } catch (error) {

@@ -4,8 +4,12 @@ import type { WorkerHost } from "./worker-host.ts";
 export type ResidentModel = {
   key: string;
   modelId: string;
+  /** Its files. */
+  paths: string;
   /** Size of the weights. */
   bytes: number;
+  /** Its memory on a GPU with all its chunks; left out: it is guessed from its weights. */
+  gpuBytes?: number | undefined;
   host: WorkerHost;
   /** Calls that use the model or wait for it. */
   users: number;
@@ -60,15 +64,13 @@ export function createModelMemory(
       const residents = residentRivals(model);
       // The free memory of the GPU was measured once, so all residents count. The machine's is measured now, so only
       // models that have not taken their memory yet are added.
-      const { free, claims } =
-        gpuFreeBytes !== undefined && isOnGpu(model)
-          ? { free: gpuFreeBytes, claims: residents }
-          : {
-              free: availableBytes(),
-              claims: residents.filter(({ host }) => host.status().state !== "ready"),
-            };
+      if (gpuFreeBytes !== undefined && isOnGpu(model)) {
+        const claims = [model, ...residents].map(({ bytes, gpuBytes = bytes * MEMORY_FACTOR }) => gpuBytes);
+        return gpuFreeBytes >= claims.reduce((sum, bytes) => sum + bytes);
+      }
+      const claims = residents.filter(({ host }) => host.status().state !== "ready");
       const bytes = [model, ...claims].reduce((sum, each) => sum + each.bytes, 0);
-      return free >= bytes * MEMORY_FACTOR;
+      return availableBytes() >= bytes * MEMORY_FACTOR;
     },
 
     longestWaiting() {

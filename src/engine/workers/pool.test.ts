@@ -188,6 +188,16 @@ describe("pool", () => {
       expect(narrow.most()).toBe(1);
     });
 
+    test("the chunks of a model count, too, and a model that was loaded reports its device", async () => {
+      const gpuBytesOf = ({ bytes }: { bytes: number }) => 4 * bytes;
+      const machine = { models: 100, chunkMs: 1, device: "Vulkan0" };
+      const { pool, loaded } = openPool({ ...memoryFor(4), gpuBytesOf }, machine);
+      expect(pool.deviceOf(model("b").files)).toBeUndefined();
+      for (const id of ["a", "b"]) await chunk(pool, id);
+      expect(loaded()).toEqual(["b"]);
+      expect(pool.deviceOf(model("b").files)).toBe("Vulkan0");
+    });
+
     test("a model that the GPU refused takes none of its memory", async () => {
       const machine = { models: 100, chunkMs: 1, device: "cpu" };
       const { pool, loaded } = openPool(memoryFor(1), machine);

@@ -1,3 +1,4 @@
+import type { ModelFiles } from "../../domain/model.ts";
 import { pcmDurationMs } from "../audio/pcm-file.ts";
 import { type BrokenVariant, createBrokenVariants } from "../cpu-variants.ts";
 import { createNeuralDiarization } from "../diarization/neural-diarization.ts";
@@ -11,6 +12,7 @@ import {
   type OnSpeechFound,
   type PoolJob,
   type Precision,
+  type SharedSteps,
   type SpeechJob,
   type SpeechRegion,
   type WorkerOutcome,
@@ -27,6 +29,8 @@ export type PoolOptions = ResidentOptions & {
   backendDirs: string[];
   /** Left out: `fast`. */
   precision?: Precision | undefined;
+  /** Left out: `auto`. */
+  sharedSteps?: SharedSteps | undefined;
   /** Highest number of processes that find speech; left out: 1. */
   speechWorkers?: number;
   /** Starts a process; replaced in tests. */
@@ -58,6 +62,8 @@ export type Pool = {
   warm(model: EngineModel, signal: AbortSignal): Promise<void>;
   /** Starts the first process that finds speech unless it runs. */
   warmSpeech(signal: AbortSignal): Promise<void>;
+  /** Returns where the model of these files was loaded last, such as `cpu`; undefined: it was not loaded. */
+  deviceOf(files: ModelFiles): string | undefined;
   status(): PoolStatus;
   /** Ends all processes for good. */
   close(): Promise<void>;
@@ -82,8 +88,9 @@ export function createPool(options: PoolOptions): Pool {
 
   return {
     async recognize(job, signal) {
-      const { audio, settings, threads, lanes = 0, niceness = 0 } = job;
-      const request = { type: "transcribe", audio, settings, threads, lanes, niceness } as const;
+      const { audio, settings, threads, lanes = 0, lanesAreOnGpu = false, niceness = 0 } = job;
+      const work = { threads, lanes, lanesAreOnGpu, niceness };
+      const request = { type: "transcribe", audio, settings, ...work } as const;
       const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
       const reply = await models.withModel(job.model, signal, (host) => host.request(request, runOptions));
       return expectReply(reply, "transcribed").outcome;
@@ -110,6 +117,8 @@ export function createPool(options: PoolOptions): Pool {
     warm: (model, signal) => models.withModel(model, signal, (host) => host.warm(signal)),
 
     warmSpeech: speech.warm,
+
+    deviceOf: models.deviceOf,
 
     status() {
       const statuses = models.hosts().map(({ modelId, host }) => ({ modelId, ...host.status() }));
@@ -138,6 +147,6 @@ function expectReply<T extends WorkerReply["type"]>(
 
 /** Returns what every process of a pool is started with. */
 export function hostOptionsOf(options: PoolOptions): Omit<HostOptions, "opens"> {
-  const { nativeFiles, backendDirs, precision, log, spawn } = options;
-  return { nativeFiles, backendDirs, precision, log, ...(spawn ? { spawn } : {}) };
+  const { nativeFiles, backendDirs, precision, sharedSteps, log, spawn } = options;
+  return { nativeFiles, backendDirs, precision, sharedSteps, log, ...(spawn ? { spawn } : {}) };
 }

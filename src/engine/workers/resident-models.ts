@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import type { ModelFiles } from "../../domain/model.ts";
 import { availableMemoryBytes } from "../machine.ts";
 import { type DevicePreference, EngineError, type EngineModel } from "../protocol.ts";
 import { createChangeSignal } from "./change-signal.ts";
@@ -9,6 +10,8 @@ export type ResidentOptions = {
   device: DevicePreference;
   /** Free memory of the GPU before any model is loaded; absent when models run on the processor. */
   gpuFreeBytes?: number | undefined;
+  /** Returns a model's memory on the GPU with all its chunks; left out or undefined: it is guessed from its weights. */
+  gpuBytesOf?: (model: EngineModel & { bytes: number }) => number | undefined;
   /** Idle time after which a model is unloaded; 0: never. */
   modelIdleMs: number;
   log: HostOptions["log"];
@@ -45,6 +48,8 @@ export type ResidentModels = {
    */
   withModel<T>(model: EngineModel, signal: AbortSignal, work: (host: WorkerHost) => Promise<T>): Promise<T>;
   hosts(): { modelId: string; host: WorkerHost }[];
+  /** Returns where the model of these files was loaded last; undefined: it was not, or was forgotten since. */
+  deviceOf(files: ModelFiles): string | undefined;
   /** Refuses new work and ends the processes. */
   close(): Promise<void>;
 };
@@ -70,7 +75,7 @@ export function createResidentModels(
   let isClosed = false;
 
   function modelFor(wanted: EngineModel): ResidentModel {
-    const key = [wanted.id, wanted.version, ...Object.values(wanted.files)].join(" ");
+    const key = [wanted.id, wanted.version, pathsOf(wanted.files)].join(" ");
     const model = models.get(key) ?? newModel(key, wanted, options, hostOptions);
     models.set(key, model);
     return model;
@@ -156,6 +161,11 @@ export function createResidentModels(
 
     hosts: () => [...models.values()].map(({ modelId, host }) => ({ modelId, host })),
 
+    deviceOf(files) {
+      const paths = pathsOf(files);
+      return [...models.values()].findLast((model) => model.paths === paths)?.host.status().device;
+    },
+
     async close() {
       isClosed = true;
       changes.notify();
@@ -168,14 +178,18 @@ export function createResidentModels(
 
 function newModel(
   key: string,
-  { id, family, files }: EngineModel,
-  { device }: ResidentOptions,
+  model: EngineModel,
+  { device, gpuBytesOf }: ResidentOptions,
   hostOptions: Omit<HostOptions, "opens">,
 ): ResidentModel {
+  const { id, family, files } = model;
+  const bytes = Object.values(files).reduce((sum, path) => sum + sizeOf(path), 0);
   return {
     key,
     modelId: id,
-    bytes: Object.values(files).reduce((sum, path) => sum + sizeOf(path), 0),
+    paths: pathsOf(files),
+    bytes,
+    gpuBytes: gpuBytesOf?.({ ...model, bytes }),
     host: createWorkerHost({ ...hostOptions, opens: [family], load: { files, device } }),
     users: 0,
     inside: 0,
@@ -183,6 +197,10 @@ function newModel(
     waitingSinceMs: undefined,
     idleTimer: undefined,
   };
+}
+
+function pathsOf(files: ModelFiles): string {
+  return Object.values(files).join(" ");
 }
 
 function sizeOf(path: string): number {

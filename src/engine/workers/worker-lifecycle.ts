@@ -8,6 +8,7 @@ import {
   EngineError,
   type EngineInfo,
   type Precision,
+  type SharedSteps,
   type WorkerPart,
   type WorkerReply,
   type WorkerRequest,
@@ -43,6 +44,8 @@ export type HostOptions = {
   brokenVariants?: BrokenVariants;
   /** Left out: `fast`. */
   precision?: Precision | undefined;
+  /** Left out: `auto`. */
+  sharedSteps?: SharedSteps | undefined;
   log: (level: "info" | "warn", message: string, fields: Record<string, unknown>) => void;
   /** Starts a process; replaced in tests. */
   spawn?: typeof spawnWorker;
@@ -181,13 +184,14 @@ function spawnOrExplain(
 }
 
 /** Returns the requests that a process begins with. */
-function startRequests({ options, code }: Host): WorkerRequest[] {
-  const { nativeFiles, load, opens, precision = "fast" } = options;
-  const backendDirs = code.backendDirs();
-  const avoidedVariants = code.avoidedVariants();
-  const start = { type: "start", nativeFiles, backendDirs, avoidedVariants, precision, opens } as const;
+function startRequests({ options, code: choice }: Host): WorkerRequest[] {
+  const { nativeFiles, load, opens, precision = "fast", sharedSteps } = options;
+  const backendDirs = choice.backendDirs();
+  const avoidedVariants = choice.avoidedVariants();
+  const code = { backendDirs, avoidedVariants, precision, sharedSteps };
+  const start = { type: "start", nativeFiles, ...code, opens } as const;
   if (!load) return [start];
-  return [start, { type: "load", ...load, ...(code.isGpuGivenUp() ? { device: "cpu" } : {}) }];
+  return [start, { type: "load", ...load, ...(choice.isGpuGivenUp() ? { device: "cpu" } : {}) }];
 }
 
 /** @throws EngineError: why the process will never be ready, or `aborted` */

@@ -107,7 +107,10 @@ export function createWorker(
 
   async function recognize(request: Requests["transcribe"], signal: AbortSignal): Promise<WorkerReply> {
     if (!model) throw new Error("no model is loaded");
-    const { id, audio, settings, threads, lanes = 0, niceness = 0 } = request;
+    const { id, audio, settings, threads, lanesAreOnGpu = false, niceness = 0 } = request;
+    // Lanes that were chosen for a GPU are few. On the processor they would leave cores idle.
+    const isAsExpected = lanesAreOnGpu === (model.device !== "cpu");
+    const lanes = isAsExpected ? (request.lanes ?? 0) : 0;
     const startedAt = performance.now();
     const options = { threads, lanes, niceness, signal };
     const segments = await model.recognize(await samplesOf(audio), settings, options);

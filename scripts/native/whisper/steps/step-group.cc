@@ -30,13 +30,18 @@ struct StepGroup::Lane {
     bool IsDraining() const { return most_decoding > 0 && decoding * 2 > most_decoding; }
 };
 
-StepGroup::StepGroup(whisper_context* context) : context(context) {}
+StepGroup::StepGroup(whisper_context* context) : context(context), most_steps(whisper_steps_most(context)) {}
 
 StepGroup::~StepGroup() = default;
 
 void StepGroup::SetLanes(int count) {
     Lock lock(mutex);
     while (static_cast<int>(lanes.size()) < count) lanes.push_back(std::make_unique<Lane>());
+}
+
+StepGroup::Counts StepGroup::Made() {
+    Lock lock(mutex);
+    return made;
 }
 
 StepGroup::Member::Member(StepGroup& group, whisper_state* state, bool (*should_stop)(void*), void* data)
@@ -87,7 +92,7 @@ StepGroup::Lane* StepGroup::LaneToEncode(const Member& member) {
 
 bool StepGroup::MayStep(const Lane& lane) const {
     if (lane.is_busy || lane.ready.empty()) return false;
-    if (static_cast<int>(lane.ready.size()) < std::min(lane.decoding, kMaxSteps)) return false;
+    if (static_cast<int>(lane.ready.size()) < std::min(lane.decoding, most_steps)) return false;
     return waiting.empty() || lane.IsDraining();
 }
 
@@ -152,7 +157,7 @@ int StepGroup::Step(Member& member) {
 }
 
 void StepGroup::Lead(Lane& lane, Lock& lock) {
-    const size_t         count = std::min<size_t>(lane.ready.size(), kMaxSteps);
+    const size_t         count = std::min<size_t>(lane.ready.size(), most_steps);
     std::vector<Member*> members(lane.ready.begin(), lane.ready.begin() + count);
     lane.ready.erase(lane.ready.begin(), lane.ready.begin() + count);
     lane.most_decoding = std::max(lane.most_decoding, lane.decoding);
@@ -165,6 +170,10 @@ void StepGroup::Lead(Lane& lane, Lock& lock) {
     }
     lock.lock();
     lane.is_busy = false;
+    if (is_ok) {
+        made.steps++;
+        made.tokens += members.size();
+    }
     for (Member* member : members) {
         member->is_ok = is_ok;
         member->is_done = true;
@@ -175,11 +184,13 @@ void StepGroup::Lead(Lane& lane, Lock& lock) {
 }
 
 bool StepGroup::Compute(Lane& lane, const std::vector<Member*>& members) {
-    if (!lane.steps) lane.steps.reset(whisper_steps_init(context));
+    if (!lane.steps) lane.steps.reset(whisper_steps_init(context, members[0]->state));
     if (!lane.steps) return false;
     std::vector<whisper_state*> states;
     for (const Member* member : members) states.push_back(member->state);
     // No member's stop ends the step of the others: it takes milliseconds.
     ComputeScope scope(nullptr, nullptr, nullptr);
-    return whisper_steps_decode(lane.steps.get(), states.data(), static_cast<int>(states.size()), 1);
+    const bool is_ok = whisper_steps_decode(lane.steps.get(), states.data(), static_cast<int>(states.size()), 1);
+    if (whisper_steps_is_disposable(lane.steps.get())) lane.steps.reset();
+    return is_ok;
 }

@@ -2,6 +2,7 @@
 #define SHRUTI_STEP_GROUP_H
 
 #include <condition_variable>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -56,6 +57,13 @@ class StepGroup {
     /** Sets the number of lanes; it only grows. */
     void SetLanes(int count);
 
+    /** Steps that were made, and the tokens that they decoded. */
+    struct Counts {
+        uint64_t steps = 0;
+        uint64_t tokens = 0;
+    };
+    Counts Made();
+
    private:
     using Lock = std::unique_lock<std::mutex>;
 
@@ -70,10 +78,12 @@ class StepGroup {
     bool Compute(Lane& lane, const std::vector<Member*>& members);
 
     whisper_context* const             context;
+    const int                          most_steps;
     std::mutex                         mutex;
     /** Members wait to encode. */
     std::condition_variable            changed;
     std::vector<std::unique_ptr<Lane>> lanes;
+    Counts                             made;
     /** Members that wait to encode, in the order in which they came. */
     std::list<Member*> waiting;
 };

@@ -8,10 +8,24 @@ struct whisper_steps;
 
 /** Most states of one step. */
 constexpr int kMaxSteps = 16;
+/**
+ * Most states of one step on a GPU. ggml's kernels for products with a vector take up to eight, and make the sums of each
+ * in the same order. With more it takes those for products of matrices.
+ */
+constexpr int kMaxStepsOnGpu = 8;
 
-/** Returns nullptr without memory, and for a context without flash attention. */
-whisper_steps* whisper_steps_init(whisper_context* context);
+/** Returns how many states a step should have at most where the context's weights are. */
+int whisper_steps_most(const whisper_context* context);
+
+/**
+ * Returns nullptr without memory, and for a context without flash attention.
+ *
+ * @param state any state of the context; memory for steps is computed from its form
+ */
+whisper_steps* whisper_steps_init(whisper_context* context, whisper_state* state);
 void           whisper_steps_free(whisper_steps* steps);
+/** Whether it must be freed after a step. */
+bool whisper_steps_is_disposable(const whisper_steps* steps);
 
 /**
  * Decodes the token that each state's batch holds; each batch holds exactly one. Nothing else may use the states

@@ -3,10 +3,15 @@
 
 #include "whisper-steps.h"
 
+#include <cstring>
+
 struct whisper_steps {
     whisper_context*            context = nullptr;
     std::vector<ggml_backend_t> backends;
     whisper_sched               sched;
+    /** Logits of all tokens, read from a GPU at once. */
+    std::vector<float> logits;
+    bool               is_disposable = false;
 };
 
 namespace {
@@ -14,6 +19,14 @@ namespace {
 /** Nodes of the graph of `count` tokens, at most. */
 size_t NodesOf(const whisper_hparams& hparams, int count) {
     return 64 + 4 * count + static_cast<size_t>(hparams.n_text_layer) * (64 + 24 * count);
+}
+
+/** A part of a tensor that a GPU reads begins at a multiple of so many bytes, the most that Vulkan allows to ask for. */
+constexpr size_t kGpuAlignment = 256;
+
+/** Returns how many values of all masks belong to a state: those of its cells, and some that nothing reads. */
+int64_t MaskSpace(const whisper_state& state) {
+    return GGML_PAD(static_cast<size_t>(state.kv_self.n), kGpuAlignment / sizeof(ggml_fp16_t));
 }
 
 /** Builds the graph of a step. Each token attends to the caches of its own state. */
@@ -33,10 +46,7 @@ class StepGraph {
     ggml_cgraph* Build() {
         ggml_tensor* tokens = Input("embd", GGML_TYPE_I32, count);
         ggml_tensor* positions = Input("position", GGML_TYPE_I32, count);
-        for (int i = 0; i < count; i++) {
-            ggml_tensor* mask = Input(MaskName(i).c_str(), GGML_TYPE_F32, states[i]->kv_self.n);
-            masks.push_back(ggml_cast(context, mask, GGML_TYPE_F16));
-        }
+        AddMasks();
         ggml_tensor* current = ggml_add(context, ggml_get_rows(context, model.d_te, tokens),
                                         ggml_get_rows(context, model.d_pe, positions));
         for (int layer = 0; layer < hparams.n_text_layer; layer++) current = Layer(layer, current);
@@ -45,9 +55,19 @@ class StepGraph {
         return graph;
     }
 
-    static std::string MaskName(int index) { return "mask_" + std::to_string(index); }
-
    private:
+    /** Adds the masks of all tokens as one input: on a GPU each input is a transfer of its own. */
+    void AddMasks() {
+        int64_t size = 0;
+        for (int i = 0; i < count; i++) size += MaskSpace(*states[i]);
+        ggml_tensor* all = ggml_cast(context, Input("masks", GGML_TYPE_F32, size), GGML_TYPE_F16);
+        size_t       offset = 0;
+        for (int i = 0; i < count; i++) {
+            masks.push_back(ggml_view_1d(context, all, states[i]->kv_self.n, offset));
+            offset += MaskSpace(*states[i]) * ggml_element_size(all);
+        }
+    }
+
     ggml_tensor* Input(const char* name, ggml_type type, int64_t size) {
         ggml_tensor* input = ggml_new_tensor_1d(context, type, size);
         ggml_set_name(input, name);
@@ -170,21 +190,36 @@ void SetInput(ggml_cgraph* graph, const char* name, const std::vector<Value>& va
 
 void SetInputs(ggml_cgraph* graph, whisper_state* const* states, int count) {
     std::vector<int32_t> tokens, positions;
+    std::vector<float>   masks;
     for (int i = 0; i < count; i++) {
-        whisper_state&     state = *states[i];
-        const whisper_pos  position = state.batch.pos[0];
-        const auto         sequence = state.batch.seq_id[0][0];
-        std::vector<float> mask(state.kv_self.n, 0.0f);
+        whisper_state&    state = *states[i];
+        const whisper_pos position = state.batch.pos[0];
+        const auto        sequence = state.batch.seq_id[0][0];
         for (uint32_t cell = 0; cell < state.kv_self.n; cell++) {
             const auto& entry = state.kv_self.cells[cell];
-            if (!entry.has_seq_id(sequence) || entry.pos > position) mask[cell] = -INFINITY;
+            masks.push_back(entry.has_seq_id(sequence) && entry.pos <= position ? 0.0f : -INFINITY);
         }
-        SetInput(graph, StepGraph::MaskName(i).c_str(), mask);
+        masks.resize(masks.size() + MaskSpace(state) - state.kv_self.n, -INFINITY);
         tokens.push_back(state.batch.token[0]);
         positions.push_back(position);
     }
     SetInput(graph, "embd", tokens);
     SetInput(graph, "position", positions);
+    SetInput(graph, "masks", masks);
+}
+
+/** Copies each token's logits to its state. */
+void GetLogits(whisper_steps& steps, const ggml_tensor* logits, whisper_state* const* states, int count) {
+    const size_t vocabulary = logits->ne[0];
+    const bool   is_gpu = !ggml_backend_buffer_is_host(logits->buffer);
+    if (is_gpu) {
+        steps.logits.resize(vocabulary * count);
+        ggml_backend_tensor_get(logits, steps.logits.data(), 0, steps.logits.size() * sizeof(float));
+    }
+    for (int i = 0; i < count; i++) {
+        const float* found = (is_gpu ? steps.logits.data() : static_cast<const float*>(logits->data)) + i * vocabulary;
+        states[i]->logits.assign(found, found + vocabulary);
+    }
 }
 
 /** Computes a step for states that have a cell for their token. */
@@ -195,19 +230,47 @@ bool Decode(whisper_steps& steps, whisper_state* const* states, int count, int n
     SetInputs(graph, states, count);
     ggml_tensor* logits = ggml_graph_node(graph, -1);
     if (!ggml_graph_compute_helper(steps.sched.sched, graph, n_threads, false)) return false;
-    const size_t vocabulary = steps.context->model.hparams.n_vocab;
-    for (int i = 0; i < count; i++) {
-        states[i]->logits.resize(vocabulary);
-        ggml_backend_tensor_get(logits, states[i]->logits.data(), i * vocabulary * sizeof(float),
-                                vocabulary * sizeof(float));
-    }
+    GetLogits(steps, logits, states, count);
     ggml_backend_sched_reset(steps.sched.sched);
     return true;
 }
 
+/** Does the same, and returns false when a GPU's driver throws, such as for a lost device. */
+bool DecodeOrFail(whisper_steps& steps, whisper_state* const* states, int count, int n_threads) {
+    try {
+        return Decode(steps, states, count, n_threads);
+    } catch (...) {
+        // An exception of another library need not have a type that is known here.
+        ggml_backend_sched_reset(steps.sched.sched);
+        return false;
+    }
+}
+
+/**
+ * Whether a device is Mesa's software driver. It crashes when a buffer of an earlier step was freed, such as the cache of a
+ * state that is gone, as if it read all bindings of a descriptor set. No program must keep those that no shader uses.
+ */
+bool ReadsOldBindings(ggml_backend_t backend) {
+    const char* name = ggml_backend_dev_description(ggml_backend_get_device(backend));
+    return std::strstr(name, "llvmpipe") != nullptr;
+}
+
+/** Takes the memory of the largest step from a GPU at once, and not while transcriptions run. */
+bool Reserve(whisper_steps& steps, whisper_state* state) {
+    const std::vector<whisper_state*> states(kMaxStepsOnGpu, state);
+    const uint32_t                    used = state->kv_self.n;
+    state->kv_self.n = GGML_PAD(steps.context->model.hparams.n_text_ctx, 256);
+    StepGraph  builder(steps, states.data(), kMaxStepsOnGpu);
+    const bool is_ok = ggml_backend_sched_reserve(steps.sched.sched, builder.Build());
+    state->kv_self.n = used;
+    return is_ok;
+}
+
 }  // namespace
 
-whisper_steps* whisper_steps_init(whisper_context* context) {
+int whisper_steps_most(const whisper_context* context) { return context->params.use_gpu ? kMaxStepsOnGpu : kMaxSteps; }
+
+whisper_steps* whisper_steps_init(whisper_context* context, whisper_state* state) {
     if (!context->params.flash_attn) return nullptr;
     auto steps = new whisper_steps;
     steps->context = context;
@@ -215,8 +278,15 @@ whisper_steps* whisper_steps_init(whisper_context* context) {
     steps->sched.sched =
         ggml_backend_sched_new(steps->backends.data(), nullptr, steps->backends.size(),
                                NodesOf(context->model.hparams, kMaxSteps), false, true);
+    steps->is_disposable = ReadsOldBindings(steps->backends[0]);
+    if (context->params.use_gpu && !steps->is_disposable && !Reserve(*steps, state)) {
+        whisper_steps_free(steps);
+        return nullptr;
+    }
     return steps;
 }
+
+bool whisper_steps_is_disposable(const whisper_steps* steps) { return steps->is_disposable; }
 
 void whisper_steps_free(whisper_steps* steps) {
     if (steps == nullptr) return;
@@ -229,7 +299,7 @@ bool whisper_steps_decode(whisper_steps* steps, whisper_state* const* states, in
     if (count < 1 || count > kMaxSteps) return false;
     int taken = 0;
     while (taken < count && TakeCell(*steps->context, *states[taken])) taken++;
-    if (taken == count && Decode(*steps, states, count, n_threads)) return true;
+    if (taken == count && DecodeOrFail(*steps, states, count, n_threads)) return true;
     for (int i = 0; i < taken; i++) {
         const whisper_batch& batch = states[i]->batch;
         whisper_kv_cache_seq_rm(states[i]->kv_self, batch.seq_id[0][0], batch.pos[0], batch.pos[0] + 1);
