@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { wavFile } from "../../e2e/samples.ts";
 import { amplified, type Sound, sampleSound, telephoned, wavOf } from "../../e2e/sounds.ts";
 import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
 import { countAudio, DecodeError, type DecodeOptions, decodeAudio } from "./decode.ts";
@@ -178,6 +179,23 @@ describe.skipIf(systemFfmpeg === null || sox === null)("formats", () => {
       expect(Math.abs(counted.durationMs - decoded.durationMs)).toBeLessThanOrEqual(1);
     });
   }
+
+  for (const [suffix, encoder] of [
+    ["ac3", "ac3"],
+    ["mp3", "libmp3lame"],
+  ] as const)
+    test.skipIf(!encoders.includes(` ${encoder} `))(
+      `${suffix} in a WAV that claims to hold 16-bit samples is found and decoded`,
+      async () => {
+        const compressed = readFileSync(encode(`compressed.${suffix}`, "-c:a", encoder, "-b:a", "192k"));
+        const whole = new Uint8Array(compressed.subarray(0, compressed.length - (compressed.length % 4)));
+        const path = write(`compressed-${suffix}.wav`, wavFile([whole], { rateHz: 44_100, channels: 2 }));
+        const decoded = await decode(path);
+        expect(Math.abs(decoded.durationMs - 10_000)).toBeLessThanOrEqual(150);
+        expect(rms(samplesOf(join(folder, "out.pcm")), 1, 2)).toBeLessThan(20_000);
+        expect(decoded.measurements.peakDb).toBeLessThan(-3);
+      },
+    );
 
   test("sound beside a video track is decoded, and the video is not", async () => {
     const path = join(folder, "video.mp4");
