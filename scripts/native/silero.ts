@@ -90,6 +90,8 @@ const FRAME = 256;
 const BINS = 129;
 const CELLS = 128;
 const GATES = 4 * CELLS;
+/** Gates whose recurrent weights are together; as in silero/silero.h. */
+const STRETCH = 128;
 /** Channels of the convolutions, from the spectrum to the recurrent layer. */
 const CHANNELS = [BINS, 128, 64, 64, CELLS] as const;
 const TAPS = 3;
@@ -125,7 +127,7 @@ export function sileroWeights(onnx: Uint8Array): Float32Array {
   parts.push(
     rowsOfFour(GATES, CELLS, (row, column) => input[row * CELLS + column]),
     biases.map((bias, n) => bias + (moreBiases[n] ?? 0)),
-    Float32Array.from(recurrent, (_, n) => recurrent[(n % GATES) * CELLS + Math.floor(n / GATES)] ?? 0),
+    inStretches(recurrent),
     constant("decoder.decoder.2.weight", CELLS),
     constant("decoder.decoder.2.bias", 1),
   );
@@ -165,6 +167,15 @@ function rowsOfFour(
     }
   }
   return Float32Array.from(packed);
+}
+
+/** Returns the recurrent weights: for each 128 gates, those of each cell together. */
+function inStretches(recurrent: Float32Array): Float32Array {
+  return recurrent.map((_, n) => {
+    const gate = Math.floor(n / (STRETCH * CELLS)) * STRETCH + (n % STRETCH);
+    const cell = Math.floor(n / STRETCH) % CELLS;
+    return recurrent[gate * CELLS + cell] ?? 0;
+  });
 }
 
 /** @throws Error when the transform is not symmetric: net.c adds and subtracts mirrored samples before it multiplies */

@@ -17,6 +17,7 @@
 enum {
   LANES = 32,
   STRIP = 2 * VECTOR, /* lanes that are computed together, so that all sums stay in registers */
+  MOST_GROUPS = VECTOR == 16 ? 2 : 1, /* AVX-512 has twice as many registers */
   WIDEST = (BINS + ROWS - 1) / ROWS * ROWS,
 };
 
@@ -25,28 +26,39 @@ typedef float vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_ali
 
 run_net RUN_NET;
 
+/* A part of `multiply`: `groups` times ROWS rows. It is a constant, so that all sums stay in registers. */
+INLINE void multiply_groups(float *restrict out, const float *restrict weights, const float *restrict in,
+                            int32_t inner, const int32_t groups) {
+  for (int32_t lane = 0; lane < LANES; lane += STRIP) {
+    float *sums = out + lane;
+    vector sum[MOST_GROUPS * ROWS][2];
+    for (int32_t r = 0; r < groups * ROWS; r++) {
+      for (int32_t half = 0; half < 2; half++) sum[r][half] = *(vector *)(sums + r * LANES + half * VECTOR);
+    }
+    for (int32_t i = 0; i < inner; i++) {
+      const float *lanes = in + i * LANES + lane;
+      const vector low = *(const vector *)lanes, high = *(const vector *)(lanes + VECTOR);
+      for (int32_t r = 0; r < groups * ROWS; r++) {
+        const float weight = weights[(r / ROWS * inner + i) * ROWS + r % ROWS];
+        sum[r][0] += weight * low;
+        sum[r][1] += weight * high;
+      }
+    }
+    for (int32_t r = 0; r < groups * ROWS; r++) {
+      for (int32_t half = 0; half < 2; half++) *(vector *)(sums + r * LANES + half * VECTOR) = sum[r][half];
+    }
+  }
+}
+
 /* out[rows][LANES] += weights * in[inner][LANES]; weights: for each four rows, the four of each column together. */
 INLINE const float *multiply(float *restrict out, const float *restrict weights, const float *restrict in,
                              int32_t rows, int32_t inner) {
-  for (int32_t row = 0; row < rows; row += ROWS, weights += inner * ROWS) {
-    for (int32_t lane = 0; lane < LANES; lane += STRIP) {
-      float *sums = out + row * LANES + lane;
-      vector sum[ROWS][2];
-      for (int32_t r = 0; r < ROWS; r++) {
-        for (int32_t half = 0; half < 2; half++) sum[r][half] = *(vector *)(sums + r * LANES + half * VECTOR);
-      }
-      for (int32_t i = 0; i < inner; i++) {
-        const float *lanes = in + i * LANES + lane;
-        const vector low = *(const vector *)lanes, high = *(const vector *)(lanes + VECTOR);
-        for (int32_t r = 0; r < ROWS; r++) {
-          sum[r][0] += weights[i * ROWS + r] * low;
-          sum[r][1] += weights[i * ROWS + r] * high;
-        }
-      }
-      for (int32_t r = 0; r < ROWS; r++) {
-        for (int32_t half = 0; half < 2; half++) *(vector *)(sums + r * LANES + half * VECTOR) = sum[r][half];
-      }
-    }
+  int32_t row = 0;
+  for (; row + MOST_GROUPS * ROWS <= rows; row += MOST_GROUPS * ROWS, weights += MOST_GROUPS * inner * ROWS) {
+    multiply_groups(out + row * LANES, weights, in, inner, MOST_GROUPS);
+  }
+  for (; row < rows; row += ROWS, weights += inner * ROWS) {
+    multiply_groups(out + row * LANES, weights, in, inner, 1);
   }
   return weights;
 }
@@ -147,7 +159,7 @@ INLINE float step(state *now, float *restrict gates, const float *restrict recur
     vector sum[TOGETHER];
     for (int32_t n = 0; n < TOGETHER; n++) sum[n] = *(vector *)(gates + first + n * VECTOR);
     for (int32_t from = 0; from < CELLS; from++) {
-      const float *column = recurrent + from * GATES + first;
+      const float *column = recurrent + first / STRETCH * STRETCH * CELLS + from * STRETCH + first % STRETCH;
       for (int32_t n = 0; n < TOGETHER; n++) sum[n] += now->hidden[from] * *(const vector *)(column + n * VECTOR);
     }
     for (int32_t n = 0; n < TOGETHER; n++) *(vector *)(gates + first + n * VECTOR) = sum[n];

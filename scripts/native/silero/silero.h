@@ -22,6 +22,7 @@ enum {
   TAPS = 3,
   CELLS = 128,
   GATES = 4 * CELLS,
+  STRETCH = 128, /* gates whose recurrent weights are together, so that they are read in the order of memory */
   ROWS = 4, /* rows of a matrix that are computed together */
 };
 
