@@ -62,9 +62,9 @@ describe("sizing", () => {
       { workers: 5, lanes: 0, threadsPerWorker: undefined },
     ],
     [
-      "four chunks for every core where their steps are made together",
+      "six chunks for every core where their steps are made together",
       [auto, { cores: 2, availableMemoryBytes: 20 * GIB }, { bytes: 7e6, sharing: SHARING }],
-      { workers: 8, lanes: 2, threadsPerWorker: undefined },
+      { workers: 12, lanes: 2, threadsPerWorker: undefined },
     ],
     [
       "no more of them than there is memory for",

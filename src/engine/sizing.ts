@@ -36,7 +36,7 @@ export function chooseSpeechWorkers(wanted: number | "auto", { cores }: Pick<Mac
 /** More chunks than this on one processor wait for memory access, not for arithmetic. */
 const MAX_AUTO_WORKERS = 16;
 /** Chunks that make their decoding steps together on one core. More of them gain little, and wait longer. */
-const CHUNKS_PER_LANE = 4;
+const CHUNKS_PER_LANE = 6;
 /**
  * One chunk leaves a GPU idle between its small steps, and many that make their own only queue. This is a guess, not a
  * measurement.
