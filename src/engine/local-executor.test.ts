@@ -140,7 +140,7 @@ describe("on a GPU", () => {
       { threads: 1, lanes: 16, lanesAreOnGpu: false },
       { threads: 16, lanes: 0, lanesAreOnGpu: false },
     ]);
-    expect(capacity()).toEqual({ chunks: 64, power: 16, isElastic: true, lanes: 16 });
+    expect(capacity()).toEqual({ chunks: 96, power: 16, isElastic: true, lanes: 16 });
   });
 
   test("chunks share the cores as before where steps are not shared", async () => {
@@ -157,7 +157,7 @@ describe("capacity", () => {
     expect(localCapacity(AUTO, MACHINE, { bytes: 7e6 })).toEqual(apart);
     expect(localCapacity(AUTO, MACHINE, { bytes: 7e6, sharing: SHARING })).toEqual({
       ...apart,
-      chunks: 8,
+      chunks: 12,
       lanes: 2,
     });
     expect(

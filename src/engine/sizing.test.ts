@@ -150,7 +150,7 @@ describe("sizing", () => {
         { cores: 2, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 2 * GIB },
         { bytes: 3 * GIB, sharing: SHARING },
       ],
-      { workers: 8, lanes: 2, threadsPerWorker: undefined },
+      { workers: 12, lanes: 2, threadsPerWorker: undefined },
     ],
   ];
   for (const [name, input, expected] of rows) {
