@@ -106,11 +106,11 @@ describe("the memory of a chunk beside the weights", () => {
     expect(stateBytes).toBeLessThan(most * MIB);
   });
 
-  test("bounds the chunks that share steps, so that a model that does not fit eight times has fewer", () => {
+  test("bounds the chunks that share steps, so that a model that does not fit twelve times has fewer", () => {
     const needs = createModelNeeds(MACHINE)({ ...model(formed("large", 1280, 32)), bytes: 1_080 * MIB });
     const wanted = { workers: "auto", threadsPerWorker: "auto" } as const;
     const chunksIn = (gib: number) =>
       localCapacity(wanted, { cores: 2, availableMemoryBytes: gib * 1024 * MIB }, needs).chunks;
-    expect([2, 4, 8, 16].map(chunksIn)).toEqual([1, 1, 4, 8]);
+    expect([2, 4, 8, 16, 32].map(chunksIn)).toEqual([1, 1, 4, 10, 12]);
   });
 });
