@@ -33,8 +33,9 @@ export async function walkConsole(browserArguments: readonly string[] = []): Pro
     const failed: string[] = [];
     browser.context.on("requestfailed", (request) => {
       const why = request.failure()?.errorText ?? "";
-      // A browser gives up parts of a recording that it does not need any more.
-      if (why === "net::ERR_ABORTED" && request.resourceType() === "media") return;
+      // A browser gives up parts of a recording that it does not need any more, and the icon of a page that it leaves.
+      const isGivenUp = request.resourceType() === "media" || /\/icon-\w+\.svg$/.test(request.url());
+      if (why === "net::ERR_ABORTED" && isGivenUp) return;
       failed.push(`${request.url()}: ${why}`);
     });
     browser.context.on("response", (response) => {
