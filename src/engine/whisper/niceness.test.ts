@@ -2,12 +2,12 @@ import { expect, test } from "bun:test";
 import { getPriority } from "node:os";
 import { join } from "node:path";
 import { samplePath } from "../../e2e/samples.ts";
+import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
 import type { Niceness } from "../../testing/whisper-test-child.ts";
 
 /** How urgent threads are for the system, with whisper.cpp and the demonstration model. */
 
 const ROOT = join(import.meta.dirname, "../../..");
-const NATIVE_DIR = join(ROOT, "build/native");
 const CHILD_LIMIT_MS = 300_000;
 /** The highest niceness of the test. The system knows 19 at most. */
 const HIGHEST = 7;
@@ -27,12 +27,7 @@ test.skipIf(getPriority() + HIGHEST > 19)(
       audio: [{ path: samplePath("01-en") }],
       options,
     };
-    const script = join(ROOT, "src/testing/whisper-test-child.ts");
-    const command = [process.execPath, script, NATIVE_DIR, "niceness", JSON.stringify(request)];
-    const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", timeout: CHILD_LIMIT_MS });
-    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-    expect({ code: await child.exited, stderr }).toEqual({ code: 0, stderr: "" });
-    const seen = JSON.parse(stdout) as Niceness;
+    const seen = await askWhisperChild<Niceness>("niceness", request, CHILD_LIMIT_MS);
     for (const [index, { niceness = 0, threads = 1 }] of options.entries()) {
       const busy = seen[index] ?? [];
       expect(busy.filter((value) => value === niceness).length).toBeGreaterThanOrEqual(threads);

@@ -3,14 +3,13 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, utterancesIn } from "../../e2e/samples.ts";
+import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
 import type { Outcome } from "../../testing/whisper-test-child.ts";
 import type { WhisperSegment } from "./whisper-segments.ts";
 
 /** The project's own kernels against whisper.cpp's code, on all recordings of the demonstration model. */
 
 const ROOT = join(import.meta.dirname, "../../..");
-const NATIVE_DIR = join(ROOT, "build/native");
-const CHILD = join(import.meta.dirname, "../../testing/whisper-test-child.ts");
 const SAMPLES = readdirSync(join(ROOT, "models/samples"))
   .map((file) => /^(\d\d-\w+(-\w+)?)\.(wav|flac)$/.exec(file)?.[1])
   .filter((name) => name !== undefined);
@@ -43,15 +42,9 @@ async function recognizeAll(precision: "fast" | "exact", variant: string | undef
   for (const language of ["en", "hi"]) {
     const model = join(ROOT, "models/demo.bin");
     const request = { models: [model], options: [{ language }], precision, variant };
-    const own = JSON.stringify({ ...request, audio: audio.filter((one) => one.language === language) });
-    const command = [process.execPath, CHILD, NATIVE_DIR, "transcribeEach", own];
-    const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", timeout: 280_000 });
-    const [stdout, stderr] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-    ]);
-    expect({ stderr, status: await child.exited }).toEqual({ stderr: "", status: 0 });
-    for (const outcome of (JSON.parse(stdout) as Outcome[][]).flat()) {
+    const own = { ...request, audio: audio.filter((one) => one.language === language) };
+    const outcomes = await askWhisperChild<Outcome[][]>("transcribeEach", own, 280_000);
+    for (const outcome of outcomes.flat()) {
       if ("error" in outcome) throw new Error(outcome.message);
       all.push((outcome.value as WhisperSegment[]).flatMap(({ tokens }) => tokens));
     }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { samplePath } from "../../e2e/samples.ts";
+import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
 import type { InLanes } from "../../testing/whisper-test-child.ts";
 
 /** Transcriptions that make their decoding steps together, with whisper.cpp and the demonstration model. */
 
 const ROOT = join(import.meta.dirname, "../../..");
-const NATIVE_DIR = join(ROOT, "build/native");
 const BACKEND = process.env.SHRUTI_TEST_BACKEND;
 /** Mono WAVs. */
 const SAMPLES = ["01-en", "02-hi", "03-mixed", "04-en", "14-en-hesitation", "13-hi-noise"];
@@ -14,21 +14,10 @@ const ABORTED_WITHIN_MS = 2_000;
 
 type Options = { samples: readonly string[]; limitMs: number; backend?: string | undefined; lanes?: number };
 
-async function runChild({ samples, limitMs, ...options }: Options): Promise<InLanes> {
+function runChild({ samples, limitMs, ...options }: Options): Promise<InLanes> {
   const audio = samples.map((name) => ({ path: samplePath(name) }));
-  const request = JSON.stringify({ models: [join(ROOT, "models/demo.bin")], audio, ...options });
-  const script = join(ROOT, "src/testing/whisper-test-child.ts");
-  const child = Bun.spawn([process.execPath, script, NATIVE_DIR, "inLanes", request], {
-    stdout: "pipe",
-    stderr: "pipe",
-    timeout: limitMs,
-  });
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  expect({ code: await child.exited, stderr }).toEqual({ code: 0, stderr: "" });
-  return JSON.parse(stdout) as InLanes;
+  const request = { models: [join(ROOT, "models/demo.bin")], audio, ...options };
+  return askWhisperChild<InLanes>("inLanes", request, limitMs);
 }
 
 function expectSame({ alone, together, steps, disturbed, aborted, sampled }: InLanes): void {
