@@ -56,7 +56,7 @@ export function finishedRegions(
 
 /**
  * Reports regions while the file is still being read. What it reports is a beginning of what `finishedRegions` returns
- * at the end.
+ * at the end. Its work is linear in the number of the detector's regions and of calls.
  *
  * @param raw the detector's regions, which grow from call to call
  * @param onFound receives the next regions; without it nothing is computed
@@ -71,13 +71,21 @@ export function foundReporter(
   if (!onFound) return () => undefined;
   const shape = shapeOf(options);
   const cutter = options.limits && createCutter(options.limits, levels);
-  let closedBefore = 0;
+  const join = createJoiner(raw, shape);
+  const closed: SpeechRegion[] = [];
   let reported = 0;
   return (doneSamples) => {
-    const { closed, open } = settledSpeech(raw, doneSamples, shape);
-    for (const region of closed.slice(closedBefore)) cutter?.take(region);
-    closedBefore = closed.length;
-    if (open) cutter?.takeBeginning(open);
+    const speech = join(doneSamples);
+    const count = countSettled(speech, doneSamples, shape);
+    while (closed.length < count) {
+      const region = padAt(speech, closed.length, doneSamples, shape);
+      closed.push(region);
+      cutter?.take(region);
+    }
+    const open = count === speech.length - 1 ? speech[count] : undefined;
+    // The padding at its end is not known yet.
+    if (open)
+      cutter?.takeBeginning({ ...padAt(speech, count, doneSamples, shape), endSample: open.endSample });
     const settled = cutter?.parts ?? closed;
     if (settled.length <= reported) return;
     onFound(settled.slice(reported));
@@ -85,26 +93,14 @@ export function foundReporter(
   };
 }
 
-/**
- * Divides the speech in the first `doneSamples` samples into regions that nothing can change any more, and the one that
- * may still grow.
- */
-function settledSpeech(
-  raw: readonly SpeechRegion[],
-  doneSamples: number,
-  shape: Shape,
-): { closed: SpeechRegion[]; open: SpeechRegion | undefined } {
-  const speech = joinSpeech(raw, doneSamples, shape);
+/** Counts the regions in the first `doneSamples` samples that nothing can change any more. */
+function countSettled(speech: readonly SpeechRegion[], doneSamples: number, shape: Shape): number {
   // After this much silence nothing is joined to a region any more, and a region that could shorten its padding is
   // long enough not to be dropped.
   const quiet = Math.max(shape.minSilence, 2 * shape.padding) + shape.minSpeech + shape.minSilence;
   let count = speech.length;
   while (count > 0 && (speech[count - 1]?.endSample ?? 0) + quiet > doneSamples) count--;
-  const padded = padSpeech(speech, doneSamples, shape);
-  const last = count === speech.length - 1 ? padded[count] : undefined;
-  // The padding at its end is not known yet.
-  const open = last && { ...last, endSample: speech[count]?.endSample ?? 0 };
-  return { closed: padded.slice(0, count), open };
+  return count;
 }
 
 /**
@@ -119,38 +115,62 @@ export function shapeRegions(
   options: ShapeOptions = {},
 ): SpeechRegion[] {
   const shape = shapeOf(options);
-  return padSpeech(joinSpeech(raw, totalSamples, shape), totalSamples, shape);
+  const speech = createJoiner(raw, shape)(totalSamples);
+  return speech.map((_, index) => padAt(speech, index, totalSamples, shape));
 }
 
-function joinSpeech(
+/**
+ * Joins regions that are close to each other, and drops short ones.
+ *
+ * @param raw the detector's regions, which may grow from call to call: more regions, and a later end of the last one
+ * @returns a function that returns the joined regions of the first `doneSamples` samples, always in the same array. Only
+ *   the last region may differ in a later call. Each call reads only what is new.
+ */
+function createJoiner(
   raw: readonly SpeechRegion[],
-  totalSamples: number,
   { minSilence, minSpeech }: Shape,
-): SpeechRegion[] {
+): (doneSamples: number) => readonly SpeechRegion[] {
   const joined: SpeechRegion[] = [];
-  for (const region of raw) {
-    const endSample = Math.min(region.endSample, totalSamples);
-    const last = joined.at(-1);
-    if (last !== undefined && region.startSample - last.endSample < minSilence) last.endSample = endSample;
-    else joined.push({ startSample: region.startSample, endSample });
-  }
-  return joined.filter((region) => region.endSample - region.startSample >= minSpeech);
+  let taken = 0;
+  let last: SpeechRegion | undefined;
+  const keepLast = () => {
+    if (last && last.endSample - last.startSample >= minSpeech) joined.push(last);
+  };
+  return (doneSamples) => {
+    if (joined.at(-1) === last) joined.pop();
+    const grown = raw[taken - 1];
+    if (last && grown) last.endSample = Math.min(grown.endSample, doneSamples);
+    for (; taken < raw.length; taken++) {
+      const region = raw[taken];
+      if (!region) break;
+      const endSample = Math.min(region.endSample, doneSamples);
+      if (last && region.startSample - last.endSample < minSilence) {
+        last.endSample = endSample;
+      } else {
+        keepLast();
+        last = { startSample: region.startSample, endSample };
+      }
+    }
+    keepLast();
+    return joined;
+  };
 }
 
-function padSpeech(
+/** Pads a region without overlaps. */
+function padAt(
   speech: readonly SpeechRegion[],
+  index: number,
   totalSamples: number,
   { padding }: Shape,
-): SpeechRegion[] {
-  return speech.map(({ startSample, endSample }, index) => {
-    const before = speech[index - 1]?.endSample;
-    const after = speech[index + 1]?.startSample;
-    // Two regions share the silence between them, half of it each.
-    const freeBefore = before === undefined ? startSample : Math.floor((startSample - before) / 2);
-    const freeAfter = after === undefined ? totalSamples - endSample : Math.floor((after - endSample) / 2);
-    return {
-      startSample: startSample - Math.min(padding, freeBefore),
-      endSample: endSample + Math.min(padding, freeAfter),
-    };
-  });
+): SpeechRegion {
+  const { startSample, endSample } = speech[index] ?? { startSample: 0, endSample: 0 };
+  const before = speech[index - 1]?.endSample;
+  const after = speech[index + 1]?.startSample;
+  // Two regions share the silence between them, half of it each.
+  const freeBefore = before === undefined ? startSample : Math.floor((startSample - before) / 2);
+  const freeAfter = after === undefined ? totalSamples - endSample : Math.floor((after - endSample) / 2);
+  return {
+    startSample: startSample - Math.min(padding, freeBefore),
+    endSample: endSample + Math.min(padding, freeAfter),
+  };
 }

@@ -287,6 +287,40 @@ describe("regions that are reported before the end", () => {
     );
   });
 
+  test("take work in proportion to the recording's length", () => {
+    const smallest = Math.min;
+    let steps = 0;
+    Math.min = (...values) => {
+      steps++;
+      return smallest(...values);
+    };
+    try {
+      const tracked = trackRegions(0.5);
+      // Counts the reads of regions.
+      const counted = new Proxy(tracked.regions, {
+        get(regions, name) {
+          steps++;
+          return Reflect.get(regions, name);
+        },
+      });
+      const envelope = { frameSamples: WINDOW_SAMPLES, values: new Uint8Array(20_000).fill(100) };
+      let found = 0;
+      const limits = { maxSamples: 480_000, gapSamples: 6_400 };
+      const tell = foundReporter(counted, envelope, { limits }, (regions) => {
+        found += regions.length;
+      });
+      for (let window = 1; window <= 20_000; window++) {
+        tracked.take(window % 20 < 8 ? 0.9 : 0.1);
+        if (window % 20 === 0) tell(window * WINDOW_SAMPLES);
+      }
+      expect(found).toBeGreaterThan(900);
+      // Each of the 1,000 calls must not look at all of the 1,000 regions: that would be a million steps.
+      expect(steps).toBeLessThan(40_000);
+    } finally {
+      Math.min = smallest;
+    }
+  });
+
   test("arrive while the file is still being read", async () => {
     const speech = new Int16Array(45 * 16_000);
     const { pcm: said } = makeConversation([LOW_VOICE], 3, 5);
