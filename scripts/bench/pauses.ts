@@ -9,6 +9,7 @@ import { findTranscription, moveTranscription } from "../../src/store/transcript
 import { openTestApp, type TestAppOptions } from "../../src/testing/open-test-app.ts";
 import { clientOf, forever } from "../../src/testing/scheduler-kit.ts";
 import { createScriptedEngine, scriptedAudio } from "../../src/testing/scripted-engine.ts";
+import { round, TICK_MS, watchPauses } from "./watch-pauses.ts";
 
 /**
  * Measures how long the event loop of a control plane is held at most, with recordings of an hour that wait and a decoder
@@ -31,35 +32,8 @@ const [places, recordings, chunkCount] = [values.places, values.recordings, valu
   number,
   number,
 ];
-const TICK_MS = 2;
 const HOUR_SECONDS = 3_600;
 const ROUNDS = 5;
-const round = (value: number) => Math.round(value * 10) / 10;
-
-/**
- * Watches the event loop until the returned function is called, which returns the longest pause, and the longest without the
- * time in which other programs had the processors.
- */
-function watchPauses() {
-  let [longest, longestBusy] = [0, 0];
-  let at = performance.now();
-  let cpu = process.cpuUsage();
-  const look = () => {
-    const now = performance.now();
-    const { user, system } = process.cpuUsage(cpu);
-    const pause = now - at - TICK_MS;
-    longest = Math.max(longest, pause);
-    longestBusy = Math.max(longestBusy, Math.min(pause, (user + system) / 1000));
-    at = now;
-    cpu = process.cpuUsage();
-  };
-  const timer = setInterval(look, TICK_MS);
-  return () => {
-    look();
-    clearInterval(timer);
-    return { longest_pause_ms: round(longest), longest_pause_with_processor_ms: round(longestBusy) };
-  };
-}
 
 /** Says how long work takes, and how long it holds the event loop at most. */
 async function pausesOf(what: string, work: () => Promise<unknown>): Promise<void> {

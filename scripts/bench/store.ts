@@ -14,7 +14,6 @@ import { encodeTime } from "ulid";
 import { type Caller, SCOPES } from "../../src/domain/api-key.ts";
 import { type LedgerKind, ledgerEffect } from "../../src/domain/credit.ts";
 import type { InstalledModel } from "../../src/domain/model.ts";
-import type { TranscriptionResult } from "../../src/domain/result.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { chargePaise } from "../../src/lib/money.ts";
 import { dayIn } from "../../src/lib/time.ts";
@@ -25,6 +24,7 @@ import { settleTranscription } from "../../src/services/transcriptions/settlemen
 import { type Database, databasePath, openDatabase, transaction } from "../../src/store/database.ts";
 import { entryHash, GENESIS_HASH, listLedger } from "../../src/store/ledger.ts";
 import { auditLedger } from "../../src/store/ledger-audit.ts";
+import { packResult } from "../../src/store/results.ts";
 import { findTranscription, listTranscriptions } from "../../src/store/transcriptions.ts";
 import { listUsageEvents } from "../../src/store/usage.ts";
 import { testConfig } from "../../src/testing/test-config.ts";
@@ -189,7 +189,7 @@ function time(work: (run: number) => void, runs = RUNS): number[] {
 }
 
 const MODEL = { id: "model", version: "1" } as InstalledModel;
-const RESULT: TranscriptionResult = {
+const RESULT = await packResult({
   status: "completed",
   durationMs: 60_000,
   channels: 1,
@@ -198,7 +198,7 @@ const RESULT: TranscriptionResult = {
   segments: [],
   warnings: [],
   gaps: [],
-};
+});
 
 /** Accepts and settles with the program's own functions. The upload is inserted directly. */
 function acceptance(database: Database) {

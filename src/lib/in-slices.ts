@@ -6,6 +6,11 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+/** Divides a list into parts of at most `size` items, in order; none for an empty list. */
+export function* slicesOf<T>(items: readonly T[], size: number): Generator<T[]> {
+  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
+}
+
 /**
  * Does work on a long list part by part, so that the event loop does other work in between.
  *
@@ -17,9 +22,11 @@ export async function inSlices<T, R>(
   work: (slice: readonly T[]) => readonly R[],
 ): Promise<R[]> {
   const results: R[] = [];
-  for (let at = 0; at < items.length; at += SLICE) {
-    if (at > 0) await nextTurn();
-    for (const result of work(items.slice(at, at + SLICE))) results.push(result);
+  let isFirst = true;
+  for (const slice of slicesOf(items, SLICE)) {
+    if (!isFirst) await nextTurn();
+    isFirst = false;
+    for (const result of work(slice)) results.push(result);
   }
   return results;
 }

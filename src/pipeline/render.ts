@@ -1,5 +1,7 @@
 import type { Gap, Segment, TranscriptionResult } from "../domain/result.ts";
 import type { Mode, Timestamps } from "../domain/transcription.ts";
+import { slicesOf } from "../lib/in-slices.ts";
+import { ITEMS_OF_PIECE } from "../lib/text-pieces.ts";
 import { toSeconds } from "../lib/time.ts";
 import { toCues } from "./subtitles.ts";
 
@@ -27,15 +29,19 @@ export type ResultInfo = {
  * The content ends with a newline. A `txt` without text is empty.
  */
 export function renderResult(result: TranscriptionResult, format: Format, info?: ResultInfo): string {
+  if (format !== "json") return [...textPieces(result, format)].join("");
+  return `${JSON.stringify(info ? resultBody(info, result) : contentOf(result, true), null, 2)}\n`;
+}
+
+/** Renders a result as `renderResult` does, in pieces: other work can be done between them. */
+export function textPieces(result: TranscriptionResult, format: Exclude<Format, "json">): Iterable<string> {
   switch (format) {
     case "txt":
-      return toText(result);
+      return [toText(result)];
     case "srt":
-      return toSrt(result.segments);
+      return srtPieces(result.segments);
     case "vtt":
-      return toVtt(result.segments);
-    case "json":
-      return `${JSON.stringify(info ? resultBody(info, result) : contentOf(result, true), null, 2)}\n`;
+      return vttPieces(result.segments);
   }
 }
 
@@ -116,24 +122,30 @@ function channelLabel(channel: number | undefined): string {
 }
 
 /** Writes SubRip: number, times with a comma before the milliseconds, lines, empty line. */
-function toSrt(segments: readonly Segment[]): string {
-  const cues = toCues(segments, labelOf);
-  return cues
-    .map(({ startMs, endMs, lines }, index) => {
-      return `${index + 1}\n${clock(startMs, ",")} --> ${clock(endMs, ",")}\n${lines.join("\n")}\n`;
-    })
-    .join("\n");
+function* srtPieces(segments: readonly Segment[]): Generator<string> {
+  let number = 0;
+  for (const slice of slicesOf(segments, ITEMS_OF_PIECE)) {
+    const blocks = toCues(slice, labelOf).map(({ startMs, endMs, lines }) => {
+      number++;
+      const mark = number === 1 ? "" : "\n";
+      return `${mark}${number}\n${clock(startMs, ",")} --> ${clock(endMs, ",")}\n${lines.join("\n")}\n`;
+    });
+    yield blocks.join("");
+  }
 }
 
 /** Writes WebVTT (W3C Candidate Recommendation, 4 April 2019): header, cues, voice spans. Text is escaped. */
-function toVtt(segments: readonly Segment[]): string {
-  const cues = toCues(segments, ({ channel }) => channelLabel(channel));
-  const blocks = cues.map(({ startMs, endMs, lines, speaker }) => {
-    const text = lines.map(escapeVtt).join("\n");
-    const voiced = speaker === undefined ? text : `<v ${escapeVtt(speaker)}>${text}</v>`;
-    return `${clock(startMs, ".")} --> ${clock(endMs, ".")}\n${voiced}\n`;
-  });
-  return `WEBVTT\n${blocks.map((block) => `\n${block}`).join("")}`;
+function* vttPieces(segments: readonly Segment[]): Generator<string> {
+  yield "WEBVTT\n";
+  for (const slice of slicesOf(segments, ITEMS_OF_PIECE)) {
+    const cues = toCues(slice, ({ channel }) => channelLabel(channel));
+    const blocks = cues.map(({ startMs, endMs, lines, speaker }) => {
+      const text = lines.map(escapeVtt).join("\n");
+      const voiced = speaker === undefined ? text : `<v ${escapeVtt(speaker)}>${text}</v>`;
+      return `\n${clock(startMs, ".")} --> ${clock(endMs, ".")}\n${voiced}\n`;
+    });
+    yield blocks.join("");
+  }
 }
 
 /** Escapes text (WebVTT section 4.2.2). With `>` escaped, no text can contain an arrow. */

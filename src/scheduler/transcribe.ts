@@ -7,7 +7,9 @@ import type { Ending } from "../recognition/ending.ts";
 import { recognizeRecording } from "../recognition/recognize.ts";
 import { requestOf } from "../services/transcriptions/acceptance.ts";
 import type { DecoderWork } from "../services/uploads/decoder-lanes.ts";
+import { countEndedChunks } from "../store/chunks.ts";
 import { isDiskFull } from "../store/disk-full.ts";
+import { packResult } from "../store/results.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { remainingMsOf } from "./remaining-work.ts";
@@ -26,9 +28,14 @@ export async function runTranscription(context: RunContext, id: string, signal: 
     const ending = await recognize(context, row, signal);
     if (!ending) return;
     if (ending.kind === "result") {
-      const { result, recognizedMs } = ending;
-      const means = meansOf(context, row);
-      context.transcriptions.finish(id, { kind: "result", result, billedMs: recognizedMs, ...means });
+      // Outside the transaction, because both take long where the recording is long.
+      const result = await packResult(ending.result);
+      const chunks = await countEndedChunks(context.database.store, id);
+      const billedMs = ending.recognizedMs;
+      context.transcriptions.finish(id, {
+        ...{ kind: "result", result, billedMs, chunks },
+        ...meansOf(context, row),
+      });
       return;
     }
     const { code, message, cause } = ending;

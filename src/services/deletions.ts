@@ -4,7 +4,6 @@ import { AppError } from "../domain/errors.ts";
 import type { DeletionReceipt } from "../domain/receipt.ts";
 import { isFinal } from "../domain/transcription.ts";
 import type { Clock } from "../lib/clock.ts";
-import { sha256Hex } from "../lib/sha256.ts";
 import { audioFilePath } from "../store/audio-files.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { deleteChunks } from "../store/chunks.ts";
@@ -12,7 +11,7 @@ import { type Database, type Store, transaction } from "../store/database.ts";
 import { findOrganization, markPurgeStarted } from "../store/organizations.ts";
 import { deleteOutline } from "../store/outlines.ts";
 import { insertReceipt } from "../store/receipts.ts";
-import { deleteResult, findResult } from "../store/results.ts";
+import { deleteResult, hashOfResult } from "../store/results.ts";
 import {
   findTranscription,
   isUploadInUse,
@@ -38,13 +37,13 @@ export function deleteTranscriptionContent(
   row: TranscriptionRow,
   { receipts, nowMs }: Deleting,
 ): TranscriptionRow | undefined {
-  const result = findResult(tx, row.id);
+  const sha256 = hashOfResult(tx, row.id);
   const marked = markContentDeleted(tx, row.id, nowMs);
   if (!marked) return undefined;
   const { id, organizationId, uploadId } = row;
   removeContent(tx, id);
   const recording = markRecordingDeleted(tx, uploadId, nowMs);
-  const transcript = result ? { sha256: sha256Hex(JSON.stringify(result)) } : null;
+  const transcript = sha256 === undefined ? null : { sha256 };
   const deleted = { kind: "transcription", id, organization_id: organizationId } as const;
   const receipt = receipts.write(tx, { deleted, recording, transcript, removed: null });
   const after = { upload_id: uploadId, receipt: receipt.id };

@@ -8,6 +8,7 @@ import { newId } from "../lib/ids.ts";
 import { openLog, silentLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { createSweeper } from "../scheduler/sweep.ts";
+import { countChunks, insertChunks, listEndedWithChunks } from "../store/chunks.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
 import { idempotencyKeys, transcriptions } from "../store/schema.ts";
 import { markContentDeleted } from "../store/transcriptions.ts";
@@ -113,6 +114,25 @@ describe("retention", () => {
     bench.database.sqlite.run("UPDATE transcriptions SET state = 'completed' WHERE id = ?", [work]);
     expect((await retention.run()).audioRemoved).toBe(1);
     expect(existsSync(bench.uploads.audioPath(needed))).toBe(false);
+  });
+
+  test("chunks of what has ended are removed, slice by slice, and those of unfinished work stay", async () => {
+    const { bench, retention } = prepare();
+    const { store } = bench.database;
+    const upload = await completeUpload(bench);
+    const chunk = { channel: 0, startMs: 0, endMs: 1, speechMs: 1, regions: [] };
+    const left = (state: TranscriptionState, count: number) => {
+      const id = insertTranscription(bench, upload, state, null);
+      for (let from = 0; from < count; from += 500)
+        insertChunks(store, id, Array<typeof chunk>(500).fill(chunk), from);
+      return id;
+    };
+    const ids = [left("transcribing", 2_500), left("completed", 2_500), left("queued", 500)];
+    ids.push(left("cancelled", 1_000), left("finalizing", 500), left("failed", 0));
+    expect(listEndedWithChunks(store)).toEqual([ids[1], ids[3]] as string[]);
+    await retention.run();
+    expect(ids.map((id) => countChunks(store, id).chunks)).toEqual([2_500, 0, 500, 0, 500, 0]);
+    expect(listEndedWithChunks(store)).toEqual([]);
   });
 
   test("a step that fails does not keep the others from their work, and is tried again", async () => {

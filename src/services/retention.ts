@@ -5,6 +5,7 @@ import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { listRestoreCopies, removeAbandonedCopies } from "../store/backup.ts";
+import { listEndedWithChunks, removeChunks } from "../store/chunks.ts";
 import { checkpointNow, type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { listProjects } from "../store/projects.ts";
@@ -45,7 +46,7 @@ export type RetentionService = {
   /**
    * Removes everything whose time is over: expired uploads, and after `[retention]` and `webhooks.keep_days` audio,
    * transcripts and deliveries (docs/decisions.md sections 5 and 9). It uses small transactions, so that requests do
-   * not wait for it.
+   * not wait for it. Also removes the chunks of long recordings that have ended.
    */
   run(): Promise<RetentionReport>;
 };
@@ -89,12 +90,18 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
           ),
           deliveriesRemoved: await step("the removal of deliveries", 0, deps.webhooks.removeOld),
         };
+        await step("the removal of ended chunks", undefined, () => removeEndedChunks(deps.database));
         await step("the copy of the receipts", undefined, deps.receipts.mirror);
         // A reader may have been in the way when content was deleted.
         await step("the checkpoint", undefined, () => void checkpointNow(deps.database));
         return report;
       }),
   };
+}
+
+/** Removes the chunks that the ends of long recordings have left (`settleTranscription`). */
+async function removeEndedChunks({ store }: Database): Promise<void> {
+  for (const id of listEndedWithChunks(store)) await removeChunks(store, id);
 }
 
 type Step = <T>(what: string, otherwise: T, work: () => T | Promise<T>) => Promise<T>;

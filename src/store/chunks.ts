@@ -3,8 +3,9 @@ import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { GapReason, Segment, Warning } from "../domain/result.ts";
 import type { ChunkCounts } from "../domain/story.ts";
 import { nextTurn } from "../lib/in-slices.ts";
-import type { Store } from "./database.ts";
+import { type Store, transaction } from "./database.ts";
 import { chunks } from "./schema.ts";
+import { IS_UNFINISHED } from "./transcriptions.ts";
 
 export type ChunkRow = typeof chunks.$inferSelect;
 export type NewChunk = Pick<ChunkRow, "channel" | "startMs" | "endMs" | "speechMs" | "regions">;
@@ -168,7 +169,33 @@ const MOST_TROUBLED = 20;
 
 /** Counts the chunks of a transcription and names the first of those that had failures. */
 export function countChunks(store: Store, transcriptionId: string): ChunkCounts {
-  const own = eq(chunks.transcriptionId, transcriptionId);
+  return sumOf(sliceStarts(store, transcriptionId).map((from) => countSlice(store, transcriptionId, from)));
+}
+
+/** Does what `countChunks` does, for chunks that have all ended. Other work runs between slices. */
+export async function countEndedChunks(store: Store, transcriptionId: string): Promise<ChunkCounts> {
+  const counts: ChunkCounts[] = [];
+  for (const from of sliceStarts(store, transcriptionId)) {
+    if (counts.length > 0) await nextTurn();
+    counts.push(countSlice(store, transcriptionId, from));
+  }
+  return sumOf(counts);
+}
+
+function sumOf(counts: readonly ChunkCounts[]): ChunkCounts {
+  const sum = { chunks: 0, ended: 0, gaps: 0, failures: 0, crashes: 0 };
+  for (const { chunks, ended, gaps, failures, crashes } of counts) {
+    sum.chunks += chunks;
+    sum.ended += ended;
+    sum.gaps += gaps;
+    sum.failures += failures;
+    sum.crashes += crashes;
+  }
+  return { ...sum, troubled: counts.flatMap(({ troubled }) => troubled).slice(0, MOST_TROUBLED) };
+}
+
+function countSlice(store: Store, transcriptionId: string, from: number): ChunkCounts {
+  const slice = sliceAt(transcriptionId, from);
   const counts = store
     .select({
       chunks: sql<number>`count(*)`,
@@ -178,7 +205,7 @@ export function countChunks(store: Store, transcriptionId: string): ChunkCounts 
       crashes: sql<number>`coalesce(sum(crashes), 0)`,
     })
     .from(chunks)
-    .where(own)
+    .where(slice)
     .get();
   if (!counts) throw new Error("a count has no row");
   if (counts.failures === 0 && counts.gaps === 0) return { ...counts, troubled: [] };
@@ -186,11 +213,39 @@ export function countChunks(store: Store, transcriptionId: string): ChunkCounts 
   const troubled = store
     .select({ channel, startMs, endMs, failures, crashes, reason })
     .from(chunks)
-    .where(and(own, sql`(failures > 0 OR state = 'failed')`))
+    .where(and(slice, sql`(failures > 0 OR state = 'failed')`))
     .orderBy(asc(chunks.position))
     .limit(MOST_TROUBLED)
     .all();
   return { ...counts, troubled };
+}
+
+/** Deletes the chunks of a transcription that has ended, unless they are more than a slice. */
+export function deleteFewChunks(tx: Store, transcriptionId: string): void {
+  if (sliceStarts(tx, transcriptionId).length <= 1) deleteSlice(tx, transcriptionId, 0);
+}
+
+/** Lists the transcriptions that have ended and still have chunks. It reads one entry of the index for each transcription. */
+export function listEndedWithChunks(store: Store): string[] {
+  const rows = store.all<{ id: string }>(sql`
+    WITH RECURSIVE owners(id) AS (
+      SELECT min(transcription_id) FROM chunks
+      UNION ALL
+      SELECT (SELECT min(transcription_id) FROM chunks WHERE transcription_id > owners.id)
+      FROM owners WHERE owners.id IS NOT NULL
+    )
+    SELECT owners.id AS id FROM owners JOIN transcriptions ON transcriptions.id = owners.id
+    WHERE NOT (${IS_UNFINISHED})`);
+  return rows.map(({ id }) => id);
+}
+
+/** Deletes all chunks of a transcription that has ended, in a transaction for each slice. Other work runs in between. */
+export async function removeChunks(store: Store, transcriptionId: string): Promise<void> {
+  // The last slices first: what is left is always a beginning.
+  for (const from of sliceStarts(store, transcriptionId).reverse()) {
+    transaction(store, (tx) => deleteSlice(tx, transcriptionId, from));
+    await nextTurn();
+  }
 }
 
 export function deleteChunks(tx: Store, transcriptionId: string): void {

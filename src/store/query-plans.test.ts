@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { drizzle } from "drizzle-orm/bun-sqlite";
+import { listEndedWithChunks } from "./chunks.ts";
 import { openDatabase, type Store } from "./database.ts";
 import { listContentOf, listRecordingsOf, listUnfinishedOf, listUploadsOf } from "./purge.ts";
 import * as schema from "./schema.ts";
@@ -22,6 +23,16 @@ const statements: { query: string; params: unknown[] }[] = [];
 const logger = { logQuery: (query: string, params: unknown[]) => void statements.push({ query, params }) };
 const store: Store = drizzle(sqlite, { schema, logger });
 const [org, prj, now] = ["org_1", "prj_1", 1];
+
+/** Returns how the only statement so far reads tables. */
+function planOf(): string[] {
+  expect(statements).toHaveLength(1);
+  const [{ query, params } = { query: "", params: [] }] = statements;
+  const plan = sqlite
+    .query<{ detail: string }, never[]>(`EXPLAIN QUERY PLAN ${query}`)
+    .all(...(params as never[]));
+  return plan.map(({ detail }) => detail).filter((detail) => /^(SCAN|SEARCH) /.test(detail));
+}
 
 test.each([
   ["expired uploads", () => listExpiredUploads(store, now, 10), "uploads_unfinished"],
@@ -46,14 +57,16 @@ test.each([
 ])("%s are found through an index", (_what, read, index) => {
   statements.length = 0;
   read();
-  expect(statements).toHaveLength(1);
-  const [{ query, params } = { query: "", params: [] }] = statements;
-  const plan = sqlite
-    .query<{ detail: string }, never[]>(`EXPLAIN QUERY PLAN ${query}`)
-    .all(...(params as never[]));
-  const tables = plan.map(({ detail }) => detail).filter((detail) => /^(SCAN|SEARCH) /.test(detail));
+  const tables = planOf();
   expect(tables[0]).toContain(index);
   expect(
     tables.filter((detail) => /^SCAN (?!\w+ USING (COVERING )?INDEX \w+_unfinished)/.test(detail)),
   ).toEqual([]);
+});
+
+test("ended work with chunks is found by its identifiers, not by reading chunks", () => {
+  statements.length = 0;
+  listEndedWithChunks(store);
+  const reads = planOf().filter((detail) => !detail.startsWith("SCAN owners"));
+  expect(reads.filter((detail) => !/^SEARCH \w+ USING (COVERING )?INDEX/.test(detail))).toEqual([]);
 });

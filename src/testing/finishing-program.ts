@@ -7,6 +7,7 @@ import type { Scope } from "../services/ownership.ts";
 import { type Ending, settleTranscription } from "../services/transcriptions/settlement.ts";
 import { openDatabase, transaction } from "../store/database.ts";
 import { reserveCredit } from "../store/ledger.ts";
+import { packResult } from "../store/results.ts";
 import { insertTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { testConfig } from "./test-config.ts";
 import { BENCH_WEBHOOKS } from "./webhook-kit.ts";
@@ -31,7 +32,7 @@ deliverer.start();
 process.stdin.on("end", () => process.exit(3)).resume();
 
 for (let index = 0; index < options.count; index++) {
-  finishOne(index);
+  await finishOne(index);
   deliverer.wake();
   // The test that kills this program waits for the first one, so that each round has something to lose.
   if (index === 0) process.stdout.write("working\n");
@@ -42,7 +43,7 @@ await deliverer.stop();
 database.close();
 process.exit(0);
 
-function finishOne(index: number): void {
+async function finishOne(index: number): Promise<void> {
   const nowMs = Date.now();
   const id = newId("transcription", nowMs);
   const { organizationId, projectId, uploadId, endpointId } = options;
@@ -55,7 +56,7 @@ function finishOne(index: number): void {
     });
     reserveCredit(tx, { organizationId, transcriptionId: id, amountPaise: 0, nowMs });
   });
-  const ending = endingOf(id, index);
+  const ending = await endingOf(id, index);
   if (ending.kind === "result") {
     for (const trigger of ["claim", "prepared", "transcribed"] as const)
       moveTranscription(database.store, id, trigger, Date.now());
@@ -63,10 +64,10 @@ function finishOne(index: number): void {
   transaction(database.store, (tx) => settleTranscription(tx, id, ending, Date.now(), "Asia/Kolkata"));
 }
 
-function endingOf(id: string, index: number): Ending {
+async function endingOf(id: string, index: number): Promise<Ending> {
   if (index % 4 === 0) return { kind: "failed", code: "audio_decode_failed", message: "Nothing to hear." };
   if (index % 4 === 1) return { kind: "cancelled" };
   const status = index % 4 === 2 ? "completed" : "partial";
   const result = { id, status, text: "नमस्ते", segments: [] } as unknown as TranscriptionResult;
-  return { kind: "result", result, billedMs: 1000 };
+  return { kind: "result", result: await packResult(result), billedMs: 1000 };
 }

@@ -1,7 +1,9 @@
 import { deflateSync } from "node:zlib";
 import type { Segment, TranscriptionResult } from "../../domain/result.ts";
+import { inSlices } from "../../lib/in-slices.ts";
+import { bytesOfPieces } from "../../lib/text-pieces.ts";
 import { toSeconds } from "../../lib/time.ts";
-import { renderResult } from "../../pipeline/render.ts";
+import { textPieces } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { languageNameOf } from "./languages.ts";
 import type { OpenAiDiarizedSegment, OpenAiSegment, OpenAiTranscription, ResponseFormat } from "./schemas.ts";
@@ -11,25 +13,25 @@ export type Found = { transcription: TranscriptionRow; result: TranscriptionResu
 /** Least confidence of which a logarithm is taken. */
 const LEAST_CONFIDENCE = 1e-6;
 
-/** Makes the answer of a finished transcription in one of OpenAI's formats. */
-export function answerOf({ transcription, result }: Found, format: ResponseFormat): Response {
+/** Makes the answer of a finished transcription in one of OpenAI's formats. Other requests are served meanwhile. */
+export async function answerOf({ transcription, result }: Found, format: ResponseFormat): Promise<Response> {
   switch (format) {
     case "json":
       return Response.json(plainBody(result));
     case "verbose_json":
-      return Response.json(verboseBody(transcription.language, result));
+      return Response.json(await verboseBody(transcription.language, result));
     case "diarized_json":
       return Response.json(diarizedBody(result));
     case "text":
       // OpenAI's text ends with a line feed, also where there is no text.
       return textResponse(`${result.text}\n`);
     default:
-      return textResponse(renderResult(result, format));
+      return textResponse(await bytesOfPieces(textPieces(result, format)));
   }
 }
 
 /** OpenAI sends subtitles as plain text as well, and some clients look for that. */
-function textResponse(text: string): Response {
+function textResponse(text: string | Uint8Array<ArrayBuffer>): Response {
   return new Response(text, { headers: { "content-type": "text/plain; charset=utf-8" } });
 }
 
@@ -37,14 +39,14 @@ function plainBody({ text, durationMs }: TranscriptionResult): OpenAiTranscripti
   return { text, usage: usageOf(durationMs) };
 }
 
-function verboseBody(language: string, result: TranscriptionResult): OpenAiTranscription {
+async function verboseBody(language: string, result: TranscriptionResult): Promise<OpenAiTranscription> {
   const { text, durationMs, segments } = result;
   return {
     task: "transcribe",
     language: languageNameOf(language),
     duration: toSeconds(durationMs),
     text,
-    segments: segments.map(toSegment),
+    segments: await inSlices(segments, (slice) => slice.map(toSegment)),
     usage: usageOf(durationMs),
   };
 }

@@ -149,7 +149,7 @@ async function respond(
   }
   await outcome;
   const found = transcriptions.result(caller, id);
-  const response = answerOf(found, format);
+  const response = await answerOf(found, format);
   if (found.result.status === "partial") response.headers.set("x-transcription-state", "partial");
   return response;
 }

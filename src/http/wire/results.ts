@@ -1,5 +1,7 @@
 import type { TranscriptionResult as Result } from "../../domain/result.ts";
-import { type Format, renderResult, resultBody } from "../../pipeline/render.ts";
+import { nextTurn } from "../../lib/in-slices.ts";
+import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
+import { type Format, resultBody, textPieces } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
 import { choose } from "./accept.ts";
 import type { TranscriptionResult } from "./schemas.ts";
@@ -34,22 +36,31 @@ const TYPE_OF_NAME = {
   text: "text/plain",
 } as const satisfies Record<string, keyof typeof FORMATS>;
 
+/** As all other answers in JSON have it. */
+const JSON_TYPE = "application/json;charset=utf-8";
+
 /** What a link may ask of a result. */
 type Wanted = { format?: keyof typeof TYPE_OF_NAME; download?: string };
 
-/** The result in the form that the query names, else in the one that `Accept` asks for. */
-export function resultResponse(request: Request, found: Found, wanted: Wanted = {}): Response {
+/**
+ * Makes the result in the form that the query names, else in the one that `Accept` asks for. Other requests are served
+ * meanwhile: a transcript may be of many hours.
+ */
+export async function resultResponse(request: Request, found: Found, wanted: Wanted = {}): Promise<Response> {
   const type = wanted.format ? TYPE_OF_NAME[wanted.format] : choose(request.headers.get("accept"), TYPES);
   const format = FORMATS[type];
-  const headers = {
-    ...(wanted.format ? {} : { vary: "Accept" }),
-    ...(wanted.download === undefined
-      ? {}
-      : { "content-disposition": `attachment; filename="${found.transcription.id}.${format}"` }),
-  };
-  if (format === "json") return Response.json(toResponse(found), { headers });
-  return new Response(renderResult(found.result, format), {
-    headers: { ...headers, "content-type": `${type}; charset=utf-8` },
+  // It took some time already to read the transcript from the database.
+  await nextTurn();
+  const pieces = format === "json" ? jsonPieces(toResponse(found)) : textPieces(found.result, format);
+  const body = await bytesOfPieces(pieces);
+  return new Response(body, {
+    headers: {
+      ...(wanted.format ? {} : { vary: "Accept" }),
+      ...(wanted.download === undefined
+        ? {}
+        : { "content-disposition": `attachment; filename="${found.transcription.id}.${format}"` }),
+      "content-type": format === "json" ? JSON_TYPE : `${type}; charset=utf-8`,
+    },
   });
 }
 

@@ -1,6 +1,5 @@
 import type { ErrorCode } from "../../domain/errors.ts";
-import type { TranscriptionResult } from "../../domain/result.ts";
-import type { Means } from "../../domain/story.ts";
+import type { ChunkCounts, Means } from "../../domain/story.ts";
 import {
   type FinalState,
   recognizedChannels,
@@ -8,17 +7,20 @@ import {
 } from "../../domain/transcription.ts";
 import { chargePaise } from "../../lib/money.ts";
 import { dayIn } from "../../lib/time.ts";
-import { countChunks, deleteChunks } from "../../store/chunks.ts";
+import { countChunks, deleteFewChunks } from "../../store/chunks.ts";
 import type { Store } from "../../store/database.ts";
 import { settleReservation } from "../../store/ledger.ts";
-import { insertResult } from "../../store/results.ts";
+import { insertResult, type PackedResult } from "../../store/results.ts";
 import { moveTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { insertUsageEvent } from "../../store/usage.ts";
 import { insertEvent } from "../../store/webhooks.ts";
 
-/** How a transcription ends, and with what it was recognized. `billedMs` is what the customer pays for, milliseconds over all recognized channels. */
+/**
+ * How a transcription ends, and with what it was recognized. `billedMs` is what the customer pays for, milliseconds over all recognized channels.
+ * `chunks` are its chunks where they have been counted after the last one had ended.
+ */
 export type Ending =
-  | { kind: "result"; result: TranscriptionResult; billedMs: number; means?: Means }
+  | { kind: "result"; result: PackedResult; billedMs: number; means?: Means; chunks?: ChunkCounts }
   | { kind: "failed"; code: ErrorCode; message: string; means?: Means }
   | { kind: "cancelled"; code?: ErrorCode; message?: string };
 
@@ -31,7 +33,8 @@ const TRIGGERS = {
 
 /**
  * Ends a transcription inside the caller's transaction: state, result, charge, usage event and webhook
- * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7).
+ * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7). The chunks of a long
+ * recording stay: they mean nothing any more, and each round of retention removes them.
  *
  * @param timeZone IANA name of the zone whose calendar day the charge counts for
  * @returns the final row; undefined when the transcription had ended already, and nothing is written
@@ -45,7 +48,8 @@ export function settleTranscription(
 ): TranscriptionRow | undefined {
   const state = finalStateOf(ending);
   const means = ending.kind === "cancelled" ? null : (ending.means ?? null);
-  const work = { ...countChunks(tx, id), means };
+  const counted = ending.kind === "result" ? ending.chunks : undefined;
+  const work = { ...(counted ?? countChunks(tx, id)), means };
   const change = { finishedAt: nowMs, work, ...errorOf(ending) };
   const row = moveTranscription(tx, id, triggerFor(state), nowMs, change);
   if (!row) return undefined;
@@ -53,7 +57,7 @@ export function settleTranscription(
   // The reservation covers the whole recording. A difference in rounding must not charge more than it.
   const amountPaise = Math.min(chargePaise(row.pricePaisePerAudioHour, billedMs), row.reservedPaise);
   if (ending.kind === "result") insertResult(tx, id, ending.result, nowMs);
-  deleteChunks(tx, id);
+  deleteFewChunks(tx, id);
   settleReservation(tx, {
     organizationId: row.organizationId,
     transcriptionId: id,

@@ -4,6 +4,7 @@ import { AppError } from "../../domain/errors.ts";
 import { isFinal } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { recordAct } from "../../store/audit-log.ts";
+import { removeChunks } from "../../store/chunks.ts";
 import { checkpoint, type Database, transaction } from "../../store/database.ts";
 import { noteLowCredit } from "../../store/low-credit.ts";
 import { findTranscription, isUploadInUse, type TranscriptionRow } from "../../store/transcriptions.ts";
@@ -101,6 +102,8 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
     if (!isFinal(row.state)) {
       throw new AppError("conflict", { message: "The transcription is not finished; cancel it first." });
     }
+    // Those of a long recording, before the transaction that deletes the rest.
+    await removeChunks(store, row.id);
     const deleted = transaction(store, (tx) => {
       if (isUploadInUse(tx, row.uploadId, row.id)) {
         throw new AppError("conflict", { message: "Another unfinished transcription uses the same upload." });
