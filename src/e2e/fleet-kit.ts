@@ -72,6 +72,8 @@ export type FleetOptions = {
   /** Environment of the workers. */
   workerEnvironment?: Record<string, string>;
   creditPaise?: number;
+  /** Provides the executable at a path, as `InstallOptions` says. */
+  place?: (path: string) => Promise<void>;
   /** All links lead through relays of this process that can be cut. */
   canBeCut?: boolean;
   /** Workers wait instead of recognizing. Default: the executable, with its engine. */
@@ -96,6 +98,7 @@ export async function installFleet(options: FleetOptions = {}): Promise<FleetIns
       ...options.environment,
     },
     ...(options.creditPaise === undefined ? {} : { creditPaise: options.creditPaise }),
+    ...(options.place ? { place: options.place } : {}),
   });
   const workers: Bun.Subprocess[] = [];
   const relays: Partition[] = links ? [links.control, links.audio] : [];

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ApiError } from "../testing/api-client.ts";
-import { mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
+import { fillDisk, mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
 import { placeBinary } from "./binary.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes, wavFile } from "./samples.ts";
@@ -15,21 +15,6 @@ afterAll(async () => {
   if (disk !== undefined) unmountDisk(disk);
   await installation?.remove();
 });
-
-/** Fills the disk to the last byte. */
-function fill(path: string): void {
-  const file = openSync(path, "w");
-  const zeros = Buffer.alloc(1024 * 1024);
-  let bytes = zeros.length;
-  while (bytes > 0) {
-    try {
-      if (writeSync(file, zeros, 0, bytes) < bytes) bytes = Math.floor(bytes / 2);
-    } catch {
-      bytes = Math.floor(bytes / 2);
-    }
-  }
-  closeSync(file);
-}
 
 const codeOf = (work: Promise<unknown>) =>
   work.then(
@@ -62,7 +47,7 @@ test.skipIf(!mayMountDisks())(
       while (code === "accepted") {
         const filler = join(disk ?? "", `filler-${fillers.length}`);
         fillers.push(filler);
-        fill(filler);
+        fillDisk(filler);
         code = await codeOf(work());
       }
       return code;
@@ -200,7 +185,7 @@ test.skipIf(!mayMountDisks())(
         });
       };
       expect((await send(0, 1_000_000)).status).toBe(204);
-      fill(join(small, "filler"));
+      fillDisk(join(small, "filler"));
       const refused = await send(1_000_000, recording.length);
       expect([refused.status, refused.headers.get("retry-after")]).toEqual([
         503,

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -11,6 +11,21 @@ export function mountSmallDisk(folder: string, megabytes: number): boolean {
 /** Unmounts the disk, even while files on it are open. */
 export function unmountDisk(folder: string): void {
   Bun.spawnSync(["umount", "--lazy", folder]);
+}
+
+/** Fills the disk to the last byte with a file, which the caller removes. */
+export function fillDisk(path: string): void {
+  const file = openSync(path, "w");
+  const zeros = Buffer.alloc(1024 * 1024);
+  let bytes = zeros.length;
+  while (bytes > 0) {
+    try {
+      if (writeSync(file, zeros, 0, bytes) < bytes) bytes = Math.floor(bytes / 2);
+    } catch {
+      bytes = Math.floor(bytes / 2);
+    }
+  }
+  closeSync(file);
 }
 
 /** Reports whether this user may mount a disk: usually root, and not in every container. */
