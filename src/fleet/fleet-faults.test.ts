@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { InstalledModel } from "../domain/model.ts";
 import type { ChunkExecutor } from "../engine/executor.ts";
-import type { ChunkJob, ChunkOutcome } from "../engine/protocol.ts";
+import { type ChunkJob, type ChunkOutcome, EngineError } from "../engine/protocol.ts";
 import {
   executorOf,
   fleetChunk,
@@ -103,6 +103,29 @@ describeFleet("faults of a fleet", () => {
     expect(await kindOf(fleet, poison)).toBe("crashed");
     expect(new Set(reached).size).toBe(2);
     expect(await repeated(fleet, chunk(1))).toBe("fine");
+  });
+
+  test("a machine that recognizes silence is healthy although chunks fail, and rests for a short time only", async () => {
+    const fleet = control();
+    let isBroken = false;
+    const heard: string[] = [];
+    await worker("one", async ({ audio }) => {
+      const value = "pcm" in audio ? audio.pcm[0] : undefined;
+      heard.push(value === 0 ? "silence" : "chunk");
+      if (isBroken || value === 66) throw new EngineError("failed", "it cannot be recognized");
+      return said("fine");
+    });
+    await working(fleet, 1);
+    const failThrice = async () => {
+      for (let n = 0; n < 3; n++) expect(await kindOf(fleet, chunk(66))).toBe("failed");
+    };
+    await failThrice();
+    await until(() => heard.length === 4);
+    expect(heard).toEqual(["chunk", "chunk", "chunk", "silence"]);
+    isBroken = true;
+    await failThrice();
+    await until(() => fleet.status().workers[0]?.problem === "5 chunks in a row have failed");
+    expect(heard.slice(4)).toEqual(["chunk", "silence", "chunk", "silence", "chunk", "silence"]);
   });
 
   test("the first result of a worker that was added a moment ago counts", async () => {

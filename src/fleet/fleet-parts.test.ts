@@ -190,6 +190,24 @@ test("a worker that fails at every chunk rests for longer and longer", () => {
   expect(health.isResting()).toBe(false);
 });
 
+test("a worker that can still recognize silence rests for a short time only, as often as chunks fail", () => {
+  let now = 0;
+  const health = createHealth("chunks", () => now);
+  for (let n = 0; n < 10; n++) health.observe("failed");
+  now += 50_000;
+  expect(health.isResting()).toBe(true);
+  health.acquit();
+  now += 2_000;
+  expect(health.isResting()).toBe(false);
+  for (let n = 0; n < 10; n++) {
+    health.observe("failed");
+    expect(health.isResting()).toBe(true);
+    health.acquit();
+    now += 2_000;
+    expect(health.isResting()).toBe(false);
+  }
+});
+
 test("a worker whose process ends with several chunks does not rest: each of them runs alone next", () => {
   const health = createHealth();
   for (let n = 0; n < 8; n++) health.observe("suspect");

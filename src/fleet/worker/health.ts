@@ -6,6 +6,8 @@ import type { RunEnd } from "./running.ts";
  */
 export type Health = {
   observe(end: RunEnd): void;
+  /** Records that the machine can do such work: the jobs are to blame. It rests for a short time at most, until a job is done. */
+  acquit(): void;
   isResting(): boolean;
   /** Says why the worker rests; undefined: it does not. */
   problem(): string | undefined;
@@ -38,6 +40,10 @@ export function createHealth(
         end === "audio"
           ? `the audio of ${failures} ${jobs} in a row could not be fetched`
           : `${failures} ${jobs} in a row have failed`;
+    },
+    acquit() {
+      failures = Math.min(failures, MAX_FAILURES - 1);
+      restsUntil = Math.min(restsUntil, now() + FIRST_REST_MS);
     },
     isResting,
     problem: () => (isResting() ? reason : undefined),

@@ -11,6 +11,7 @@ import {
   readCancel,
   readOrder,
   someJobs,
+  type Ticket,
   write,
 } from "../messages.ts";
 import { createRefusalLog } from "../refusal-log.ts";
@@ -101,6 +102,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
   });
   const health = { chunks: createHealth(), recordings: createHealth("recordings") };
   const healthFor = (isPreparing: boolean) => (isPreparing ? health.recordings : health.chunks);
+  const tryOut = createTrial(running, health.chunks, log);
   const greeting = openGreeting(link, subjects.hello(worker), version, () =>
     log.warn("the control plane gives no answer: it is away, or older than this worker"),
   );
@@ -118,6 +120,7 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       const end = await running.run(ticket, kind === "s");
       log.debug({ job: ticket.job, end }, "a job has ended");
       healthFor("recording" in ticket).observe(end);
+      if (end === "failed" && "model" in ticket) void tryOut(ticket);
     },
     onBadTicket: (reason) => log.error({ reason }, "a ticket cannot be read"),
   });
@@ -181,6 +184,23 @@ export function openWorker(options: OpenWorkerOptions): FleetWorker {
       await fetching?.close();
       await link.close();
     },
+  };
+}
+
+/** Tells a broken machine from broken chunks, by silence. One trial runs at a time. */
+function createTrial(
+  running: Pick<Running, "recognizesSilence">,
+  health: Health,
+  log: Log,
+): (ticket: Ticket) => Promise<void> {
+  let isRunning = false;
+  return async (ticket) => {
+    if (isRunning || !health.isResting()) return;
+    isRunning = true;
+    const isHealthy = await running.recognizesSilence(ticket);
+    isRunning = false;
+    if (isHealthy) health.acquit();
+    log.warn({ job: ticket.job, isHealthy }, "several chunks in a row have failed, and silence was tried");
   };
 }
 

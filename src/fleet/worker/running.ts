@@ -39,6 +39,8 @@ export type Running = {
    * @param isUrgent a client waits for it with an open connection
    */
   run(ticket: AnyTicket, isUrgent: boolean): Promise<RunEnd>;
+  /** Reports whether this machine can recognize silence of a ticket's length, after chunks have failed. */
+  recognizesSilence(ticket: Ticket): Promise<boolean>;
   /** Stops a job, or drops its result. */
   cancel(job: string): void;
   jobs(): string[];
@@ -49,6 +51,10 @@ export type Running = {
 };
 /** `suspect`: the process ended with several chunks, one of which may be the cause. */
 export type RunEnd = "done" | "failed" | "suspect" | "audio" | "cancelled" | "doubled";
+
+const BYTES_PER_SAMPLE = 2;
+/** A machine that needs longer for silence is not healthy. */
+const SILENCE_WITHIN_MS = 60_000;
 
 export function createRunning(deps: RunningDeps): Running {
   const { executor, models, reports } = deps;
@@ -136,6 +142,20 @@ export function createRunning(deps: RunningDeps): Running {
       } finally {
         running.delete(job);
         resolve();
+      }
+    },
+    async recognizesSilence({ model: { sha256 }, samples, window_ms: windowMs, settings }) {
+      const model = models.find(sha256);
+      if (!model) return false;
+      const audio = { pcm: new Uint8Array(BYTES_PER_SAMPLE * samples), totalSamples: samples };
+      const signal = AbortSignal.timeout(SILENCE_WITHIN_MS);
+      try {
+        const leave = await gate.enter(false, signal);
+        const job = { model, windowMs, audio, settings, sharers: 1, isAlone: false };
+        await executor.recognize(job, signal).finally(leave);
+        return true;
+      } catch {
+        return false;
       }
     },
     cancel(job) {
