@@ -28,15 +28,12 @@
  * Each round measures A then B for every case, so that a change of the machine's load affects both. whisper-cli's time
  * includes loading the model, which is printed as well; Shruti's server has it loaded and its files uploaded.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
+import { availableParallelism, cpus, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { pcmOf } from "../../src/e2e/samples.ts";
-import { buildWhisperPeers } from "../native/whisper.ts";
-import { denseSpeech, halfSilent, repeated, writeWav } from "./engine/audio.ts";
+import { halfSilent, repeated } from "./engine/audio.ts";
+import { type Bench, runBench } from "./engine/bench.ts";
 import { besideFullLoad, timeRequests } from "./engine/beside-load.ts";
-import { modelFile } from "./engine/model-file.ts";
 import { measurePeak, type Peak } from "./engine/peak.ts";
 import { type PeerOptions, runWhisperCli, startWhisperServer } from "./engine/peers.ts";
 import { readBenchModelName, windowOperations } from "./engine/shapes.ts";
@@ -45,7 +42,6 @@ import { type CpuSeconds, type Shruti, type ShrutiRun, startShruti } from "./eng
 import { median } from "./median.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const SAMPLES = ["01-en", "04-en", "12-en-long"];
 const SYNCHRONOUS = 8;
 const SHORT_SECONDS = 10;
 const RECORDINGS = 4;
@@ -82,7 +78,7 @@ type Files = {
   /** `RECORDINGS` different ones of each of the lengths. */
   byLength: { seconds: number; wavs: string[] }[];
 };
-type Bench = {
+type Sides = {
   shruti: Shruti;
   /** The same program whose chunks share no steps, for case g. */
   unshared: Shruti | undefined;
@@ -99,25 +95,17 @@ const load = () =>
     .map((value) => value.toFixed(1))
     .join(" ");
 
-function makeFiles(folder: string): Files {
-  const speech = denseSpeech(SAMPLES.map((name) => new Int16Array(pcmOf(name).buffer)));
-  const file = (name: string, pcm: Int16Array) => {
-    const path = join(folder, name);
-    writeWav(path, pcm);
-    return path;
-  };
-  /** Recordings that begin a second after each other, so that they differ. */
-  const several = (name: string, each: number) =>
-    Array.from({ length: RECORDINGS }, (_, n) =>
-      file(`${name}-${n}.wav`, repeated(speech.subarray(n * 16_000), each)),
-    );
+function makeFiles({ speech, write, several }: Bench): Files {
   return {
-    dense: file("dense.wav", repeated(speech, seconds)),
-    silent: file("silent.wav", halfSilent(speech, seconds)),
-    quarters: several("quarter", Math.floor(seconds / RECORDINGS)),
-    short: file("short.wav", repeated(speech, SHORT_SECONDS)),
-    load: options.cases.includes("g") ? file("load.wav", repeated(speech, LOAD_SECONDS)) : "",
-    byLength: lengths.map((length) => ({ seconds: length, wavs: several(`length-${length}`, length) })),
+    dense: write("dense.wav", repeated(speech, seconds)),
+    silent: write("silent.wav", halfSilent(speech, seconds)),
+    quarters: several("quarter", RECORDINGS, Math.floor(seconds / RECORDINGS)),
+    short: write("short.wav", repeated(speech, SHORT_SECONDS)),
+    load: options.cases.includes("g") ? write("load.wav", repeated(speech, LOAD_SECONDS)) : "",
+    byLength: lengths.map((length) => ({
+      seconds: length,
+      wavs: several(`length-${length}`, RECORDINGS, length),
+    })),
   };
 }
 
@@ -134,7 +122,7 @@ async function measure(name: string, goal: string, round: () => Promise<Pair>): 
 }
 
 /** The time of one recording after its upload, by step. */
-async function longRecording({ shruti, peers, model }: Bench, wav: string): Promise<Pair> {
+async function longRecording({ shruti, peers, model }: Sides, wav: string): Promise<Pair> {
   const uploadId = await shruti.upload(wav);
   const before = shruti.cpuSeconds();
   const run = await shruti.transcribe(uploadId, model);
@@ -148,7 +136,7 @@ async function longRecording({ shruti, peers, model }: Bench, wav: string): Prom
 }
 
 /** Measures how long requests take during a transcription. It is separate from the comparison, because requests cost time. */
-async function reportLatency({ shruti, model }: Bench, wav: string): Promise<void> {
+async function reportLatency({ shruti, model }: Sides, wav: string): Promise<void> {
   const uploadId = await shruti.upload(wav);
   const latencies: number[] = [];
   let isDone = false;
@@ -193,7 +181,7 @@ function spentBy(before: CpuSeconds, after: CpuSeconds, wallMs: number): string 
   );
 }
 
-async function fourAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair> {
+async function fourAtOnce({ shruti, peers, model, files }: Sides): Promise<Pair> {
   const uploads = [];
   for (const wav of files.quarters) uploads.push(await shruti.upload(wav));
   const before = shruti.cpuSeconds();
@@ -206,7 +194,7 @@ async function fourAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair>
   return { ours, theirs };
 }
 
-async function eightAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair> {
+async function eightAtOnce({ shruti, peers, model, files }: Sides): Promise<Pair> {
   const timed = async (one: () => Promise<string>) => {
     await one();
     const startedMs = performance.now();
@@ -223,7 +211,7 @@ async function eightAtOnce({ shruti, peers, model, files }: Bench): Promise<Pair
 }
 
 /** Compares recordings that arrive at once with the same recordings one after the other. */
-async function atOnceAndInTurn({ shruti, model }: Bench, wavs: readonly string[]): Promise<Pair> {
+async function atOnceAndInTurn({ shruti, model }: Sides, wavs: readonly string[]): Promise<Pair> {
   const uploads: string[] = [];
   for (const wav of wavs) uploads.push(await shruti.upload(wav));
   let ours = 0;
@@ -239,7 +227,7 @@ async function atOnceAndInTurn({ shruti, model }: Bench, wavs: readonly string[]
 }
 
 /** Compares synchronous requests beside background chunks that share steps with those beside chunks that do not. */
-async function besideLoad({ shruti, unshared, model, files }: Bench): Promise<Pair> {
+async function besideLoad({ shruti, unshared, model, files }: Sides): Promise<Pair> {
   if (!unshared) throw new Error("case g needs a second server");
   const requests = { wav: files.short, model, count: REQUESTS };
   const idle = await timeRequests(shruti, requests);
@@ -260,27 +248,27 @@ async function besideLoad({ shruti, unshared, model, files }: Bench): Promise<Pa
   return { ours: median(ours), theirs: median(theirs) };
 }
 
-async function benchModel(name: string, bench: Bench): Promise<void> {
+async function benchModel(name: string, sides: Sides): Promise<void> {
   console.log(`${name}:`);
-  const { files } = bench;
-  await measure("a dense speech", "≤ 1.00", () => longRecording(bench, files.dense));
-  await measure("b half silence", "≤ 0.60", () => longRecording(bench, files.silent));
-  await measure("c four at once", "≤ 0.90", () => fourAtOnce(bench));
-  await measure("d eight synchronous", "≤ 0.83 of the time", () => eightAtOnce(bench));
-  await measure("g synchronous beside full load", "≤ 1.10", () => besideLoad(bench));
+  const { files } = sides;
+  await measure("a dense speech", "≤ 1.00", () => longRecording(sides, files.dense));
+  await measure("b half silence", "≤ 0.60", () => longRecording(sides, files.silent));
+  await measure("c four at once", "≤ 0.90", () => fourAtOnce(sides));
+  await measure("d eight synchronous", "≤ 0.83 of the time", () => eightAtOnce(sides));
+  await measure("g synchronous beside full load", "≤ 1.10", () => besideLoad(sides));
   for (const { seconds: length, wavs } of files.byLength) {
     const [first = ""] = wavs;
-    await measure(`e alone, ${length} s`, "≤ 1.00", () => longRecording(bench, first));
+    await measure(`e alone, ${length} s`, "≤ 1.00", () => longRecording(sides, first));
     await measure(`f four of ${length} s at once`, "≤ 1.00 of one after the other", () =>
-      atOnceAndInTurn(bench, wavs),
+      atOnceAndInTurn(sides, wavs),
     );
   }
-  if (options.cases.includes("a")) await reportLatency(bench, files.dense);
+  if (options.cases.includes("a")) await reportLatency(sides, files.dense);
 }
 
 /** The code for this kind of processor that Shruti uses. */
-function processorCode(): string {
-  const config = join(folder, "home/shruti.toml");
+function processorCode(home: string): string {
+  const config = join(home, "shruti.toml");
   const { stdout } = Bun.spawnSync([resolve(options.executable), "doctor", "--config", config]);
   return /processor code (\w+)/.exec(stdout.toString())?.[1] ?? "unknown";
 }
@@ -300,43 +288,27 @@ function shareReporter(id: string, { floats, bf16 }: Peak): (cpuSeconds: number)
 }
 let reportShare: (cpuSeconds: number) => void = () => {};
 
-const folder = mkdtempSync(join(tmpdir(), "shruti-bench-engine-"));
-let shruti: Shruti | undefined;
-let unshared: Shruti | undefined;
-const cleanUp = async () => {
-  await shruti?.stop();
-  await unshared?.stop();
-  rmSync(folder, { recursive: true, force: true });
-};
-for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.on(signal, () => void cleanUp().finally(() => process.exit(1)));
-try {
-  const peersFolder = await buildWhisperPeers();
-  const names = options.models.split(",");
-  const words = Number(options.words);
-  const models = names.map((id) => ({ id, path: modelFile(id, { folder, peersFolder, words }) }));
-  const files = makeFiles(folder);
-  mkdirSync(join(folder, "home"));
+await runBench("engine", { names: options.models, words: Number(options.words) }, async (bench) => {
+  const { models } = bench;
+  const files = makeFiles(bench);
   console.log(`${threads} × ${cpus()[0]?.model ?? "?"}, load ${load()}, ${seconds} s, ${rounds} rounds`);
-  const given = { executable: resolve(options.executable), synchronousWorkers: SYNCHRONOUS };
-  shruti = await startShruti({ ...given, folder: join(folder, "home"), port: PORTS.shruti }, models);
-  if (options.cases.includes("g")) {
-    const environment = { SHRUTI_ENGINE_WORKERS: String(threads) };
-    mkdirSync(join(folder, "unshared"));
-    unshared = await startShruti(
-      { ...given, folder: join(folder, "unshared"), port: PORTS.unshared, environment },
-      models,
-    );
-  }
-  const peak = measurePeak(folder);
-  console.log(`processor code ${processorCode()}; one thread does ${JSON.stringify(peak)} GF/s at best`);
+  const start = async (name: string, port: number, environment: Record<string, string>) => {
+    const executable = resolve(options.executable);
+    const given = { executable, folder: bench.subfolder(name), port, synchronousWorkers: SYNCHRONOUS };
+    return bench.keep(await startShruti({ ...given, environment }, models));
+  };
+  const shruti = await start("home", PORTS.shruti, {});
+  const unshared = options.cases.includes("g")
+    ? await start("unshared", PORTS.unshared, { SHRUTI_ENGINE_WORKERS: String(threads) })
+    : undefined;
+  const peak = measurePeak(bench.folder);
+  const code = processorCode(join(bench.folder, "home"));
+  console.log(`processor code ${code}; one thread does ${JSON.stringify(peak)} GF/s at best`);
   for (const { id, path } of models) {
     // Both sides load the model once before the measurement. Shruti loads only its default model in advance.
     for (const server of [shruti, unshared]) await server?.transcribeNow(files.short, id);
-    const peers = { folder: peersFolder, model: path, threads };
+    const peers = { folder: bench.peersFolder, model: path, threads };
     reportShare = shareReporter(id, peak);
     await benchModel(id, { shruti, unshared, peers, model: id, files });
   }
-} finally {
-  await cleanUp();
-}
+});

@@ -9,19 +9,15 @@
  *
  * Prints the median times of both, and the median of the pairs' ratios: wall time and processor time of recognition.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
+import { loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { pcmOf } from "../../src/e2e/samples.ts";
-import { buildWhisperPeers } from "../native/whisper.ts";
-import { denseSpeech, repeated, writeWav } from "./engine/audio.ts";
-import { modelFile } from "./engine/model-file.ts";
+import { repeated } from "./engine/audio.ts";
+import { runBench } from "./engine/bench.ts";
 import { type Shruti, startShruti } from "./engine/shruti.ts";
 import { median } from "./median.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const SAMPLES = ["01-en", "04-en", "12-en-long"];
 const FIRST_PORT = 18_441;
 
 const { values: options } = parseArgs({
@@ -69,39 +65,16 @@ async function compare(before: Side, after: Side, model: string): Promise<void> 
   console.log(`${model}: wall ${line("wall")}; recognition's processor time ${line("recognition")}`);
 }
 
-const folder = mkdtempSync(join(tmpdir(), "shruti-bench-executables-"));
-const running: Shruti[] = [];
-const cleanUp = async () => {
-  await Promise.all(running.map((shruti) => shruti.stop()));
-  rmSync(folder, { recursive: true, force: true });
-};
-for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.on(signal, () => void cleanUp().finally(() => process.exit(1)));
-
-async function start(
-  executable: string,
-  port: number,
-  models: { id: string; path: string }[],
-): Promise<Side> {
-  const home = join(folder, String(port));
-  mkdirSync(home);
-  const shruti = await startShruti(
-    { executable: resolve(executable), folder: home, port, synchronousWorkers: 1 },
-    models,
-  );
-  running.push(shruti);
-  return { shruti, uploadId: await shruti.upload(join(folder, "dense.wav")) };
-}
-
-try {
-  const speech = denseSpeech(SAMPLES.map((name) => new Int16Array(pcmOf(name).buffer)));
-  writeWav(join(folder, "dense.wav"), repeated(speech, Number(options.seconds)));
-  const place = { folder, peersFolder: await buildWhisperPeers(), words: Number(options.words) };
-  const models = options.models.split(",").map((id) => ({ id, path: modelFile(id, place) }));
-  const before = await start(options.before, FIRST_PORT, models);
-  const after = await start(options.after, FIRST_PORT + 1, models);
+await runBench("executables", { names: options.models, words: Number(options.words) }, async (bench) => {
+  const dense = bench.write("dense.wav", repeated(bench.speech, Number(options.seconds)));
+  const start = async (executable: string, port: number): Promise<Side> => {
+    const home = bench.subfolder(String(port));
+    const given = { executable: resolve(executable), folder: home, port, synchronousWorkers: 1 };
+    const shruti = bench.keep(await startShruti(given, bench.models));
+    return { shruti, uploadId: await shruti.upload(dense) };
+  };
+  const before = await start(options.before, FIRST_PORT);
+  const after = await start(options.after, FIRST_PORT + 1);
   console.log(`${options.seconds} s of speech, ${options.pairs} pairs, load ${loadavg()[0]?.toFixed(1)}`);
-  for (const { id } of models) await compare(before, after, id);
-} finally {
-  await cleanUp();
-}
+  for (const { id } of bench.models) await compare(before, after, id);
+});

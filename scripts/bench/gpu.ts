@@ -13,22 +13,16 @@
  * the medians against chunks with steps of their own. Models are generated (engine/shapes.ts), or `bench-demo`. The peak
  * of the card's memory is not measured; watch it with the card's own program.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { pcmOf } from "../../src/e2e/samples.ts";
-import { buildWhisperPeers } from "../native/whisper.ts";
-import { denseSpeech, repeated, writeWav } from "./engine/audio.ts";
+import { repeated } from "./engine/audio.ts";
+import { type Bench, runBench } from "./engine/bench.ts";
 import { besideFullLoad, timeRequests } from "./engine/beside-load.ts";
-import { modelFile } from "./engine/model-file.ts";
 import { type PreparedShruti, prepareShruti, type Shruti, serveShruti } from "./engine/shruti.ts";
 import { median } from "./median.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const SAMPLES = ["01-en", "04-en", "12-en-long"];
 const PORT = 18_434;
-const RATE = 16_000;
 const REQUEST_SECONDS = 10;
 const REQUESTS = 6;
 
@@ -72,20 +66,11 @@ const VARIANTS: Variant[] = [
 const inSeconds = (milliseconds: number | undefined) =>
   milliseconds === undefined ? "not measured" : `${(milliseconds / 1000).toFixed(2)} s`;
 
-function makeFiles(folder: string) {
-  const speech = denseSpeech(SAMPLES.map((name) => new Int16Array(pcmOf(name).buffer)));
-  const file = (name: string, pcm: Int16Array) => {
-    const path = join(folder, name);
-    writeWav(path, pcm);
-    return path;
-  };
+function makeFiles({ speech, write, several }: Bench) {
   return {
-    // Recordings that begin a second after each other, so that they differ.
-    dense: Array.from({ length: recordings }, (_, n) =>
-      file(`dense-${n}.wav`, repeated(speech.subarray(n * RATE), seconds)),
-    ),
-    request: file("request.wav", repeated(speech, REQUEST_SECONDS)),
-    load: loadSeconds > 0 ? file("load.wav", repeated(speech, loadSeconds)) : undefined,
+    dense: several("dense", recordings, seconds),
+    request: write("request.wav", repeated(speech, REQUEST_SECONDS)),
+    load: loadSeconds > 0 ? write("load.wav", repeated(speech, loadSeconds)) : undefined,
   };
 }
 
@@ -123,38 +108,21 @@ function printMedians(times: ReadonlyMap<string, Times[]>): void {
   }
 }
 
-const folder = mkdtempSync(join(tmpdir(), "shruti-bench-gpu-"));
-let running: Shruti | undefined;
-const cleanUp = async () => {
-  await running?.stop();
-  rmSync(folder, { recursive: true, force: true });
-};
-for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.on(signal, () => void cleanUp().finally(() => process.exit(1)));
-
-try {
-  const peersFolder = await buildWhisperPeers();
-  const names = options.models.split(",");
-  const words = Number(options.words);
-  const models = names.map((id) => ({ id, path: modelFile(id, { folder, peersFolder, words }) }));
-  const files = makeFiles(folder);
-  const home = join(folder, "home");
-  mkdirSync(home);
+await runBench("gpu", { names: options.models, words: Number(options.words) }, async (bench) => {
+  const files = makeFiles(bench);
+  const home = bench.subfolder("home");
   const given = { executable: resolve(options.executable), folder: home, port: PORT, synchronousWorkers: 1 };
-  const prepared: PreparedShruti = prepareShruti(
-    { ...given, backend: resolve(options.backend ?? "") },
-    models,
-  );
-  for (const { id } of models) {
+  const backend = resolve(options.backend ?? "");
+  const prepared: PreparedShruti = prepareShruti({ ...given, backend }, bench.models);
+  for (const { id } of bench.models) {
     console.log(`${id}: ${recordings} recordings of ${seconds} s at once, on ${device}`);
     const times = new Map<string, Times[]>();
     for (let round = 0; round < rounds; round++) {
       for (const { name, environment } of VARIANTS) {
         const settings = { SHRUTI_ENGINE_DEVICE: device, SHRUTI_MODELS_DEFAULT: id, ...environment };
-        running = await serveShruti({ ...given, environment: settings }, prepared);
-        const found = await measureServer(running, id, files);
-        await running.stop();
-        running = undefined;
+        const server = bench.keep(await serveShruti({ ...given, environment: settings }, prepared));
+        const found = await measureServer(server, id, files);
+        await server.stop();
         times.set(name, [...(times.get(name) ?? []), found]);
         const { dense, idle, loaded } = found;
         console.log(
@@ -164,6 +132,4 @@ try {
     }
     printMedians(times);
   }
-} finally {
-  await cleanUp();
-}
+});

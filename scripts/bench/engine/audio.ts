@@ -1,7 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { wavFile } from "../../../src/e2e/samples.ts";
 
-const RATE = 16_000;
+/** Samples a second of all recordings. */
+export const RATE = 16_000;
 const FRAME = RATE / 50;
 /** Frames below this share of full scale are pauses. At most `KEPT_PAUSE_FRAMES` of them in a row are kept. */
 const PAUSE_LEVEL = 0.01;

@@ -101,7 +101,12 @@ export async function serveShruti(options: ShrutiOptions, prepared: PreparedShru
     stderr: "inherit",
   });
   const baseUrl = `http://127.0.0.1:${port}`;
-  await untilReady(baseUrl);
+  try {
+    await untilReady(baseUrl);
+  } catch (error) {
+    child.kill();
+    throw error;
+  }
   return client(baseUrl, key, child);
 }
 
