@@ -1,7 +1,8 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
-import { connect, nkeyAuthenticator } from "@nats-io/transport-node";
+import { nkeyAuthenticator } from "@nats-io/transport-node";
 import { errorMessage } from "../lib/error-message.ts";
 import { within } from "../lib/within.ts";
+import { dialServer } from "./dial.ts";
 import { inboxOf } from "./subjects.ts";
 
 export type LinkOptions = {
@@ -190,7 +191,7 @@ function quietly(send: () => unknown): void {
 }
 
 function dial({ servers, ca, member, seed }: LinkOptions, timeoutMs: number): Promise<NatsConnection> {
-  return connect({
+  return dialServer({
     servers: servers.map((server) => server.replace(/^tls:\/\//, "")),
     tls: { ca },
     authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)),
