@@ -22,10 +22,10 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Makes 15 minutes of speech, of which chunks of a second are more than a slice. */
+/** Makes 18 minutes of speech, of which chunks of a second are more than a slice. */
 function speech(): Uint8Array<ArrayBuffer> {
   const once = tinyRecordings.flatMap(({ pcm }) => [...pcm]);
-  const samples = new Float32Array(13 * once.length);
+  const samples = new Float32Array(16 * once.length);
   for (const index of samples.keys()) samples[index] = (once[index % once.length] ?? 0) / 32_768;
   return wavOf({ rateHz: 16_000, channels: [samples] } satisfies Sound);
 }
@@ -135,7 +135,7 @@ async function heldAt(
     if (now?.isWanted) return true;
     server.process.kill("SIGCONT");
     if (now?.state === "completed") return false;
-    await Bun.sleep(2);
+    await Bun.sleep(1);
   }
 }
 
@@ -158,7 +158,6 @@ async function expectUndisturbed(world: World, id: string): Promise<void> {
   expect(ends.length).toBeGreaterThan(CHUNKS_AT_ONCE);
   expect(ends.filter((count) => count !== 1)).toEqual([]);
   expect(witness.charges(id)).toBe(1);
-  expect(world.look(id).chunks).toBe(0);
   const { data, credit } = await server.api().usage();
   expect(new Set(data.map(({ amount_paise }) => amount_paise)).size).toBe(1);
   expect(credit.reserved_paise).toBe(0);
