@@ -7,12 +7,12 @@ import { toTimestamp } from "../lib/time.ts";
 import {
   type ApiKeyRow,
   findApiKey,
+  findKeyHolder,
   insertApiKey,
   type KeyHolder,
   listApiKeys,
   markApiKeyRevoked,
   markApiKeyUsed,
-  prepareKeyHolder,
 } from "../store/api-keys.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
@@ -198,14 +198,13 @@ type Holders = ReturnType<typeof openHolders>;
 
 /** Rows of keys with their project and organization, kept in memory for `CACHED_MS`. */
 function openHolders(store: Store) {
-  const read = prepareKeyHolder(store);
   const cache = new Map<string, CachedHolder>();
   const rates = new WeakMap<Caller, number | null>();
   return {
     find(publicId: string, nowMs: number): CachedHolder | undefined {
       const cached = cache.get(publicId);
       if (cached && nowMs - cached.readAtMs < CACHED_MS && nowMs >= cached.readAtMs) return cached;
-      const holder = read(publicId);
+      const holder = findKeyHolder(store, publicId);
       if (!holder) {
         cache.delete(publicId);
         return undefined;

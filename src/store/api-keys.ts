@@ -1,5 +1,6 @@
 import { and, asc, eq, isNull, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
+import { prepared } from "./prepared.ts";
 import { apiKeys, organizations, projects } from "./schema.ts";
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
@@ -22,9 +23,8 @@ export function insertApiKey(tx: Store, row: Omit<ApiKeyRow, "lastUsedAt" | "rev
   return tx.insert(apiKeys).values(row).returning().get();
 }
 
-/** The look-up of authentication, prepared once: public ID in, key and organization out. */
-export function prepareKeyHolder(store: Store): (publicId: string) => KeyHolder | undefined {
-  const statement = store
+const selectHolder = prepared((store: Store) =>
+  store
     .select({
       keyId: apiKeys.id,
       hash: apiKeys.hash,
@@ -41,8 +41,12 @@ export function prepareKeyHolder(store: Store): (publicId: string) => KeyHolder 
     .innerJoin(projects, eq(projects.id, apiKeys.projectId))
     .innerJoin(organizations, eq(organizations.id, projects.organizationId))
     .where(eq(apiKeys.publicId, sql.placeholder("publicId")))
-    .prepare();
-  return (publicId) => statement.get({ publicId });
+    .prepare(),
+);
+
+/** Finds a key and its organization for authentication. */
+export function findKeyHolder(store: Store, publicId: string): KeyHolder | undefined {
+  return selectHolder(store).get({ publicId });
 }
 
 export function findApiKey(store: Store, id: string): ApiKeyRow | undefined {

@@ -1,9 +1,10 @@
-import { and, asc, eq, gte, lt, max, sql } from "drizzle-orm";
+import { and, asc, eq, gte, lt, max, type SQL, sql } from "drizzle-orm";
 import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { GapReason, Segment, Warning } from "../domain/result.ts";
 import type { ChunkCounts } from "../domain/story.ts";
 import { nextTurn } from "../lib/in-slices.ts";
 import { type Store, transaction } from "./database.ts";
+import { prepared } from "./prepared.ts";
 import { chunks } from "./schema.ts";
 import { IS_UNFINISHED } from "./transcriptions.ts";
 
@@ -28,17 +29,11 @@ function sliceAt(transcriptionId: string, from: number) {
   );
 }
 
-/** Inserts chunks of a transcription, the first of them at position `from`. The statement is prepared once. */
-export function insertChunks(
-  tx: Store,
-  transcriptionId: string,
-  rows: readonly NewChunk[],
-  from: number,
-): void {
-  const insertion = tx
+const insertion = prepared((store: Store) =>
+  store
     .insert(chunks)
     .values({
-      transcriptionId,
+      transcriptionId: sql.placeholder("transcriptionId"),
       position: sql.placeholder("position"),
       channel: sql.placeholder("channel"),
       startMs: sql.placeholder("startMs"),
@@ -48,8 +43,19 @@ export function insertChunks(
       state: "waiting",
       attempt: NEW_TOKEN,
     })
-    .prepare();
-  for (const [index, row] of rows.entries()) insertion.run({ ...row, position: from + index });
+    .prepare(),
+);
+
+/** Inserts chunks of a transcription, the first of them at position `from`. */
+export function insertChunks(
+  tx: Store,
+  transcriptionId: string,
+  rows: readonly NewChunk[],
+  from: number,
+): void {
+  const statement = insertion(tx);
+  for (const [index, row] of rows.entries())
+    statement.run({ ...row, transcriptionId, position: from + index });
 }
 
 /** Returns the positions at which slices of a transcription's chunks begin, in order; none when it has no chunks. */
@@ -111,6 +117,27 @@ export function deleteSlice(tx: Store, transcriptionId: string, from: number): v
   tx.delete(chunks).where(sliceAt(transcriptionId, from)).run();
 }
 
+const updateDone = prepared((store: Store) =>
+  store
+    .update(chunks)
+    .set({
+      state: "done",
+      // The types know placeholders only in insertions. An update encodes their values in the same way.
+      segments: sql.placeholder("segments") as unknown as SQL,
+      warnings: sql.placeholder("warnings") as unknown as SQL,
+    })
+    .where(
+      and(
+        eq(chunks.transcriptionId, sql.placeholder("transcriptionId")),
+        eq(chunks.position, sql.placeholder("position")),
+        eq(chunks.state, "waiting"),
+        eq(chunks.attempt, sql.placeholder("attempt")),
+      ),
+    )
+    .returning({ position: chunks.position })
+    .prepare(),
+);
+
 /**
  * Ends a waiting chunk with its text.
  *
@@ -121,7 +148,7 @@ export function completeChunk(
   key: AttemptKey,
   outcome: { segments: Omit<Segment, "index">[]; warnings: Warning[] },
 ): boolean {
-  return changeWaiting(tx, key, { state: "done", ...outcome }) !== undefined;
+  return updateDone(tx).get({ ...key, ...outcome }) !== undefined;
 }
 
 /** Ends a waiting chunk without text. Returns false as `completeChunk` does. */

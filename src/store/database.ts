@@ -9,6 +9,7 @@ import { sha256Hex } from "../lib/sha256.ts";
 import { type DatabaseVersion, DatabaseVersionError, peekVersion, readVersion } from "./database-version.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { rowsOnce } from "./once.ts";
+import { forgetStatements, noteTransaction } from "./prepared.ts";
 import { makePrivateFile } from "./private-file.ts";
 import * as schema from "./schema.ts";
 import { withPath } from "./with-path.ts";
@@ -68,7 +69,12 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
     sqlite.close();
     throw error;
   }
-  return { store: drizzle(sqlite, { schema }), sqlite, path, close: () => sqlite.close() };
+  const store = drizzle(sqlite, { schema });
+  const close = () => {
+    forgetStatements(store);
+    sqlite.close();
+  };
+  return { store, sqlite, path, close };
 }
 
 /** Opens an existing database for a copy of it, whatever its version. */
@@ -109,6 +115,7 @@ function createPrivately(path: string): void {
 export function transaction<T>(store: Store, work: (tx: Store) => T): T {
   return store.transaction(
     (tx) => {
+      noteTransaction(tx, store);
       const outcome = work(tx as unknown as Store);
       if (outcome instanceof Promise) throw new Error("a transaction cannot wait for a promise");
       return outcome;

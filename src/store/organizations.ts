@@ -1,6 +1,7 @@
 import { and, asc, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import { AppError } from "../domain/errors.ts";
 import type { Store } from "./database.ts";
+import { prepared } from "./prepared.ts";
 import { organizations } from "./schema.ts";
 
 export type OrganizationRow = typeof organizations.$inferSelect;
@@ -24,8 +25,16 @@ export function insertOrganization(
   return tx.insert(organizations).values(row).returning().get();
 }
 
+const selectById = prepared((store: Store) =>
+  store
+    .select()
+    .from(organizations)
+    .where(eq(organizations.id, sql.placeholder("id")))
+    .prepare(),
+);
+
 export function findOrganization(store: Store, id: string): OrganizationRow | undefined {
-  return store.select().from(organizations).where(eq(organizations.id, id)).get();
+  return selectById(store).get({ id });
 }
 
 /** @throws AppError `not_found` */

@@ -15,6 +15,7 @@ import { firstIdAt } from "../lib/ids.ts";
 import { BILLED_MS } from "./billed-time.ts";
 import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
+import { prepared } from "./prepared.ts";
 import { organizations, projects, transcriptions } from "./schema.ts";
 
 export type TranscriptionRow = typeof transcriptions.$inferSelect;
@@ -24,8 +25,16 @@ export function insertTranscription(tx: Store, row: NewTranscription): Transcrip
   return tx.insert(transcriptions).values(row).returning().get();
 }
 
+const selectById = prepared((store: Store) =>
+  store
+    .select()
+    .from(transcriptions)
+    .where(eq(transcriptions.id, sql.placeholder("id")))
+    .prepare(),
+);
+
 export function findTranscription(store: Store, id: string): TranscriptionRow | undefined {
-  return store.select().from(transcriptions).where(eq(transcriptions.id, id)).get();
+  return selectById(store).get({ id });
 }
 
 /** Columns that a move may set beside the state. */
@@ -64,12 +73,18 @@ export function moveTranscription(
   return undefined;
 }
 
+const updateProgress = prepared((store: Store) => {
+  const progressMs = sql.placeholder("progressMs");
+  return store
+    .update(transcriptions)
+    .set({ progressMs: sql`${progressMs}` })
+    .where(and(eq(transcriptions.id, sql.placeholder("id")), lt(transcriptions.progressMs, progressMs)))
+    .prepare();
+});
+
 /** Raises the audio whose chunks have outcomes, milliseconds over all channels. It never decreases. */
 export function raiseProgress(tx: Store, id: string, progressMs: number): void {
-  tx.update(transcriptions)
-    .set({ progressMs })
-    .where(and(eq(transcriptions.id, id), lt(transcriptions.progressMs, progressMs)))
-    .run();
+  updateProgress(tx).run({ id, progressMs });
 }
 
 /** Marks the content as deleted. Returns undefined when it was marked already. The state stays. */
@@ -231,6 +246,7 @@ export function listQueueHeads(store: Store): TranscriptionRow[] {
       ORDER BY ${BILLED_MS}, transcriptions.id LIMIT 1
     ) AS shortest
     FROM heads JOIN transcriptions AS head ON head.id = heads.id`);
+  if (heads.length === 0) return [];
   const ids = heads.flatMap(({ oldest, shortest }) => [oldest, shortest]);
   return store.select().from(transcriptions).where(inArray(transcriptions.id, ids)).all();
 }
