@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { ApiError } from "../testing/api-client.ts";
 import { fillDisk, mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
-import { placeBinary } from "./binary.ts";
+import { placeWithSmallDisk } from "./held-server.ts";
 import { type Installation, install, reached, until, uploaded } from "./kit.ts";
 import { concatenated, sampleBytes, wavFile } from "./samples.ts";
 
@@ -26,13 +26,9 @@ test.skipIf(!mayMountDisks())(
   "a full disk is reported; accepted work and the server survive it",
   async () => {
     installation = await install({
-      async place(path) {
-        disk = join(dirname(dirname(path)), "data");
-        mkdirSync(disk);
-        expect(mountSmallDisk(disk, 200)).toBe(true);
-        await placeBinary(path);
-      },
+      place: placeWithSmallDisk(200),
     });
+    disk = installation.dataDir;
     let server = await (await installation.serve()).ready();
     let api = server.api();
     const upload = await uploaded(api, sampleBytes("12-en-long"));
@@ -149,15 +145,10 @@ test.skipIf(!mayMountDisks())(
 test.skipIf(!mayMountDisks())(
   "a resumable upload waits for space: the refusal says so, and the client continues from where it was",
   async () => {
-    let small = "";
     const own = await install({
-      async place(path) {
-        small = join(dirname(dirname(path)), "data");
-        mkdirSync(small);
-        expect(mountSmallDisk(small, 200)).toBe(true);
-        await placeBinary(path);
-      },
+      place: placeWithSmallDisk(200),
     });
+    const small = own.dataDir;
     try {
       const server = await (await own.serve()).ready();
       const recording = concatenated(["04-en"], 40);

@@ -1,13 +1,13 @@
-import { Database, SQLiteError } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { afterEach, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
 import { CHUNKS_AT_ONCE } from "../store/chunks.ts";
-import { fillDisk, mayMountDisks, mountSmallDisk, unmountDisk } from "../testing/small-disk.ts";
+import { fillDisk, mayMountDisks, unmountDisk } from "../testing/small-disk.ts";
 import { TINY_CTC, tinyRecordings } from "../testing/tiny-ctc.ts";
-import { placeBinary } from "./binary.ts";
 import { openWitness, type Witness } from "./fleet-faults-kit.ts";
+import { emptyLog, heldAt, placeWithSmallDisk } from "./held-server.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { type Sound, wavOf } from "./sounds.ts";
 
@@ -56,14 +56,7 @@ async function openWorld(megabytes?: number): Promise<World> {
   const installation = await install({
     // Sums of floating-point numbers depend on how many threads share them.
     environment: { SHRUTI_ENGINE_THREADS_PER_WORKER: "1", SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0" },
-    async place(path) {
-      if (megabytes !== undefined) {
-        const disk = join(dirname(dirname(path)), "data");
-        mkdirSync(disk);
-        expect(mountSmallDisk(disk, megabytes)).toBe(true);
-      }
-      await placeBinary(path);
-    },
+    ...(megabytes === undefined ? {} : { place: placeWithSmallDisk(megabytes) }),
   });
   cleanups.push(installation.remove);
   if (megabytes !== undefined) cleanups.push(() => unmountDisk(installation.dataDir));
@@ -120,35 +113,6 @@ async function finished({ server }: World, id: string): Promise<TranscriptionRes
   return await server.api().result(id);
 }
 
-/** Lets the server go on step by step until a transcription is as wanted, and leaves it held; false: that never was. */
-async function heldAt(
-  { server, look }: World,
-  id: string,
-  isWanted: (now: Progress) => boolean,
-): Promise<boolean> {
-  while (true) {
-    server.process.kill("SIGSTOP");
-    const now = unlessLocked(() => {
-      const found = look(id);
-      return { state: found.state, isWanted: isWanted(found) };
-    });
-    if (now?.isWanted) return true;
-    server.process.kill("SIGCONT");
-    if (now?.state === "completed") return false;
-    await Bun.sleep(1);
-  }
-}
-
-/** Uses the database; undefined: the server was stopped while it held a lock that this needs. */
-function unlessLocked<T>(use: () => T): T | undefined {
-  try {
-    return use();
-  } catch (error) {
-    if (error instanceof SQLiteError && /^SQLITE_(BUSY|PROTOCOL)/.test(error.code ?? "")) return undefined;
-    throw error;
-  }
-}
-
 /** Checks that a disturbed transcription has become what the undisturbed one is, and has been charged once. */
 async function expectUndisturbed(world: World, id: string): Promise<void> {
   const { id: _, ...actual } = await finished(world, id);
@@ -171,7 +135,11 @@ async function expectUndisturbed(world: World, id: string): Promise<void> {
  */
 async function killBetweenSlices(world: World, id: string): Promise<boolean> {
   const { slices } = world.look(id);
-  await heldAt(world, id, (now) => now.slices !== slices);
+  await heldAt(
+    world.server,
+    () => world.look(id),
+    (now) => now.slices !== slices,
+  );
   const hasHit = world.look(id).state === "preparing";
   await world.server.kill();
   world.server = await world.installation.serve();
@@ -205,17 +173,6 @@ const MOMENTS: { name: string; isIt: (now: Progress) => boolean }[] = [
   { name: "before the result", isIt: ({ state }) => state === "finalizing" },
 ];
 
-/** Moves the write-ahead log into the database, so that nothing can be written without new space. Returns whether it could. */
-function emptyLog(dataDir: string): boolean {
-  const database = new Database(join(dataDir, "shruti.db"));
-  try {
-    const busy = database.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy;
-    return busy === 0;
-  } finally {
-    database.close();
-  }
-}
-
 test.skipIf(!mayMountDisks())(
   "a disk that gets full between slices or before the result ends nothing, and leaves no part of them",
   async () => {
@@ -224,7 +181,7 @@ test.skipIf(!mayMountDisks())(
     for (const { name, isIt } of MOMENTS) {
       let id = await world.start();
       const isThere = (now: Progress) => isIt(now) && emptyLog(world.installation.dataDir);
-      while (!(await heldAt(world, id, isThere))) id = await world.start();
+      while (!(await heldAt(world.server, () => world.look(id), isThere))) id = await world.start();
       const held = world.look(id);
       fillDisk(filler);
       const { baseUrl, process } = world.server;
