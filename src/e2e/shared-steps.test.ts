@@ -52,9 +52,9 @@ test("a worker process that is killed with several chunks costs none of them an 
   const ended = () =>
     [...server.log().matchAll(/"tasks":(\d+),"msg":"worker ended"/g)].map(([, n]) => Number(n));
   let kills = 0;
-  // A process may have ended its last chunk a moment before it is killed.
+  // A process may have ended its last chunk a moment before it is killed. Then the next one has more to do.
   while (!ended().some((chunks) => chunks > 1)) {
-    const ids = await Promise.all(Array.from({ length: RECORDINGS }, start));
+    const ids = await Promise.all(Array.from({ length: RECORDINGS * (kills + 1) }, start));
     await Promise.all(ids.map((id) => reached(api, id, ["transcribing", "finalizing", "completed"])));
     process.kill(await recognizer(), "SIGKILL");
     kills++;
