@@ -50,7 +50,7 @@ const TARGETS: Target[] = [
 const CASES = {
   attention: 32,
   product: 34,
-  tokens: 70,
+  tokens: 94,
   convolution: 6,
   gelu: 2,
   normalization: 4,

@@ -40,6 +40,10 @@ const PLAIN_VARIANTS = ["x64", "sse42", "sandybridge", "ivybridge", "piledriver"
 /** Types with a kernel for tokens, and the most tokens it takes. */
 const TOKEN_TYPES = ["f16", "q8_0", "q5_0", "q5_1", "q4_1"];
 const MOST_TOKENS = 31;
+/** Variants with AVX-512 and VNNI: their products of tokens with quantized weights have an order of sums of their own. */
+const WIDE_VARIANTS = ["cascadelake", "icelake", "cooperlake", "zen4", "sapphirerapids"];
+/** Largest difference of such a result from whisper.cpp's, relative to the root mean square of all. Measured: 1.6e-6. */
+const MOST_TOKEN_DIFFERENCE = 3e-6;
 const BF16_VARIANTS = ["cooperlake", "zen4", "sapphirerapids"];
 /** From this number of columns on, kernels of our own multiply. */
 const WINDOW_COLUMNS = 32;
@@ -97,12 +101,21 @@ function expectRight(variant: string, products: Product[]): void {
   expect(wrong).toEqual([]);
 }
 
-/** Expects of each token the bits that whisper.cpp's own code computes for it alone, whatever others are beside it. */
+/**
+ * Expects that each token has the same bits alone and beside others, and those of whisper.cpp's own code for it alone. With
+ * another order of sums it may differ from the latter in the last bits.
+ */
 function expectSameBits(variant: string, stdout: string): void {
   const lines = stdout.split("\n").filter((line) => line.startsWith("tokens "));
   const isPlain = process.arch !== "x64" || PLAIN_VARIANTS.includes(variant);
   expect(lines.length).toBe(isPlain ? 0 : TOKEN_TYPES.length * MOST_TOKENS);
-  expect(lines.filter((line) => !line.endsWith(" 0"))).toEqual([]);
+  const wrong = lines.filter((line) => {
+    const [, type, , otherThanAlone, otherThanPlain, difference] = line.split(" ");
+    const hasOwnOrder = type !== "f16" && WIDE_VARIANTS.includes(variant);
+    const isRight = hasOwnOrder ? Number(difference) < MOST_TOKEN_DIFFERENCE : otherThanPlain === "0";
+    return otherThanAlone !== "0" || !isRight;
+  });
+  expect(wrong).toEqual([]);
 }
 
 describe("matrix products", () => {

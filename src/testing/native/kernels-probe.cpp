@@ -371,6 +371,8 @@ int main(int argc, char ** argv) {
     }
     normalization(512, 1);
     normalization(128, 11);
+    for (ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1})
+        for (int tokens : {6, 12, 13}) product(type, GGML_TYPE_F32, 512, 52, tokens, NOTHING, "tokens");
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

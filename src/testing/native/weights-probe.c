@@ -5,8 +5,9 @@
 //
 // Prints a line for each: type of weights, buffer (CPU, or a buffer in which the library keeps weights in its own order),
 // number of columns, and the root mean square of the error, relative to that of the correct result. Then, for each type that
-// the library's kernels multiply by tokens: `tokens`, type, number of columns, number of results, and how many of them have
-// other bits than a product of whisper.cpp's own code with that column alone.
+// the library's kernels multiply by tokens: `tokens`, type, number of columns, how many results have other bits than the
+// kernel's product with that column alone, how many have other bits than such a product of whisper.cpp's own code, and the
+// largest difference from that one, relative to the root mean square of its results.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static const enum ggml_type TYPES[] = {
 };
 // One column is a token of the decoder. 70 columns are two whole blocks of the tiles and a remainder.
 static const int COLUMNS[] = {1, 5, 32, 70};
-enum { MOST_TOKENS = 31 };
+// Rows of products with tokens: several groups of 16, and a remainder.
+enum { MOST_TOKENS = 31, TOKEN_ROWS = 89 };
 
 static float weights[ROWS * WIDTH], inputs[MOST_COLUMNS * WIDTH], exact_weights[ROWS * WIDTH];
 static float outputs[MOST_COLUMNS * ROWS];
@@ -98,10 +100,10 @@ static void probe(ggml_backend_t backend, ggml_backend_buffer_type_t kind, enum 
     ggml_free(stored);
 }
 
-// Multiplies the weights by some of the columns.
+// Multiplies the first rows of the weights by some of the columns.
 static void multiply(ggml_backend_t backend, enum ggml_type type, int first, int count, float *out) {
     struct ggml_context *stored = new_context(), *computed = new_context();
-    struct ggml_tensor  *matrix = ggml_new_tensor_2d(stored, type, WIDTH, ROWS);
+    struct ggml_tensor  *matrix = ggml_new_tensor_2d(stored, type, WIDTH, TOKEN_ROWS);
     ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors(stored, backend);
     ggml_backend_tensor_set(matrix, packed, 0, ggml_nbytes(matrix));
     struct ggml_tensor *input = ggml_new_tensor_2d(computed, GGML_TYPE_F32, WIDTH, count);
@@ -118,17 +120,34 @@ static void multiply(ggml_backend_t backend, enum ggml_type type, int first, int
     ggml_free(stored);
 }
 
-// Compares products with several tokens, and those with one, with whisper.cpp's own code for one.
+static int differing(const float *a, const float *b, int count) {
+    int found = 0;
+    for (int i = 0; i < count; i++) found += memcmp(&a[i], &b[i], sizeof(float)) != 0;
+    return found;
+}
+
+static double largest_difference(const float *results, const float *right, int count) {
+    double largest = 0, size = 0;
+    for (int i = 0; i < count; i++) {
+        const double difference = fabs((double)results[i] - right[i]);
+        if (!(difference <= largest)) largest = difference;
+        size += (double)right[i] * right[i];
+    }
+    return largest / sqrt(size / count);
+}
+
+// Compares products with several tokens with those with one, and these with whisper.cpp's own code for one.
 static void compare_tokens(ggml_backend_t backend, enum ggml_type type, void (*set_fast)(bool)) {
-    static float alone[MOST_TOKENS * ROWS], together[MOST_TOKENS * ROWS];
+    static float plain[MOST_TOKENS * TOKEN_ROWS], alone[MOST_TOKENS * TOKEN_ROWS], together[MOST_TOKENS * TOKEN_ROWS];
     set_fast(false);
-    for (int token = 0; token < MOST_TOKENS; token++) multiply(backend, type, token, 1, alone + token * ROWS);
+    for (int token = 0; token < MOST_TOKENS; token++) multiply(backend, type, token, 1, plain + token * TOKEN_ROWS);
     set_fast(true);
+    for (int token = 0; token < MOST_TOKENS; token++) multiply(backend, type, token, 1, alone + token * TOKEN_ROWS);
     for (int count = 1; count <= MOST_TOKENS; count++) {
+        const int results = count * TOKEN_ROWS;
         multiply(backend, type, 0, count, together);
-        int differing = 0;
-        for (int i = 0; i < count * ROWS; i++) differing += memcmp(&alone[i], &together[i], sizeof(float)) != 0;
-        printf("tokens %s %d %d %d\n", ggml_type_name(type), count, count * ROWS, differing);
+        printf("tokens %s %d %d %d %.3g\n", ggml_type_name(type), count, differing(alone, together, results),
+               differing(plain, together, results), largest_difference(together, plain, results));
     }
 }
 

@@ -13,7 +13,7 @@
 #ifdef SHRUTI_VECTORS
 
 // AMX multiplies bf16 numbers faster.
-#if defined(SHRUTI_PAIRS) && !defined(SHRUTI_AMX)
+#if defined(SHRUTI_WIDE_VNNI) && !defined(SHRUTI_AMX)
 #define SHRUTI_BYTES 1
 #endif
 

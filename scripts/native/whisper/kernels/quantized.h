@@ -42,7 +42,7 @@ inline __m256i sums_of_four(__m256i plus, __m256i bytes, __m256i with_sign) {
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__)
 #define SHRUTI_VNNI 1
 #ifdef SHRUTI_AVX512
-#define SHRUTI_PAIRS 1
+#define SHRUTI_WIDE_VNNI 1
 #endif
     return _mm256_dpbusd_epi32(plus, bytes, with_sign);
 #elif defined(__AVXVNNI__)

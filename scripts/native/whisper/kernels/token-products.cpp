@@ -3,6 +3,7 @@
 // results of a token do not depend on how many others are computed with it, and are those of whisper.cpp, bit by bit.
 #include "quantized.h"
 #include "settings.h"
+#include "sixteen-rows.h"
 #include "vectors.h"
 
 #include "ggml-cpu-impl.h"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #ifdef SHRUTI_VECTORS
 
@@ -187,11 +189,135 @@ struct Halves {
 #endif
 };
 
-// A block of two tokens. `corrections`: the products of the offset of the weights, taken away. Of an odd number of tokens
-// the last block has one.
-struct TokenBlocks {
-    __m256i values[2], corrections[2];
+// The numbers of a token's block of 32: `values` times `factor`. `fours`: the sums of four values each.
+struct RoundedBlock {
+    __m256i values, fours;
+    float   factor;
+    int     sum;
 };
+
+inline int total_of(__m256i x) {
+    const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    const __m128i pair = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+    return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
+}
+
+inline RoundedBlock rounded_block(const float * from) {
+    __m256 values[4];
+    __m256 most = _mm256_setzero_ps();
+    SHRUTI_UNROLL
+    for (int j = 0; j < 4; j++) {
+        values[j] = _mm256_loadu_ps(from + 8 * j);
+        most = _mm256_max_ps(most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), values[j]));
+    }
+    __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+    half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+    const float  largest = _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+    const __m256 scale = _mm256_set1_ps(largest != 0.0f ? 127.0f / largest : 0.0f);
+    __m256i      whole[4];
+    SHRUTI_UNROLL
+    for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], scale));
+    const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
+    const __m256i bytes = _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes));
+    return {bytes, fours, largest / 127.0f, total_of(fours)};
+}
+
+// Rounded as ggml does, which keeps these numbers in f16.
+inline float rounded_to_half(float x) { return single(_cvtss_sh(x, 0)); }
+
+#ifdef SHRUTI_WIDE_VNNI
+
+// Quantized weights in blocks of 32, those of 16 rows side by side. Inputs are rounded to 8 bits in blocks of 32. Weights are
+// unpacked once for all tokens of a part.
+template <typename Type> struct Quantized {
+    using Block = typename Type::Block;
+    static constexpr int64_t kBlock = 32;
+    static constexpr int64_t kRows = 16;
+    static constexpr int64_t kTokens = 12;
+    // Tokens whose sums of bytes are made in turn: each waits for its last product.
+    static constexpr int kTurns = 4;
+
+    // `start`: the products of the offset of the weights, taken away. `weighted`: factor times the sum of all values.
+    struct TokenBlock {
+        int32_t values[8];  // four bytes each
+        int32_t start;
+        float   factor, weighted;
+    };
+
+    static bool   takes(int64_t depth) { return depth % kBlock == 0; }
+    static size_t packed_bytes(int64_t depth, int64_t count) { return depth / kBlock * count * sizeof(TokenBlock); }
+
+    // The blocks of all tokens side by side.
+    static void pack(const float * from, int64_t token, int64_t depth, int64_t count, char * to) {
+        TokenBlock * out = (TokenBlock *) to + token;
+        for (int64_t i = 0; i < depth; i += kBlock, out += count) {
+            const RoundedBlock block = rounded_block(from + i);
+            _mm256_storeu_si256((__m256i *) out->values, block.values);
+            out->start = -Type::kOffset * block.sum;
+            out->factor = rounded_to_half(block.factor);
+            out->weighted = rounded_to_half(block.factor * (float) block.sum);
+        }
+    }
+
+    static void multiply(const Product & product, const Part & part) {
+        const Function multiply_rows = function_for(part.count, std::make_index_sequence<kTokens>());
+        int64_t        row = part.first_row;
+        for (; row + kRows <= part.last_row; row += kRows) multiply_rows(product, row, product.row_bytes, part.token);
+        // The last rows: 16 times the same.
+        for (; row < part.last_row; row++) multiply_rows(product, row, 0, part.token);
+    }
+
+   private:
+    using Function = void (*)(const Product & product, int64_t row, size_t row_bytes, int64_t token);
+
+    template <size_t... I> static Function function_for(int64_t tokens, std::index_sequence<I...>) {
+        static constexpr Function functions[] = {multiply_rows<I + 1>...};
+        return functions[tokens - 1];
+    }
+
+    // Multiplies N tokens by 16 rows that are `row_bytes` apart, or by one row if that is 0.
+    template <int N> static void multiply_rows(const Product & product, int64_t row, size_t row_bytes, int64_t token) {
+        const char *       weights = product.weights + row * product.row_bytes;
+        const char *       next = weights + kRows * product.row_bytes;
+        const TokenBlock * tokens = (const TokenBlock *) product.tokens + token;
+        __m512             sums[N];
+        SHRUTI_UNROLL_MANY
+        for (int n = 0; n < N; n++) sums[n] = _mm512_setzero_ps();
+        for (int64_t i = 0; i < product.depth / kBlock; i++, tokens += product.count) {
+            fetch_ahead(next + i * kRows * sizeof(Block), kRows * sizeof(Block));
+            SixteenBlocks blocks;
+            unpack_rows((const Block *) weights + i, row_bytes, blocks);
+            add_products<0, N>(blocks, tokens, sums);
+        }
+        const __mmask16 rows = row_bytes == 0 ? 1 : 0xFFFF;
+        SHRUTI_UNROLL_MANY
+        for (int n = 0; n < N; n++) _mm512_mask_storeu_ps(product.out + (token + n) * product.out_stride + row, rows, sums[n]);
+    }
+
+    // From token F to N.
+    template <int F, int N> static SHRUTI_INLINE void add_products(const SixteenBlocks & blocks, const TokenBlock * tokens, __m512 * sums) {
+        constexpr int L = F + kTurns < N ? F + kTurns : N;
+        __m512i       whole[L - F];
+        SHRUTI_UNROLL_MANY
+        for (int n = F; n < L; n++) whole[n - F] = Type::kOffset ? _mm512_set1_epi32(tokens[n].start) : _mm512_setzero_si512();
+        SHRUTI_UNROLL_MANY
+        for (int k = 0; k < 8; k++) {
+            SHRUTI_UNROLL_MANY
+            for (int n = F; n < L; n++)
+                whole[n - F] = _mm512_dpbusd_epi32(whole[n - F], blocks.numbers[k], _mm512_set1_epi32(tokens[n].values[k]));
+        }
+        SHRUTI_UNROLL_MANY
+        for (int n = F; n < L; n++) {
+            const __m512 scales = _mm512_mul_ps(blocks.scales, _mm512_set1_ps(tokens[n].factor));
+            sums[n] = _mm512_fmadd_ps(scales, _mm512_cvtepi32_ps(whole[n - F]), sums[n]);
+            if constexpr (Type::kHasLeast) sums[n] = _mm512_fmadd_ps(blocks.least, _mm512_set1_ps(tokens[n].weighted), sums[n]);
+        }
+        if constexpr (L < N) add_products<L, N>(blocks, tokens, sums);
+    }
+};
+
+#else
 
 // Quantized weights in blocks of 32. Inputs are rounded to 8 bits in blocks of 32.
 template <typename Type> struct Quantized {
@@ -201,14 +327,18 @@ template <typename Type> struct Quantized {
     // Rows that are multiplied at once.
     static constexpr int kRows = kLanes == 16 ? 4 : 2;
 
-    // Packed tokens: blocks of each pair of tokens; factors of each block, tokens side by side; their products with the sums of values.
+    // `corrections`: the products of the offset of the weights, taken away.
+    struct TokenBlock {
+        __m256i values, corrections;
+    };
+
+    // Packed tokens: blocks of each token; factors of each block, tokens side by side; their products with the sums of values.
     struct Layout {
         int64_t blocks, count;
         int64_t padded() const { return (count + kTokens - 1) / kTokens * kTokens; }
-        int64_t pairs() const { return (count + 1) / 2; }
-        size_t  bytes() const { return pairs() * blocks * sizeof(TokenBlocks) + 2 * blocks * padded() * sizeof(float); }
-        TokenBlocks * values(const char * packed, int64_t pair) const { return (TokenBlocks *) packed + pair * blocks; }
-        float *       factors(const char * packed) const { return (float *) values(packed, pairs()); }
+        size_t  bytes() const { return count * blocks * sizeof(TokenBlock) + 2 * blocks * padded() * sizeof(float); }
+        TokenBlock *  values(const char * packed, int64_t token) const { return (TokenBlock *) packed + token * blocks; }
+        float *       factors(const char * packed) const { return (float *) values(packed, count); }
         float *       weighted(const char * packed) const { return factors(packed) + blocks * padded(); }
     };
 
@@ -220,9 +350,10 @@ template <typename Type> struct Quantized {
         for (int64_t i = 0; i < layout.blocks; i++, from += kBlock) {
             float * factors = layout.factors(to) + i * layout.padded();
             float * weighted = layout.weighted(to) + i * layout.padded();
-            TokenBlocks & two = layout.values(to, token / 2)[i];
-            round_block(from, two.values[token % 2], two.corrections[token % 2], factors[token], weighted[token]);
-            if (token % 2 == 0 && token + 1 == count) two.values[1] = two.corrections[1] = _mm256_setzero_si256();
+            const RoundedBlock block = rounded_block(from);
+            layout.values(to, token)[i] = {block.values, _mm256_mullo_epi32(block.fours, _mm256_set1_epi32(-Type::kOffset))};
+            factors[token] = rounded_to_half(block.factor);
+            weighted[token] = rounded_to_half(block.factor * (float) block.sum);
             // Numbers that are not used, so that none of them is one of the very small numbers that take long.
             for (int64_t n = count; n < layout.padded(); n++) factors[n] = weighted[n] = 0;
         }
@@ -230,47 +361,11 @@ template <typename Type> struct Quantized {
 
     static void multiply(const Product & product, const Part & part) {
         int64_t row = part.first_row;
-#ifdef SHRUTI_PAIRS
-        if (part.count > 1)
-            for (; row + 4 <= part.last_row; row += 4) multiply_pairs(product, row, part);
-#endif
         for (; row + kRows <= part.last_row; row += kRows) multiply_rows<kRows>(product, row, part);
         for (; row < part.last_row; row++) multiply_rows<1>(product, row, part);
     }
 
    private:
-    static void round_block(const float * from, __m256i & to, __m256i & corrections, float & factor, float & weighted) {
-        __m256 values[4];
-        __m256 most = _mm256_setzero_ps();
-        SHRUTI_UNROLL
-        for (int j = 0; j < 4; j++) {
-            values[j] = _mm256_loadu_ps(from + 8 * j);
-            most = _mm256_max_ps(most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), values[j]));
-        }
-        __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
-        half = _mm_max_ps(half, _mm_movehl_ps(half, half));
-        const float  largest = _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
-        const float  exact = largest / 127.0f;
-        const __m256 scale = _mm256_set1_ps(largest != 0.0f ? 127.0f / largest : 0.0f);
-        __m256i      whole[4];
-        SHRUTI_UNROLL
-        for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], scale));
-        const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
-        to = _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-        const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), to));
-        corrections = _mm256_mullo_epi32(fours, _mm256_set1_epi32(-Type::kOffset));
-        factor = single(_cvtss_sh(exact, 0));
-        weighted = single(_cvtss_sh(exact * (float) total_of(fours), 0));
-    }
-
-    static int total_of(__m256i x) {
-        alignas(32) int32_t parts[8];
-        _mm256_store_si256((__m256i *) parts, x);
-        int sum = 0;
-        for (int part : parts) sum += part;
-        return sum;
-    }
-
     template <int R> static void multiply_rows(const Product & product, int64_t row, const Part & part) {
         switch (part.count) {
             case 1: return multiply_block<R, 1>(product, row, part.token);
@@ -282,8 +377,7 @@ template <typename Type> struct Quantized {
 
     template <int R, int N> static void multiply_block(const Product & product, int64_t row, int64_t token) {
         const Layout       layout = {product.depth / kBlock, product.count};
-        // A part begins with an even token.
-        const TokenBlocks * tokens = layout.values(product.tokens, token / 2);
+        const TokenBlock * tokens = layout.values(product.tokens, token);
         const float *      factors = layout.factors(product.tokens) + token;
         const float *      weighted = layout.weighted(product.tokens) + token;
         const char *       weights = product.weights + row * product.row_bytes;
@@ -308,10 +402,10 @@ template <typename Type> struct Quantized {
             }
             SHRUTI_UNROLL
             for (int n = 0; n < N; n++) {
-                const TokenBlocks & two = tokens[n / 2 * layout.blocks + i];
+                const TokenBlock & block = tokens[n * layout.blocks + i];
                 SHRUTI_UNROLL
                 for (int r = 0; r < R; r++) {
-                    const __m256 fours = _mm256_cvtepi32_ps(Type::sums(two.corrections[n % 2], bytes[r], two.values[n % 2]));
+                    const __m256 fours = _mm256_cvtepi32_ps(Type::sums(block.corrections, bytes[r], block.values));
                     sums[r][n] = _mm256_fmadd_ps(_mm256_set1_ps(scales[r][n]), fours, sums[r][n]);
                 }
             }
@@ -328,92 +422,13 @@ template <typename Type> struct Quantized {
         }
     }
 
-#ifdef SHRUTI_PAIRS
-    static void multiply_pairs(const Product & product, int64_t row, const Part & part) {
-        if (part.count > 2)
-            multiply_pairs<2>(product, row, part);
-        else
-            multiply_pairs<1>(product, row, part);
-    }
-
-    // Four rows by two tokens or four. A vector has the eight sums of a row with a token and those with the next one.
-    template <int P> static void multiply_pairs(const Product & product, int64_t row, const Part & part) {
-        const Layout        layout = {product.depth / kBlock, product.count};
-        const TokenBlocks * tokens = layout.values(product.tokens, part.token / 2);
-        const float *       factors = layout.factors(product.tokens) + part.token;
-        const float *       weighted = layout.weighted(product.tokens) + part.token;
-        const char *        weights = product.weights + row * product.row_bytes;
-        const __m512i       each_four = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-        __m512              sums[P][4], least = _mm512_setzero_ps();  // least: of row r with token n at 4 r + n
-        __m512i             places[P][4];                             // of a row's factors
-        SHRUTI_UNROLL
-        for (int p = 0; p < P; p++) {
-            SHRUTI_UNROLL
-            for (int r = 0; r < 4; r++) {
-                sums[p][r] = _mm512_setzero_ps();
-                places[p][r] = _mm512_inserti64x4(_mm512_set1_epi32(4 * r + 2 * p), _mm256_set1_epi32(4 * r + 2 * p + 1), 1);
-            }
-        }
-        for (int64_t i = 0; i < layout.blocks; i++, factors += layout.padded(), weighted += layout.padded()) {
-            fetch_ahead(weights + i * 4 * sizeof(Block), 4 * sizeof(Block));
-            const Block * blocks[4];
-            SHRUTI_UNROLL
-            for (int r = 0; r < 4; r++) blocks[r] = (const Block *) (weights + r * product.row_bytes) + i;
-            const __m512 scales = _mm512_mul_ps(_mm512_permutexvar_ps(each_four, wide_of(blocks[0]->d, blocks[1]->d, blocks[2]->d, blocks[3]->d)),
-                                                _mm512_broadcast_f32x4(_mm_loadu_ps(factors)));
-            if constexpr (Type::kHasLeast)
-                least = _mm512_fmadd_ps(_mm512_permutexvar_ps(each_four, wide_of(blocks[0]->m, blocks[1]->m, blocks[2]->m, blocks[3]->m)),
-                                        _mm512_broadcast_f32x4(_mm_loadu_ps(weighted)), least);
-            SHRUTI_UNROLL
-            for (int r = 0; r < 4; r++) {
-                const __m512i bytes = _mm512_broadcast_i64x4(Type::bytes(*blocks[r]));
-                SHRUTI_UNROLL
-                for (int p = 0; p < P; p++) {
-                    const TokenBlocks & two = tokens[p * layout.blocks + i];
-                    const __m512i       before = Type::kOffset ? _mm512_loadu_si512(two.corrections) : _mm512_setzero_si512();
-                    const __m512i       fours = _mm512_dpbusd_epi32(before, bytes, _mm512_loadu_si512(two.values));
-                    sums[p][r] = _mm512_fmadd_ps(_mm512_permutexvar_ps(places[p][r], scales), _mm512_cvtepi32_ps(fours), sums[p][r]);
-                }
-            }
-        }
-        __m512 totals = totals_of(sums[0], sums[P - 1]);
-        if (Type::kHasLeast) {
-            const __m512i turned = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-            totals = _mm512_add_ps(totals, _mm512_permutexvar_ps(turned, least));
-        }
-        alignas(64) float of_tokens[4][4];
-        _mm512_store_ps(of_tokens, totals);
-        for (int64_t n = 0; n < part.count; n++)
-            memcpy(product.out + (part.token + n) * product.out_stride + row, of_tokens[n], sizeof of_tokens[n]);
-    }
-
-    static __m512 wide_of(ggml_half a, ggml_half b, ggml_half c, ggml_half d) {
-        return _mm512_castps128_ps512(_mm_cvtph_ps(_mm_setr_epi16((short) a, (short) b, (short) c, (short) d, 0, 0, 0, 0)));
-    }
-
-    // The totals of each half of four vectors of a pair of tokens and of four of another, that of row r with token n at
-    // 4 n + r: quarters are added, then pairs, as total() does.
-    static __m512 totals_of(const __m512 * first, const __m512 * second) {
-        const __m512  a = pairs_of(first), b = pairs_of(second);
-        const __m512  all = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xDD));
-        const __m512i order = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 2, 10, 3, 11, 6, 14, 7, 15);
-        return _mm512_permutexvar_ps(order, all);
-    }
-
-    static __m512 pairs_of(const __m512 * x) {
-        const __m512  a = _mm512_add_ps(_mm512_shuffle_f32x4(x[0], x[1], 0x88), _mm512_shuffle_f32x4(x[0], x[1], 0xDD));
-        const __m512  b = _mm512_add_ps(_mm512_shuffle_f32x4(x[2], x[3], 0x88), _mm512_shuffle_f32x4(x[2], x[3], 0xDD));
-        const __m512d c = _mm512_castps_pd(a), d = _mm512_castps_pd(b);
-        return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c, d)), _mm512_castpd_ps(_mm512_unpackhi_pd(c, d)));
-    }
-#endif
-
     static float total(__m256 x) {
         const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
         const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
         return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
     }
 };
+#endif
 
 struct Functions {
     bool (*takes)(int64_t depth);
@@ -481,7 +496,7 @@ bool token_product(const ggml_compute_params * params, ggml_tensor * dst) {
     // Threads write to lines of their own.
     const int64_t part = ((w->ne[1] + params->nth - 1) / params->nth + 15) / 16 * 16;
     const int64_t first = std::min(w->ne[1], part * params->ith), last = std::min(w->ne[1], first + part);
-    const int64_t tile = std::max<int64_t>(4, kTileBytes / w->nb[1] / 4 * 4);
+    const int64_t tile = std::max<int64_t>(16, kTileBytes / w->nb[1] / 16 * 16);
     for (int64_t row = first; row < last; row += tile) {
         for (int64_t token = 0; token < count; token += functions->tokens)
             functions->multiply(product, {row, std::min(row + tile, last), token, std::min(functions->tokens, count - token)});

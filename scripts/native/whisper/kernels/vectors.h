@@ -12,11 +12,17 @@
 #endif
 
 // Before a loop over an array of vectors: clang keeps such an array in memory unless the loop is gone early. GCC does not.
+// SHRUTI_UNROLL_MANY: for loops over so many vectors that GCC leaves them as well.
 #ifdef __clang__
 #define SHRUTI_UNROLL _Pragma("clang loop unroll(full)")
+#define SHRUTI_UNROLL_MANY SHRUTI_UNROLL
 #else
 #define SHRUTI_UNROLL
+#define SHRUTI_UNROLL_MANY _Pragma("GCC unroll 16")
 #endif
+
+// For functions that get or give many vectors: a call would put them into memory.
+#define SHRUTI_INLINE inline __attribute__((always_inline))
 
 #ifdef SHRUTI_VECTORS
 #include <immintrin.h>
