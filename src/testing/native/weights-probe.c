@@ -130,7 +130,8 @@ static double largest_difference(const float *results, const float *right, int c
     double largest = 0, size = 0;
     for (int i = 0; i < count; i++) {
         const double difference = fabs((double)results[i] - right[i]);
-        if (!(difference <= largest)) largest = difference;
+        if (isnan(difference)) return difference;
+        largest = fmax(largest, difference);
         size += (double)right[i] * right[i];
     }
     return largest / sqrt(size / count);

@@ -1,9 +1,10 @@
 // Products with 1 to 31 tokens: steps of one chunk or of several, beams, and short prompts. Weights are read from memory
-// once for all tokens. Inputs are rounded and sums are made in the order of ggml's own product with one token. So the
-// results of a token do not depend on how many others are computed with it, and are those of whisper.cpp, bit by bit.
-#include "quantized.h"
+// once for all tokens. Inputs are rounded as ggml does for its own product with one token, and each sum is made in the same
+// order for any number of tokens and rows. So the results of a token do not depend, in any bit, on how many others are
+// computed with it. With f16 weights, and with q8_0 where it is multiplied row by row, the order is ggml's, and the results
+// are those of whisper.cpp, bit by bit. Other quantized weights have an order of their own.
 #include "settings.h"
-#include "sixteen-rows.h"
+#include "side-by-side.h"
 #include "vectors.h"
 
 #include "ggml-cpu-impl.h"
@@ -50,7 +51,7 @@ struct Halves {
     static constexpr int64_t kStep = kParts * kLanes;
     static constexpr int64_t kTokens = 4;
     // Rows that are multiplied at once by several tokens.
-    static constexpr int kRows = kLanes == 16 ? 4 : 2;
+    static constexpr int64_t kRows = kLanes == 16 ? 4 : 2;
 
     static bool   takes(int64_t depth) { return depth % kStep == 0; }
     static size_t packed_bytes(int64_t depth, int64_t count) { return depth * count * sizeof(float); }
@@ -189,18 +190,11 @@ struct Halves {
 #endif
 };
 
-// The numbers of a token's block of 32: `values` times `factor`. `fours`: the sums of four values each.
+// A token's block of 32: `values` times `factor`.
 struct RoundedBlock {
-    __m256i values, fours;
+    __m256i values;
     float   factor;
-    int     sum;
 };
-
-inline int total_of(__m256i x) {
-    const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    const __m128i pair = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
-    return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
-}
 
 inline RoundedBlock rounded_block(const float * from) {
     __m256 values[4];
@@ -218,25 +212,19 @@ inline RoundedBlock rounded_block(const float * from) {
     SHRUTI_UNROLL
     for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], scale));
     const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
-    const __m256i bytes = _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes));
-    return {bytes, fours, largest / 127.0f, total_of(fours)};
+    return {_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), largest / 127.0f};
 }
 
 // Rounded as ggml does, which keeps these numbers in f16.
 inline float rounded_to_half(float x) { return single(_cvtss_sh(x, 0)); }
 
-#ifdef SHRUTI_WIDE_VNNI
-
-// Quantized weights in blocks of 32, those of 16 rows side by side. Inputs are rounded to 8 bits in blocks of 32. Weights are
+// Quantized weights in blocks of 32, several rows side by side. Inputs are rounded to 8 bits in blocks of 32. Weights are
 // unpacked once for all tokens of a part.
 template <typename Type> struct Quantized {
     using Block = typename Type::Block;
     static constexpr int64_t kBlock = 32;
-    static constexpr int64_t kRows = 16;
     static constexpr int64_t kTokens = 12;
-    // Tokens whose sums of bytes are made in turn: each waits for its last product.
-    static constexpr int kTurns = 4;
+    static constexpr int64_t kRows = kLanes;
 
     // `start`: the products of the offset of the weights, taken away. `weighted`: factor times the sum of all values.
     struct TokenBlock {
@@ -253,10 +241,11 @@ template <typename Type> struct Quantized {
         TokenBlock * out = (TokenBlock *) to + token;
         for (int64_t i = 0; i < depth; i += kBlock, out += count) {
             const RoundedBlock block = rounded_block(from + i);
+            const int          sum = sum_of(block.values);
             _mm256_storeu_si256((__m256i *) out->values, block.values);
-            out->start = -Type::kOffset * block.sum;
+            out->start = -Type::kOffset * sum;
             out->factor = rounded_to_half(block.factor);
-            out->weighted = rounded_to_half(block.factor * (float) block.sum);
+            out->weighted = rounded_to_half(block.factor * (float) sum);
         }
     }
 
@@ -264,7 +253,7 @@ template <typename Type> struct Quantized {
         const Function multiply_rows = function_for(part.count, std::make_index_sequence<kTokens>());
         int64_t        row = part.first_row;
         for (; row + kRows <= part.last_row; row += kRows) multiply_rows(product, row, product.row_bytes, part.token);
-        // The last rows: 16 times the same.
+        // The last rows one by one: each in all lanes.
         for (; row < part.last_row; row++) multiply_rows(product, row, 0, part.token);
     }
 
@@ -276,70 +265,61 @@ template <typename Type> struct Quantized {
         return functions[tokens - 1];
     }
 
-    // Multiplies N tokens by 16 rows that are `row_bytes` apart, or by one row if that is 0.
+    // Multiplies N tokens by as many rows as there are lanes, `row_bytes` apart, or by a single one if that is 0.
     template <int N> static void multiply_rows(const Product & product, int64_t row, size_t row_bytes, int64_t token) {
         const char *       weights = product.weights + row * product.row_bytes;
+        // The rows after these are fetched meanwhile, and some bytes more.
         const char *       next = weights + kRows * product.row_bytes;
         const TokenBlock * tokens = (const TokenBlock *) product.tokens + token;
-        __m512             sums[N];
+        Vec                sums[N];
         SHRUTI_UNROLL_MANY
-        for (int n = 0; n < N; n++) sums[n] = _mm512_setzero_ps();
+        for (int n = 0; n < N; n++) sums[n] = zero();
         for (int64_t i = 0; i < product.depth / kBlock; i++, tokens += product.count) {
             fetch_ahead(next + i * kRows * sizeof(Block), kRows * sizeof(Block));
-            SixteenBlocks blocks;
+            Blocks blocks;
             unpack_rows((const Block *) weights + i, row_bytes, blocks);
-            add_products<0, N>(blocks, tokens, sums);
+            SHRUTI_UNROLL_MANY
+            for (int n = 0; n < N; n++) {
+                const Vec whole = to_floats(add_products(fill_ints(Type::kOffset ? tokens[n].start : 0), blocks.numbers, tokens[n].values));
+                sums[n] = fma(mul(blocks.scales, fill(tokens[n].factor)), whole, sums[n]);
+                if constexpr (Type::kHasLeast) sums[n] = fma(blocks.least, fill(tokens[n].weighted), sums[n]);
+            }
         }
-        const __mmask16 rows = row_bytes == 0 ? 1 : 0xFFFF;
         SHRUTI_UNROLL_MANY
-        for (int n = 0; n < N; n++) _mm512_mask_storeu_ps(product.out + (token + n) * product.out_stride + row, rows, sums[n]);
+        for (int n = 0; n < N; n++) {
+            float * out = product.out + (token + n) * product.out_stride + row;
+            if (row_bytes != 0)
+                store(out, sums[n]);
+            else
+                *out = first_of(sums[n]);
+        }
     }
 
-    // From token F to N.
-    template <int F, int N> static SHRUTI_INLINE void add_products(const SixteenBlocks & blocks, const TokenBlock * tokens, __m512 * sums) {
-        constexpr int L = F + kTurns < N ? F + kTurns : N;
-        __m512i       whole[L - F];
-        SHRUTI_UNROLL_MANY
-        for (int n = F; n < L; n++) whole[n - F] = Type::kOffset ? _mm512_set1_epi32(tokens[n].start) : _mm512_setzero_si512();
-        SHRUTI_UNROLL_MANY
-        for (int k = 0; k < 8; k++) {
-            SHRUTI_UNROLL_MANY
-            for (int n = F; n < L; n++)
-                whole[n - F] = _mm512_dpbusd_epi32(whole[n - F], blocks.numbers[k], _mm512_set1_epi32(tokens[n].values[k]));
-        }
-        SHRUTI_UNROLL_MANY
-        for (int n = F; n < L; n++) {
-            const __m512 scales = _mm512_mul_ps(blocks.scales, _mm512_set1_ps(tokens[n].factor));
-            sums[n] = _mm512_fmadd_ps(scales, _mm512_cvtepi32_ps(whole[n - F]), sums[n]);
-            if constexpr (Type::kHasLeast) sums[n] = _mm512_fmadd_ps(blocks.least, _mm512_set1_ps(tokens[n].weighted), sums[n]);
-        }
-        if constexpr (L < N) add_products<L, N>(blocks, tokens, sums);
+    static int sum_of(__m256i bytes) {
+        const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes));
+        const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+        const __m128i pair = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+        return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
     }
 };
 
-#else
+#ifndef SHRUTI_VNNI
 
-// Quantized weights in blocks of 32. Inputs are rounded to 8 bits in blocks of 32.
-template <typename Type> struct Quantized {
-    using Block = typename Type::Block;
+// Weights of q8_0 where no instruction multiplies bytes of such size: row by row. Inputs are rounded as those of Quantized.
+// Sums are made in the order of ggml's.
+struct RowByRow {
     static constexpr int64_t kBlock = 32;
     static constexpr int64_t kTokens = 4;
     // Rows that are multiplied at once.
-    static constexpr int kRows = kLanes == 16 ? 4 : 2;
+    static constexpr int64_t kRows = kLanes == 16 ? 4 : 2;
 
-    // `corrections`: the products of the offset of the weights, taken away.
-    struct TokenBlock {
-        __m256i values, corrections;
-    };
-
-    // Packed tokens: blocks of each token; factors of each block, tokens side by side; their products with the sums of values.
+    // Packed tokens: blocks of each token; factors of each block, tokens side by side.
     struct Layout {
         int64_t blocks, count;
-        int64_t padded() const { return (count + kTokens - 1) / kTokens * kTokens; }
-        size_t  bytes() const { return count * blocks * sizeof(TokenBlock) + 2 * blocks * padded() * sizeof(float); }
-        TokenBlock *  values(const char * packed, int64_t token) const { return (TokenBlock *) packed + token * blocks; }
-        float *       factors(const char * packed) const { return (float *) values(packed, count); }
-        float *       weighted(const char * packed) const { return factors(packed) + blocks * padded(); }
+        int64_t   padded() const { return (count + kTokens - 1) / kTokens * kTokens; }
+        size_t    bytes() const { return count * blocks * kBlock + blocks * padded() * sizeof(float); }
+        __m256i * values(const char * packed, int64_t token) const { return (__m256i *) packed + token * blocks; }
+        float *   factors(const char * packed) const { return (float *) values(packed, count); }
     };
 
     static bool   takes(int64_t depth) { return depth % kBlock == 0; }
@@ -348,14 +328,12 @@ template <typename Type> struct Quantized {
     static void pack(const float * from, int64_t token, int64_t depth, int64_t count, char * to) {
         const Layout layout = {depth / kBlock, count};
         for (int64_t i = 0; i < layout.blocks; i++, from += kBlock) {
-            float * factors = layout.factors(to) + i * layout.padded();
-            float * weighted = layout.weighted(to) + i * layout.padded();
+            float *            factors = layout.factors(to) + i * layout.padded();
             const RoundedBlock block = rounded_block(from);
-            layout.values(to, token)[i] = {block.values, _mm256_mullo_epi32(block.fours, _mm256_set1_epi32(-Type::kOffset))};
+            layout.values(to, token)[i] = block.values;
             factors[token] = rounded_to_half(block.factor);
-            weighted[token] = rounded_to_half(block.factor * (float) block.sum);
             // Numbers that are not used, so that none of them is one of the very small numbers that take long.
-            for (int64_t n = count; n < layout.padded(); n++) factors[n] = weighted[n] = 0;
+            for (int64_t n = count; n < layout.padded(); n++) factors[n] = 0;
         }
     }
 
@@ -368,58 +346,52 @@ template <typename Type> struct Quantized {
    private:
     template <int R> static void multiply_rows(const Product & product, int64_t row, const Part & part) {
         switch (part.count) {
-            case 1: return multiply_block<R, 1>(product, row, part.token);
-            case 2: return multiply_block<R, 2>(product, row, part.token);
-            case 3: return multiply_block<R, 3>(product, row, part.token);
-            case 4: return multiply_block<R, 4>(product, row, part.token);
+            case 1: return multiply_rows<R, 1>(product, row, part.token);
+            case 2: return multiply_rows<R, 2>(product, row, part.token);
+            case 3: return multiply_rows<R, 3>(product, row, part.token);
+            case 4: return multiply_rows<R, 4>(product, row, part.token);
         }
     }
 
-    template <int R, int N> static void multiply_block(const Product & product, int64_t row, int64_t token) {
-        const Layout       layout = {product.depth / kBlock, product.count};
-        const TokenBlock * tokens = layout.values(product.tokens, token);
-        const float *      factors = layout.factors(product.tokens) + token;
-        const float *      weighted = layout.weighted(product.tokens) + token;
-        const char *       weights = product.weights + row * product.row_bytes;
-        __m256             sums[R][N];
-        __m128             least[R];
+    template <int R, int N> static void multiply_rows(const Product & product, int64_t row, int64_t token) {
+        const Layout    layout = {product.depth / kBlock, product.count};
+        const __m256i * tokens = layout.values(product.tokens, token);
+        const float *   factors = layout.factors(product.tokens) + token;
+        const char *    weights = product.weights + row * product.row_bytes;
+        __m256          sums[R][N];
         SHRUTI_UNROLL
         for (int r = 0; r < R; r++) {
-            least[r] = _mm_setzero_ps();
             SHRUTI_UNROLL
             for (int n = 0; n < N; n++) sums[r][n] = _mm256_setzero_ps();
         }
-        for (int64_t i = 0; i < layout.blocks; i++, factors += layout.padded(), weighted += layout.padded()) {
-            fetch_ahead(weights + i * R * sizeof(Block), R * sizeof(Block));
+        for (int64_t i = 0; i < layout.blocks; i++, factors += layout.padded()) {
+            fetch_ahead(weights + i * R * sizeof(block_q8_0), R * sizeof(block_q8_0));
             __m256i           bytes[R];
             alignas(16) float scales[R][kTokens];
             SHRUTI_UNROLL
             for (int r = 0; r < R; r++) {
-                const Block & block = ((const Block *) (weights + r * product.row_bytes))[i];
-                bytes[r] = Type::bytes(block);
+                const block_q8_0 & block = ((const block_q8_0 *) (weights + r * product.row_bytes))[i];
+                bytes[r] = _mm256_loadu_si256((const __m256i *) block.qs);
                 _mm_store_ps(scales[r], _mm_mul_ps(_mm_set1_ps(single(block.d)), _mm_loadu_ps(factors)));
-                if (Type::kHasLeast) least[r] = _mm_fmadd_ps(_mm_set1_ps(Type::least(block)), _mm_loadu_ps(weighted), least[r]);
             }
             SHRUTI_UNROLL
             for (int n = 0; n < N; n++) {
-                const TokenBlock & block = tokens[n * layout.blocks + i];
+                const __m256i values = tokens[n * layout.blocks + i];
                 SHRUTI_UNROLL
-                for (int r = 0; r < R; r++) {
-                    const __m256 fours = _mm256_cvtepi32_ps(Type::sums(block.corrections, bytes[r], block.values));
-                    sums[r][n] = _mm256_fmadd_ps(_mm256_set1_ps(scales[r][n]), fours, sums[r][n]);
-                }
+                for (int r = 0; r < R; r++)
+                    sums[r][n] = _mm256_fmadd_ps(_mm256_set1_ps(scales[r][n]), _mm256_cvtepi32_ps(sums_of_four(bytes[r], values)), sums[r][n]);
             }
         }
         SHRUTI_UNROLL
         for (int r = 0; r < R; r++) {
-            alignas(16) float least_of[kTokens];
-            _mm_store_ps(least_of, least[r]);
             SHRUTI_UNROLL
-            for (int n = 0; n < N; n++) {
-                const float sum = total(sums[r][n]);
-                product.out[(token + n) * product.out_stride + row + r] = Type::kHasLeast ? sum + least_of[n] : sum;
-            }
+            for (int n = 0; n < N; n++) product.out[(token + n) * product.out_stride + row + r] = total(sums[r][n]);
         }
+    }
+
+    // Sums of four products each.
+    static __m256i sums_of_four(__m256i a, __m256i b) {
+        return _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a)));
     }
 
     static float total(__m256 x) {
@@ -428,6 +400,7 @@ template <typename Type> struct Quantized {
         return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
     }
 };
+
 #endif
 
 struct Functions {
@@ -435,18 +408,22 @@ struct Functions {
     size_t (*packed_bytes)(int64_t depth, int64_t count);
     void (*pack)(const float * from, int64_t token, int64_t depth, int64_t count, char * to);
     void (*multiply)(const Product & product, const Part & part);
-    int64_t tokens;  // at once
+    int64_t tokens, rows;  // at once
 };
 
 template <typename Kind> const Functions * functions_of() {
-    static const Functions functions = {Kind::takes, Kind::packed_bytes, Kind::pack, Kind::multiply, Kind::kTokens};
+    static const Functions functions = {Kind::takes, Kind::packed_bytes, Kind::pack, Kind::multiply, Kind::kTokens, Kind::kRows};
     return &functions;
 }
 
 const Functions * functions_for(ggml_type type) {
     switch (type) {
         case GGML_TYPE_F16: return functions_of<Halves>();
+#ifdef SHRUTI_VNNI
         case GGML_TYPE_Q8_0: return functions_of<Quantized<OfQ8_0>>();
+#else
+        case GGML_TYPE_Q8_0: return functions_of<RowByRow>();
+#endif
         case GGML_TYPE_Q5_0: return functions_of<Quantized<OfQ5_0>>();
         case GGML_TYPE_Q5_1: return functions_of<Quantized<OfQ5_1>>();
         case GGML_TYPE_Q4_1: return functions_of<Quantized<OfQ4_1>>();
@@ -496,7 +473,7 @@ bool token_product(const ggml_compute_params * params, ggml_tensor * dst) {
     // Threads write to lines of their own.
     const int64_t part = ((w->ne[1] + params->nth - 1) / params->nth + 15) / 16 * 16;
     const int64_t first = std::min(w->ne[1], part * params->ith), last = std::min(w->ne[1], first + part);
-    const int64_t tile = std::max<int64_t>(16, kTileBytes / w->nb[1] / 16 * 16);
+    const int64_t rows = std::max<int64_t>(4, functions->rows), tile = std::max<int64_t>(1, kTileBytes / w->nb[1] / rows) * rows;
     for (int64_t row = first; row < last; row += tile) {
         for (int64_t token = 0; token < count; token += functions->tokens)
             functions->multiply(product, {row, std::min(row + tile, last), token, std::min(functions->tokens, count - token)});
