@@ -268,16 +268,18 @@ template <typename Type> struct Quantized {
     // Multiplies N tokens by as many rows as there are lanes, `row_bytes` apart, or by a single one if that is 0.
     template <int N> static void multiply_rows(const Product & product, int64_t row, size_t row_bytes, int64_t token) {
         const char *       weights = product.weights + row * product.row_bytes;
-        // The rows after these are fetched meanwhile, and some bytes more.
-        const char *       next = weights + kRows * product.row_bytes;
+        const char *       next = weights + kRows * product.row_bytes;  // the next rows are fetched meanwhile
         const TokenBlock * tokens = (const TokenBlock *) product.tokens + token;
         Vec                sums[N];
         SHRUTI_UNROLL_MANY
         for (int n = 0; n < N; n++) sums[n] = zero();
         for (int64_t i = 0; i < product.depth / kBlock; i++, tokens += product.count) {
             fetch_ahead(next + i * kRows * sizeof(Block), kRows * sizeof(Block));
+            const Block * first = (const Block *) weights + i;
+            // Hides where the address comes from: clang otherwise keeps one of each row, more than it has registers for.
+            asm("" : "+r"(first));
             Blocks blocks;
-            unpack_rows((const Block *) weights + i, row_bytes, blocks);
+            unpack_rows(first, row_bytes, blocks);
             SHRUTI_UNROLL_MANY
             for (int n = 0; n < N; n++) {
                 const Vec whole = to_floats(add_products(fill_ints(Type::kOffset ? tokens[n].start : 0), blocks.numbers, tokens[n].values));
@@ -313,13 +315,13 @@ struct RowByRow {
     // Rows that are multiplied at once.
     static constexpr int64_t kRows = kLanes == 16 ? 4 : 2;
 
-    // Packed tokens: blocks of each token; factors of each block, tokens side by side.
+    // Packed tokens, side by side: their blocks of 32, then the factors of these.
     struct Layout {
         int64_t blocks, count;
         int64_t   padded() const { return (count + kTokens - 1) / kTokens * kTokens; }
         size_t    bytes() const { return count * blocks * kBlock + blocks * padded() * sizeof(float); }
-        __m256i * values(const char * packed, int64_t token) const { return (__m256i *) packed + token * blocks; }
-        float *   factors(const char * packed) const { return (float *) values(packed, count); }
+        __m256i * values(const char * packed) const { return (__m256i *) packed; }
+        float *   factors(const char * packed) const { return (float *) (values(packed) + count * blocks); }
     };
 
     static bool   takes(int64_t depth) { return depth % kBlock == 0; }
@@ -330,7 +332,7 @@ struct RowByRow {
         for (int64_t i = 0; i < layout.blocks; i++, from += kBlock) {
             float *            factors = layout.factors(to) + i * layout.padded();
             const RoundedBlock block = rounded_block(from);
-            layout.values(to, token)[i] = block.values;
+            layout.values(to)[i * count + token] = block.values;
             factors[token] = rounded_to_half(block.factor);
             // Numbers that are not used, so that none of them is one of the very small numbers that take long.
             for (int64_t n = count; n < layout.padded(); n++) factors[n] = 0;
@@ -355,7 +357,7 @@ struct RowByRow {
 
     template <int R, int N> static void multiply_rows(const Product & product, int64_t row, int64_t token) {
         const Layout    layout = {product.depth / kBlock, product.count};
-        const __m256i * tokens = layout.values(product.tokens, token);
+        const __m256i * tokens = layout.values(product.tokens) + token;
         const float *   factors = layout.factors(product.tokens) + token;
         const char *    weights = product.weights + row * product.row_bytes;
         __m256          sums[R][N];
@@ -364,7 +366,7 @@ struct RowByRow {
             SHRUTI_UNROLL
             for (int n = 0; n < N; n++) sums[r][n] = _mm256_setzero_ps();
         }
-        for (int64_t i = 0; i < layout.blocks; i++, factors += layout.padded()) {
+        for (int64_t i = 0; i < layout.blocks; i++, tokens += layout.count, factors += layout.padded()) {
             fetch_ahead(weights + i * R * sizeof(block_q8_0), R * sizeof(block_q8_0));
             __m256i           bytes[R];
             alignas(16) float scales[R][kTokens];
@@ -376,7 +378,7 @@ struct RowByRow {
             }
             SHRUTI_UNROLL
             for (int n = 0; n < N; n++) {
-                const __m256i values = tokens[n * layout.blocks + i];
+                const __m256i values = tokens[n];
                 SHRUTI_UNROLL
                 for (int r = 0; r < R; r++)
                     sums[r][n] = _mm256_fmadd_ps(_mm256_set1_ps(scales[r][n]), _mm256_cvtepi32_ps(sums_of_four(bytes[r], values)), sums[r][n]);
