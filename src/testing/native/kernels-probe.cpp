@@ -109,16 +109,29 @@ static std::vector<float> floats_of(const ggml_tensor * t) {
     return values;
 }
 
-static void attention(ggml_type type, int width, int tokens, int rows, int heads, int windows) {
+// What all keys have in common adds nothing to the weights.
+static void add_to_all(ggml_tensor * t, float more) {
+    for (int64_t i = 0; i < ggml_nelements(t); i++) {
+        ggml_fp16_t & x = ((ggml_fp16_t *) t->data)[i];
+        x = ggml_fp32_to_fp16(ggml_fp16_to_fp32(x) + more);
+    }
+}
+
+enum Precision { PLAIN, IN_BYTES };
+
+static void attention(ggml_type type, int width, int tokens, int rows, int heads, int windows, Precision precision = PLAIN) {
     char what[99];
-    snprintf(what, sizeof what, "attention %s %d x %d x %d x %d x %d", ggml_type_name(type), width, tokens, rows, heads, windows);
+    snprintf(what, sizeof what, "attention %s%s %d x %d x %d x %d x %d", precision == IN_BYTES ? "in bytes " : "", ggml_type_name(type), width,
+             tokens, rows, heads, windows);
     ggml_context * context = new_context();
     ggml_tensor *  q = numbers(context, GGML_TYPE_F32, width, heads, tokens, windows);
     ggml_tensor *  k = numbers(context, type, width, heads, rows, windows);
     ggml_tensor *  v = numbers(context, type, width, heads, rows, windows);
+    if (precision == IN_BYTES) add_to_all(k, 1);
     const float    scale = 1 / std::sqrt((float) width);
     ggml_tensor *  out = ggml_flash_attn_ext(context, ggml_permute(context, q, 0, 2, 1, 3), ggml_permute(context, k, 0, 2, 1, 3),
                                              ggml_permute(context, v, 0, 2, 1, 3), nullptr, scale, 0, 0);
+    out->op_params[SHRUTI_ATTENTION_IN_BYTES] = precision == IN_BYTES;
     const std::vector<float> qs = floats_of(q), ks = floats_of(k), vs = floats_of(v);
     std::vector<double>      right;
     for (int w = 0; w < windows; w++) {
@@ -371,8 +384,14 @@ int main(int argc, char ** argv) {
     }
     normalization(512, 1);
     normalization(128, 11);
+<<<<<<< HEAD
     for (ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1})
         for (int tokens : {6, 12, 13}) product(type, GGML_TYPE_F32, 512, 52, tokens, NOTHING, "tokens");
+=======
+    attention(GGML_TYPE_F16, 64, 17, 512, 2, 2, IN_BYTES);
+    attention(GGML_TYPE_F16, 64, 101, 1536, 2, 1, IN_BYTES);
+    attention(GGML_TYPE_F16, 32, 20, 512, 1, 1, IN_BYTES);
+>>>>>>> 5dfc236 (kernels: attention of whole windows with bytes, for models whose weights are multiplied as bytes)
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

@@ -1,8 +1,7 @@
 // Products of matrices with many rows on both sides: the linear layers and convolutions of the encoder, and the keys
 // and values of cross-attention. Weights of any type stay as they are in memory. A group of their rows is packed when it
 // is used; a window has 1500 rows to multiply it by, so this costs little.
-#include "blocks.h"
-#include "quantized.h"
+#include "byte-blocks.h"
 #include "settings.h"
 
 #include "ggml-cpu-impl.h"
@@ -11,11 +10,6 @@
 #include <algorithm>
 
 #ifdef SHRUTI_VECTORS
-
-// AMX multiplies bf16 numbers faster.
-#if defined(SHRUTI_WIDE_VNNI) && !defined(SHRUTI_AMX)
-#define SHRUTI_BYTES 1
-#endif
 
 namespace shruti {
 namespace {
@@ -125,16 +119,11 @@ struct Floats {
 
 // Products of bytes, for weights in blocks of 32 with a factor. Inputs are rounded to 8 bits in such blocks, as ggml does.
 template <typename Type> struct Bytes {
-    static constexpr int64_t kRows = 6, kColumns = 32, kBlock = 32;
+    using Blocks = ByteBlocks<32, Signed::kLeft>;
+    using Left = Blocks::Left;
+    static constexpr int64_t kRows = Blocks::kRows, kColumns = Blocks::kColumns, kBlock = Blocks::kBlock;
     static constexpr int64_t kDepth = 512;
 
-    // 32 values of kRows rows. `corrections`: the products of the offset of the weights, taken away.
-    struct Left {
-        int8_t  values[kRows][kBlock];
-        float   factors[kRows];
-        int32_t corrections[kRows];
-    };
-    // A panel: [values / 4][kColumns][4] bytes, then factors: [values / 32][kColumns].
     static size_t left_bytes(int64_t depth) { return depth / kBlock * sizeof(Left); }
     static size_t panel_bytes(int64_t depth) { return kColumns * (depth + depth / kBlock * sizeof(float)); }
     static size_t wide_bytes() { return 0; }
@@ -179,41 +168,8 @@ template <typename Type> struct Bytes {
     }
 
     static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
-        const Left *    rows = (const Left *) left + from / kBlock;
-        const uint8_t * values = (const uint8_t *) panel;
-        const float *   factors = (const float *) (panel + kColumns * count);
-        Vec             sums[kRows][2];
-        SHRUTI_UNROLL
-        for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = zero();
-        for (int64_t b = 0; b < count / kBlock; b++, rows++, values += kBlock * kColumns, factors += kColumns) {
-            __m512i whole[kRows][2];
-            SHRUTI_UNROLL
-            for (int r = 0; r < kRows; r++) whole[r][0] = whole[r][1] = _mm512_set1_epi32(rows->corrections[r]);
-            SHRUTI_UNROLL
-            for (int k = 0; k < kBlock / 4; k++) {
-                const __m512i first = _mm512_loadu_si512(values + 4 * kColumns * k), second = _mm512_loadu_si512(values + 4 * kColumns * k + 64);
-                SHRUTI_UNROLL
-                for (int r = 0; r < kRows; r++) {
-                    int32_t four;
-                    memcpy(&four, rows->values[r] + 4 * k, sizeof four);
-                    const __m512i all = _mm512_set1_epi32(four);
-                    whole[r][0] = _mm512_dpbusd_epi32(whole[r][0], first, all);
-                    whole[r][1] = _mm512_dpbusd_epi32(whole[r][1], second, all);
-                }
-            }
-            const Vec first = load(factors), second = load(factors + kLanes);
-            SHRUTI_UNROLL
-            for (int r = 0; r < kRows; r++) {
-                const Vec factor = fill(rows->factors[r]);
-                sums[r][0] = fma(mul(factor, first), _mm512_cvtepi32_ps(whole[r][0]), sums[r][0]);
-                sums[r][1] = fma(mul(factor, second), _mm512_cvtepi32_ps(whole[r][1]), sums[r][1]);
-            }
-        }
-        SHRUTI_UNROLL
-        for (int r = 0; r < kRows; r++) {
-            finish_row(out + r * stride, sums[r][0], r, 0, finish);
-            finish_row(out + r * stride + kLanes, sums[r][1], r, kLanes, finish);
-        }
+        Blocks::multiply((const Left *) left + from / kBlock, count / kBlock, panel, (const float *) (panel + kColumns * count), out, stride,
+                         finish);
     }
 
    private:

@@ -8,6 +8,9 @@
 extern "C" {
 #endif
 
+// The place in `op_params` of an attention that says whether it may be computed with 8 bits, as the weights around it are.
+#define SHRUTI_ATTENTION_IN_BYTES 15
+
 struct shruti_mel_task {
     const float * window;   // 400 factors
     const float * samples;  // zeros are understood after sample_count

@@ -12,7 +12,7 @@
 #endif
 
 // Before a loop over an array of vectors: clang keeps such an array in memory unless the loop is gone early. GCC does not.
-// SHRUTI_UNROLL_MANY: for loops over so many vectors that GCC leaves them as well.
+// SHRUTI_UNROLL_MANY: for loops over so many vectors that GCC leaves them as well, and copies them between registers.
 #ifdef __clang__
 #define SHRUTI_UNROLL _Pragma("clang loop unroll(full)")
 #define SHRUTI_UNROLL_MANY SHRUTI_UNROLL
