@@ -48,6 +48,11 @@ function rowsOf(name: string): Row[] {
   return found;
 }
 
+/** The names of all recordings, such as `01-en`. */
+export const sampleNames: readonly string[] = [
+  ...new Set(rows.map(({ file }) => file.replace(/\.\w+$/, ""))),
+];
+
 export const samplePath = (name: string): string => join(FOLDER, rowsOf(name)[0]?.file ?? "");
 
 /** The file as it is, WAV or FLAC. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { samplePath, utterancesIn } from "../../e2e/samples.ts";
+import { sampleNames, samplePath, utterancesIn } from "../../e2e/samples.ts";
 import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
 import type { Outcome } from "../../testing/whisper-test-child.ts";
 import type { WhisperSegment } from "./whisper-segments.ts";
@@ -10,9 +10,6 @@ import type { WhisperSegment } from "./whisper-segments.ts";
 /** The project's own kernels against whisper.cpp's code, on all recordings of the demonstration model. */
 
 const ROOT = join(import.meta.dirname, "../../..");
-const SAMPLES = readdirSync(join(ROOT, "models/samples"))
-  .map((file) => /^(\d\d-\w+(-\w+)?)\.(wav|flac)$/.exec(file)?.[1])
-  .filter((name) => name !== undefined);
 /** The best variant of the machine, and the one for processors without AVX-512. */
 const VARIANTS = ["the best", "haswell"];
 /** Of the probability of a token. Measured: 0.084 with bf16, 0.074 with floats. */
@@ -22,7 +19,7 @@ let dir = "";
 let audio: { path: string; language: string }[] = [];
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "shruti-precision-"));
-  audio = SAMPLES.map((name) => {
+  audio = sampleNames.map((name) => {
     const path = join(dir, `${name}.wav`);
     const input = ["-nostdin", "-loglevel", "error", "-i", `file:${samplePath(name)}`];
     const decoded = Bun.spawnSync(["ffmpeg", ...input, "-ac", "1", "-ar", "16000", "-f", "s16le", "pipe:1"]);
