@@ -147,7 +147,7 @@ export const CONFIG_SCHEMA = {
     precision: choice(
       "fast",
       ["fast", "exact"],
-      "fast: the processor's quickest code, which rounds to bf16 where it multiplies that; exact: whisper.cpp's own code.",
+      "fast: the processor's quickest code, which rounds to bf16 or to 8 bits where it multiplies those; exact: whisper.cpp's own code.",
     ),
     shared_steps: choice(
       "auto",

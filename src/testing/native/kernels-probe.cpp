@@ -384,14 +384,11 @@ int main(int argc, char ** argv) {
     }
     normalization(512, 1);
     normalization(128, 11);
-<<<<<<< HEAD
     for (ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1})
         for (int tokens : {6, 12, 13}) product(type, GGML_TYPE_F32, 512, 52, tokens, NOTHING, "tokens");
-=======
     attention(GGML_TYPE_F16, 64, 17, 512, 2, 2, IN_BYTES);
     attention(GGML_TYPE_F16, 64, 101, 1536, 2, 1, IN_BYTES);
     attention(GGML_TYPE_F16, 32, 20, 512, 1, 1, IN_BYTES);
->>>>>>> 5dfc236 (kernels: attention of whole windows with bytes, for models whose weights are multiplied as bytes)
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }
