@@ -39,13 +39,16 @@ type GpuStatus = {
 let installation: Installation;
 const backend = () => join(installation.dataDir, "backends", `libggml-${DEVICE}.so`);
 
-function setDevice(device: string): void {
+function setInConfig(setting: "device" | "precision", value: string): void {
   const text = readFileSync(installation.configPath, "utf8");
-  writeFileSync(installation.configPath, text.replace(/^#?device = ".*"$/m, `device = "${device}"`));
+  const changed = text.replace(new RegExp(`^#?${setting} = ".*"$`, "m"), `${setting} = "${value}"`);
+  expect(changed).toContain(`\n${setting} = "${value}"`);
+  writeFileSync(installation.configPath, changed);
 }
 
-async function started(device: string): Promise<RunningServer> {
-  setDevice(device);
+async function started(device: string, precision = "fast"): Promise<RunningServer> {
+  setInConfig("device", device);
+  setInConfig("precision", precision);
   return (await installation.serve()).ready();
 }
 
@@ -55,8 +58,8 @@ async function modelStatus() {
 }
 
 /** Starts a server on a device, recognizes all recordings at once, and stops it. */
-async function recognizeAll(device: string): Promise<Result[]> {
-  const server = await started(device);
+async function recognizeAll(device: string, precision?: "exact"): Promise<Result[]> {
+  const server = await started(device, precision);
   const api = server.api();
   const ids = await Promise.all(
     RECORDINGS.map(async (name) => {
@@ -98,13 +101,16 @@ describe.skipIf(LIBRARY === undefined)(
     afterAll(() => installation?.remove());
 
     test(
-      "all recordings at once, whose chunks make their decoding steps together: each gets the processor's words",
+      "all recordings at once, whose chunks make their decoding steps together: each gets the words of a processor",
       async () => {
-        const onProcessor = await recognizeAll("cpu");
+        // Where the model hesitates between two words, the processor's fast code and whisper.cpp's may differ, too.
+        const onProcessor = [await recognizeAll("cpu"), await recognizeAll("cpu", "exact")];
         const onGpu = await recognizeAll(DEVICE);
         for (const [index, { segments }] of onGpu.entries()) {
-          const expected = onProcessor[index]?.segments ?? [];
-          expect(segments.map(({ text }) => text)).toEqual(expected.map(({ text }) => text));
+          const known = onProcessor.map((results) => results[index]?.segments ?? []);
+          const textsOf = (of: typeof segments) => of.map(({ text }) => text);
+          expect(known.map(textsOf)).toContainEqual(textsOf(segments));
+          const expected = known.find((of) => Bun.deepEquals(textsOf(of), textsOf(segments))) ?? [];
           for (const [n, { confidence }] of segments.entries()) {
             const apart = Math.abs((confidence ?? 0) - (expected[n]?.confidence ?? 0));
             expect(apart).toBeLessThan(MOST_CONFIDENCE_APART);
@@ -181,7 +187,7 @@ describe.skipIf(LIBRARY === undefined)(
         expect(server.log()).toContain("is not whole");
         expect(server.log()).toContain("no GPU can be used, the processor takes its place");
         expect(await server.stop()).toBe(0);
-        setDevice(DEVICE);
+        setInConfig("device", DEVICE);
         const { code, err } = await installation.command("serve");
         expect(code).toBe(1);
         expect(err).toContain("is not whole");
