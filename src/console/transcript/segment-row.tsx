@@ -1,5 +1,5 @@
 import { useComputed } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { clock, directionOf, length } from "../lib/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";
@@ -193,7 +193,8 @@ function Marked({ text, query }: { text: string; query: string }) {
 function Editor({ model, segment, text }: { model: TranscriptModel; segment: Segment; text: string }) {
   const t = words.value.transcript;
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  // Before the next key, which is the first of the correction.
+  useLayoutEffect(() => {
     field.current?.focus();
     field.current?.setSelectionRange(text.length, text.length);
   }, []);
