@@ -17,6 +17,7 @@ import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
 import { requireFolderOf } from "./output-folder.ts";
+import { saveReceipts } from "./receipts.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/webhooks.ts";
 
 export type AdminDeps = { config: Config; clock: Clock; log: Log };
@@ -147,6 +148,8 @@ export function restoreDatabase(
   const source = resolve(file);
   let ledger: AuditReport | undefined;
   const stamp = toTimestamp(clock.now()).replaceAll(/[:.]/g, "-");
+  // The restored database learns of later deletions from the file alone.
+  saveReceipts(dataDirOf(config));
   const previousPath = restoreBackup(source, path, stamp, (copy) => {
     ledger = checkRestored(copy, source);
     recordAct(copy.store, { action: "database.restore", object: backup }, clock.now());

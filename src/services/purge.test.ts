@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { exportAudit } from "../store/audit-log.ts";
 import { auditLedger } from "../store/ledger-audit.ts";
@@ -9,6 +9,7 @@ import { begin, clientOf, until } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { createAccountService } from "./accounts.ts";
 import { createPurgeService } from "./purge.ts";
+import { DELETIONS_FILE } from "./receipts.ts";
 
 let testApp: TestApp;
 beforeEach(async () => {
@@ -35,6 +36,20 @@ function open(failAt = Number.POSITIVE_INFINITY) {
     transcriptions: { cancelById, deleteById },
   });
 }
+
+test("a purge that was killed right after its last transaction has its receipt in the file after the next one", async () => {
+  const { app, clock, directory: dataDir, organization } = testApp;
+  const { transcriptions, receipts } = app.services;
+  const killed = () => Promise.reject(new Error("killed"));
+  const deps = { database: app.database, clock, dataDir, transcriptions };
+  const service = createPurgeService({ ...deps, receipts: { write: receipts.write, mirror: killed } });
+  await expect(service.purge(organization.id)).rejects.toThrow("killed");
+  expect(count("organizations", "purged_at IS NOT NULL")).toBe(1);
+  const receipt = findReceipts(app.database.store, organization.id)[0]?.id ?? "none";
+  expect(existsSync(join(dataDir, DELETIONS_FILE))).toBe(false);
+  await expect(open().purge(organization.id)).rejects.toThrow("was purged");
+  expect(readFileSync(join(dataDir, DELETIONS_FILE), "utf8")).toContain(receipt);
+});
 
 /** Continues all purges; none may fail. */
 const resumed = (service: ReturnType<typeof open>) =>

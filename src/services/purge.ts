@@ -42,7 +42,7 @@ export type PurgeService = {
   /**
    * Purges an organization to the end. A purge that a crash has interrupted continues.
    *
-   * @throws AppError `not_found`
+   * @throws AppError `not_found`; `conflict` when it was purged before
    */
   purge(organizationId: string): Promise<OrganizationRow>;
   /**
@@ -84,13 +84,15 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
 
   async function purgeAndMirror(id: string): Promise<OrganizationRow> {
     const row = findOrganization(store, id);
-    if (row?.purgedAt != null) {
-      throw new AppError("conflict", { message: `${id} was purged at ${toTimestamp(row.purgedAt)}.` });
-    }
-    const purged = await purge(id);
+    const endedAt = row?.purgedAt ?? undefined;
+    const purged = row && endedAt !== undefined ? row : await purge(id);
+    // Also when it has ended before: a kill may have come right after the last transaction.
     await deps.receipts.mirror();
     // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
     await checkpoint(database);
+    if (endedAt !== undefined) {
+      throw new AppError("conflict", { message: `${id} was purged at ${toTimestamp(endedAt)}.` });
+    }
     return purged;
   }
 

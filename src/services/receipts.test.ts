@@ -1,10 +1,14 @@
+import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
+import { silentLog } from "../lib/log.ts";
 import { writeBackup } from "../store/backup.ts";
 import { type Database, openDatabase, transaction } from "../store/database.ts";
+import { testConfig } from "../testing/test-config.ts";
+import { restoreDatabase } from "./admin.ts";
 import { createReceiptService, DELETIONS_FILE } from "./receipts.ts";
 
 /** The file of deletions, from which a restored database learns of later ones. */
@@ -25,13 +29,17 @@ function open(name: string) {
   const receipts = createReceiptService({ database, clock: systemClock, dataDir });
   return {
     database,
-    async deleteSome(...objects: string[]) {
+    /** Deletes as a command does that is killed right afterwards. */
+    deleteAndDie(...objects: string[]) {
       transaction(database.store, (tx) => {
         for (const id of objects) {
           const deleted = { kind: "transcription", id, organization_id: "org_1" } as const;
           receipts.write(tx, { deleted, recording: null, transcript: null, removed: null });
         }
       });
+    },
+    async deleteSome(...objects: string[]) {
+      this.deleteAndDie(...objects);
       await receipts.mirror();
     },
     async unknown() {
@@ -78,4 +86,32 @@ test("lines that were cut, changed or made up delete nothing", async () => {
   writeFileSync(file(), `${first.slice(0, 100)}\n{}\nnull\n${first.replace("tr_1", "tr_9")}\n\n`);
   appendFileSync(file(), second);
   expect(await open("empty.db").unknown()).toEqual(["tr_2"]);
+});
+
+test("a restore keeps the deletions of commands that were killed before they had written the file", async () => {
+  const now = open("now.db");
+  writeBackup(now.database, join(dataDir, "backup.db"));
+  // More than are read at once.
+  const objects = Array.from({ length: 501 }, (_, n) => `tr_${n}`);
+  now.deleteAndDie(...objects);
+  // A copy, which no connection of this process has open.
+  writeBackup(now.database, join(dataDir, "shruti.db"));
+  const config = testConfig({ storage: { data_dir: dataDir } });
+  restoreDatabase({ config, clock: systemClock, log: silentLog }, join(dataDir, "backup.db"));
+  expect((await open("shruti.db").unknown()).toSorted()).toEqual(objects.toSorted());
+});
+
+test("a restore replaces a database that cannot be read", async () => {
+  writeBackup(open("good.db").database, join(dataDir, "backup.db"));
+  const config = testConfig({ storage: { data_dir: dataDir } });
+  restoreDatabase({ config, clock: systemClock, log: silentLog }, join(dataDir, "backup.db"));
+  // No receipts at all, as in an old version.
+  const sqlite = new SqliteDatabase(join(dataDir, "shruti.db"));
+  sqlite.run("DROP TABLE receipts");
+  sqlite.close();
+  restoreDatabase(
+    { config, clock: { now: () => Date.now() + 60_000 }, log: silentLog },
+    join(dataDir, "backup.db"),
+  );
+  expect(await open("shruti.db").unknown()).toEqual([]);
 });

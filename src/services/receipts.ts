@@ -1,20 +1,21 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { existsSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { appendFile, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { DeletionReceipt } from "../domain/receipt.ts";
 import { currentActor } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
-import { syncPath } from "../lib/durable-files.ts";
+import { syncPath, syncPathNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { newId } from "../lib/ids.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { toTimestamp } from "../lib/time.ts";
-import { type Database, type Store, transaction } from "../store/database.ts";
+import { type Database, databasePath, openAnyVersion, type Store, transaction } from "../store/database.ts";
 import {
   hasReceipt,
   insertReceipt,
   listUnmirrored,
+  listUnmirroredOnce,
   markMirrored,
   type ReceiptRow,
 } from "../store/receipts.ts";
@@ -59,8 +60,7 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
       const rows = listUnmirrored(database.store, BATCH);
       if (rows.length === 0) return;
       const isNew = !existsSync(path);
-      // It begins on a new line, because a crash may have cut the last one.
-      await appendFile(path, `\n${rows.map(({ signed }) => `${signed}\n`).join("")}`, { mode: 0o600 });
+      await appendFile(path, textOf(rows), { mode: 0o600 });
       if (isNew) giveToOwner(path);
       await syncPath(path);
       const ids = rows.map(({ id }) => id);
@@ -114,6 +114,44 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
       }
     },
   };
+}
+
+/** Renders lines of the file. They begin on a new line, because a crash may have cut the last one. */
+const textOf = (rows: readonly Pick<ReceiptRow, "signed">[]) =>
+  `\n${rows.map(({ signed }) => `${signed}\n`).join("")}`;
+
+/**
+ * Brings receipts that only the database of a data directory has into the file beside it, before another database takes
+ * its place: a command that was killed right after a deletion has not written them. A line may be there twice
+ * afterwards. A database that cannot be read has none to give.
+ *
+ * @throws the system's error when the file cannot be written
+ */
+export function saveReceipts(dataDir: string): void {
+  const path = join(dataDir, DELETIONS_FILE);
+  for (let after = ""; ; ) {
+    const rows = readUnmirrored(databasePath(dataDir), after);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    const isNew = !existsSync(path);
+    appendFileSync(path, textOf(rows), { mode: 0o600 });
+    if (isNew) giveToOwner(path);
+    syncPathNow(path);
+    after = last.id;
+  }
+}
+
+function readUnmirrored(path: string, after: string): Pick<ReceiptRow, "id" | "signed">[] {
+  try {
+    const { sqlite } = openAnyVersion(path);
+    try {
+      return listUnmirroredOnce(sqlite, after, BATCH);
+    } finally {
+      sqlite.close();
+    }
+  } catch {
+    return [];
+  }
 }
 
 /** Returns the identifier of the receipt in a line; undefined for a line that a crash has cut. */

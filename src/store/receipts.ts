@@ -1,5 +1,7 @@
+import type { Database as SqliteDatabase } from "bun:sqlite";
 import { asc, desc, eq, inArray, isNull, or } from "drizzle-orm";
 import type { Store } from "./database.ts";
+import { rowsOnce } from "./once.ts";
 import { receipts } from "./schema.ts";
 
 export type ReceiptRow = typeof receipts.$inferSelect;
@@ -45,6 +47,23 @@ export function listUnmirrored(store: Store, limit: number): ReceiptRow[] {
     .orderBy(asc(receipts.id))
     .limit(limit)
     .all();
+}
+
+/**
+ * Does the same as `listUnmirrored` in a file that is moved afterwards, of any version that has receipts.
+ *
+ * @param after identifier of the last receipt of the page before; empty: the first page
+ */
+export function listUnmirroredOnce(
+  sqlite: SqliteDatabase,
+  after: string,
+  limit: number,
+): Pick<ReceiptRow, "id" | "signed">[] {
+  return rowsOnce(
+    sqlite,
+    "SELECT id, signed FROM receipts WHERE mirrored_at IS NULL AND id > ? ORDER BY id LIMIT ?",
+    ...[after, limit],
+  );
 }
 
 export function markMirrored(tx: Store, ids: readonly string[], nowMs: number): void {
