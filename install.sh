@@ -47,8 +47,13 @@ DATA_KIB=409600
 # A program that does not answer within this time hangs.
 RUN_SECONDS=60
 
+# The terminal may be gone: then a message fails, and the work must not end with it.
+tell() {
+  echo "install: $1" >&2 || true
+}
+
 fail() {
-  echo "install: $1" >&2
+  tell "$1"
   exit "${2:-1}"
 }
 
@@ -253,12 +258,12 @@ stop_if_refused() {
   [ "$REFUSALS" = 0 ] || fail "nothing was changed" 3
 }
 
+limited() {
+  if command -v timeout >/dev/null 2>&1; then timeout "$RUN_SECONDS" "$@"; else "$@"; fi
+}
+
 run_new() {
-  if command -v timeout >/dev/null 2>&1; then
-    timeout "$RUN_SECONDS" "$EXECUTABLE" "$@"
-  else
-    "$EXECUTABLE" "$@"
-  fi
+  limited "$EXECUTABLE" "$@"
 }
 
 look_at_system() {
@@ -744,8 +749,26 @@ recorded() {
   [ -z "$DESTDIR" ] && grep -qx "$1" "$STATE" 2>/dev/null
 }
 
+# Waits for the last command in the background. A signal ends this wait at once; for a command in the foreground, the
+# shell would first wait until that has ended.
+wait_for_step() {
+  step_status=0
+  wait "$!" || step_status=$?
+  return "$step_status"
+}
+
+# What a signal leaves behind must not hold the lock.
+pause() {
+  sleep "$1" 9>&- &
+  wait_for_step
+}
+
 is_ready() {
-  "$1" status --ready --config "$CONFIG" >/dev/null 2>&1
+  (
+    exec >/dev/null 2>&1 9>&-
+    limited "$1" status --ready --config "$CONFIG"
+  ) &
+  wait_for_step
 }
 
 is_active() {
@@ -758,13 +781,13 @@ wait_ready() {
   while [ "$(date +%s)" -lt "$deadline" ]; do
     if is_ready "$1"; then
       # A server that ends right after its first answer is not one.
-      sleep 2
+      pause 2
       if is_active && is_ready "$1"; then return 0; fi
     fi
     case "$(systemctl is-active shruti 2>/dev/null || true)" in
       failed | inactive) return 1 ;;
     esac
-    sleep 1
+    pause 1
   done
   return 1
 }
@@ -790,8 +813,18 @@ migrate() {
     return
   fi
   record migrates
-  if "$new" migrate --config "$CONFIG"; then return 0; fi
-  echo "install: the database was not upgraded" >&2
+  # No signal ends it, such as Ctrl-C, which all programs of a terminal get: between its last transaction and its note
+  # of that, a kill would leave a database that cannot go back.
+  (
+    trap '' HUP INT TERM
+    exec "$new" migrate --config "$CONFIG"
+  ) &
+  MIGRATION=$!
+  status=0
+  wait "$MIGRATION" || status=$?
+  MIGRATION=""
+  if [ "$status" = 0 ]; then return 0; fi
+  tell "the database was not upgraded"
   go_back
 }
 
@@ -805,7 +838,9 @@ show_journal() {
 # once, it accepts no work and starts none (docs/decisions.md section 13), and `shruti migrate --undo` checks it.
 go_back() {
   CHANGING=no
-  echo "install: going back to the version from before" >&2
+  # A second signal must not leave half of it undone. The programs below inherit this.
+  trap '' HUP INT TERM PIPE
+  tell "going back to the version from before"
   systemctl stop shruti || true
   if ! undo_migration; then
     systemctl reset-failed shruti 2>/dev/null || true
@@ -842,7 +877,7 @@ undo_migration() {
   output="$("$new" migrate --undo --config "$CONFIG" 2>&1)" || status=$?
   # 4: there is no unconfirmed upgrade. Either it was never made, or it has been confirmed.
   if [ "$status" != 4 ]; then
-    echo "install: $output" >&2
+    tell "$output"
     return "$status"
   fi
   ! recorded swapped || "$new" migrate --check --json --config "$CONFIG" 2>/dev/null | grep -q '"state": "older"'
@@ -850,10 +885,17 @@ undo_migration() {
 
 start_previous() {
   systemctl start --no-block shruti || true
+  # All is as it was. Only the look at it remains, and a signal ends it.
+  trap at_signal_undone HUP INT TERM
   if recorded was-ready; then
     # It answered before, so the new executable's question works with it.
     wait_ready "$EXECUTABLE" || fail "the version from before is in place again, but does not get ready: see 'journalctl -u shruti'" 6
   fi
+}
+
+at_signal_undone() {
+  rm -f "$BIN.new" "$STATE"
+  fail "the upgrade failed and was undone: the version from before was started; see: systemctl status shruti" 5
 }
 
 start_service() {
@@ -891,6 +933,7 @@ resume() {
 # Undoes what an error or a signal has left half done while no server runs.
 CHANGING=no
 BRINGING=no
+MIGRATION=""
 at_exit() {
   if [ "$CHANGING" = no ]; then
     # Stopped before the first change: only the copy is there.
@@ -899,6 +942,11 @@ at_exit() {
   fi
   CHANGING=no
   if [ "$FRESH" = yes ]; then return 0; fi
+  trap '' HUP INT TERM PIPE
+  if [ -n "$MIGRATION" ]; then
+    tell "waiting for the end of the database's upgrade, to undo it"
+    wait "$MIGRATION" || true
+  fi
   go_back
 }
 trap at_exit EXIT

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
+import { whenSettled } from "../lib/settled.ts";
 import { dataDirOf, requireDatabase } from "../services/admin.ts";
 import { databasePath } from "../store/database.ts";
 import { CommandError } from "./context.ts";
@@ -28,9 +29,15 @@ export function requireServerRights(config: Config, environment: Environment): v
     throw new CommandError("rights", `${dataDir} is not visible to the service: ${sandboxAdvice(dataDir)}`);
   }
   const path = databasePath(dataDir);
-  requireAccess(dataDir, constants.R_OK | constants.W_OK | constants.X_OK, dataDir);
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
-    if (existsSync(file)) requireAccess(file, constants.R_OK | constants.W_OK, dataDir);
+  const { R_OK, W_OK, X_OK } = constants;
+  requireAccess(dataDir, R_OK | W_OK | X_OK, dataDir);
+  requireAccess(path, R_OK | W_OK, dataDir);
+  for (const file of [`${path}-wal`, `${path}-shm`]) {
+    const require = () => {
+      if (existsSync(file)) requireAccess(file, R_OK | W_OK, dataDir);
+    };
+    // A command of root makes and removes them at any moment, and each is root's for an instant.
+    whenSettled(require, () => true);
   }
 }
 

@@ -164,13 +164,49 @@ describe.skipIf(!isPossible)("install.sh", () => {
     expect(await createUpload()).toMatchObject({ status: 201 });
   }, 120_000);
 
-  test("SIGTERM in the middle of an upgrade undoes it", async () => {
+  const IS_SWAPPED = () => `cmp -s ${SHRUTI} ${box.folder}/next/shruti`;
+  const HANGS = () => "test -e /run/shruti-hangs && echo none > /run/shruti-fault";
+  const SIGNALS: [what: string, fault: Fault, begun: () => string, signals: string, said: string][] = [
+    ["SIGTERM", "never ready", IS_SWAPPED, "kill -TERM $script", "runs again"],
+    [
+      "a second and a third signal",
+      ...(["never ready", IS_SWAPPED] as const),
+      "kill -TERM $script; until grep -q 'going back' $log; do sleep 0.05; done; kill -HUP $script; kill -TERM $script",
+      "the version from before",
+    ],
+    ["SIGTERM while a program does not answer", "silent status", HANGS, "kill -TERM $script", "runs again"],
+    [
+      "SIGTERM while the database is upgraded",
+      ...(["slow migration", HANGS, "kill -TERM $script", "runs again"] as const),
+    ],
+  ];
+  // The wait is longer than the test may take: the script must not wait before it acts.
+  test.each(SIGNALS)(
+    "%s in the middle of an upgrade undoes it",
+    async (_, fault, begun, signals, said) => {
+      await reset();
+      await setFault(fault);
+      const { code, out } = await box.run(`rm -f /run/shruti-hangs; log=/run/shruti-install.log
+      sh ${box.folder}/next/install.sh --wait 240 >$log 2>&1 & script=$!
+      until ${begun()}; do kill -0 $script || break; sleep 0.1; done
+      ${signals}; code=0; wait $script || code=$?; cat $log; exit $code`);
+      expect({ code, out }).toEqual({ code: 5, out: expect.stringContaining(said) });
+      await until("the version from before is ready", async () => (await state()).isReady);
+      expect(await state()).toEqual(OLD);
+    },
+    120_000,
+  );
+
+  test("an upgrade whose terminal is gone is undone by the signal that says so", async () => {
     await reset();
     await setFault("never ready");
-    const { code, err } = await box.run(`sh ${box.folder}/next/install.sh & script=$!
-      until cmp -s ${SHRUTI} ${box.folder}/next/shruti; do sleep 0.2; done
-      kill -TERM $script; wait $script`);
-    expect({ code, err }).toEqual({ code: 5, err: expect.stringContaining("runs again") });
+    const { out } =
+      await box.run(`mkfifo ${box.folder}/terminal; cat <${box.folder}/terminal >/dev/null & terminal=$!
+      (code=0; sh ${box.folder}/next/install.sh --wait 240 >${box.folder}/terminal 2>&1 & echo $! > /run/shruti-script
+        wait $! || code=$?; echo $code > /run/shruti-code) 2>/dev/null & waiting=$!
+      until ${IS_SWAPPED()}; do kill -0 $waiting || break; sleep 0.1; done
+      kill -9 $terminal; kill -HUP $(cat /run/shruti-script); wait $waiting; cat /run/shruti-code`);
+    expect(out).toBe("5\n");
     expect(await state()).toEqual(OLD);
   }, 120_000);
 

@@ -47,6 +47,18 @@ describe("database", () => {
     database.close();
   });
 
+  test("a file that is in the way for a moment does not keep the database from being opened", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
+    const path = join(folder, "shruti.db");
+    openDatabase(path).close();
+    // SQLite cannot open this log, as one that still belongs to root. For root itself, a folder is what it cannot open.
+    mkdirSync(`${path}-wal`);
+    const removal = Bun.spawn(["sh", "-c", `sleep 0.3; rmdir '${path}-wal'`]);
+    openDatabase(path).close();
+    expect(await removal.exited).toBe(0);
+    rmSync(folder, { recursive: true });
+  });
+
   test("a newer database and an edited migration are refused, and opening twice changes nothing", () => {
     const folder = mkdtempSync(join(tmpdir(), "shruti-db-"));
     const path = join(folder, "shruti.db");

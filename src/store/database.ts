@@ -12,7 +12,7 @@ import { rowsOnce } from "./once.ts";
 import { forgetStatements, noteTransaction } from "./prepared.ts";
 import { makePrivateFile } from "./private-file.ts";
 import * as schema from "./schema.ts";
-import { withPath } from "./with-path.ts";
+import { withPath, withSettledPath } from "./with-path.ts";
 
 /** What store functions work on: the database, or the transaction that their caller has opened. */
 export type Store = BaseSQLiteDatabase<"sync", void, typeof schema>;
@@ -58,7 +58,7 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
     () => new SqliteDatabase(path, { create: true, readwrite: true, strict: true }),
   );
   try {
-    withPath(path, () => {
+    withSettledPath(path, () => {
       sqlite.run(`PRAGMA busy_timeout = ${Math.floor(options.busyTimeoutMs ?? 5_000)}`);
       const version = readVersion(sqlite);
       requireUsable(path, version);

@@ -21,7 +21,7 @@ import { isDiskFull } from "./disk-full.ts";
 import { sha256OfFile } from "./file-hash.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { rowsOnce } from "./once.ts";
-import { withPath } from "./with-path.ts";
+import { withPath, withSettledPath } from "./with-path.ts";
 
 /**
  * Upgrades of a database to this program's version, and the way back. Callers hold the lock of the data directory, so
@@ -78,7 +78,7 @@ export async function upgradeDatabase(
     () => new SqliteDatabase(path, { readwrite: true, create: false, strict: true }),
   );
   try {
-    withPath(path, () => {
+    withSettledPath(path, () => {
       sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
       setUp(sqlite);
       sqlite.run("BEGIN IMMEDIATE");
@@ -228,7 +228,10 @@ export function versionOf(path: string): DatabaseVersion {
   if (version) return version;
   const sqlite = withPath(path, () => new SqliteDatabase(path, { readonly: true }));
   try {
-    return withPath(path, () => readVersion(sqlite));
+    return withSettledPath(path, () => {
+      sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      return readVersion(sqlite);
+    });
   } finally {
     sqlite.close();
   }

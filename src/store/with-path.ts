@@ -1,3 +1,7 @@
+import { accessSync, constants } from "node:fs";
+import { dirname } from "node:path";
+import { whenSettled } from "../lib/settled.ts";
+
 const NOT_ALLOWED = /^SQLITE_(CANTOPEN|READONLY|PERM|AUTH)/;
 
 /** Adds the path, and what to do about it, to errors of SQLite. Their code stays. */
@@ -10,5 +14,28 @@ export function withPath<T>(path: string, work: () => T): T {
     const hint = NOT_ALLOWED.test(code) ? "; the user who runs this must be able to read and write it" : "";
     const error = new Error(`${path}: ${(cause as Error).message}${hint}`, { cause });
     throw Object.assign(error, { code });
+  }
+}
+
+/**
+ * Does the same as `withPath` for the first use of a file. A command of root makes the files of the write-ahead log at
+ * any moment, and SQLite gives them to the owner of the database only an instant later.
+ */
+export function withSettledPath<T>(path: string, work: () => T): T {
+  return withPath(path, () => whenSettled(work, (error) => cannotOpen(error) && isAllowed(path)));
+}
+
+const cannotOpen = (error: unknown) =>
+  String((error as { code?: unknown } | null)?.code).startsWith("SQLITE_CANTOPEN");
+
+/** Reports whether this user may use the database and its folder; then another file was in the way. */
+function isAllowed(path: string): boolean {
+  const { R_OK, W_OK, X_OK } = constants;
+  try {
+    accessSync(path, R_OK | W_OK);
+    accessSync(dirname(path), R_OK | W_OK | X_OK);
+    return true;
+  } catch {
+    return false;
   }
 }

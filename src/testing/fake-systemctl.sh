@@ -26,6 +26,7 @@ stop() {
     sleep 0.05
   done
   kill -9 "$(cat "$pid_file")"
+  while alive; do sleep 0.05; done
 }
 case "$what" in
   start) start ;;
