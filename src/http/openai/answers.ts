@@ -1,7 +1,7 @@
 import { deflateSync } from "node:zlib";
 import type { Segment, TranscriptionResult } from "../../domain/result.ts";
 import { inSlices } from "../../lib/in-slices.ts";
-import { bytesOfPieces } from "../../lib/text-pieces.ts";
+import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
 import { toSeconds } from "../../lib/time.ts";
 import { textPieces } from "../../pipeline/render.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
@@ -17,17 +17,24 @@ const LEAST_CONFIDENCE = 1e-6;
 export async function answerOf({ transcription, result }: Found, format: ResponseFormat): Promise<Response> {
   switch (format) {
     case "json":
-      return Response.json(plainBody(result));
+      return jsonResponse(plainBody(result));
     case "verbose_json":
-      return Response.json(await verboseBody(transcription.language, result));
+      return jsonResponse(await verboseBody(transcription.language, result));
     case "diarized_json":
-      return Response.json(diarizedBody(result));
+      return jsonResponse(await diarizedBody(result));
     case "text":
       // OpenAI's text ends with a line feed, also where there is no text.
       return textResponse(`${result.text}\n`);
     default:
       return textResponse(await bytesOfPieces(textPieces(result, format)));
   }
+}
+
+/** Answers as `Response.json` does. That would write a long list of segments without a pause. */
+async function jsonResponse(body: OpenAiTranscription): Promise<Response> {
+  return new Response(await bytesOfPieces(jsonPieces(body)), {
+    headers: { "content-type": "application/json;charset=utf-8" },
+  });
 }
 
 /** OpenAI sends subtitles as plain text as well, and some clients look for that. */
@@ -51,12 +58,13 @@ async function verboseBody(language: string, result: TranscriptionResult): Promi
   };
 }
 
-function diarizedBody({ text, durationMs, segments }: TranscriptionResult): OpenAiTranscription {
+async function diarizedBody(result: TranscriptionResult): Promise<OpenAiTranscription> {
+  const { text, durationMs, segments } = result;
   return {
     task: "transcribe",
     duration: toSeconds(durationMs),
     text,
-    segments: segments.map(toDiarizedSegment),
+    segments: await inSlices(segments, (slice) => slice.map(toDiarizedSegment)),
     usage: usageOf(durationMs),
   };
 }
