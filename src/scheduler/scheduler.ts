@@ -1,7 +1,7 @@
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
-import { textSoFar } from "../recognition/text-so-far.ts";
+import { createTextSoFar, type TextSoFar } from "../recognition/text-so-far.ts";
 import { listFirstEnded } from "../store/chunks.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { requireOrganization } from "../store/organizations.ts";
@@ -168,11 +168,15 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       if (!isStopping) return places.reserveWithin(recordingMs, waitMs, signal);
       throw new AppError("capacity_unavailable", { retryAfterSeconds: config.server.drain_seconds });
     },
-    watchText: (id, onText) =>
-      chunkWatchers.watch(id, () => {
+    watchText(id, onText) {
+      let text: TextSoFar | undefined;
+      return chunkWatchers.watch(id, () => {
         const row = findTranscription(store, id);
-        if (row) onText(textSoFar(listFirstEnded(store, id), row));
-      }),
+        if (!row) return;
+        text ??= createTextSoFar(row);
+        onText(text.add(listFirstEnded(store, id, text.chunks())));
+      });
+    },
     async waitFor(id, signal) {
       const row = findTranscription(store, id);
       return row && isFinal(row.state) ? row : finished.wait(id, signal);

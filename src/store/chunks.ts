@@ -70,13 +70,14 @@ export function sliceStarts(store: Store, transcriptionId: string): number[] {
   return Array.from({ length: slices }, (_, n) => n * CHUNKS_AT_ONCE);
 }
 
-/** Reads the chunks of a transcription in order of position, slice by slice. */
-function* chunkSlices(store: Store, transcriptionId: string): Generator<ChunkRow[]> {
-  for (const from of sliceStarts(store, transcriptionId)) {
+/** Reads the chunks of a transcription in order of position, slice by slice, from a position on. */
+function* chunkSlices(store: Store, transcriptionId: string, from = 0): Generator<ChunkRow[]> {
+  for (const start of sliceStarts(store, transcriptionId)) {
+    if (start + CHUNKS_AT_ONCE <= from) continue;
     yield store
       .select()
       .from(chunks)
-      .where(sliceAt(transcriptionId, from))
+      .where(and(sliceAt(transcriptionId, start), gte(chunks.position, from)))
       .orderBy(asc(chunks.position))
       .all();
   }
@@ -92,10 +93,10 @@ export async function listChunks(store: Store, transcriptionId: string): Promise
   return found;
 }
 
-/** Returns the chunks before the first one without an outcome. */
-export function listFirstEnded(store: Store, transcriptionId: string): ChunkRow[] {
+/** Returns the chunks from a position on, up to the first one without an outcome. */
+export function listFirstEnded(store: Store, transcriptionId: string, from: number): ChunkRow[] {
   const found: ChunkRow[] = [];
-  for (const slice of chunkSlices(store, transcriptionId)) {
+  for (const slice of chunkSlices(store, transcriptionId, from)) {
     for (const row of slice) {
       if (row.state === "waiting") return found;
       found.push(row);
