@@ -26,7 +26,11 @@ stop() {
     sleep 0.05
   done
   kill -9 "$(cat "$pid_file")"
-  while alive; do sleep 0.05; done
+  # A start right afterwards must not take it for one that runs.
+  for _ in $(seq 100); do
+    alive || return 0
+    sleep 0.05
+  done
 }
 case "$what" in
   start) start ;;
