@@ -21,7 +21,7 @@ export function createModelNeeds(machine: SharingMachine): NeedsOf {
 
   function needsOf(path: string): Omit<ModelNeeds, "bytes"> {
     const head = readHead(path);
-    return head ? { stateBytes: stateBytesOf(head), sharing: stepSharing(head, machine) } : {};
+    return head ? { ...memoryOf(head), sharing: stepSharing(head, machine) } : {};
   }
 
   return ({ family, files, version, bytes = 0 }) => {
@@ -42,13 +42,17 @@ const TEXT_POSITIONS = 512;
 const CACHE_BYTES = 4;
 /** A second try decodes five samples at once. whisper.cpp then makes the cache of the text for seven, and keeps it. */
 const SAMPLES = 7;
-/** Buffers of the graphs: a part that grows with the width, and the rest with a long prompt. Measured, rounded up. */
-const BUFFER_BYTES_OF_WIDTH = 96 * 1024;
+/** Buffers of the other graphs, with a long prompt. Measured, rounded up. */
 const FIXED_BUFFER_BYTES = 64 * 1024 ** 2;
+/** Buffers of the encoder's graphs. Measured: 98 KB with base, 101 with small, 90 with turbo; rounded up. */
+const ENCODER_BYTES_OF_WIDTH = 128 * 1024;
 
-/** Returns the most memory that a chunk needs beside the weights, on a processor. */
-function stateBytesOf({ width, textLayers }: WhisperHead): number {
+/** Returns the most memory that a chunk needs beside the weights, and what it needs besides while it is encoded. */
+function memoryOf({
+  width,
+  textLayers,
+}: WhisperHead): Required<Pick<ModelNeeds, "stateBytes" | "encoderBytes">> {
   const positions = CROSS_POSITIONS + SAMPLES * TEXT_POSITIONS;
   const caches = width * textLayers * positions * CACHE_BYTES;
-  return caches + width * BUFFER_BYTES_OF_WIDTH + FIXED_BUFFER_BYTES;
+  return { stateBytes: caches + FIXED_BUFFER_BYTES, encoderBytes: width * ENCODER_BYTES_OF_WIDTH };
 }

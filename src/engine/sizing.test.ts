@@ -81,6 +81,33 @@ describe("sizing", () => {
       { workers: 2, lanes: 0, threadsPerWorker: 4 },
     ],
     [
+      "chunks that share steps have the encoder's memory once for each lane",
+      [
+        auto,
+        { cores: 2, availableMemoryBytes: 10 * GIB },
+        { bytes: GIB, stateBytes: GIB / 2, encoderBytes: GIB, sharing: SHARING },
+      ],
+      { workers: 8, lanes: 2, threadsPerWorker: undefined },
+    ],
+    [
+      "fewer chunks than lanes have it each",
+      [
+        auto,
+        { cores: 4, availableMemoryBytes: 10 * GIB },
+        { bytes: GIB, stateBytes: GIB / 2, encoderBytes: 1.5 * GIB, sharing: SHARING },
+      ],
+      { workers: 3, lanes: 4, threadsPerWorker: undefined },
+    ],
+    [
+      "chunks that make their own steps have it each",
+      [
+        auto,
+        { cores: 8, availableMemoryBytes: 10 * GIB },
+        { bytes: GIB, stateBytes: GIB / 2, encoderBytes: GIB },
+      ],
+      { workers: 4, lanes: 0, threadsPerWorker: undefined },
+    ],
+    [
       "a set number of workers that share steps",
       [
         { workers: 5, threadsPerWorker: 1 },
@@ -160,7 +187,7 @@ describe("sizing", () => {
 
 test("a model's memory on a GPU is that of its weights and of all its chunks", () => {
   const machine = { cores: 16, availableMemoryBytes: 64 * GIB, gpuFreeBytes: 24 * GIB };
-  const needs = { bytes: GIB, stateBytes: GIB / 4, sharing: SHARING };
+  const needs = { bytes: GIB, stateBytes: GIB / 8, encoderBytes: GIB / 8, sharing: SHARING };
   expect(bytesOnGpu(auto, machine, needs)).toBe(3 * GIB);
   expect(bytesOnGpu(auto, { ...machine, gpuFreeBytes: GIB / 2 }, needs)).toBeUndefined();
   expect(bytesOnGpu(auto, { ...machine, gpuFreeBytes: undefined }, needs)).toBeUndefined();

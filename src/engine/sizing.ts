@@ -56,6 +56,11 @@ export type ModelNeeds = {
   bytes: number;
   /** Memory of a chunk beside the weights; left out: it is guessed from them. */
   stateBytes?: number | undefined;
+  /**
+   * Memory that a chunk needs besides while it is encoded. Chunks on the processor borrow it, so that each lane has it
+   * once; on a GPU each chunk has its own. Left out: it is part of `stateBytes`.
+   */
+  encoderBytes?: number | undefined;
   /** Where decoding steps of several chunks are made together; left out: nowhere. */
   sharing?: StepSharing | undefined;
 };
@@ -85,7 +90,7 @@ export function chooseSizing(wanted: WantedSizing, machine: SizingInfo, needs: M
   const lanes = isShared ? Math.min(machine.cores, MAX_AUTO_WORKERS) : 0;
   if (wanted.workers !== "auto") return { workers: wanted.workers, lanes, threadsPerWorker };
   const wished = lanes > 0 ? lanes * CHUNKS_PER_LANE : Math.min(byCores, MAX_AUTO_WORKERS);
-  const workers = Math.min(wished, chunksIn(machine.availableMemoryBytes, needs));
+  const workers = Math.min(wished, chunksIn(machine.availableMemoryBytes, needs, lanes));
   return { workers: Math.max(1, workers), lanes, threadsPerWorker };
 }
 
@@ -103,17 +108,26 @@ function sizeOnGpu(
   return { workers, lanes: isShared ? Math.ceil(workers / CHUNKS_PER_GPU_LANE) : 0 };
 }
 
-/** Returns how many chunks have memory beside the weights. */
-function chunksIn(memoryBytes: number, needs: ModelNeeds): number {
-  return Math.floor((memoryBytes * USABLE_MEMORY - needs.bytes) / chunkBytes(needs));
+/**
+ * Returns how many chunks have memory beside the weights.
+ *
+ * @param lanes how many of them are encoded at once; 0: each may be
+ */
+function chunksIn(memoryBytes: number, needs: ModelNeeds, lanes = 0): number {
+  const rest = memoryBytes * USABLE_MEMORY - needs.bytes;
+  const encodedAtOnce = Math.floor(rest / (chunkBytes(needs) + encoderBytes(needs)));
+  if (lanes === 0 || encodedAtOnce < lanes) return encodedAtOnce;
+  return Math.floor((rest - lanes * encoderBytes(needs)) / chunkBytes(needs));
 }
 
 function chunkBytes({ bytes, stateBytes }: ModelNeeds): number {
   return stateBytes ?? Math.max(STATE_FLOOR_BYTES, bytes * STATE_SHARE);
 }
 
+const encoderBytes = (needs: ModelNeeds): number => needs.encoderBytes ?? 0;
+
 /** Returns the memory of a model with all its chunks on a GPU; undefined: it runs on the processor. */
 export function bytesOnGpu(wanted: WantedSizing, machine: SizingInfo, needs: ModelNeeds): number | undefined {
   const { workers, isOnGpu } = chooseSizing(wanted, machine, needs);
-  return isOnGpu ? needs.bytes + workers * chunkBytes(needs) : undefined;
+  return isOnGpu ? needs.bytes + workers * (chunkBytes(needs) + encoderBytes(needs)) : undefined;
 }
