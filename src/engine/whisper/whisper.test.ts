@@ -265,6 +265,14 @@ describe("transcription", () => {
     expect(engine.devices.map((device) => device.type)).toContain("cpu");
   });
 
+  test("chunks side by side have threads of their own, whose number changes", async () => {
+    const options = Array.from({ length: 60 }, (_, round) => ({ language: "en", threads: 2 - (round % 2) }));
+    const request = { models: [MODEL], audio: [{ path: sample("01-en") }], options, parallel: 3 };
+    const heard = words(await ask<Rounds>("transcribeEach", request)).flat();
+    expect(heard).toHaveLength(180);
+    expect(new Set(heard)).toEqual(new Set([SAID]));
+  });
+
   test("recordings give their words, with times and confidence", async () => {
     const request = { models: [MODEL], audio: [{ path: sample("01-en") }] };
     const [[english] = []] = await ask<Rounds>("transcribeEach", request);
