@@ -95,8 +95,6 @@ struct ByteAttention {
 
    private:
     static constexpr int kVectors = kWidth / kLanes;
-    // 127 divided by less may be infinite.
-    static constexpr float kLeast = 1e-30f;
 
     static size_t query_bytes() { return (kBlocks * sizeof(QueryBlocks::Left) + 63) / 64 * 64; }
     static size_t score_bytes(const AttentionShape & shape) { return kQueries * score_stride(shape) * sizeof(float); }
@@ -122,18 +120,18 @@ struct ByteAttention {
 
     // Rounds a row to 8 bits, with a sign.
     static __m512i round_row(const Vec * x, float & factor) {
-        const float largest = max_of(max(max(_mm512_abs_ps(x[0]), _mm512_abs_ps(x[1])), max(_mm512_abs_ps(x[2]), _mm512_abs_ps(x[3]))));
-        const Vec   scale = fill(largest > kLeast ? 127.0f / largest : 0.0f);
-        factor = largest / 127.0f;
-        return in_order(_mm512_packs_epi16(_mm512_packs_epi32(whole_of(x[0], scale), whole_of(x[1], scale)),
-                                           _mm512_packs_epi32(whole_of(x[2], scale), whole_of(x[3], scale))));
+        const ByteScale scale(max_of(max(max(_mm512_abs_ps(x[0]), _mm512_abs_ps(x[1])), max(_mm512_abs_ps(x[2]), _mm512_abs_ps(x[3])))));
+        const Vec       all = fill(scale.multiplier);
+        factor = scale.factor;
+        return in_order(_mm512_packs_epi16(_mm512_packs_epi32(whole_of(x[0], all), whole_of(x[1], all)),
+                                           _mm512_packs_epi32(whole_of(x[2], all), whole_of(x[3], all))));
     }
 
     // Rounds kBlock rows of kLanes columns; `load_row` returns a row of them.
     template <typename LoadRow> static void pack_column(const LoadRow & load_row, uint32_t * to, float * factors) {
         Vec largest = zero();
         for (int64_t i = 0; i < kBlock; i++) largest = max(largest, _mm512_abs_ps(load_row(i)));
-        const Vec scale = _mm512_maskz_div_ps(_mm512_cmp_ps_mask(largest, fill(kLeast), _CMP_GT_OQ), fill(127.0f), largest);
+        const Vec scale = _mm512_maskz_div_ps(_mm512_cmp_ps_mask(largest, fill(kLeastRounded), _CMP_GT_OQ), fill(127.0f), largest);
         store(factors, mul(largest, fill(1 / 127.0f)));
         const __m512i low = _mm512_set1_epi32(255);
         for (int64_t i = 0; i < kBlock; i += 4) {

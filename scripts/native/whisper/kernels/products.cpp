@@ -175,13 +175,13 @@ template <typename Type> struct Bytes {
    private:
     // Returns the sum of the whole numbers.
     static int32_t round_block(const float * from, int8_t * to, float & factor) {
-        const Vec     low = load(from), high = load(from + kLanes);
-        const float   largest = max_of(max(_mm512_abs_ps(low), _mm512_abs_ps(high)));
-        const Vec     scale = fill(largest != 0.0f ? 127.0f / largest : 0.0f);
-        const __m512i a = _mm512_cvtps_epi32(mul(low, scale)), b = _mm512_cvtps_epi32(mul(high, scale));
+        const Vec       low = load(from), high = load(from + kLanes);
+        const ByteScale scale(max_of(max(_mm512_abs_ps(low), _mm512_abs_ps(high))));
+        const Vec       all = fill(scale.multiplier);
+        const __m512i   a = _mm512_cvtps_epi32(mul(low, all)), b = _mm512_cvtps_epi32(mul(high, all));
         _mm_storeu_si128((__m128i *) to, _mm512_cvtepi32_epi8(a));
         _mm_storeu_si128((__m128i *) (to + kLanes), _mm512_cvtepi32_epi8(b));
-        factor = largest / 127.0f;
+        factor = scale.factor;
         return _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
     }
 };

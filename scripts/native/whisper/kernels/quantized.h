@@ -2,7 +2,7 @@
 #ifndef SHRUTI_QUANTIZED_H
 #define SHRUTI_QUANTIZED_H
 
-#include "vectors.h"
+#include "whole-vectors.h"
 
 #define GGML_COMMON_DECL_C
 #include "ggml-common.h"
@@ -11,17 +11,18 @@
 
 #ifdef SHRUTI_VECTORS
 
-// SHRUTI_VNNI: there is an instruction for sums of four products of bytes. SHRUTI_WIDE_VNNI: with vectors of 512 bits.
-#if defined(SHRUTI_AVX512) && defined(__AVX512VNNI__)
-#define SHRUTI_VNNI 1
-#define SHRUTI_WIDE_VNNI 1
-#elif defined(__AVXVNNI__)
-#define SHRUTI_VNNI 1
-#endif
-
 namespace shruti {
 
 inline float single(uint16_t half) { return _cvtsh_ss(half); }
+
+// Numbers whose largest is smaller are rounded to zero: 127 divided by it may be infinite.
+constexpr float kLeastRounded = 1e-30f;
+
+// How numbers are rounded to 8 bits, with a sign, in proportion to the largest of them.
+struct ByteScale {
+    float multiplier, factor;
+    explicit ByteScale(float largest) : multiplier(largest > kLeastRounded ? 127.0f / largest : 0.0f), factor(largest / 127.0f) {}
+};
 
 #ifdef SHRUTI_WIDE_VNNI
 

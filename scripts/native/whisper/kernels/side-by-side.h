@@ -4,6 +4,7 @@
 #define SHRUTI_SIDE_BY_SIDE_H
 
 #include "quantized.h"
+#include "whole-vectors.h"
 
 #include <cstddef>
 
@@ -12,93 +13,19 @@
 namespace shruti {
 
 #ifdef SHRUTI_AVX512
-
-using Ints = __m512i;
-
-inline Ints fill_ints(int32_t x) { return _mm512_set1_epi32(x); }
-inline Ints fill_bytes(int8_t x) { return _mm512_set1_epi8(x); }
-inline Ints low_pairs(Ints a, Ints b) { return _mm512_unpacklo_epi32(a, b); }
-inline Ints high_pairs(Ints a, Ints b) { return _mm512_unpackhi_epi32(a, b); }
-inline Ints low_fours(Ints a, Ints b) { return _mm512_unpacklo_epi64(a, b); }
-inline Ints high_fours(Ints a, Ints b) { return _mm512_unpackhi_epi64(a, b); }
-inline Ints bits_and(Ints a, Ints b) { return _mm512_and_si512(a, b); }
-inline Ints bits_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
-inline Ints bits_xor(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
-template <int N> Ints shifted_left(Ints x) { return _mm512_slli_epi32(x, N); }
-template <int N> Ints shifted_right(Ints x) { return _mm512_srli_epi32(x, N); }
-inline Vec to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
-inline float first_of(Vec x) { return _mm512_cvtss_f32(x); }
-#ifdef SHRUTI_VNNI
-inline Ints add_four_products(Ints sums, Ints numbers, Ints values) { return _mm512_dpbusd_epi32(sums, numbers, values); }
-#else
-inline Ints two_products(Ints numbers, Ints values) { return _mm512_maddubs_epi16(numbers, values); }
-inline Ints add_pairs(Ints a, Ints b) { return _mm512_add_epi16(a, b); }
-inline Ints add_both_of_pairs(Ints sums, Ints pairs) { return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))); }
-#endif
-// Byte `i` of each lane, four times.
-inline Ints each_byte(Ints x, int8_t i) {
-    const Ints firsts = _mm512_set4_epi32(0x0C0C0C0C, 0x08080808, 0x04040404, 0);
-    return _mm512_shuffle_epi8(x, _mm512_add_epi8(firsts, fill_bytes(i)));
-}
-inline Ints least_bytes(Ints a, Ints b) { return _mm512_min_epu8(a, b); }
-
 // 16 bytes of each fourth row: a quarter of the vector for each.
 inline Ints load_fourth_rows(const char * from, size_t row_bytes) {
     const auto row = [&](size_t i) { return _mm_loadu_si128((const __m128i *) (from + i * row_bytes)); };
     const Ints two = _mm512_inserti32x4(_mm512_castsi128_si512(row(0)), row(4), 1);
     return _mm512_inserti32x4(_mm512_inserti32x4(two, row(8), 2), row(12), 3);
 }
-
-// The f16 in the low half of each lane.
-inline Vec low_halves(Ints x) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(x)); }
-
 #else
-
-using Ints = __m256i;
-
-inline Ints fill_ints(int32_t x) { return _mm256_set1_epi32(x); }
-inline Ints fill_bytes(int8_t x) { return _mm256_set1_epi8(x); }
-inline Ints low_pairs(Ints a, Ints b) { return _mm256_unpacklo_epi32(a, b); }
-inline Ints high_pairs(Ints a, Ints b) { return _mm256_unpackhi_epi32(a, b); }
-inline Ints low_fours(Ints a, Ints b) { return _mm256_unpacklo_epi64(a, b); }
-inline Ints high_fours(Ints a, Ints b) { return _mm256_unpackhi_epi64(a, b); }
-inline Ints bits_and(Ints a, Ints b) { return _mm256_and_si256(a, b); }
-inline Ints bits_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
-inline Ints bits_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
-template <int N> Ints shifted_left(Ints x) { return _mm256_slli_epi32(x, N); }
-template <int N> Ints shifted_right(Ints x) { return _mm256_srli_epi32(x, N); }
-inline Vec to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
-inline float first_of(Vec x) { return _mm256_cvtss_f32(x); }
-#ifdef SHRUTI_VNNI
-inline Ints add_four_products(Ints sums, Ints numbers, Ints values) { return _mm256_dpbusd_avx_epi32(sums, numbers, values); }
-#else
-inline Ints two_products(Ints numbers, Ints values) { return _mm256_maddubs_epi16(numbers, values); }
-inline Ints add_pairs(Ints a, Ints b) { return _mm256_add_epi16(a, b); }
-inline Ints add_both_of_pairs(Ints sums, Ints pairs) { return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))); }
-#endif
-// Byte `i` of each lane, four times.
-inline Ints each_byte(Ints x, int8_t i) {
-    const Ints firsts = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C, 0, 0x04040404, 0x08080808, 0x0C0C0C0C);
-    return _mm256_shuffle_epi8(x, _mm256_add_epi8(firsts, fill_bytes(i)));
-}
-inline Ints least_bytes(Ints a, Ints b) { return _mm256_min_epu8(a, b); }
-
 // 16 bytes of each fourth row: a half of the vector for each.
 inline Ints load_fourth_rows(const char * from, size_t row_bytes) {
     const auto row = [&](size_t i) { return _mm_loadu_si128((const __m128i *) (from + i * row_bytes)); };
     return _mm256_inserti128_si256(_mm256_castsi128_si256(row(0)), row(4), 1);
 }
-
-// The f16 in the low half of each lane.
-inline Vec low_halves(Ints x) {
-    const Ints low = bits_and(x, fill_ints(0xFFFF));
-    return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1)));
-}
-
 #endif
-
-// The f16 in the high half of each lane.
-inline Vec high_halves(Ints x) { return low_halves(shifted_right<16>(x)); }
 
 // Adds to `start` the products of a block's 32 numbers of each row (`numbers`) with those of a token, which are bytes with a
 // sign, four in each of `values`.

@@ -206,13 +206,13 @@ inline RoundedBlock rounded_block(const float * from) {
     }
     __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
     half = _mm_max_ps(half, _mm_movehl_ps(half, half));
-    const float  largest = _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
-    const __m256 scale = _mm256_set1_ps(largest != 0.0f ? 127.0f / largest : 0.0f);
-    __m256i      whole[4];
+    const ByteScale scale(_mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half))));
+    const __m256    all_lanes = _mm256_set1_ps(scale.multiplier);
+    __m256i         whole[4];
     SHRUTI_UNROLL
-    for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], scale));
+    for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], all_lanes));
     const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
-    return {_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), largest / 127.0f};
+    return {_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), scale.factor};
 }
 
 // Rounded as ggml does, which keeps these numbers in f16.

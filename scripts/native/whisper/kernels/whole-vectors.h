@@ -1,0 +1,98 @@
+// Vectors of whole numbers, as wide as those of floats in vectors.h: of 32 bits each, or of four bytes.
+#ifndef SHRUTI_WHOLE_VECTORS_H
+#define SHRUTI_WHOLE_VECTORS_H
+
+#include "vectors.h"
+
+#ifdef SHRUTI_VECTORS
+
+// SHRUTI_VNNI: there is an instruction for sums of four products of bytes. SHRUTI_WIDE_VNNI: with vectors of 512 bits.
+#if defined(SHRUTI_AVX512) && defined(__AVX512VNNI__)
+#define SHRUTI_VNNI 1
+#define SHRUTI_WIDE_VNNI 1
+#elif defined(__AVXVNNI__)
+#define SHRUTI_VNNI 1
+#endif
+
+namespace shruti {
+
+#ifdef SHRUTI_AVX512
+
+using Ints = __m512i;
+
+inline Ints fill_ints(int32_t x) { return _mm512_set1_epi32(x); }
+inline Ints fill_bytes(int8_t x) { return _mm512_set1_epi8(x); }
+inline Ints low_pairs(Ints a, Ints b) { return _mm512_unpacklo_epi32(a, b); }
+inline Ints high_pairs(Ints a, Ints b) { return _mm512_unpackhi_epi32(a, b); }
+inline Ints low_fours(Ints a, Ints b) { return _mm512_unpacklo_epi64(a, b); }
+inline Ints high_fours(Ints a, Ints b) { return _mm512_unpackhi_epi64(a, b); }
+inline Ints bits_and(Ints a, Ints b) { return _mm512_and_si512(a, b); }
+inline Ints bits_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+inline Ints bits_xor(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
+template <int N> Ints shifted_left(Ints x) { return _mm512_slli_epi32(x, N); }
+template <int N> Ints shifted_right(Ints x) { return _mm512_srli_epi32(x, N); }
+inline Vec to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
+inline float first_of(Vec x) { return _mm512_cvtss_f32(x); }
+#ifdef SHRUTI_VNNI
+inline Ints add_four_products(Ints sums, Ints numbers, Ints values) { return _mm512_dpbusd_epi32(sums, numbers, values); }
+#else
+inline Ints two_products(Ints numbers, Ints values) { return _mm512_maddubs_epi16(numbers, values); }
+inline Ints add_pairs(Ints a, Ints b) { return _mm512_add_epi16(a, b); }
+inline Ints add_both_of_pairs(Ints sums, Ints pairs) { return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))); }
+#endif
+// Byte `i` of each lane, four times.
+inline Ints each_byte(Ints x, int8_t i) {
+    const Ints firsts = _mm512_set4_epi32(0x0C0C0C0C, 0x08080808, 0x04040404, 0);
+    return _mm512_shuffle_epi8(x, _mm512_add_epi8(firsts, fill_bytes(i)));
+}
+inline Ints least_bytes(Ints a, Ints b) { return _mm512_min_epu8(a, b); }
+
+// The f16 in the low half of each lane.
+inline Vec low_halves(Ints x) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(x)); }
+
+#else
+
+using Ints = __m256i;
+
+inline Ints fill_ints(int32_t x) { return _mm256_set1_epi32(x); }
+inline Ints fill_bytes(int8_t x) { return _mm256_set1_epi8(x); }
+inline Ints low_pairs(Ints a, Ints b) { return _mm256_unpacklo_epi32(a, b); }
+inline Ints high_pairs(Ints a, Ints b) { return _mm256_unpackhi_epi32(a, b); }
+inline Ints low_fours(Ints a, Ints b) { return _mm256_unpacklo_epi64(a, b); }
+inline Ints high_fours(Ints a, Ints b) { return _mm256_unpackhi_epi64(a, b); }
+inline Ints bits_and(Ints a, Ints b) { return _mm256_and_si256(a, b); }
+inline Ints bits_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+inline Ints bits_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
+template <int N> Ints shifted_left(Ints x) { return _mm256_slli_epi32(x, N); }
+template <int N> Ints shifted_right(Ints x) { return _mm256_srli_epi32(x, N); }
+inline Vec to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
+inline float first_of(Vec x) { return _mm256_cvtss_f32(x); }
+#ifdef SHRUTI_VNNI
+inline Ints add_four_products(Ints sums, Ints numbers, Ints values) { return _mm256_dpbusd_avx_epi32(sums, numbers, values); }
+#else
+inline Ints two_products(Ints numbers, Ints values) { return _mm256_maddubs_epi16(numbers, values); }
+inline Ints add_pairs(Ints a, Ints b) { return _mm256_add_epi16(a, b); }
+inline Ints add_both_of_pairs(Ints sums, Ints pairs) { return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))); }
+#endif
+// Byte `i` of each lane, four times.
+inline Ints each_byte(Ints x, int8_t i) {
+    const Ints firsts = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C, 0, 0x04040404, 0x08080808, 0x0C0C0C0C);
+    return _mm256_shuffle_epi8(x, _mm256_add_epi8(firsts, fill_bytes(i)));
+}
+inline Ints least_bytes(Ints a, Ints b) { return _mm256_min_epu8(a, b); }
+
+// The f16 in the low half of each lane.
+inline Vec low_halves(Ints x) {
+    const Ints low = bits_and(x, fill_ints(0xFFFF));
+    return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1)));
+}
+
+#endif
+
+// The f16 in the high half of each lane.
+inline Vec high_halves(Ints x) { return low_halves(shifted_right<16>(x)); }
+
+}  // namespace shruti
+
+#endif
+#endif
