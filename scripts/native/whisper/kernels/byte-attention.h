@@ -47,7 +47,7 @@ struct ByteAttention {
                 Vec x[kVectors];
                 for (int j = 0; j < kVectors; j++)
                     x[j] = sub(RowOfHalves::load_at(row_at(k, row + i, head, window), j * kLanes), mean[j]);
-                words[i] = _mm512_xor_si512(round_row(x, factors[row + i]), _mm512_set1_epi8(-128));
+                words[i] = without_sign(round_row(x, factors[row + i]));
             }
             transpose(words, (uint32_t *) (out + row / kColumns * kColumns * kWidth) + row % kColumns, kColumns);
         }
@@ -111,20 +111,11 @@ struct ByteAttention {
         }
     }
 
-    // Bytes of four vectors that were packed two by two, in their order.
-    static __m512i in_order(__m512i bytes) {
-        return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
-    }
-
-    static __m512i whole_of(Vec x, Vec factor) { return _mm512_cvtps_epi32(mul(x, factor)); }
-
     // Rounds a row to 8 bits, with a sign.
     static __m512i round_row(const Vec * x, float & factor) {
         const ByteScale scale(max_of(max(max(_mm512_abs_ps(x[0]), _mm512_abs_ps(x[1])), max(_mm512_abs_ps(x[2]), _mm512_abs_ps(x[3])))));
-        const Vec       all = fill(scale.multiplier);
         factor = scale.factor;
-        return in_order(_mm512_packs_epi16(_mm512_packs_epi32(whole_of(x[0], all), whole_of(x[1], all)),
-                                           _mm512_packs_epi32(whole_of(x[2], all), whole_of(x[3], all))));
+        return rounded_bytes(x, fill(scale.multiplier));
     }
 
     // Rounds kBlock rows of kLanes columns; `load_row` returns a row of them.

@@ -117,53 +117,22 @@ struct Floats {
 
 #ifdef SHRUTI_BYTES
 
-// Products of bytes, for weights in blocks of 32 with a factor. Inputs are rounded to 8 bits in such blocks, as ggml does.
-template <typename Type> struct Bytes {
-    using Blocks = ByteBlocks<32, Signed::kLeft>;
-    using Left = Blocks::Left;
+// Products of bytes. Inputs are rounded to 8 bits in blocks of 32, as ggml does.
+template <Factors kFactors> struct ByteProducts {
+    using Blocks = ByteBlocks<32, Signed::kLeft, kFactors>;
+    using Left = typename Blocks::Left;
     static constexpr int64_t kRows = Blocks::kRows, kColumns = Blocks::kColumns, kBlock = Blocks::kBlock;
     static constexpr int64_t kDepth = 512;
 
     static size_t left_bytes(int64_t depth) { return depth / kBlock * sizeof(Left); }
-    static size_t panel_bytes(int64_t depth) { return kColumns * (depth + depth / kBlock * sizeof(float)); }
-    static size_t wide_bytes() { return 0; }
     static bool   takes(const Shape & shape, const ggml_tensor * x) { return shape.depth % (2 * kBlock) == 0 && x->type == GGML_TYPE_F32; }
 
     static void pack_left(const ggml_tensor * x, const Shape & shape, int64_t block, char * to) {
         for (int64_t r = 0; r < kRows; r++) {
-            const int64_t row = block * kRows + r;
-            const float * from = (const float *) ((const char *) x->data + row * x->nb[1]);
-            for (int64_t i = 0; i < shape.depth / kBlock; i++) {
-                Left & left = ((Left *) to)[i];
-                if (row < shape.rows) {
-                    left.corrections[r] = -Type::kOffset * round_block(from + i * kBlock, left.values[r], left.factors[r]);
-                } else {
-                    memset(left.values[r], 0, kBlock);
-                    left.factors[r] = 0;
-                    left.corrections[r] = 0;
-                }
-            }
-        }
-    }
-
-    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char *, char * to) {
-        using Block = typename Type::Block;
-        uint32_t * values = (uint32_t *) to;
-        float *    factors = (float *) (to + kColumns * count);
-        for (int64_t c = 0; c < kColumns; c += 16) {
-            const Block * rows[16];
             // Rows after the last one: numbers that are not used.
-            for (int64_t i = 0; i < 16; i++)
-                rows[i] = (const Block *) ((const char *) w->data + std::min(column + c + i, shape.columns - 1) * w->nb[1]) + from / kBlock;
-            for (int64_t b = 0; b < count / kBlock; b += 2) {
-                Words words[16];
-                for (int64_t i = 0; i < 16; i++) {
-                    words[i] = _mm512_inserti64x4(_mm512_castsi256_si512(Type::bytes(rows[i][b])), Type::bytes(rows[i][b + 1]), 1);
-                    factors[b * kColumns + c + i] = single(rows[i][b].d);
-                    factors[(b + 1) * kColumns + c + i] = single(rows[i][b + 1].d);
-                }
-                transpose(words, values + b * (kBlock / 4) * kColumns + c, kColumns);
-            }
+            const int64_t row = std::min(block * kRows + r, shape.rows - 1);
+            const float * from = (const float *) ((const char *) x->data + row * x->nb[1]);
+            for (int64_t i = 0; i < shape.depth / kBlock; i += 2) pack_two(from + i * kBlock, (Left *) to + i, r);
         }
     }
 
@@ -173,16 +142,116 @@ template <typename Type> struct Bytes {
     }
 
    private:
-    // Returns the sum of the whole numbers.
-    static int32_t round_block(const float * from, int8_t * to, float & factor) {
-        const Vec       low = load(from), high = load(from + kLanes);
-        const ByteScale scale(max_of(max(_mm512_abs_ps(low), _mm512_abs_ps(high))));
-        const Vec       all = fill(scale.multiplier);
-        const __m512i   a = _mm512_cvtps_epi32(mul(low, all)), b = _mm512_cvtps_epi32(mul(high, all));
-        _mm_storeu_si128((__m128i *) to, _mm512_cvtepi32_epi8(a));
-        _mm_storeu_si128((__m128i *) (to + kLanes), _mm512_cvtepi32_epi8(b));
-        factor = scale.factor;
-        return _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
+    // Packs two blocks of row `r`: each is half of a vector of bytes.
+    static void pack_two(const float * from, Left * to, int64_t r) {
+        const Vec x[] = {load(from), load(from + kLanes), load(from + 2 * kLanes), load(from + 3 * kLanes)};
+        const Vec       largest = max_of_both(max(_mm512_abs_ps(x[0]), _mm512_abs_ps(x[1])), max(_mm512_abs_ps(x[2]), _mm512_abs_ps(x[3])));
+        const float     most[] = {first_of(largest), first_of(_mm512_movehdup_ps(largest))};
+        const ByteScale scales[] = {ByteScale(most[0]), ByteScale(most[1])};
+        const __m512i   bytes = rounded_bytes(x, fill(scales[0].multiplier), fill(scales[1].multiplier));
+        const __m512i   sums = sums_of_both(bytes);
+        _mm256_storeu_si256((__m256i *) to[0].values[r], _mm512_castsi512_si256(bytes));
+        _mm256_storeu_si256((__m256i *) to[1].values[r], _mm512_extracti64x4_epi64(bytes, 1));
+        to[0].factors[r] = scales[0].factor;
+        to[1].factors[r] = scales[1].factor;
+        to[0].corrections[r] = -128 * _mm_cvtsi128_si32(_mm512_castsi512_si128(sums));
+        to[1].corrections[r] = -128 * _mm_cvtsi128_si32(_mm512_extracti32x4_epi32(sums, 2));
+    }
+
+    // The largest number of `a`, then that of `b`, and so on.
+    static Vec max_of_both(Vec a, Vec b) {
+        const Vec quads = max(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        const Vec pairs = max(quads, _mm512_permute_ps(quads, 0x4E));
+        const Vec halves = max(pairs, _mm512_shuffle_f32x4(pairs, pairs, 0x4E));
+        return max(halves, _mm512_shuffle_f32x4(halves, halves, 0xB1));
+    }
+
+    // The sums of both halves of a vector of bytes with a sign, each in all its lanes.
+    static __m512i sums_of_both(__m512i bytes) {
+        const __m512i fours = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), bytes);
+        const __m512i eights = _mm512_add_epi32(fours, _mm512_shuffle_epi32(fours, (_MM_PERM_ENUM) 0xB1));
+        const __m512i parts = _mm512_add_epi32(eights, _mm512_shuffle_epi32(eights, (_MM_PERM_ENUM) 0x4E));
+        return _mm512_add_epi32(parts, _mm512_shuffle_i32x4(parts, parts, 0xB1));
+    }
+};
+
+// The weights' row for a column. Columns after the last one have numbers that are not used.
+const char * weights_of(const ggml_tensor * w, const Shape & shape, int64_t column) {
+    return (const char *) w->data + std::min(column, shape.columns - 1) * w->nb[1];
+}
+
+// For weights of 8 bits: their numbers and their factors of 32 stay as they are.
+struct Bytes : ByteProducts<Factors::kOfBlocks> {
+    static size_t panel_bytes(int64_t depth) { return kColumns * (depth + depth / kBlock * sizeof(float)); }
+    static size_t wide_bytes() { return 0; }
+
+    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char *, char * to) {
+        uint32_t * values = (uint32_t *) to;
+        float *    factors = (float *) (to + kColumns * count);
+        for (int64_t c = 0; c < kColumns; c += 16) {
+            const block_q8_0 * rows[16];
+            for (int64_t i = 0; i < 16; i++) rows[i] = (const block_q8_0 *) weights_of(w, shape, column + c + i) + from / kBlock;
+            for (int64_t b = 0; b < count / kBlock; b += 2) {
+                Words words[16];
+                for (int64_t i = 0; i < 16; i++) {
+                    words[i] = _mm512_inserti64x4(_mm512_castsi256_si512(OfQ8_0::bytes(rows[i][b])), OfQ8_0::bytes(rows[i][b + 1]), 1);
+                    factors[b * kColumns + c + i] = single(rows[i][b].d);
+                    factors[(b + 1) * kColumns + c + i] = single(rows[i][b + 1].d);
+                }
+                transpose(words, values + b * (kBlock / 4) * kColumns + c, kColumns);
+            }
+        }
+    }
+};
+
+// For weights of fewer bits: they are rounded again, to 8 bits with a factor for all numbers of a row that are packed at once.
+// This rounds far less than their own type did, and saves a product of factors for each block.
+struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
+    static size_t panel_bytes(int64_t depth) { return kColumns * (depth + sizeof(float)); }
+    static size_t wide_bytes() { return kLanes * kDepth * sizeof(float); }
+
+    static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char * wide, char * to) {
+        uint32_t * values = (uint32_t *) to;
+        float *    factors = (float *) (to + kColumns * count);
+        for (int64_t c = 0; c < kColumns; c += kLanes) {
+            Vec multipliers[kLanes];
+            for (int64_t i = 0; i < kLanes; i++) {
+                float * row = (float *) wide + i * kDepth;
+                widen(w->type, weights_of(w, shape, column + c + i) + ggml_row_size(w->type, from), count, row);
+                const ByteScale scale(largest_of(row, count));
+                multipliers[i] = fill(scale.multiplier);
+                factors[c + i] = scale.factor;
+            }
+            for (int64_t k = 0; k < count; k += 64) {
+                Words words[kLanes];
+                for (int64_t i = 0; i < kLanes; i++) {
+                    const float * row = (const float *) wide + i * kDepth + k;
+                    const Vec     x[] = {load(row), load(row + kLanes), load(row + 2 * kLanes), load(row + 3 * kLanes)};
+                    words[i] = without_sign(rounded_bytes(x, multipliers[i]));
+                }
+                transpose(words, values + k / 4 * kColumns + c, kColumns);
+            }
+        }
+    }
+
+   private:
+    static void widen(ggml_type type, const char * from, int64_t count, float * to) {
+        if (type != GGML_TYPE_Q5_0) return ggml_get_type_traits(type)->to_float(from, to, count);
+        const block_q5_0 * blocks = (const block_q5_0 *) from;
+        for (int64_t b = 0; b < count / kBlock; b++, to += kBlock) {
+            const Vec     factor = fill(single(blocks[b].d)), least = mul(factor, fill(-OfQ5_0::kOffset));
+            const __m256i numbers = OfQ5_0::bytes(blocks[b]);
+            store(to, fma(factor, floats_of(_mm256_castsi256_si128(numbers)), least));
+            store(to + kLanes, fma(factor, floats_of(_mm256_extracti128_si256(numbers, 1)), least));
+        }
+    }
+
+    static Vec floats_of(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)); }
+
+    static float largest_of(const float * row, int64_t count) {
+        Vec largest = zero();
+        for (int64_t k = 0; k < count; k += kLanes) largest = max(largest, _mm512_abs_ps(load(row + k)));
+        return max_of(largest);
     }
 };
 
@@ -319,10 +388,8 @@ template <typename Kind> constexpr Functions kFunctions = {work_size<Kind>, comp
 const Functions & functions_for(const Shape & shape, const ggml_tensor * node) {
 #ifdef SHRUTI_BYTES
     const ggml_type type = node->src[0]->type;
-    if (Bytes<OfQ8_0>::takes(shape, node->src[1])) {
-        if (type == GGML_TYPE_Q8_0) return kFunctions<Bytes<OfQ8_0>>;
-        if (type == GGML_TYPE_Q5_0) return kFunctions<Bytes<OfQ5_0>>;
-    }
+    if (Bytes::takes(shape, node->src[1]) && ggml_is_quantized(type))
+        return type == GGML_TYPE_Q8_0 ? kFunctions<Bytes> : kFunctions<RoundedBytes>;
 #endif
     return kFunctions<Floats>;
 }
