@@ -24,7 +24,7 @@ const AVX512_FLAGS = ["avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"]
 const [OF_FLOATS, OF_BF16] = [2e-6, 0.006];
 /** Products with tokens round inputs as ggml does: to f16, or to 8 bits. Measured: 0.0003, 0.0065. */
 const OF_TOKENS = 0.01;
-/** Products with whole windows round inputs to 8 bits as well, and weights of fewer bits, with AVX-512 and VNNI. Measured: 0.0082. */
+/** Products with whole windows round inputs to 8 bits as well, and weights of fewer bits, with VNNI. Measured: 0.0082. */
 const OF_BYTES = /^product q/;
 /** Attention with bytes rounds queries, keys, weights and values. Measured: 0.0141. */
 const OF_ATTENTION_IN_BYTES = 0.02;
@@ -39,6 +39,10 @@ type Target = {
 };
 const TARGETS: Target[] = [
   { name: "AVX2", needs: ["avx2", "fma", "f16c"], options: AVX2, mostError: OF_FLOATS },
+  {
+    ...{ name: "AVX2 with VNNI", needs: ["avx2", "fma", "f16c", "avx_vnni"], options: [...AVX2, "-mavxvnni"] },
+    ...{ mostError: OF_FLOATS, usesBytes: true },
+  },
   { name: "AVX-512", needs: AVX512_FLAGS, options: AVX512, mostError: OF_FLOATS },
   {
     ...{ name: "AVX-512 with bf16", needs: ["avx512_bf16", "avx512_vnni"], options: BF16 },

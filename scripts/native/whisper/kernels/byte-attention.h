@@ -42,14 +42,19 @@ struct ByteAttention {
         find_mean(k, shape, head, window, mean);
         float * factors = (float *) (out + shape.rows * kWidth);
         for (int64_t row = 0; row < shape.rows; row += kLanes) {
-            Words words[kLanes];
+            Words words[kParts][kLanes];
             for (int i = 0; i < kLanes; i++) {
                 Vec x[kVectors];
+                SHRUTI_UNROLL
                 for (int j = 0; j < kVectors; j++)
                     x[j] = sub(RowOfHalves::load_at(row_at(k, row + i, head, window), j * kLanes), mean[j]);
-                words[i] = without_sign(round_row(x, factors[row + i]));
+                Ints bytes[kParts];
+                factors[row + i] = round_row(x, bytes);
+                SHRUTI_UNROLL
+                for (int j = 0; j < kParts; j++) words[j][i] = without_sign(bytes[j]);
             }
-            transpose(words, (uint32_t *) (out + row / kColumns * kColumns * kWidth) + row % kColumns, kColumns);
+            for (int j = 0; j < kParts; j++)
+                transpose(words[j], (uint32_t *) (out + row / kColumns * kColumns * kWidth) + j * kLanes * kColumns + row % kColumns, kColumns);
         }
     }
 
@@ -94,7 +99,8 @@ struct ByteAttention {
     }
 
    private:
-    static constexpr int kVectors = kWidth / kLanes;
+    // Vectors of a row of floats, and of a row of bytes.
+    static constexpr int kVectors = kWidth / kLanes, kParts = kVectors / 4;
 
     static size_t query_bytes() { return (kBlocks * sizeof(QueryBlocks::Left) + 63) / 64 * 64; }
     static size_t score_bytes(const AttentionShape & shape) { return kQueries * score_stride(shape) * sizeof(float); }
@@ -111,24 +117,28 @@ struct ByteAttention {
         }
     }
 
-    // Rounds a row to 8 bits, with a sign.
-    static __m512i round_row(const Vec * x, float & factor) {
-        const ByteScale scale(max_of(max(max(_mm512_abs_ps(x[0]), _mm512_abs_ps(x[1])), max(_mm512_abs_ps(x[2]), _mm512_abs_ps(x[3])))));
-        factor = scale.factor;
-        return rounded_bytes(x, fill(scale.multiplier));
+    // Rounds a row to 8 bits, with a sign. Returns its factor.
+    static float round_row(const Vec * x, Ints * bytes) {
+        Vec largest = abs_of(x[0]);
+        SHRUTI_UNROLL
+        for (int j = 1; j < kVectors; j++) largest = max(largest, abs_of(x[j]));
+        const ByteScale scale(max_of(largest));
+        SHRUTI_UNROLL
+        for (int j = 0; j < kParts; j++) bytes[j] = rounded_bytes(x + 4 * j, fill(scale.multiplier));
+        return scale.factor;
     }
 
     // Rounds kBlock rows of kLanes columns; `load_row` returns a row of them.
     template <typename LoadRow> static void pack_column(const LoadRow & load_row, uint32_t * to, float * factors) {
         Vec largest = zero();
-        for (int64_t i = 0; i < kBlock; i++) largest = max(largest, _mm512_abs_ps(load_row(i)));
-        const Vec scale = _mm512_maskz_div_ps(_mm512_cmp_ps_mask(largest, fill(kLeastRounded), _CMP_GT_OQ), fill(127.0f), largest);
+        for (int64_t i = 0; i < kBlock; i++) largest = max(largest, abs_of(load_row(i)));
+        const Vec scale = div(fill(127.0f), max(largest, fill(kLeastRounded)));
         store(factors, mul(largest, fill(1 / 127.0f)));
-        const __m512i low = _mm512_set1_epi32(255);
+        const Ints low = fill_ints(255);
         for (int64_t i = 0; i < kBlock; i += 4) {
-            __m512i four = _mm512_slli_epi32(whole_of(load_row(i + 3), scale), 24);
-            for (int j = 0; j < 3; j++)
-                four = _mm512_or_si512(four, _mm512_slli_epi32(_mm512_and_si512(whole_of(load_row(i + j), scale), low), 8 * j));
+            const auto whole = [&](int64_t j) { return rounded(mul(load_row(i + j), scale)); };
+            Ints       four = bits_or(shifted_left<24>(whole(3)), shifted_left<16>(bits_and(whole(2), low)));
+            four = bits_or(four, bits_or(shifted_left<8>(bits_and(whole(1), low)), bits_and(whole(0), low)));
             store_words(to + i / 4 * kColumns, four);
         }
     }
@@ -140,11 +150,15 @@ struct ByteAttention {
             const float *       from = (const float *) row_at(dst->src[0], std::min(first + i, shape.queries - 1), head, window);
             QueryBlocks::Left & left = out[i / kRows];
             Vec                 x[kVectors];
+            SHRUTI_UNROLL
             for (int j = 0; j < kVectors; j++) x[j] = mul(load(from + j * kLanes), scale);
-            const __m512i bytes = round_row(x, left.factors[i % kRows]);
-            _mm512_storeu_si512(left.values[i % kRows], bytes);
+            Ints bytes[kParts];
+            left.factors[i % kRows] = round_row(x, bytes);
+            int8_t * to = left.values[i % kRows];
+            for (int j = 0; j < kParts; j++) store_ints(to + 4 * kLanes * j, bytes[j]);
             // The keys' 128, times the sum of the query's bytes.
-            left.corrections[i % kRows] = -128 * _mm512_reduce_add_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), bytes));
+            left.corrections[i % kRows] = -128 * (sum_of_bytes(_mm256_loadu_si256((const __m256i *) to)) +
+                                                  sum_of_bytes(_mm256_loadu_si256((const __m256i *) (to + 32))));
         }
     }
 
@@ -158,12 +172,17 @@ struct ByteAttention {
         Vec total = zero();
         for (int64_t b = 0; b < depth; b++) {
             const Vec more = fill(kLog2Of255 - largest[b]);
-            Vec       x[4];
-            for (int j = 0; j < 4; j++) x[j] = rough_exp2_of(add(load(scores + b * kBlock + j * kLanes), more));
-            total = fma(add(add(x[0], x[1]), add(x[2], x[3])), fill(factors[b]), total);
-            const __m512i low = _mm512_packus_epi32(_mm512_cvtps_epi32(x[0]), _mm512_cvtps_epi32(x[1]));
-            const __m512i high = _mm512_packus_epi32(_mm512_cvtps_epi32(x[2]), _mm512_cvtps_epi32(x[3]));
-            _mm512_storeu_si512(out[b].values[row], in_order(_mm512_packus_epi16(low, high)));
+            Vec       sum = zero();
+            SHRUTI_UNROLL
+            for (int64_t part = 0; part < kParts; part++) {
+                const float * from = scores + b * kBlock + part * 4 * kLanes;
+                Vec           x[4];
+                SHRUTI_UNROLL
+                for (int j = 0; j < 4; j++) x[j] = rough_exp2_of(add(load(from + j * kLanes), more));
+                sum = add(sum, add(add(x[0], x[1]), add(x[2], x[3])));
+                store_ints(out[b].values[row] + part * 4 * kLanes, unsigned_bytes_of(rounded(x[0]), rounded(x[1]), rounded(x[2]), rounded(x[3])));
+            }
+            total = fma(sum, fill(factors[b]), total);
             out[b].factors[row] = factors[b];
         }
         return sum_of(total);
@@ -171,37 +190,32 @@ struct ByteAttention {
 
     // Finds the largest number of each block, in places up to the next multiple of kLanes, and returns the largest of all.
     static float find_largest(const float * scores, int64_t depth, float * largest) {
-        Vec most = fill(-INFINITY);
+        __m128 most = _mm_set1_ps(-INFINITY);
         for (int64_t b = 0; b < (depth + kLanes - 1) / kLanes * kLanes; b += 4) {
             Vec of[4];
+            SHRUTI_UNROLL
             for (int64_t i = 0; i < 4; i++) {
                 const float * x = scores + std::min(b + i, depth - 1) * kBlock;
-                of[i] = max(max(load(x), load(x + kLanes)), max(load(x + 2 * kLanes), load(x + 3 * kLanes)));
+                of[i] = load(x);
+                SHRUTI_UNROLL
+                for (int64_t j = kLanes; j < kBlock; j += kLanes) of[i] = max(of[i], load(x + j));
             }
-            const Vec all = maxima_of(of);
-            most = max(most, all);
-            _mm_store_ps(largest + b, _mm512_castps512_ps128(all));
+            const __m128 all = maxima_of(of);
+            most = _mm_max_ps(most, all);
+            _mm_store_ps(largest + b, all);
         }
-        return max_of(most);
-    }
-
-    // The maxima of four vectors, in each four places.
-    static Vec maxima_of(const Vec * x) {
-        const __m512d a = _mm512_castps_pd(max(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1])));
-        const __m512d b = _mm512_castps_pd(max(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3])));
-        const Vec     quads = max(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
-        const Vec     pairs = max(quads, _mm512_shuffle_f32x4(quads, quads, 0x4E));
-        return max(pairs, _mm512_shuffle_f32x4(pairs, pairs, 0xB1));
+        most = _mm_max_ps(most, _mm_movehl_ps(most, most));
+        return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
     }
 
     // 2^x with a relative error of 0.0001, for what is rounded to 8 bits.
     static Vec rough_exp2_of(Vec x) {
-        const Vec rest = _mm512_reduce_ps(x, 0);
+        const Vec whole = round(x), rest = sub(x, whole);
         Vec       p = fill(5.51715030e-02f);
         p = fma(p, rest, fill(2.42611178e-01f));
         p = fma(p, rest, fill(6.93261022e-01f));
         p = fma(p, rest, fill(9.99928071e-01f));
-        return scale_by_power(p, round(x));
+        return scale_by_power(p, whole);
     }
 
     static constexpr float kLog2Of255 = 7.99435344f;

@@ -10,7 +10,7 @@
 #include "quantized.h"
 
 // AMX multiplies bf16 numbers faster.
-#if defined(SHRUTI_WIDE_VNNI) && !defined(SHRUTI_AMX)
+#if defined(SHRUTI_VNNI) && !defined(SHRUTI_AMX)
 #define SHRUTI_BYTES 1
 
 namespace shruti {
@@ -21,26 +21,16 @@ enum class Signed { kLeft, kRight };
 // What a factor of a column is for.
 enum class Factors { kOfBlocks, kOfColumns };
 
-inline __m512i whole_of(Vec x, Vec factor) { return _mm512_cvtps_epi32(mul(x, factor)); }
-
-// Bytes of four vectors that were packed two by two, in their order.
-inline __m512i in_order(__m512i bytes) {
-    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
+// Four vectors times a factor, rounded to bytes with a sign.
+inline Ints rounded_bytes(const Vec * x, Vec factor) {
+    return bytes_of(rounded(mul(x[0], factor)), rounded(mul(x[1], factor)), rounded(mul(x[2], factor)), rounded(mul(x[3], factor)));
 }
-
-// Four vectors, the first two and the last two times a factor, rounded to bytes with a sign.
-inline __m512i rounded_bytes(const Vec * x, Vec first, Vec second) {
-    return in_order(_mm512_packs_epi16(_mm512_packs_epi32(whole_of(x[0], first), whole_of(x[1], first)),
-                                       _mm512_packs_epi32(whole_of(x[2], second), whole_of(x[3], second))));
-}
-
-inline __m512i rounded_bytes(const Vec * x, Vec factor) { return rounded_bytes(x, factor, factor); }
 
 // The bytes of the other side, which have no sign: 128 more.
-inline __m512i without_sign(__m512i bytes) { return _mm512_xor_si512(bytes, _mm512_set1_epi8(-128)); }
+inline Ints without_sign(Ints bytes) { return bits_xor(bytes, fill_bytes(-128)); }
 
 template <int64_t Block, Signed kSigned, Factors kFactors = Factors::kOfBlocks> struct ByteBlocks {
-    static constexpr int64_t kRows = 6, kColumns = 32, kBlock = Block;
+    static constexpr int64_t kRows = 6, kColumns = 2 * kLanes, kBlock = Block;
 
     // kBlock values of kRows rows. `corrections`: the products of what was added to the right side's values so that none is
     // negative, taken away.
@@ -57,18 +47,18 @@ template <int64_t Block, Signed kSigned, Factors kFactors = Factors::kOfBlocks> 
         SHRUTI_UNROLL
         for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = zero();
         for (int64_t b = 0; b < count; b++, left++, values += kBlock * kColumns) {
-            __m512i whole[kRows][2];
+            Ints whole[kRows][2];
             SHRUTI_UNROLL
             for (int r = 0; r < kRows; r++)
-                whole[r][0] = whole[r][1] = kSigned == Signed::kLeft ? _mm512_set1_epi32(left->corrections[r]) : _mm512_setzero_si512();
+                whole[r][0] = whole[r][1] = fill_ints(kSigned == Signed::kLeft ? left->corrections[r] : 0);
             SHRUTI_UNROLL_MANY
             for (int k = 0; k < kBlock / 4; k++) {
-                const __m512i first = _mm512_loadu_si512(values + 4 * kColumns * k), second = _mm512_loadu_si512(values + 4 * kColumns * k + 64);
+                const Ints first = load_ints(values + 4 * kColumns * k), second = load_ints(values + 4 * kColumns * k + 4 * kLanes);
                 SHRUTI_UNROLL
                 for (int r = 0; r < kRows; r++) {
                     int32_t four;
                     memcpy(&four, left->values[r] + 4 * k, sizeof four);
-                    const __m512i all = _mm512_set1_epi32(four);
+                    const Ints all = fill_ints(four);
                     whole[r][0] = multiply_add(whole[r][0], all, first);
                     whole[r][1] = multiply_add(whole[r][1], all, second);
                 }
@@ -77,8 +67,8 @@ template <int64_t Block, Signed kSigned, Factors kFactors = Factors::kOfBlocks> 
             SHRUTI_UNROLL
             for (int r = 0; r < kRows; r++) {
                 const Vec factor = fill(left->factors[r]);
-                sums[r][0] = fma(kOfBlocks ? mul(factor, first) : factor, _mm512_cvtepi32_ps(whole[r][0]), sums[r][0]);
-                sums[r][1] = fma(kOfBlocks ? mul(factor, second) : factor, _mm512_cvtepi32_ps(whole[r][1]), sums[r][1]);
+                sums[r][0] = fma(kOfBlocks ? mul(factor, first) : factor, to_floats(whole[r][0]), sums[r][0]);
+                sums[r][1] = fma(kOfBlocks ? mul(factor, second) : factor, to_floats(whole[r][1]), sums[r][1]);
             }
             if (kOfBlocks) factors += kColumns;
         }
@@ -96,8 +86,8 @@ template <int64_t Block, Signed kSigned, Factors kFactors = Factors::kOfBlocks> 
    private:
     static constexpr bool kOfBlocks = kFactors == Factors::kOfBlocks;
 
-    static __m512i multiply_add(__m512i sum, __m512i left, __m512i right) {
-        return kSigned == Signed::kLeft ? _mm512_dpbusd_epi32(sum, right, left) : _mm512_dpbusd_epi32(sum, left, right);
+    static Ints multiply_add(Ints sum, Ints left, Ints right) {
+        return kSigned == Signed::kLeft ? add_four_products(sum, right, left) : add_four_products(sum, left, right);
     }
 };
 

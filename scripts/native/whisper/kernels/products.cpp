@@ -132,46 +132,19 @@ template <Factors kFactors> struct ByteProducts {
             // Rows after the last one: numbers that are not used.
             const int64_t row = std::min(block * kRows + r, shape.rows - 1);
             const float * from = (const float *) ((const char *) x->data + row * x->nb[1]);
-            for (int64_t i = 0; i < shape.depth / kBlock; i += 2) pack_two(from + i * kBlock, (Left *) to + i, r);
+            for (int64_t i = 0; i < shape.depth / kBlock; i++) {
+                const RoundedBlock rounded = rounded_block(from + i * kBlock);
+                Left &             left = ((Left *) to)[i];
+                _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
+                left.factors[r] = rounded.factor;
+                left.corrections[r] = -128 * sum_of_bytes(rounded.values);
+            }
         }
     }
 
     static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
         Blocks::multiply((const Left *) left + from / kBlock, count / kBlock, panel, (const float *) (panel + kColumns * count), out, stride,
                          finish);
-    }
-
-   private:
-    // Packs two blocks of row `r`: each is half of a vector of bytes.
-    static void pack_two(const float * from, Left * to, int64_t r) {
-        const Vec x[] = {load(from), load(from + kLanes), load(from + 2 * kLanes), load(from + 3 * kLanes)};
-        const Vec       largest = max_of_both(max(_mm512_abs_ps(x[0]), _mm512_abs_ps(x[1])), max(_mm512_abs_ps(x[2]), _mm512_abs_ps(x[3])));
-        const float     most[] = {first_of(largest), first_of(_mm512_movehdup_ps(largest))};
-        const ByteScale scales[] = {ByteScale(most[0]), ByteScale(most[1])};
-        const __m512i   bytes = rounded_bytes(x, fill(scales[0].multiplier), fill(scales[1].multiplier));
-        const __m512i   sums = sums_of_both(bytes);
-        _mm256_storeu_si256((__m256i *) to[0].values[r], _mm512_castsi512_si256(bytes));
-        _mm256_storeu_si256((__m256i *) to[1].values[r], _mm512_extracti64x4_epi64(bytes, 1));
-        to[0].factors[r] = scales[0].factor;
-        to[1].factors[r] = scales[1].factor;
-        to[0].corrections[r] = -128 * _mm_cvtsi128_si32(_mm512_castsi512_si128(sums));
-        to[1].corrections[r] = -128 * _mm_cvtsi128_si32(_mm512_extracti32x4_epi32(sums, 2));
-    }
-
-    // The largest number of `a`, then that of `b`, and so on.
-    static Vec max_of_both(Vec a, Vec b) {
-        const Vec quads = max(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-        const Vec pairs = max(quads, _mm512_permute_ps(quads, 0x4E));
-        const Vec halves = max(pairs, _mm512_shuffle_f32x4(pairs, pairs, 0x4E));
-        return max(halves, _mm512_shuffle_f32x4(halves, halves, 0xB1));
-    }
-
-    // The sums of both halves of a vector of bytes with a sign, each in all its lanes.
-    static __m512i sums_of_both(__m512i bytes) {
-        const __m512i fours = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), bytes);
-        const __m512i eights = _mm512_add_epi32(fours, _mm512_shuffle_epi32(fours, (_MM_PERM_ENUM) 0xB1));
-        const __m512i parts = _mm512_add_epi32(eights, _mm512_shuffle_epi32(eights, (_MM_PERM_ENUM) 0x4E));
-        return _mm512_add_epi32(parts, _mm512_shuffle_i32x4(parts, parts, 0xB1));
     }
 };
 
@@ -188,20 +161,30 @@ struct Bytes : ByteProducts<Factors::kOfBlocks> {
     static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char *, char * to) {
         uint32_t * values = (uint32_t *) to;
         float *    factors = (float *) (to + kColumns * count);
-        for (int64_t c = 0; c < kColumns; c += 16) {
-            const block_q8_0 * rows[16];
-            for (int64_t i = 0; i < 16; i++) rows[i] = (const block_q8_0 *) weights_of(w, shape, column + c + i) + from / kBlock;
-            for (int64_t b = 0; b < count / kBlock; b += 2) {
-                Words words[16];
-                for (int64_t i = 0; i < 16; i++) {
-                    words[i] = _mm512_inserti64x4(_mm512_castsi256_si512(OfQ8_0::bytes(rows[i][b])), OfQ8_0::bytes(rows[i][b + 1]), 1);
-                    factors[b * kColumns + c + i] = single(rows[i][b].d);
-                    factors[(b + 1) * kColumns + c + i] = single(rows[i][b + 1].d);
+        for (int64_t c = 0; c < kColumns; c += kLanes) {
+            const block_q8_0 * rows[kLanes];
+            for (int64_t i = 0; i < kLanes; i++) rows[i] = (const block_q8_0 *) weights_of(w, shape, column + c + i) + from / kBlock;
+            for (int64_t b = 0; b < count / kBlock; b += kBlocksOfWords) {
+                Words words[kLanes];
+                for (int64_t i = 0; i < kLanes; i++) {
+                    words[i] = words_of(rows[i] + b);
+                    for (int64_t j = b; j < b + kBlocksOfWords; j++) factors[j * kColumns + c + i] = single(rows[i][j].d);
                 }
                 transpose(words, values + b * (kBlock / 4) * kColumns + c, kColumns);
             }
         }
     }
+
+   private:
+    static constexpr int64_t kBlocksOfWords = 4 * kLanes / kBlock;
+
+#ifdef SHRUTI_AVX512
+    static Words words_of(const block_q8_0 * blocks) {
+        return _mm512_inserti64x4(_mm512_castsi256_si512(OfQ8_0::bytes(blocks[0])), OfQ8_0::bytes(blocks[1]), 1);
+    }
+#else
+    static Words words_of(const block_q8_0 * blocks) { return OfQ8_0::bytes(blocks[0]); }
+#endif
 };
 
 // For weights of fewer bits: they are rounded again, to 8 bits with a factor for all numbers of a row that are packed at once.
@@ -222,7 +205,7 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
                 multipliers[i] = fill(scale.multiplier);
                 factors[c + i] = scale.factor;
             }
-            for (int64_t k = 0; k < count; k += 64) {
+            for (int64_t k = 0; k < count; k += 4 * kLanes) {
                 Words words[kLanes];
                 for (int64_t i = 0; i < kLanes; i++) {
                     const float * row = (const float *) wide + i * kDepth + k;
@@ -239,18 +222,16 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
         if (type != GGML_TYPE_Q5_0) return ggml_get_type_traits(type)->to_float(from, to, count);
         const block_q5_0 * blocks = (const block_q5_0 *) from;
         for (int64_t b = 0; b < count / kBlock; b++, to += kBlock) {
-            const Vec     factor = fill(single(blocks[b].d)), least = mul(factor, fill(-OfQ5_0::kOffset));
-            const __m256i numbers = OfQ5_0::bytes(blocks[b]);
-            store(to, fma(factor, floats_of(_mm256_castsi256_si128(numbers)), least));
-            store(to + kLanes, fma(factor, floats_of(_mm256_extracti128_si256(numbers, 1)), least));
+            const Vec          factor = fill(single(blocks[b].d)), least = mul(factor, fill(-OfQ5_0::kOffset));
+            alignas(32) int8_t numbers[kBlock];
+            _mm256_store_si256((__m256i *) numbers, OfQ5_0::bytes(blocks[b]));
+            for (int64_t i = 0; i < kBlock; i += kLanes) store(to + i, fma(factor, load_bytes(numbers + i), least));
         }
     }
 
-    static Vec floats_of(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)); }
-
     static float largest_of(const float * row, int64_t count) {
         Vec largest = zero();
-        for (int64_t k = 0; k < count; k += kLanes) largest = max(largest, _mm512_abs_ps(load(row + k)));
+        for (int64_t k = 0; k < count; k += kLanes) largest = max(largest, abs_of(load(row + k)));
         return max_of(largest);
     }
 };

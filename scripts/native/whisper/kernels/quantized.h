@@ -24,7 +24,38 @@ struct ByteScale {
     explicit ByteScale(float largest) : multiplier(largest > kLeastRounded ? 127.0f / largest : 0.0f), factor(largest / 127.0f) {}
 };
 
-#ifdef SHRUTI_WIDE_VNNI
+// A block of 32 numbers: bytes with a sign, times `factor`.
+struct RoundedBlock {
+    __m256i values;
+    float   factor;
+};
+
+inline RoundedBlock rounded_block(const float * from) {
+    __m256 values[4];
+    __m256 most = _mm256_setzero_ps();
+    SHRUTI_UNROLL
+    for (int j = 0; j < 4; j++) {
+        values[j] = _mm256_loadu_ps(from + 8 * j);
+        most = _mm256_max_ps(most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), values[j]));
+    }
+    __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+    half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+    const ByteScale scale(_mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half))));
+    const __m256    all_lanes = _mm256_set1_ps(scale.multiplier);
+    __m256i         whole[4];
+    SHRUTI_UNROLL
+    for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], all_lanes));
+    const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
+    return {_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), scale.factor};
+}
+
+// The sum of bytes with a sign.
+inline int sum_of_bytes(__m256i bytes) {
+    const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes));
+    const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
+    const __m128i pair = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+    return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
+}
 
 // 32 numbers of 5 bits as bytes: `from` has four bits of each, those of the first 16 in the low halves; `bits` the fifth.
 inline __m256i numbers_of_five(const uint8_t * from, const uint8_t * bits) {
@@ -32,10 +63,15 @@ inline __m256i numbers_of_five(const uint8_t * from, const uint8_t * bits) {
     memcpy(&all, bits, sizeof all);
     const __m128i packed = _mm_loadu_si128((const __m128i *) from);
     const __m256i low = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(packed, 4), packed), _mm256_set1_epi8(15));
+#ifdef SHRUTI_AVX512
     return _mm256_mask_add_epi8(low, all, low, _mm256_set1_epi8(16));
-}
-
+#else
+    // Each byte gets the eight bits that have its own, which is kept.
+    const __m256i places = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i found = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32((int) all), places), _mm256_set1_epi64x((long long) 0x8040201008040201));
+    return _mm256_or_si256(low, _mm256_andnot_si256(_mm256_cmpeq_epi8(found, _mm256_setzero_si256()), _mm256_set1_epi8(16)));
 #endif
+}
 
 // For each type: `kOffset`, which is added to a block's numbers so that none is negative; whether blocks have a least number,
 // to which their others are added; and `bytes`, the numbers of a block plus `kOffset`.
@@ -44,20 +80,16 @@ struct OfQ8_0 {
     using Block = block_q8_0;
     static constexpr int  kOffset = 128;
     static constexpr bool kHasLeast = false;
-#ifdef SHRUTI_WIDE_VNNI
     static __m256i bytes(const Block & b) {
         return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *) b.qs), _mm256_set1_epi8(-128));
     }
-#endif
 };
 
 struct OfQ5_0 {
     using Block = block_q5_0;
     static constexpr int  kOffset = 16;
     static constexpr bool kHasLeast = false;
-#ifdef SHRUTI_WIDE_VNNI
     static __m256i bytes(const Block & b) { return numbers_of_five(b.qs, b.qh); }
-#endif
 };
 
 struct OfQ5_1 {

@@ -190,31 +190,6 @@ struct Halves {
 #endif
 };
 
-// A token's block of 32: `values` times `factor`.
-struct RoundedBlock {
-    __m256i values;
-    float   factor;
-};
-
-inline RoundedBlock rounded_block(const float * from) {
-    __m256 values[4];
-    __m256 most = _mm256_setzero_ps();
-    SHRUTI_UNROLL
-    for (int j = 0; j < 4; j++) {
-        values[j] = _mm256_loadu_ps(from + 8 * j);
-        most = _mm256_max_ps(most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), values[j]));
-    }
-    __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
-    half = _mm_max_ps(half, _mm_movehl_ps(half, half));
-    const ByteScale scale(_mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half))));
-    const __m256    all_lanes = _mm256_set1_ps(scale.multiplier);
-    __m256i         whole[4];
-    SHRUTI_UNROLL
-    for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], all_lanes));
-    const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
-    return {_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), scale.factor};
-}
-
 // Rounded as ggml does, which keeps these numbers in f16.
 inline float rounded_to_half(float x) { return single(_cvtss_sh(x, 0)); }
 
@@ -241,7 +216,7 @@ template <typename Type> struct Quantized {
         TokenBlock * out = (TokenBlock *) to + token;
         for (int64_t i = 0; i < depth; i += kBlock, out += count) {
             const RoundedBlock block = rounded_block(from + i);
-            const int          sum = sum_of(block.values);
+            const int          sum = sum_of_bytes(block.values);
             _mm256_storeu_si256((__m256i *) out->values, block.values);
             out->start = -Type::kOffset * sum;
             out->factor = rounded_to_half(block.factor);
@@ -295,13 +270,6 @@ template <typename Type> struct Quantized {
             else
                 *out = first_of(sums[n]);
         }
-    }
-
-    static int sum_of(__m256i bytes) {
-        const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes));
-        const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
-        const __m128i pair = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
-        return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
     }
 };
 

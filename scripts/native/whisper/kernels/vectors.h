@@ -51,11 +51,20 @@ inline Vec div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
+inline Vec abs_of(Vec x) { return _mm512_abs_ps(x); }
 inline float sum_of(Vec x) { return _mm512_reduce_add_ps(x); }
 inline float max_of(Vec x) { return _mm512_reduce_max_ps(x); }
 inline Vec round(Vec x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 // x · 2^n for whole n, 0 below the range of floats.
 inline Vec scale_by_power(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
+// The largest numbers of each of four vectors.
+inline __m128 maxima_of(const Vec * x) {
+    const __m512d a = _mm512_castps_pd(max(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1])));
+    const __m512d b = _mm512_castps_pd(max(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3])));
+    const Vec     quads = max(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    const Vec     pairs = max(quads, _mm512_shuffle_f32x4(quads, quads, 0x4E));
+    return _mm512_castps512_ps128(max(pairs, _mm512_shuffle_f32x4(pairs, pairs, 0xB1)));
+}
 // The sums of each of 16 vectors, in one.
 inline Vec sums_of(const Vec * x) {
     Vec quads[4];
@@ -92,6 +101,7 @@ inline Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 inline Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 inline Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+inline Vec abs_of(Vec x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
 inline float sum_of(Vec x) {
     const __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
     const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
@@ -108,6 +118,13 @@ inline Vec scale_by_power(Vec x, Vec n) {
     const Vec     least = _mm256_set1_ps(-126.0f);
     const __m256i exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(max(n, least)), _mm256_set1_epi32(127)), 23);
     return _mm256_and_ps(mul(x, _mm256_castsi256_ps(exponent)), _mm256_cmp_ps(n, least, _CMP_NLT_UQ));
+}
+// The largest numbers of each of four vectors.
+inline __m128 maxima_of(const Vec * x) {
+    const __m256d a = _mm256_castps_pd(max(_mm256_unpacklo_ps(x[0], x[1]), _mm256_unpackhi_ps(x[0], x[1])));
+    const __m256d b = _mm256_castps_pd(max(_mm256_unpacklo_ps(x[2], x[3]), _mm256_unpackhi_ps(x[2], x[3])));
+    const Vec     quads = max(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+    return _mm_max_ps(_mm256_castps256_ps128(quads), _mm256_extractf128_ps(quads, 1));
 }
 // The sums of each of 8 vectors, in one.
 inline Vec sums_of(const Vec * x) {

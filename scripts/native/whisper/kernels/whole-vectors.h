@@ -6,11 +6,8 @@
 
 #ifdef SHRUTI_VECTORS
 
-// SHRUTI_VNNI: there is an instruction for sums of four products of bytes. SHRUTI_WIDE_VNNI: with vectors of 512 bits.
-#if defined(SHRUTI_AVX512) && defined(__AVX512VNNI__)
-#define SHRUTI_VNNI 1
-#define SHRUTI_WIDE_VNNI 1
-#elif defined(__AVXVNNI__)
+// SHRUTI_VNNI: there is an instruction for sums of four products of bytes.
+#if (defined(SHRUTI_AVX512) && defined(__AVX512VNNI__)) || (!defined(SHRUTI_AVX512) && defined(__AVXVNNI__))
 #define SHRUTI_VNNI 1
 #endif
 
@@ -22,6 +19,8 @@ using Ints = __m512i;
 
 inline Ints fill_ints(int32_t x) { return _mm512_set1_epi32(x); }
 inline Ints fill_bytes(int8_t x) { return _mm512_set1_epi8(x); }
+inline Ints load_ints(const char * p) { return _mm512_loadu_si512(p); }
+inline void store_ints(void * p, Ints x) { _mm512_storeu_si512(p, x); }
 inline Ints low_pairs(Ints a, Ints b) { return _mm512_unpacklo_epi32(a, b); }
 inline Ints high_pairs(Ints a, Ints b) { return _mm512_unpackhi_epi32(a, b); }
 inline Ints low_fours(Ints a, Ints b) { return _mm512_unpacklo_epi64(a, b); }
@@ -31,6 +30,7 @@ inline Ints bits_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
 inline Ints bits_xor(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
 template <int N> Ints shifted_left(Ints x) { return _mm512_slli_epi32(x, N); }
 template <int N> Ints shifted_right(Ints x) { return _mm512_srli_epi32(x, N); }
+inline Ints rounded(Vec x) { return _mm512_cvtps_epi32(x); }
 inline Vec to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
 inline float first_of(Vec x) { return _mm512_cvtss_f32(x); }
 #ifdef SHRUTI_VNNI
@@ -47,6 +47,21 @@ inline Ints each_byte(Ints x, int8_t i) {
 }
 inline Ints least_bytes(Ints a, Ints b) { return _mm512_min_epu8(a, b); }
 
+// Bytes of four vectors that were packed two by two, in their order.
+inline Ints in_order(Ints bytes) {
+    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
+}
+
+// Four vectors as bytes with a sign.
+inline Ints bytes_of(Ints a, Ints b, Ints c, Ints d) {
+    return in_order(_mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)));
+}
+
+// Four vectors as bytes without a sign.
+inline Ints unsigned_bytes_of(Ints a, Ints b, Ints c, Ints d) {
+    return in_order(_mm512_packus_epi16(_mm512_packus_epi32(a, b), _mm512_packus_epi32(c, d)));
+}
+
 // The f16 in the low half of each lane.
 inline Vec low_halves(Ints x) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(x)); }
 
@@ -56,6 +71,8 @@ using Ints = __m256i;
 
 inline Ints fill_ints(int32_t x) { return _mm256_set1_epi32(x); }
 inline Ints fill_bytes(int8_t x) { return _mm256_set1_epi8(x); }
+inline Ints load_ints(const char * p) { return _mm256_loadu_si256((const __m256i *) p); }
+inline void store_ints(void * p, Ints x) { _mm256_storeu_si256((__m256i *) p, x); }
 inline Ints low_pairs(Ints a, Ints b) { return _mm256_unpacklo_epi32(a, b); }
 inline Ints high_pairs(Ints a, Ints b) { return _mm256_unpackhi_epi32(a, b); }
 inline Ints low_fours(Ints a, Ints b) { return _mm256_unpacklo_epi64(a, b); }
@@ -65,6 +82,7 @@ inline Ints bits_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
 inline Ints bits_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
 template <int N> Ints shifted_left(Ints x) { return _mm256_slli_epi32(x, N); }
 template <int N> Ints shifted_right(Ints x) { return _mm256_srli_epi32(x, N); }
+inline Ints rounded(Vec x) { return _mm256_cvtps_epi32(x); }
 inline Vec to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
 inline float first_of(Vec x) { return _mm256_cvtss_f32(x); }
 #ifdef SHRUTI_VNNI
@@ -80,6 +98,19 @@ inline Ints each_byte(Ints x, int8_t i) {
     return _mm256_shuffle_epi8(x, _mm256_add_epi8(firsts, fill_bytes(i)));
 }
 inline Ints least_bytes(Ints a, Ints b) { return _mm256_min_epu8(a, b); }
+
+// Bytes of four vectors that were packed two by two, in their order.
+inline Ints in_order(Ints bytes) { return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)); }
+
+// Four vectors as bytes with a sign.
+inline Ints bytes_of(Ints a, Ints b, Ints c, Ints d) {
+    return in_order(_mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d)));
+}
+
+// Four vectors as bytes without a sign.
+inline Ints unsigned_bytes_of(Ints a, Ints b, Ints c, Ints d) {
+    return in_order(_mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d)));
+}
 
 // The f16 in the low half of each lane.
 inline Vec low_halves(Ints x) {
