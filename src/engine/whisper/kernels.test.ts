@@ -17,6 +17,7 @@ const FLAGS = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8"
 const CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
 const AVX2 = ["-mavx2", "-mfma", "-mf16c", "-mbmi2"];
+const AVX2_VNNI = [...AVX2, "-mavxvnni"];
 const AVX512 = [...AVX2, "-mavx512f", "-mavx512cd", "-mavx512vl", "-mavx512dq", "-mavx512bw"];
 const BF16 = [...AVX512, "-mavx512bf16", "-mavx512vnni"];
 const AVX512_FLAGS = ["avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"];
@@ -40,7 +41,7 @@ type Target = {
 const TARGETS: Target[] = [
   { name: "AVX2", needs: ["avx2", "fma", "f16c"], options: AVX2, mostError: OF_FLOATS },
   {
-    ...{ name: "AVX2 with VNNI", needs: ["avx2", "fma", "f16c", "avx_vnni"], options: [...AVX2, "-mavxvnni"] },
+    ...{ name: "AVX2 with VNNI", needs: ["avx2", "fma", "f16c", "avx_vnni"], options: AVX2_VNNI },
     ...{ mostError: OF_FLOATS, usesBytes: true },
   },
   { name: "AVX-512", needs: AVX512_FLAGS, options: AVX512, mostError: OF_FLOATS },
