@@ -3,6 +3,7 @@
 // is used; a window has 1500 rows to multiply it by, so this costs little.
 #include "byte-blocks.h"
 #include "settings.h"
+#include "side-by-side.h"
 
 #include "ggml-cpu-impl.h"
 #include "ggml-impl.h"
@@ -236,6 +237,70 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
     }
 };
 
+#elif !defined(SHRUTI_VNNI)
+
+// Products of bytes for weights of 4 and 5 bits where no instruction adds up four products: the sum of eight of them has 16
+// bits. Weights are unpacked side by side, a column in each lane, and keep their numbers and factors.
+template <typename Type> struct FewBits {
+    using Block = typename Type::Block;
+    static constexpr int64_t kRows = 4, kColumns = kLanes, kBlock = 32;
+    static constexpr int64_t kDepth = 512;
+
+    // `start`: the products of the offset of the weights, taken away. `weighted`: factor times the sum of all values.
+    struct Left {
+        int32_t values[kRows][8];  // four bytes each
+        int32_t start[kRows];
+        float   factors[kRows], weighted[kRows];
+    };
+
+    static size_t left_bytes(int64_t depth) { return depth / kBlock * sizeof(Left); }
+    static size_t panel_bytes(int64_t depth) { return depth / kBlock * sizeof(Blocks); }
+    static size_t wide_bytes() { return 0; }
+    static bool   takes(const Shape & shape, const ggml_tensor * x) {
+        return shape.depth % kBlock == 0 && shape.columns % kColumns == 0 && x->type == GGML_TYPE_F32;
+    }
+
+    static void pack_left(const ggml_tensor * x, const Shape & shape, int64_t block, char * to) {
+        for (int64_t r = 0; r < kRows; r++) {
+            // Rows after the last one: numbers that are not used.
+            const int64_t row = std::min(block * kRows + r, shape.rows - 1);
+            const float * from = (const float *) ((const char *) x->data + row * x->nb[1]);
+            for (int64_t i = 0; i < shape.depth / kBlock; i++) {
+                const RoundedBlock rounded = rounded_block(from + i * kBlock);
+                const int32_t      sum = sum_of_bytes(rounded.values);
+                Left &             left = ((Left *) to)[i];
+                _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
+                left.start[r] = -Type::kOffset * sum;
+                left.factors[r] = rounded.factor;
+                left.weighted[r] = rounded.factor * sum;
+            }
+        }
+    }
+
+    static void pack_panel(const ggml_tensor * w, const Shape &, int64_t column, int64_t from, int64_t count, char *, char * to) {
+        const Block * first = (const Block *) ((const char *) w->data + column * w->nb[1]) + from / kBlock;
+        for (int64_t b = 0; b < count / kBlock; b++) unpack_rows(first + b, w->nb[1], ((Blocks *) to)[b]);
+    }
+
+    static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
+        const Left *   rows = (const Left *) left + from / kBlock;
+        const Blocks * blocks = (const Blocks *) panel;
+        Vec            sums[kRows];
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) sums[r] = zero();
+        for (int64_t b = 0; b < count / kBlock; b++, rows++, blocks++) {
+            SHRUTI_UNROLL
+            for (int r = 0; r < kRows; r++) {
+                const Vec whole = to_floats(add_products(fill_ints(Type::kOffset ? rows->start[r] : 0), blocks->numbers, rows->values[r]));
+                sums[r] = fma(mul(blocks->scales, fill(rows->factors[r])), whole, sums[r]);
+                if constexpr (Type::kHasLeast) sums[r] = fma(blocks->least, fill(rows->weighted[r]), sums[r]);
+            }
+        }
+        SHRUTI_UNROLL
+        for (int r = 0; r < kRows; r++) finish_row(out + r * stride, sums[r], r, 0, finish);
+    }
+};
+
 #endif
 
 // Work memory: the packed left matrix, then for each thread a packed group and rows being widened.
@@ -371,6 +436,13 @@ const Functions & functions_for(const Shape & shape, const ggml_tensor * node) {
     const ggml_type type = node->src[0]->type;
     if (Bytes::takes(shape, node->src[1]) && ggml_is_quantized(type))
         return type == GGML_TYPE_Q8_0 ? kFunctions<Bytes> : kFunctions<RoundedBytes>;
+#elif !defined(SHRUTI_VNNI)
+    const ggml_type type = node->src[0]->type;
+    if (FewBits<OfQ5_0>::takes(shape, node->src[1])) {
+        if (type == GGML_TYPE_Q5_0) return kFunctions<FewBits<OfQ5_0>>;
+        if (type == GGML_TYPE_Q5_1) return kFunctions<FewBits<OfQ5_1>>;
+        if (type == GGML_TYPE_Q4_1) return kFunctions<FewBits<OfQ4_1>>;
+    }
 #endif
     return kFunctions<Floats>;
 }
