@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { type ErrorRate, sumErrors, wordErrors } from "../pipeline/wer.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { sampleBytes, utterancesIn } from "./samples.ts";
@@ -30,6 +31,8 @@ const RECORDINGS = [
 const RECORDINGS_PATIENCE_MS = 4 * PATIENCE_MS;
 /** Measured on a software device: up to 0.04 for a token. */
 const MOST_CONFIDENCE_APART = 0.15;
+/** Of all words, where the model hesitates between two (same-words.test.ts). Measured on a software device: 1.1 %. */
+const MOST_DIFFERENT = 0.025;
 
 type Result = Awaited<ReturnType<ReturnType<RunningServer["api"]>["result"]>>;
 type GpuStatus = {
@@ -78,6 +81,14 @@ async function recognizeAll(device: string, precision?: "exact"): Promise<Result
   return results;
 }
 
+const textOf = (segments: readonly { text: string }[]) => segments.map(({ text }) => text).join(" ");
+
+function errorsOf(reference: string, text: string): ErrorRate & { rate: number } {
+  const errors = wordErrors(reference, text);
+  if (errors?.rate === undefined) throw new Error("the texts cannot be compared");
+  return { ...errors, rate: errors.rate };
+}
+
 /** The server writes the file that `status` reads only now and then. */
 const isOnGpu = async () => {
   const model = await modelStatus();
@@ -106,16 +117,22 @@ describe.skipIf(LIBRARY === undefined)(
         // Where the model hesitates between two words, the processor's fast code and whisper.cpp's may differ, too.
         const onProcessor = [await recognizeAll("cpu"), await recognizeAll("cpu", "exact")];
         const onGpu = await recognizeAll(DEVICE);
+        const nearest: ErrorRate[] = [];
         for (const [index, { segments }] of onGpu.entries()) {
           const known = onProcessor.map((results) => results[index]?.segments ?? []);
-          const textsOf = (of: typeof segments) => of.map(({ text }) => text);
-          expect(known.map(textsOf)).toContainEqual(textsOf(segments));
-          const expected = known.find((of) => Bun.deepEquals(textsOf(of), textsOf(segments))) ?? [];
+          const compared = known.map((of) => ({ of, errors: errorsOf(textOf(of), textOf(segments)) }));
+          const best = compared.toSorted((one, other) => one.errors.rate - other.errors.rate)[0];
+          if (best === undefined) throw new Error("nothing to compare with");
+          nearest.push(best.errors);
+          if (best.errors.rate > 0) continue;
           for (const [n, { confidence }] of segments.entries()) {
-            const apart = Math.abs((confidence ?? 0) - (expected[n]?.confidence ?? 0));
+            const apart = Math.abs((confidence ?? 0) - (best.of[n]?.confidence ?? 0));
             expect(apart).toBeLessThan(MOST_CONFIDENCE_APART);
           }
         }
+        const all = sumErrors(nearest);
+        expect(all.total).toBeGreaterThan(100);
+        expect(all.rate).toBeLessThan(MOST_DIFFERENT);
       },
       RECORDINGS_PATIENCE_MS,
     );
