@@ -125,6 +125,7 @@ describe.skipIf(LIBRARY === undefined)(
           if (best === undefined) throw new Error("nothing to compare with");
           nearest.push(best.errors);
           if (best.errors.rate > 0) continue;
+          expect(segments.map(({ text }) => text)).toEqual(best.of.map(({ text }) => text));
           for (const [n, { confidence }] of segments.entries()) {
             const apart = Math.abs((confidence ?? 0) - (best.of[n]?.confidence ?? 0));
             expect(apart).toBeLessThan(MOST_CONFIDENCE_APART);
