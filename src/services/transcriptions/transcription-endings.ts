@@ -8,6 +8,7 @@ import { removeChunks } from "../../store/chunks.ts";
 import { checkpoint, type Database, transaction } from "../../store/database.ts";
 import { noteLowCredit } from "../../store/low-credit.ts";
 import { findTranscription, isUploadInUse, type TranscriptionRow } from "../../store/transcriptions.ts";
+import { findUpload } from "../../store/uploads.ts";
 import type { LowCredit } from "../../store/webhooks.ts";
 import { deleteTranscriptionContent } from "../deletions.ts";
 import type { ReceiptService } from "../receipts.ts";
@@ -53,7 +54,8 @@ export type TranscriptionEndings = {
   cancelById(id: string, reason?: CancelReason): TranscriptionRow;
   /**
    * Deletes audio and transcript; the record stays. Resolves once no byte of them is left on the disk. While another
-   * process reads the database, deleted text stays in its log; the next round of retention then tries again.
+   * process reads the database, deleted text stays in its log; the next round of retention then tries again. Deleting
+   * again removes what a process has left that was killed right after the transaction.
    *
    * @throws AppError `conflict` while it, or another transcription of its upload, is unfinished
    */
@@ -98,7 +100,18 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
   }
 
   async function deleteContent(row: TranscriptionRow): Promise<TranscriptionRow> {
-    if (row.contentDeletedAt !== null) return row;
+    const deleted = row.contentDeletedAt === null ? await deleteRecord(row) : row;
+    deps.removeWorkingFiles(row.id);
+    // A recording without the mark came back with a restored database, and others may need it.
+    if (findUpload(store, row.uploadId)?.deletedAt !== null) await deps.uploads.removeAudioFile(row.uploadId);
+    await deps.receipts.mirror();
+    // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
+    await checkpoint(database);
+    return deleted;
+  }
+
+  /** Deletes what the database has of it, and marks its recording. */
+  async function deleteRecord(row: TranscriptionRow): Promise<TranscriptionRow> {
     if (!isFinal(row.state)) {
       throw new AppError("conflict", { message: "The transcription is not finished; cancel it first." });
     }
@@ -110,11 +123,6 @@ export function createTranscriptionEndings(deps: EndingDeps): TranscriptionEndin
       }
       return deleteTranscriptionContent(tx, row, { receipts: deps.receipts, nowMs: clock.now() });
     });
-    deps.removeWorkingFiles(row.id);
-    await deps.uploads.removeAudioFile(row.uploadId);
-    await deps.receipts.mirror();
-    // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
-    await checkpoint(database);
     return deleted ?? requireRow(row.id);
   }
 
