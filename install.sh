@@ -46,6 +46,9 @@ EXECUTABLE=""
 DATA_KIB=409600
 # A program that does not answer within this time hangs.
 RUN_SECONDS=60
+# What `hear` runs now, and the file that it prints into.
+LOOK=""
+NOTES=""
 
 # The terminal may be gone: then a message fails, and the work must not end with it.
 tell() {
@@ -191,6 +194,46 @@ find_executable() {
   fail "no executable found; build it with 'bun run build' or name it"
 }
 
+# ---- looks
+
+# Runs a look at the machine and keeps what it prints in HEARD. A signal ends the wait for it at once: for what runs in
+# `$(...)`, the shell would first wait until that has ended.
+hear() {
+  HEARD=""
+  NOTES="$(mktemp)" || fail "no temporary file can be made; set TMPDIR to another folder"
+  (
+    exec >"$NOTES" 9>&-
+    "$@"
+  ) &
+  LOOK=$!
+  wait_for_step || true
+  LOOK=""
+  HEARD="$(cat "$NOTES")"
+  rm -f "$NOTES"
+  NOTES=""
+  return "$step_status"
+}
+
+# Ends the look that a signal has interrupted. The program in it would go on alone.
+end_look() {
+  if [ -n "$LOOK" ]; then kill "$LOOK" 2>/dev/null || true; fi
+  if [ -n "$NOTES" ]; then rm -f "$NOTES"; fi
+}
+
+with_errors() {
+  "$@" 2>&1
+}
+
+# Takes the place of the subshell that calls it: a signal to that is then one to the program.
+limited() {
+  if command -v timeout >/dev/null 2>&1; then exec timeout "$RUN_SECONDS" "$@"; fi
+  exec "$@"
+}
+
+run_new() {
+  limited "$EXECUTABLE" "$@"
+}
+
 # ---- is it what was released
 
 # The last 112 bytes of an executable are a line with the checksum of all bytes before it.
@@ -200,8 +243,13 @@ check_seal() {
   [ "$size" -gt 0 ] || fail "$EXECUTABLE is damaged: it is too short" 4
   wanted="$(tail -c 112 "$EXECUTABLE" | tr -d '\000' | sed -n 's/^#shruti-seal 1 bytes=[0-9]* sha256=\([0-9a-f]\{64\}\) *$/\1/p')"
   [ -n "$wanted" ] || fail "$EXECUTABLE is cut off or damaged: its end is not that of this program" 4
-  found="$(head -c "$size" "$EXECUTABLE" | sha256sum | cut -d ' ' -f 1)"
-  [ "$wanted" = "$found" ] || fail "$EXECUTABLE is damaged: its SHA-256 is not that of the build" 4
+  hear sum_of_first "$size"
+  [ "$wanted" = "$HEARD" ] || fail "$EXECUTABLE is damaged: its SHA-256 is not that of the build" 4
+}
+
+# Prints the SHA-256 of the first bytes of the executable.
+sum_of_first() {
+  head -c "$1" "$EXECUTABLE" | sha256sum | cut -d ' ' -f 1
 }
 
 is_elf() {
@@ -227,9 +275,13 @@ check_sum() {
   # Names are compared as text, not as a pattern.
   wanted="$(awk -v name="$name" 'substr($0, 67) == name { print $1 }' "$sums")"
   [ -n "$wanted" ] || fail "$sums does not list $name" 4
-  found="$(sha256sum <"$EXECUTABLE" | cut -d ' ' -f 1)"
-  [ "$wanted" = "$found" ] || fail "$EXECUTABLE is not the file that $sums lists: its SHA-256 differs" 4
+  hear sum_of_all
+  [ "$wanted" = "$HEARD" ] || fail "$EXECUTABLE is not the file that $sums lists: its SHA-256 differs" 4
   say "checksum  " "$name is as SHA256SUMS lists it"
+}
+
+sum_of_all() {
+  sha256sum <"$EXECUTABLE" | cut -d ' ' -f 1
 }
 
 check_signature() {
@@ -242,7 +294,7 @@ check_signature() {
   fi
   [ -z "$DESTDIR" ] || fail "openssl 3 is needed to verify $sums" 3
   # An executable that verifies itself finds damage. It cannot prove where it comes from.
-  run_new verify "$sums" --key "$KEY" >/dev/null 2>&1 || fail "the signature of $sums does not fit the key $KEY" 4
+  hear with_errors run_new verify "$sums" --key "$KEY" || fail "the signature of $sums does not fit the key $KEY" 4
   say "signature " "SHA256SUMS is signed with $KEY; without openssl 3, the executable itself has verified it"
 }
 
@@ -256,14 +308,6 @@ refuse() {
 
 stop_if_refused() {
   [ "$REFUSALS" = 0 ] || fail "nothing was changed" 3
-}
-
-limited() {
-  if command -v timeout >/dev/null 2>&1; then timeout "$RUN_SECONDS" "$@"; else "$@"; fi
-}
-
-run_new() {
-  limited "$EXECUTABLE" "$@"
 }
 
 look_at_system() {
@@ -301,7 +345,8 @@ look_at_processor() {
 
 # Every library in the executable names the versions of glibc that it needs.
 look_at_glibc() {
-  needed="$(grep -aoE 'GLIBC_2\.[0-9]+' "$EXECUTABLE" | sort -u | sort -t . -k 2 -n | tail -n 1 | cut -d _ -f 2)"
+  hear newest_glibc
+  needed="$HEARD"
   [ -n "$needed" ] || return 0
   present="$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p')"
   if [ -z "$present" ]; then
@@ -311,6 +356,10 @@ look_at_glibc() {
     [ "${minor%%[!0-9]*}" -ge "${needed#2.}" ] ||
       refuse "this system has glibc $present; the program needs $needed or newer"
   fi
+}
+
+newest_glibc() {
+  grep -aoE 'GLIBC_2\.[0-9]+' "$EXECUTABLE" | sort -u | sort -t . -k 2 -n | tail -n 1 | cut -d _ -f 2
 }
 
 # Every program for Linux begins with the same four bytes.
@@ -333,14 +382,14 @@ explain_start() {
 look_at_start() {
   [ "$REFUSALS" = 0 ] || return 0
   status=0
-  output="$(run_new version 2>&1)" || status=$?
+  hear with_errors run_new version || status=$?
   if [ "$status" != 0 ]; then
-    refuse "$EXECUTABLE does not start: $(explain_start "$status" "$output")"
+    refuse "$EXECUTABLE does not start: $(explain_start "$status" "$HEARD")"
     return 0
   fi
-  VERSION="$output"
-  output="$(run_new doctor --self 2>&1)" ||
-    fail "$EXECUTABLE does not pass its own check, nothing was changed: $(printf '%s' "$output" | head -n 3)" 4
+  VERSION="$HEARD"
+  hear with_errors run_new doctor --self ||
+    fail "$EXECUTABLE does not pass its own check, nothing was changed: $(printf '%s' "$HEARD" | head -n 3)" 4
 }
 
 look_at_config() {
@@ -358,12 +407,13 @@ look_at_config() {
     return 0
   fi
   status=0
-  output="$(run_new config check --config "$CONFIG" 2>&1)" || status=$?
+  hear with_errors run_new config check --config "$CONFIG" || status=$?
   if [ "$status" != 0 ]; then
-    refuse "correct $CONFIG first: $(printf '%s' "$output" | tail -n 1)"
+    refuse "correct $CONFIG first: $(printf '%s' "$HEARD" | tail -n 1)"
     return 0
   fi
-  shown="$(run_new config show --json --config "$CONFIG")"
+  hear run_new config show --json --config "$CONFIG"
+  shown="$HEARD"
   DATA="$(shown_value storage data_dir)"
   LISTEN="$(shown_value server listen)"
   BACKUPS="$(shown_value backup to)"
@@ -384,12 +434,12 @@ look_at_database() {
   MIGRATES=no
   [ -e "$CONFIG" ] && [ -e "$DATA/shruti.db" ] && [ "$REFUSALS" = 0 ] || return 0
   status=0
-  output="$(run_new migrate --check --json --config "$CONFIG" 2>&1)" || status=$?
+  hear with_errors run_new migrate --check --json --config "$CONFIG" || status=$?
   if [ "$status" != 0 ]; then
-    refuse "the database cannot be used by $EXECUTABLE: $(printf '%s' "$output" | tail -n 1)"
+    refuse "the database cannot be used by $EXECUTABLE: $(printf '%s' "$HEARD" | tail -n 1)"
     return 0
   fi
-  case "$output" in
+  case "$HEARD" in
     *'"state": "older"'*) MIGRATES=yes ;;
   esac
 }
@@ -465,7 +515,8 @@ look_at_port() {
   esac
   inodes="$(sockets_on "$(printf '%04X' "$port")" "$(hex_address "${LISTEN%:*}")")"
   for inode in $inodes; do
-    holder="$(process_with "$inode")"
+    hear process_with "$inode"
+    holder="$HEARD"
     case "$(readlink "/proc/$holder/exe" 2>/dev/null || true)" in
       "$BIN" | "$BIN.previous" | "$BIN "* | "$BIN.previous "*) ;;
       *)
@@ -505,8 +556,10 @@ look_at_service() {
     if ! has_systemd; then refuse "systemd does not run here: use --no-systemd, and start 'shruti serve' yourself"; fi
     is_plain "$DATA" || refuse "a unit cannot name the data directory $DATA; use letters, digits and . _ - + @ /"
     [ -z "$BACKUPS" ] || is_plain "$BACKUPS" || refuse "a unit cannot name the folder $BACKUPS of backup.to; use letters, digits and . _ - + @ /"
-  elif [ -e "$CONFIG" ] && running="$(run_new status --ready --json --config "$CONFIG" 2>/dev/null | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p')" && [ -n "$running" ]; then
-    refuse "a server runs (process $running), and with --no-systemd nothing here can stop it: stop it first"
+  elif [ -e "$CONFIG" ]; then
+    hear run_new status --ready --json --config "$CONFIG" 2>/dev/null || true
+    running="$(printf '%s\n' "$HEARD" | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p')"
+    [ -z "$running" ] || refuse "a server runs (process $running), and with --no-systemd nothing here can stop it: stop it first"
   fi
   if ! id shruti >/dev/null 2>&1 && ! command -v useradd >/dev/null 2>&1; then
     refuse "there is no user shruti, and no useradd to make one"
@@ -911,8 +964,8 @@ start_service() {
     say "service   " "ready; see: systemctl status shruti, shruti status"
     return
   fi
-  reason="$("$BIN" status --ready --config "$CONFIG" 2>&1 || true)"
-  echo "install: not ready within $WAIT_SECONDS s: ${reason#error: }" >&2
+  hear with_errors limited "$BIN" status --ready --config "$CONFIG" || true
+  echo "install: not ready within $WAIT_SECONDS s: ${HEARD#error: }" >&2
   if is_active && recorded was-running && ! recorded was-ready; then
     CHANGING=no
     say "service   " "runs and is not ready, as before the upgrade"
@@ -935,6 +988,7 @@ CHANGING=no
 BRINGING=no
 MIGRATION=""
 at_exit() {
+  end_look
   if [ "$CHANGING" = no ]; then
     # Stopped before the first change: only the copy is there.
     if [ "$BRINGING" = yes ]; then rm -f "$DESTDIR$BIN.new"; fi
@@ -990,7 +1044,8 @@ install_here() {
 stage() {
   DATA="$STATE_DIR"
   BACKUPS=""
-  VERSION="$("$EXECUTABLE" version 2>/dev/null || true)"
+  hear run_new version 2>/dev/null || true
+  VERSION="$HEARD"
   bring_executable
   put_executable
   put_help

@@ -201,6 +201,77 @@ const REFUSALS: Refusal[] = [
   },
 ];
 
+/**
+ * Runs install.sh with a command that hangs, and sends the script a signal then. No limit of the script ends the command:
+ * its `timeout` waits longer than this does. The script's temporary files have a folder of their own.
+ */
+const SIGNALLED = (signal: string, options: string, path: string) => `
+  rm -rf /run/look; mkdir /run/look /run/look/tmp; export TMPDIR=/run/look/tmp
+  printf '#!/bin/sh\\nshift; exec /usr/bin/timeout 600 "$@"\\n' > /usr/local/sbin/timeout
+  chmod 755 /usr/local/sbin/timeout
+  (until test -e /run/look/pid; do kill -0 $$ || exit; sleep 0.05; done; kill -${signal} $$
+    for _ in $(seq 600); do kill -0 $$ || exit; sleep 0.05; done
+    touch /run/look/waited; kill -9 $(cat /run/look/pid)) >/dev/null 2>&1 &
+  exec sh ${SCRIPT} ${options} ${path}`;
+/** The part of a script that hangs where the condition is true. */
+const HANGING = "{ echo $$ > /run/look/pid; exec sleep 1000; }";
+
+/** A command that hangs: a script in the place of the executable or of another program does so where `hangs` is true. */
+type Look = {
+  name: string;
+  signal: string;
+  code: number;
+  before?: string;
+  hangs: string;
+  other?: string;
+  options?: string;
+};
+const EMPTY = `mkdir /etc/shruti ${DATA}; touch /etc/shruti/shruti.toml ${DATA}/shruti.db`;
+const LOOKS: Look[] = [
+  { name: "the version", signal: "TERM", code: 143, hangs: "[ $1 = version ]" },
+  { name: "the check of itself", signal: "INT", code: 130, hangs: "[ $1 = doctor ]" },
+  { name: "the check of the config", signal: "HUP", code: 129, hangs: "[ $2 = check ]", before: EMPTY },
+  { name: "the settings", signal: "TERM", code: 143, hangs: "[ $2 = show ]", before: EMPTY },
+  { name: "the database", signal: "INT", code: 130, hangs: "[ $1 = migrate ]", before: EMPTY },
+  {
+    ...{ name: "the server", signal: "HUP", code: 129, hangs: "[ $1 = status ]", before: EMPTY },
+    options: "--no-systemd",
+  },
+  { name: "the checksum", signal: "TERM", code: 143, hangs: "true", other: "sha256sum" },
+  { name: "the needs of its libraries", signal: "INT", code: 130, hangs: "[ $1 = -u ]", other: "sort" },
+];
+
+describe.skipIf(!isPossible)("install.sh ends at once and has changed nothing", () => {
+  for (const { name, signal, code, before, hangs, other, options = "" } of LOOKS) {
+    test(`when SIG${signal} comes while it waits for an answer: ${name}`, async () => {
+      if (before) await box.must(before);
+      const replaced = `/usr/local/sbin/${other}`;
+      const hanging = script(
+        "hanging",
+        `${hangs} && ${HANGING}; ${other ? `exec /usr/bin/${other} "$@"` : "true"}`,
+      );
+      if (other) await box.must(`cp ${hanging} ${replaced}`);
+      const path = other ? join(box.folder, "shruti") : hanging;
+      try {
+        const listing = await box.must(LISTING);
+        const given = before ? options : `--listen 127.0.0.1:${FREE_PORT}`;
+        const outcome = await box.run(SIGNALLED(signal, given, path));
+        expect((await box.run("ls -A /run/look/tmp /run/look/waited")).out).toBe("/run/look/tmp:\n");
+        expect(outcome).toMatchObject({ code, err: "" });
+        expect(await box.must(LISTING)).toBe(listing);
+        // Of a chain of commands, the others end by themselves.
+        if (other) await box.must("kill -9 $(cat /run/look/pid)");
+        await box.must(`pid=$(cat /run/look/pid)
+          for _ in $(seq 600); do kill -0 $pid 2>/dev/null || exit 0; sleep 0.05; done; exit 1`);
+      } finally {
+        await box.must(
+          `rm -rf /run/look /usr/local/sbin/timeout ${other ? replaced : ""} ${before ? `/etc/shruti ${DATA}` : ""}`,
+        );
+      }
+    }, 120_000);
+  }
+});
+
 describe.skipIf(!isPossible)("install.sh refuses", () => {
   for (const { name, before, after, executable, options, code = 3, reason } of REFUSALS) {
     test(name, async () => {

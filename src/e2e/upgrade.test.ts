@@ -149,6 +149,20 @@ describe.skipIf(!isPossible)("install.sh", () => {
     120_000,
   );
 
+  test("a program that does not answer does not hold the script up", async () => {
+    await reset();
+    await setFault("silent status");
+    // The script gives each program 60 s.
+    await box.must(`printf '#!/bin/sh\nshift; exec /usr/bin/timeout 10 "$@"\n' > /usr/local/sbin/timeout
+      chmod 755 /usr/local/sbin/timeout`);
+    const { code, err } = await install("next", "--wait", "1");
+    await box.must("rm /usr/local/sbin/timeout");
+    expect({ code, err }).toEqual({ code: 6, err: expect.stringContaining("not ready within 1 s") });
+    // Its server was ready, and only the script could not see it.
+    expect(err).toContain("the upgraded database is in use and stays");
+    expect(await state()).toMatchObject({ version: "9000_next", isNext: true, isReady: true });
+  }, 300_000);
+
   test("what was written after the upgrade keeps the new database; the next upgrade completes it", async () => {
     await reset();
     await setFault("never ready");
