@@ -17,7 +17,7 @@ beforeAll(async () => {
   recording = join(installation.folder, "long.wav");
   writeFileSync(recording, concatenated(["01-en"], 400));
 }, 300_000);
-afterAll(() => installation?.remove());
+afterAll(() => installation?.remove(), 300_000);
 
 const lastOf = (text: string, codes: string[]) =>
   codes.toSorted((a, b) => text.lastIndexOf(b) - text.lastIndexOf(a))[0];
@@ -68,14 +68,10 @@ describe("transcribe on a terminal", () => {
       await child.exited;
       expect({ status: child.exitCode, signal: child.signalCode }).toEqual({ status, signal: null });
       expect(readdirSync(temporary)).toEqual([]);
-      await until("its children are gone", () => !children.some(isAlive), 5_000);
-      await until(
-        "the cursor is back",
-        () => lastOf(shown(), ["\x1b[?25l", "\x1b[?25h"]) === "\x1b[?25h",
-        2_000,
-      );
+      await until("its children are gone", () => !children.some(isAlive));
+      await until("the cursor is back", () => lastOf(shown(), ["\x1b[?25l", "\x1b[?25h"]) === "\x1b[?25h");
       expect(lastOf(shown(), ["\x1b[?7l", "\x1b[?7h"])).toBe("\x1b[?7h");
-    }, 60_000);
+    }, 300_000);
   }
 
   test("removes what one that was killed left behind a day before", async () => {
@@ -92,5 +88,5 @@ describe("transcribe on a terminal", () => {
     expect(readdirSync(temporary)).not.toContain(left);
     next.child.kill("SIGTERM");
     expect(await next.child.exited).toBe(143);
-  }, 60_000);
+  }, 300_000);
 });
