@@ -104,19 +104,20 @@ typedef struct {
   int64_t samples;
 } Power;
 
+#define HIGH_PASS_STAGES 4
+
+/* Stages of second order, one behind the other, which differ only in their state. */
 typedef struct {
   float b0, b1, b2, a1, a2;
-  float z1, z2;
-} Biquad;
-
-#define HIGH_PASS_STAGES 4
+  float z1[HIGH_PASS_STAGES], z2[HIGH_PASS_STAGES];
+} HighPass;
 
 typedef struct {
   /* Of the recording's own samples, all channels. */
   float peak;
   int64_t samples, full_scale;
   Power mix, sides, high;
-  Biquad high_pass[HIGH_PASS_STAGES];
+  HighPass high_pass;
 } Levels;
 
 typedef struct {
@@ -125,10 +126,13 @@ typedef struct {
   double moment, loudest;
 } TrackLevels;
 
+/* Returns the largest size of a sample; 0 when there is none. */
+float largest_of(const float *samples, int count);
 void measure_open(Levels *levels);
 void measure_source(Levels *levels, const float *samples, int count);
 void measure_sides(Levels *levels, const float *left, const float *right, int count);
-void measure_mix(Levels *levels, const float *samples, int count);
+/* Measures the mix, and with `track` also the track that has the same samples. */
+void measure_mix(Levels *levels, TrackLevels *track, const float *samples, int count);
 void measure_silence(Levels *levels, int64_t count);
 void measure_track(TrackLevels *levels, const float *samples, int count);
 /* Returns a level in dB relative to full scale, at least SILENCE_DB. */

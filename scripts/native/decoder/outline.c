@@ -63,11 +63,7 @@ Failure outline_take(Outline *outline, int lane, int64_t position, const float *
     int64_t peak = (position + done) / outline->peak_samples;
     int64_t end = (peak + 1) * outline->peak_samples - position;
     if (end > count) end = count;
-    float largest = 0;
-    for (int index = done; index < end; index++) {
-      float size = fabsf(samples[index]);
-      largest = size > largest ? size : largest;
-    }
+    float largest = largest_of(samples + done, end - done);
     uint8_t value = largest >= 1 ? 255 : (uint8_t)lrintf(largest * 255);
     if (value > outline->peaks[lane][peak]) outline->peaks[lane][peak] = value;
     if (peak >= outline->peak_count) outline->peak_count = peak + 1;
