@@ -162,6 +162,8 @@ static void attention(ggml_type type, int width, int tokens, int rows, int heads
     ggml_free(context);
 }
 
+static double gelu_of(double x) { return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * x * (1 + 0.044715 * x * x))); }
+
 enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE };
 
 static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after, const char * name = "product") {
@@ -187,7 +189,7 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
             double sum = 0;
             for (int i = 0; i < depth; i++) sum += (double) ws[c * depth + i] * xs[r * depth + i];
             if (after != NOTHING) sum += bs[c];
-            if (after == BIAS_GELU) sum = 0.5 * sum * (1 + std::tanh(0.79788456080286535588 * sum * (1 + 0.044715 * sum * sum)));
+            if (after == BIAS_GELU) sum = gelu_of(sum);
             if (after == BIAS_ADD_IN_PLACE) sum += added[r * columns + c];
             right[r * columns + c] = sum;
         }
@@ -204,6 +206,49 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
             const int done = shruti_fuse(params, graph, first);
             return after == NOTHING ? done == 0 && shruti_product(params, node) : done == graph->n_nodes - first - 1;
         });
+        report(what, threads, error_of(right, (const float *) last->data));
+    }
+    ggml_free(context);
+}
+
+// Multiplies rows by weights, and adds a number for each column.
+static std::vector<double> linear(const std::vector<double> & x, const ggml_tensor * weights, const ggml_tensor * bias) {
+    const std::vector<float> ws = floats_of(weights), bs = floats_of(bias);
+    const size_t             depth = weights->ne[0], columns = weights->ne[1];
+    std::vector<double>      out;
+    for (size_t row = 0; row < x.size() / depth; row++) {
+        for (size_t c = 0; c < columns; c++) {
+            double sum = bs[c];
+            for (size_t i = 0; i < depth; i++) sum += x[row * depth + i] * ws[c * depth + i];
+            out.push_back(sum);
+        }
+    }
+    return out;
+}
+
+// Both layers of a feed-forward network at once, with the addition of their input.
+static void feed_forward(ggml_type type, int depth, int rows) {
+    char what[99];
+    snprintf(what, sizeof what, "layers %s %d x %d", ggml_type_name(type), depth, rows);
+    ggml_context * context = new_context();
+    ggml_tensor *  weights[] = {numbers(context, type, depth, 4 * depth), numbers(context, type, 4 * depth, depth)};
+    ggml_tensor *  biases[] = {numbers(context, GGML_TYPE_F32, 4 * depth, 1), numbers(context, GGML_TYPE_F32, depth, 1)};
+    ggml_tensor *  x = numbers(context, GGML_TYPE_F32, depth, rows);
+    ggml_tensor *  first = ggml_mul_mat(context, weights[0], x);
+    ggml_tensor *  between = ggml_gelu(context, ggml_add(context, first, biases[0]));
+    ggml_tensor *  last = ggml_add(context, ggml_add(context, ggml_mul_mat(context, weights[1], between), biases[1]), x);
+    ggml_cgraph *  graph = ggml_new_graph(context);
+    ggml_build_forward_expand(graph, last);
+    const std::vector<float> xs = floats_of(x);
+    std::vector<double>      middle = linear({xs.begin(), xs.end()}, weights[0], biases[0]);
+    for (double & value : middle) value = gelu_of(value);
+    std::vector<double> right = linear(middle, weights[1], biases[1]);
+    for (size_t i = 0; i < right.size(); i++) right[i] += xs[i];
+    int place = 0;
+    while (graph->nodes[place] != first) place++;
+    for (int threads : {1, 3}) {
+        memset(last->data, 0xFF, ggml_nbytes(last));
+        on_threads(threads, shruti_work_size(threads, first), [&](auto params) { return shruti_fuse(params, graph, place) == 5; });
         report(what, threads, error_of(right, (const float *) last->data));
     }
     ggml_free(context);
@@ -258,7 +303,7 @@ static void gelu() {
         }
         right.clear();
         for (size_t i = edges.size(); i < xs.size(); i++)
-            right.push_back(0.5 * xs[i] * (1 + std::tanh(0.79788456080286535588 * xs[i] * (1 + 0.044715 * xs[i] * xs[i]))));
+            right.push_back(gelu_of(xs[i]));
         report("gelu", threads, error_of(right, found + edges.size()));
     }
     ggml_free(context);
@@ -389,6 +434,8 @@ int main(int argc, char ** argv) {
     attention(GGML_TYPE_F16, 64, 17, 512, 2, 2, IN_BYTES);
     attention(GGML_TYPE_F16, 64, 101, 1536, 2, 1, IN_BYTES);
     attention(GGML_TYPE_F16, 32, 20, 512, 1, 1, IN_BYTES);
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1, GGML_TYPE_Q4_0}) feed_forward(type, 128, 101);
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q6_K}) feed_forward(type, 768, 33);
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

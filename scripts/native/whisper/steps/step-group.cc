@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace {
 
@@ -15,19 +16,17 @@ struct FreeSteps {
 }  // namespace
 
 struct StepGroup::Lane {
-    /** A member encodes, or a step is computed. */
-    bool is_busy = false;
-    /** Members of this lane wait for it: a step was made, or another member has left. */
+    /** The member that encodes here. */
+    Member* encoder = nullptr;
+    bool    is_stepping = false;
+    /** Members of this lane wait for it: a step was made, another member has left, or they were moved to another lane. */
     std::condition_variable changed;
-    int  decoding = 0;
+    int                     decoding = 0;
     /** Members that decode and have a token for the next step. */
-    std::vector<Member*> ready;
-    /** How many members decoded at most since the last one encoded; 0: no step was made since. */
-    int                                       most_decoding = 0;
+    std::vector<Member*>                      ready;
     std::unique_ptr<whisper_steps, FreeSteps> steps;
 
-    /** Half of those that decoded together must have ended before the next ones encode: then many decode together. */
-    bool IsDraining() const { return most_decoding > 0 && decoding * 2 > most_decoding; }
+    bool IsFree() const { return encoder == nullptr && !is_stepping; }
 };
 
 StepGroup::StepGroup(whisper_context* context) : context(context), most_steps(whisper_steps_most(context)) {}
@@ -62,12 +61,9 @@ bool StepGroup::Member::BeginEncode() {
     Lane* found = nullptr;
     while (!should_stop(data) && (found = group.LaneToEncode(*this)) == nullptr) group.changed.wait_for(lock, kLookEvery);
     group.waiting.remove(this);
+    if (found != nullptr) group.Encode(*this, *found);
     group.WakeAll();
-    if (found == nullptr) return false;
-    found->is_busy = true;
-    found->most_decoding = 0;
-    lane = found;
-    return true;
+    return found != nullptr;
 }
 
 int StepGroup::Member::OnStep(whisper_state*, bool is_single, void* self) {
@@ -79,30 +75,74 @@ int StepGroup::Member::OnStep(whisper_state*, bool is_single, void* self) {
     return 0;
 }
 
-/** Returns the lane with the fewest members among those where a member may encode now. The first that waits has one. */
-StepGroup::Lane* StepGroup::LaneToEncode(const Member& member) {
+/** Returns the lane with the fewest members that decode, of those that a condition holds for. */
+template <typename Condition>
+StepGroup::Lane* StepGroup::Lightest(Condition holds) const {
     Lane* best = nullptr;
-    if (waiting.front() != &member) return nullptr;
     for (const auto& lane : lanes) {
-        if (lane->is_busy || lane->IsDraining()) continue;
-        if (best == nullptr || lane->decoding < best->decoding) best = lane.get();
+        if (holds(*lane) && (best == nullptr || lane->decoding < best->decoding)) best = lane.get();
     }
     return best;
 }
 
-bool StepGroup::MayStep(const Lane& lane) const {
-    if (lane.is_busy || lane.ready.empty()) return false;
-    if (static_cast<int>(lane.ready.size()) < std::min(lane.decoding, most_steps)) return false;
-    return waiting.empty() || lane.IsDraining();
+StepGroup::Lane* StepGroup::LightestWithoutEncoder() const {
+    return Lightest([](const Lane& lane) { return lane.encoder == nullptr; });
 }
 
-/** Returns a lane that gets as many members as this one when one of them moves there. */
-StepGroup::Lane* StepGroup::LighterThan(const Lane& lane) {
-    for (const auto& other : lanes) {
-        const int load = other->decoding + (other->is_busy && other->decoding == 0 ? 1 : 0);
-        if (load + 2 <= lane.decoding) return other.get();
+/** Returns the lane with the fewest members among those where a member may encode now. The first that waits has one. */
+StepGroup::Lane* StepGroup::LaneToEncode(const Member& member) {
+    if (waiting.front() != &member) return nullptr;
+    return Lightest([this](const Lane& lane) { return MayEncode(lane); });
+}
+
+/** Whether more than half of those that decoded together still decode. When fewer do, the next ones encode, so that many decode together. */
+bool StepGroup::IsDraining() const { return most_decoding > 0 && Decoding() * 2 > most_decoding; }
+
+/** Whether a member may encode in a lane now. Those that decode there move to another lane; the last lane is drained first. */
+bool StepGroup::MayEncode(const Lane& lane) const {
+    if (!lane.IsFree()) return false;
+    return !IsDraining() || Lightest([&](const Lane& other) { return &other != &lane && other.encoder == nullptr; }) != nullptr;
+}
+
+bool StepGroup::MayStep(const Lane& lane) const {
+    if (!lane.IsFree() || lane.ready.empty()) return false;
+    if (static_cast<int>(lane.ready.size()) < std::min(lane.decoding, most_steps)) return false;
+    return waiting.empty() || !MayEncode(lane);
+}
+
+int StepGroup::Decoding() const {
+    int count = 0;
+    for (const auto& lane : lanes) count += lane->decoding;
+    return count;
+}
+
+void StepGroup::Encode(Member& member, Lane& lane) {
+    lane.encoder = &member;
+    member.lane = &lane;
+    if (LightestWithoutEncoder() == nullptr) most_decoding = 0;
+    MoveFromEncoders();
+}
+
+void StepGroup::JoinToDecode(Member& member, Lane& lane) {
+    lane.decoding++;
+    member.lane = &lane;
+    member.is_decoding = true;
+}
+
+/** Moves members that have a token from lanes that encode to the others. Where all encode, the first that has ended takes them. */
+void StepGroup::MoveFromEncoders() {
+    if (LightestWithoutEncoder() == nullptr) return;
+    for (const auto& lane : lanes) {
+        if (lane->encoder == nullptr || lane->ready.empty()) continue;
+        for (Member* member : std::exchange(lane->ready, {})) {
+            Lane& target = *LightestWithoutEncoder();
+            lane->decoding--;
+            JoinToDecode(*member, target);
+            target.ready.push_back(member);
+        }
+        // From now on they wait in the other lane.
+        lane->changed.notify_all();
     }
-    return nullptr;
 }
 
 void StepGroup::Leave(Member& member) {
@@ -110,10 +150,11 @@ void StepGroup::Leave(Member& member) {
     if (member.is_decoding) {
         member.lane->decoding--;
     } else {
-        member.lane->is_busy = false;
+        member.lane->encoder = nullptr;
     }
     member.lane = nullptr;
     member.is_decoding = false;
+    MoveFromEncoders();
     WakeAll();
 }
 
@@ -122,32 +163,41 @@ void StepGroup::WakeAll() {
     for (const auto& lane : lanes) lane->changed.notify_all();
 }
 
+/** Moves a member to a lane that then has at most as many members as its own. */
+void StepGroup::Balance(Member& member) {
+    if (!waiting.empty()) return;
+    Lane* lightest = LightestWithoutEncoder();
+    if (lightest == nullptr || lightest->decoding + 2 > member.lane->decoding) return;
+    Leave(member);
+    JoinToDecode(member, *lightest);
+}
+
 int StepGroup::Step(Member& member) {
-    Lock  lock(mutex);
-    Lane* lane = member.lane;
-    if (lane == nullptr) return 0;
-    Lane* lighter = member.is_decoding && waiting.empty() ? LighterThan(*lane) : nullptr;
-    if (!member.is_decoding || lighter != nullptr) {
+    Lock lock(mutex);
+    if (member.lane == nullptr) return 0;
+    if (member.is_decoding) {
+        Balance(member);
+    } else {
+        Lane* lane = member.lane;
         Leave(member);
-        if (lighter != nullptr) lane = lighter;
-        lane->decoding++;
-        member.lane = lane;
-        member.is_decoding = true;
+        JoinToDecode(member, *lane);
     }
     member.is_done = false;
     // Nobody needs to wake for it: the one that comes last makes the step.
-    lane->ready.push_back(&member);
+    member.lane->ready.push_back(&member);
+    MoveFromEncoders();
     while (!member.is_done) {
-        const auto place = std::find(lane->ready.begin(), lane->ready.end(), &member);
-        if (place != lane->ready.end() && member.should_stop(member.data)) {
-            lane->ready.erase(place);
+        Lane&      lane = *member.lane;
+        const auto place = std::find(lane.ready.begin(), lane.ready.end(), &member);
+        if (place != lane.ready.end() && member.should_stop(member.data)) {
+            lane.ready.erase(place);
             Leave(member);
             return -1;
         }
-        if (MayStep(*lane)) {
-            Lead(*lane, lock);
+        if (MayStep(lane)) {
+            Lead(lane, lock);
         } else {
-            lane->changed.wait_for(lock, kLookEvery);
+            lane.changed.wait_for(lock, kLookEvery);
         }
     }
     if (member.is_ok) return 1;
@@ -160,8 +210,8 @@ void StepGroup::Lead(Lane& lane, Lock& lock) {
     const size_t         count = std::min<size_t>(lane.ready.size(), most_steps);
     std::vector<Member*> members(lane.ready.begin(), lane.ready.begin() + count);
     lane.ready.erase(lane.ready.begin(), lane.ready.begin() + count);
-    lane.most_decoding = std::max(lane.most_decoding, lane.decoding);
-    lane.is_busy = true;
+    most_decoding = std::max(most_decoding, Decoding());
+    lane.is_stepping = true;
     lock.unlock();
     bool is_ok = false;
     try {
@@ -169,7 +219,7 @@ void StepGroup::Lead(Lane& lane, Lock& lock) {
     } catch (...) {
     }
     lock.lock();
-    lane.is_busy = false;
+    lane.is_stepping = false;
     if (is_ok) {
         made.steps++;
         made.tokens += members.size();
@@ -179,8 +229,7 @@ void StepGroup::Lead(Lane& lane, Lock& lock) {
         member->is_done = true;
     }
     lane.changed.notify_all();
-    // A lane that is drained may encode again.
-    if (!waiting.empty()) changed.notify_all();
+    if (!waiting.empty() && MayEncode(lane)) changed.notify_all();
 }
 
 bool StepGroup::Compute(Lane& lane, const std::vector<Member*>& members) {

@@ -14,8 +14,9 @@
 /**
  * Transcriptions of one model that share threads and make their decoding steps together. Each runs whisper.cpp's own
  * loop on a thread of its own. A lane is one thread's work: in a lane either one transcription encodes, or all
- * that decode there make one step. Threads never wait for each other inside a step. A transcription that has ended,
- * failed or was stopped leaves its lane, and the others continue.
+ * that decode there make one step. While a lane encodes, those that decoded there make their steps in another one.
+ * Threads never wait for each other inside a step. A transcription that has ended, failed or was stopped leaves its
+ * lane, and the others continue.
  */
 class StepGroup {
    public:
@@ -72,8 +73,17 @@ class StepGroup {
     void  Leave(Member& member);
     void  WakeAll();
     Lane* LaneToEncode(const Member& member);
+    bool  IsDraining() const;
+    bool  MayEncode(const Lane& lane) const;
     bool  MayStep(const Lane& lane) const;
-    Lane* LighterThan(const Lane& lane);
+    int   Decoding() const;
+    void  Encode(Member& member, Lane& lane);
+    void  JoinToDecode(Member& member, Lane& lane);
+    void  MoveFromEncoders();
+    void  Balance(Member& member);
+    template <typename Condition>
+    Lane* Lightest(Condition holds) const;
+    Lane* LightestWithoutEncoder() const;
     /** Computes a step without the lock. */
     bool Compute(Lane& lane, const std::vector<Member*>& members);
 
@@ -86,6 +96,8 @@ class StepGroup {
     Counts                             made;
     /** Members that wait to encode, in the order in which they came. */
     std::list<Member*> waiting;
+    /** How many members decoded at most since all lanes encoded at once; 0: no step was made since. */
+    int most_decoding = 0;
 };
 
 #endif
