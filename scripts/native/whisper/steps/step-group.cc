@@ -1,5 +1,7 @@
 #include "step-group.h"
 
+#include "processors.h"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -51,12 +53,21 @@ StepGroup::Member::Member(StepGroup& group, whisper_state* state, bool (*should_
 StepGroup::Member::~Member() {
     Lock lock(group.mutex);
     group.Leave(*this);
+    RunOn(-1);
     whisper_set_step_callback(state, nullptr, nullptr);
+}
+
+void StepGroup::Member::RunOn(int wanted) {
+    if (wanted == processor) return;
+    processors::Bind(thread, wanted);
+    processor = wanted;
 }
 
 bool StepGroup::Member::BeginEncode() {
     Lock lock(group.mutex);
     group.Leave(*this);
+    RunOn(-1);
+    thread = processors::Thread();
     group.waiting.push_back(this);
     Lane* found = nullptr;
     while (!should_stop(data) && (found = group.LaneToEncode(*this)) == nullptr) group.changed.wait_for(lock, kLookEvery);
@@ -72,6 +83,7 @@ int StepGroup::Member::OnStep(whisper_state*, bool is_single, void* self) {
     // Several samples at once, as second tries have them: whisper.cpp's own step.
     Lock lock(member->group.mutex);
     member->group.Leave(*member);
+    member->RunOn(-1);
     return 0;
 }
 
@@ -192,10 +204,12 @@ int StepGroup::Step(Member& member) {
         if (place != lane.ready.end() && member.should_stop(member.data)) {
             lane.ready.erase(place);
             Leave(member);
+            member.RunOn(-1);
             return -1;
         }
         if (MayStep(lane)) {
-            Lead(lane, lock);
+            member.RunOn(-1);
+            Lead(member, lane, lock);
         } else {
             lane.changed.wait_for(lock, kLookEvery);
         }
@@ -203,10 +217,11 @@ int StepGroup::Step(Member& member) {
     if (member.is_ok) return 1;
     // The step of all failed. Each makes it alone, so that a fault of one is not a fault of the others.
     Leave(member);
+    member.RunOn(-1);
     return 0;
 }
 
-void StepGroup::Lead(Lane& lane, Lock& lock) {
+void StepGroup::Lead(Member& leader, Lane& lane, Lock& lock) {
     const size_t         count = std::min<size_t>(lane.ready.size(), most_steps);
     std::vector<Member*> members(lane.ready.begin(), lane.ready.begin() + count);
     lane.ready.erase(lane.ready.begin(), lane.ready.begin() + count);
@@ -224,12 +239,22 @@ void StepGroup::Lead(Lane& lane, Lock& lock) {
         made.steps++;
         made.tokens += members.size();
     }
+    const int here = IsMachineFull() ? processors::Current() : -1;
     for (Member* member : members) {
         member->is_ok = is_ok;
         member->is_done = true;
+        if (member != &leader) member->RunOn(here);
     }
     lane.changed.notify_all();
     if (!waiting.empty() && MayEncode(lane)) changed.notify_all();
+}
+
+/**
+ * Whether there are lanes for all processors. Then the threads that a step wakes go on where it was made: the system would put
+ * some of them behind another lane's step, for milliseconds, and leave this lane's processor idle meanwhile.
+ */
+bool StepGroup::IsMachineFull() const {
+    return static_cast<int>(lanes.size()) >= processors::Count();
 }
 
 bool StepGroup::Compute(Lane& lane, const std::vector<Member*>& members) {

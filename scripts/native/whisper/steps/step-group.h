@@ -43,6 +43,8 @@ class StepGroup {
         friend class StepGroup;
 
         static int OnStep(whisper_state* state, bool is_single, void* self);
+        /** Binds the thread to a processor; -1: to none. Only the thread itself, or while it waits for a step. */
+        void RunOn(int wanted);
 
         StepGroup&     group;
         whisper_state* state;
@@ -50,6 +52,9 @@ class StepGroup {
         void* data;
         /** The lane in which this member encodes or decodes. */
         Lane* lane = nullptr;
+        /** The thread, and the processor that it is bound to; -1: none. */
+        int   thread = 0;
+        int   processor = -1;
         bool  is_decoding = false;
         bool  is_done = false;
         bool  is_ok = false;
@@ -69,13 +74,14 @@ class StepGroup {
     using Lock = std::unique_lock<std::mutex>;
 
     int   Step(Member& member);
-    void  Lead(Lane& lane, Lock& lock);
+    void  Lead(Member& leader, Lane& lane, Lock& lock);
     void  Leave(Member& member);
     void  WakeAll();
     Lane* LaneToEncode(const Member& member);
     bool  IsDraining() const;
     bool  MayEncode(const Lane& lane) const;
     bool  MayStep(const Lane& lane) const;
+    bool  IsMachineFull() const;
     int   Decoding() const;
     void  Encode(Member& member, Lane& lane);
     void  JoinToDecode(Member& member, Lane& lane);
