@@ -158,8 +158,9 @@ describe.skipIf(!isPossible)("install.sh", () => {
     const { code, err } = await install("next", "--wait", "1");
     await box.must("rm /usr/local/sbin/timeout");
     expect({ code, err }).toEqual({ code: 6, err: expect.stringContaining("not ready within 1 s") });
-    // Its server was ready, and only the script could not see it.
     expect(err).toContain("the upgraded database is in use and stays");
+    // Only the script cannot see it.
+    await until("its server is ready", async () => (await state()).isReady, 120_000);
     expect(await state()).toMatchObject({ version: "9000_next", isNext: true, isReady: true });
   }, 300_000);
 
