@@ -252,6 +252,7 @@ sum_of_first() {
   head -c "$1" "$EXECUTABLE" | sha256sum | cut -d ' ' -f 1
 }
 
+# Every program for Linux begins with the same four bytes.
 is_elf() {
   [ "$(head -c 4 "$EXECUTABLE" | od -An -tx1 | tr -d ' \n')" = 7f454c46 ]
 }
@@ -360,11 +361,6 @@ look_at_glibc() {
 
 newest_glibc() {
   grep -aoE 'GLIBC_2\.[0-9]+' "$EXECUTABLE" | sort -u | sort -t . -k 2 -n | tail -n 1 | cut -d _ -f 2
-}
-
-# Every program for Linux begins with the same four bytes.
-is_elf() {
-  [ "$(head -c 4 "$EXECUTABLE" | od -An -tx1 | tr -d ' \n')" = 7f454c46 ]
 }
 
 # The reason why a program does not start, from its exit status and what it printed.
