@@ -164,6 +164,21 @@ static void attention(ggml_type type, int width, int tokens, int rows, int heads
 
 static double gelu_of(double x) { return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * x * (1 + 0.044715 * x * x))); }
 
+// Multiplies rows by weights, and adds a number for each column unless `bias` is null.
+static std::vector<double> linear(const std::vector<double> & x, const ggml_tensor * weights, const ggml_tensor * bias) {
+    const std::vector<float> ws = floats_of(weights), bs = bias ? floats_of(bias) : std::vector<float>(weights->ne[1]);
+    const size_t             depth = weights->ne[0], columns = weights->ne[1];
+    std::vector<double>      out;
+    for (size_t row = 0; row < x.size() / depth; row++) {
+        for (size_t c = 0; c < columns; c++) {
+            double sum = 0;
+            for (size_t i = 0; i < depth; i++) sum += x[row * depth + i] * ws[c * depth + i];
+            out.push_back(sum + bs[c]);
+        }
+    }
+    return out;
+}
+
 enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE };
 
 static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after, const char * name = "product") {
@@ -182,17 +197,11 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
     if (after == BIAS_ADD_IN_PLACE) last = ggml_add(context, last, before);
     ggml_cgraph * graph = ggml_new_graph(context);
     ggml_build_forward_expand(graph, last);
-    const std::vector<float> ws = floats_of(w), xs = floats_of(x), bs = floats_of(bias), added = floats_of(before);
-    std::vector<double>      right(columns * rows);
-    for (int r = 0; r < rows; r++) {
-        for (int c = 0; c < columns; c++) {
-            double sum = 0;
-            for (int i = 0; i < depth; i++) sum += (double) ws[c * depth + i] * xs[r * depth + i];
-            if (after != NOTHING) sum += bs[c];
-            if (after == BIAS_GELU) sum = gelu_of(sum);
-            if (after == BIAS_ADD_IN_PLACE) sum += added[r * columns + c];
-            right[r * columns + c] = sum;
-        }
+    const std::vector<float> xs = floats_of(x), added = floats_of(before);
+    std::vector<double>      right = linear({xs.begin(), xs.end()}, w, after == NOTHING ? nullptr : bias);
+    for (size_t i = 0; i < right.size(); i++) {
+        if (after == BIAS_GELU) right[i] = gelu_of(right[i]);
+        if (after == BIAS_ADD_IN_PLACE) right[i] += added[i];
     }
     for (int threads : {1, 3}) {
         memset(last->data, 0xFF, ggml_nbytes(last));
@@ -209,21 +218,6 @@ static void product(ggml_type type, ggml_type input, int depth, int columns, int
         report(what, threads, error_of(right, (const float *) last->data));
     }
     ggml_free(context);
-}
-
-// Multiplies rows by weights, and adds a number for each column.
-static std::vector<double> linear(const std::vector<double> & x, const ggml_tensor * weights, const ggml_tensor * bias) {
-    const std::vector<float> ws = floats_of(weights), bs = floats_of(bias);
-    const size_t             depth = weights->ne[0], columns = weights->ne[1];
-    std::vector<double>      out;
-    for (size_t row = 0; row < x.size() / depth; row++) {
-        for (size_t c = 0; c < columns; c++) {
-            double sum = bs[c];
-            for (size_t i = 0; i < depth; i++) sum += x[row * depth + i] * ws[c * depth + i];
-            out.push_back(sum);
-        }
-    }
-    return out;
 }
 
 // Both layers of a feed-forward network at once, with the addition of their input.
