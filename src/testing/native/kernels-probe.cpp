@@ -1,8 +1,9 @@
 // Runs the kernels of scripts/native/whisper/kernels/, compiled into this program, and compares them with sums in double
 // precision. ggml's pool of threads is replaced by one of this program.
 //
-//   kernels-probe [emulate-amx]
+//   kernels-probe [amx | emulate-amx]
 //
+// With `amx` it asks the kernel for the processor's tiles first, as ggml's libraries do; with `emulate-amx` it needs none.
 // Prints a line for each: what is computed, number of threads, and the error as root mean square, relative to that of
 // the right result.
 #include <atomic>
@@ -12,7 +13,9 @@
 #include <cstring>
 #include <functional>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "ggml-cpu-impl.h"
@@ -391,9 +394,17 @@ static void probabilities(const shruti_functions & functions) {
     }
 }
 
+// Asks the kernel for the registers of AMX (arch_prctl(2), ARCH_REQ_XCOMP_PERM). True: they may be used.
+static bool may_use_tiles() {
+    const long request = 0x1023, tile_data = 18;
+    return syscall(SYS_arch_prctl, request, tile_data) == 0;
+}
+
 int main(int argc, char ** argv) {
-    const bool emulates = argc > 1 && strcmp(argv[1], "emulate-amx") == 0;
+    const char * tiles = argc > 1 ? argv[1] : "";
+    const bool   emulates = strcmp(tiles, "emulate-amx") == 0;
     if (emulates) amx_emulate();
+    if (strcmp(tiles, "amx") == 0 && !may_use_tiles()) die("the kernel does not let this program use AMX");
     for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0}) {
         for (int width : {32, 64}) {
             attention(type, width, 1, 1536, 3, 1);
