@@ -120,21 +120,28 @@ static void add_to_all(ggml_tensor * t, float more) {
     }
 }
 
-enum Precision { PLAIN, IN_BYTES };
+// Gives every second row of f16 keys scores so low that their exponentials are below the range of floats.
+static void set_apart(ggml_tensor * q, ggml_tensor * k) {
+    for (int64_t i = 0; i < ggml_nrows(q); i++) ((float *) q->data)[i * q->ne[0]] = 2;
+    for (int64_t i = 0; i < ggml_nrows(k); i++) ((ggml_fp16_t *) k->data)[i * k->ne[0]] = ggml_fp32_to_fp16(i / k->ne[1] % 2 ? -1000 : 0);
+}
 
-static void attention(ggml_type type, int width, int tokens, int rows, int heads, int windows, Precision precision = PLAIN) {
-    char what[99];
-    snprintf(what, sizeof what, "attention %s%s %d x %d x %d x %d x %d", precision == IN_BYTES ? "in bytes " : "", ggml_type_name(type), width,
-             tokens, rows, heads, windows);
+enum Kind { PLAIN, IN_BYTES, SET_APART };
+
+static void attention(ggml_type type, int width, int tokens, int rows, int heads, int windows, Kind kind = PLAIN) {
+    static const char * const names[] = {"", "in bytes ", "set apart "};
+    char                      what[99];
+    snprintf(what, sizeof what, "attention %s%s %d x %d x %d x %d x %d", names[kind], ggml_type_name(type), width, tokens, rows, heads, windows);
     ggml_context * context = new_context();
     ggml_tensor *  q = numbers(context, GGML_TYPE_F32, width, heads, tokens, windows);
     ggml_tensor *  k = numbers(context, type, width, heads, rows, windows);
     ggml_tensor *  v = numbers(context, type, width, heads, rows, windows);
-    if (precision == IN_BYTES) add_to_all(k, 1);
+    if (kind == IN_BYTES) add_to_all(k, 1);
+    if (kind == SET_APART) set_apart(q, k);
     const float    scale = 1 / std::sqrt((float) width);
     ggml_tensor *  out = ggml_flash_attn_ext(context, ggml_permute(context, q, 0, 2, 1, 3), ggml_permute(context, k, 0, 2, 1, 3),
                                              ggml_permute(context, v, 0, 2, 1, 3), nullptr, scale, 0, 0);
-    out->op_params[SHRUTI_ATTENTION_IN_BYTES] = precision == IN_BYTES;
+    out->op_params[SHRUTI_ATTENTION_IN_BYTES] = kind == IN_BYTES;
     const std::vector<float> qs = floats_of(q), ks = floats_of(k), vs = floats_of(v);
     std::vector<double>      right;
     for (int w = 0; w < windows; w++) {
@@ -436,6 +443,8 @@ int main(int argc, char ** argv) {
     normalization(128, 11);
     for (ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1})
         for (int tokens : {6, 12, 13}) product(type, GGML_TYPE_F32, 512, 52, tokens, NOTHING, "tokens");
+    attention(GGML_TYPE_F16, 64, 3, 512, 2, 1, SET_APART);
+    attention(GGML_TYPE_F16, 64, 40, 512, 2, 1, SET_APART);
     attention(GGML_TYPE_F16, 64, 17, 512, 2, 2, IN_BYTES);
     attention(GGML_TYPE_F16, 64, 101, 1536, 2, 1, IN_BYTES);
     attention(GGML_TYPE_F16, 32, 20, 512, 1, 1, IN_BYTES);

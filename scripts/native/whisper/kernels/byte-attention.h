@@ -168,7 +168,7 @@ struct ByteAttention {
         alignas(64) float largest[kMostRows / kBlock], factors[kMostRows / kBlock];
         const float       most = find_largest(scores, depth, largest);
         for (int64_t b = 0; b < depth; b += kLanes)
-            store(factors + b, mul(exp2_of(sub(load(largest + b), fill(most))), fill(1.0f / 255)));
+            store(factors + b, mul(exp2_or_zero(sub(load(largest + b), fill(most))), fill(1.0f / 255)));
         Vec total = zero();
         for (int64_t b = 0; b < depth; b++) {
             const Vec more = fill(kLog2Of255 - largest[b]);
@@ -206,16 +206,6 @@ struct ByteAttention {
         }
         most = _mm_max_ps(most, _mm_movehl_ps(most, most));
         return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
-    }
-
-    // 2^x with a relative error of 0.0001, for what is rounded to 8 bits.
-    static Vec rough_exp2_of(Vec x) {
-        const Vec whole = round(x), rest = sub(x, whole);
-        Vec       p = fill(5.51715030e-02f);
-        p = fma(p, rest, fill(2.42611178e-01f));
-        p = fma(p, rest, fill(6.93261022e-01f));
-        p = fma(p, rest, fill(9.99928071e-01f));
-        return scale_by_power(p, whole);
     }
 
     static constexpr float kLog2Of255 = 7.99435344f;

@@ -5,6 +5,7 @@
 #include "byte-blocks.h"
 #include "product-shape.h"
 #include "side-by-side.h"
+#include "widened-rows.h"
 
 #include <algorithm>
 
@@ -107,7 +108,7 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
             Vec multipliers[kLanes];
             for (int64_t i = 0; i < kLanes; i++) {
                 float * row = (float *) wide + i * kDepth;
-                widen(w->type, weights_of(w, shape, column + c + i) + ggml_row_size(w->type, from), count, row);
+                widen_numbers(w->type, weights_of(w, shape, column + c + i) + ggml_row_size(w->type, from), count, row);
                 const ByteScale scale(largest_of(row, count));
                 multipliers[i] = fill(scale.multiplier);
                 factors[c + i] = scale.factor;
@@ -125,17 +126,6 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
     }
 
    private:
-    static void widen(ggml_type type, const char * from, int64_t count, float * to) {
-        if (type != GGML_TYPE_Q5_0) return ggml_get_type_traits(type)->to_float(from, to, count);
-        const block_q5_0 * blocks = (const block_q5_0 *) from;
-        for (int64_t b = 0; b < count / kBlock; b++, to += kBlock) {
-            const Vec          factor = fill(single(blocks[b].d)), least = mul(factor, fill(-OfQ5_0::kOffset));
-            alignas(32) int8_t numbers[kBlock];
-            _mm256_store_si256((__m256i *) numbers, OfQ5_0::bytes(blocks[b]));
-            for (int64_t i = 0; i < kBlock; i += kLanes) store(to + i, fma(factor, load_bytes(numbers + i), least));
-        }
-    }
-
     static float largest_of(const float * row, int64_t count) {
         Vec largest = zero();
         for (int64_t k = 0; k < count; k += kLanes) largest = max(largest, abs_of(load(row + k)));

@@ -96,7 +96,7 @@ void exponentiate(Partial & known, float * scores, int64_t rows) {
     for (int64_t i = kLanes; i < rows; i += kLanes) largest = max(largest, load(scores + i));
     known.largest = max_of(largest);
     for (int64_t i = 0; i < rows; i += kLanes) {
-        const Vec weights = exp2_of(sub(load(scores + i), fill(known.largest)));
+        const Vec weights = exp2_or_zero(sub(load(scores + i), fill(known.largest)));
         sum = add(sum, weights);
         store(scores + i, weights);
     }

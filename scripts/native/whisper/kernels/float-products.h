@@ -4,6 +4,7 @@
 
 #include "blocks.h"
 #include "product-shape.h"
+#include "widened-rows.h"
 
 #include "ggml-cpu-impl.h"
 #include "ggml-impl.h"
@@ -83,16 +84,7 @@ struct Floats {
    private:
     // Widens values `from` to `from + count` of a row of the weights, then zeros up to a whole vector.
     static void widen(const ggml_tensor * w, int64_t row, int64_t from, int64_t count, float * out) {
-        const char * data = (const char *) w->data + row * w->nb[1] + ggml_row_size(w->type, from);
-        if (w->type == GGML_TYPE_F32) {
-            memcpy(out, data, count * sizeof(float));
-        } else if (w->type == GGML_TYPE_F16) {
-            int64_t i = 0;
-            for (; i + kLanes <= count; i += kLanes) store(out + i, load_half((const uint16_t *) data + i));
-            for (; i < count; i++) out[i] = GGML_FP16_TO_FP32(((const ggml_fp16_t *) data)[i]);
-        } else {
-            ggml_get_type_traits(w->type)->to_float(data, out, count);
-        }
+        widen_numbers(w->type, (const char *) w->data + row * w->nb[1] + ggml_row_size(w->type, from), count, out);
         for (int64_t i = count; i % kPerVector != 0; i++) out[i] = 0;
     }
 };

@@ -57,12 +57,17 @@ inline int sum_of_bytes(__m256i bytes) {
     return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
 }
 
+// 32 numbers of 4 bits as bytes: those of the first 16 are the low halves of `from`.
+inline __m256i numbers_of_four(const uint8_t * from) {
+    const __m128i packed = _mm_loadu_si128((const __m128i *) from);
+    return _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(packed, 4), packed), _mm256_set1_epi8(15));
+}
+
 // 32 numbers of 5 bits as bytes: `from` has four bits of each, those of the first 16 in the low halves; `bits` the fifth.
 inline __m256i numbers_of_five(const uint8_t * from, const uint8_t * bits) {
     uint32_t all;
     memcpy(&all, bits, sizeof all);
-    const __m128i packed = _mm_loadu_si128((const __m128i *) from);
-    const __m256i low = _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16(packed, 4), packed), _mm256_set1_epi8(15));
+    const __m256i low = numbers_of_four(from);
 #ifdef SHRUTI_AVX512
     return _mm256_mask_add_epi8(low, all, low, _mm256_set1_epi8(16));
 #else
@@ -96,12 +101,21 @@ struct OfQ5_1 {
     using Block = block_q5_1;
     static constexpr int  kOffset = 0;
     static constexpr bool kHasLeast = true;
+    static __m256i bytes(const Block & b) { return numbers_of_five(b.qs, b.qh); }
+};
+
+struct OfQ4_0 {
+    using Block = block_q4_0;
+    static constexpr int  kOffset = 8;
+    static constexpr bool kHasLeast = false;
+    static __m256i bytes(const Block & b) { return numbers_of_four(b.qs); }
 };
 
 struct OfQ4_1 {
     using Block = block_q4_1;
     static constexpr int  kOffset = 0;
     static constexpr bool kHasLeast = true;
+    static __m256i bytes(const Block & b) { return numbers_of_four(b.qs); }
 };
 
 }  // namespace shruti

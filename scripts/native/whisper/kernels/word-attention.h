@@ -127,6 +127,15 @@ template <typename Row> struct WordAttention {
         }
     }
 
+    // 2^x, as exact as the words that keep it.
+    static Vec power_of(Vec x) {
+#ifdef SHRUTI_BF16
+        return rough_exp2_of(max(fill(-126.0f), x));
+#else
+        return exp2_of(x);
+#endif
+    }
+
     // Exponentiates the scores of a query and packs them as a row of a block. Returns their sum.
     static float weigh(const float * scores, const AttentionShape & shape, int64_t row, uint32_t * block) {
         Vec largest[4], sum[2] = {zero(), zero()};
@@ -137,7 +146,7 @@ template <typename Row> struct WordAttention {
         for (int64_t k = 0; k < shape.rows; k += kPerVector) {
             alignas(64) float weights[kPerVector];
             for (int i = 0; i < kPerWord; i++) {
-                const Vec x = exp2_of(sub(load(scores + k + i * kLanes), most));
+                const Vec x = power_of(sub(load(scores + k + i * kLanes), most));
                 sum[i] = add(sum[i], x);
                 store(weights + i * kLanes, x);
             }
