@@ -274,16 +274,22 @@ function processorCode(home: string): string {
 }
 
 /** Prints what the recognizer reached of the processor's peak, from its CPU seconds for a length of dense speech. */
-function shareReporter(id: string, { floats, bf16 }: Peak): (cpuSeconds: number) => void {
+function shareReporter(id: string, { floats, bf16, tiles }: Peak): (cpuSeconds: number) => void {
   const made = readBenchModelName(id);
   if (made === undefined) return () => {};
   const operations =
     Math.ceil(seconds / WINDOW_SECONDS) * windowOperations(made.shape, Number(options.words));
+  const peaks = Object.entries({
+    "of floats": floats,
+    "of bf16 in vectors": bf16,
+    "of bf16 in tiles": tiles,
+  });
   return (cpuSeconds) => {
     const reached = operations / cpuSeconds / 1e9;
-    const share = (of: number) => `${((reached / of) * 100).toFixed(0)} %`;
-    const ofBf16 = bf16 === undefined ? "" : `, ${share(bf16)} of bf16's`;
-    console.log(`    ${reached.toFixed(0)} GF/s: ${share(floats)} of the peak of floats${ofBf16}`);
+    const shares = peaks.flatMap(([what, of]) =>
+      of ? `${((reached / of) * 100).toFixed(0)} % ${what}` : [],
+    );
+    console.log(`    ${reached.toFixed(0)} GF/s; of the peak: ${shares.join(", ")}`);
   };
 }
 let reportShare: (cpuSeconds: number) => void = () => {};

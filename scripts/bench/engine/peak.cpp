@@ -1,8 +1,11 @@
 // Measures how many operations a second one thread of this processor does in a chain of the best instructions that the
-// compiler has for it: prints "floats GIGA" and, where there are bf16 products, "bf16 GIGA". Twice a product counts.
+// compiler has for it: prints "floats GIGA", "bf16 GIGA" where there are vectors of bf16 products, and "tiles GIGA" where AMX
+// multiplies bf16 numbers and the kernel lets it. Twice a product counts.
 #include <cstdio>
 #include <ctime>
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #if defined(__AVX512F__)
 typedef __m512 Vec;
@@ -39,12 +42,47 @@ template <typename Step> static double best(int operations, Step step) {
     return rounds * 12.0 * operations / least * 1e-9;
 }
 
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__)
+// Whether the kernel lets this program use tiles (arch_prctl(2), ARCH_REQ_XCOMP_PERM).
+static bool has_tiles() {
+    const long request = 0x1023, tile_data = 18;
+    return syscall(SYS_arch_prctl, request, tile_data) == 0;
+}
+
+// Four sums of 16 × 16 numbers that do not depend on each other, each of products of rows with 32 numbers.
+static double best_of_tiles() {
+    struct Config {
+        unsigned char  palette = 1, rest[15] = {};
+        unsigned short row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+        unsigned char  rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    };
+    alignas(64) static const Config config;
+    const long rounds = 2000000;
+    double     least = 1e9;
+    __asm__ volatile("ldtilecfg %0" : : "m"(config));
+    for (int attempt = 0; attempt < 5; attempt++) {
+        const double began = seconds();
+        for (long n = 0; n < rounds; n++)
+            __asm__ volatile(
+                "tdpbf16ps %tmm6, %tmm4, %tmm0\n tdpbf16ps %tmm7, %tmm4, %tmm1\n"
+                "tdpbf16ps %tmm6, %tmm5, %tmm2\n tdpbf16ps %tmm7, %tmm5, %tmm3");
+        const double took = seconds() - began;
+        if (took < least) least = took;
+    }
+    __asm__ volatile("tilerelease");
+    return rounds * 4.0 * 2 * 16 * 16 * 32 / least * 1e-9;
+}
+#endif
+
 int main() {
     const Vec small = of(1e-9f);
     printf("floats %.0f\n", best(2 * sizeof(Vec) / 4, [&](Vec x) { return fma(x, small, small); }));
 #if defined(__AVX512BF16__)
     const __m512bh pairs = (__m512bh) _mm512_set1_epi32(0x30003000);
     printf("bf16 %.0f\n", best(4 * sizeof(Vec) / 4, [&](Vec x) { return _mm512_dpbf16_ps(x, pairs, pairs); }));
+#endif
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__)
+    if (has_tiles()) printf("tiles %.0f\n", best_of_tiles());
 #endif
     return 0;
 }
