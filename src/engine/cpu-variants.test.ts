@@ -2,7 +2,14 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chooseVariant, createBrokenVariants, createVariantTrial, usableVariants } from "./cpu-variants.ts";
+import {
+  chooseVariant,
+  createBrokenVariants,
+  createVariantTrial,
+  usableVariants,
+  variantName,
+} from "./cpu-variants.ts";
+import { parseProcessor } from "./processor.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "shruti-variants-"));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
@@ -21,6 +28,27 @@ describe("variants", () => {
     expect(() => usableVariants(dir, (paths) => paths.map(() => 0))).toThrow(
       "no CPU library for whisper could be loaded",
     );
+  });
+
+  const INTEL = "vendor_id\t: GenuineIntel\nflags\t\t: fpu avx2 avx512f avx512vbmi avx512_bf16";
+  const COOPER_LAKE = "vendor_id\t: GenuineIntel\nflags\t\t: fpu avx2 avx512f avx512_bf16";
+  const AMD = "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 avx512f avx512vbmi avx512_bf16";
+  test.each([
+    ["AMX", `${INTEL} amx_tile`, ["sapphirerapids", "icelake", "zen4", "cascadelake", "cooperlake"]],
+    ["AMX that the kernel does not know", INTEL, ["icelake", "zen4", "cascadelake", "cooperlake"]],
+    ["bf16 of AMD", AMD, ["zen4", "cooperlake", "icelake", "cascadelake"]],
+    ["bf16 of Cooper Lake", COOPER_LAKE, ["zen4", "cooperlake", "icelake", "cascadelake"]],
+    ["no list of flags", "", ["sapphirerapids", "zen4", "cooperlake", "icelake", "cascadelake"]],
+  ])("the fastest is first with %s", (_what, text, expected) => {
+    // What ggml says of these on a processor that has all instructions.
+    const scores: Record<string, number> = {
+      ...{ cascadelake: 1215, cooperlake: 1727, icelake: 1471, sapphirerapids: 4031, zen4: 1983 },
+    };
+    const folder = mkdtempSync(join(dir, "scores-"));
+    for (const name of Object.keys(scores)) writeFileSync(join(folder, `libggml-cpu-${name}.so`), "");
+    const score = (paths: string[]) => paths.map((path) => scores[variantName(path) ?? ""] ?? 0);
+    const usable = usableVariants(folder, score, parseProcessor(text));
+    expect(usable.map(({ name }) => name)).toEqual(expected);
   });
 
   test.each([

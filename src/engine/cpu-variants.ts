@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
+import type { Processor } from "./processor.ts";
 
 /** A library of whisper.cpp with code for a family of processors, such as `haswell` or `zen4`: a variant. */
 export type CpuVariant = { name: string; path: string };
@@ -10,13 +11,37 @@ export function variantName(path: string): string | undefined {
   return match ? (match[1] ?? "generic") : undefined;
 }
 
+/** What ggml's score of `bf16` products in vectors is worth. */
+const SCORE_OF_BF16 = 1 << 9;
+/** Variants that multiply bf16 numbers in vectors, and have no tiles of AMX. */
+const WITH_BF16_VECTORS = ["cooperlake", "zen4"];
+const WITH_TILES = ["sapphirerapids"];
+
 /**
- * Returns the variants in a folder that this processor can run. The first uses most of its instructions.
+ * Corrects ggml's score of a variant, which asks the processor alone. Tiles need a kernel that knows them (Linux 5.16) and a
+ * hypervisor that passes them on; without, the first of them ends the process. On processors of Intel later than Cooper
+ * Lake, bf16 products in vectors have half the speed of floats: so `icelake` is better there (patches/README.md, AMX).
+ */
+function correctedScore(name: string, score: number, processor: Processor | undefined): number {
+  if (processor === undefined) return score;
+  const { isIntel, flags } = processor;
+  if (WITH_TILES.includes(name) && !flags.has("amx_tile")) return 0;
+  const isSlow = isIntel && flags.has("avx512vbmi") && WITH_BF16_VECTORS.includes(name);
+  return isSlow && score > SCORE_OF_BF16 ? score - SCORE_OF_BF16 : score;
+}
+
+/**
+ * Returns the variants in a folder that this processor can run. The first is the fastest.
  *
  * @param score returns ggml's score of each file: 0 for one that cannot be used
+ * @param processor undefined: ggml's scores alone decide
  * @throws Error when there is none
  */
-export function usableVariants(dir: string, score: (paths: string[]) => number[]): CpuVariant[] {
+export function usableVariants(
+  dir: string,
+  score: (paths: string[]) => number[],
+  processor?: Processor,
+): CpuVariant[] {
   const variants = readdirSync(dir)
     .sort()
     .flatMap((file): CpuVariant[] => {
@@ -25,7 +50,7 @@ export function usableVariants(dir: string, score: (paths: string[]) => number[]
     });
   const scores = score(variants.map(({ path }) => path));
   const usable = variants
-    .map((variant, i) => ({ variant, score: scores[i] ?? 0 }))
+    .map((variant, i) => ({ variant, score: correctedScore(variant.name, scores[i] ?? 0, processor) }))
     .filter((scored) => scored.score > 0)
     .sort((a, b) => b.score - a.score)
     .map(({ variant }) => variant);

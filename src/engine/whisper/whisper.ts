@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { explainBackendFailure, listBackends, unfitBackend } from "../backend-files.ts";
 import { chooseVariant, usableVariants, variantName } from "../cpu-variants.ts";
+import { readProcessor } from "../processor.ts";
 import type { ComputeDevice, Precision } from "../protocol.ts";
 import { type BackendFailure, loadWhisperAddon, type NativeAddon } from "./whisper-addon.ts";
 import { type LoadedModel, type LoadOptions, loadWhisperModel } from "./whisper-model.ts";
@@ -50,7 +51,8 @@ export function openWhisper(
   }
   const addon = loadWhisperAddon(join(dir, ADDON_FILE));
   const { version } = addon.describe();
-  const { chosen, plainer } = chooseVariant(usableVariants(dir, addon.scoreCpuLibraries), avoidedVariants);
+  const usable = usableVariants(dir, addon.scoreCpuLibraries, readProcessor());
+  const { chosen, plainer } = chooseVariant(usable, avoidedVariants);
   const backendFailures = loadBackends(addon, chosen.path, backendDirs.flatMap(listBackends), precision);
   const { cpuLibrary, devices } = addon.describe();
   const numbered = numberDevices(devices);
