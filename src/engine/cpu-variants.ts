@@ -11,23 +11,22 @@ export function variantName(path: string): string | undefined {
   return match ? (match[1] ?? "generic") : undefined;
 }
 
-/** What ggml's score of `bf16` products in vectors is worth. */
+/** What ggml's score of a variant counts bf16 products for. */
 const SCORE_OF_BF16 = 1 << 9;
 /** Variants that multiply bf16 numbers in vectors, and have no tiles of AMX. */
 const WITH_BF16_VECTORS = ["cooperlake", "zen4"];
-const WITH_TILES = ["sapphirerapids"];
+const WITH_TILES = "sapphirerapids";
 
 /**
  * Corrects ggml's score of a variant, which asks the processor alone. Tiles need a kernel that knows them (Linux 5.16) and a
- * hypervisor that passes them on; without, the first of them ends the process. On processors of Intel later than Cooper
- * Lake, bf16 products in vectors have half the speed of floats: so `icelake` is better there (patches/README.md, AMX).
+ * hypervisor that passes them on; without these, the first use of a tile ends the process. On processors of Intel later than
+ * Cooper Lake, which has no `avx512vbmi`, bf16 products in vectors have half the speed of floats. So they count for nothing
+ * there, and `icelake` is better than `zen4` (patches/README.md, AMX).
  */
-function correctedScore(name: string, score: number, processor: Processor | undefined): number {
-  if (processor === undefined) return score;
-  const { isIntel, flags } = processor;
-  if (WITH_TILES.includes(name) && !flags.has("amx_tile")) return 0;
-  const isSlow = isIntel && flags.has("avx512vbmi") && WITH_BF16_VECTORS.includes(name);
-  return isSlow && score > SCORE_OF_BF16 ? score - SCORE_OF_BF16 : score;
+function correctedScore(name: string, score: number, { isIntel, flags }: Processor): number {
+  if (name === WITH_TILES && !flags.has("amx_tile")) return 0;
+  const isBf16Slow = isIntel && flags.has("avx512vbmi") && WITH_BF16_VECTORS.includes(name);
+  return isBf16Slow && score > 0 ? score - SCORE_OF_BF16 : score;
 }
 
 /**
@@ -50,7 +49,10 @@ export function usableVariants(
     });
   const scores = score(variants.map(({ path }) => path));
   const usable = variants
-    .map((variant, i) => ({ variant, score: correctedScore(variant.name, scores[i] ?? 0, processor) }))
+    .map((variant, i) => {
+      const score = scores[i] ?? 0;
+      return { variant, score: processor ? correctedScore(variant.name, score, processor) : score };
+    })
     .filter((scored) => scored.score > 0)
     .sort((a, b) => b.score - a.score)
     .map(({ variant }) => variant);

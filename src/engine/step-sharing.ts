@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readProcessor } from "./processor.ts";
 import type { Precision, SharedSteps } from "./protocol.ts";
 import type { WhisperHead } from "./whisper/whisper-model-file.ts";
 
@@ -30,20 +30,15 @@ export type StepSharing = { onProcessor: boolean; onGpu: boolean };
  */
 export function stepSharing(
   { type, width }: Pick<WhisperHead, "type" | "width">,
-  { precision, sharedSteps = "auto", hasKernels = hasAvx2() }: SharingMachine,
+  {
+    precision,
+    sharedSteps = "auto",
+    hasKernels = readProcessor()?.flags.has("avx2") ?? false,
+  }: SharingMachine,
 ): StepSharing {
   const isWanted = precision !== "exact" && sharedSteps !== "never" && width % BLOCK === 0;
   return {
     onProcessor: isWanted && hasKernels && TYPES.includes(type),
     onGpu: isWanted && sharedSteps === "auto",
   };
-}
-
-function hasAvx2(): boolean {
-  if (process.arch !== "x64") return false;
-  try {
-    return /^flags\s*:.*\bavx2\b/m.test(readFileSync("/proc/cpuinfo", "utf8"));
-  } catch {
-    return false;
-  }
 }

@@ -6,11 +6,18 @@ const ROOT = join(import.meta.dirname, "../..");
 /**
  * Runs a scenario of whisper-test-child.ts with the native files of the build, in a process of its own, and returns the
  * JSON that it prints. A child that ends with another status than 0, writes to stderr or takes longer fails the test.
+ *
+ * @param wrapper a command that runs the child, such as in a namespace of its own
  */
-export async function askWhisperChild<T>(scenario: string, request: object, limitMs: number): Promise<T> {
+export async function askWhisperChild<T>(
+  scenario: string,
+  request: object,
+  limitMs: number,
+  wrapper: readonly string[] = [],
+): Promise<T> {
   const script = join(import.meta.dirname, "whisper-test-child.ts");
   const command = [process.execPath, script, join(ROOT, "build/native"), scenario, JSON.stringify(request)];
-  const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe", timeout: limitMs });
+  const child = Bun.spawn([...wrapper, ...command], { stdout: "pipe", stderr: "pipe", timeout: limitMs });
   const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
   expect({ code: await child.exited, stderr }).toEqual({ code: 0, stderr: "" });
   return JSON.parse(stdout) as T;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, wordsIn } from "../../e2e/samples.ts";
@@ -8,6 +8,7 @@ import { NATIVE_DIR } from "../../testing/native-files.ts";
 import type { Heard } from "../../testing/whisper-test-child.ts";
 import { openWideModel } from "../../testing/wide-model.ts";
 import { variantName } from "../cpu-variants.ts";
+import { readProcessor } from "../processor.ts";
 import { FILE_TYPES } from "./whisper-model-file.ts";
 
 /** Tests every type of weights on every processor variant that this machine can run, and on AMX, which most machines lack. */
@@ -22,10 +23,10 @@ const AMX_LIBRARY = join(NATIVE_DIR, "libggml-cpu-sapphirerapids.so");
 const TYPES = [...FILE_TYPES.values()].map(({ name }) => name);
 const VARIANTS = readdirSync(NATIVE_DIR).flatMap((file) => variantName(file) ?? []);
 /** Instructions that the library uses besides AMX. A processor that has AMX runs the library without an emulator. */
-const CPU_FLAGS = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8").split(/\s+/) : [];
+const CPU_FLAGS = readProcessor()?.flags ?? new Set();
 const CAN_EMULATE_AMX =
-  !CPU_FLAGS.includes("amx_int8") &&
-  ["avx512f", "avx512vbmi", "avx512_vnni", "avx512_bf16"].every((flag) => CPU_FLAGS.includes(flag));
+  !CPU_FLAGS.has("amx_int8") &&
+  ["avx512f", "avx512vbmi", "avx512_vnni", "avx512_bf16"].every((flag) => CPU_FLAGS.has(flag));
 /** All types on all variants as complete transcriptions as well, which takes several minutes. */
 const IS_THOROUGH = process.env.SHRUTI_ALL_WEIGHTS === "1";
 /** The plainest variant, and the one for processors without AVX-512. */

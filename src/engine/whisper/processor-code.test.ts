@@ -1,0 +1,39 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
+import { readProcessor } from "../processor.ts";
+
+/** The code that whisper.cpp is opened with where the system lists other instructions than the processor has. */
+
+const dir = mkdtempSync(join(tmpdir(), "shruti-processor-code-"));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+/** A shell that puts its first argument in the place of `/proc/cpuinfo`, for the command that follows alone. */
+const WITH_LIST = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"'];
+const probe = join(dir, "probe");
+writeFileSync(probe, "");
+const canReplace = Bun.which("unshare") !== null && Bun.spawnSync([...WITH_LIST, probe, "true"]).success;
+/** A processor with these can run all of the variants below. */
+const flags = readProcessor()?.flags;
+const hasBf16 = ["avx512_bf16", "avx512vbmi", "avx512_vnni"].every((flag) => flags?.has(flag));
+const LIMIT_MS = 60_000;
+
+test.skipIf(!canReplace || !hasBf16).each([
+  ["GenuineIntel", "icelake"],
+  ["AuthenticAMD", "zen4"],
+])(
+  "without AMX in the list of %s it is %s",
+  async (maker, expected) => {
+    const list = join(dir, maker);
+    const without = [...(flags ?? [])].filter((flag) => !flag.startsWith("amx_")).join(" ");
+    writeFileSync(list, `vendor_id\t: ${maker}\nflags\t\t: ${without}\n`);
+    const { cpuVariant } = await askWhisperChild<{ cpuVariant: string }>("describe", {}, LIMIT_MS, [
+      ...WITH_LIST,
+      list,
+    ]);
+    expect(cpuVariant).toBe(expected);
+  },
+  LIMIT_MS,
+);
