@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createChunkTimes, type TimedChunk } from "./chunk-times.ts";
 import { createLocalExecutor, localCapacity } from "./local-executor.ts";
 import type { ChunkJob, PoolJob } from "./protocol.ts";
 import type { SizingInfo } from "./sizing.ts";
@@ -25,6 +26,7 @@ type Opened = { backgroundNiceness?: number; machine?: SizingInfo; device?: stri
 /** @param device where the model was loaded; left out: it was not */
 function open(sharesSteps: boolean, { backgroundNiceness = 10, machine = MACHINE, device }: Opened = {}) {
   const jobs: PoolJob[] = [];
+  const timed: TimedChunk[] = [];
   let nowMs = 0;
   const pool = {
     warm: async () => {},
@@ -44,10 +46,11 @@ function open(sharesSteps: boolean, { backgroundNiceness = 10, machine = MACHINE
     machine,
     now: () => nowMs,
     needsOf: () => ({ bytes: 0, ...(sharesSteps ? { sharing: SHARING } : {}) }),
+    times: { ...createChunkTimes(), observe: (chunk) => timed.push(chunk) },
   });
   const run = (changes: Partial<ChunkJob> = {}) =>
     executor.recognize({ ...JOB, ...changes }, new AbortController().signal);
-  return { jobs, run, capacity: () => executor.capacity({ bytes: 0, ...JOB.model }) };
+  return { jobs, timed, run, capacity: () => executor.capacity({ bytes: 0, ...JOB.model }) };
 }
 
 describe("chunks that make their steps together", () => {
@@ -57,17 +60,31 @@ describe("chunks that make their steps together", () => {
     expect(jobs[0]).toMatchObject({ threads: 1, lanes: 2 });
   });
 
-  const own: [string, Partial<ChunkJob>, number][] = [
-    ["a chunk that has ended a process", { isAlone: true }, 1],
-    ["the only chunk, which has all threads", { sharers: 1 }, 2],
-  ];
-  for (const [name, changes, threads] of own) {
-    test(`are not joined by ${name}`, async () => {
-      const { jobs, run } = open(true);
-      await run(changes);
-      expect(jobs[0]).toMatchObject({ threads, lanes: 0 });
-    });
-  }
+  test("are not joined by a chunk that has ended a process", async () => {
+    const { jobs, run } = open(true);
+    await run({ isAlone: true });
+    expect(jobs[0]).toMatchObject({ threads: 1, lanes: 0 });
+  });
+
+  test("have the threads of all lanes while they are few, unless chunks of another model run", async () => {
+    const { jobs, run } = open(true);
+    const other = { ...JOB.model, id: "other" };
+    await Promise.all([run(), run(), run({ model: other })]);
+    await run({ model: other });
+    expect(jobs.map(({ lanes, laneThreads }) => [lanes, laneThreads])).toEqual([
+      [2, 2],
+      [2, 2],
+      [2, 1],
+      [2, 2],
+    ]);
+  });
+
+  test("count as chunks of one thread for their time limit, or of as many as they had", async () => {
+    const { timed, run } = open(true);
+    await run();
+    await Promise.all(Array.from({ length: 4 }, () => run()));
+    expect(timed.map(({ threads }) => threads)).toEqual([2, 1, 1, 1, 1]);
+  });
 
   test("are those that clients wait for or those of the background, not both", async () => {
     const apart = open(true);
@@ -98,7 +115,7 @@ describe("chunks that make their steps together", () => {
     // Eight chunks on two threads for as long.
     expect(shared.map(({ workMs }) => workMs)).toEqual(shared.map(() => TOOK_MS / 4));
     const [alone] = await Promise.all([run()]);
-    expect(alone?.workMs).toBe(TOOK_MS);
+    expect(alone?.workMs).toBe(2 * TOOK_MS);
     // Beside a chunk that a client waits for, eight others have the same threads as before.
     const beside = await Promise.all([run({ isUrgent: true }), ...Array.from({ length: 8 }, () => run())]);
     expect(beside.map(({ workMs }) => workMs)).toEqual([TOOK_MS, ...shared.map(() => TOOK_MS / 4)]);
@@ -115,7 +132,7 @@ describe("on a GPU", () => {
     const { jobs, run, capacity } = open(true, { machine: withGpu, device });
     await run({ sharers: 2 });
     await run({ sharers: 1 });
-    const shared = { threads: 1, lanes: 1, lanesAreOnGpu: true };
+    const shared = { threads: 1, lanes: 1, laneThreads: 1, lanesAreOnGpu: true };
     expect(jobs).toMatchObject([shared, shared]);
     expect(capacity()).toEqual({ chunks: 8, power: 1, isElastic: true, lanes: 1 });
   });
@@ -138,7 +155,7 @@ describe("on a GPU", () => {
     await run({ sharers: 1 });
     expect(jobs).toMatchObject([
       { threads: 1, lanes: 16, lanesAreOnGpu: false },
-      { threads: 16, lanes: 0, lanesAreOnGpu: false },
+      { threads: 16, lanes: 16, laneThreads: 16, lanesAreOnGpu: false },
     ]);
     expect(capacity()).toEqual({ chunks: 96, power: 16, isElastic: true, lanes: 16 });
   });

@@ -4,6 +4,7 @@ import { type ChunkTimes, createChunkTimes } from "./chunk-times.ts";
 import type { Capacity, ChunkExecutor } from "./executor.ts";
 import type { NeedsOf, SizedModel } from "./model-needs.ts";
 import { EngineError } from "./protocol.ts";
+import { createSharedTime } from "./shared-time.ts";
 import { chooseSizing, type ModelNeeds, type SizingInfo, type WantedSizing } from "./sizing.ts";
 import type { Pool } from "./workers/pool.ts";
 
@@ -33,14 +34,15 @@ export function createLocalExecutor(
     now = () => performance.now(),
   }: LocalExecutorOptions,
 ): ChunkExecutor {
-  const sharedTimes = { urgent: createSharedTime(now), background: createSharedTime(now) };
+  const sharedTime = createSharedTime(now);
+  const running = createCounts();
   /** The machine without its GPU for a model that was loaded on the processor. */
   const machineFor = ({ files }: SizedModel): SizingInfo =>
     files !== undefined && pool.deviceOf(files) === "cpu" ? { ...machine, gpuFreeBytes: undefined } : machine;
   return {
     capacity: (model) => localCapacity(wanted, machineFor(model), needsOf(model)),
-    async recognize({ sharers, ...job }, signal) {
-      const { model, windowMs, audio } = job;
+    async recognize({ sharers, windowMs, isUrgent = false, ...job }, signal) {
+      const { model, audio, isAlone } = job;
       const { lanes: most, isOnGpu = false } = chooseSizing(wanted, machineFor(model), needsOf(model));
       // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores. On a GPU that computes
       // for several chunks at once, the processor has little to do for each.
@@ -48,22 +50,28 @@ export function createLocalExecutor(
       const threads = isOneThread ? 1 : threadsFor(wanted, machine, sharers);
       const audioMs = (audio.totalSamples * 1000) / SAMPLE_RATE_HZ;
       const chunk = { modelId: model.id, windowMs, audioMs, threads };
-      const niceness = job.isUrgent ? 0 : backgroundNiceness;
+      const niceness = isUrgent ? 0 : backgroundNiceness;
       // Chunks share steps with those of the same niceness only, and a chunk that a client waits for not with others.
-      const isShared = threads === 1 && !job.isAlone && (!job.isUrgent || backgroundNiceness > 0);
+      const isShared = most > 0 && !isAlone && (!isUrgent || backgroundNiceness > 0);
       const lanes = isShared ? most : 0;
-      const leave = lanes > 0 ? sharedTimes[job.isUrgent ? "urgent" : "background"].enter(lanes) : () => 1;
+      // Chunks of the model give each other threads in their process. Those of other models know nothing of each other.
+      const laneThreads = isOnGpu ? 1 : threadsFor(wanted, machine, 1 + running.others(model.id));
+      const enter = () => sharedTime.enter(isUrgent ? "urgent" : "background", { lanes, laneThreads });
+      /** Ends the chunk, and returns how many threads it had. */
+      const leave = isShared ? enter() : () => threads;
+      running.count(model.id, 1);
       try {
-        const lanesAreOnGpu = isOnGpu && lanes > 0;
-        const work = { ...job, threads, lanes, lanesAreOnGpu, niceness };
-        const task = { ...work, timeoutMs: times.timeoutMs(chunk) };
-        const { segments, elapsedMs } = await pool.recognize(task, signal);
-        times.observe(chunk, elapsedMs);
-        return { segments, workMs: elapsedMs * threads * leave() };
+        const work = { ...job, threads, lanes, laneThreads, lanesAreOnGpu: isOnGpu && isShared, niceness };
+        // In lanes a chunk may have all threads or a part of one. Its limit is that for one.
+        const timeoutMs = times.timeoutMs(isShared ? { ...chunk, threads: 1 } : chunk);
+        const { segments, elapsedMs } = await pool.recognize({ ...work, timeoutMs }, signal);
+        times.observe({ ...chunk, threads: Math.max(1, leave()) }, elapsedMs);
+        return { segments, workMs: elapsedMs * leave() };
       } catch (error) {
         if (error instanceof EngineError && error.kind === "hung") times.observeTimeout(model.id);
         throw error;
       } finally {
+        running.count(model.id, -1);
         leave();
       }
     },
@@ -71,34 +79,19 @@ export function createLocalExecutor(
   };
 }
 
-/** Measures which part of a thread each chunk had while several chunks shared threads. */
-function createSharedTime(now: () => number) {
-  let running = 0;
-  let lanes = 1;
-  /** Time of one chunk since the start: slower than the clock while chunks share threads. */
-  let shared = 0;
-  let lastMs = now();
-  function advance(): void {
-    const nowMs = now();
-    if (running > 0) shared += (nowMs - lastMs) * Math.min(1, lanes / running);
-    lastMs = nowMs;
-  }
+/** Counts the running chunks of each model. */
+function createCounts() {
+  const byModel = new Map<string, number>();
+  let all = 0;
   return {
-    /** Begins a chunk. The returned function ends it, and returns its part of a thread, 0 to 1; the first call counts. */
-    enter(count: number): () => number {
-      advance();
-      lanes = count;
-      running++;
-      const [startMs, startShared] = [lastMs, shared];
-      let part: number | undefined;
-      return () => {
-        if (part !== undefined) return part;
-        advance();
-        running--;
-        part = lastMs > startMs ? (shared - startShared) / (lastMs - startMs) : 1;
-        return part;
-      };
+    count(id: string, change: 1 | -1): void {
+      const count = (byModel.get(id) ?? 0) + change;
+      all += change;
+      if (count === 0) byModel.delete(id);
+      else byModel.set(id, count);
     },
+    /** Returns how many chunks of other models run. */
+    others: (id: string): number => all - (byModel.get(id) ?? 0),
   };
 }
 

@@ -67,19 +67,26 @@ export type ChunkOutcome = {
   onStored?: () => void;
 };
 
-/** A chunk for the worker processes of this machine. */
-export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone"> & {
-  /** 1 to 256. */
+/** What a worker process computes a chunk with. */
+export type ChunkThreads = {
+  /** Of a chunk that makes its own steps, 1 to 256. */
   threads: number;
   /** Threads that chunks share which make their decoding steps together; 0 or left out: this chunk makes its own. */
   lanes?: number;
+  /** Most threads of one computation in a lane, 1 to 256, while other chunks leave them; left out: 1. */
+  laneThreads?: number;
   /** The lanes were chosen for a GPU. When the model runs elsewhere than expected, the chunk makes its own steps. */
   lanesAreOnGpu?: boolean;
   /** How much less urgent its threads are than the others of the process, 0 to 19; left out: not at all. */
   niceness?: number;
-  /** Milliseconds after which the worker process counts as hung and is killed. */
-  timeoutMs: number;
 };
+
+/** A chunk for the worker processes of this machine. */
+export type PoolJob = Pick<ChunkJob, "model" | "audio" | "settings" | "isAlone"> &
+  ChunkThreads & {
+    /** Milliseconds after which the worker process counts as hung and is killed. */
+    timeoutMs: number;
+  };
 
 /** What a worker process returns for a chunk, and how long that took in milliseconds. */
 export type WorkerOutcome = { segments: RecognizedSegment[]; elapsedMs: number };
@@ -135,16 +142,7 @@ export type WorkerRequest =
       opens: WorkerPart[];
     }
   | { type: "load"; files: ModelFiles; device: DevicePreference }
-  | {
-      type: "transcribe";
-      id: number;
-      audio: AudioRef;
-      settings: RecognizerSettings;
-      threads: number;
-      lanes?: number;
-      lanesAreOnGpu?: boolean;
-      niceness?: number;
-    }
+  | ({ type: "transcribe"; id: number; audio: AudioRef; settings: RecognizerSettings } & ChunkThreads)
   | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }
   | { type: "abort"; id: number };

@@ -33,7 +33,13 @@ export type LoadedRecognizer = {
   recognize(
     samples: Float32Array,
     settings: RecognizerSettings,
-    options: { threads: number; lanes?: number; niceness?: number; signal: AbortSignal },
+    options: {
+      threads: number;
+      lanes?: number;
+      laneThreads?: number;
+      niceness?: number;
+      signal: AbortSignal;
+    },
   ): Promise<RecognizedSegment[]>;
 };
 

@@ -10,8 +10,8 @@ export type SizingInfo = Machine & {
 export type Sizing = {
   workers: number;
   /**
-   * Threads that chunks share whose decoding steps are made together; on a GPU its queues of work. 0: each chunk has
-   * threads of its own.
+   * Threads that chunks share whose decoding steps are made together; on a GPU its queues of work. 0: chunks share no
+   * steps, and each has threads of its own.
    */
   lanes: number;
   /** Undefined: the chunks that run at the moment share the cores. */

@@ -202,7 +202,7 @@ async function inLanes(model: LoadedModel, request: Request): Promise<InLanes> {
     Promise.all(sounds.map((samples, n) => hear(samples, { ...options, niceness: (n % 2) * niceness })));
   const alone: Heard[] = [];
   for (const samples of sounds) alone.push(await hear(samples, GREEDY));
-  const grouped = { ...GREEDY, lanes: request.lanes ?? 2 };
+  const grouped = { ...GREEDY, lanes: request.lanes ?? 2, laneThreads: 2 };
   const before = model.laneSteps();
   const together = await hearAll(grouped);
   const after = model.laneSteps();
@@ -257,7 +257,8 @@ async function niceness(model: LoadedModel, request: Request): Promise<Niceness>
         .filter(({ id, ticks }) => id !== process.pid && ticks - (before.get(id) ?? 0) >= BUSY_TICKS)
         .map((thread) => thread.niceness - own);
     const isSeen = (all: number[]) =>
-      all.filter((value) => value === (options.niceness ?? 0)).length >= (options.threads ?? 1);
+      all.filter((value) => value === (options.niceness ?? 0)).length >=
+      Math.max(options.threads ?? 1, options.laneThreads ?? 1);
     const deadline = performance.now() + SEEN_WITHIN_MS;
     let seen: number[] = [];
     while (!isSeen(seen) && performance.now() < deadline) {

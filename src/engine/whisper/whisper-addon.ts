@@ -22,6 +22,8 @@ export type NativeParams = {
   threads: number;
   /** Threads that transcriptions share which make their steps together; 0: this one makes its own. */
   lanes: number;
+  /** Most threads that encode a window or make a step together in a lane, while others leave them; 1 to 256. */
+  laneThreads: number;
   /** How much less urgent its threads are than the others of the process, 0 to 19. */
   niceness: number;
   beamSearch: boolean;

@@ -18,6 +18,8 @@ export type WhisperOptions = WhisperSettings & {
   threads: number;
   /** Threads that calls share which decode in lock-step, 1 to 256; left out: this call decodes by itself. */
   lanes?: number | undefined;
+  /** Most threads of one computation in a lane, while there are fewer such calls than lanes; left out: 1. */
+  laneThreads?: number | undefined;
   /** How much less urgent the threads of this call are than the others of the process, 0 to 19; left out: not at all. */
   niceness?: number | undefined;
 };
@@ -117,6 +119,7 @@ const TRIAL_PARAMS: NativeParams = {
   language: "en",
   threads: 1,
   lanes: 0,
+  laneThreads: 1,
   niceness: 0,
   beamSearch: false,
   bestOf: 1,
@@ -161,6 +164,7 @@ function toNativeParams(options: WhisperOptions, tokensOf: (pattern: string) => 
     language: options.language,
     threads: options.threads,
     lanes: options.lanes ?? 0,
+    laneThreads: options.laneThreads ?? 1,
     niceness: options.niceness ?? 0,
     beamSearch: strategy.name === "beam",
     bestOf: strategy.bestOf,

@@ -88,11 +88,10 @@ export function createPool(options: PoolOptions): Pool {
 
   return {
     async recognize(job, signal) {
-      const { audio, settings, threads, lanes = 0, lanesAreOnGpu = false, niceness = 0 } = job;
-      const work = { threads, lanes, lanesAreOnGpu, niceness };
-      const request = { type: "transcribe", audio, settings, ...work } as const;
-      const runOptions: RunOptions = { signal, timeoutMs: job.timeoutMs, isAlone: job.isAlone };
-      const reply = await models.withModel(job.model, signal, (host) => host.request(request, runOptions));
+      const { model, timeoutMs, isAlone, ...chunk } = job;
+      const request = { type: "transcribe", ...chunk } as const;
+      const runOptions: RunOptions = { signal, timeoutMs, isAlone };
+      const reply = await models.withModel(model, signal, (host) => host.request(request, runOptions));
       return expectReply(reply, "transcribed").outcome;
     },
 

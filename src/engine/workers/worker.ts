@@ -107,12 +107,12 @@ export function createWorker(
 
   async function recognize(request: Requests["transcribe"], signal: AbortSignal): Promise<WorkerReply> {
     if (!model) throw new Error("no model is loaded");
-    const { id, audio, settings, threads, lanesAreOnGpu = false, niceness = 0 } = request;
+    const { id, audio, settings, threads, laneThreads = 1, lanesAreOnGpu = false, niceness = 0 } = request;
     // Lanes that were chosen for a GPU are few. On the processor they would leave cores idle.
     const isAsExpected = lanesAreOnGpu === (model.device !== "cpu");
     const lanes = isAsExpected ? (request.lanes ?? 0) : 0;
     const startedAt = performance.now();
-    const options = { threads, lanes, niceness, signal };
+    const options = { threads, lanes, laneThreads, niceness, signal };
     const segments = await model.recognize(await samplesOf(audio), settings, options);
     const elapsedMs = Math.round(performance.now() - startedAt);
     return { type: "transcribed", id, outcome: { segments, elapsedMs } };

@@ -17,8 +17,11 @@ namespace {
 // More tokens at once are a prompt.
 constexpr int64_t kMostTokens = 16;
 constexpr int64_t kMostWidth = 64;
+// Parts of a window's rows, which threads share. There are as many with any number of threads, so that the order of sums,
+// and with it each result, does not depend on it.
+constexpr int64_t kParts = 8;
 
-// What a thread knows of one query: largest score (times log2 e), sum of weights, weighted sum of the values.
+// What a part of the rows adds to one query: largest score (times log2 e), sum of weights, weighted sum of the values.
 struct Partial {
     float largest;
     float sum;
@@ -87,11 +90,8 @@ template <typename Row, int W> void add_rows(float * out, const float * weights,
     for (int d = 0; d < W / kLanes; d++) store(out + d * kLanes, add(even[d], odd[d]));
 }
 
-// Replaces the scores of a query by their exponentials. A thread may have no rows.
+// Replaces the scores of a query by their exponentials.
 void exponentiate(Partial & known, float * scores, int64_t rows) {
-    known.largest = -INFINITY;
-    known.sum = 0;
-    if (rows == 0) return;
     Vec largest = load(scores), sum = zero();
     for (int64_t i = kLanes; i < rows; i += kLanes) largest = max(largest, load(scores + i));
     known.largest = max_of(largest);
@@ -103,20 +103,14 @@ void exponentiate(Partial & known, float * scores, int64_t rows) {
     known.sum = sum_of(sum);
 }
 
-// The thread's share of the rows of a window, for all heads and tokens. `scores`: a row for each query of the window.
+// A part of the rows of a window, for all heads and tokens. `scores`: a row for each query of the window.
 template <typename Row, int W>
-void attend(const ggml_tensor * dst, const Shape & shape, int64_t window, int64_t first, int64_t last, float * queries,
-            float * scores, Partial * partials) {
-    const ggml_tensor * q = dst->src[0];
+void attend(const ggml_tensor * dst, const Shape & shape, int64_t window, int64_t part, const float * queries, float * scores,
+            Partial * partials) {
     const ggml_tensor * k = dst->src[1];
     const ggml_tensor * v = dst->src[2];
-    const int64_t       rows = last - first;
-    float               scale;
-    memcpy(&scale, dst->op_params, sizeof scale);
-    for (int64_t token = 0; token < shape.tokens; token++)
-        for (int64_t head = 0; head < shape.heads; head++)
-            for (int64_t d = 0; d < W; d++)
-                queries[(token * shape.heads + head) * W + d] = at<float>(q, token, head, window)[d] * (scale * kLog2E);
+    const int64_t       groups = shape.rows / kLanes;
+    const int64_t       first = groups * part / kParts * kLanes, rows = groups * (part + 1) / kParts * kLanes - first;
 
     for (int64_t row = 0; row < rows; row += kLanes) {
         Ahead ahead(at<char>(k, first + row, 0, window), k->nb[1], shape.heads);
@@ -140,61 +134,69 @@ void attend(const ggml_tensor * dst, const Shape & shape, int64_t window, int64_
     }
 }
 
-void combine(ggml_tensor * dst, const Shape & shape, const Partial * partials, int threads, int64_t query) {
+void scale_queries(const ggml_tensor * dst, const Shape & shape, int64_t window, float * queries) {
+    float scale;
+    memcpy(&scale, dst->op_params, sizeof scale);
+    for (int64_t token = 0; token < shape.tokens; token++)
+        for (int64_t head = 0; head < shape.heads; head++)
+            for (int64_t d = 0; d < shape.width; d++)
+                queries[(token * shape.heads + head) * shape.width + d] =
+                    at<float>(dst->src[0], token, head, window)[d] * (scale * kLog2E);
+}
+
+void combine(ggml_tensor * dst, const Shape & shape, const Partial * partials, int64_t query) {
     float largest = -INFINITY, sum = 0;
-    for (int t = 0; t < threads; t++) largest = std::max(largest, partials[t * shape.queries() + query].largest);
+    for (int64_t p = 0; p < kParts; p++) largest = std::max(largest, partials[p * shape.queries() + query].largest);
     float * out = (float *) ((char *) dst->data + query * dst->nb[1]);
     std::fill(out, out + shape.width, 0.0f);
-    for (int t = 0; t < threads; t++) {
-        const Partial & part = partials[t * shape.queries() + query];
-        if (part.sum == 0) continue;
-        const float share = exp2f(part.largest - largest);
+    for (int64_t p = 0; p < kParts; p++) {
+        const Partial & part = partials[p * shape.queries() + query];
+        const float     share = exp2f(part.largest - largest);
         sum += share * part.sum;
         for (int64_t d = 0; d < shape.width; d++) out[d] += share * part.values[d];
     }
     for (int64_t d = 0; d < shape.width; d++) out[d] /= sum;
 }
 
-// Work memory: for each thread what it knows of all queries, and queries and scores of one window.
+// Work memory: what the parts add to all queries, and for each thread queries and scores of a part of one window.
 struct Layout {
     size_t partials, queries, scores;
-    Layout(const Shape & s, int threads)
-        : partials(sizeof(Partial) * s.queries()),
+    explicit Layout(const Shape & s)
+        : partials(kParts * sizeof(Partial) * s.queries()),
           queries(s.tokens * s.heads * s.width * sizeof(float)),
-          scores(s.tokens * s.heads * (s.rows / threads + kLanes) * sizeof(float)) {}
-    size_t of_thread() const { return (partials + queries + scores + 63) / 64 * 64; }
+          scores(s.tokens * s.heads * (s.rows / kParts + kLanes) * sizeof(float)) {}
+    size_t of_thread() const { return (queries + scores + 63) / 64 * 64; }
+    size_t of_all(int threads) const { return partials + of_thread() * threads; }
 };
 
 }  // namespace
 
 size_t cross_attention_work_size(int threads, const ggml_tensor * node) {
     Shape shape;
-    return read_shape(node, shape) ? Layout(shape, threads).of_thread() * threads + 64 : 0;
+    return read_shape(node, shape) ? Layout(shape).of_all(threads) + 64 : 0;
 }
 
 bool cross_attention(const ggml_compute_params * params, ggml_tensor * dst) {
     Shape shape;
     if (!read_shape(dst, shape)) return false;
-    const Layout  layout(shape, params->nth);
-    char *        memory = (char *) (((uintptr_t) params->wdata + 63) & ~(uintptr_t) 63);
-    if (memory + layout.of_thread() * params->nth > (char *) params->wdata + params->wsize) return false;
-    // Partials of all threads come first.
-    Partial *     partials = (Partial *) memory;
-    Partial *     own = partials + params->ith * shape.queries();
-    float *       queries = (float *) (memory + layout.partials * params->nth + params->ith * (layout.queries + layout.scores));
-    float *       scores = queries + layout.queries / sizeof(float);
-    const int64_t groups = shape.rows / kLanes;
-    const int64_t first = groups * params->ith / params->nth * kLanes;
-    const int64_t last = groups * (params->ith + 1) / params->nth * kLanes;
-    const bool    is_wide = shape.width == 64, has_bytes = dst->src[1]->type == GGML_TYPE_Q8_0;
-    const auto    attend_with = has_bytes ? (is_wide ? attend<RowOfBytes, 64> : attend<RowOfBytes, 32>)
-                                          : (is_wide ? attend<RowOfHalves, 64> : attend<RowOfHalves, 32>);
+    const Layout layout(shape);
+    char *       memory = (char *) (((uintptr_t) params->wdata + 63) & ~(uintptr_t) 63);
+    if (memory + layout.of_all(params->nth) > (char *) params->wdata + params->wsize) return false;
+    Partial *  partials = (Partial *) memory;
+    float *    queries = (float *) (memory + layout.partials + params->ith * layout.of_thread());
+    float *    scores = queries + layout.queries / sizeof(float);
+    const bool is_wide = shape.width == 64, has_bytes = dst->src[1]->type == GGML_TYPE_Q8_0;
+    const auto attend_with = has_bytes ? (is_wide ? attend<RowOfBytes, 64> : attend<RowOfBytes, 32>)
+                                       : (is_wide ? attend<RowOfHalves, 64> : attend<RowOfHalves, 32>);
     for (int64_t window = 0; window < shape.windows; window++) {
-        Partial * of_window = own + window * shape.tokens * shape.heads;
-        attend_with(dst, shape, window, first, last, queries, scores, of_window);
+        scale_queries(dst, shape, window, queries);
+        for (int64_t part = params->ith; part < kParts; part += params->nth) {
+            Partial * of_part = partials + part * shape.queries() + window * shape.tokens * shape.heads;
+            attend_with(dst, shape, window, part, queries, scores, of_part);
+        }
     }
     ggml_barrier(params->threadpool);
-    for (int64_t i = params->ith; i < shape.queries(); i += params->nth) combine(dst, shape, partials, params->nth, i);
+    for (int64_t i = params->ith; i < shape.queries(); i += params->nth) combine(dst, shape, partials, i);
     return true;
 }
 

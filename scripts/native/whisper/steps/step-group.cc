@@ -3,6 +3,7 @@
 #include "processors.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,9 @@ namespace {
 
 /** A member that waits asks this often whether it was stopped. */
 constexpr auto kLookEvery = std::chrono::milliseconds(50);
+
+/** Members of all groups of the process. */
+std::atomic<int> all_members{0};
 
 struct FreeSteps {
     void operator()(whisper_steps* steps) const { whisper_steps_free(steps); }
@@ -21,6 +25,8 @@ struct StepGroup::Lane {
     /** The member that encodes here. */
     Member* encoder = nullptr;
     bool    is_stepping = false;
+    /** Threads that encode or make a step here; 0: the lane is free. */
+    int threads = 0;
     /** Members of this lane wait for it: a step was made, another member has left, or they were moved to another lane. */
     std::condition_variable changed;
     int                     decoding = 0;
@@ -45,8 +51,9 @@ StepGroup::Counts StepGroup::Made() {
     return made;
 }
 
-StepGroup::Member::Member(StepGroup& group, whisper_state* state, bool (*should_stop)(void*), void* data)
-    : group(group), state(state), should_stop(should_stop), data(data) {
+StepGroup::Member::Member(StepGroup& group, whisper_state* state, Stop stop, Threads threads)
+    : group(group), state(state), stop(stop), threads(std::move(threads)) {
+    all_members++;
     whisper_set_step_callback(state, OnStep, this);
 }
 
@@ -55,6 +62,11 @@ StepGroup::Member::~Member() {
     group.Leave(*this);
     RunOn(-1);
     whisper_set_step_callback(state, nullptr, nullptr);
+    all_members--;
+}
+
+void StepGroup::Member::Use(int count) {
+    threads.scope.SetThreads(count, count > 1 ? threads.pool() : nullptr);
 }
 
 void StepGroup::Member::RunOn(int wanted) {
@@ -70,10 +82,13 @@ bool StepGroup::Member::BeginEncode() {
     thread = processors::Thread();
     group.waiting.push_back(this);
     Lane* found = nullptr;
-    while (!should_stop(data) && (found = group.LaneToEncode(*this)) == nullptr) group.changed.wait_for(lock, kLookEvery);
+    while (!ShouldStop() && (found = group.LaneToEncode(*this)) == nullptr) group.changed.wait_for(lock, kLookEvery);
     group.waiting.remove(this);
     if (found != nullptr) group.Encode(*this, *found);
+    const int count = found != nullptr ? found->threads : 1;
     group.WakeAll();
+    lock.unlock();
+    Use(count);
     return found != nullptr;
 }
 
@@ -84,6 +99,9 @@ int StepGroup::Member::OnStep(whisper_state*, bool is_single, void* self) {
     Lock lock(member->group.mutex);
     member->group.Leave(*member);
     member->RunOn(-1);
+    const int count = member->group.ThreadsFor(*member);
+    lock.unlock();
+    member->Use(count);
     return 0;
 }
 
@@ -112,7 +130,7 @@ bool StepGroup::IsDraining() const { return most_decoding > 0 && Decoding() * 2 
 
 /** Whether a member may encode in a lane now. Those that decode there move to another lane; the last lane is drained first. */
 bool StepGroup::MayEncode(const Lane& lane) const {
-    if (!lane.IsFree()) return false;
+    if (!lane.IsFree() || FreeThreads() < 1) return false;
     return !IsDraining() || Lightest([&](const Lane& other) { return &other != &lane && other.encoder == nullptr; }) != nullptr;
 }
 
@@ -128,7 +146,24 @@ int StepGroup::Decoding() const {
     return count;
 }
 
+/** Returns how many threads no lane computes with. */
+int StepGroup::FreeThreads() const {
+    int count = static_cast<int>(lanes.size());
+    for (const auto& lane : lanes) count -= lane->threads;
+    return count;
+}
+
+/**
+ * Returns how many threads a computation of a member has now: its part of those of all lanes, if they are free. Members of
+ * other groups count, so that one whose client waits leaves the processors to those of the background.
+ */
+int StepGroup::ThreadsFor(const Member& member) const {
+    const int part = static_cast<int>(lanes.size()) / std::max(1, all_members.load());
+    return std::max(1, std::min({member.threads.most, part, FreeThreads()}));
+}
+
 void StepGroup::Encode(Member& member, Lane& lane) {
+    lane.threads = ThreadsFor(member);
     lane.encoder = &member;
     member.lane = &lane;
     if (LightestWithoutEncoder() == nullptr) most_decoding = 0;
@@ -163,6 +198,7 @@ void StepGroup::Leave(Member& member) {
         member.lane->decoding--;
     } else {
         member.lane->encoder = nullptr;
+        member.lane->threads = 0;
     }
     member.lane = nullptr;
     member.is_decoding = false;
@@ -201,7 +237,7 @@ int StepGroup::Step(Member& member) {
     while (!member.is_done) {
         Lane&      lane = *member.lane;
         const auto place = std::find(lane.ready.begin(), lane.ready.end(), &member);
-        if (place != lane.ready.end() && member.should_stop(member.data)) {
+        if (place != lane.ready.end() && member.ShouldStop()) {
             lane.ready.erase(place);
             Leave(member);
             member.RunOn(-1);
@@ -226,15 +262,17 @@ void StepGroup::Lead(Member& leader, Lane& lane, Lock& lock) {
     std::vector<Member*> members(lane.ready.begin(), lane.ready.begin() + count);
     lane.ready.erase(lane.ready.begin(), lane.ready.begin() + count);
     most_decoding = std::max(most_decoding, Decoding());
+    lane.threads = ThreadsFor(leader);
     lane.is_stepping = true;
     lock.unlock();
     bool is_ok = false;
     try {
-        is_ok = Compute(lane, members);
+        is_ok = Compute(lane, leader, members);
     } catch (...) {
     }
     lock.lock();
     lane.is_stepping = false;
+    lane.threads = 0;
     if (is_ok) {
         made.steps++;
         made.tokens += members.size();
@@ -257,14 +295,16 @@ bool StepGroup::IsMachineFull() const {
     return static_cast<int>(lanes.size()) >= processors::Count();
 }
 
-bool StepGroup::Compute(Lane& lane, const std::vector<Member*>& members) {
+bool StepGroup::Compute(Lane& lane, const Member& leader, const std::vector<Member*>& members) {
     if (!lane.steps) lane.steps.reset(whisper_steps_init(context, members[0]->state));
     if (!lane.steps) return false;
     std::vector<whisper_state*> states;
     for (const Member* member : members) states.push_back(member->state);
     // No member's stop ends the step of the others: it takes milliseconds.
-    ComputeScope scope(nullptr, nullptr, nullptr);
-    const bool is_ok = whisper_steps_decode(lane.steps.get(), states.data(), static_cast<int>(states.size()), 1);
+    ComputeScope scope(nullptr, nullptr);
+    scope.SetThreads(lane.threads, lane.threads > 1 ? leader.threads.pool() : nullptr);
+    const bool is_ok =
+        whisper_steps_decode(lane.steps.get(), states.data(), static_cast<int>(states.size()), lane.threads);
     if (whisper_steps_is_disposable(lane.steps.get())) lane.steps.reset();
     return is_ok;
 }

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -13,10 +14,11 @@
 
 /**
  * Transcriptions of one model that share threads and make their decoding steps together. Each runs whisper.cpp's own
- * loop on a thread of its own. A lane is one thread's work: in a lane either one transcription encodes, or all
- * that decode there make one step. While a lane encodes, those that decoded there make their steps in another one.
- * Threads never wait for each other inside a step. A transcription that has ended, failed or was stopped leaves its
- * lane, and the others continue.
+ * loop on a thread of its own. In a lane either one transcription encodes, or all that decode there make one step. While a
+ * lane encodes, those that decoded there make their steps in another one. There are as many lanes as threads. While fewer
+ * transcriptions run than there are lanes, they share the threads of all; otherwise a lane is one thread's work, and
+ * threads never wait for each other inside a step. A transcription that has ended, failed or was stopped leaves its lane,
+ * and the others continue.
  */
 class StepGroup {
    public:
@@ -27,11 +29,26 @@ class StepGroup {
 
     struct Lane;
 
+    /** Asked while a member waits. */
+    struct Stop {
+        bool (*is_wanted)(void*);
+        void* data;
+    };
+
+    /** What a transcription computes with. */
+    struct Threads {
+        /** The scope of its own thread. */
+        ComputeScope& scope;
+        /** Most threads of one computation. */
+        int most;
+        /** Returns a pool of `most` threads, which is made when it is first asked for, on the thread that asks. */
+        std::function<ggml_threadpool_t()> pool;
+    };
+
     /** One transcription. Its functions are called on its own thread. */
     class Member {
        public:
-        /** @param should_stop asked while the member waits */
-        Member(StepGroup& group, whisper_state* state, bool (*should_stop)(void*), void* data);
+        Member(StepGroup& group, whisper_state* state, Stop stop, Threads threads);
         ~Member();
         Member(const Member&) = delete;
         Member& operator=(const Member&) = delete;
@@ -43,13 +60,16 @@ class StepGroup {
         friend class StepGroup;
 
         static int OnStep(whisper_state* state, bool is_single, void* self);
+        bool       ShouldStop() const { return stop.is_wanted(stop.data); }
+        /** Sets how many threads compute what this thread computes from now on. */
+        void Use(int count);
         /** Binds the thread to a processor; -1: to none. Only the thread itself, or while it waits for a step. */
         void RunOn(int wanted);
 
         StepGroup&     group;
         whisper_state* state;
-        bool (*should_stop)(void*);
-        void* data;
+        const Stop     stop;
+        const Threads  threads;
         /** The lane in which this member encodes or decodes. */
         Lane* lane = nullptr;
         /** The thread, and the processor that it is bound to; -1: none. */
@@ -82,6 +102,8 @@ class StepGroup {
     bool  MayEncode(const Lane& lane) const;
     bool  MayStep(const Lane& lane) const;
     bool  IsMachineFull() const;
+    int   FreeThreads() const;
+    int   ThreadsFor(const Member& member) const;
     int   Decoding() const;
     void  Encode(Member& member, Lane& lane);
     void  JoinToDecode(Member& member, Lane& lane);
@@ -91,7 +113,7 @@ class StepGroup {
     Lane* Lightest(Condition holds) const;
     Lane* LightestWithoutEncoder() const;
     /** Computes a step without the lock. */
-    bool Compute(Lane& lane, const std::vector<Member*>& members);
+    bool Compute(Lane& lane, const Member& leader, const std::vector<Member*>& members);
 
     whisper_context* const             context;
     const int                          most_steps;
