@@ -66,16 +66,18 @@ describe("chunks that make their steps together", () => {
     expect(jobs[0]).toMatchObject({ threads: 1, lanes: 0 });
   });
 
-  test("have the threads of all lanes while they are few, unless chunks of another model run", async () => {
+  test("have the threads of all lanes while they are few, unless chunks of another model run, or more of the recording are about to come", async () => {
     const { jobs, run } = open(true);
     const other = { ...JOB.model, id: "other" };
     await Promise.all([run(), run(), run({ model: other })]);
     await run({ model: other });
+    await run({ hasSuccessors: true });
     expect(jobs.map(({ lanes, laneThreads }) => [lanes, laneThreads])).toEqual([
       [2, 2],
       [2, 2],
       [2, 1],
       [2, 2],
+      [2, 1],
     ]);
   });
 

@@ -41,7 +41,7 @@ export function createLocalExecutor(
     files !== undefined && pool.deviceOf(files) === "cpu" ? { ...machine, gpuFreeBytes: undefined } : machine;
   return {
     capacity: (model) => localCapacity(wanted, machineFor(model), needsOf(model)),
-    async recognize({ sharers, windowMs, isUrgent = false, ...job }, signal) {
+    async recognize({ sharers, hasSuccessors = false, windowMs, isUrgent = false, ...job }, signal) {
       const { model, audio, isAlone } = job;
       const { lanes: most, isOnGpu = false } = chooseSizing(wanted, machineFor(model), needsOf(model));
       // The ONNX runtime runs each chunk on one thread. Chunks side by side use the other cores. On a GPU that computes
@@ -55,7 +55,8 @@ export function createLocalExecutor(
       const isShared = most > 0 && !isAlone && (!isUrgent || backgroundNiceness > 0);
       const lanes = isShared ? most : 0;
       // Chunks of the model give each other threads in their process. Those of other models know nothing of each other.
-      const laneThreads = isOnGpu ? 1 : threadsFor(wanted, machine, 1 + running.others(model.id));
+      const mostInLane = threadsFor(wanted, machine, 1 + running.others(model.id));
+      const laneThreads = isOnGpu || hasSuccessors ? 1 : mostInLane;
       const enter = () => sharedTime.enter(isUrgent ? "urgent" : "background", { lanes, laneThreads });
       /** Ends the chunk, and returns how many threads it had. */
       const leave = isShared ? enter() : () => threads;

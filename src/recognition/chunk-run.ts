@@ -105,7 +105,7 @@ export async function recognizeOnce(
       const audio = { pcmPath, slices, totalSamples };
       const { windowMs } = family;
       const outcome = await tools.engine.recognize(
-        { model, windowMs, audio, settings, sharers, isAlone },
+        { model, windowMs, audio, settings, sharers, hasSuccessors, isAlone },
         signal,
       );
       workMs += outcome.workMs;
