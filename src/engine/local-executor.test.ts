@@ -72,12 +72,15 @@ describe("chunks that make their steps together", () => {
     await Promise.all([run(), run(), run({ model: other })]);
     await run({ model: other });
     await run({ hasSuccessors: true });
+    // There is memory for no other chunk.
+    await run({ hasSuccessors: true, sharers: 1 });
     expect(jobs.map(({ lanes, laneThreads }) => [lanes, laneThreads])).toEqual([
       [2, 2],
       [2, 2],
       [2, 1],
       [2, 2],
       [2, 1],
+      [2, 2],
     ]);
   });
 

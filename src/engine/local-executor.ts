@@ -55,8 +55,8 @@ export function createLocalExecutor(
       const isShared = most > 0 && !isAlone && (!isUrgent || backgroundNiceness > 0);
       const lanes = isShared ? most : 0;
       // Chunks of the model give each other threads in their process. Those of other models know nothing of each other.
-      const mostInLane = threadsFor(wanted, machine, 1 + running.others(model.id));
-      const laneThreads = isOnGpu || hasSuccessors ? 1 : mostInLane;
+      const besideInLanes = hasSuccessors ? sharers : 1 + running.others(model.id);
+      const laneThreads = isOnGpu ? 1 : threadsFor(wanted, machine, besideInLanes);
       const enter = () => sharedTime.enter(isUrgent ? "urgent" : "background", { lanes, laneThreads });
       /** Ends the chunk, and returns how many threads it had. */
       const leave = isShared ? enter() : () => threads;

@@ -53,7 +53,7 @@ export type ChunkJob = {
   settings: RecognizerSettings;
   /** How many chunks are likely to run at the same time, this one included: they share the executor's capacity. */
   sharers: number;
-  /** More chunks of the recording are about to come, so this one must not take the whole machine. */
+  /** More chunks of the recording are about to come, so this one takes no more than its part of the capacity. */
   hasSuccessors?: boolean;
   /** No other chunk may run in the process meanwhile. Set for a chunk that has ended a process before. */
   isAlone: boolean;
