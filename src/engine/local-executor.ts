@@ -57,9 +57,9 @@ export function createLocalExecutor(
       // Chunks of the model give each other threads in their process. Those of other models know nothing of each other.
       const besideInLanes = hasSuccessors ? sharers : 1 + running.others(model.id);
       const laneThreads = isOnGpu ? 1 : threadsFor(wanted, machine, besideInLanes);
-      const enter = () => sharedTime.enter(isUrgent ? "urgent" : "background", { lanes, laneThreads });
+      const kind = isUrgent ? "urgent" : "background";
       /** Ends the chunk, and returns how many threads it had. */
-      const leave = isShared ? enter() : () => threads;
+      const leave = isShared ? sharedTime.enter(kind, { lanes, laneThreads }) : () => threads;
       running.count(model.id, 1);
       try {
         const work = { ...job, threads, lanes, laneThreads, lanesAreOnGpu: isOnGpu && isShared, niceness };

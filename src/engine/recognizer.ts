@@ -1,7 +1,7 @@
 import type { ModelFamilyName, ModelFiles } from "../domain/model.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { NativeFiles } from "./native-files.ts";
-import type { DevicePreference, EngineInfo, Precision, SharedSteps } from "./protocol.ts";
+import type { ChunkThreads, DevicePreference, EngineInfo, Precision, SharedSteps } from "./protocol.ts";
 
 /**
  * The half of a model family that runs in a worker process: it loads models and recognizes chunks. The other half is a
@@ -33,13 +33,7 @@ export type LoadedRecognizer = {
   recognize(
     samples: Float32Array,
     settings: RecognizerSettings,
-    options: {
-      threads: number;
-      lanes?: number;
-      laneThreads?: number;
-      niceness?: number;
-      signal: AbortSignal;
-    },
+    options: Omit<ChunkThreads, "lanesAreOnGpu"> & { signal: AbortSignal },
   ): Promise<RecognizedSegment[]>;
 };
 
