@@ -1,23 +1,21 @@
 import { expect, test } from "bun:test";
 import type { NativeFiles } from "../native-files.ts";
+import type { ChunkThreads } from "../protocol.ts";
 import type { OpenRecognizer } from "../recognizer.ts";
 import { createWorker } from "./worker.ts";
 
-/** Which lanes a worker process uses on which device, with a recognizer made of closures. */
+/** What a worker process computes a chunk with on which device, with a recognizer made of closures. */
 
 const SAMPLES = 1_600;
 
-async function lanesOn(
-  device: string,
-  { lanes, lanesAreOnGpu }: { lanes: number; lanesAreOnGpu: boolean },
-): Promise<number | undefined> {
-  let used: number | undefined;
+async function usedOn(device: string, request: Partial<ChunkThreads>): Promise<Partial<ChunkThreads>> {
+  let used: Partial<ChunkThreads> = {};
   const open: OpenRecognizer = async () => ({
     info: { libraryVersion: "1", cpuVariant: "x", plainerVariants: [], devices: [], backendFailures: [] },
     load: async () => ({
       device,
       async recognize(_samples, _settings, options) {
-        used = options.lanes;
+        used = options;
         return [];
       },
     }),
@@ -31,7 +29,7 @@ async function lanesOn(
   const audio = { pcm: new Uint8Array(2 * SAMPLES), totalSamples: SAMPLES };
   await worker.handle({
     ...{ type: "transcribe", id: 1, audio, settings: { language: "en" }, threads: 1 },
-    ...{ lanes, lanesAreOnGpu },
+    ...request,
   });
   return used;
 }
@@ -42,5 +40,10 @@ test.each([
   ["cpu", { lanes: 1, lanesAreOnGpu: true }, 0],
   ["Vulkan0", { lanes: 4, lanesAreOnGpu: false }, 0],
 ])("on %s with %o, a chunk shares steps in %d lanes", async (device, request, lanes) => {
-  expect(await lanesOn(device, request)).toBe(lanes);
+  expect((await usedOn(device, request)).lanes).toBe(lanes);
+});
+
+test("a chunk has the threads and the niceness that its request names", async () => {
+  const named = { threads: 3, lanes: 4, laneThreads: 2, niceness: 10 };
+  expect(await usedOn("cpu", named)).toMatchObject(named);
 });
