@@ -138,7 +138,7 @@ export const CONFIG_SCHEMA = {
   },
   engine: {
     workers: auto(1, 256, "Chunks recognized at once; auto: from cores and memory."),
-    threads_per_worker: auto(1, 256, "Threads for one chunk; auto: cores divided by workers."),
+    threads_per_worker: auto(1, 256, "Threads for one chunk; auto: its part of all cores, at least one, which is larger while few chunks run."),
     device: choice(
       "auto",
       ["auto", "cpu", "cuda", "vulkan", "metal"],
@@ -147,7 +147,7 @@ export const CONFIG_SCHEMA = {
     precision: choice(
       "fast",
       ["fast", "exact"],
-      "fast: the processor's quickest code, which rounds to bf16 or to 8 bits where it multiplies those; exact: whisper.cpp's own code.",
+      "fast: the processor's quickest code, which rounds to bf16, 16 or 8 bits where it multiplies those; exact: whisper.cpp's own code.",
     ),
     shared_steps: choice(
       "auto",

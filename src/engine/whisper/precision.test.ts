@@ -12,8 +12,11 @@ import type { WhisperSegment } from "./whisper-segments.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 /** The best variant of the machine, and the one for processors without AVX-512. */
 const VARIANTS = ["the best", "haswell"];
-/** Of the probability of a token. Measured: 0.069 with bf16, 0.050 with floats. */
+/** Of the probability of a token. Measured: 0.069 with AMX, 0.050 with AVX2. */
 const MOST_DIFFERENCE = 0.15;
+/** Where both codes hesitate between two words, rounding decides. Measured: 0.49 and 0.53 for the one such word, with VNNI. */
+const MOST_OF_TIE = 0.6;
+const MOST_TIES = 1;
 
 let dir = "";
 let audio: { path: string; language: string }[] = [];
@@ -49,17 +52,28 @@ async function recognizeAll(precision: "fast" | "exact", variant: string | undef
   return all;
 }
 
+/** Returns the place of the first token that is another one in the other list; -1: there is none. */
+function firstOther(tokens: Token[], others: Token[]): number {
+  const longer = tokens.length < others.length ? others : tokens;
+  return longer.findIndex((_, i) => tokens[i]?.text !== others[i]?.text);
+}
+
 test.if(process.arch === "x64").each(VARIANTS)(
-  "fast and exact code give the same words (code: %s)",
+  "fast and exact code give the same words, but for ties (code: %s)",
   async (name) => {
     const variant = name === "haswell" ? name : undefined;
     const fast = await recognizeAll("fast", variant);
     const exact = await recognizeAll("exact", variant);
-    const words = (all: Token[][]) => all.map((tokens) => tokens.map(({ text }) => text).join(""));
-    expect(words(fast)).toEqual(words(exact));
+    const firstOthers = fast.map((tokens, i) => firstOther(tokens, exact[i] ?? []));
+    expect(firstOthers.filter((at) => at !== -1).length).toBeLessThanOrEqual(MOST_TIES);
+    const hesitations = firstOthers.flatMap((at, i) => (at === -1 ? [] : [fast[i]?.[at], exact[i]?.[at]]));
+    expect(hesitations.filter((token) => !((token?.probability ?? 0) < MOST_OF_TIE))).toEqual([]);
     expect(fast.flat().length).toBeGreaterThan(100);
-    const others = exact.flat();
-    const differences = fast.flat().map(({ probability }, i) => probability - (others[i]?.probability ?? 0));
+    // After another word, the tokens that follow are others, too.
+    const same = (all: Token[][]) =>
+      all.flatMap((tokens, i) => (firstOthers[i] === -1 ? tokens : tokens.slice(0, firstOthers[i])));
+    const others = same(exact);
+    const differences = same(fast).map(({ probability }, i) => probability - (others[i]?.probability ?? 0));
     const largest = Math.max(...differences.map(Math.abs));
     // Not 0: both would be the same code.
     expect(largest).toBeGreaterThan(0);

@@ -131,8 +131,8 @@ static void add_to_all(ggml_tensor * t, float more) {
 
 // Gives every second row of f16 keys scores so low that their exponentials are below the range of floats.
 static void set_apart(ggml_tensor * q, ggml_tensor * k) {
-    for (int64_t i = 0; i < ggml_nrows(q); i++) ((float *) q->data)[i * q->ne[0]] = 2;
-    for (int64_t i = 0; i < ggml_nrows(k); i++) ((ggml_fp16_t *) k->data)[i * k->ne[0]] = ggml_fp32_to_fp16(i / k->ne[1] % 2 ? -1000 : 0);
+    for (int64_t i = 0; i < ggml_nrows(q); i++) ((float *) q->data)[i * q->ne[0]] = 16;
+    for (int64_t i = 0; i < ggml_nrows(k); i++) ((ggml_fp16_t *) k->data)[i * k->ne[0]] = ggml_fp32_to_fp16(i / k->ne[1] % 2 ? -64 : 0);
 }
 
 enum Kind { PLAIN, IN_BYTES, SET_APART };

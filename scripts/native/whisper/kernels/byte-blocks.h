@@ -18,9 +18,6 @@ namespace shruti {
 // One side has a sign and the other has none: the instruction multiplies such.
 enum class Signed { kLeft, kRight };
 
-// What a factor of a column is for.
-enum class Factors { kOfBlocks, kOfColumns };
-
 // Four vectors times a factor, rounded to bytes with a sign.
 inline Ints rounded_bytes(const Vec * x, Vec factor) {
     return bytes_of(rounded(mul(x[0], factor)), rounded(mul(x[1], factor)), rounded(mul(x[2], factor)), rounded(mul(x[3], factor)));

@@ -3,30 +3,12 @@
 #define SHRUTI_BYTE_PRODUCTS_H
 
 #include "byte-blocks.h"
-#include "product-shape.h"
+#include "product-rows.h"
 #include "side-by-side.h"
-#include "widened-rows.h"
-
-#include <algorithm>
 
 #ifdef SHRUTI_VECTORS
 
 namespace shruti {
-
-// Rounds places `at` to `at + count` of a block of rows, whole blocks of 32.
-template <typename Kind> void round_rows(const float * const * rows, int64_t at, int64_t count, char * to) {
-    typename Kind::Left * left = (typename Kind::Left *) to + at / Kind::kBlock;
-    for (int64_t r = 0; r < Kind::kRows; r++)
-        for (int64_t i = 0; i < count / Kind::kBlock; i++) Kind::set(left[i], r, rounded_block(rows[r] + i * Kind::kBlock));
-}
-
-template <typename Kind> void pack_all_rows(const ggml_tensor * x, const Shape & shape, int64_t block, char * to) {
-    const float * rows[Kind::kRows];
-    // Rows after the last one: numbers that are not used.
-    for (int64_t r = 0; r < Kind::kRows; r++)
-        rows[r] = (const float *) ((const char *) x->data + std::min(block * Kind::kRows + r, shape.rows - 1) * x->nb[1]);
-    round_rows<Kind>(rows, 0, shape.depth, to);
-}
 
 #ifdef SHRUTI_BYTES
 
@@ -35,7 +17,7 @@ template <Factors kFactors> struct ByteProducts {
     using Blocks = ByteBlocks<32, Signed::kLeft, kFactors>;
     using Left = typename Blocks::Left;
     static constexpr int64_t kRows = Blocks::kRows, kColumns = Blocks::kColumns, kBlock = Blocks::kBlock;
-    static constexpr int64_t kDepth = 512;
+    static constexpr int64_t kDepth = 512, kLeastPacked = kBlock;
 
     static size_t left_bytes(int64_t depth) { return depth / kBlock * sizeof(Left); }
     static bool   takes(const Shape & shape, const ggml_tensor * x) { return shape.depth % (2 * kBlock) == 0 && x->type == GGML_TYPE_F32; }
@@ -44,7 +26,8 @@ template <Factors kFactors> struct ByteProducts {
 
     static void pack_rows(const float * const * rows, int64_t at, int64_t count, char * to) { round_rows<ByteProducts>(rows, at, count, to); }
 
-    static void set(Left & left, int64_t r, const RoundedBlock & rounded) {
+    static void round(const float * from, Left & left, int64_t r) {
+        const RoundedBlock rounded = rounded_block(from);
         _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
         left.factors[r] = rounded.factor;
         left.corrections[r] = -128 * sum_of_bytes(rounded.values);
@@ -55,11 +38,6 @@ template <Factors kFactors> struct ByteProducts {
                          finish);
     }
 };
-
-// The weights' row for a column. Columns after the last one have numbers that are not used.
-inline const char * weights_of(const ggml_tensor * w, const Shape & shape, int64_t column) {
-    return (const char *) w->data + std::min(column, shape.columns - 1) * w->nb[1];
-}
 
 // For weights of 8 bits: their numbers and their factors of 32 stay as they are.
 struct Bytes : ByteProducts<Factors::kOfBlocks> {
@@ -98,39 +76,17 @@ struct Bytes : ByteProducts<Factors::kOfBlocks> {
 // For weights of fewer bits: they are rounded again, to 8 bits with a factor for all numbers of a row that are packed at once.
 // This rounds far less than their own type did, and saves a product of factors for each block.
 struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
-    static size_t panel_bytes(int64_t depth) { return kColumns * (depth + sizeof(float)); }
-    static size_t wide_bytes() { return kLanes * kDepth * sizeof(float); }
+    using WeightScale = ByteScale;
+    static constexpr int64_t kOfWord = 4;
+
+    static size_t panel_bytes(int64_t depth) { return RoundedPanel<RoundedBytes>::bytes(depth); }
+    static size_t wide_bytes() { return RoundedPanel<RoundedBytes>::wide_bytes(); }
 
     static void pack_panel(const ggml_tensor * w, const Shape & shape, int64_t column, int64_t from, int64_t count, char * wide, char * to) {
-        uint32_t * values = (uint32_t *) to;
-        float *    factors = (float *) (to + kColumns * count);
-        for (int64_t c = 0; c < kColumns; c += kLanes) {
-            Vec multipliers[kLanes];
-            for (int64_t i = 0; i < kLanes; i++) {
-                float * row = (float *) wide + i * kDepth;
-                widen_numbers(w->type, weights_of(w, shape, column + c + i) + ggml_row_size(w->type, from), count, row);
-                const ByteScale scale(largest_of(row, count));
-                multipliers[i] = fill(scale.multiplier);
-                factors[c + i] = scale.factor;
-            }
-            for (int64_t k = 0; k < count; k += 4 * kLanes) {
-                Words words[kLanes];
-                for (int64_t i = 0; i < kLanes; i++) {
-                    const float * row = (const float *) wide + i * kDepth + k;
-                    const Vec     x[] = {load(row), load(row + kLanes), load(row + 2 * kLanes), load(row + 3 * kLanes)};
-                    words[i] = without_sign(rounded_bytes(x, multipliers[i]));
-                }
-                transpose(words, values + k / 4 * kColumns + c, kColumns);
-            }
-        }
+        RoundedPanel<RoundedBytes>::pack(w, shape, column, from, count, wide, to);
     }
 
-   private:
-    static float largest_of(const float * row, int64_t count) {
-        Vec largest = zero();
-        for (int64_t k = 0; k < count; k += kLanes) largest = max(largest, abs_of(load(row + k)));
-        return max_of(largest);
-    }
+    static Words words_of(const Vec * x, Vec multiplier) { return without_sign(rounded_bytes(x, multiplier)); }
 };
 
 #elif !defined(SHRUTI_VNNI)
@@ -140,7 +96,7 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
 template <typename Type> struct FewBits {
     using Block = typename Type::Block;
     static constexpr int64_t kRows = 4, kColumns = kLanes, kBlock = 32;
-    static constexpr int64_t kDepth = 512;
+    static constexpr int64_t kDepth = 512, kLeastPacked = kBlock;
 
     // `start`: the products of the offset of the weights, taken away. `weighted`: factor times the sum of all values.
     struct Left {
@@ -160,8 +116,9 @@ template <typename Type> struct FewBits {
 
     static void pack_rows(const float * const * rows, int64_t at, int64_t count, char * to) { round_rows<FewBits>(rows, at, count, to); }
 
-    static void set(Left & left, int64_t r, const RoundedBlock & rounded) {
-        const int32_t sum = sum_of_bytes(rounded.values);
+    static void round(const float * from, Left & left, int64_t r) {
+        const RoundedBlock rounded = rounded_block(from);
+        const int32_t      sum = sum_of_bytes(rounded.values);
         _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
         left.start[r] = -Type::kOffset * sum;
         left.factors[r] = rounded.factor;

@@ -1,8 +1,8 @@
 // Attention of a whole window to itself, or of a prompt to a window: keys and values are packed, then threads take some
 // queries of a head in turn.
-#include "byte-attention.h"
-#include "word-attention.h"
 #include "settings.h"
+#include "whole-attention.h"
+#include "word-attention.h"
 
 #include "ggml-cpu-impl.h"
 
@@ -62,7 +62,10 @@ template <typename Kind> constexpr Functions kFunctions = {work_size<Kind>, comp
 
 const Functions & functions_for(const AttentionShape & shape, const ggml_tensor * dst) {
 #ifdef SHRUTI_BYTES
-    if (ByteAttention::takes(shape, dst)) return kFunctions<ByteAttention>;
+    if (WholeAttention<ByteNumbers>::takes(shape, dst)) return kFunctions<WholeAttention<ByteNumbers>>;
+#endif
+#ifdef SHRUTI_SHORTS
+    if (WholeAttention<ShortNumbers>::takes(shape, dst)) return kFunctions<WholeAttention<ShortNumbers>>;
 #endif
     return dst->src[1]->type == GGML_TYPE_Q8_0 ? kFunctions<WordAttention<RowOfBytes>> : kFunctions<WordAttention<RowOfHalves>>;
 }

@@ -19,6 +19,8 @@ struct Floats {
     static constexpr int64_t kRows = shruti::kRows, kColumns = shruti::kColumns;
     // Values of a row that are packed at once. A panel of them stays in the first cache, and blocks of all types fit.
     static constexpr int64_t kDepth = 256 * kPerWord;
+    // Values of a row that are packed together, at least.
+    static constexpr int64_t kLeastPacked = 32;
 
     static int64_t padded(int64_t depth) { return (depth + kPerVector - 1) / kPerVector * kPerVector; }
     // Bytes of values of a block of rows, of a panel, and of work memory for packing a panel.

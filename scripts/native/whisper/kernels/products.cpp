@@ -4,6 +4,7 @@
 #include "byte-products.h"
 #include "float-products.h"
 #include "settings.h"
+#include "short-products.h"
 
 #include "ggml-cpu-impl.h"
 #include "ggml-impl.h"
@@ -174,8 +175,8 @@ void run_all(const ggml_compute_params * params, const Product & product, const 
     ggml_barrier(params->threadpool);
 
     // Wide groups read the left matrix less often; at least two tasks for each thread divide the work evenly. Results are packed in
-    // whole blocks of 32.
-    const int64_t least = std::max<int64_t>(Kind::kColumns, 32);
+    // whole blocks.
+    const int64_t least = std::max<int64_t>(follower.is_there() ? Kind::kLeastPacked : 32, Kind::kColumns);
     int64_t       width = kMostGroup;
     while (width > least && (shape.columns + width - 1) / width < 2 * params->nth) width /= 2;
     const int64_t groups = (shape.columns + width - 1) / width;
@@ -238,6 +239,9 @@ const Functions & functions_for(const Shape & shape, const ggml_tensor * weights
         if (weights->type == GGML_TYPE_Q5_1) return kFunctions<FewBits<OfQ5_1>>;
         if (weights->type == GGML_TYPE_Q4_1) return kFunctions<FewBits<OfQ4_1>>;
     }
+#endif
+#ifdef SHRUTI_SHORTS
+    if (Shorts::takes(shape)) return kFunctions<Shorts>;
 #endif
     return kFunctions<Floats>;
 }

@@ -1,4 +1,4 @@
-// Quantized weights in blocks of 32, and numbers rounded to 8 bits in such blocks.
+// Quantized weights in blocks of 32, numbers rounded to 8 bits in such blocks, and how numbers are rounded at all.
 #ifndef SHRUTI_QUANTIZED_H
 #define SHRUTI_QUANTIZED_H
 
@@ -15,14 +15,26 @@ namespace shruti {
 
 inline float single(uint16_t half) { return _cvtsh_ss(half); }
 
-// Numbers whose largest is smaller are rounded to zero: 127 divided by it may be infinite.
+// Numbers whose largest is smaller are rounded to zero: kMost divided by it may be infinite.
 constexpr float kLeastRounded = 1e-30f;
 
-// How numbers are rounded to 8 bits, with a sign, in proportion to the largest of them.
-struct ByteScale {
+// How numbers are rounded to whole ones from -kMost to kMost, in proportion to the largest of them.
+template <int kMost> struct Scale {
     float multiplier, factor;
-    explicit ByteScale(float largest) : multiplier(largest > kLeastRounded ? 127.0f / largest : 0.0f), factor(largest / 127.0f) {}
+    explicit Scale(float largest) : multiplier(largest > kLeastRounded ? kMost / largest : 0.0f), factor(largest / kMost) {}
 };
+
+using ByteScale = Scale<127>;
+
+// The largest of `count` numbers, whole vectors, without their signs.
+inline float largest_of(const float * row, int64_t count) {
+    Vec largest = zero();
+    for (int64_t k = 0; k < count; k += kLanes) largest = max(largest, abs_of(load(row + k)));
+    return max_of(largest);
+}
+
+// What the whole numbers of a column share a factor for: a block of them, or all that are multiplied together.
+enum class Factors { kOfBlocks, kOfColumns };
 
 // A block of 32 numbers: bytes with a sign, times `factor`.
 struct RoundedBlock {

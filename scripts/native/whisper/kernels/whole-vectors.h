@@ -1,4 +1,4 @@
-// Vectors of whole numbers, as wide as those of floats in vectors.h: of 32 bits each, or of four bytes.
+// Vectors of whole numbers, as wide as those of floats in vectors.h: of 32 bits each, or of two of 16, or of four bytes.
 #ifndef SHRUTI_WHOLE_VECTORS_H
 #define SHRUTI_WHOLE_VECTORS_H
 
@@ -6,7 +6,7 @@
 
 #ifdef SHRUTI_VECTORS
 
-// SHRUTI_VNNI: there is an instruction for sums of four products of bytes.
+// SHRUTI_VNNI: there are instructions for sums of four products of bytes, and of two products of 16 bits.
 #if (defined(SHRUTI_AVX512) && defined(__AVX512VNNI__)) || (!defined(SHRUTI_AVX512) && defined(__AVXVNNI__))
 #define SHRUTI_VNNI 1
 #endif
@@ -35,6 +35,7 @@ inline Vec to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
 inline float first_of(Vec x) { return _mm512_cvtss_f32(x); }
 #ifdef SHRUTI_VNNI
 inline Ints add_four_products(Ints sums, Ints numbers, Ints values) { return _mm512_dpbusd_epi32(sums, numbers, values); }
+inline Ints add_two_products(Ints sums, Ints a, Ints b) { return _mm512_dpwssd_epi32(sums, a, b); }
 #else
 inline Ints two_products(Ints numbers, Ints values) { return _mm512_maddubs_epi16(numbers, values); }
 inline Ints add_pairs(Ints a, Ints b) { return _mm512_add_epi16(a, b); }
@@ -50,6 +51,11 @@ inline Ints least_bytes(Ints a, Ints b) { return _mm512_min_epu8(a, b); }
 // Bytes of four vectors that were packed two by two, in their order.
 inline Ints in_order(Ints bytes) {
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
+}
+
+// Two vectors as numbers of 16 bits with a sign.
+inline Ints shorts_of(Ints a, Ints b) {
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packs_epi32(a, b));
 }
 
 // Four vectors as bytes with a sign.
@@ -87,7 +93,9 @@ inline Vec to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
 inline float first_of(Vec x) { return _mm256_cvtss_f32(x); }
 #ifdef SHRUTI_VNNI
 inline Ints add_four_products(Ints sums, Ints numbers, Ints values) { return _mm256_dpbusd_avx_epi32(sums, numbers, values); }
+inline Ints add_two_products(Ints sums, Ints a, Ints b) { return _mm256_dpwssd_avx_epi32(sums, a, b); }
 #else
+inline Ints sums_of_two_products(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
 inline Ints two_products(Ints numbers, Ints values) { return _mm256_maddubs_epi16(numbers, values); }
 inline Ints add_pairs(Ints a, Ints b) { return _mm256_add_epi16(a, b); }
 inline Ints add_both_of_pairs(Ints sums, Ints pairs) { return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))); }
@@ -101,6 +109,9 @@ inline Ints least_bytes(Ints a, Ints b) { return _mm256_min_epu8(a, b); }
 
 // Bytes of four vectors that were packed two by two, in their order.
 inline Ints in_order(Ints bytes) { return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)); }
+
+// Two vectors as numbers of 16 bits with a sign.
+inline Ints shorts_of(Ints a, Ints b) { return _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xD8); }
 
 // Four vectors as bytes with a sign.
 inline Ints bytes_of(Ints a, Ints b, Ints c, Ints d) {

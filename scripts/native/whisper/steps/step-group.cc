@@ -24,7 +24,6 @@ struct FreeSteps {
 struct StepGroup::Lane {
     /** The member that encodes here. */
     Member* encoder = nullptr;
-    bool    is_stepping = false;
     /** Threads that encode or make a step here; 0: the lane is free. */
     int threads = 0;
     /** Members of this lane wait for it: a step was made, another member has left, or they were moved to another lane. */
@@ -34,7 +33,7 @@ struct StepGroup::Lane {
     std::vector<Member*>                      ready;
     std::unique_ptr<whisper_steps, FreeSteps> steps;
 
-    bool IsFree() const { return encoder == nullptr && !is_stepping; }
+    bool IsFree() const { return threads == 0; }
 };
 
 StepGroup::StepGroup(whisper_context* context) : context(context), most_steps(whisper_steps_most(context)) {}
@@ -263,7 +262,6 @@ void StepGroup::Lead(Member& leader, Lane& lane, Lock& lock) {
     lane.ready.erase(lane.ready.begin(), lane.ready.begin() + count);
     most_decoding = std::max(most_decoding, Decoding());
     lane.threads = ThreadsFor(leader);
-    lane.is_stepping = true;
     lock.unlock();
     bool is_ok = false;
     try {
@@ -271,7 +269,6 @@ void StepGroup::Lead(Member& leader, Lane& lane, Lock& lock) {
     } catch (...) {
     }
     lock.lock();
-    lane.is_stepping = false;
     lane.threads = 0;
     if (is_ok) {
         made.steps++;
