@@ -138,7 +138,11 @@ export const CONFIG_SCHEMA = {
   },
   engine: {
     workers: auto(1, 256, "Chunks recognized at once; auto: from cores and memory."),
-    threads_per_worker: auto(1, 256, "Threads for one chunk; auto: its part of all cores, at least one, which is larger while few chunks run."),
+    threads_per_worker: auto(
+      1,
+      256,
+      "Threads for one chunk; auto: its part of all cores, larger while few chunks run.",
+    ),
     device: choice(
       "auto",
       ["auto", "cpu", "cuda", "vulkan", "metal"],
