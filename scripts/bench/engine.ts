@@ -273,7 +273,7 @@ function processorCode(home: string): string {
 }
 
 /** Prints what the recognizer reached of the processor's peak, from its CPU seconds for a length of dense speech. */
-function shareReporter(id: string, { floats, shorts, tiles }: Peak): (cpuSeconds: number) => void {
+function shareReporter(id: string, { floats, shorts, bf16, tiles }: Peak): (cpuSeconds: number) => void {
   const made = readBenchModelName(id);
   if (made === undefined) return () => {};
   const operations =
@@ -281,6 +281,7 @@ function shareReporter(id: string, { floats, shorts, tiles }: Peak): (cpuSeconds
   const peaks = Object.entries({
     "of floats": floats,
     "of numbers of 16 bits": shorts,
+    "of bf16 in vectors": bf16,
     "of bf16 in tiles": tiles,
   });
   return (cpuSeconds) => {

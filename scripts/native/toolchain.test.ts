@@ -79,6 +79,7 @@ const AVX512 = `${AVX2} -mavx512f -mavx512cd -mavx512vl -mavx512dq -mavx512bw`;
 test.each([
   ["floats, AVX2", FLOATS, AVX2, "vfmadd", 48],
   ["floats, AVX-512", FLOATS, AVX512, "vfmadd", 48],
+  ["bf16, AVX-512", FLOATS, `${AVX512} -mavx512bf16`, "vdpbf16ps", 48],
   ["numbers of 16 bits, AVX2", SHORTS, AVX2, "vpaddd", 12],
   ["numbers of 16 bits, AVX2 with VNNI", SHORTS, `${AVX2} -mavxvnni`, "vpdpwssd", 12],
   ["numbers of 16 bits, AVX-512 with VNNI", SHORTS, `${AVX512} -mavx512vnni`, "vpdpwssd", 12],

@@ -30,10 +30,14 @@ describe("variants", () => {
     );
   });
 
-  const FLAGS = "flags\t\t: fpu avx2 avx512f avx512vbmi avx512_bf16";
+  const INTEL = "vendor_id\t: GenuineIntel\nflags\t\t: fpu avx2 avx512f avx512vbmi avx512_bf16";
+  const COOPER_LAKE = "vendor_id\t: GenuineIntel\nflags\t\t: fpu avx2 avx512f avx512_bf16";
+  const AMD = "vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx2 avx512f avx512vbmi avx512_bf16";
   test.each([
-    ["AMX", `${FLAGS} amx_tile`, ["sapphirerapids", "zen4", "cooperlake", "icelake", "cascadelake"]],
-    ["AMX that the kernel does not know", FLAGS, ["zen4", "cooperlake", "icelake", "cascadelake"]],
+    ["AMX", `${INTEL} amx_tile`, ["sapphirerapids", "icelake", "zen4", "cascadelake", "cooperlake"]],
+    ["AMX that the kernel does not know", INTEL, ["icelake", "zen4", "cascadelake", "cooperlake"]],
+    ["bf16 of AMD", AMD, ["zen4", "cooperlake", "icelake", "cascadelake"]],
+    ["bf16 of Cooper Lake", COOPER_LAKE, ["zen4", "cooperlake", "icelake", "cascadelake"]],
     ["no list of flags", "", ["sapphirerapids", "zen4", "cooperlake", "icelake", "cascadelake"]],
   ])("the fastest is first with %s", (_what, text, expected) => {
     // What ggml says of these on a processor that has all instructions.

@@ -11,14 +11,22 @@ export function variantName(path: string): string | undefined {
   return match ? (match[1] ?? "generic") : undefined;
 }
 
+/** What ggml's score of a variant counts bf16 products for. */
+const SCORE_OF_BF16 = 1 << 9;
+/** Variants that multiply bf16 numbers in vectors, and have no tiles of AMX. */
+const WITH_BF16_VECTORS = ["cooperlake", "zen4"];
 const WITH_TILES = "sapphirerapids";
 
 /**
  * Corrects ggml's score of a variant, which asks the processor alone. Tiles need a kernel that knows them (Linux 5.16) and a
- * hypervisor that passes them on; without these, the first use of a tile ends the process.
+ * hypervisor that passes them on; without these, the first use of a tile ends the process. On processors of Intel later than
+ * Cooper Lake, which has no `avx512vbmi`, bf16 products in vectors have half the speed of floats. So they count for nothing
+ * there, and `icelake` is better than `zen4` (patches/README.md, AMX).
  */
-function correctedScore(name: string, score: number, { flags }: Processor): number {
-  return name === WITH_TILES && !flags.has("amx_tile") ? 0 : score;
+function correctedScore(name: string, score: number, { isIntel, flags }: Processor): number {
+  if (name === WITH_TILES && !flags.has("amx_tile")) return 0;
+  const isBf16Slow = isIntel && flags.has("avx512vbmi") && WITH_BF16_VECTORS.includes(name);
+  return isBf16Slow && score > 0 ? score - SCORE_OF_BF16 : score;
 }
 
 /**

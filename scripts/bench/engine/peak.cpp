@@ -1,6 +1,6 @@
 // Measures how many operations a second one thread of this processor does in a chain of the best instructions that the
-// compiler has for it: prints "floats GIGA", "shorts GIGA" for vectors of whole numbers of 16 bits, and "tiles GIGA" where AMX
-// multiplies bf16 numbers and the kernel lets it. Twice a product counts.
+// compiler has for it: prints "floats GIGA", "shorts GIGA" for vectors of whole numbers of 16 bits, "bf16 GIGA" where there are
+// vectors of bf16 products, and "tiles GIGA" where AMX multiplies bf16 numbers and the kernel lets it. Twice a product counts.
 #include <cstdio>
 #include <ctime>
 #include <immintrin.h>
@@ -98,6 +98,10 @@ int main() {
                __asm__ volatile("" : "+x"(factors));
                return add_products(x, factors, factors);
            }));
+#if defined(__AVX512BF16__)
+    const __m512bh pairs = (__m512bh) _mm512_set1_epi32(0x30003000);
+    printf("bf16 %.0f\n", best(4 * sizeof(Vec) / 4, [&](Vec x) { return _mm512_dpbf16_ps(x, pairs, pairs); }));
+#endif
 #if defined(__AMX_TILE__) && defined(__AMX_BF16__)
     if (has_tiles()) printf("tiles %.0f\n", best_of_tiles());
 #endif

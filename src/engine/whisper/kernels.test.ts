@@ -21,6 +21,7 @@ const AVX2 = ["-mavx2", "-mfma", "-mf16c", "-mbmi2"];
 const AVX2_VNNI = [...AVX2, "-mavxvnni"];
 const AVX512 = [...AVX2, "-mavx512f", "-mavx512cd", "-mavx512vl", "-mavx512dq", "-mavx512bw"];
 const AVX512_VNNI = [...AVX512, "-mavx512vnni"];
+const BF16 = [...AVX512_VNNI, "-mavx512bf16"];
 const HAS_AMX = FLAGS.has("amx_tile");
 const AVX512_FLAGS = ["avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"];
 /** The largest errors: sums of floats, and bf16, whose numbers have 8 bits. Measured: 0.6e-6, 0.0042. */
@@ -71,8 +72,12 @@ const TARGETS: Target[] = [
     ...{ mostError: OF_FLOATS, rounded: WITH_VNNI, hasShorts: true },
   },
   {
+    ...{ name: "AVX-512 with bf16", needs: ["avx512_bf16", "avx512_vnni"], options: BF16 },
+    ...{ mostError: OF_BF16, rounded: WITH_VNNI },
+  },
+  {
     ...{ name: HAS_AMX ? "AMX" : "AMX, emulated", needs: ["avx512_bf16", "avx512_vnni"] },
-    ...{ options: [...AVX512_VNNI, "-mavx512bf16", "-mamx-tile"], mostError: OF_BF16, rounded: WITH_AMX },
+    ...{ options: [...BF16, "-mamx-tile"], mostError: OF_BF16, rounded: WITH_AMX },
     tiles: HAS_AMX ? "amx" : "emulate-amx",
   },
 ];

@@ -1,5 +1,5 @@
 // Products of blocks that stay in registers: kRows rows of the left matrix times kColumns columns of the right one.
-// Both are packed in words of 32 bits: a float, or a pair of bf16 numbers where AMX multiplies those.
+// Both are packed in words of 32 bits: a float, or a pair of bf16 numbers where the processor multiplies those.
 //
 //   left, a block of kRows rows:          [words / kChunk][kRows][kChunk]
 //   right, a panel of kColumns columns:   [words][kColumns]
@@ -13,13 +13,16 @@
 #include <cstddef>
 #include <cstring>
 
-#if defined(SHRUTI_AVX512) && defined(__AVX512BF16__) && defined(__AMX_TILE__) && defined(__x86_64__)
+#if defined(SHRUTI_AVX512) && defined(__AVX512BF16__)
+#define SHRUTI_BF16 1
+#endif
+#if defined(SHRUTI_BF16) && defined(__AMX_TILE__) && defined(__x86_64__)
 #define SHRUTI_AMX 1
 #endif
 
 namespace shruti {
 
-#ifdef SHRUTI_AMX
+#ifdef SHRUTI_BF16
 constexpr int kPerWord = 2;
 #else
 constexpr int kPerWord = 1;
@@ -119,9 +122,14 @@ inline void end_blocks() {}
 
 // sums + left · right, where `left` is in all lanes.
 inline Vec multiply_add(const uint32_t * left, Vec right, Vec sums) {
+#ifdef SHRUTI_BF16
+    const __m512i all = _mm512_set1_epi32((int) *left);
+    return _mm512_dpbf16_ps(sums, (__m512bh) all, (__m512bh) _mm512_castps_si512(right));
+#else
     float x;
     memcpy(&x, left, sizeof x);
     return fma(fill(x), right, sums);
+#endif
 }
 
 inline void multiply_block(const uint32_t * left, const uint32_t * right, int64_t chunks, float * out, size_t stride,
@@ -201,7 +209,7 @@ inline void transpose(const Words * in, uint32_t * out, size_t stride) {
 
 // kLanes · kPerWord floats as kLanes words.
 inline Words to_words(const float * p) {
-#ifdef SHRUTI_AMX
+#ifdef SHRUTI_BF16
     return (__m512i) _mm512_cvtne2ps_pbh(load(p + 16), load(p));
 #elif defined(SHRUTI_AVX512)
     return _mm512_loadu_si512(p);
@@ -210,7 +218,7 @@ inline Words to_words(const float * p) {
 #endif
 }
 inline Words halves_to_words(const uint16_t * p) {
-#ifdef SHRUTI_AMX
+#ifdef SHRUTI_BF16
     return (__m512i) _mm512_cvtne2ps_pbh(load_half(p + 16), load_half(p));
 #elif defined(SHRUTI_AVX512)
     return _mm512_castps_si512(load_half(p));

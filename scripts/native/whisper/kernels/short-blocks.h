@@ -11,9 +11,9 @@
 #include "quantized.h"
 
 // One instruction makes twice as many products of 16 bits as of floats. Without VNNI another one adds them up: processors with
-// AVX2 have more units for sums than for products, but with AVX-512 both instructions together take as long as floats. Vectors of
-// bf16 numbers are as fast at best, and rounded ten times as much.
-#if defined(SHRUTI_VECTORS) && !defined(SHRUTI_AMX) && (defined(SHRUTI_VNNI) || !defined(SHRUTI_AVX512))
+// AVX2 have more units for sums than for products, but with AVX-512 both instructions together take as long as floats. Processors
+// with bf16 numbers multiply these in the same time, and round and pack them in less.
+#if defined(SHRUTI_VECTORS) && !defined(SHRUTI_BF16) && (defined(SHRUTI_VNNI) || !defined(SHRUTI_AVX512))
 #define SHRUTI_SHORTS 1
 
 namespace shruti {

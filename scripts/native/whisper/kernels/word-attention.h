@@ -1,4 +1,4 @@
-// Attention with floats, or with bf16 numbers where AMX multiplies those: both products are those of blocks.h.
+// Attention with floats, or with bf16 numbers where the processor multiplies those: both products are those of blocks.h.
 // Scores of a few blocks of queries are kept whole, so that each is exponentiated once.
 #ifndef SHRUTI_WORD_ATTENTION_H
 #define SHRUTI_WORD_ATTENTION_H
@@ -46,7 +46,7 @@ template <typename Row> struct WordAttention {
             for (int64_t d = 0; d < shape.width; d += kLanes) {
                 uint32_t * to = out + (d / kColumns * (shape.rows / kPerWord) + row / kPerWord) * kColumns + d % kColumns;
                 const Vec  first = Row::load_at(row_at(v, row, head, window), d);
-#ifdef SHRUTI_AMX
+#ifdef SHRUTI_BF16
                 const Vec     second = Row::load_at(row_at(v, row + 1, head, window), d);
                 const __m512i low = _mm512_cvtepu16_epi32((__m256i) _mm512_cvtneps_pbh(first));
                 const __m512i high = _mm512_cvtepu16_epi32((__m256i) _mm512_cvtneps_pbh(second));
@@ -106,7 +106,7 @@ template <typename Row> struct WordAttention {
 
     // kPerVector numbers of a row as words.
     static Words words_at(const char * row, int64_t d) {
-#ifdef SHRUTI_AMX
+#ifdef SHRUTI_BF16
         return (__m512i) _mm512_cvtne2ps_pbh(Row::load_at(row, d + kLanes), Row::load_at(row, d));
 #elif defined(SHRUTI_AVX512)
         return _mm512_castps_si512(Row::load_at(row, d));
@@ -129,7 +129,7 @@ template <typename Row> struct WordAttention {
 
     // 2^x, as exact as the words that keep it.
     static Vec power_of(Vec x) {
-#ifdef SHRUTI_AMX
+#ifdef SHRUTI_BF16
         return rough_exp2_of(max(fill(-126.0f), x));
 #else
         return exp2_of(x);
