@@ -5,6 +5,8 @@ import { openRecognitionKit } from "../testing/recognition-kit.ts";
 import { CHUNK_MS, FOUR_CHUNKS, FOUR_STARTS, forever, until, watchChunks } from "../testing/scheduler-kit.ts";
 import { createMemoryCheckpoint } from "./checkpoint.ts";
 
+const SAMPLES_PER_MS = 16;
+
 const kit = openRecognitionKit();
 afterEach(() => {
   kit.engine.interfere({});
@@ -31,6 +33,28 @@ describe("a recording without a server", () => {
     expect(ending.result.segments.map(({ startMs }) => startMs)).toEqual(FOUR_STARTS);
     expect(ending.recognizedMs).toBe(20_000);
     expect(shares).toEqual([0.25, 0.5, 0.75, 1]);
+  });
+
+  test("has chunks of which the engine knows that more of the recording follows", async () => {
+    const followed: (boolean | undefined)[] = [];
+    const recognize: typeof kit.engine.recognize = (job, signal) => {
+      followed.push(job.hasSuccessors);
+      return kit.engine.recognize(job, signal);
+    };
+    kit.engine.interfere({
+      // The first two chunks begin now: the third one may still grow.
+      async speech(_job, _signal, onFound) {
+        const starts = FOUR_STARTS.slice(0, 3);
+        onFound?.(
+          starts.map((ms) => ({
+            startSample: ms * SAMPLES_PER_MS,
+            endSample: (ms + CHUNK_MS) * SAMPLES_PER_MS,
+          })),
+        );
+      },
+    });
+    await kit.recognize(kit.recordingOf(FOUR_CHUNKS), { tools: { engine: { ...kit.engine, recognize } } });
+    expect(followed).toEqual([true, true, false, false]);
   });
 
   test.each([
