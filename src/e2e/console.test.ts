@@ -22,6 +22,20 @@ const LARGE_BYTES = 30_000_000;
 /** Bytes per second of the browser's connection while the server is killed. */
 const SLOW = 12_000_000;
 
+/** Returns an expression for the page: whether the browser keeps a correction with a text. */
+const keeps = (text: string) => `new Promise((resolve, reject) => {
+  const opening = indexedDB.open("shruti-console");
+  opening.onerror = () => reject(opening.error);
+  opening.onsuccess = () => {
+    const reading = opening.result.transaction("corrections").objectStore("corrections").getAll();
+    reading.onerror = () => reject(reading.error);
+    reading.onsuccess = () => {
+      opening.result.close();
+      resolve(reading.result.some((correction) => correction.text === ${JSON.stringify(text)}));
+    };
+  };
+})`;
+
 describe.skipIf(!hasBrowser)("the console", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-console-files-"));
   let installation: Installation;
@@ -125,6 +139,8 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.keyboard.press("e");
     await page.getByLabel("Correct this text").fill("Corrected by hand");
     await page.keyboard.press("Control+Enter");
+    // A reload may end what the browser has not stored yet.
+    await until("the browser keeps the correction", () => page.evaluate(keeps("Corrected by hand")));
     await page.reload();
     await page.getByText("Corrected by hand").waitFor();
     const file = await downloaded(page, () =>
