@@ -30,7 +30,8 @@ const [OF_FLOATS, OF_BF16] = [2e-6, 0.006];
 const OF_SHORTS = 0.001;
 /** Keys that differ much are rounded more. Measured: 0.0027. */
 const OF_SHORTS_SET_APART = 0.005;
-const IN_SHORTS = /^(?:product|layers|attention (?:in bytes |set apart )?f16 64 x (?:1[7-9]|[2-9]\d|\d{3}))/;
+const IN_SHORTS =
+  /^(?:product \w+ \w+ (?!240 |50 )|layers|attention (?:in bytes |set apart )?f16 64 x (?:1[7-9]|[2-9]\d|\d{3}))/;
 /** Products with tokens round inputs as ggml does: to f16, or to 8 bits. Measured: 0.0003, 0.0065. */
 const OF_TOKENS = 0.01;
 /**

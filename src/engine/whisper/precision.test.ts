@@ -12,13 +12,18 @@ import type { WhisperSegment } from "./whisper-segments.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 /** The best variant of the machine, and those for processors without AVX-512, and without bf16. */
-const HAS_VNNI = ["avx512vbmi", "avx512_vnni"].every((flag) => readProcessor()?.flags.has(flag));
-const VARIANTS = ["the best", "haswell", ...(HAS_VNNI ? ["icelake"] : [])];
+const FLAGS = readProcessor()?.flags ?? new Set();
+const HAS_VNNI = FLAGS.has("avx512vbmi") && FLAGS.has("avx512_vnni");
+/** Each with the most recordings that end in a tie. The best one of a processor with VNNI and without bf16 is icelake. */
+const VARIANTS: [string, number][] = [
+  ["the best", HAS_VNNI && !FLAGS.has("avx512_bf16") ? 1 : 0],
+  ["haswell", 0],
+  ...(HAS_VNNI ? [["icelake", 1] satisfies [string, number]] : []),
+];
 /** Of the probability of a token. Measured: 0.084 with zen4, 0.091 with icelake, 0.047 with haswell. */
 const MOST_DIFFERENCE = 0.15;
 /** Where both codes hesitate between two words, rounding decides. Measured: 0.49 and 0.53 for the one such word, with icelake. */
 const MOST_OF_TIE = 0.6;
-const MOST_TIES = 1;
 
 let dir = "";
 let audio: { path: string; language: string }[] = [];
@@ -62,12 +67,12 @@ function firstOther(tokens: Token[], others: Token[]): number {
 
 test.if(process.arch === "x64").each(VARIANTS)(
   "fast and exact code give the same words, but for ties (code: %s)",
-  async (name) => {
+  async (name, mostTies) => {
     const variant = name === "the best" ? undefined : name;
     const fast = await recognizeAll("fast", variant);
     const exact = await recognizeAll("exact", variant);
     const firstOthers = fast.map((tokens, i) => firstOther(tokens, exact[i] ?? []));
-    expect(firstOthers.filter((at) => at !== -1).length).toBeLessThanOrEqual(MOST_TIES);
+    expect(firstOthers.filter((at) => at !== -1).length).toBeLessThanOrEqual(mostTies);
     const hesitations = firstOthers.flatMap((at, i) => (at === -1 ? [] : [fast[i]?.[at], exact[i]?.[at]]));
     expect(hesitations.filter((token) => !((token?.probability ?? 0) < MOST_OF_TIE))).toEqual([]);
     expect(fast.flat().length).toBeGreaterThan(100);
