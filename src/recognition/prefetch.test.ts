@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { EngineError, type OnSpeechFound } from "../engine/protocol.ts";
 import {
   begin,
-  CHUNK_MS,
   clientOf,
   FOUR_STARTS,
   forever,
+  speechOfThree,
   until,
   usageOf,
   watchChunks,
@@ -81,11 +81,7 @@ describe("prefetched chunks", () => {
 /** Reports the speech of the first three chunks, and then waits as if the detector were still reading. */
 function detectorHeldBy(gate: Promise<void>) {
   return async (_job: unknown, signal: AbortSignal, onFound?: OnSpeechFound): Promise<void> => {
-    const regions = FOUR_STARTS.slice(0, 3).map((startMs) => ({
-      startSample: startMs * 16,
-      endSample: (startMs + CHUNK_MS) * 16,
-    }));
-    onFound?.(regions);
+    onFound?.(speechOfThree());
     await Promise.race([gate, forever(signal)]);
   };
 }

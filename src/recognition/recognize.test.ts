@@ -2,10 +2,16 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { EngineError, type EngineErrorKind } from "../engine/protocol.ts";
 import { openRecognitionKit } from "../testing/recognition-kit.ts";
-import { CHUNK_MS, FOUR_CHUNKS, FOUR_STARTS, forever, until, watchChunks } from "../testing/scheduler-kit.ts";
+import {
+  CHUNK_MS,
+  FOUR_CHUNKS,
+  FOUR_STARTS,
+  forever,
+  speechOfThree,
+  until,
+  watchChunks,
+} from "../testing/scheduler-kit.ts";
 import { createMemoryCheckpoint } from "./checkpoint.ts";
-
-const SAMPLES_PER_MS = 16;
 
 const kit = openRecognitionKit();
 afterEach(() => {
@@ -44,13 +50,7 @@ describe("a recording without a server", () => {
     kit.engine.interfere({
       // The first two chunks begin now: the third one may still grow.
       async speech(_job, _signal, onFound) {
-        const starts = FOUR_STARTS.slice(0, 3);
-        onFound?.(
-          starts.map((ms) => ({
-            startSample: ms * SAMPLES_PER_MS,
-            endSample: (ms + CHUNK_MS) * SAMPLES_PER_MS,
-          })),
-        );
+        onFound?.(speechOfThree());
       },
     });
     await kit.recognize(kit.recordingOf(FOUR_CHUNKS), { tools: { engine: { ...kit.engine, recognize } } });

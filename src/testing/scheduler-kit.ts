@@ -41,6 +41,14 @@ export function watchChunks(engine: ScriptedEngine, what: Interference["chunk"] 
   return { runs, of: (startMs: number) => runs.filter((run) => run.startMs === startMs) };
 }
 
+/** Returns the speech of the first three chunks, as the detector reports it. The last of these may still grow. */
+export function speechOfThree() {
+  return FOUR_STARTS.slice(0, 3).map((startMs) => ({
+    startSample: startMs * 16,
+    endSample: (startMs + CHUNK_MS) * 16,
+  }));
+}
+
 /** Lists the folder of decoded recordings. */
 export function workFiles({ directory }: Pick<TestApp, "directory">): string[] {
   const work = join(directory, "work");
