@@ -33,9 +33,6 @@ inline float largest_of(const float * row, int64_t count) {
     return max_of(largest);
 }
 
-// What the whole numbers of a column share a factor for: a block of them, or all that are multiplied together.
-enum class Factors { kOfBlocks, kOfColumns };
-
 // A block of 32 numbers: bytes with a sign, times `factor`.
 struct RoundedBlock {
     __m256i values;

@@ -1,14 +1,13 @@
 // Products of blocks of whole numbers of 16 bits: kRows rows of the left matrix times kColumns columns of the right one. They
-// are rounded to 13 bits, so a sum of 128 products has 32. Each row of a block has a factor. Each column has one for each
-// block, or one for all blocks that are multiplied.
+// are rounded to 13 bits, so a sum of 128 products has 32.
 //
 //   left:                                Left, a block
 //   right, a panel of kColumns columns:  [values / 2][kColumns][2] numbers, and factors: [values / kBlock or 1][kColumns]
 #ifndef SHRUTI_SHORT_BLOCKS_H
 #define SHRUTI_SHORT_BLOCKS_H
 
-#include "blocks.h"
 #include "quantized.h"
+#include "scaled-blocks.h"
 
 // One instruction makes twice as many products of 16 bits as of floats. Without VNNI another one adds them up: processors with
 // AVX2 have more units for sums than for products, but with AVX-512 both instructions together take as long as floats. Processors
@@ -25,8 +24,9 @@ using ShortScale = Scale<kMostShort>;
 // Two vectors times a factor, rounded to numbers of 16 bits.
 inline Ints rounded_shorts(const Vec * x, Vec factor) { return shorts_of(rounded(mul(x[0], factor)), rounded(mul(x[1], factor))); }
 
-template <int64_t Block, Factors kFactors = Factors::kOfBlocks> struct ShortBlocks {
-    static constexpr int64_t kRows = 6, kColumns = 2 * kLanes, kBlock = Block;
+template <int64_t Block, Factors FactorsOf = Factors::kOfBlocks> struct ShortBlocks {
+    static constexpr int64_t kRows = 6, kColumns = 2 * kLanes, kBlock = Block, kBytes = 2;
+    static constexpr Factors kFactors = FactorsOf;
     static_assert(kBlock * kMostShort * kMostShort <= INT32_MAX, "the sum of a block's products has 32 bits");
 
     // kBlock values of kRows rows.
@@ -38,35 +38,10 @@ template <int64_t Block, Factors kFactors = Factors::kOfBlocks> struct ShortBloc
     // Multiplies `count` blocks. A function of its own: inlined into larger ones, GCC keeps its sums in memory.
     static __attribute__((noinline)) void multiply(const Left * left, int64_t count, const char * values, const float * factors, float * out,
                                                    size_t stride, const Finish & finish) {
-        Vec sums[kRows][2];
-        SHRUTI_UNROLL
-        for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = zero();
-        for (int64_t b = 0; b < count; b++, left++, values += 2 * kBlock * kColumns) {
-            Ints whole[kRows][2];
-            multiply_block(*left, values, whole);
-            const Vec first = load(factors), second = load(factors + kLanes);
-            SHRUTI_UNROLL
-            for (int r = 0; r < kRows; r++) {
-                const Vec factor = fill(left->factors[r]);
-                sums[r][0] = fma(kOfBlocks ? mul(factor, first) : factor, to_floats(whole[r][0]), sums[r][0]);
-                sums[r][1] = fma(kOfBlocks ? mul(factor, second) : factor, to_floats(whole[r][1]), sums[r][1]);
-            }
-            if (kOfBlocks) factors += kColumns;
-        }
-        SHRUTI_UNROLL
-        for (int r = 0; r < kRows; r++) {
-            if (!kOfBlocks) {
-                sums[r][0] = mul(sums[r][0], load(factors));
-                sums[r][1] = mul(sums[r][1], load(factors + kLanes));
-            }
-            finish_row(out + r * stride, sums[r][0], r, 0, finish);
-            finish_row(out + r * stride + kLanes, sums[r][1], r, kLanes, finish);
-        }
+        multiply_scaled<ShortBlocks>(left, count, values, factors, out, stride, finish);
     }
 
-   private:
-    static constexpr bool kOfBlocks = kFactors == Factors::kOfBlocks;
-
+    // Computes the sums of a block's products. `values`: of a panel's block.
     static SHRUTI_INLINE void multiply_block(const Left & left, const char * values, Ints (*whole)[2]) {
         SHRUTI_UNROLL
         for (int r = 0; r < kRows; r++) whole[r][0] = whole[r][1] = fill_ints(0);
@@ -83,6 +58,7 @@ template <int64_t Block, Factors kFactors = Factors::kOfBlocks> struct ShortBloc
         }
     }
 
+   private:
     // Adds two products to each of the sums. In assembly, because GCC would keep these sums in memory and those of floats in
     // registers, or copy them between registers after each sum.
     static SHRUTI_INLINE void add_in_place(Ints & sums, Ints a, Ints b) {
