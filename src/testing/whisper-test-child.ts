@@ -247,7 +247,8 @@ export type Niceness = number[][];
  * Each call ends by itself, so that the next one gets what it has left.
  */
 async function niceness(model: LoadedModel, request: Request): Promise<Niceness> {
-  const sound = repeatedSound(toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 }), 8);
+  // Some threads end with their call. Each call takes many times BUSY_TICKS, so that they are seen before that.
+  const sound = repeatedSound(toSamples(request.audio?.[0] ?? { fill: 0, samples: 16000 }), 100);
   const own = threadsOf(process.pid).find(({ id }) => id === process.pid)?.niceness ?? 0;
   const found: Niceness = [];
   for (const options of request.options ?? []) {
