@@ -7,13 +7,14 @@ import { run } from "./run.ts";
 import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "silero");
+const FOURIER = join(import.meta.dirname, "fourier.h");
 /** Version 6. It has the same shape as v5, and missed a seventh to a third less speech on labelled meetings. */
 export const SILERO_ONNX = join(
   import.meta.dirname,
   "../../node_modules/@ricky0123/vad-web/dist/silero_vad_v6.onnx",
 );
 const FLAGS = [
-  ...["-std=gnu11", "-O3", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"],
+  ...["-O3", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden"],
   // Square roots without `errno` and traps, which no code uses.
   ...["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"],
 ];
@@ -31,7 +32,7 @@ function variantsFor(arch: string): Variant[] {
 }
 
 /**
- * Builds the speech detector: its net for blocks of windows (silero/net.c), and its weights in the order in which the
+ * Builds the speech detector: its net for blocks of windows (silero/net.cpp), and its weights in the order in which the
  * net reads them.
  *
  * @returns the folder with `silero.<so|dylib>` and `silero.weights`
@@ -42,6 +43,7 @@ export async function buildSilero(toolchain: Toolchain): Promise<string> {
     { literal: toolchain.identity },
     { path: import.meta.path },
     { path: SOURCES },
+    { path: FOURIER },
     { path: SILERO_ONNX },
   ];
   return cachedBuild(partName(toolchain, "silero"), inputs, async (outDir) => {
@@ -52,15 +54,19 @@ export async function buildSilero(toolchain: Toolchain): Promise<string> {
 }
 
 async function compileLibrary(toolchain: Toolchain, library: string): Promise<void> {
-  const { cc, env, mapFlags } = toolchain;
-  const compiler = [cc, ...FLAGS, ...mapFlags];
+  const { cc, cxx, env, mapFlags } = toolchain;
+  const compiler = [cc, "-std=gnu11", ...FLAGS, ...mapFlags];
+  // Nothing of the language's library: the C compiler links it all.
+  const netCompiler = [cxx, "-std=gnu++17", "-fno-exceptions", "-fno-rtti", ...FLAGS, ...mapFlags];
   const objects = mkdtempSync(join(tmpdir(), "shruti-silero-"));
   try {
     const compiled: string[] = [];
     for (const { name, vector, flags } of variantsFor(toolchain.arch)) {
       const object = join(objects, `${name}.o`);
       const defined = [`-DRUN_NET=${name}`, `-DVECTOR=${vector}`];
-      await run([...compiler, ...flags, ...defined, "-c", join(SOURCES, "net.c"), "-o", object], { env });
+      await run([...netCompiler, ...flags, ...defined, "-c", join(SOURCES, "net.cpp"), "-o", object], {
+        env,
+      });
       compiled.push(object);
     }
     const linking = toolchain.target === undefined ? [] : ["-Wl,-s"];
@@ -87,36 +93,51 @@ type Node = { output: string[]; opType: string; attribute: { name: string; t?: T
 type Graph = { node: Node[] };
 
 const FRAME = 256;
-const BINS = 129;
+const BINS = FRAME / 2 + 1;
 const CELLS = 128;
 const GATES = 4 * CELLS;
 /** Gates whose recurrent weights are together; as in silero/silero.h. */
-const STRETCH = 128;
+const STRETCH = 64;
 /** Channels of the convolutions, from the spectrum to the recurrent layer. */
 const CHANNELS = [BINS, 128, 64, 64, CELLS] as const;
 const TAPS = 3;
+/** By which the file's numbers may differ from those of the transform. */
+const MOST_ROUNDING = 1e-6;
+/** How the taps of the first convolution become its six matrices; the rest of Winograd's F(4, 3) is in net.cpp. */
+const PRODUCTS = [
+  [1 / 4, 0, 0],
+  [-1 / 6, -1 / 6, -1 / 6],
+  [-1 / 6, 1 / 6, -1 / 6],
+  [1 / 24, 1 / 12, 1 / 6],
+  [1 / 24, -1 / 12, 1 / 6],
+  [0, 0, 1],
+] as const;
 
 /**
  * Extracts the weights of a Silero net for 16 kHz.
  *
  * @param onnx a Silero detector, v5 or v6
- * @returns the weights in the order in which net.c reads them
- * @throws Error when one is missing, or the transform is not symmetric
+ * @returns the weights in the order in which net.cpp reads them
+ * @throws Error when one is missing, or the transform is not a Fourier transform
  */
 export function sileroWeights(onnx: Uint8Array): Float32Array {
   const constant = constantsOf(onnx);
   const basis = constant("stft.forward_basis_buffer", 2 * BINS * FRAME);
-  refuseAsymmetric(basis);
-  const middle = FRAME / 2;
-  const parts = [
-    rowsOfFour(BINS, middle, (bin, n) => basis[bin * FRAME + n + 1]),
-    rowsOfFour(BINS, middle - 1, (bin, n) => basis[(BINS + bin) * FRAME + n + 1]),
-  ];
+  refuseOtherTransform(basis);
+  const angles = Array.from({ length: FRAME }, (_, n) => (2 * Math.PI * n) / FRAME);
+  // The cosines of the lowest frequency are all 1.
+  const shape = basis.subarray(0, FRAME);
+  const parts: ArrayLike<number>[] = [angles.map(Math.cos), angles.map(Math.sin), shape];
   for (let n = 0; n < CHANNELS.length - 1; n++) {
     const [inputs = 0, outputs = 0] = CHANNELS.slice(n);
     const kernel = constant(`encoder.${n}.reparam_conv.weight`, outputs * inputs * TAPS);
-    for (let tap = 0; tap < TAPS; tap++) {
-      parts.push(rowsOfFour(outputs, inputs, (row, column) => kernel[(row * inputs + column) * TAPS + tap]));
+    const matrices = n === 0 ? PRODUCTS : [[1, 0, 0] as const, [0, 1, 0] as const, [0, 0, 1] as const];
+    for (const ofTaps of matrices) {
+      const sum = (row: number, column: number) => {
+        const at = (row * inputs + column) * TAPS;
+        return ofTaps.reduce((total, factor, tap) => total + factor * (kernel[at + tap] ?? 0), 0);
+      };
+      parts.push(rowsOfFour(outputs, inputs, sum));
     }
     parts.push(constant(`encoder.${n}.reparam_conv.bias`, outputs));
   }
@@ -125,13 +146,13 @@ export function sileroWeights(onnx: Uint8Array): Float32Array {
   const biases = constant("decoder.rnn.bias_ih", GATES);
   const moreBiases = constant("decoder.rnn.bias_hh", GATES);
   parts.push(
-    rowsOfFour(GATES, CELLS, (row, column) => input[row * CELLS + column]),
+    rowsOfFour(GATES, CELLS, (row, column) => input[row * CELLS + column] ?? 0),
     biases.map((bias, n) => bias + (moreBiases[n] ?? 0)),
     inStretches(recurrent),
     constant("decoder.decoder.2.weight", CELLS),
     constant("decoder.decoder.2.bias", 1),
   );
-  return Float32Array.from(parts.flatMap((part) => [...part]));
+  return Float32Array.from(parts.flatMap((part) => Array.from(part)));
 }
 
 /** Returns a function that finds constants in the branch for 16 kHz by the end of their names. */
@@ -152,24 +173,22 @@ function constantsOf(onnx: Uint8Array): (name: string, count: number) => Float32
   };
 }
 
-/**
- * Returns a matrix in groups of four rows, with the four numbers of each column together. Zeros fill the last group.
- */
+/** Returns a matrix in groups of four rows, with the four numbers of each column together. */
 function rowsOfFour(
   rows: number,
   columns: number,
-  at: (row: number, column: number) => number | undefined,
+  at: (row: number, column: number) => number,
 ): Float32Array {
   const packed: number[] = [];
   for (let first = 0; first < rows; first += 4) {
     for (let column = 0; column < columns; column++) {
-      for (let row = first; row < first + 4; row++) packed.push(row < rows ? (at(row, column) ?? 0) : 0);
+      for (let row = first; row < first + 4; row++) packed.push(at(row, column));
     }
   }
   return Float32Array.from(packed);
 }
 
-/** Returns the recurrent weights: for each 128 gates, those of each cell together. */
+/** Returns the recurrent weights: for each 64 gates, those of each cell together. */
 function inStretches(recurrent: Float32Array): Float32Array {
   return recurrent.map((_, n) => {
     const gate = Math.floor(n / (STRETCH * CELLS)) * STRETCH + (n % STRETCH);
@@ -178,18 +197,17 @@ function inStretches(recurrent: Float32Array): Float32Array {
   });
 }
 
-/** @throws Error when the transform is not symmetric: net.c adds and subtracts mirrored samples before it multiplies */
-function refuseAsymmetric(basis: Float32Array): void {
+/** @throws Error unless the file's transform is Fourier's, of frames that are multiplied by a shape: net.cpp computes that */
+function refuseOtherTransform(basis: Float32Array): void {
   for (let bin = 0; bin < BINS; bin++) {
     for (let n = 0; n < FRAME; n++) {
-      const cosine = bin * FRAME;
-      const sine = (BINS + bin) * FRAME;
-      const isFit =
-        n === 0
-          ? basis[cosine] === 0 && basis[sine] === 0
-          : basis[cosine + n] === basis[cosine + FRAME - n] &&
-            basis[sine + n] === -(basis[sine + FRAME - n] ?? 0);
-      if (!isFit) throw new Error("the Silero file's transform is not a symmetric one");
+      const shape = basis[n] ?? 0;
+      const angle = (2 * Math.PI * bin * n) / FRAME;
+      const cosine = (basis[bin * FRAME + n] ?? 0) - shape * Math.cos(angle);
+      const sine = (basis[(BINS + bin) * FRAME + n] ?? 0) + shape * Math.sin(angle);
+      if (Math.max(Math.abs(cosine), Math.abs(sine)) > MOST_ROUNDING) {
+        throw new Error("the Silero file's transform is not a Fourier transform");
+      }
     }
   }
 }

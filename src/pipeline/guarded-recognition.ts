@@ -76,9 +76,12 @@ async function recognizeChecked(
   warnings: Set<Warning>,
 ): Promise<DividedSegments> {
   let divided = divideKnown(await recognize(regions, settings), model);
+  const textOf = (segments: readonly RecognizedSegment[]) =>
+    segments.map((segment) => segment.text).join(" ");
+  const isForeign = (text: string) => hasForeignScript(text, request.language, request.mode);
   const faultsOf = (segments: readonly RecognizedSegment[]) => {
-    const text = segments.map((segment) => segment.text).join(" ");
-    return { isLoop: isRepetitive(text), isForeign: hasForeignScript(text, request.language, request.mode) };
+    const text = textOf(segments);
+    return { isLoop: isRepetitive(text), isForeign: isForeign(text) };
   };
   const first = faultsOf(divided.known);
   const otherSettings = first.isLoop || first.isForeign ? family.secondAttempt?.(settings) : undefined;
@@ -91,7 +94,7 @@ async function recognizeChecked(
   }
   const { segments, isCut } = removeLoops(divided.known);
   if (isCut) warnings.add("repetition_removed");
-  if (faultsOf(segments).isForeign) warnings.add("script_mismatch");
+  if (isForeign(textOf(segments))) warnings.add("script_mismatch");
   const speechMs = regions.reduce(
     (sum, { startSample, endSample }) => sum + (endSample - startSample) / SAMPLES_PER_MS,
     0,

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import {
-  compressionRatio,
   isNoSpeech,
   isRepetitive,
   isSuspectedHallucination,
   removeLoops,
   speechCoverage,
+  textCompressionRatio,
 } from "./guards.ts";
 
 const HINDI =
@@ -30,13 +30,13 @@ const texts = (...list: string[]) => list.map((text) => ({ text }));
 describe("isRepetitive", () => {
   test("plain prose of any script is not repetitive", () => {
     for (const text of [HINDI, ENGLISH, ""]) {
-      expect(compressionRatio(text)).toBeLessThan(1.7);
+      expect(textCompressionRatio(text)).toBeLessThan(1.7);
       expect(isRepetitive(text)).toBe(false);
     }
   });
 
   test("digit strings compress as well as loops, and are not repetitive", () => {
-    expect(compressionRatio(digitString(80))).toBeGreaterThan(2.4);
+    expect(textCompressionRatio(digitString(80))).toBeGreaterThan(2.4);
     expect(isRepetitive(digitString(80))).toBe(false);
   });
 

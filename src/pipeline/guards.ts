@@ -1,5 +1,5 @@
-import { deflateSync } from "node:zlib";
 import { type ChunkRegion, SAMPLE_RATE_HZ } from "../domain/chunk.ts";
+import { compressionRatio } from "../lib/compression.ts";
 
 /** Whisper's own bound: text that deflates better than this repeats itself (Radford et al. 2022, section 4.5). */
 export const MAX_COMPRESSION_RATIO = 2.4;
@@ -8,7 +8,7 @@ const MAX_REPEATED_RUNS = 0.5;
 const RUN_WORDS = 4;
 
 /**
- * Computes the compression ratio of a text: bytes before deflate divided by bytes after.
+ * Computes the compression ratio of a text.
  *
  * Whisper's reference counts UTF-8 bytes, which measures the script and not the words. Plain Hindi prose has 2.3, because
  * two of the three bytes of a letter hardly change. Here a letter counts as one byte, the low eight bits of its code
@@ -16,9 +16,8 @@ const RUN_WORDS = 4;
  *
  * @returns 0 for an empty text
  */
-export function compressionRatio(text: string): number {
-  const bytes = Uint8Array.from(text, (letter) => (letter.codePointAt(0) ?? 0) & 0xff);
-  return bytes.length === 0 ? 0 : bytes.length / deflateSync(bytes).length;
+export function textCompressionRatio(text: string): number {
+  return compressionRatio(Uint8Array.from(text, (letter) => (letter.codePointAt(0) ?? 0) & 0xff));
 }
 
 /**
@@ -27,7 +26,7 @@ export function compressionRatio(text: string): number {
  * use ten words and compress like loops (sixty random digits: 2.7), but hardly ever repeat a run.
  */
 export function isRepetitive(text: string): boolean {
-  if (compressionRatio(text) <= MAX_COMPRESSION_RATIO) return false;
+  if (textCompressionRatio(text) <= MAX_COMPRESSION_RATIO) return false;
   const words = text.split(/\s+/u).filter((word) => word !== "");
   // A few words that compress this well are loops of letters.
   if (words.length < 2 * RUN_WORDS) return true;

@@ -1,5 +1,5 @@
 /*
- * The Silero voice activity detector for many windows in one call. It uses the build of net.c for this processor.
+ * The Silero voice activity detector for many windows in one call. It uses the build of net.cpp for this processor.
  */
 #include "silero.h"
 
@@ -51,11 +51,30 @@ EXPORTED int32_t silero_best_variant(void) {
 EXPORTED int32_t silero_state_floats(void) { return sizeof(state) / sizeof(float); }
 
 EXPORTED int32_t silero_weight_floats(void) {
-  int32_t count = padded(BINS) * (EVEN + ODD);
+  int32_t count = 3 * FRAME + PRODUCTS * FIRST_CHANNELS * BINS + FIRST_CHANNELS;
   for (int32_t n = 0; n < LAYERS; n++) {
-    count += padded(SHAPES[n].channels_out) * SHAPES[n].channels_in * TAPS + SHAPES[n].channels_out;
+    count += SHAPES[n].channels_out * SHAPES[n].channels_in * TAPS + SHAPES[n].channels_out;
   }
   return count + GATES * CELLS + GATES + CELLS * GATES + CELLS + 1;
+}
+
+/*
+ * Adds up each of the windows of 512 samples. sums: receives three numbers for each: the sum of its samples, the sum of
+ * their squares, and how many are not zero. All are exact.
+ */
+EXPORTED void silero_sums(const int16_t *pcm, int32_t windows, double *sums) {
+  for (int32_t window = 0; window < windows; window++, pcm += WINDOW, sums += 3) {
+    int32_t sum = 0, counted = 0;
+    int64_t squares = 0;
+    for (int32_t n = 0; n < WINDOW; n++) {
+      sum += pcm[n];
+      squares += pcm[n] * pcm[n];
+      counted += pcm[n] != 0;
+    }
+    sums[0] = sum;
+    sums[1] = (double)squares;
+    sums[2] = counted;
+  }
 }
 
 /*

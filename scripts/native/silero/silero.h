@@ -1,11 +1,15 @@
 /*
- * Shared by silero.c and net.c: the shape of Silero's net (v5 and v6, 16 kHz) and the function that runs it.
+ * Shared by silero.c and net.cpp: the shape of Silero's net (v5 and v6, 16 kHz) and the function that runs it.
  * https://github.com/snakers4/silero-vad (MIT)
  */
 #ifndef SHRUTI_SILERO_H
 #define SHRUTI_SILERO_H
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum {
   WINDOW = 512,   /* samples of one probability */
@@ -15,15 +19,15 @@ enum {
   FRAME = 256,
   HOP = 128,
   FRAMES = 4,
-  BINS = 129,
-  EVEN = FRAME / 2,    /* pairs of samples for a cosine, and the one in the middle */
-  ODD = FRAME / 2 - 1, /* pairs of samples for a sine */
-  LAYERS = 4,
+  BINS = FRAME / 2 + 1,
+  FIRST_CHANNELS = 128, /* of the first convolution */
+  PRODUCTS = 6, /* products of matrices that the first convolution takes */
+  LAYERS = 3,   /* the convolutions after it */
   TAPS = 3,
   CELLS = 128,
   GATES = 4 * CELLS,
-  STRETCH = 128, /* gates whose recurrent weights are together, so that they are read in the order of memory */
-  ROWS = 4, /* rows of a matrix that are computed together */
+  STRETCH = 64, /* gates whose recurrent weights are together, so that they are read in the order of memory */
+  ROWS = 4, /* rows of a matrix that are computed together; all matrices have a multiple of it */
 };
 
 typedef struct {
@@ -31,8 +35,7 @@ typedef struct {
 } layer;
 
 static const layer SHAPES[LAYERS] = {
-    {4, BINS, 4, 128, 1},
-    {4, 128, 2, 64, 2},
+    {4, FIRST_CHANNELS, 2, 64, 2},
     {2, 64, 1, 64, 2},
     {1, 64, 1, CELLS, 1},
 };
@@ -44,9 +47,11 @@ typedef struct {
   float cell[CELLS];
 } state;
 
-static inline int32_t padded(int32_t rows) { return (rows + ROWS - 1) / ROWS * ROWS; }
-
-/* net.c, compiled for a kind of processor. */
+/* net.cpp, compiled for a kind of processor. */
 typedef void run_net(const float *weights, state *now, const int16_t *pcm, int32_t windows, float *probabilities);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

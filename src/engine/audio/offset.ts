@@ -10,14 +10,17 @@ const LEAST_OFFSET = 0.001;
 /** So are those that are small beside the sound: in clean samples, the mean of a second of speech was 0.06 of it. */
 const LEAST_SHARE = 0.1;
 
-/**
- * Returns the constant offset of samples; 0 where there is none to remove. Digital silence does not count: it fills the
- * gaps between slices and the end of the last block.
- */
-function offsetOf(
-  samples: Int16Array | Float32Array,
-  fullScale: number,
-): { offset: number; counted: number } {
+/** Exact sums over samples. Digital silence does not count: it fills the gaps between slices and the end of the last block. */
+export type SampleSums = {
+  sum: number;
+  /** The sum of the squares. */
+  squares: number;
+  /** The number of samples that are not 0. */
+  counted: number;
+};
+
+/** Adds up samples, one by one. */
+export function sumsOf(samples: Int16Array | Float32Array): SampleSums {
   let sum = 0;
   let squares = 0;
   let counted = 0;
@@ -28,15 +31,20 @@ function offsetOf(
     squares += sample * sample;
     if (sample !== 0) counted++;
   }
+  return { sum, squares, counted };
+}
+
+/** Returns the constant offset of samples with these sums; 0 where there is none to remove. */
+function offsetOf({ sum, squares, counted }: SampleSums, fullScale: number): number {
   const mean = counted === 0 ? 0 : sum / counted;
   const deviation = Math.sqrt(Math.max(0, squares / Math.max(1, counted) - mean * mean));
   const isOffset = Math.abs(mean) >= Math.max(LEAST_OFFSET * fullScale, LEAST_SHARE * deviation);
-  return { offset: isOffset ? mean : 0, counted };
+  return isOffset ? mean : 0;
 }
 
 /** Removes the offset of a chunk's samples, which lie within −1 and 1. */
 export function removeOffset(samples: Float32Array): void {
-  const { offset } = offsetOf(samples, 1);
+  const offset = offsetOf(sumsOf(samples), 1);
   if (offset === 0) return;
   for (let n = 0; n < samples.length; n++) {
     const sample = samples[n] ?? 0;
@@ -45,21 +53,22 @@ export function removeOffset(samples: Float32Array): void {
 }
 
 /**
- * Makes a function that removes the offset of a recording, block by block, in place.
+ * Makes a function that removes the offset of a recording, block by block, in place. It receives each block with its sums,
+ * and returns whether it has changed the block.
  *
  * @param enough samples from which a block has an offset of its own; a shorter one, such as the last, takes that of the
  *   block before it
  */
-export function offsetRemover(enough: number): (block: Int16Array) => void {
+export function offsetRemover(enough: number): (block: Int16Array, sums: SampleSums) => boolean {
   let offset: number | undefined;
-  return (block) => {
-    const own = offsetOf(block, PCM_FULL_SCALE);
-    if (offset === undefined || own.counted >= enough) offset = Math.round(own.offset);
-    if (offset === 0) return;
+  return (block, sums) => {
+    if (offset === undefined || sums.counted >= enough) offset = Math.round(offsetOf(sums, PCM_FULL_SCALE));
+    if (offset === 0) return false;
     for (let n = 0; n < block.length; n++) {
       const sample = block[n] ?? 0;
       // Assigned as it is, a number out of range would change its sign.
       if (sample !== 0) block[n] = Math.max(-PCM_FULL_SCALE, Math.min(PCM_FULL_SCALE - 1, sample - offset));
     }
+    return true;
   };
 }

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { InferenceSession, Tensor } from "onnxruntime-web";
 import { SILERO_ONNX, sileroWeights } from "../../../scripts/native/silero.ts";
 import { pcmOf } from "../../e2e/samples.ts";
+import { sumsOf } from "../audio/offset.ts";
 import { extractNativeFiles, type NativeFiles } from "../native-files.ts";
 import { openSilero, type Silero } from "./silero.ts";
 
@@ -87,8 +88,20 @@ describe("the network", () => {
   });
 });
 
+test("adds up the samples of each window exactly", () => {
+  const loudest = Int16Array.from({ length: 2 * WINDOW }, (_, n) => (n < WINDOW ? -32_768 : 32_767));
+  const pcm = new Int16Array([...loudest, ...speech.subarray(0, 20 * WINDOW), ...new Int16Array(WINDOW)]);
+  const expected = Array.from({ length: pcm.length / WINDOW }, (_, n) => {
+    const { sum, squares, counted } = sumsOf(pcm.subarray(n * WINDOW, (n + 1) * WINDOW));
+    return [sum, squares, counted];
+  });
+  expect([...silero.sums(pcm)]).toEqual(expected.flat());
+  expect(silero.sums(new Int16Array(0))).toHaveLength(0);
+});
+
 test("rejects input of the wrong size", () => {
   expect(() => silero.listen().probabilities(new Int16Array(100))).toThrow("whole windows");
+  expect(() => silero.sums(new Int16Array(100))).toThrow("whole windows");
   expect(() => silero.listen(silero.variants)).toThrow(RangeError);
   expect(() => sileroWeights(new Uint8Array([10, 0]))).toThrow("has no stft.forward_basis_buffer");
   const folder = mkdtempSync(join(tmpdir(), "shruti-silero-"));

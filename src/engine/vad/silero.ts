@@ -16,7 +16,18 @@ export type Silero = {
    * @throws RangeError when there is no such build
    */
   listen(variant?: number): SileroListener;
+  /**
+   * Adds up the samples of each window.
+   *
+   * @param pcm whole windows of 16 kHz mono samples
+   * @returns three exact numbers for each window: the sum of its samples, the sum of their squares, and how many are not 0
+   * @throws Error for a part of a window
+   */
+  sums(pcm: Int16Array): Float64Array;
 };
+
+/** Numbers of `Silero.sums` for each window. */
+export const SUMS_PER_WINDOW = 3;
 
 /** The detector at one position of one recording. */
 export type SileroListener = {
@@ -34,6 +45,7 @@ const FUNCTIONS = {
   silero_weight_floats: { args: [], returns: FFIType.i32 },
   silero_state_floats: { args: [], returns: FFIType.i32 },
   silero_best_variant: { args: [], returns: FFIType.i32 },
+  silero_sums: { args: [FFIType.ptr, FFIType.i32, FFIType.ptr], returns: FFIType.void },
   silero_run: {
     args: [FFIType.i32, FFIType.ptr, FFIType.ptr, FFIType.ptr, FFIType.i32, FFIType.ptr],
     returns: FFIType.void,
@@ -60,8 +72,7 @@ export function openSilero(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeig
       const state = new Float32Array(symbols.silero_state_floats());
       return {
         probabilities(pcm) {
-          const windows = pcm.length / SILERO_WINDOW_SAMPLES;
-          if (!Number.isInteger(windows)) throw new Error("the speech detector takes whole windows");
+          const windows = windowsOf(pcm);
           const found = new Float32Array(windows);
           if (windows > 0)
             symbols.silero_run(variant, ptr(weights), ptr(state), ptr(pcm), windows, ptr(found));
@@ -69,5 +80,17 @@ export function openSilero(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeig
         },
       };
     },
+    sums(pcm) {
+      const windows = windowsOf(pcm);
+      const sums = new Float64Array(windows * SUMS_PER_WINDOW);
+      if (windows > 0) symbols.silero_sums(ptr(pcm), windows, ptr(sums));
+      return sums;
+    },
   };
+}
+
+function windowsOf(pcm: Int16Array): number {
+  const windows = pcm.length / SILERO_WINDOW_SAMPLES;
+  if (!Number.isInteger(windows)) throw new Error("the speech detector takes whole windows");
+  return windows;
 }

@@ -2,11 +2,11 @@ import { open, stat } from "node:fs/promises";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { SpeechRegion } from "../../domain/speech.ts";
 import { DecodeError } from "../audio/decode-failure.ts";
-import { offsetRemover } from "../audio/offset.ts";
+import { offsetRemover, type SampleSums } from "../audio/offset.ts";
 import { PCM_BYTES_PER_SAMPLE, PCM_FULL_SCALE, readPcm } from "../audio/pcm-file.ts";
 import type { NativeFiles } from "../native-files.ts";
 import type { LevelEnvelope } from "./cut-speech.ts";
-import { openSilero, SILERO_WINDOW_SAMPLES as WINDOW_SAMPLES } from "./silero.ts";
+import { openSilero, SUMS_PER_WINDOW, SILERO_WINDOW_SAMPLES as WINDOW_SAMPLES } from "./silero.ts";
 import { finishedRegions, foundReporter, type ShapeOptions } from "./speech-shape.ts";
 
 export type SpeechOptions = ShapeOptions & {
@@ -53,9 +53,10 @@ export function openVad(nativeFiles: Pick<NativeFiles, "silero" | "sileroWeights
       const report = foundReporter(tracked.regions, meter.levels, options, options.onFound);
       const removeOffset = offsetRemover(SAMPLE_RATE_HZ);
       const takeBlock = (pcm: Int16Array, doneSamples: number) => {
-        removeOffset(pcm);
+        const sums = silero.sums(pcm);
+        const hasChanged = removeOffset(pcm, totalOf(sums));
         for (const probability of listener.probabilities(pcm)) tracked.take(probability);
-        meter.take(pcm);
+        meter.take(hasChanged ? silero.sums(pcm) : sums);
         report(doneSamples);
       };
       const samples = await forEachBlock(pcmPath, takeBlock, options.signal);
@@ -96,9 +97,20 @@ export function trackRegions(threshold: number): RegionTracker {
 type LevelMeter = {
   /** Half decibels above −120 dB, one byte for each window; 0 for windows that were not taken yet. */
   levels: LevelEnvelope;
-  /** Measures the next samples, in whole windows. */
-  take(pcm: Int16Array): void;
+  /** Takes the sums of the next windows (`Silero.sums`). */
+  take(sums: Float64Array): void;
 };
+
+/** Adds up the sums of windows. */
+function totalOf(sums: Float64Array): SampleSums {
+  const total = { sum: 0, squares: 0, counted: 0 };
+  for (let at = 0; at < sums.length; at += SUMS_PER_WINDOW) {
+    total.sum += sums[at] ?? 0;
+    total.squares += sums[at + 1] ?? 0;
+    total.counted += sums[at + 2] ?? 0;
+  }
+  return total;
+}
 
 async function openLevelMeter(pcmPath: string): Promise<LevelMeter> {
   const { size } = await stat(pcmPath);
@@ -106,11 +118,10 @@ async function openLevelMeter(pcmPath: string): Promise<LevelMeter> {
   let window = 0;
   return {
     levels: { frameSamples: WINDOW_SAMPLES, values },
-    take(pcm) {
-      for (let start = 0; start < pcm.length; start += WINDOW_SAMPLES) {
-        let power = 0;
-        for (let index = start; index < start + WINDOW_SAMPLES; index++) power += (pcm[index] ?? 0) ** 2;
-        const db = 10 * Math.log10(power / WINDOW_SAMPLES / PCM_FULL_SCALE ** 2 + 1e-12);
+    take(sums) {
+      for (let at = 0; at < sums.length; at += SUMS_PER_WINDOW) {
+        const power = (sums[at + 1] ?? 0) / WINDOW_SAMPLES;
+        const db = 10 * Math.log10(power / PCM_FULL_SCALE ** 2 + 1e-12);
         values[window++] = Math.round(2 * (db + 120));
       }
     },

@@ -12,7 +12,8 @@ import { readProcessor } from "../processor.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 const NATIVE_DIR = join(ROOT, "build/native");
 const SOURCES = join(ROOT, "src/testing/native");
-const KERNELS = join(ROOT, "scripts/native/whisper/kernels");
+const NATIVE_SOURCES = join(ROOT, "scripts/native");
+const KERNELS = join(NATIVE_SOURCES, "whisper/kernels");
 const GGML = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml");
 const FLAGS = readProcessor()?.flags ?? new Set();
 const CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
@@ -115,7 +116,7 @@ async function compile(options: string[]): Promise<string> {
   const emulator = join(dir, "amx-emulator.o");
   const base = join(NATIVE_DIR, "libggml-base.so");
   const kernels = readdirSync(KERNELS).filter((name) => name.endsWith(".cpp"));
-  const includes = [KERNELS, `${GGML}/include`, `${GGML}/src`, `${GGML}/src/ggml-cpu`].map(
+  const includes = [KERNELS, NATIVE_SOURCES, `${GGML}/include`, `${GGML}/src`, `${GGML}/src/ggml-cpu`].map(
     (path) => `-I${path}`,
   );
   const sources = [

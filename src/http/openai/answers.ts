@@ -1,5 +1,5 @@
-import { deflateSync } from "node:zlib";
 import type { Segment, TranscriptionResult } from "../../domain/result.ts";
+import { compressionRatio } from "../../lib/compression.ts";
 import { inSlices } from "../../lib/in-slices.ts";
 import { bytesOfPieces, jsonPieces } from "../../lib/text-pieces.ts";
 import { toSeconds } from "../../lib/time.ts";
@@ -101,15 +101,10 @@ function toSegment({ index, startMs, endMs, text, confidence }: Segment): OpenAi
     tokens: [],
     temperature: 0,
     avg_logprob: rounded(Math.log(Math.max(LEAST_CONFIDENCE, confidence))),
-    compression_ratio: compressionRatio(text),
+    // Whisper's measure of repetition.
+    compression_ratio: rounded(compressionRatio(new TextEncoder().encode(text))),
     no_speech_prob: 0,
   };
-}
-
-/** Whisper's measure of repetition: bytes of the text, divided by those of its zlib form. */
-function compressionRatio(text: string): number {
-  const bytes = Buffer.from(text);
-  return rounded(bytes.byteLength / deflateSync(bytes).byteLength);
 }
 
 function rounded(value: number): number {

@@ -1,5 +1,6 @@
 // The mel spectrum and the probabilities of tokens. Written for the compiler's vectors of 16 floats, which it divides
 // into what the processor has; a lane is a frame or a token.
+#include "fourier.h"
 #include "settings.h"
 #include "shruti-functions.h"
 #include "vectors.h"
@@ -22,14 +23,10 @@ constexpr int kStep = 160;   // from a frame to the next
 constexpr int kHalf = kFrame / 2;
 constexpr int kFrequencies = kHalf + 1;
 
-struct Complex {
-    Floats re, im;
-};
-
 // cos and sin of 2 pi k / 400.
-struct Circle {
+struct CircleOfFrame {
     float cosine[kFrame], sine[kFrame];
-    Circle() {
+    CircleOfFrame() {
         for (int k = 0; k < kFrame; k++) {
             cosine[k] = (float) std::cos(2 * 3.14159265358979323846 * k / kFrame);
             sine[k] = (float) std::sin(2 * 3.14159265358979323846 * k / kFrame);
@@ -37,101 +34,25 @@ struct Circle {
     }
 };
 
-const Circle & circle() {
-    static const Circle table;
-    return table;
-}
-
-inline __attribute__((always_inline)) void turn(const Complex & x, float c, float s, Complex & out) {
-    const Floats re = x.re * c + x.im * s;
-    out.im = x.im * c - x.re * s;
-    out.re = re;
-}
-
-template <int R> inline __attribute__((always_inline)) void transform(Complex * a);
-
-template <> inline __attribute__((always_inline)) void transform<2>(Complex * a) {
-    const Complex x = a[0];
-    a[0].re = x.re + a[1].re;
-    a[0].im = x.im + a[1].im;
-    a[1].re = x.re - a[1].re;
-    a[1].im = x.im - a[1].im;
-}
-
-template <> inline __attribute__((always_inline)) void transform<4>(Complex * a) {
-    const Floats s02r = a[0].re + a[2].re, s02i = a[0].im + a[2].im, d02r = a[0].re - a[2].re, d02i = a[0].im - a[2].im;
-    const Floats s13r = a[1].re + a[3].re, s13i = a[1].im + a[3].im, d13r = a[1].re - a[3].re, d13i = a[1].im - a[3].im;
-    a[0].re = s02r + s13r;
-    a[0].im = s02i + s13i;
-    a[1].re = d02r + d13i;
-    a[1].im = d02i - d13r;
-    a[2].re = s02r - s13r;
-    a[2].im = s02i - s13i;
-    a[3].re = d02r - d13i;
-    a[3].im = d02i + d13r;
-}
-
-template <> inline __attribute__((always_inline)) void transform<5>(Complex * a) {
-    const float  c1 = 0.309016994f, c2 = -0.809016994f, s1 = 0.951056516f, s2 = 0.587785252f;
-    const Floats s14r = a[1].re + a[4].re, s14i = a[1].im + a[4].im, d14r = a[1].re - a[4].re, d14i = a[1].im - a[4].im;
-    const Floats s23r = a[2].re + a[3].re, s23i = a[2].im + a[3].im, d23r = a[2].re - a[3].re, d23i = a[2].im - a[3].im;
-    const Floats p1r = a[0].re + s14r * c1 + s23r * c2, p1i = a[0].im + s14i * c1 + s23i * c2;
-    const Floats p2r = a[0].re + s14r * c2 + s23r * c1, p2i = a[0].im + s14i * c2 + s23i * c1;
-    const Floats q1r = d14i * s1 + d23i * s2, q1i = d14r * s1 + d23r * s2;
-    const Floats q2r = d14i * s2 - d23i * s1, q2i = d14r * s2 - d23r * s1;
-    a[0].re += s14r + s23r;
-    a[0].im += s14i + s23i;
-    a[1].re = p1r + q1r;
-    a[1].im = p1i - q1i;
-    a[4].re = p1r - q1r;
-    a[4].im = p1i + q1i;
-    a[2].re = p2r + q2r;
-    a[2].im = p2i - q2i;
-    a[3].re = p2r - q2r;
-    a[3].im = p2i + q2i;
-}
-
-// One step of Stockham's transform of length n in groups of `stride`.
-template <int R> void step(int n, int stride, const Complex * x, Complex * y) {
-    const Circle & unit = circle();
-    const int      m = n / R, turn_of = kFrame / n;
-    for (int p = 0; p < m; p++) {
-        for (int q = 0; q < stride; q++) {
-            Complex a[R];
-            for (int j = 0; j < R; j++) a[j] = x[q + stride * (p + m * j)];
-            transform<R>(a);
-            Complex * out = y + q + stride * R * p;
-            out[0] = a[0];
-            for (int k = 1; k < R; k++) {
-                const int angle = p * k * turn_of;
-                turn(a[k], unit.cosine[angle], unit.sine[angle], out[stride * k]);
-            }
-        }
-    }
+Circle circle() {
+    static const CircleOfFrame table;
+    return {table.cosine, table.sine, kFrame};
 }
 
 // Work memory of a thread.
 struct Work {
-    Complex even_odd[kHalf], other[kHalf];
-    Floats  power[kFrequencies];
+    Complex<Floats> even_odd[kHalf], other[kHalf];
+    Floats          power[kFrequencies];
 };
 
 // Squares of the absolute values of 16 spectra. In: even samples as real, odd ones as imaginary parts.
 void spectra(Work & work) {
-    step<5>(200, 1, work.even_odd, work.other);
-    step<5>(40, 5, work.other, work.even_odd);
-    step<4>(8, 25, work.even_odd, work.other);
-    step<2>(2, 100, work.other, work.even_odd);
-    const Circle & unit = circle();
-    for (int k = 0; k <= kHalf; k++) {
-        const Complex & z = work.even_odd[k % kHalf];
-        const Complex & mirror = work.even_odd[(kHalf - k) % kHalf];
-        const Floats    even_re = z.re + mirror.re, even_im = z.im - mirror.im;
-        Complex         odd = {z.im + mirror.im, mirror.re - z.re};
-        turn(odd, unit.cosine[k], unit.sine[k], odd);
-        const Floats re = even_re + odd.re, im = even_im + odd.im;
-        work.power[k] = (re * re + im * im) * 0.25f;
-    }
+    const Circle unit = circle();
+    fourier_step<5>(unit, 200, 1, work.even_odd, work.other);
+    fourier_step<5>(unit, 40, 5, work.other, work.even_odd);
+    fourier_step<4>(unit, 8, 25, work.even_odd, work.other);
+    fourier_step<2>(unit, 2, 100, work.other, work.even_odd);
+    powers_of_real(unit, work.even_odd, work.power);
 }
 
 // log10 of positive numbers.
