@@ -19,14 +19,16 @@ const NEW_TOKEN = sql<string>`lower(hex(randomblob(16)))`;
 /** Chunks that are read or written without a pause. All 120,000 of the longest recording would take a second. */
 export const CHUNKS_AT_ONCE = 1_000;
 
-/** Some chunks of a transcription: `CHUNKS_AT_ONCE` from a position on. */
+/** Some chunks of a transcription: those at positions of `from` or more, and less than `to`. */
+const IS_IN_SLICE = and(
+  eq(chunks.transcriptionId, sql.placeholder("transcriptionId")),
+  gte(chunks.position, sql.placeholder("from")),
+  lt(chunks.position, sql.placeholder("to")),
+);
+
+/** The values for `IS_IN_SLICE`: `CHUNKS_AT_ONCE` chunks from a position on. */
 function sliceAt(transcriptionId: string, from: number) {
-  const { position } = chunks;
-  return and(
-    eq(chunks.transcriptionId, transcriptionId),
-    gte(position, from),
-    lt(position, from + CHUNKS_AT_ONCE),
-  );
+  return { transcriptionId, from, to: from + CHUNKS_AT_ONCE };
 }
 
 const insertion = prepared((store: Store) =>
@@ -58,28 +60,31 @@ export function insertChunks(
     statement.run({ ...row, transcriptionId, position: from + index });
 }
 
-/** Returns the positions at which slices of a transcription's chunks begin, in order; none when it has no chunks. */
-export function sliceStarts(store: Store, transcriptionId: string): number[] {
-  const own = eq(chunks.transcriptionId, transcriptionId);
-  const last = store
+const selectLast = prepared((store: Store) =>
+  store
     .select({ position: max(chunks.position) })
     .from(chunks)
-    .where(own)
-    .get()?.position;
+    .where(eq(chunks.transcriptionId, sql.placeholder("transcriptionId")))
+    .prepare(),
+);
+
+/** Returns the positions at which slices of a transcription's chunks begin, in order; none when it has no chunks. */
+export function sliceStarts(store: Store, transcriptionId: string): number[] {
+  const last = selectLast(store).get({ transcriptionId })?.position;
   const slices = last === null || last === undefined ? 0 : Math.floor(last / CHUNKS_AT_ONCE) + 1;
   return Array.from({ length: slices }, (_, n) => n * CHUNKS_AT_ONCE);
 }
+
+const selectSlice = prepared((store: Store) =>
+  store.select().from(chunks).where(IS_IN_SLICE).orderBy(asc(chunks.position)).prepare(),
+);
 
 /** Reads the chunks of a transcription in order of position, slice by slice, from a position on. */
 function* chunkSlices(store: Store, transcriptionId: string, from = 0): Generator<ChunkRow[]> {
   for (const start of sliceStarts(store, transcriptionId)) {
     if (start + CHUNKS_AT_ONCE <= from) continue;
-    yield store
-      .select()
-      .from(chunks)
-      .where(and(sliceAt(transcriptionId, start), gte(chunks.position, from)))
-      .orderBy(asc(chunks.position))
-      .all();
+    const slice = sliceAt(transcriptionId, start);
+    yield selectSlice(store).all({ ...slice, from: Math.max(start, from) });
   }
 }
 
@@ -105,17 +110,24 @@ export function listFirstEnded(store: Store, transcriptionId: string, from: numb
   return found;
 }
 
+const renewSlice = prepared((store: Store) =>
+  store
+    .update(chunks)
+    .set({ attempt: NEW_TOKEN })
+    .where(and(IS_IN_SLICE, eq(chunks.state, "waiting")))
+    .prepare(),
+);
+
 /** Gives each waiting chunk of a slice a new attempt, so that outcomes of attempts of an earlier run do not count. */
 export function renewAttempts(tx: Store, transcriptionId: string, from: number): void {
-  tx.update(chunks)
-    .set({ attempt: NEW_TOKEN })
-    .where(and(sliceAt(transcriptionId, from), eq(chunks.state, "waiting")))
-    .run();
+  renewSlice(tx).run(sliceAt(transcriptionId, from));
 }
+
+const removeSlice = prepared((store: Store) => store.delete(chunks).where(IS_IN_SLICE).prepare());
 
 /** Deletes a slice of chunks. */
 export function deleteSlice(tx: Store, transcriptionId: string, from: number): void {
-  tx.delete(chunks).where(sliceAt(transcriptionId, from)).run();
+  removeSlice(tx).run(sliceAt(transcriptionId, from));
 }
 
 const updateDone = prepared((store: Store) =>
@@ -222,9 +234,8 @@ function sumOf(counts: readonly ChunkCounts[]): ChunkCounts {
   return { ...sum, troubled: counts.flatMap(({ troubled }) => troubled).slice(0, MOST_TROUBLED) };
 }
 
-function countSlice(store: Store, transcriptionId: string, from: number): ChunkCounts {
-  const slice = sliceAt(transcriptionId, from);
-  const counts = store
+const selectCounts = prepared((store: Store) =>
+  store
     .select({
       chunks: sql<number>`count(*)`,
       ended: sql<number>`count(*) FILTER (WHERE state <> 'waiting')`,
@@ -233,18 +244,24 @@ function countSlice(store: Store, transcriptionId: string, from: number): ChunkC
       crashes: sql<number>`coalesce(sum(crashes), 0)`,
     })
     .from(chunks)
-    .where(slice)
-    .get();
+    .where(IS_IN_SLICE)
+    .prepare(),
+);
+
+function countSlice(store: Store, transcriptionId: string, from: number): ChunkCounts {
+  const slice = sliceAt(transcriptionId, from);
+  const counts = selectCounts(store).get(slice);
   if (!counts) throw new Error("a count has no row");
   if (counts.failures === 0 && counts.gaps === 0) return { ...counts, troubled: [] };
   const { channel, startMs, endMs, failures, crashes, gapReason: reason } = chunks;
   const troubled = store
     .select({ channel, startMs, endMs, failures, crashes, reason })
     .from(chunks)
-    .where(and(slice, sql`(failures > 0 OR state = 'failed')`))
+    .where(and(IS_IN_SLICE, sql`(failures > 0 OR state = 'failed')`))
     .orderBy(asc(chunks.position))
     .limit(MOST_TROUBLED)
-    .all();
+    .prepare()
+    .all(slice);
   return { ...counts, troubled };
 }
 

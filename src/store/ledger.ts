@@ -3,6 +3,7 @@ import type { Credit, LedgerKind } from "../domain/credit.ts";
 import { AppError } from "../domain/errors.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import type { Store } from "./database.ts";
+import { prepared } from "./prepared.ts";
 import { dailyCharges, ledger, organizations } from "./schema.ts";
 
 /**
@@ -46,13 +47,34 @@ type NewEntry = {
   nowMs: number;
 };
 
-function append(tx: Store, entry: NewEntry): LedgerEntry {
-  const head = tx
+const selectHead = prepared((store: Store) =>
+  store
     .select({ sequence: ledger.sequence, hash: ledger.hash })
     .from(ledger)
     .orderBy(desc(ledger.sequence))
     .limit(1)
-    .get();
+    .prepare(),
+);
+
+const insertEntry = prepared((store: Store) =>
+  store
+    .insert(ledger)
+    .values({
+      sequence: sql.placeholder("sequence"),
+      organizationId: sql.placeholder("organizationId"),
+      kind: sql.placeholder("kind"),
+      amountPaise: sql.placeholder("amountPaise"),
+      transcriptionId: sql.placeholder("transcriptionId"),
+      note: sql.placeholder("note"),
+      createdAt: sql.placeholder("createdAt"),
+      previousHash: sql.placeholder("previousHash"),
+      hash: sql.placeholder("hash"),
+    })
+    .prepare(),
+);
+
+function append(tx: Store, entry: NewEntry): LedgerEntry {
+  const head = selectHead(tx).get();
   const fields = {
     sequence: (head?.sequence ?? 0) + 1,
     organizationId: entry.organizationId,
@@ -64,7 +86,7 @@ function append(tx: Store, entry: NewEntry): LedgerEntry {
     previousHash: head?.hash ?? GENESIS_HASH,
   };
   const row = { ...fields, hash: entryHash(fields) };
-  tx.insert(ledger).values(row).run();
+  insertEntry(tx).run(row);
   return row;
 }
 
@@ -103,6 +125,21 @@ export function appendGrant(
   return append(tx, { ...grant, kind: "grant" });
 }
 
+const updateReserved = prepared((store: Store) => {
+  const amountPaise = sql.placeholder("amountPaise");
+  return store
+    .update(organizations)
+    .set({ reservedPaise: sql`${organizations.reservedPaise} + ${amountPaise}` })
+    .where(
+      and(
+        eq(organizations.id, sql.placeholder("organizationId")),
+        sql`${organizations.balancePaise} - ${organizations.reservedPaise} >= ${amountPaise}`,
+      ),
+    )
+    .returning({ id: organizations.id })
+    .prepare();
+});
+
 /**
  * Reserves credit for a transcription that is being accepted.
  *
@@ -115,20 +152,37 @@ export function reserveCredit(
 ): void {
   const { organizationId, amountPaise } = reservation;
   requireAmount("the reservation", amountPaise);
-  const reserved = tx
-    .update(organizations)
-    .set({ reservedPaise: sql`${organizations.reservedPaise} + ${amountPaise}` })
-    .where(
-      and(
-        eq(organizations.id, organizationId),
-        sql`${organizations.balancePaise} - ${organizations.reservedPaise} >= ${amountPaise}`,
-      ),
-    )
-    .returning({ id: organizations.id })
-    .get();
+  const reserved = updateReserved(tx).get({ organizationId, amountPaise });
   if (!reserved) throw new AppError("insufficient_credits");
   append(tx, { ...reservation, kind: "reserve" });
 }
+
+const updateSettled = prepared((store: Store) =>
+  store
+    .update(organizations)
+    .set({
+      reservedPaise: sql`${organizations.reservedPaise} - ${sql.placeholder("amountPaise")}`,
+      balancePaise: sql`${organizations.balancePaise} - ${sql.placeholder("chargePaise")}`,
+    })
+    .where(eq(organizations.id, sql.placeholder("organizationId")))
+    .prepare(),
+);
+
+const addToDay = prepared((store: Store) => {
+  const chargePaise = sql.placeholder("chargePaise");
+  return store
+    .insert(dailyCharges)
+    .values({
+      organizationId: sql.placeholder("organizationId"),
+      day: sql.placeholder("day"),
+      chargedPaise: chargePaise,
+    })
+    .onConflictDoUpdate({
+      target: [dailyCharges.organizationId, dailyCharges.day],
+      set: { chargedPaise: sql`${dailyCharges.chargedPaise} + ${chargePaise}` },
+    })
+    .prepare();
+});
 
 /**
  * Ends the reservation of a transcription that reaches its final state: writes one release, and one charge unless it
@@ -160,24 +214,12 @@ export function settleReservation(
       `${transcriptionId}: a charge of ${chargePaise} exceeds the reservation of ${amountPaise}`,
     );
   }
-  tx.update(organizations)
-    .set({
-      reservedPaise: sql`${organizations.reservedPaise} - ${amountPaise}`,
-      balancePaise: sql`${organizations.balancePaise} - ${chargePaise}`,
-    })
-    .where(eq(organizations.id, organizationId))
-    .run();
+  updateSettled(tx).run({ organizationId, amountPaise, chargePaise });
   const entry = { organizationId, transcriptionId, nowMs };
   append(tx, { ...entry, kind: "release", amountPaise });
   if (chargePaise === 0) return;
   append(tx, { ...entry, kind: "charge", amountPaise: chargePaise });
-  tx.insert(dailyCharges)
-    .values({ organizationId, day, chargedPaise: chargePaise })
-    .onConflictDoUpdate({
-      target: [dailyCharges.organizationId, dailyCharges.day],
-      set: { chargedPaise: sql`${dailyCharges.chargedPaise} + ${chargePaise}` },
-    })
-    .run();
+  addToDay(tx).run({ organizationId, day, chargePaise });
 }
 
 /** Lists the entries of a transcription, oldest first: one reservation, and later its release and its charge. */
@@ -190,12 +232,21 @@ export function listEntriesOf(store: Store, transcriptionId: string): LedgerEntr
     .all();
 }
 
-function findEntry(store: Store, transcriptionId: string, kind: LedgerKind) {
-  return store
+const selectEntry = prepared((store: Store) =>
+  store
     .select()
     .from(ledger)
-    .where(and(eq(ledger.transcriptionId, transcriptionId), eq(ledger.kind, kind)))
-    .get();
+    .where(
+      and(
+        eq(ledger.transcriptionId, sql.placeholder("transcriptionId")),
+        eq(ledger.kind, sql.placeholder("kind")),
+      ),
+    )
+    .prepare(),
+);
+
+function findEntry(store: Store, transcriptionId: string, kind: LedgerKind): LedgerEntry | undefined {
+  return selectEntry(store).get({ transcriptionId, kind });
 }
 
 /**

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { type Database, openDatabase, type Store, transaction } from "./database.ts";
-import { prepared } from "./prepared.ts";
+import { type Placeholders, prepared, preparedFor } from "./prepared.ts";
 import { settings } from "./schema.ts";
 
 const open: Database[] = [];
@@ -53,4 +53,25 @@ test("a statement that was built in a transaction that failed serves its databas
     });
   expect(fail).toThrow("rolled back");
   expect([find(store), built()]).toEqual(["1", 1]);
+});
+
+test("a row's own columns are written, with one statement for each set of them", () => {
+  const { store } = openOne("1");
+  let built = 0;
+  type Row = { name?: string | undefined; value?: unknown; updatedAt?: number };
+  const change = preparedFor((store: Store, values: Placeholders<Row>) => {
+    built++;
+    return store
+      .update(settings)
+      .set(values)
+      .where(eq(settings.name, sql.placeholder("old")))
+      .returning()
+      .prepare();
+  });
+  const run = (row: Row) => change(store, row).get({ ...row, old: "n" });
+  expect(run({ value: { list: [1] } })).toEqual({ name: "n", value: { list: [1] }, updatedAt: 0 });
+  expect(run({ value: "2", updatedAt: 5 })).toEqual({ name: "n", value: "2", updatedAt: 5 });
+  expect(run({ updatedAt: 6, value: "3", name: undefined })).toEqual({ name: "n", value: "3", updatedAt: 6 });
+  expect(run({ value: "4" })).toEqual({ name: "n", value: "4", updatedAt: 6 });
+  expect(built).toBe(2);
 });

@@ -67,13 +67,15 @@ test.each([
 
 test("heads are found through the indexes, without reading or sorting the queue", () => {
   const statements: string[] = [];
-  const prepare = sqlite.prepare.bind(sqlite);
-  sqlite.prepare = ((text: string) => {
+  // The statement is prepared once for each database, so this is another one.
+  const other = openDatabase(":memory:");
+  const prepare = other.sqlite.prepare.bind(other.sqlite);
+  other.sqlite.prepare = ((text: string) => {
     statements.push(text);
     return prepare(text);
   }) as typeof sqlite.prepare;
-  listQueueHeads(store);
-  sqlite.prepare = prepare as typeof sqlite.prepare;
+  listQueueHeads(other.store);
+  other.close();
   const [heads = ""] = statements;
   const plan = sqlite.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${heads}`).all();
   const details = plan.map(({ detail }) => detail).join("\n");

@@ -3,6 +3,7 @@ import type { TranscriptionResult } from "../domain/result.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { bytesOfPieces, jsonPieces } from "../lib/text-pieces.ts";
 import type { Store } from "./database.ts";
+import { prepared } from "./prepared.ts";
 import { results } from "./schema.ts";
 
 /** A result in the form in which it is stored. */
@@ -19,15 +20,25 @@ export async function packResult(result: TranscriptionResult): Promise<PackedRes
   return { status: result.status, json: await bytesOfPieces(jsonPieces(result)) };
 }
 
+const insertion = prepared((store: Store) =>
+  store
+    .insert(results)
+    .values({
+      transcriptionId: sql.placeholder("transcriptionId"),
+      // As bytes it is copied once. A string would be converted first.
+      result: sql<TranscriptionResult>`CAST(${sql.placeholder("json")} AS TEXT)`,
+      createdAt: sql.placeholder("nowMs"),
+    })
+    .prepare(),
+);
+
 export function insertResult(
   tx: Store,
   transcriptionId: string,
   { json }: PackedResult,
   nowMs: number,
 ): void {
-  // As bytes it is copied once. A string would be converted first.
-  const result = sql<TranscriptionResult>`CAST(${json} AS TEXT)`;
-  tx.insert(results).values({ transcriptionId, result, createdAt: nowMs }).run();
+  insertion(tx).run({ transcriptionId, json, nowMs });
 }
 
 export function findResult(store: Store, transcriptionId: string): TranscriptionResult | undefined {

@@ -1,5 +1,6 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
+import { prepared } from "./prepared.ts";
 import { settings } from "./schema.ts";
 
 /**
@@ -14,9 +15,17 @@ export const SETTING_NAMES = {
 } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 
+const selectValue = prepared((store: Store) =>
+  store
+    .select({ value: settings.value })
+    .from(settings)
+    .where(eq(settings.name, sql.placeholder("name")))
+    .prepare(),
+);
+
 /** Returns a stored choice; undefined when there is none. */
 export function findSetting(store: Store, name: SettingName): unknown {
-  return store.select({ value: settings.value }).from(settings).where(eq(settings.name, name)).get()?.value;
+  return selectValue(store).get({ name })?.value;
 }
 
 /** Stores a choice; undefined removes the stored one. */

@@ -15,14 +15,18 @@ import { firstIdAt } from "../lib/ids.ts";
 import { BILLED_MS } from "./billed-time.ts";
 import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
-import { prepared } from "./prepared.ts";
+import { type Placeholders, prepared, preparedFor } from "./prepared.ts";
 import { organizations, projects, transcriptions } from "./schema.ts";
 
 export type TranscriptionRow = typeof transcriptions.$inferSelect;
 export type NewTranscription = typeof transcriptions.$inferInsert;
 
+const insertion = preparedFor((store: Store, row: Placeholders<NewTranscription>) =>
+  store.insert(transcriptions).values(row).returning().prepare(),
+);
+
 export function insertTranscription(tx: Store, row: NewTranscription): TranscriptionRow {
-  return tx.insert(transcriptions).values(row).returning().get();
+  return insertion(tx, row).get(row);
 }
 
 const selectById = prepared((store: Store) =>
@@ -59,19 +63,27 @@ export function moveTranscription(
   nowMs: number,
   change: TranscriptionChange = {},
 ): TranscriptionRow | undefined {
+  const update = updateMoved(tx, change);
   for (const from of statesAllowing(trigger)) {
     const to = nextTranscriptionState(from, trigger);
     if (to === undefined) continue;
-    const row = tx
-      .update(transcriptions)
-      .set({ ...change, state: to, history: withMove(nowMs, to) })
-      .where(and(eq(transcriptions.id, id), eq(transcriptions.state, from)))
-      .returning()
-      .get();
+    const row = update.get({ ...change, id, from, to, nowMs });
     if (row) return row;
   }
   return undefined;
 }
+
+const updateMoved = preparedFor((store: Store, change: Placeholders<TranscriptionChange>) => {
+  const to = sql.placeholder("to");
+  return store
+    .update(transcriptions)
+    .set({ ...change, state: sql`${to}`, history: withMove(sql.placeholder("nowMs"), to) })
+    .where(
+      and(eq(transcriptions.id, sql.placeholder("id")), eq(transcriptions.state, sql.placeholder("from"))),
+    )
+    .returning()
+    .prepare();
+});
 
 const updateProgress = prepared((store: Store) => {
   const progressMs = sql.placeholder("progressMs");
@@ -222,58 +234,77 @@ export function listUnfinished(store: Store): TranscriptionRow[] {
   );
 }
 
+const selectQueueHeads = prepared((store: Store) =>
+  store
+    .select()
+    .from(transcriptions)
+    .where(
+      sql`${transcriptions.id} IN (
+        WITH RECURSIVE heads(id) AS (
+          SELECT (
+            SELECT id FROM transcriptions WHERE state = 'queued' ORDER BY organization_id, project_id, id LIMIT 1
+          )
+          UNION ALL
+          SELECT (
+            SELECT id FROM transcriptions
+            WHERE state = 'queued' AND (organization_id, project_id) > (last.organization_id, last.project_id)
+            ORDER BY organization_id, project_id, id LIMIT 1
+          )
+          FROM heads JOIN transcriptions AS last ON last.id = heads.id
+        )
+        SELECT id FROM heads
+        UNION ALL
+        SELECT (
+          SELECT transcriptions.id FROM transcriptions
+          WHERE state = 'queued' AND organization_id = head.organization_id AND project_id = head.project_id
+          ORDER BY ${BILLED_MS}, transcriptions.id LIMIT 1
+        )
+        FROM heads JOIN transcriptions AS head ON head.id = heads.id
+      )`,
+    )
+    .prepare(),
+);
+
 /**
  * Lists the oldest queued transcription of each project and the one with the least audio: the candidates for the next
  * turn. Each takes a few steps in an index, however many are queued.
  */
 export function listQueueHeads(store: Store): TranscriptionRow[] {
-  const heads = store.all<{ oldest: string; shortest: string }>(sql`
-    WITH RECURSIVE heads(id) AS (
-      SELECT (
-        SELECT id FROM transcriptions WHERE state = 'queued' ORDER BY organization_id, project_id, id LIMIT 1
-      )
-      UNION ALL
-      SELECT (
-        SELECT id FROM transcriptions
-        WHERE state = 'queued' AND (organization_id, project_id) > (last.organization_id, last.project_id)
-        ORDER BY organization_id, project_id, id LIMIT 1
-      )
-      FROM heads JOIN transcriptions AS last ON last.id = heads.id
-    )
-    SELECT heads.id AS oldest, (
-      SELECT transcriptions.id FROM transcriptions
-      WHERE state = 'queued' AND organization_id = head.organization_id AND project_id = head.project_id
-      ORDER BY ${BILLED_MS}, transcriptions.id LIMIT 1
-    ) AS shortest
-    FROM heads JOIN transcriptions AS head ON head.id = heads.id`);
-  if (heads.length === 0) return [];
-  const ids = heads.flatMap(({ oldest, shortest }) => [oldest, shortest]);
-  return store.select().from(transcriptions).where(inArray(transcriptions.id, ids)).all();
+  return selectQueueHeads(store).all();
 }
 
-export function countQueued(store: Store, organizationId: string): number {
-  const row = store
+const selectQueued = prepared((store: Store) =>
+  store
     .select({ waiting: count() })
     .from(transcriptions)
-    .where(and(sql`state = 'queued'`, eq(transcriptions.organizationId, organizationId)))
-    .get();
-  return row?.waiting ?? 0;
+    .where(and(sql`state = 'queued'`, eq(transcriptions.organizationId, sql.placeholder("organizationId"))))
+    .prepare(),
+);
+
+export function countQueued(store: Store, organizationId: string): number {
+  return selectQueued(store).get({ organizationId })?.waiting ?? 0;
 }
 
-/** Counts the queued transcriptions of the same organization with less audio, or as much and older; 0: it is next. */
-export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
-  const found = store
+const selectQueuedBefore = prepared((store: Store) => {
+  const { organizationId, id } = transcriptions;
+  const own = sql`(${sql.placeholder("billedMs")}, ${sql.placeholder("id")})`;
+  return store
     .select({ waiting: count() })
     .from(transcriptions)
     .where(
       and(
         sql`state = 'queued'`,
-        eq(transcriptions.organizationId, row.organizationId),
-        sql`(${BILLED_MS}, ${transcriptions.id}) < (${billedMsOf(row)}, ${row.id})`,
+        eq(organizationId, sql.placeholder("organizationId")),
+        sql`(${BILLED_MS}, ${id}) < ${own}`,
       ),
     )
-    .get();
-  return found?.waiting ?? 0;
+    .prepare();
+});
+
+/** Counts the queued transcriptions of the same organization with less audio, or as much and older; 0: it is next. */
+export function countQueuedBefore(store: Store, row: TranscriptionRow): number {
+  const { organizationId, id } = row;
+  return selectQueuedBefore(store).get({ organizationId, id, billedMs: billedMsOf(row) })?.waiting ?? 0;
 }
 
 /**

@@ -24,6 +24,7 @@ import {
 import { firstIdAt } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
+import { prepared } from "./prepared.ts";
 import { apiKeys, organizations, transcriptions, uploads } from "./schema.ts";
 
 export type UploadRow = typeof uploads.$inferSelect;
@@ -48,8 +49,16 @@ export function insertUpload(tx: Store, row: NewUploadRow): UploadRow {
   return tx.insert(uploads).values(row).returning().get();
 }
 
+const selectById = prepared((store: Store) =>
+  store
+    .select()
+    .from(uploads)
+    .where(eq(uploads.id, sql.placeholder("id")))
+    .prepare(),
+);
+
 export function findUpload(store: Store, id: string): UploadRow | undefined {
-  return store.select().from(uploads).where(eq(uploads.id, id)).get();
+  return selectById(store).get({ id });
 }
 
 /** What the check of an upload token reads: the upload, its organization, and the key that made it. */

@@ -4,6 +4,7 @@ import { encodeTime } from "ulid";
 import { AppError } from "../domain/errors.ts";
 import { ID_PREFIXES, MAX_ID_AHEAD_MS, newId } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
+import { type Placeholders, preparedFor } from "./prepared.ts";
 import { usageEvents } from "./schema.ts";
 
 /** A finished transcription on the bill, whether it was free or not (docs/decisions.md section 7). */
@@ -13,6 +14,10 @@ export type NewUsageEvent = Omit<UsageEventRow, "id" | "createdAt">;
 /** Events that an export holds in memory at once. */
 const EXPORT_PAGE = 1000;
 
+const insertion = preparedFor((store: Store, row: Placeholders<UsageEventRow>) =>
+  store.insert(usageEvents).values(row).prepare(),
+);
+
 /**
  * Writes the event of a finished transcription, in the transaction of its final state.
  *
@@ -21,9 +26,8 @@ const EXPORT_PAGE = 1000;
  */
 export function insertUsageEvent(tx: Store, event: NewUsageEvent, nowMs: number): string {
   const id = newId("usageEvent", nowMs);
-  tx.insert(usageEvents)
-    .values({ ...event, id, createdAt: nowMs })
-    .run();
+  const row = { ...event, id, createdAt: nowMs };
+  insertion(tx, row).run(row);
   return id;
 }
 
