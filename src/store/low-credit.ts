@@ -1,7 +1,20 @@
 import { and, eq, gte, isNull, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
+import { prepared } from "./prepared.ts";
 import { organizations } from "./schema.ts";
 import { insertCreditLowEvents, type LowCredit } from "./webhooks.ts";
+
+const selectBalance = prepared((store: Store) =>
+  store
+    .select({
+      balancePaise: organizations.balancePaise,
+      own: organizations.lowCreditPaise,
+      lowCreditAt: organizations.lowCreditAt,
+    })
+    .from(organizations)
+    .where(eq(organizations.id, sql.placeholder("organizationId")))
+    .prepare(),
+);
 
 /**
  * Notes whether an organization's balance is below its threshold, in the transaction that changes the balance or the
@@ -17,15 +30,7 @@ export function noteLowCredit(
   defaultPaise: number,
   nowMs: number,
 ): LowCredit | undefined {
-  const row = tx
-    .select({
-      balancePaise: organizations.balancePaise,
-      own: organizations.lowCreditPaise,
-      lowCreditAt: organizations.lowCreditAt,
-    })
-    .from(organizations)
-    .where(eq(organizations.id, organizationId))
-    .get();
+  const row = selectBalance(tx).get({ organizationId });
   if (!row) return undefined;
   const thresholdPaise = row.own ?? defaultPaise;
   const isLow = row.balancePaise < thresholdPaise;

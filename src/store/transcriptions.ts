@@ -353,9 +353,8 @@ export function countUnfinishedWithModel(store: Store, modelId: string): number 
   return row?.found ?? 0;
 }
 
-/** Counts the unfinished work of the whole server by state. */
-export function countUnfinishedByState(store: Store): UnfinishedWork[] {
-  return store
+const selectUnfinishedByState = prepared((store: Store) =>
+  store
     .select({
       state: transcriptions.state,
       count: count(),
@@ -365,7 +364,12 @@ export function countUnfinishedByState(store: Store): UnfinishedWork[] {
     .from(transcriptions)
     .where(IS_UNFINISHED)
     .groupBy(transcriptions.state)
-    .all();
+    .prepare(),
+);
+
+/** Counts the unfinished work of the whole server by state. */
+export function countUnfinishedByState(store: Store): UnfinishedWork[] {
+  return selectUnfinishedByState(store).all();
 }
 
 /** Counts the unfinished work of each organization by state. */

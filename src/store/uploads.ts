@@ -194,12 +194,17 @@ export function listExpiredUploads(store: Store, nowMs: number, limit: number): 
     .all();
 }
 
-/** Lists the identifiers of uploads that are being verified. */
-export function listVerifyingUploads(store: Store): string[] {
-  return store
+const selectVerifying = prepared((store: Store) =>
+  store
     .select({ id: uploads.id })
     .from(uploads)
     .where(and(IS_UNFINISHED, eq(uploads.state, "verifying")))
+    .prepare(),
+);
+
+/** Lists the identifiers of uploads that are being verified. */
+export function listVerifyingUploads(store: Store): string[] {
+  return selectVerifying(store)
     .all()
     .map(({ id }) => id)
     .sort();

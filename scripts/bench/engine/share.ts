@@ -1,8 +1,11 @@
 import { availableParallelism } from "node:os";
 import type { Shruti } from "./shruti.ts";
 
-/** A sample takes the server 2 to 4 ms. Twenty a second were 2 to 4 % of two cores, which the recognizer did not have. */
-const SAMPLE_EVERY_MS = 200;
+/**
+ * A sample takes the server 2 to 4 ms, and this program some more. Five a second took 2 % of two cores (four recordings of
+ * 600 s), which the recognizer did not have. One a second takes 0.4 %.
+ */
+const SAMPLE_EVERY_MS = 1000;
 
 /** What the recognizer had of the machine while chunks waited for a slot. */
 export type WaitingShare = {
