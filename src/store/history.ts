@@ -7,7 +7,7 @@ const MOST_MOVES = 100;
 /**
  * Makes the new value of the column `history` after a move.
  *
- * @param nowMs the time, or the place of it in a prepared statement; so is `state`
+ * @param nowMs the time, or its placeholder in a prepared statement; so is `state`
  */
 export function withMove<State extends string>(
   nowMs: number | Placeholder,

@@ -3,7 +3,7 @@ import type { Credit, LedgerKind } from "../domain/credit.ts";
 import { AppError } from "../domain/errors.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import type { Store } from "./database.ts";
-import { prepared } from "./prepared.ts";
+import { type Placeholders, prepared, preparedFor } from "./prepared.ts";
 import { dailyCharges, ledger, organizations } from "./schema.ts";
 
 /**
@@ -56,21 +56,8 @@ const selectHead = prepared((store: Store) =>
     .prepare(),
 );
 
-const insertEntry = prepared((store: Store) =>
-  store
-    .insert(ledger)
-    .values({
-      sequence: sql.placeholder("sequence"),
-      organizationId: sql.placeholder("organizationId"),
-      kind: sql.placeholder("kind"),
-      amountPaise: sql.placeholder("amountPaise"),
-      transcriptionId: sql.placeholder("transcriptionId"),
-      note: sql.placeholder("note"),
-      createdAt: sql.placeholder("createdAt"),
-      previousHash: sql.placeholder("previousHash"),
-      hash: sql.placeholder("hash"),
-    })
-    .prepare(),
+const insertEntry = preparedFor((store: Store, row: Placeholders<LedgerEntry>) =>
+  store.insert(ledger).values(row).prepare(),
 );
 
 function append(tx: Store, entry: NewEntry): LedgerEntry {
@@ -86,7 +73,7 @@ function append(tx: Store, entry: NewEntry): LedgerEntry {
     previousHash: head?.hash ?? GENESIS_HASH,
   };
   const row = { ...fields, hash: entryHash(fields) };
-  insertEntry(tx).run(row);
+  insertEntry(tx, row).run(row);
   return row;
 }
 

@@ -10,7 +10,7 @@ const LEAST_OFFSET = 0.001;
 /** So are those that are small beside the sound: in clean samples, the mean of a second of speech was 0.06 of it. */
 const LEAST_SHARE = 0.1;
 
-/** Exact sums over samples. Digital silence does not count: it fills the gaps between slices and the end of the last block. */
+/** Sums over samples. Digital silence does not count: it fills the gaps between slices and the end of the last block. */
 export type SampleSums = {
   sum: number;
   /** The sum of the squares. */
