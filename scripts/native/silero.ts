@@ -21,7 +21,8 @@ const FLAGS = [
 /** A build of the net for a kind of processors; `vector`: floats in a vector register. */
 type Variant = { name: string; vector: number; flags: string[] };
 
-function variantsFor(arch: string): Variant[] {
+/** Returns the builds of the net for processors of a kind (`process.arch`), the slowest first. */
+export function sileroVariants(arch: string): Variant[] {
   const plain = { name: "run_plain", vector: 4, flags: [] };
   if (arch !== "x64") return [plain];
   return [
@@ -61,7 +62,7 @@ async function compileLibrary(toolchain: Toolchain, library: string): Promise<vo
   const objects = mkdtempSync(join(tmpdir(), "shruti-silero-"));
   try {
     const compiled: string[] = [];
-    for (const { name, vector, flags } of variantsFor(toolchain.arch)) {
+    for (const { name, vector, flags } of sileroVariants(toolchain.arch)) {
       const object = join(objects, `${name}.o`);
       const defined = [`-DRUN_NET=${name}`, `-DVECTOR=${vector}`];
       await run([...netCompiler, ...flags, ...defined, "-c", join(SOURCES, "net.cpp"), "-o", object], {
