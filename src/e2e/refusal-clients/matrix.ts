@@ -17,6 +17,8 @@ export type RefusalCase = {
   minBytes: number;
   /** Statuses with which the server accepted the request, so that the client tries again. */
   again: string[];
+  /** Key whose request limit other requests use up while a client sends this one. */
+  limitedKey?: string;
 };
 
 /** How often each response was received. */
@@ -28,6 +30,7 @@ export type RefusalClient = {
 };
 
 const FORM_PATH = "/v1/audio/transcriptions";
+const MODELS_PATH = "/v1/models";
 const DECLARED_BYTES = 1000;
 /** Forms of 50 MB are read to the end, and forms of 60 MB are not. */
 export const REFUSAL_ENVIRONMENT = {
@@ -55,7 +58,7 @@ export async function refusalCases(
   const path = new URL(upload.url).pathname;
   const { key } = installation;
   const limited = await limitedKey(installation);
-  const cases: Omit<RefusalCase, "again">[] = [
+  const cases: Omit<RefusalCase, "again" | "limitedKey">[] = [
     { ...form, name: "wrong key", expected: "401 unauthorized", headers: bearer(`${key}x`) },
     { ...form, name: "rate limit", expected: "429 rate_limited retry-after", headers: bearer(limited) },
     {
@@ -106,15 +109,16 @@ export async function refusalCases(
       minBytes: 70_000,
     },
   ];
-  return cases.map((each) => ({
-    ...each,
-    again: each.name === "rate limit" ? ["413", "415", "422", "503"] : [],
-  }));
+  return cases.map((each) =>
+    each.name === "rate limit"
+      ? { ...each, again: ["413", "415", "422", "503"], limitedKey: limited }
+      : { ...each, again: [] },
+  );
 }
 
 const tokenOf = (headers: Record<string, string>) => (headers.authorization ?? "").slice("Bearer ".length);
 
-/** Makes a key whose organization may send one request a second, and uses that request up. */
+/** Makes a key whose organization may send one request a second. */
 async function limitedKey(installation: Installation): Promise<string> {
   const organization = await installation.json<{ id: string }>("orgs", "create", "Limited");
   await installation.output("orgs", "set", organization.id, "--requests-per-second", "1");
@@ -153,8 +157,31 @@ export function refusalClients(): { clients: RefusalClient[]; missing: string[] 
     Bun.which("curl") ? { name: "curl", canSend: () => true, send: byCurl } : "curl",
   ];
   return {
-    clients: all.filter((each) => typeof each !== "string"),
+    clients: all.filter((each) => typeof each !== "string").map(withLimitUsedUp),
     missing: all.filter((each) => typeof each === "string"),
+  };
+}
+
+/** Small requests of the limited key, so often that a client, however slow, hardly ever finds the limit unused. */
+const SMALL_REQUEST_INTERVAL_MS = 50;
+
+function withLimitUsedUp(client: RefusalClient): RefusalClient {
+  return {
+    ...client,
+    async send(baseUrl, refusal, bytes, tries) {
+      const { limitedKey: key } = refusal;
+      if (key === undefined) return client.send(baseUrl, refusal, bytes, tries);
+      const request = () => fetch(`${baseUrl}${MODELS_PATH}`, { headers: { authorization: `Bearer ${key}` } });
+      const requests: Promise<unknown>[] = [request()];
+      await requests[0];
+      const timer = setInterval(() => requests.push(request()), SMALL_REQUEST_INTERVAL_MS);
+      try {
+        return await client.send(baseUrl, refusal, bytes, tries);
+      } finally {
+        clearInterval(timer);
+        await Promise.all(requests);
+      }
+    },
   };
 }
 
