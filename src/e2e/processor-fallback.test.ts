@@ -110,7 +110,8 @@ test("a server does its first work with a library that works: nothing fails, and
     { name: broken[1], signal: "SIGSEGV" },
   ];
   // The server writes its status once a second, so it can name one of the two at first.
-  const isWritten = async () => (await installation.output("status")).includes(`processor code ${broken[1]}: `);
+  const isWritten = async () =>
+    (await installation.output("status")).includes(`processor code ${broken[1]}: `);
   await until("the status names the code", isWritten, 10_000);
   expect(await installation.json("status")).toMatchObject({ server: { avoided_processor_code: avoided } });
   expect(await installation.output("status")).toContain(`avoided   processor code ${broken[0]}: `);

@@ -171,7 +171,8 @@ function withLimitUsedUp(client: RefusalClient): RefusalClient {
     async send(baseUrl, refusal, bytes, tries) {
       const { limitedKey: key } = refusal;
       if (key === undefined) return client.send(baseUrl, refusal, bytes, tries);
-      const request = () => fetch(`${baseUrl}${MODELS_PATH}`, { headers: { authorization: `Bearer ${key}` } });
+      const request = () =>
+        fetch(`${baseUrl}${MODELS_PATH}`, { headers: { authorization: `Bearer ${key}` } });
       const requests: Promise<unknown>[] = [request()];
       await requests[0];
       const timer = setInterval(() => requests.push(request()), SMALL_REQUEST_INTERVAL_MS);
