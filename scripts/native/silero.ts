@@ -7,7 +7,7 @@ import { run } from "./run.ts";
 import { partName, type Toolchain } from "./toolchain.ts";
 
 const SOURCES = join(import.meta.dirname, "silero");
-const FOURIER = join(import.meta.dirname, "fourier.h");
+const HEADERS = join(import.meta.dirname, "headers");
 /** Version 6. It has the same shape as v5, and missed a seventh to a third less speech on labelled meetings. */
 export const SILERO_ONNX = join(
   import.meta.dirname,
@@ -44,7 +44,7 @@ export async function buildSilero(toolchain: Toolchain): Promise<string> {
     { literal: toolchain.identity },
     { path: import.meta.path },
     { path: SOURCES },
-    { path: FOURIER },
+    { path: HEADERS },
     { path: SILERO_ONNX },
   ];
   return cachedBuild(partName(toolchain, "silero"), inputs, async (outDir) => {

@@ -21,7 +21,7 @@ const LIBRARY_SETTINGS = ["ggml-libraries.cmake", "ggml-libraries.map"].map((nam
   join(import.meta.dirname, name),
 );
 /** Of the kernels and of the speech detector. */
-const FOURIER = join(import.meta.dirname, "fourier.h");
+const HEADERS = join(import.meta.dirname, "headers");
 const PEERS_PROJECT = join(import.meta.dirname, "whisper-peers");
 const PEERS = ["whisper-cli", "whisper-server", "whisper-quantize"];
 
@@ -43,7 +43,7 @@ export async function buildWhisper(toolchain: Toolchain): Promise<string> {
     { literal: [toolchain.identity, ...CMAKE_FLAGS].join("\n") },
     ...sourceInputs(),
     ...projectInputs(),
-    ...[...LIBRARY_SETTINGS, FOURIER].map((path) => ({ path })),
+    ...[...LIBRARY_SETTINGS, HEADERS].map((path) => ({ path })),
     { path: join(BINDING_SOURCE, "src/binding") },
     { path: join(NODE_ADDON_API, "package.json") },
   ];

@@ -13,7 +13,7 @@
  */
 #include <string.h>
 
-#include "../fourier.h"
+#include "../headers/fourier.h"
 #include "silero.h"
 
 #define INLINE static SHRUTI_INLINE

@@ -14,6 +14,7 @@ const NATIVE_DIR = join(ROOT, "build/native");
 const SOURCES = join(ROOT, "src/testing/native");
 const NATIVE_SOURCES = join(ROOT, "scripts/native");
 const KERNELS = join(NATIVE_SOURCES, "whisper/kernels");
+const HEADERS = join(NATIVE_SOURCES, "headers");
 const GGML = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml");
 const FLAGS = readProcessor()?.flags ?? new Set();
 const CHECKS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
@@ -85,8 +86,8 @@ const TARGETS: Target[] = [
 ];
 const CASES = {
   attention: 42,
-  product: 34,
-  tokens: 94,
+  product: 44,
+  tokens: 104,
   layers: 20,
   convolution: 6,
   gelu: 2,
@@ -116,7 +117,7 @@ async function compile(options: string[]): Promise<string> {
   const emulator = join(dir, "amx-emulator.o");
   const base = join(NATIVE_DIR, "libggml-base.so");
   const kernels = readdirSync(KERNELS).filter((name) => name.endsWith(".cpp"));
-  const includes = [KERNELS, NATIVE_SOURCES, `${GGML}/include`, `${GGML}/src`, `${GGML}/src/ggml-cpu`].map(
+  const includes = [KERNELS, HEADERS, `${GGML}/include`, `${GGML}/src`, `${GGML}/src/ggml-cpu`].map(
     (path) => `-I${path}`,
   );
   const sources = [

@@ -101,14 +101,18 @@ static ggml_context * new_context() {
     return ggml_init(params);
 }
 
+static void set_numbers(ggml_tensor * t, const std::vector<float> & values) {
+    if (t->type == GGML_TYPE_F32)
+        memcpy(t->data, values.data(), ggml_nbytes(t));
+    else
+        ggml_quantize_chunk(t->type, values.data(), t->data, 0, ggml_nrows(t), t->ne[0], nullptr);
+}
+
 static ggml_tensor * numbers(ggml_context * context, ggml_type type, int64_t n0, int64_t n1, int64_t n2 = 1, int64_t n3 = 1) {
     ggml_tensor *      t = ggml_new_tensor_4d(context, type, n0, n1, n2, n3);
     std::vector<float> values(ggml_nelements(t));
     for (float & x : values) x = next_number();
-    if (type == GGML_TYPE_F32)
-        memcpy(t->data, values.data(), ggml_nbytes(t));
-    else
-        ggml_quantize_chunk(type, values.data(), t->data, 0, ggml_nrows(t), n0, nullptr);
+    set_numbers(t, values);
     return t;
 }
 
@@ -119,6 +123,13 @@ static std::vector<float> floats_of(const ggml_tensor * t) {
     else
         ggml_get_type_traits(t->type)->to_float(t->data, values.data(), values.size());
     return values;
+}
+
+// Gives all rows the same numbers, 1 or -1. The products of two such matrices are positive, so no sum can be larger.
+static void set_largest(ggml_tensor * t) {
+    std::vector<float> values(ggml_nelements(t));
+    for (size_t i = 0; i < values.size(); i++) values[i] = (uint32_t) (i % t->ne[0]) * 2654435761u >> 31 ? 1 : -1;
+    set_numbers(t, values);
 }
 
 // What all keys have in common adds nothing to the weights.
@@ -200,13 +211,21 @@ static std::vector<double> linear(const std::vector<double> & x, const ggml_tens
 
 enum After { NOTHING, BIAS, BIAS_GELU, BIAS_ADD_IN_PLACE };
 
-static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after, const char * name = "product") {
+enum Numbers { ANY, LARGEST };
+
+static void product(ggml_type type, ggml_type input, int depth, int columns, int rows, After after, const char * name = "product",
+                    Numbers kind = ANY) {
     static const char * const names[] = {"", " + bias", " + bias, gelu", " + bias + input"};
     char                      what[99];
-    snprintf(what, sizeof what, "%s %s %s %d x %d x %d%s", name, ggml_type_name(type), ggml_type_name(input), depth, columns, rows, names[after]);
+    snprintf(what, sizeof what, "%s %s %s %d x %d x %d%s%s", name, ggml_type_name(type), ggml_type_name(input), depth, columns, rows, names[after],
+             kind == LARGEST ? ", largest sums" : "");
     ggml_context * context = new_context();
     ggml_tensor *  w = numbers(context, type, depth, columns);
     ggml_tensor *  x = numbers(context, input, depth, rows);
+    if (kind == LARGEST) {
+        set_largest(w);
+        set_largest(x);
+    }
     ggml_tensor *  bias = numbers(context, GGML_TYPE_F32, columns, 1);
     ggml_tensor *  before = numbers(context, GGML_TYPE_F32, columns, rows);
     ggml_tensor *  node = ggml_mul_mat(context, w, x);
@@ -457,6 +476,10 @@ int main(int argc, char ** argv) {
     attention(GGML_TYPE_F16, 64, 17, 512, 2, 2, IN_BYTES);
     attention(GGML_TYPE_F16, 64, 101, 1536, 2, 1, IN_BYTES);
     attention(GGML_TYPE_F16, 32, 20, 512, 1, 1, IN_BYTES);
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1}) {
+        product(type, GGML_TYPE_F32, 512, 96, 33, NOTHING, "product", LARGEST);
+        product(type, GGML_TYPE_F32, 512, 96, 5, NOTHING, "tokens", LARGEST);
+    }
     for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1, GGML_TYPE_Q4_0}) feed_forward(type, 128, 101);
     for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q6_K}) feed_forward(type, 768, 33);
     if (emulates) printf("emulated\t%lu\n", amx_emulated());

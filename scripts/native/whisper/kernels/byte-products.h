@@ -91,22 +91,44 @@ struct RoundedBytes : ByteProducts<Factors::kOfColumns> {
 
 #elif !defined(SHRUTI_VNNI)
 
-// Products of bytes for weights of 4 and 5 bits where no instruction adds up four products: the sum of eight of them has 16
-// bits. Weights are unpacked side by side, a column in each lane, and keep their numbers and factors.
+// The least numbers of a block of columns, if there are any.
+template <bool kAreThere> struct LeastNumbers { Vec least[2]; };
+template <> struct LeastNumbers<false> {};
+
+// Products of bytes for weights of 4 and 5 bits where no instruction adds up four products. Weights are unpacked side by side, a
+// column in each lane, and keep their numbers.
+//
+// 16 is taken away from each number. Then the sum of 16 products fits in 16 bits, so a block of 32 needs two sums of that size:
+// what is above 16 bits on the way is lost, and the results are right all the same. One instruction multiplies both by the
+// block's factor and adds them up, because the factors of a column are whole numbers too, in proportion to their largest. Rounding
+// them adds far less of an error than the weights have.
 template <typename Type> struct FewBits {
     using Block = typename Type::Block;
-    static constexpr int64_t kRows = 4, kColumns = kLanes, kBlock = 32;
+    static constexpr int64_t kRows = kLanes == 16 ? 6 : 3, kColumns = 2 * kLanes, kBlock = 32;
     static constexpr int64_t kDepth = 512, kLeastPacked = kBlock;
+    static constexpr int     kCentre = 16;
+    // Weights are a factor times (number - kCentre), plus a least number unless their own offset is the same.
+    static constexpr bool kHasLeast = Type::kHasLeast || Type::kOffset != kCentre;
+    static constexpr int64_t kMostSum = 16 * kCentre * 127;
+    static_assert(kMostSum <= INT16_MAX && 2 * kMostSum * INT16_MAX <= INT32_MAX, "the sum of 16 products has 16 bits, and that of a block 32");
 
-    // `start`: the products of the offset of the weights, taken away. `weighted`: factor times the sum of all values.
+    // `start`: for each of both sums 16 bits, the products of what was taken away from the numbers. `weighted`: factor times the sum
+    // of all values.
     struct Left {
         int32_t values[kRows][8];  // four bytes each
         int32_t start[kRows];
         float   factors[kRows], weighted[kRows];
     };
 
+    // A block of kColumns columns. `factors`: each twice, as both halves of its lane. They and `least` are in proportion to the
+    // column's scale, which follows the last block.
+    struct Right : LeastNumbers<kHasLeast> {
+        Ints numbers[8][2];
+        Ints factors[2];
+    };
+
     static size_t left_bytes(int64_t depth) { return depth / kBlock * sizeof(Left); }
-    static size_t panel_bytes(int64_t depth) { return depth / kBlock * sizeof(Blocks); }
+    static size_t panel_bytes(int64_t depth) { return depth / kBlock * sizeof(Right) + 2 * sizeof(Vec); }
     static size_t wide_bytes() { return 0; }
     static bool   takes(const Shape & shape, const ggml_tensor * x) {
         return shape.depth % kBlock == 0 && shape.columns % kColumns == 0 && x->type == GGML_TYPE_F32;
@@ -118,35 +140,96 @@ template <typename Type> struct FewBits {
 
     static void round(const float * from, Left & left, int64_t r) {
         const RoundedBlock rounded = rounded_block(from);
-        const int32_t      sum = sum_of_bytes(rounded.values);
         _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
-        left.start[r] = -Type::kOffset * sum;
+        // The sums of the first and second, and of the third and fourth byte of each four.
+        const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), rounded.values);
+        __m128i       both = _mm_add_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+        both = _mm_add_epi16(both, _mm_unpackhi_epi64(both, both));
+        both = _mm_add_epi16(both, _mm_shuffle_epi32(both, 1));
+        left.start[r] = _mm_cvtsi128_si32(_mm_mullo_epi16(both, _mm_set1_epi16(-kCentre)));
         left.factors[r] = rounded.factor;
-        left.weighted[r] = rounded.factor * sum;
+        left.weighted[r] = rounded.factor * _mm_cvtsi128_si32(_mm_madd_epi16(both, _mm_set1_epi16(1)));
     }
 
     static void pack_panel(const ggml_tensor * w, const Shape &, int64_t column, int64_t from, int64_t count, char *, char * to) {
-        const Block * first = (const Block *) ((const char *) w->data + column * w->nb[1]) + from / kBlock;
-        for (int64_t b = 0; b < count / kBlock; b++) unpack_rows(first + b, w->nb[1], ((Blocks *) to)[b]);
-    }
-
-    static void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride, const Finish & finish) {
-        const Left *   rows = (const Left *) left + from / kBlock;
-        const Blocks * blocks = (const Blocks *) panel;
-        Vec            sums[kRows];
-        SHRUTI_UNROLL
-        for (int r = 0; r < kRows; r++) sums[r] = zero();
-        for (int64_t b = 0; b < count / kBlock; b++, rows++, blocks++) {
-            SHRUTI_UNROLL
-            for (int r = 0; r < kRows; r++) {
-                const Vec whole = to_floats(add_products(fill_ints(Type::kOffset ? rows->start[r] : 0), blocks->numbers, rows->values[r]));
-                sums[r] = fma(mul(blocks->scales, fill(rows->factors[r])), whole, sums[r]);
-                if constexpr (Type::kHasLeast) sums[r] = fma(blocks->least, fill(rows->weighted[r]), sums[r]);
+        Right * right = (Right *) to;
+        Vec *   scales = (Vec *) (right + count / kBlock);
+        for (int c = 0; c < 2; c++) {
+            const Block * first = (const Block *) ((const char *) w->data + (column + c * kLanes) * w->nb[1]) + from / kBlock;
+            Vec           factors[kDepth / kBlock];
+            Vec           largest = fill(kLeastFactor);
+            for (int64_t b = 0; b < count / kBlock; b++) {
+                Blocks blocks;
+                unpack_rows(first + b, w->nb[1], blocks);
+                for (int i = 0; i < 8; i++) right[b].numbers[i][c] = blocks.numbers[i];
+                factors[b] = blocks.scales;
+                largest = max(largest, abs_of(blocks.scales));
+                if constexpr (kHasLeast) {
+                    const Vec centre = mul(fill(kCentre - Type::kOffset), blocks.scales);
+                    right[b].least[c] = Type::kHasLeast ? add(blocks.least, centre) : centre;
+                }
+            }
+            const Vec multiplier = div(fill(INT16_MAX), largest);
+            scales[c] = mul(largest, fill(1.0f / INT16_MAX));
+            for (int64_t b = 0; b < count / kBlock; b++) {
+                const Ints factor = bits_and(rounded(mul(factors[b], multiplier)), fill_ints(0xFFFF));
+                right[b].factors[c] = bits_or(factor, shifted_left<16>(factor));
+                if constexpr (kHasLeast) right[b].least[c] = mul(right[b].least[c], multiplier);
             }
         }
-        SHRUTI_UNROLL
-        for (int r = 0; r < kRows; r++) finish_row(out + r * stride, sums[r], r, 0, finish);
     }
+
+    // A function of its own: inlined into larger ones, GCC keeps its sums in memory.
+    static __attribute__((noinline)) void multiply(const char * left, int64_t from, int64_t count, const char * panel, float * out, size_t stride,
+                                                   const Finish & finish) {
+        const Left *  rows = (const Left *) left + from / kBlock;
+        const Right * right = (const Right *) panel;
+        Vec           sums[kRows][2];
+        SHRUTI_UNROLL_MANY
+        for (int r = 0; r < kRows; r++) sums[r][0] = sums[r][1] = zero();
+        for (int64_t b = 0; b < count / kBlock; b++, rows++, right++) {
+            Ints pairs[kRows][2];
+            multiply_block(*rows, *right, pairs);
+            SHRUTI_UNROLL_MANY
+            for (int r = 0; r < kRows; r++) {
+                const Vec factor = fill(rows->factors[r]);
+                SHRUTI_UNROLL_MANY
+                for (int c = 0; c < 2; c++) {
+                    sums[r][c] = fma(factor, to_floats(sums_of_two_products(pairs[r][c], right->factors[c])), sums[r][c]);
+                    if constexpr (kHasLeast) sums[r][c] = fma(right->least[c], fill(rows->weighted[r]), sums[r][c]);
+                }
+            }
+        }
+        const Vec * scales = (const Vec *) right;
+        SHRUTI_UNROLL_MANY
+        for (int r = 0; r < kRows; r++) {
+            SHRUTI_UNROLL_MANY
+            for (int c = 0; c < 2; c++) finish_row(out + r * stride + c * kLanes, mul(sums[r][c], scales[c]), r, c * kLanes, finish);
+        }
+    }
+
+   private:
+    // Less than any factor of a block, which is an f16 number, but zero.
+    static constexpr float kLeastFactor = 1e-8f;
+
+    // Computes both sums of a block's products for each row and column.
+    static SHRUTI_INLINE void multiply_block(const Left & left, const Right & right, Ints (*pairs)[2]) {
+        SHRUTI_UNROLL_MANY
+        for (int r = 0; r < kRows; r++) pairs[r][0] = pairs[r][1] = fill_ints(left.start[r]);
+        SHRUTI_UNROLL_MANY
+        for (int k = 0; k < 8; k++) {
+            const Ints first = right.numbers[k][0], second = right.numbers[k][1];
+            SHRUTI_UNROLL_MANY
+            for (int r = 0; r < kRows; r++) {
+                const Ints four = fill_ints(left.values[r][k]);
+                add_in_place(pairs[r][0], two_products(first, four));
+                add_in_place(pairs[r][1], two_products(second, four));
+            }
+        }
+    }
+
+    // In assembly, because GCC would make the sums in another order, for which there are not enough registers.
+    static SHRUTI_INLINE void add_in_place(Ints & pairs, Ints more) { __asm__("vpaddw %1, %0, %0" : "+v"(pairs) : "v"(more)); }
 };
 
 #endif

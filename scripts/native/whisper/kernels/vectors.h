@@ -2,6 +2,8 @@
 #ifndef SHRUTI_VECTORS_H
 #define SHRUTI_VECTORS_H
 
+#include "inline.h"
+
 #include <cstdint>
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -20,9 +22,6 @@
 #define SHRUTI_UNROLL
 #define SHRUTI_UNROLL_MANY _Pragma("GCC unroll 16")
 #endif
-
-// For functions that get or give many vectors: a call would put them into memory.
-#define SHRUTI_INLINE inline __attribute__((always_inline))
 
 #ifdef SHRUTI_VECTORS
 #include <immintrin.h>

@@ -37,6 +37,7 @@ inline float first_of(Vec x) { return _mm512_cvtss_f32(x); }
 inline Ints add_four_products(Ints sums, Ints numbers, Ints values) { return _mm512_dpbusd_epi32(sums, numbers, values); }
 inline Ints add_two_products(Ints sums, Ints a, Ints b) { return _mm512_dpwssd_epi32(sums, a, b); }
 #else
+inline Ints sums_of_two_products(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
 inline Ints two_products(Ints numbers, Ints values) { return _mm512_maddubs_epi16(numbers, values); }
 inline Ints add_pairs(Ints a, Ints b) { return _mm512_add_epi16(a, b); }
 inline Ints add_both_of_pairs(Ints sums, Ints pairs) { return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1))); }

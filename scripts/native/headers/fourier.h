@@ -6,6 +6,8 @@
 #ifndef SHRUTI_FOURIER_H
 #define SHRUTI_FOURIER_H
 
+#include "inline.h"
+
 namespace {
 
 template <typename Floats> struct Complex {
@@ -17,8 +19,6 @@ struct Circle {
     const float *cosine, *sine;
     int points;
 };
-
-#define SHRUTI_INLINE inline __attribute__((always_inline))
 
 // out = x turned by the angle whose cosine and sine are c and s, clockwise. `out` may be x.
 template <typename Floats>
