@@ -16,7 +16,7 @@ export type RefusalCase = {
   /** Smallest body that is refused in this way. */
   minBytes: number;
   /** Statuses with which the server accepted the request, so that the client tries again. */
-  again: string[];
+  again: readonly string[];
   /** Key whose request limit other requests use up while a client sends this one. */
   limitedKey?: string;
 };
@@ -58,9 +58,16 @@ export async function refusalCases(
   const path = new URL(upload.url).pathname;
   const { key } = installation;
   const limited = await limitedKey(installation);
-  const cases: Omit<RefusalCase, "again" | "limitedKey">[] = [
+  return [
     { ...form, name: "wrong key", expected: "401 unauthorized", headers: bearer(`${key}x`) },
-    { ...form, name: "rate limit", expected: "429 rate_limited retry-after", headers: bearer(limited) },
+    {
+      ...form,
+      name: "rate limit",
+      expected: "429 rate_limited retry-after",
+      headers: bearer(limited),
+      again: ["413", "415", "422", "503"],
+      limitedKey: limited,
+    },
     {
       ...form,
       name: "unknown path",
@@ -109,11 +116,6 @@ export async function refusalCases(
       minBytes: 70_000,
     },
   ];
-  return cases.map((each) =>
-    each.name === "rate limit"
-      ? { ...each, again: ["413", "415", "422", "503"], limitedKey: limited }
-      : { ...each, again: [] },
-  );
 }
 
 const tokenOf = (headers: Record<string, string>) => (headers.authorization ?? "").slice("Bearer ".length);
@@ -162,26 +164,28 @@ export function refusalClients(): { clients: RefusalClient[]; missing: string[] 
   };
 }
 
-/** Small requests of the limited key, so often that a client, however slow, hardly ever finds the limit unused. */
+/** Small requests of the limited key are so frequent that a client, however slow, hardly ever finds the limit unused. */
 const SMALL_REQUEST_INTERVAL_MS = 50;
 
+/** Returns a client that sends while small requests use up the limit of the refusal's key, if it has one. */
 function withLimitUsedUp(client: RefusalClient): RefusalClient {
   return {
     ...client,
     async send(baseUrl, refusal, bytes, tries) {
       const { limitedKey: key } = refusal;
       if (key === undefined) return client.send(baseUrl, refusal, bytes, tries);
-      const request = () =>
-        fetch(`${baseUrl}${MODELS_PATH}`, { headers: { authorization: `Bearer ${key}` } });
-      const requests: Promise<unknown>[] = [request()];
-      await requests[0];
-      const timer = setInterval(() => requests.push(request()), SMALL_REQUEST_INTERVAL_MS);
-      try {
-        return await client.send(baseUrl, refusal, bytes, tries);
-      } finally {
-        clearInterval(timer);
-        await Promise.all(requests);
-      }
+      const request = async () =>
+        (await fetch(`${baseUrl}${MODELS_PATH}`, { headers: { authorization: `Bearer ${key}` } })).text();
+      await request();
+      let isSending = true;
+      const useUp = async () => {
+        for (; isSending; await Bun.sleep(SMALL_REQUEST_INTERVAL_MS)) await request();
+      };
+      const sent = client.send(baseUrl, refusal, bytes, tries).finally(() => {
+        isSending = false;
+      });
+      const [seen] = await Promise.all([sent, useUp()]);
+      return seen;
     },
   };
 }

@@ -106,11 +106,12 @@ template <typename Type> struct FewBits {
     using Block = typename Type::Block;
     static constexpr int64_t kRows = kLanes == 16 ? 6 : 3, kColumns = 2 * kLanes, kBlock = 32;
     static constexpr int64_t kDepth = 512, kLeastPacked = kBlock;
-    static constexpr int     kCentre = 16;
-    // Weights are a factor times (number - kCentre), plus a least number unless their own offset is the same.
-    static constexpr bool kHasLeast = Type::kHasLeast || Type::kOffset != kCentre;
+    static constexpr int     kCentre = 16;  // what is taken away
+    static constexpr bool    kHasLeast = Type::kHasLeast;
     static constexpr int64_t kMostSum = 16 * kCentre * 127;
     static_assert(kMostSum <= INT16_MAX && 2 * kMostSum * INT16_MAX <= INT32_MAX, "the sum of 16 products has 16 bits, and that of a block 32");
+    // What is taken away from numbers without an offset is a part of their least number.
+    static_assert(Type::kOffset == (kHasLeast ? 0 : kCentre), "another offset would have to be made up for");
 
     // `start`: for each of both sums 16 bits, the products of what was taken away from the numbers. `weighted`: factor times the sum
     // of all values.
@@ -141,14 +142,9 @@ template <typename Type> struct FewBits {
     static void round(const float * from, Left & left, int64_t r) {
         const RoundedBlock rounded = rounded_block(from);
         _mm256_storeu_si256((__m256i *) left.values[r], rounded.values);
-        // The sums of the first and second, and of the third and fourth byte of each four.
-        const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), rounded.values);
-        __m128i       both = _mm_add_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-        both = _mm_add_epi16(both, _mm_unpackhi_epi64(both, both));
-        both = _mm_add_epi16(both, _mm_shuffle_epi32(both, 1));
-        left.start[r] = _mm_cvtsi128_si32(_mm_mullo_epi16(both, _mm_set1_epi16(-kCentre)));
+        left.start[r] = _mm_cvtsi128_si32(_mm_mullo_epi16(sums_of_byte_pairs(rounded.values), _mm_set1_epi16(-kCentre)));
         left.factors[r] = rounded.factor;
-        left.weighted[r] = rounded.factor * _mm_cvtsi128_si32(_mm_madd_epi16(both, _mm_set1_epi16(1)));
+        if constexpr (kHasLeast) left.weighted[r] = rounded.factor * sum_of_bytes(rounded.values);
     }
 
     static void pack_panel(const ggml_tensor * w, const Shape &, int64_t column, int64_t from, int64_t count, char *, char * to) {
@@ -164,10 +160,7 @@ template <typename Type> struct FewBits {
                 for (int i = 0; i < 8; i++) right[b].numbers[i][c] = blocks.numbers[i];
                 factors[b] = blocks.scales;
                 largest = max(largest, abs_of(blocks.scales));
-                if constexpr (kHasLeast) {
-                    const Vec centre = mul(fill(kCentre - Type::kOffset), blocks.scales);
-                    right[b].least[c] = Type::kHasLeast ? add(blocks.least, centre) : centre;
-                }
+                if constexpr (kHasLeast) right[b].least[c] = fma(fill(kCentre), blocks.scales, blocks.least);
             }
             const Vec multiplier = div(fill(INT16_MAX), largest);
             scales[c] = mul(largest, fill(1.0f / INT16_MAX));

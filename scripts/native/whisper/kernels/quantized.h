@@ -66,6 +66,14 @@ inline int sum_of_bytes(__m256i bytes) {
     return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
 }
 
+// Two sums of bytes with a sign, in the lowest two places of 16 bits: of the first and second, and of the third and fourth, of every four.
+inline __m128i sums_of_byte_pairs(__m256i bytes) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+    const __m128i half = _mm_add_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    const __m128i both = _mm_add_epi16(half, _mm_unpackhi_epi64(half, half));
+    return _mm_add_epi16(both, _mm_shuffle_epi32(both, 1));
+}
+
 // 32 numbers of 4 bits as bytes: those of the first 16 are the low halves of `from`.
 inline __m256i numbers_of_four(const uint8_t * from) {
     const __m128i packed = _mm_loadu_si128((const __m128i *) from);
