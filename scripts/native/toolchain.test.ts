@@ -90,7 +90,8 @@ test.each([
     writeFileSync(join(folder, "block.cpp"), source);
     const flags = ["-std=c++17", "-O3", "-fPIC", "-g0", ...processor.split(" ")];
     const ggml = join(ROOT, "node_modules/nodejs-whisper/cpp/whisper.cpp/ggml");
-    const includes = [join(import.meta.dirname, "whisper/kernels"), `${ggml}/include`, `${ggml}/src`];
+    const own = ["whisper/kernels", "headers"].map((name) => join(import.meta.dirname, name));
+    const includes = [...own, `${ggml}/include`, `${ggml}/src`];
     const options = { cwd: folder, env };
     await run(
       [cxx, ...flags, ...includes.map((path) => `-I${path}`), "-S", "block.cpp", "-o", "block.s"],
