@@ -3,13 +3,8 @@ import type { Precision, SharedSteps } from "./protocol.ts";
 import type { WhisperHead } from "./whisper/whisper-model-file.ts";
 
 /**
- * Types of weights with a kernel for few tokens (scripts/native/whisper/kernels/token-products.cpp). With other types a
- * step of several chunks costs a processor as much as a step of each.
- */
-const TYPES = ["f16", "q8_0", "q5_0", "q5_1", "q4_1"];
-/**
- * The kernel takes rows of whole blocks. On a GPU a token's part of a tensor must begin at a multiple of 256 bytes. Every
- * width that OpenAI has published is a multiple.
+ * The kernel for few tokens (scripts/native/whisper/kernels/token-products.cpp) takes rows of whole blocks. On a GPU a
+ * token's part of a tensor must begin at a multiple of 256 bytes. Every width that OpenAI has published is a multiple.
  */
 const BLOCK = 64;
 
@@ -29,7 +24,7 @@ export type StepSharing = { onProcessor: boolean; onGpu: boolean };
  * all of them, and that costs less than a step of each.
  */
 export function stepSharing(
-  { type, width }: Pick<WhisperHead, "type" | "width">,
+  { width }: Pick<WhisperHead, "width">,
   {
     precision,
     sharedSteps = "auto",
@@ -38,7 +33,7 @@ export function stepSharing(
 ): StepSharing {
   const isWanted = precision !== "exact" && sharedSteps !== "never" && width % BLOCK === 0;
   return {
-    onProcessor: isWanted && hasKernels && TYPES.includes(type),
+    onProcessor: isWanted && hasKernels,
     onGpu: isWanted && sharedSteps === "auto",
   };
 }

@@ -1,22 +1,35 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath } from "../../e2e/samples.ts";
 import { askWhisperChild } from "../../testing/ask-whisper-child.ts";
+import { NATIVE_DIR } from "../../testing/native-files.ts";
 import type { InLanes } from "../../testing/whisper-test-child.ts";
+import { openWideModel } from "../../testing/wide-model.ts";
 
 /** Transcriptions that make their decoding steps together, with whisper.cpp and the demonstration model. */
 
-const ROOT = join(import.meta.dirname, "../../..");
+const DEMO = join(import.meta.dirname, "../../../models/demo.bin");
 const BACKEND = process.env.SHRUTI_TEST_BACKEND;
 /** Mono WAVs. */
 const SAMPLES = ["01-en", "02-hi", "03-mixed", "04-en", "14-en-hesitation", "13-hi-noise"];
 const ABORTED_WITHIN_MS = 2_000;
 
-type Options = { samples: readonly string[]; limitMs: number; backend?: string | undefined; lanes?: number };
+const dir = mkdtempSync(join(tmpdir(), "shruti-steps-"));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-function runChild({ samples, limitMs, ...options }: Options): Promise<InLanes> {
+type Options = {
+  samples: readonly string[];
+  limitMs: number;
+  model?: string;
+  backend?: string | undefined;
+  lanes?: number;
+};
+
+function runChild({ samples, limitMs, model = DEMO, ...options }: Options): Promise<InLanes> {
   const audio = samples.map((name) => ({ path: samplePath(name) }));
-  const request = { models: [join(ROOT, "models/demo.bin")], audio, ...options };
+  const request = { models: [model], audio, ...options };
   return askWhisperChild<InLanes>("inLanes", request, limitMs);
 }
 
@@ -37,6 +50,16 @@ const LIMIT_MS = 120_000;
 test(
   "words and probabilities are exactly those of a chunk alone, whatever happens to others in the same lanes",
   async () => expectSame(await runChild({ samples: SAMPLES, limitMs: LIMIT_MS })),
+  LIMIT_MS,
+);
+
+test.each(["q4_k", "q6_k"])(
+  "the same holds with weights of %s",
+  async (type) => {
+    const model = join(dir, `${type}.bin`);
+    openWideModel(DEMO, NATIVE_DIR)(model, type);
+    expectSame(await runChild({ samples: SAMPLES.slice(0, 3), limitMs: LIMIT_MS, model }));
+  },
   LIMIT_MS,
 );
 

@@ -435,6 +435,18 @@ static bool may_use_tiles() {
     return syscall(SYS_arch_prctl, request, tile_data) == 0;
 }
 
+static const ggml_type kQuantized[] = {GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
+                                       GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K};
+
+// Products with few tokens, and the largest sums.
+static void products_of(ggml_type type) {
+    const int block = std::max<int>(64, ggml_blck_size(type));
+    for (int tokens : {1, 2, 3, 4, 7, 31}) product(type, GGML_TYPE_F32, block * tokens, 30 + tokens, tokens, NOTHING, "tokens");
+    for (int tokens : {5, 6, 12, 13}) product(type, GGML_TYPE_F32, tokens == 5 ? 2048 : 512, tokens == 5 ? 101 : 52, tokens, NOTHING, "tokens");
+    product(type, GGML_TYPE_F32, 512, 96, 33, NOTHING, "product", LARGEST);
+    product(type, GGML_TYPE_F32, 512, 96, 5, NOTHING, "tokens", LARGEST);
+}
+
 int main(int argc, char ** argv) {
     const char * tiles = argc > 1 ? argv[1] : "";
     const bool   emulates = strcmp(tiles, "emulate-amx") == 0;
@@ -448,9 +460,8 @@ int main(int argc, char ** argv) {
             attention(type, width, 150, 768, 2, 1);
         }
     }
-    for (ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1,
-                           GGML_TYPE_Q2_K, GGML_TYPE_Q3_K, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K})
-        product(type, GGML_TYPE_F32, 768, 96, 70, NOTHING);
+    for (ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16}) product(type, GGML_TYPE_F32, 768, 96, 70, NOTHING);
+    for (ggml_type type : kQuantized) product(type, GGML_TYPE_F32, 768, 96, 70, NOTHING);
     product(GGML_TYPE_F16, GGML_TYPE_F16, 240, 150, 33, NOTHING);
     product(GGML_TYPE_F32, GGML_TYPE_F16, 50, 33, 101, NOTHING);
     product(GGML_TYPE_F16, GGML_TYPE_F32, 384, 300, 150, BIAS);
@@ -463,25 +474,17 @@ int main(int argc, char ** argv) {
     const shruti_functions_t functions = (shruti_functions_t) shruti_proc_address("shruti_functions");
     mel(*functions());
     probabilities(*functions());
-    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1}) {
-        for (int tokens : {1, 2, 3, 4, 7, 31}) product(type, GGML_TYPE_F32, 64 * tokens, 30 + tokens, tokens, NOTHING, "tokens");
-        product(type, GGML_TYPE_F32, 2048, 101, 5, NOTHING, "tokens");
-    }
+    products_of(GGML_TYPE_F16);
+    for (ggml_type type : kQuantized) products_of(type);
     normalization(512, 1);
     normalization(128, 11);
-    for (ggml_type type : {GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1})
-        for (int tokens : {6, 12, 13}) product(type, GGML_TYPE_F32, 512, 52, tokens, NOTHING, "tokens");
     attention(GGML_TYPE_F16, 64, 3, 512, 2, 1, SET_APART);
     attention(GGML_TYPE_F16, 64, 40, 512, 2, 1, SET_APART);
     attention(GGML_TYPE_F16, 64, 17, 512, 2, 2, IN_BYTES);
     attention(GGML_TYPE_F16, 64, 101, 1536, 2, 1, IN_BYTES);
     attention(GGML_TYPE_F16, 32, 20, 512, 1, 1, IN_BYTES);
-    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1}) {
-        product(type, GGML_TYPE_F32, 512, 96, 33, NOTHING, "product", LARGEST);
-        product(type, GGML_TYPE_F32, 512, 96, 5, NOTHING, "tokens", LARGEST);
-    }
     for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_1, GGML_TYPE_Q4_0}) feed_forward(type, 128, 101);
-    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q6_K}) feed_forward(type, 768, 33);
+    for (ggml_type type : {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_0, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K}) feed_forward(type, 768, 33);
     if (emulates) printf("emulated\t%lu\n", amx_emulated());
     return 0;
 }

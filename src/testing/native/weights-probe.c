@@ -182,7 +182,7 @@ int main(int argc, char **argv) {
             ggml_backend_buffer_type_t *kinds = extra == NULL ? NULL : extra(device);
             for (; kinds != NULL && *kinds != NULL; kinds++) probe(backend, *kinds, TYPES[t], COLUMNS[c]);
         }
-        if (kernels->multiplies_tokens(TYPES[t])) compare_tokens(backend, TYPES[t], set_fast);
+        if (kernels->multiplies) compare_tokens(backend, TYPES[t], set_fast);
     }
     if (emulates) printf("emulated %lu\n", amx_emulated());
     return 0;

@@ -4,7 +4,7 @@
 
 #include "byte-blocks.h"
 #include "product-rows.h"
-#include "side-by-side.h"
+#include "super-blocks.h"
 
 #ifdef SHRUTI_VECTORS
 
@@ -98,20 +98,19 @@ template <> struct LeastNumbers<false> {};
 // Products of bytes for weights of 4 and 5 bits where no instruction adds up four products. Weights are unpacked side by side, a
 // column in each lane, and keep their numbers.
 //
-// 16 is taken away from each number. Then the sum of 16 products fits in 16 bits, so a block of 32 needs two sums of that size:
+// A constant is taken away from each number, so that none is above 16. Then the sum of 16 products fits in 16 bits, so a block of 32 needs two sums of that size:
 // what is above 16 bits on the way is lost, and the results are right all the same. One instruction multiplies both by the
 // block's factor and adds them up, because the factors of a column are whole numbers too, in proportion to their largest. Rounding
 // them adds far less of an error than the weights have.
 template <typename Type> struct FewBits {
-    using Block = typename Type::Block;
     static constexpr int64_t kRows = kLanes == 16 ? 6 : 3, kColumns = 2 * kLanes, kBlock = 32;
     static constexpr int64_t kDepth = 512, kLeastPacked = kBlock;
-    static constexpr int     kCentre = 16;  // what is taken away
     static constexpr bool    kHasLeast = Type::kHasLeast;
-    static constexpr int64_t kMostSum = 16 * kCentre * 127;
+    // What is taken away. Of numbers without an offset it becomes a part of their least number.
+    static constexpr int     kCentre = kHasLeast ? 16 : Type::kOffset;
+    static constexpr int64_t kMostSum = 16 * 16 * 127;
     static_assert(kMostSum <= INT16_MAX && 2 * kMostSum * INT16_MAX <= INT32_MAX, "the sum of 16 products has 16 bits, and that of a block 32");
-    // What is taken away from numbers without an offset is a part of their least number.
-    static_assert(Type::kOffset == (kHasLeast ? 0 : kCentre), "another offset would have to be made up for");
+    static_assert(kCentre <= 16 && Type::kMost - kCentre <= 16, "the sum of 16 products has 16 bits");
 
     // `start`: for each of both sums 16 bits, the products of what was taken away from the numbers. `weighted`: factor times the sum
     // of all values.
@@ -151,16 +150,17 @@ template <typename Type> struct FewBits {
         Right * right = (Right *) to;
         Vec *   scales = (Vec *) (right + count / kBlock);
         for (int c = 0; c < 2; c++) {
-            const Block * first = (const Block *) ((const char *) w->data + (column + c * kLanes) * w->nb[1]) + from / kBlock;
-            Vec           factors[kDepth / kBlock];
-            Vec           largest = fill(kLeastFactor);
+            const char *     first = (const char *) w->data + (column + c * kLanes) * w->nb[1] + ggml_row_size(w->type, from);
+            SideBySide<Type> rows(first, w->nb[1]);
+            Vec              factors[kDepth / kBlock];
+            Vec              largest = fill(kLeastFactor);
             for (int64_t b = 0; b < count / kBlock; b++) {
-                Blocks blocks;
-                unpack_rows(first + b, w->nb[1], blocks);
+                Blocks<1> blocks;
+                rows.next(blocks);
                 for (int i = 0; i < 8; i++) right[b].numbers[i][c] = blocks.numbers[i];
-                factors[b] = blocks.scales;
-                largest = max(largest, abs_of(blocks.scales));
-                if constexpr (kHasLeast) right[b].least[c] = fma(fill(kCentre), blocks.scales, blocks.least);
+                factors[b] = blocks.scales[0];
+                largest = max(largest, abs_of(blocks.scales[0]));
+                if constexpr (kHasLeast) right[b].least[c] = fma(fill(kCentre), blocks.scales[0], blocks.least[0]);
             }
             const Vec multiplier = div(fill(INT16_MAX), largest);
             scales[c] = mul(largest, fill(1.0f / INT16_MAX));

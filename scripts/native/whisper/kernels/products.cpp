@@ -235,9 +235,15 @@ const Functions & functions_for(const Shape & shape, const ggml_tensor * weights
         return weights->type == GGML_TYPE_Q8_0 ? kFunctions<Bytes> : kFunctions<RoundedBytes>;
 #elif !defined(SHRUTI_VNNI)
     if (FewBits<OfQ5_0>::takes(shape, x)) {
-        if (weights->type == GGML_TYPE_Q5_0) return kFunctions<FewBits<OfQ5_0>>;
-        if (weights->type == GGML_TYPE_Q5_1) return kFunctions<FewBits<OfQ5_1>>;
-        if (weights->type == GGML_TYPE_Q4_1) return kFunctions<FewBits<OfQ4_1>>;
+        switch (weights->type) {
+            case GGML_TYPE_Q5_0: return kFunctions<FewBits<OfQ5_0>>;
+            case GGML_TYPE_Q5_1: return kFunctions<FewBits<OfQ5_1>>;
+            case GGML_TYPE_Q4_0: return kFunctions<FewBits<OfQ4_0>>;
+            case GGML_TYPE_Q4_1: return kFunctions<FewBits<OfQ4_1>>;
+            case GGML_TYPE_Q4_K: return kFunctions<FewBits<OfQ4_K>>;
+            case GGML_TYPE_Q5_K: return kFunctions<FewBits<OfQ5_K>>;
+            default: break;
+        }
     }
 #endif
 #ifdef SHRUTI_SHORTS

@@ -33,32 +33,34 @@ inline float largest_of(const float * row, int64_t count) {
     return max_of(largest);
 }
 
+// Numbers that share a factor when they are rounded to 8 bits, unless something else is said.
+constexpr int64_t kRoundedBlock = 32;
+
 // A block of 32 numbers: bytes with a sign, times `factor`.
 struct RoundedBlock {
     __m256i values;
     float   factor;
 };
 
-inline RoundedBlock rounded_block(const float * from) {
-    __m256 values[4];
-    __m256 most = _mm256_setzero_ps();
+inline RoundedBlock rounded_block(const float * from, const ByteScale & scale) {
+    const __m256 all_lanes = _mm256_set1_ps(scale.multiplier);
+    __m256i      whole[4];
     SHRUTI_UNROLL
-    for (int j = 0; j < 4; j++) {
-        values[j] = _mm256_loadu_ps(from + 8 * j);
-        most = _mm256_max_ps(most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), values[j]));
-    }
-    __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
-    half = _mm_max_ps(half, _mm_movehl_ps(half, half));
-    const ByteScale scale(_mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half))));
-    const __m256    all_lanes = _mm256_set1_ps(scale.multiplier);
-    __m256i         whole[4];
-    SHRUTI_UNROLL
-    for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(values[j], all_lanes));
+    for (int j = 0; j < 4; j++) whole[j] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(from + 8 * j), all_lanes));
     const __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
     return {_mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), scale.factor};
 }
 
+// Rounds a block in proportion to the largest of its numbers.
+inline RoundedBlock rounded_block(const float * from) { return rounded_block(from, ByteScale(largest_of(from, kRoundedBlock))); }
+
 // The sum of bytes with a sign.
+inline int sum_of_bytes(__m128i bytes) {
+    const __m128i fours = _mm_madd_epi16(_mm_set1_epi16(1), _mm_maddubs_epi16(_mm_set1_epi8(1), bytes));
+    const __m128i pair = _mm_add_epi32(fours, _mm_unpackhi_epi64(fours, fours));
+    return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
+}
+
 inline int sum_of_bytes(__m256i bytes) {
     const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes));
     const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
@@ -95,42 +97,49 @@ inline __m256i numbers_of_five(const uint8_t * from, const uint8_t * bits) {
 #endif
 }
 
-// For each type: `kOffset`, which is added to a block's numbers so that none is negative; whether blocks have a least number,
-// to which their others are added; and `bytes`, the numbers of a block plus `kOffset`.
+// For each type: its `Block`; `kOffset`, which is added to a block's numbers so that none is negative; `kMost`, the largest of
+// these; whether blocks have a least number, to which their others are added; into how many parts 32 numbers are divided that have
+// a scale and a least number of their own; and of how many numbers ggml rounds an input with one factor for a product with them.
+// Those in blocks of 32 have `bytes`, the numbers of a block plus `kOffset`.
 
-struct OfQ8_0 {
+struct InBlocksOf32 {
+    static constexpr int     kParts = 1;
+    static constexpr int64_t kRounded = kRoundedBlock;
+};
+
+struct OfQ8_0 : InBlocksOf32 {
     using Block = block_q8_0;
-    static constexpr int  kOffset = 128;
+    static constexpr int  kOffset = 128, kMost = 255;
     static constexpr bool kHasLeast = false;
     static __m256i bytes(const Block & b) {
         return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *) b.qs), _mm256_set1_epi8(-128));
     }
 };
 
-struct OfQ5_0 {
+struct OfQ5_0 : InBlocksOf32 {
     using Block = block_q5_0;
-    static constexpr int  kOffset = 16;
+    static constexpr int  kOffset = 16, kMost = 31;
     static constexpr bool kHasLeast = false;
     static __m256i bytes(const Block & b) { return numbers_of_five(b.qs, b.qh); }
 };
 
-struct OfQ5_1 {
+struct OfQ5_1 : InBlocksOf32 {
     using Block = block_q5_1;
-    static constexpr int  kOffset = 0;
+    static constexpr int  kOffset = 0, kMost = 31;
     static constexpr bool kHasLeast = true;
     static __m256i bytes(const Block & b) { return numbers_of_five(b.qs, b.qh); }
 };
 
-struct OfQ4_0 {
+struct OfQ4_0 : InBlocksOf32 {
     using Block = block_q4_0;
-    static constexpr int  kOffset = 8;
+    static constexpr int  kOffset = 8, kMost = 15;
     static constexpr bool kHasLeast = false;
     static __m256i bytes(const Block & b) { return numbers_of_four(b.qs); }
 };
 
-struct OfQ4_1 {
+struct OfQ4_1 : InBlocksOf32 {
     using Block = block_q4_1;
-    static constexpr int  kOffset = 0;
+    static constexpr int  kOffset = 0, kMost = 15;
     static constexpr bool kHasLeast = true;
     static __m256i bytes(const Block & b) { return numbers_of_four(b.qs); }
 };

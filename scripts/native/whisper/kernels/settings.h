@@ -39,8 +39,6 @@ bool convolution_inputs(const ggml_compute_params * params, ggml_tensor * dst);
 // Takes products with 1 to 31 tokens.
 size_t token_product_work_size(int threads, const ggml_tensor * node);
 bool   token_product(const ggml_compute_params * params, ggml_tensor * dst);
-// Takes a `ggml_type`.
-bool   multiplies_tokens(int type);
 
 size_t encoder_attention_work_size(int threads, const ggml_tensor * node);
 bool   encoder_attention(const ggml_compute_params * params, ggml_tensor * dst);

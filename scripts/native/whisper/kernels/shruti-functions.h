@@ -22,12 +22,10 @@ struct shruti_mel_task {
 };
 
 struct shruti_functions {
-    // Whether products with whole windows are computed here. Their weights have to stay in the order of the file.
-    int multiplies_windows;
+    // Whether products are computed here, with whole windows and with tokens. All weights have to stay in the order of the file.
+    int multiplies;
     // Whether the keys and values of cross-attention may be kept in 8 bits, as ggml's q8_0.
     int caches_bytes;
-    // Whether products of weights of a type (`ggml_type`) with tokens are computed here. They have to stay in that order too.
-    bool (*multiplies_tokens)(int type);
     // Writes log10 of the mel spectrum, at least -10, of `count` frames of 400 samples, each 160 after the one before.
     void (*mel_frames)(const struct shruti_mel_task * task, int first, int count);
     // Raises all to at least `least`, adds 4 and divides by 4.

@@ -211,12 +211,12 @@ void exponentials(const float * x, int count, float * out) {
 }
 
 #ifdef SHRUTI_VECTORS
-constexpr int kMultipliesWindows = 1;
+constexpr int kMultiplies = 1;
 #else
-constexpr int kMultipliesWindows = 0;
+constexpr int kMultiplies = 0;
 #endif
 
-const shruti_functions kFunctions = {kMultipliesWindows, kMultipliesWindows, multiplies_tokens, mel_frames, finish_mel, largest, log_softmax, log_sum_exp, exponentials};
+const shruti_functions kFunctions = {kMultiplies, kMultiplies, mel_frames, finish_mel, largest, log_softmax, log_sum_exp, exponentials};
 
 }  // namespace
 

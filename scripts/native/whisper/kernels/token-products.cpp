@@ -4,7 +4,7 @@
 // computed with it. With f16 weights, and with q8_0 where it is multiplied row by row, the order is ggml's, and the results
 // are those of whisper.cpp, bit by bit. Other quantized weights have an order of their own.
 #include "settings.h"
-#include "side-by-side.h"
+#include "super-blocks.h"
 #include "vectors.h"
 
 #include "ggml-cpu-impl.h"
@@ -193,34 +193,32 @@ struct Halves {
 // Rounded as ggml does, which keeps these numbers in f16.
 inline float rounded_to_half(float x) { return single(_cvtss_sh(x, 0)); }
 
-// Quantized weights in blocks of 32, several rows side by side. Inputs are rounded to 8 bits in blocks of 32. Weights are
-// unpacked once for all tokens of a part.
+// Quantized weights, several rows side by side. Inputs are rounded to 8 bits. Weights are unpacked once for all tokens of a part.
 template <typename Type> struct Quantized {
-    using Block = typename Type::Block;
+    static constexpr int     kParts = Type::kParts;
     static constexpr int64_t kBlock = 32;
     static constexpr int64_t kTokens = 12;
     static constexpr int64_t kRows = kLanes;
+    // Where many blocks of 32 share a factor, ggml keeps it as a float; otherwise in f16.
+    static constexpr bool kInHalves = Type::kRounded == kBlock;
 
-    // `start`: the products of the offset of the weights, taken away. `weighted`: factor times the sum of all values.
+    // Of each part: `start`, the products of the offset of the weights, taken away; `weighted`, the factor times the sum of all
+    // values.
     struct TokenBlock {
         int32_t values[8];  // four bytes each
-        int32_t start;
-        float   factor, weighted;
+        int32_t start[kParts];
+        float   factor, weighted[kParts];
     };
 
-    static bool   takes(int64_t depth) { return depth % kBlock == 0; }
+    static bool   takes(int64_t depth) { return depth % Type::kRounded == 0; }
     static size_t packed_bytes(int64_t depth, int64_t count) { return depth / kBlock * count * sizeof(TokenBlock); }
 
     // The blocks of all tokens side by side.
     static void pack(const float * from, int64_t token, int64_t depth, int64_t count, char * to) {
         TokenBlock * out = (TokenBlock *) to + token;
-        for (int64_t i = 0; i < depth; i += kBlock, out += count) {
-            const RoundedBlock block = rounded_block(from + i);
-            const int          sum = sum_of_bytes(block.values);
-            _mm256_storeu_si256((__m256i *) out->values, block.values);
-            out->start = -Type::kOffset * sum;
-            out->factor = rounded_to_half(block.factor);
-            out->weighted = rounded_to_half(block.factor * (float) sum);
+        for (int64_t i = 0; i < depth; i += Type::kRounded) {
+            const ByteScale scale(largest_of(from + i, Type::kRounded));
+            for (int64_t j = 0; j < Type::kRounded; j += kBlock, out += count) pack_block(rounded_block(from + i + j, scale), *out);
         }
     }
 
@@ -235,6 +233,18 @@ template <typename Type> struct Quantized {
    private:
     using Function = void (*)(const Product & product, int64_t row, size_t row_bytes, int64_t token);
 
+    static void pack_block(const RoundedBlock & block, TokenBlock & out) {
+        int sums[] = {sum_of_bytes(_mm256_castsi256_si128(block.values)), sum_of_bytes(_mm256_extracti128_si256(block.values, 1))};
+        if (kParts == 1) sums[0] += sums[1];
+        _mm256_storeu_si256((__m256i *) out.values, block.values);
+        out.factor = kInHalves ? rounded_to_half(block.factor) : block.factor;
+        for (int p = 0; p < kParts; p++) {
+            const float weighted = block.factor * (float) sums[p];
+            out.start[p] = -Type::kOffset * sums[p];
+            out.weighted[p] = kInHalves ? rounded_to_half(weighted) : weighted;
+        }
+    }
+
     template <size_t... I> static Function function_for(int64_t tokens, std::index_sequence<I...>) {
         static constexpr Function functions[] = {multiply_rows<I + 1>...};
         return functions[tokens - 1];
@@ -243,23 +253,21 @@ template <typename Type> struct Quantized {
     // Multiplies N tokens by as many rows as there are lanes, `row_bytes` apart, or by a single one if that is 0.
     template <int N> static void multiply_rows(const Product & product, int64_t row, size_t row_bytes, int64_t token) {
         const char *       weights = product.weights + row * product.row_bytes;
-        const char *       next = weights + kRows * product.row_bytes;  // the next rows are fetched meanwhile
+        const char *       ahead = weights + kRows * product.row_bytes;  // the next rows are fetched meanwhile
+        const size_t       block_bytes = kRows * sizeof(typename Type::Block) * kBlock / Type::kRounded;
         const TokenBlock * tokens = (const TokenBlock *) product.tokens + token;
+        SideBySide<Type>   rows(weights, row_bytes);
         Vec                sums[N];
         SHRUTI_UNROLL_MANY
         for (int n = 0; n < N; n++) sums[n] = zero();
         for (int64_t i = 0; i < product.depth / kBlock; i++, tokens += product.count) {
-            fetch_ahead(next + i * kRows * sizeof(Block), kRows * sizeof(Block));
-            const Block * first = (const Block *) weights + i;
-            // Hides where the address comes from: clang otherwise keeps one of each row, more than it has registers for.
-            asm("" : "+r"(first));
-            Blocks blocks;
-            unpack_rows(first, row_bytes, blocks);
+            fetch_ahead(ahead + i * block_bytes, block_bytes);
+            Blocks<kParts> blocks;
+            rows.next(blocks);
             SHRUTI_UNROLL_MANY
             for (int n = 0; n < N; n++) {
-                const Vec whole = to_floats(add_products(fill_ints(Type::kOffset ? tokens[n].start : 0), blocks.numbers, tokens[n].values));
-                sums[n] = fma(mul(blocks.scales, fill(tokens[n].factor)), whole, sums[n]);
-                if constexpr (Type::kHasLeast) sums[n] = fma(blocks.least, fill(tokens[n].weighted), sums[n]);
+                SHRUTI_UNROLL_MANY
+                for (int p = 0; p < kParts; p++) sums[n] = add_part(sums[n], blocks, tokens[n], p);
             }
         }
         SHRUTI_UNROLL_MANY
@@ -270,6 +278,15 @@ template <typename Type> struct Quantized {
             else
                 *out = first_of(sums[n]);
         }
+    }
+
+    static SHRUTI_INLINE Vec add_part(Vec sum, const Blocks<kParts> & blocks, const TokenBlock & token, int part) {
+        constexpr int kCount = 8 / kParts;
+        const Ints    start = fill_ints(Type::kOffset ? token.start[part] : 0);
+        const Ints    whole = add_products<kCount, Type::kMost>(start, blocks.numbers + kCount * part, token.values + kCount * part);
+        sum = fma(mul(blocks.scales[part], fill(token.factor)), to_floats(whole), sum);
+        if constexpr (Type::kHasLeast) sum = fma(blocks.least[part], fill(token.weighted[part]), sum);
+        return sum;
     }
 };
 
@@ -396,7 +413,13 @@ const Functions * functions_for(ggml_type type) {
 #endif
         case GGML_TYPE_Q5_0: return functions_of<Quantized<OfQ5_0>>();
         case GGML_TYPE_Q5_1: return functions_of<Quantized<OfQ5_1>>();
+        case GGML_TYPE_Q4_0: return functions_of<Quantized<OfQ4_0>>();
         case GGML_TYPE_Q4_1: return functions_of<Quantized<OfQ4_1>>();
+        case GGML_TYPE_Q2_K: return functions_of<Quantized<OfQ2_K>>();
+        case GGML_TYPE_Q3_K: return functions_of<Quantized<OfQ3_K>>();
+        case GGML_TYPE_Q4_K: return functions_of<Quantized<OfQ4_K>>();
+        case GGML_TYPE_Q5_K: return functions_of<Quantized<OfQ5_K>>();
+        case GGML_TYPE_Q6_K: return functions_of<Quantized<OfQ6_K>>();
         default: return nullptr;
     }
 }
@@ -417,8 +440,6 @@ size_t packed_bytes(const Functions * functions, const ggml_tensor * x) {
 }
 
 }  // namespace
-
-bool multiplies_tokens(int type) { return functions_for((ggml_type) type) != nullptr; }
 
 size_t token_product_work_size(int threads, const ggml_tensor * node) {
     const Functions * functions = functions_of(node);
@@ -452,9 +473,5 @@ bool token_product(const ggml_compute_params * params, ggml_tensor * dst) {
 }
 
 }  // namespace shruti
-
-#else
-
-bool shruti::multiplies_tokens(int) { return false; }
 
 #endif

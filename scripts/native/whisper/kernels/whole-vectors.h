@@ -30,6 +30,7 @@ inline Ints bits_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
 inline Ints bits_xor(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
 template <int N> Ints shifted_left(Ints x) { return _mm512_slli_epi32(x, N); }
 template <int N> Ints shifted_right(Ints x) { return _mm512_srli_epi32(x, N); }
+inline Ints shifted_right_by(Ints x, int count) { return _mm512_srl_epi32(x, _mm_cvtsi32_si128(count)); }
 inline Ints rounded(Vec x) { return _mm512_cvtps_epi32(x); }
 inline Vec to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
 inline float first_of(Vec x) { return _mm512_cvtss_f32(x); }
@@ -89,6 +90,7 @@ inline Ints bits_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
 inline Ints bits_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
 template <int N> Ints shifted_left(Ints x) { return _mm256_slli_epi32(x, N); }
 template <int N> Ints shifted_right(Ints x) { return _mm256_srli_epi32(x, N); }
+inline Ints shifted_right_by(Ints x, int count) { return _mm256_srl_epi32(x, _mm_cvtsi32_si128(count)); }
 inline Ints rounded(Vec x) { return _mm256_cvtps_epi32(x); }
 inline Vec to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
 inline float first_of(Vec x) { return _mm256_cvtss_f32(x); }
