@@ -98,10 +98,10 @@ template <> struct LeastNumbers<false> {};
 // Products of bytes for weights of 4 and 5 bits where no instruction adds up four products. Weights are unpacked side by side, a
 // column in each lane, and keep their numbers.
 //
-// A constant is taken away from each number, so that none is above 16. Then the sum of 16 products fits in 16 bits, so a block of 32 needs two sums of that size:
-// what is above 16 bits on the way is lost, and the results are right all the same. One instruction multiplies both by the
-// block's factor and adds them up, because the factors of a column are whole numbers too, in proportion to their largest. Rounding
-// them adds far less of an error than the weights have.
+// A constant is taken away from each number, so that all lie between -16 and 16. Then the sum of 16 products fits in 16 bits, so a
+// block of 32 needs two sums of that size: what is above 16 bits on the way is lost, and the results are right all the same. One
+// instruction multiplies both by the block's factor and adds them up, because the factors of a column are whole numbers too, in
+// proportion to their largest. Rounding them adds far less of an error than the weights have.
 template <typename Type> struct FewBits {
     static constexpr int64_t kRows = kLanes == 16 ? 6 : 3, kColumns = 2 * kLanes, kBlock = 32;
     static constexpr int64_t kDepth = 512, kLeastPacked = kBlock;

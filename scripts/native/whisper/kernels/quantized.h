@@ -33,7 +33,7 @@ inline float largest_of(const float * row, int64_t count) {
     return max_of(largest);
 }
 
-// Numbers that share a factor when they are rounded to 8 bits, unless something else is said.
+// As many numbers of an input share a factor when they are rounded to 8 bits, unless a type of weights says otherwise.
 constexpr int64_t kRoundedBlock = 32;
 
 // A block of 32 numbers: bytes with a sign, times `factor`.

@@ -149,8 +149,8 @@ SHRUTI_INLINE void unpack_rows(const block_q4_1 * blocks, size_t row_bytes, Bloc
     unpack_nibbles(from + offsetof(block_q4_1, qs), row_bytes, to.numbers);
 }
 
-// Reads 32 numbers after the others of as many rows as there are lanes, `row_bytes` apart. 0: one row in all lanes. For types in
-// blocks of 32; super-blocks.h has the others.
+// Reads as many rows as there are lanes, `row_bytes` apart, 32 numbers of each at a time. 0: one row in all lanes. This is for types
+// in blocks of 32; super-blocks.h has the others.
 template <typename Type, int64_t kOfBlock = Type::kRounded> class SideBySide {
    public:
     SideBySide(const char * first, size_t row_bytes) : block_((const typename Type::Block *) first), row_bytes_(row_bytes) {}
