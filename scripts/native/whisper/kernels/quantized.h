@@ -54,18 +54,20 @@ inline RoundedBlock rounded_block(const float * from, const ByteScale & scale) {
 // Rounds a block in proportion to the largest of its numbers.
 inline RoundedBlock rounded_block(const float * from) { return rounded_block(from, ByteScale(largest_of(from, kRoundedBlock))); }
 
-// The sum of bytes with a sign.
-inline int sum_of_bytes(__m128i bytes) {
-    const __m128i fours = _mm_madd_epi16(_mm_set1_epi16(1), _mm_maddubs_epi16(_mm_set1_epi8(1), bytes));
+// The sum of four whole numbers.
+inline int total_of(__m128i fours) {
     const __m128i pair = _mm_add_epi32(fours, _mm_unpackhi_epi64(fours, fours));
     return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
 }
 
+// The sum of bytes with a sign.
+inline int sum_of_bytes(__m128i bytes) {
+    return total_of(_mm_madd_epi16(_mm_set1_epi16(1), _mm_maddubs_epi16(_mm_set1_epi8(1), bytes)));
+}
+
 inline int sum_of_bytes(__m256i bytes) {
     const __m256i fours = _mm256_madd_epi16(_mm256_set1_epi16(1), _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes));
-    const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1));
-    const __m128i pair = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
-    return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
+    return total_of(_mm_add_epi32(_mm256_castsi256_si128(fours), _mm256_extracti128_si256(fours, 1)));
 }
 
 // Two sums of bytes with a sign, in the lowest two places of 16 bits: of the first and second, and of the third and fourth, of every four.

@@ -98,26 +98,16 @@ inline void read_scales(const block_q3_K * blocks, size_t row_bytes, PartScales 
     to.scale = high_halves(tail[3]);
 }
 
-// q4_K and q5_K begin alike. `head`: 16 bytes of each row's block, transposed.
-inline void read_six_bit_scales(const Ints * head, PartScales & to) {
+// q4_K and q5_K begin alike.
+template <typename Block> void read_scales(const Block * blocks, size_t row_bytes, PartScales & to) {
+    Ints head[4];
+    transpose_rows((const char *) blocks, row_bytes, head);
     to.scale = low_halves(head[0]);
     to.least = high_halves(head[0]);
     to.scales[0] = bits_of<0>(head[1], 63);
     to.leasts[0] = bits_of<0>(head[2], 63);
     to.scales[1] = six_bits(bits_of<0>(head[3], 15), bits_of<6>(head[1], 3));
     to.leasts[1] = six_bits(bits_of<4>(head[3], 15), bits_of<6>(head[2], 3));
-}
-
-inline void read_scales(const block_q4_K * blocks, size_t row_bytes, PartScales & to) {
-    Ints head[4];
-    transpose_rows((const char *) blocks, row_bytes, head);
-    read_six_bit_scales(head, to);
-}
-
-inline void read_scales(const block_q5_K * blocks, size_t row_bytes, PartScales & to) {
-    Ints head[4];
-    transpose_rows((const char *) blocks, row_bytes, head);
-    read_six_bit_scales(head, to);
 }
 
 inline void read_scales(const block_q6_K * blocks, size_t row_bytes, PartScales & to) {

@@ -234,8 +234,13 @@ template <typename Type> struct Quantized {
     using Function = void (*)(const Product & product, int64_t row, size_t row_bytes, int64_t token);
 
     static void pack_block(const RoundedBlock & block, TokenBlock & out) {
-        int sums[] = {sum_of_bytes(_mm256_castsi256_si128(block.values)), sum_of_bytes(_mm256_extracti128_si256(block.values, 1))};
-        if (kParts == 1) sums[0] += sums[1];
+        int sums[kParts];
+        if constexpr (kParts == 1) {
+            sums[0] = sum_of_bytes(block.values);
+        } else {
+            sums[0] = sum_of_bytes(_mm256_castsi256_si128(block.values));
+            sums[1] = sum_of_bytes(_mm256_extracti128_si256(block.values, 1));
+        }
         _mm256_storeu_si256((__m256i *) out.values, block.values);
         out.factor = kInHalves ? rounded_to_half(block.factor) : block.factor;
         for (int p = 0; p < kParts; p++) {
