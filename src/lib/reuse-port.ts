@@ -38,7 +38,7 @@ export function listeningSockets(): Set<number> {
     const length = new Uint32Array([INT_BYTES]);
     let unused = 0;
     for (let descriptor = 0; descriptor < MAX_DESCRIPTOR && unused < MAX_UNUSED; descriptor += 1) {
-      const status = getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, ptr(value), ptr(length));
+      const status = getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, value, length);
       unused = status === 0 ? 0 : unused + 1;
       if (status === 0 && value[0] === 1) found.add(descriptor);
     }
@@ -56,17 +56,17 @@ export function listeningSockets(): Set<number> {
  * @returns false where the system refuses
  */
 export function steerTo(descriptor: number, index: number): boolean {
-  const filter = new DataView(new ArrayBuffer(FILTER_BYTES));
+  // Both in one piece of memory, which the call itself keeps: the address of a buffer does not keep that buffer.
+  const bytes = new Uint8Array(PROGRAM_BYTES + FILTER_BYTES);
+  const program = new DataView(bytes.buffer);
+  program.setUint16(0, 1, true);
+  program.setBigUint64(8, BigInt(ptr(bytes, PROGRAM_BYTES)), true);
+  const filter = new DataView(bytes.buffer, PROGRAM_BYTES);
   filter.setUint16(0, BPF_RET_K, true);
   filter.setUint32(4, index, true);
-  const instructions = new Uint8Array(filter.buffer);
-  const program = new DataView(new ArrayBuffer(PROGRAM_BYTES));
-  program.setUint16(0, 1, true);
-  program.setBigUint64(8, BigInt(ptr(instructions)), true);
-  const bytes = new Uint8Array(program.buffer);
   return withLibrary(
     ({ setsockopt }) =>
-      setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, ptr(bytes), PROGRAM_BYTES) === 0,
+      setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, bytes, PROGRAM_BYTES) === 0,
   );
 }
 
