@@ -13,7 +13,10 @@ type Outcome = { passed: number; failed: number };
  * than two would compete in the tests of speed and of order, which fill the cores themselves.
  */
 const FILES_AT_ONCE = 2;
-/** How long the slowest files took, in ms, with empty caches. They begin first, so that none is the last one alone. */
+/**
+ * How long each file took, in ms, on a slow machine with empty caches. The slowest begin first, so that none is the last one
+ * alone; files that are missing here begin before them. `bun test --timings=FILE --update-timings` writes it.
+ */
 const DURATIONS = join(import.meta.dirname, "../.ci/test-durations.json");
 
 async function run(command: string[]): Promise<{ code: number; output: string }> {
