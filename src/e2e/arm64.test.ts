@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { elfFilesIn, isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
 import { RELEASE_GLIBC, releaseToolchain } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
-import { releaseBinary } from "./binary.ts";
+import { RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install, uploaded } from "./kit.ts";
 import { sampleBytes, samplePath, utterancesIn } from "./samples.ts";
@@ -22,7 +22,6 @@ const PATIENCE_MS = 900_000;
 /** An emulated server takes long for each question, so it is asked less often than others. */
 const LOOK_EVERY_MS = 2_000;
 const FINAL = ["completed", "partial", "failed", "cancelled"];
-const BUILD_LIMIT_MS = 1_800_000;
 
 type Finding = { check: string; ok: boolean; detail: string };
 
@@ -68,7 +67,7 @@ describe.skipIf(because !== undefined)(`on 64-bit ARM (${because ?? "emulated"})
 
   beforeAll(async () => {
     executable = await releaseBinary("linux-arm64");
-  }, BUILD_LIMIT_MS);
+  }, RELEASE_BUILD_LIMIT_MS);
   afterAll(() => Promise.all(installations.map((installation) => installation.remove())));
 
   test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {

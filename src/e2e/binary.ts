@@ -53,6 +53,9 @@ function isTestTool(folder: string, name: string): boolean {
   return name.endsWith(".test.ts") || /\/src\/(e2e|testing)(\/|$)/.test(folder);
 }
 
+/** A guard for the build of all native parts of a release without a cache, on a slow machine beside other tests. */
+export const RELEASE_BUILD_LIMIT_MS = 4_800_000;
+
 const releases = new Map<Target, Promise<string>>();
 
 /** Builds the executable of a release from the present sources, at most once for each run of the tests. */

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { elfFilesIn, isNewerVersion, newestGlibcOf } from "../../scripts/native/glibc.ts";
 import { RELEASE_GLIBC } from "../../scripts/native/toolchain.ts";
 import type { TranscriptionResult } from "../http/wire/schemas.ts";
-import { releaseBinary } from "./binary.ts";
+import { RELEASE_BUILD_LIMIT_MS, releaseBinary } from "./binary.ts";
 import { expectUtterances } from "./expect-utterances.ts";
 import { type Installation, install } from "./kit.ts";
 import { samplePath, utterancesIn } from "./samples.ts";
@@ -13,15 +13,13 @@ import { samplePath, utterancesIn } from "./samples.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const PARTS = join(ROOT, "build/native-linux-x64");
-/** The build of all native parts without a cache. */
-const BUILD_LIMIT_MS = 1_800_000;
 
 let executable: string;
 let installation: Installation;
 beforeAll(async () => {
   executable = await releaseBinary("linux-x64");
   installation = await install({ place: async (path) => copyFileSync(executable, path) });
-}, BUILD_LIMIT_MS);
+}, RELEASE_BUILD_LIMIT_MS);
 afterAll(() => installation?.remove());
 
 test(`no file inside needs a glibc newer than ${RELEASE_GLIBC}`, () => {
