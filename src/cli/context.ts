@@ -1,3 +1,4 @@
+import { variableOf } from "../config/environment.ts";
 import { findConfigFile, type ReadConfig, readConfig } from "../config/load.ts";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
@@ -63,6 +64,11 @@ export type CliContext = {
   /** Loads the config, and prints its warnings once. @throws ConfigError with every mistake */
   loadConfig(): LoadedConfig;
   /**
+   * Lets the running command go on with a config that has mistakes, as far as it names `storage.data_dir`. It prints
+   * them as warnings; settings with a mistake have their defaults.
+   */
+  ignoreMistakes(): void;
+  /**
    * Loads the config for work that needs no server. A file of the usual places that this user may not read belongs to a
    * server, and is left out with a note.
    */
@@ -84,6 +90,16 @@ export type CliContext = {
   close(): void;
 };
 
+const IGNORED =
+  "the mistakes in the config are ignored, because this command needs only storage.data_dir; the server does not start with them";
+
+/** Says what helps a command that could go on without the rest of the config. */
+function withAdvice(error: ConfigError): ConfigError {
+  if (error.isDenied) return error;
+  const message = `storage.data_dir is not known for sure, so nothing was done: correct the config, or name the directory with ${variableOf("storage", "data_dir")}`;
+  return new ConfigError([...error.problems, { message }]);
+}
+
 /**
  * @param configOption value of `--config`, once the arguments are parsed
  */
@@ -100,10 +116,13 @@ export function createCliContext(
     return { ...readConfig(path, io.environment), path };
   }
   let hasWarned = false;
+  let ignoresMistakes = false;
   function load(path: string | undefined): LoadedConfig {
-    const { config, problems, warnings } = read(path);
-    if (problems.length > 0) throw new ConfigError(problems);
-    if (!hasWarned) for (const warning of warnings) note(`warning: ${warning}`);
+    const { config, problems, warnings, knowsDataDir } = read(path);
+    const error = problems.length > 0 ? new ConfigError(problems) : undefined;
+    if (error && !(ignoresMistakes && knowsDataDir)) throw ignoresMistakes ? withAdvice(error) : error;
+    const ignored = error ? [...error.message.split("\n"), IGNORED] : [];
+    if (!hasWarned) for (const warning of [...ignored, ...warnings]) note(`warning: ${warning}`);
     hasWarned = true;
     return { config, path };
   }
@@ -114,6 +133,9 @@ export function createCliContext(
     configPath,
     readConfig: () => read(configPath()),
     loadConfig: () => load(configPath()),
+    ignoreMistakes() {
+      ignoresMistakes = true;
+    },
     loadOwnConfig() {
       const path = configOption() ?? findConfigFile(io.environment, isReadable);
       if (path !== configPath() && !hasWarned)

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import type { Command } from "commander";
+import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
@@ -35,7 +36,14 @@ async function self(): Promise<Finding[]> {
 }
 
 async function examine(context: CliContext): Promise<Finding[]> {
-  const { config, path } = context.loadConfig();
+  const { config, path, problems, knowsDataDir } = context.readConfig();
+  const error = problems.length > 0 ? new ConfigError(problems) : undefined;
+  // What a file means that cannot be read, only another user can say.
+  if (error?.isDenied) throw error;
+  const ofConfig: Finding[] = error
+    ? error.message.split("\n").map((detail) => ({ check: "config", ok: false, detail }))
+    : [{ check: "config", ok: true, detail: path ?? "none found: defaults" }];
+  if (error && !knowsDataDir) return [...ofConfig, await machine()];
   // Before root's rights are given up: afterwards the kernel does not show this process its own executable.
   const executable = Bun.isStandaloneExecutable ? await self() : [];
   const { dataDirOf } = await import("../services/admin.ts");
@@ -43,11 +51,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const service = sandbox(dataDir);
   // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
-  const findings: Finding[] = [
-    { check: "config", ok: true, detail: path ?? "none found: defaults" },
-    ...executable,
-    await machine(),
-  ];
+  const findings: Finding[] = [...ofConfig, ...executable, await machine()];
   findings.push(directory(dataDir, user), ...service);
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   findings.push(...certificate(config));

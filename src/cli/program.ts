@@ -18,6 +18,7 @@ import { registerConsole } from "./console.ts";
 import { type CliContext, type CliIo, CommandError, createCliContext } from "./context.ts";
 import { registerCredit } from "./credit.ts";
 import { registerDoctor } from "./doctor.ts";
+import { needsOnlyData } from "./emergency-commands.ts";
 import { registerEvidence } from "./evidence.ts";
 import { EXIT } from "./exit-statuses.ts";
 import { registerFleet } from "./fleet.ts";
@@ -105,6 +106,7 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
   offerYes(program);
   registerHelp(program, context);
   program.hook("preAction", async (_, command) => {
+    if (needsOnlyData(command)) context.ignoreMistakes();
     await replaceNames(command, context);
     await confirm(command, context);
   });
@@ -141,7 +143,8 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
 function exitStatusOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (error instanceof CommandError) return EXIT[error.failure];
-  if (error instanceof ConfigError || error instanceof ProgramFileError) return EXIT.usage;
+  if (error instanceof ConfigError) return error.isDenied ? EXIT.rights : EXIT.usage;
+  if (error instanceof ProgramFileError) return EXIT.usage;
   if (isOtherKind(error)) return EXIT.usage;
   if (error instanceof AppError) return EXIT_BY_CODE[error.code] ?? EXIT.failed;
   if (error instanceof DatabaseVersionError) return EXIT.version;

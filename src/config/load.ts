@@ -36,6 +36,11 @@ export type ReadConfig = {
   problems: ConfigProblem[];
   /** Sentences about settings that work and should be changed. */
   warnings: string[];
+  /**
+   * Whether `storage.data_dir` is what its author meant, although there are problems: the file or the environment names
+   * it in a form that can be read. A default beside problems may stand for a name that was mistyped.
+   */
+  knowsDataDir: boolean;
 };
 
 /**
@@ -55,12 +60,21 @@ export function readConfig(path: string | undefined, environment: Environment): 
   const values = defaults();
   const problems: ConfigProblem[] = [];
   const warnings: string[] = [];
+  let knowsDataDir = false;
   if (path !== undefined) {
-    problems.push(...applyFile(values, path));
+    const applied = applyFile(values, path);
+    problems.push(...applied.problems);
+    knowsDataDir = applied.knowsDataDir;
     warnings.push(...resolvePaths(values, path, environment));
   }
-  problems.push(...applyEnvironment(values, environment));
-  return { config: values as unknown as Config, problems, warnings };
+  const variable = variableOf("storage", "data_dir");
+  const ofEnvironment = applyEnvironment(values, environment);
+  if (environment[variable] !== undefined)
+    knowsDataDir = !ofEnvironment.some(({ message }) => message.startsWith(`${variable} `));
+  // One of them may be a mistyped name of that variable.
+  else if (unknownVariables(environment).length > 0) knowsDataDir = false;
+  problems.push(...ofEnvironment);
+  return { config: values as unknown as Config, problems, warnings, knowsDataDir };
 }
 
 function defaults(): Values {
@@ -72,15 +86,15 @@ function defaults(): Values {
 }
 
 /** Writes the file's settings into the values, and returns what is wrong with the others. */
-function applyFile(values: Values, path: string): ConfigProblem[] {
+function applyFile(values: Values, path: string): Pick<ReadConfig, "problems" | "knowsDataDir"> {
   let source: string;
   try {
     source = readRegularFile(path, MAX_CONFIG_BYTES);
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
-    return [{ place: path, message: `the config file cannot be read (${reason})` }];
+    return { problems: [unreadableFile(path, (cause as NodeJS.ErrnoException).code)], knowsDataDir: false };
   }
   const { found, problems } = parseSettings(source);
+  let knowsDataDir = false;
   for (const { section, name, value, line } of found) {
     const settings = SECTIONS[section] ?? {};
     // Each object inherits names such as `constructor`, which are not settings.
@@ -89,10 +103,21 @@ function applyFile(values: Values, path: string): ConfigProblem[] {
     if (!setting) problems.push({ line, message: unknownSetting(section, name) });
     else if (problem) problems.push({ line, message: `${section}.${name} ${problem}` });
     else Object.assign(values[section] ?? {}, { [name]: value });
+    if (section === "storage" && name === "data_dir") knowsDataDir = problem === undefined;
   }
-  return problems
-    .sort((a, b) => a.line - b.line)
-    .map(({ line, message }) => ({ place: `${path}:${line}`, message }));
+  return {
+    problems: problems
+      .sort((a, b) => a.line - b.line)
+      .map(({ line, message }) => ({ place: `${path}:${line}`, message })),
+    knowsDataDir,
+  };
+}
+
+function unreadableFile(path: string, code: string | undefined): ConfigProblem {
+  if (code !== "EACCES" && code !== "EPERM")
+    return { place: path, message: `the config file cannot be read (${code ?? "unknown"})` };
+  const message = `this user may not read the config file (${code}); run the command with sudo`;
+  return { place: path, message, isDenied: true };
 }
 
 type Mistake = { line: number; message: string };
@@ -125,8 +150,31 @@ function parseSettings(source: string): { found: FoundSetting[]; problems: Mista
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     problems.push({ line: error.line, message: error.message });
+    found.push(...dataDirBeside(source));
   }
   return { found, problems };
+}
+
+/**
+ * Finds the data directory in a text that is not valid TOML: in the section `[storage]` alone, where there is one such
+ * line and its section can be parsed.
+ */
+function dataDirBeside(source: string): FoundSetting[] {
+  const lines = source.split("\n");
+  const headers = lines.flatMap((line, at) => (/^\s*\[/.test(line) ? [at] : []));
+  const [from, ...others] = headers.filter((at) => /^\s*\[\s*storage\s*\]/.test(lines[at] ?? ""));
+  if (from === undefined || others.length > 0) return [];
+  const to = headers.find((at) => at > from) ?? lines.length;
+  try {
+    const [table] = readToml(lines.slice(from, to).join("\n")).body[0].body;
+    if (table?.type !== "TOMLTable") return [];
+    return pairsOf(table)
+      .filter(([name]) => name === "data_dir")
+      .map(([name, value, line]) => ({ section: "storage", name, value, line: from + line }));
+  } catch (error) {
+    if (error instanceof TomlError) return [];
+    throw error;
+  }
 }
 
 /** A config file may come from a newer version, whose settings an older one does not know. */

@@ -4,6 +4,8 @@ export type ConfigProblem = {
   place?: string;
   /** A sentence that begins with the setting. */
   message: string;
+  /** The file is there, and this user may not read it. */
+  isDenied?: true;
 };
 
 /** Settings that cannot be used. The message has a line for each problem, with file, line and setting. */
@@ -15,6 +17,11 @@ export class ConfigError extends Error {
     super(all.map(describeProblem).join("\n"), options);
     this.name = "ConfigError";
     this.problems = all;
+  }
+
+  /** Whether this user may not read the config file. It may be right, so that another user can go on. */
+  get isDenied(): boolean {
+    return this.problems.some(({ isDenied }) => isDenied === true);
   }
 }
 

@@ -56,7 +56,9 @@ export function requireDatabase(config: Config): string {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code !== "ENOENT" && code !== "ENOTDIR")
-      throw new Error(`${path} cannot be reached by this user (${code})`, { cause });
+      throw new Error(`${path} cannot be reached by this user (${code}); run the command with sudo`, {
+        cause,
+      });
   }
   throw new AppError("not_found", {
     message: `There is no database ${path}; \`shruti init\` makes one, --config names another.`,

@@ -1,0 +1,26 @@
+import type { Command } from "commander";
+import { pathOf } from "./command-tree.ts";
+
+/**
+ * Commands of an emergency: they close a door, free space or show what is there, and must work where little else does.
+ * Of the config they need `storage.data_dir` alone.
+ */
+const EMERGENCY_COMMANDS: ReadonlySet<string> = new Set([
+  ...["orgs list", "orgs show", "orgs disable", "orgs purge", "projects list", "projects show"],
+  ...["keys list", "keys revoke", "console"],
+  ...["webhooks list", "webhooks disable", "webhooks remove"],
+  ...["transcriptions list", "transcriptions show", "transcriptions cancel", "transcriptions delete"],
+  ...["uploads list", "uploads show", "uploads delete", "storage", "storage prune"],
+  ...["credit show", "credit audit", "audit list", "audit verify", "receipts list", "receipts show"],
+  ...["backup", "status"],
+]);
+
+/** Reports whether a command may go on with a config that has mistakes. */
+export function needsOnlyData(command: Command): boolean {
+  const { all, to, endSessions } = command.opts<{ all?: true; to?: string; endSessions?: true }>();
+  const path = pathOf(command);
+  // A backup of everything has the config in it, and a link to the console has the server's address.
+  if (path === "backup") return all === undefined && to === undefined;
+  if (path === "console") return endSessions === true;
+  return EMERGENCY_COMMANDS.has(path);
+}
