@@ -32,7 +32,7 @@ describe("a mistake in the config", () => {
     ["a text without its end, behind it", `${storage}[server]\nlisten = "127.0.0.1:1\n`],
     ["a text without its end, before it", `[server]\nlisten = "127.0.0.1:1\n${storage}`],
   ];
-  test.each(mistakes)("%s: an emergency command goes on, and names it", async (_, source) => {
+  test.each(mistakes)("%s: an emergency command names it and does its work", async (_, source) => {
     const revoked = await runWith(source, ["keys", "revoke", ids.key]);
     expect(revoked).toMatchObject({ status: 0 });
     expect(revoked.err).toStartWith(`warning: ${path}:`);
@@ -83,7 +83,7 @@ describe("a mistake in the config", () => {
     },
   );
 
-  test("doctor reports it, and goes on", async () => {
+  test("doctor reports the mistakes, and examines the rest", async () => {
     const { status, out } = await runWith(`${storage}[servr]\nx = 1\n`, ["doctor"]);
     expect(status).toBe(1);
     expect(out).toContain(`BAD  config     ${path}:3: unknown section [servr]`);

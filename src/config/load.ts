@@ -37,8 +37,8 @@ export type ReadConfig = {
   /** Sentences about settings that work and should be changed. */
   warnings: string[];
   /**
-   * Whether `storage.data_dir` is what its author meant, although there are problems: the file or the environment names
-   * it in a form that can be read. A default beside problems may stand for a name that was mistyped.
+   * Whether `storage.data_dir` is the right one, although there are problems: the file or the environment names
+   * it in a form that can be read. A default beside problems may be there because the name was mistyped.
    */
   knowsDataDir: boolean;
 };
