@@ -10,7 +10,7 @@ import { ConfigError, type ConfigProblem } from "./problems.ts";
 import { CONFIG_SCHEMA, type Config, type MapSetting, type Setting } from "./schema.ts";
 
 /** Largest config file that is read, many times the size of a complete one. */
-const MAX_CONFIG_BYTES = 1024 * 1024;
+const MAX_CONFIG_BYTES = 256 * 1024;
 
 type Environment = Record<string, string | undefined>;
 type Values = Record<string, Record<string, unknown>>;

@@ -3,6 +3,7 @@ import type { EventEmitter } from "node:events";
 import { type FileHandle, open } from "node:fs/promises";
 import { Busboy, type BusboyFileStream, type BusboyInstance } from "@fastify/busboy";
 import { AppError } from "../../domain/errors.ts";
+import { nextTurn } from "../../lib/in-slices.ts";
 import { refuseEncoding } from "./parse.ts";
 
 /** Beyond the file: text fields and part heads. */
@@ -11,7 +12,8 @@ const MAX_PARTS = 64;
 const MAX_FIELD_BYTES = 1024;
 const MAX_NAME_BYTES = 200;
 /**
- * Bytes that the parser gets at once. The parser holds back the rest of a write while a part's buffer is full, and
+ * Bytes that the parser gets in one turn of the event loop, because it works in the thread that answers everybody. It also
+ * stops at the first part too many, so that a turn has few parts, whatever their size. The parser holds back the rest of a write while a part's buffer is full, and
  * stops for ever when a part that it skips ends in that same write. A piece smaller than the buffer cannot fill it.
  */
 const PIECE_BYTES = 16 * 1024;
@@ -49,7 +51,10 @@ export type ReceivedForm = {
   isTooLarge: boolean;
   /** The body was so much larger that it was not read to its end: later fields are unknown. */
   isCutOff: boolean;
-  /** The first part that no correct form has, for instance a name given twice. */
+  /**
+   * The first part that no correct form has, for instance a name given twice. With `body` as its name the form itself is
+   * broken. Then nothing after this fault was read, so the file may be incomplete.
+   */
   fault: FormFault | undefined;
 };
 
@@ -57,20 +62,20 @@ export type FormFault = { name: string; message: string };
 
 /**
  * Receives a `multipart/form-data` body (RFC 7578): the file goes to the disk piece by piece, is counted and
- * hashed; text fields are kept. Memory stays flat whatever is sent.
+ * hashed; text fields are kept. Memory stays flat whatever is sent, and other work of the event loop runs between pieces.
+ * Reading ends at the first fault of the form itself. A fault of a field does not end it, because the name of a later
+ * field may decide the answer (docs/decisions.md section 2).
  *
  * @throws AppError `invalid_request` for another content type or a body that is not a correct form, the signal's
  *   reason when it aborts
  */
 export async function receiveForm(request: Request, options: FormOptions): Promise<ReceivedForm> {
-  const parts = { begun: 0, understood: 0 };
+  const parts: Parts = { begun: 0, understood: 0, onBroken: () => {} };
   const parser = openParser(request, parts, options.maxFieldBytes ?? MAX_FIELD_BYTES);
   const file = await open(options.path, "wx", 0o600);
   try {
-    const form = await receive(parser, request, file, options);
-    if (parts.understood < parts.begun) {
-      form.fault ??= { name: "body", message: "A part of the form has no readable Content-Disposition." };
-    }
+    const form = await receive(parser, parts, request, file, options);
+    if (parts.understood < parts.begun) form.fault ??= UNREADABLE_PART;
     return form;
   } finally {
     parser.destroy();
@@ -79,7 +84,18 @@ export async function receiveForm(request: Request, options: FormOptions): Promi
 }
 
 /** Parts of a form that have begun, and those whose head names them. */
-type Parts = { begun: number; understood: number };
+type Parts = {
+  begun: number;
+  understood: number;
+  /** Called when a part begins after one that cannot be understood, or when there are too many. */
+  onBroken: (fault: FormFault) => void;
+};
+
+const UNREADABLE_PART: FormFault = {
+  name: "body",
+  message: "A part of the form has no readable Content-Disposition.",
+};
+const TOO_MANY_PARTS: FormFault = { name: "body", message: `The form has more than ${MAX_PARTS} parts.` };
 
 /** The parser inside, of which the library says when a part begins; of parts that it skips it says nothing itself. */
 type WithInnerParser = { _parser: { parser: EventEmitter } };
@@ -105,7 +121,9 @@ function openParser(request: Request, parts: Parts, maxFieldBytes: number): Busb
       },
     });
     (parser as unknown as WithInnerParser)._parser.parser.on("part", () => {
+      if (parts.understood < parts.begun) parts.onBroken(UNREADABLE_PART);
       parts.begun += 1;
+      if (parts.begun > MAX_PARTS) parts.onBroken(TOO_MANY_PARTS);
     });
     return parser;
   } catch (cause) {
@@ -117,20 +135,31 @@ function openParser(request: Request, parts: Parts, maxFieldBytes: number): Busb
   }
 }
 
+const emptyForm = (): ReceivedForm => ({
+  fields: new Map(),
+  names: [],
+  file: undefined,
+  isTooLarge: false,
+  isCutOff: false,
+  fault: undefined,
+});
+
+/** Says what is wrong with the value of a text field; undefined: nothing. */
+function faultOf(value: string, isCut: boolean, maxBytes: number): string | undefined {
+  if (isCut || Buffer.byteLength(value) > maxBytes) return "is too long";
+  // What the decoder puts in the place of bytes that are no UTF-8.
+  return value.includes("\uFFFD") ? "is not valid UTF-8" : undefined;
+}
+
 async function receive(
   parser: BusboyInstance,
+  parts: Parts,
   request: Request,
   handle: FileHandle,
   options: FormOptions,
 ): Promise<ReceivedForm> {
-  const form: ReceivedForm = {
-    fields: new Map(),
-    names: [],
-    file: undefined,
-    isTooLarge: false,
-    isCutOff: false,
-    fault: undefined,
-  };
+  const form = emptyForm();
+  const broken = new AbortController();
   let storing: Promise<void> = Promise.resolve();
   const unstorable = Promise.withResolvers<never>();
   unstorable.promise.catch(() => undefined);
@@ -147,23 +176,20 @@ async function receive(
     return name;
   };
   parser.on("field", (given: string | undefined, value, isNameCut, isValueCut) => {
+    if (broken.signal.aborted) return;
     const name = take(given);
     if (name === options.fileField) note(name, `${name} must be a file, with a file name.`);
-    if (isNameCut || isValueCut || Buffer.byteLength(value) > maxFieldBytes)
-      note(name, `${name} is too long.`);
-    // What the decoder puts in the place of bytes that are no UTF-8.
-    if (value.includes("\uFFFD")) note(name, `${name} is not valid UTF-8.`);
+    const fault = faultOf(value, isNameCut || isValueCut, maxFieldBytes);
+    if (fault !== undefined) note(name, `${name} ${fault}.`);
     const earlier = listFields.includes(name) ? form.fields.get(name) : undefined;
     form.fields.set(name, earlier === undefined ? value : `${earlier}\n${value}`);
   });
   parser.on("file", (given: string | undefined, stream) => {
+    if (broken.signal.aborted) return void stream.resume();
     const name = take(given);
     const isFirst = name === options.fileField && form.file === undefined;
     if (name !== options.fileField) note(name, `${name} must be text.`);
-    if (!isFirst) {
-      stream.resume();
-      return;
-    }
+    if (!isFirst) return void stream.resume();
     const file = { bytes: 0, sha256: "" };
     form.file = file;
     fileStream = stream;
@@ -173,11 +199,15 @@ async function receive(
     // The parser waits until the part is read, and the body waits for the parser: after a failed write, both for ever.
     storing.catch(unstorable.reject);
   });
-  parser.on("partsLimit", () => note("body", `The form has more than ${MAX_PARTS} parts.`));
+  parts.onBroken = (fault) => {
+    form.fault ??= fault;
+    broken.abort();
+  };
   try {
-    form.isCutOff = !(await feed(parser, request, options, unstorable.promise));
+    const end = await feed(parser, request, options, broken.signal, unstorable.promise);
+    form.isCutOff = end === "too large";
     if (form.isCutOff) form.isTooLarge = true;
-    else await storing;
+    else if (end === "whole") await storing;
     return form;
   } finally {
     // Whatever happened, nothing writes to the file any longer once it is closed.
@@ -211,30 +241,45 @@ async function writeAll(handle: FileHandle, piece: Buffer): Promise<void> {
   }
 }
 
-/** Lets the parser take what has arrived; ends early when the whole form is finished. */
-async function write(parser: BusboyInstance, bytes: Uint8Array, finished: Promise<void>): Promise<void> {
-  for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) {
+/** Lets the parser take what has arrived, a piece in each turn; ends early when the form is finished or broken. */
+async function write(
+  parser: BusboyInstance,
+  bytes: Uint8Array,
+  broken: AbortSignal,
+  finished: Promise<void>,
+): Promise<void> {
+  let isFinished = false;
+  const finish = finished.then(() => {
+    isFinished = true;
+  });
+  for (let at = 0; at < bytes.byteLength && !broken.aborted && !isFinished; at += PIECE_BYTES) {
     const written = Promise.withResolvers<void>();
     parser.write(bytes.subarray(at, at + PIECE_BYTES), () => written.resolve());
-    await Promise.race([written.promise, finished]);
+    await Promise.race([written.promise, finish]);
+    await nextTurn();
   }
 }
 
+/** How reading a body ended. A broken one is not read on, nor is one that is too large to be read to its end. */
+type End = "whole" | "broken" | "too large";
+
 /**
- * Gives the body to the parser at the parser's pace; false when it is too large to be read to its end.
+ * Gives the body to the parser at the parser's pace.
  *
+ * @param broken aborts when the form has a fault that nothing after it can mend
  * @param unstorable rejects when what arrives can be kept no more
  */
 async function feed(
   parser: BusboyInstance,
   request: Request,
   options: FormOptions,
+  broken: AbortSignal,
   unstorable: Promise<never>,
-): Promise<boolean> {
+): Promise<End> {
   // A file up to twice too large is read to its end and thrown away: the fields after it count, and a client
   // that sends everything before it looks for an answer gets one.
   const maxBytes = 2 * options.maxFileBytes + SLACK_BYTES;
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return false;
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) return "too large";
   const finished = Promise.withResolvers<void>();
   finished.promise.catch(() => undefined);
   unstorable.catch(finished.reject);
@@ -245,22 +290,26 @@ async function feed(
   const onAbort = () => finished.reject(options.signal.reason);
   options.signal.addEventListener("abort", onAbort, { once: true });
   if (options.signal.aborted) onAbort();
+  // A piece may wait until the part before it has been read. A broken form must not wait with it.
+  broken.addEventListener("abort", () => finished.resolve(), { once: true });
   const reader = request.body?.getReader();
   try {
     let bytes = 0;
     for (;;) {
       const next = await Promise.race([reader?.read(), finished.promise]);
+      if (broken.aborted) return "broken";
       if (next?.value) {
         const { value } = next;
         bytes += value.byteLength;
-        if (bytes > maxBytes) return false;
-        await options.onPiece(value.byteLength, () => write(parser, value, finished.promise));
+        if (bytes > maxBytes) return "too large";
+        await options.onPiece(value.byteLength, () => write(parser, value, broken, finished.promise));
+        if (broken.aborted) return "broken";
       }
       if (!next || next.done) break;
     }
     parser.end();
     await finished.promise;
-    return true;
+    return broken.aborted ? "broken" : "whole";
   } finally {
     options.signal.removeEventListener("abort", onAbort);
     // What is left is thrown away by the server (unread.ts).
