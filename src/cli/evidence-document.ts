@@ -1,5 +1,6 @@
 import type { TranscriptionResult } from "../domain/result.ts";
 import { isFinal } from "../domain/transcription.ts";
+import { printable } from "../lib/printable.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import { type ResultInfo, resultBody } from "../pipeline/render.ts";
@@ -13,6 +14,9 @@ import { CommandError } from "./context.ts";
 
 const HASHED =
   "sha256: the result as the API sends it in JSON, in the form of RFC 8785 (keys sorted, no spaces), UTF-8. text_sha256: its field text, UTF-8.";
+
+/** Readers of evidence refuse longer texts. Those of a fleet were the devices of all its workers. */
+const MAX_DEVICE = 1_000;
 
 /**
  * Makes the evidence of a transcription.
@@ -55,7 +59,9 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
       diarization: row.diarization ? { min_speakers: row.minSpeakers, max_speakers: row.maxSpeakers } : null,
     },
     engine: {
-      ...{ device: means.device, cpu_variant: means.cpuVariant ?? null },
+      // Earlier versions stored what the workers of a fleet called their devices, whatever it was.
+      device: means.device === null ? null : printable(means.device).slice(0, MAX_DEVICE),
+      cpu_variant: means.cpuVariant ?? null,
       ...{ precision: means.precision, decoding: means.decoding },
     },
     executable: { version: means.executable, commit: means.commit ?? null },

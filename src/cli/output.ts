@@ -1,3 +1,5 @@
+import { printable } from "../lib/printable.ts";
+
 /** A cell of a table. Numbers are aligned to the right. */
 export type Cell = string | number | null | undefined;
 
@@ -22,7 +24,7 @@ export function renderTable(
   columns?: number,
 ): string {
   const shown = rows.map((row) =>
-    row.map((cell) => ({ text: printable(cell), isNumber: typeof cell === "number" })),
+    row.map((cell) => ({ text: shownCell(cell), isNumber: typeof cell === "number" })),
   );
   const widths = headings.map((heading, column) =>
     Math.max(Bun.stringWidth(heading), ...shown.map((row) => Bun.stringWidth(row[column]?.text ?? ""))),
@@ -86,11 +88,11 @@ function renderBlocks(headings: readonly string[], rows: readonly (readonly Cell
 /** Renders names and values of one thing, one per line. */
 export function renderFields(fields: readonly (readonly [name: string, value: Cell])[]): string {
   const width = Math.max(...fields.map(([name]) => name.length));
-  return fields.map(([name, value]) => `${name.padEnd(width)}  ${printable(value)}\n`).join("");
+  return fields.map(([name, value]) => `${name.padEnd(width)}  ${shownCell(value)}\n`).join("");
 }
 
-function printable(cell: Cell): string {
-  return String(cell ?? "–").replaceAll(/\p{Cc}/gu, "?");
+function shownCell(cell: Cell): string {
+  return printable(String(cell ?? "–"));
 }
 
 const rupeeFormat = new Intl.NumberFormat("en-IN");

@@ -85,6 +85,21 @@ test("evidence has the hashes of recording, model and result, and the words are 
   expect(again).toMatchObject({ code: 5, err: expect.stringContaining("exists already") });
 }, 60_000);
 
+test("a device that an earlier version stored as a worker had named it leaves the evidence readable", async () => {
+  const id = await transcribed("01-en");
+  const sqlite = new Database(join(installation.dataDir, "shruti.db"));
+  const stored = `cpu\u001b[2J, ${"x".repeat(2_000)} of 2 workers`;
+  sqlite.run("UPDATE transcriptions SET work = json_set(work, '$.means.device', ?) WHERE id = ?", [
+    stored,
+    id,
+  ]);
+  sqlite.close();
+  const { file, signed } = await evidenceOf(id);
+  expect(signed.document.engine.device).toStartWith("cpu?[2J, x");
+  writeFileSync(at("key-of-device.pem"), await installation.output("receipts", "key"));
+  expect(await verify(file, "--key", at("key-of-device.pem"))).toMatchObject({ code: 0 });
+}, 60_000);
+
 test.each([
   { name: "channels apart, without times", more: { channel_mode: "separate", timestamps: "none" } },
   { name: "speakers", more: { diarization: { min_speakers: 1, max_speakers: 2 } } },

@@ -24,7 +24,8 @@ export type ChunkTimes = {
  * samples each.
  */
 const HUNG_FACTOR = 20;
-const SHORTEST_TIMEOUT_MS = 120_000;
+/** The shortest time after which an attempt counts as hung, milliseconds. */
+export const SHORTEST_TIMEOUT_MS = 120_000;
 /** The limit for one window before a chunk was timed: large weights on an old processor need a large part of it. */
 const FIRST_TIMEOUT_MS = 30 * 60_000;
 const LONGEST_TIMEOUT_MS = 12 * 3_600_000;

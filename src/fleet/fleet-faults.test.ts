@@ -213,9 +213,17 @@ describeFleet("faults of a fleet", () => {
       if (change.state === "refused") refusals.push(change.problem);
     });
     await link.whenUp(5_000);
-    const { done, beat, stream, everything } = subjectsOf("main");
+    const { done, beat, stream } = subjectsOf("main");
     const heard: string[] = [];
-    const subjects = [done("*"), beat("*"), everything, "_INBOX.one.>", "_INBOX.control.>", "$JS.>", ">"];
+    const subjects = [
+      done("*"),
+      beat("*"),
+      "shruti.main.>",
+      "_INBOX.one.>",
+      "_INBOX.control.>",
+      "$JS.>",
+      ">",
+    ];
     for (const subject of subjects) link.subscribe(subject, (message) => heard.push(message.subject));
     for (const subject of [
       done("one"),
@@ -231,6 +239,69 @@ describeFleet("faults of a fleet", () => {
     expect(heard).toEqual([]);
     expect(refusals.length).toBeGreaterThanOrEqual(subjects.length + 5);
     expect(await repeated(fleet, chunk(4))).toBe("fine");
+  });
+
+  test("no answer goes where the worker may not hear, and no worker can have another accused", async () => {
+    const fleet = control();
+    let isFree = false;
+    await worker("one", async () => {
+      await until(() => isFree);
+      return said("one");
+    });
+    await (await worker("evil", async () => said("never"))).close();
+    await working(fleet, 1);
+    const results = [70, 71, 72].map((value) => repeated(fleet, chunk(value)));
+    const counts = () => fleet.status().tickets.published;
+    await until(() => counts() === 3);
+    const link = rogue("evil");
+    await link.whenUp(5_000);
+    const { hello, done, beat, order, cancel, stream } = subjectsOf("main");
+    const connection = link.connection();
+    const targets = [
+      `$JS.API.STREAM.PURGE.${stream}`,
+      done("one"),
+      beat("one"),
+      order("one"),
+      cancel,
+      "_INBOX.one.x",
+    ];
+    const asked = [
+      ...[hello("evil"), done("evil")].map(
+        (subject) => [subject, write({ v: PROTOCOL, version: "1" })] as const,
+      ),
+      // The server itself delivers states and empty receipts to any address that it is given.
+      [
+        `$JS.API.CONSUMER.MSG.NEXT.${stream}.m_unknown`,
+        new TextEncoder().encode('{"batch":1,"no_wait":true}'),
+      ],
+      [`$JS.ACK.${stream}.m_unknown.1.1.1.1.0`, new TextEncoder().encode("+ACK")],
+    ] as const;
+    for (let round = 0; round < 20; round++)
+      for (const [subject, data] of asked)
+        for (const reply of targets) connection?.publish(subject, data, { reply });
+    await link.ping();
+    await Bun.sleep(2_500);
+    expect(fleet.status().workers.filter(({ refused_messages: refused }) => refused > 0)).toEqual([]);
+    expect(fleet.status()).toMatchObject({ results: { refused: 0 }, tickets: { published: 3, repeated: 0 } });
+    isFree = true;
+    expect(await Promise.all(results)).toEqual(["one", "one", "one"]);
+  });
+
+  test("the time that a result claims changes no estimate beyond what has passed", async () => {
+    const fleet = control();
+    await (await worker("liar", async () => said("never"))).close();
+    const link = rogue("liar");
+    await link.whenUp(5_000);
+    await fleet.engine.warm(model, new AbortController().signal).catch(() => {});
+    const job = chunk(80);
+    const result = fleet.engine.recognize(job, new AbortController().signal);
+    const { v, job: id, attempt, proof } = readTicket((await pull(link, job)).data);
+    const lie = { v, job: id, attempt, proof, outcome: { segments: [SEGMENT], elapsed_ms: 1e12 } };
+    const startedAt = performance.now();
+    void link.request(subjectsOf("main").done("liar"), JSON.stringify(lie), 3_000).catch(() => {});
+    const { workMs, onStored } = await result;
+    onStored?.();
+    expect(workMs).toBeLessThan(performance.now() - startedAt + 10_000);
   });
 
   test("a worker with other weights under the name of a model does not offer them", async () => {

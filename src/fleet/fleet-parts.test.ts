@@ -42,12 +42,29 @@ describe("messages", () => {
     expect(readBeat(encode({ ...beat, later: 1 }))).toMatchObject(beat);
   });
 
+  test("say of a worker only what can be shown in one line", () => {
+    const [wild, shown] = ["x\u001b[2J\n\u009by", "x?[2J??y"];
+    const said = (text: string): Beat => ({
+      ...{ ...beat, version: text, device: text, problem: text },
+      ...{
+        models: [{ sha256: "b".repeat(64), id: text, usable: true }],
+        lacking: [{ id: text, reason: text }],
+      },
+    });
+    expect(readBeat(encode(said(wild)))).toEqual(said(shown));
+    const done = { v: PROTOCOL, job: JOB, attempt: "0".repeat(16), proof: "x".repeat(43) };
+    expect(readDone(encode({ ...done, failed: { kind: "failed", reason: wild } })).failed?.reason).toBe(
+      shown,
+    );
+  });
+
   test.each([
     ["another protocol", { ...beat, v: PROTOCOL + 1 }],
     ["no protocol", { ...beat, v: undefined }],
     ["a job that is not a job", { ...beat, jobs: ["../x"] }],
     ["too many jobs", { ...beat, jobs: Array.from({ length: 5_000 }, () => JOB) }],
     ["negative places", { ...beat, places: -1 }],
+    ["a speed that no machine has", { ...beat, speed: 1e300 }],
     ["a list", [beat]],
     ["null", null],
   ])("with %s are refused", (_, value) => {

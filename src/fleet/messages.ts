@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { MODEL_FAMILIES } from "../domain/model.ts";
+import { printable } from "../lib/printable.ts";
 import { NAME_PATTERN } from "./subjects.ts";
 
 /**
@@ -23,6 +24,8 @@ const MAX_REASON = 500;
 const MAX_JOBS = 4_096;
 const MAX_MODELS = 100;
 export const MAX_LACKING = 20;
+/** Above that of any machine, as a multiple of real time. */
+const MAX_SPEED = 1_000_000;
 
 const version = Type.Integer({ minimum: OLDEST_PROTOCOL, maximum: PROTOCOL });
 const jobId = Type.String({ pattern: "^[0-9a-f]{32}$" });
@@ -196,7 +199,7 @@ const beatSchema = Type.Object({
   /** Why the worker takes no work although it is not draining. */
   problem: Type.Optional(reason),
   /** Recognized audio per time and place, since the start, as a ratio; absent before the first chunk. */
-  speed: Type.Optional(Type.Number({ minimum: 0 })),
+  speed: Type.Optional(Type.Number({ minimum: 0, maximum: MAX_SPEED })),
   /** Models of the control plane that a worker with `fleet.fetch_models` lacks, and why it does. */
   lacking: Type.Optional(Type.Array(Type.Object({ id: short, reason }), { maxItems: MAX_LACKING })),
 });
@@ -269,10 +272,24 @@ function read<T extends TSchema>(schema: T, data: Uint8Array, maxBytes = MAX_MES
   throw new MessageError(`a message whose ${error?.path || "form"} is wrong`);
 }
 
-/** These read a received message. @throws MessageError */
+/**
+ * These read a received message. What a worker says of itself becomes a line that can be shown, whatever is in it.
+ *
+ * @throws MessageError
+ */
 export const readTicket = (data: Uint8Array) => read(ticketSchema, data, MAX_TICKET_BYTES);
 export const readPrepareTicket = (data: Uint8Array) => read(prepareTicketSchema, data, MAX_TICKET_BYTES);
-export const readBeat = (data: Uint8Array) => read(beatSchema, data);
+export function readBeat(data: Uint8Array): Beat {
+  const { models, problem, lacking, ...beat } = read(beatSchema, data);
+  return {
+    ...{ ...beat, version: printable(beat.version), device: printable(beat.device) },
+    models: models.map((model) => ({ ...model, id: printable(model.id) })),
+    ...(problem === undefined ? {} : { problem: printable(problem) }),
+    ...(lacking === undefined
+      ? {}
+      : { lacking: lacking.map(({ id, reason: why }) => ({ id: printable(id), reason: printable(why) })) }),
+  };
+}
 export const readCancel = (data: Uint8Array) => read(cancelSchema, data);
 export const readOrder = (data: Uint8Array) => read(orderSchema, data);
 export const readHello = (data: Uint8Array) => read(helloSchema, data);
@@ -284,7 +301,8 @@ export function readDone(data: Uint8Array): Done {
   if (outcomes.length !== 1) {
     throw new MessageError("a report without one outcome");
   }
-  return done;
+  const { failed } = done;
+  return failed === undefined ? done : { ...done, failed: { ...failed, reason: printable(failed.reason) } };
 }
 
 /** Writes a message. @throws MessageError when it is larger than receivers accept */

@@ -32,7 +32,6 @@ export function subjectsOf(fleet: string) {
     order: (worker: string) => `${root}.order.${worker}`,
     /** From the control plane to all workers: jobs that must stop. */
     cancel: `${root}.cancel`,
-    everything: `${root}.>`,
   };
 }
 

@@ -37,12 +37,12 @@ export function createFleetEngine(
 
 function statusOf(hash: string, { id }: EngineModel, registry: Registry): PoolStatus["models"][number] {
   const workers = registry.list().filter((worker) => hasModel(worker, hash));
-  const devices = [...new Set(workers.map(({ beat }) => beat.device))].sort();
   const places = registry.places(hash);
   return {
     modelId: id,
     state: places > 0 ? "ready" : "starting",
-    device: devices.length === 0 ? undefined : `${devices.join(", ")} of ${workers.length} workers`,
+    // Any of the workers may have recognized a chunk, so none of their devices is that of a recording. `fleet list` shows them.
+    device: undefined,
     pid: undefined,
     restarts: 0,
     running: workers.reduce((sum, { beat }) => sum + beat.jobs.length, 0),

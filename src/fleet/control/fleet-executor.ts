@@ -94,7 +94,8 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
     const id = jobIdOf(job, modelSha256);
     if (suspects.isGuilty(id)) throw new EngineError("crashed", "two machines were lost with this chunk");
     const audioMs = job.audio.totalSamples / 16;
-    const early = results.takeEarly(id, { audioMs, windowMs: job.windowMs });
+    const timeoutMs = PATIENCE * times.timeoutMs(timedChunkOf({ modelSha256, job, audioMs }));
+    const early = results.takeEarly(id, { audioMs, windowMs: job.windowMs, timeoutMs });
     if (early) return early;
     const urgency = job.isUrgent ? "s" : "a";
     const asked = {
@@ -102,7 +103,7 @@ export function createFleetExecutor(options: FleetExecutorOptions): FleetExecuto
       subject: subjects.job(modelSha256, urgency, id),
       audioMs,
       isAlone: job.isAlone || suspects.isSuspect(id),
-      timeoutMs: PATIENCE * times.timeoutMs(timedChunkOf({ modelSha256, job, audioMs })),
+      timeoutMs,
     };
     const { wanted, isNew, outcome } = jobs.want<WantedChunk>(asked, signal);
     const worker = registry.list().find(({ beat }) => beat.jobs.includes(id));

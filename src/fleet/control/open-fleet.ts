@@ -4,10 +4,10 @@ import type { Engine } from "../../engine/engine.ts";
 import type { Log } from "../../lib/log.ts";
 import { FLEET_FILES, fleetFolderOf, readFleetFile } from "../fleet-folder.ts";
 import { preparingCodeOf } from "../job-id.ts";
-import { type LinkChange, openLink } from "../link.ts";
+import { type Link, type LinkChange, type LinkMessage, openLink } from "../link.ts";
 import { type HelloReply, MessageError, readBeat, readHello, write } from "../messages.ts";
 import { createRefusalLog, type RefusalLog } from "../refusal-log.ts";
-import { CONTROL_MEMBER, lastPart, subjectsOf } from "../subjects.ts";
+import { CONTROL_MEMBER, subjectsOf } from "../subjects.ts";
 import { createJobTokens } from "../tokens.ts";
 import { audioRoute } from "./audio-route.ts";
 import { createFleetEngine } from "./fleet-engine.ts";
@@ -19,6 +19,7 @@ import { createServedModels, type ModelWithManifest } from "./model-route.ts";
 import { RECONCILE_EVERY_MS } from "./reconcile.ts";
 import { recordingRoutes } from "./recording-routes.ts";
 import { createRegistry, type Registry } from "./registry.ts";
+import { type Sent, senderOf } from "./senders.ts";
 import { createTickets } from "./tickets.ts";
 import type { WantedJob } from "./wanted-jobs.ts";
 
@@ -108,10 +109,11 @@ export function openFleet(options: OpenFleetOptions): Fleet {
     if (registry.preparingPlaces(preparingCode) > 0) void tickets.ensure(preparingCode).catch(() => {});
   });
   const heard = { executor, registry, members, log, refused, changed: places.look };
-  link.subscribe(subjects.done("*"), executor.results.take);
-  link.subscribe(subjects.beat("*"), ({ subject, data }) => hearBeat(heard, lastPart(subject), data));
-  link.subscribe(subjects.hello("*"), ({ subject, data }, respond) => {
-    const worker = lastPart(subject);
+  const strange = createRefusalLog((subject, reason, count) => log.warn({ subject, count }, reason));
+  const hear = { link, onStrange: (subject: string) => strange(subject, NOBODYS) };
+  hearWorkers(hear, subjects.done, "request", executor.results.take);
+  hearWorkers(hear, subjects.beat, "sign", (worker, { data }) => hearBeat(heard, worker, data));
+  hearWorkers(hear, subjects.hello, "request", (worker, { data }, respond) => {
     // A worker may ask right after it was added.
     if (!members.find(worker)) members.refresh();
     if (!members.find(worker)) return;
@@ -140,6 +142,23 @@ export function openFleet(options: OpenFleetOptions): Fleet {
       late.models = models;
     },
   };
+}
+
+const NOBODYS = "a message that no worker can have sent was dropped";
+
+/** Receives one kind of message of all workers, and drops what none of them can have sent. */
+function hearWorkers(
+  { link, onStrange }: { link: Pick<Link, "subscribe">; onStrange: (subject: string) => void },
+  subjectOf: (worker: string) => string,
+  sent: Sent,
+  onMessage: (worker: string, message: LinkMessage, respond: (data: Uint8Array) => void) => void,
+): void {
+  const all = subjectOf("*");
+  link.subscribe(all, (message, respond) => {
+    const worker = senderOf(message, subjectOf, sent);
+    if (worker === undefined) onStrange(all);
+    else onMessage(worker, message, respond);
+  });
 }
 
 /** Finds a wanted job of one kind. */

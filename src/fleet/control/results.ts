@@ -1,4 +1,4 @@
-import type { ChunkTimes } from "../../engine/chunk-times.ts";
+import { type ChunkTimes, SHORTEST_TIMEOUT_MS } from "../../engine/chunk-times.ts";
 import { type ChunkOutcome, EngineError, type EngineErrorKind } from "../../engine/protocol.ts";
 import type { LinkMessage } from "../link.ts";
 import {
@@ -11,7 +11,6 @@ import {
   readDone,
   write,
 } from "../messages.ts";
-import { lastPart } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";
 import { createEarlyResults, type Result } from "./early-results.ts";
 import { createPreparedResults, type Reply } from "./prepared.ts";
@@ -35,12 +34,12 @@ export type ResultsDeps = {
 
 /** Takes results from workers. A worker keeps its result until the outcome is stored. */
 export type Results = {
-  take(message: LinkMessage, respond: (data: Uint8Array) => void): void;
+  take(worker: string, message: Pick<LinkMessage, "data">, respond: (data: Uint8Array) => void): void;
   /**
    * Returns the result of a job that came before the job was wanted, such as before a restart, once. A result that
    * exceeds the bounds is refused.
    */
-  takeEarly(job: string, bounds: ResultBounds): ChunkOutcome | undefined;
+  takeEarly(job: string, bounds: EarlyBounds): ChunkOutcome | undefined;
   /** Reports whether a job's result has come lately. */
   isKnown(job: string): boolean;
   /** Forgets what is too old. */
@@ -48,9 +47,14 @@ export type Results = {
   counts(): { taken: number; prepared: number; early: number; adopted: number; refused: number };
 };
 
+/** Of a result that came before its job was wanted, also the longest time that it can have taken. */
+type EarlyBounds = ResultBounds & { timeoutMs: number };
+
 /** A result whose worker keeps it until its outcome is stored. */
 type Held = { at: number; isStored: boolean; respond: () => void };
 
+/** A worker names a new chunk in a beat at once, and a lost one is followed by the next. */
+const BEATS_MS = 2_000;
 /** A caller that has not stored an outcome after this time has been stopped. */
 const HELD_MS = 10_000;
 const KNOWN_MS = 60_000;
@@ -118,13 +122,14 @@ export function createResults(deps: ResultsDeps): Results {
     }
     counts.taken++;
     suspects.clear(id);
-    deps.times.observe(timedChunkOf(wanted), result.elapsed_ms);
+    const elapsedMs = credibleMs(result.elapsed_ms, wanted);
+    deps.times.observe(timedChunkOf(wanted), elapsedMs);
     const own: Held = { at: performance.now(), isStored: false, respond: reply };
     held.set(id, own);
     // The result of an earlier try: another worker may have the present ticket.
     if (attempt !== wanted.attempt) void deps.withdraw(wanted);
     jobs.resolve(wanted, {
-      ...outcomeOf(result),
+      ...outcomeOf(result, elapsedMs),
       onStored: () => store(own),
     });
     return undefined;
@@ -137,7 +142,7 @@ export function createResults(deps: ResultsDeps): Results {
     const { kind, reason } = done.failed;
     if (wanted.kind === "prepare")
       return end(wanted, new EngineError("interrupted", `worker ${worker}: ${reason}`));
-    if (kind === "hung") deps.times.observeTimeout(wanted.modelSha256);
+    if (kind === "hung" && canBeHung(wanted)) deps.times.observeTimeout(wanted.modelSha256);
     if (kind === "unusable_model") registry.markUnusable(worker, wanted.modelSha256);
     end(wanted, errorOf(worker, done.failed, wanted.modelSha256, registry));
   }
@@ -154,7 +159,7 @@ export function createResults(deps: ResultsDeps): Results {
   }
 
   return {
-    take: (message, respond) => receive(message, registry.protocol, respond, deal, refuse),
+    take: (worker, message, respond) => receive(worker, message, registry.protocol, respond, deal, refuse),
     takeEarly(job, bounds) {
       const found = early.take(job);
       if (!found) return undefined;
@@ -164,7 +169,7 @@ export function createResults(deps: ResultsDeps): Results {
         return undefined;
       }
       counts.adopted++;
-      return outcomeOf(found.result);
+      return outcomeOf(found.result, Math.min(found.result.elapsed_ms, bounds.timeoutMs));
     },
     isKnown: (job) => held.has(job) || early.has(job),
     sweep(now) {
@@ -184,13 +189,13 @@ function store(held: Held): void {
 
 /** Reads a worker's report, deals with it and answers. */
 function receive(
-  { subject, data }: LinkMessage,
+  worker: string,
+  { data }: Pick<LinkMessage, "data">,
   protocol: () => number,
   respond: (data: Uint8Array) => void,
   deal: (worker: string, done: Done, bytes: number, reply: Reply) => string | undefined,
   refuse: (worker: string, reason: string) => void,
 ): void {
-  const worker = lastPart(subject);
   const reply: Reply = (refused) => {
     const taken = refused === undefined;
     respond(
@@ -240,13 +245,33 @@ export function timedChunkOf({
   return { modelId: modelSha256, windowMs: job.windowMs, audioMs, threads: 1 };
 }
 
+/** Returns for how long a worker can have had a chunk at most: since its beats name it, or since the ticket was published. */
+function longestMs({ firstSeenAt, publishedAt }: WantedJob): number {
+  const now = performance.now();
+  if (firstSeenAt !== undefined) return now - firstSeenAt + BEATS_MS;
+  return publishedAt === undefined ? Number.POSITIVE_INFINITY : now - publishedAt;
+}
+
+/**
+ * Returns the time that a chunk has taken: what its worker says, and no more than this machine's own clock allows. Time limits and the
+ * estimate for all work come from these times. A worker that says too little only counts as quick for the chunks that it has taken.
+ */
+function credibleMs(elapsedMs: number, wanted: WantedChunk): number {
+  return Math.min(elapsedMs, longestMs(wanted), wanted.timeoutMs);
+}
+
+/** Reports whether a worker can have stopped a chunk as hung: no time limit is shorter. */
+function canBeHung(wanted: WantedJob): boolean {
+  return longestMs(wanted) > SHORTEST_TIMEOUT_MS;
+}
+
 /** The unit of work is the time of one place. */
-function outcomeOf({ segments, elapsed_ms }: Result): ChunkOutcome {
+function outcomeOf({ segments }: Result, workMs: number): ChunkOutcome {
   return {
     segments: segments.map(({ noSpeechProbability, ...segment }) => ({
       ...segment,
       ...(noSpeechProbability === undefined ? {} : { noSpeechProbability }),
     })),
-    workMs: elapsed_ms,
+    workMs,
   };
 }

@@ -47,11 +47,31 @@ export function workerRights(fleet: string, worker: string): Rights {
   };
 }
 
-function controlRights(fleet: string): Rights {
+/**
+ * Returns the rights of the control plane. It publishes what it sends itself, and of the stream's API what `control/tickets.ts`
+ * asks for: a member that could make it publish something can neither purge the stream nor speak for a worker.
+ */
+export function controlRights(fleet: string): Rights {
   const subjects = subjectsOf(fleet);
+  const { stream } = subjects;
+  const api = [
+    "INFO",
+    ...["STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET", "STREAM.MSG.DELETE"].map(
+      (call) => `${call}.${stream}`,
+    ),
+    ...["CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE", "CONSUMER.INFO", "CONSUMER.DELETE"].map(
+      (call) => `${call}.${stream}.>`,
+    ),
+  ];
   return {
-    publish: [subjects.everything, "$JS.API.>", "_INBOX.>"],
-    subscribe: [`${inboxOf(CONTROL_MEMBER)}.>`, subjects.everything],
+    publish: [
+      subjects.jobs,
+      subjects.order("*"),
+      subjects.cancel,
+      ...api.map((call) => `$JS.API.${call}`),
+      `${inboxOf("*")}.>`,
+    ],
+    subscribe: [`${inboxOf(CONTROL_MEMBER)}.>`, subjects.beat("*"), subjects.done("*"), subjects.hello("*")],
   };
 }
 
