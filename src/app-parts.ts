@@ -194,7 +194,14 @@ export async function openServices(
     estimateNextStartSeconds: (organizationId) => scheduler()?.estimateNextStartSeconds(organizationId) ?? 1,
     removeWorkingFiles: (id) => scheduler()?.removeWorkingFiles(id),
   });
-  const apiKeys = createApiKeyService({ database, clock });
+  const apiKeys = createApiKeyService({
+    ...{ database, clock },
+    onHeld: (keyId) =>
+      log.warn(
+        { key_id: keyId },
+        "a key is refused: a restore of an older backup holds it back until `shruti keys confirm`",
+      ),
+  });
   return {
     apiKeys,
     listening: createListeningService({

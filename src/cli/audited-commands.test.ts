@@ -10,6 +10,7 @@ import { sha256Hex } from "../lib/sha256.ts";
 import { audioFilePath } from "../store/audio-files.ts";
 import { exportAudit, verifyAudit } from "../store/audit-log.ts";
 import { databasePath, migrate, openDatabase, transaction } from "../store/database.ts";
+import { putHeldKeys } from "../store/held-keys.ts";
 import { reserveCredit } from "../store/ledger.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { insertTranscription } from "../store/transcriptions.ts";
@@ -70,6 +71,7 @@ const COMMANDS: Record<string, Case> = {
   "projects show": { reads: () => [ids.project] },
   "keys create": { args: () => ["--project", ids.project, "--name", "n"], acts: ["key.create"] },
   "keys list": { reads: nothing },
+  "keys confirm": { first: holdKeys, args: () => [ids.key], acts: ["key.confirm"] },
   "keys revoke": { args: () => [ids.key], acts: ["key.revoke"] },
   "credit grant": { args: () => ["--org", ids.org, "--paise", "500"], acts: ["credit.grant"] },
   "credit show": { reads: () => ["--org", ids.org] },
@@ -237,6 +239,13 @@ async function cancelAll(): Promise<void> {
 function disableEndpoint(): void {
   const database = openDatabase(path());
   database.sqlite.run("UPDATE webhook_endpoints SET disabled_at = 5, disabled_reason = 'gone'");
+  database.close();
+}
+
+/** Holds all keys, as a restore of an old backup does. */
+function holdKeys(): void {
+  const database = openDatabase(path());
+  putHeldKeys(database.store, { untilMs: Date.now(), knownUntilMs: null, confirmed: new Set() }, 1);
   database.close();
 }
 

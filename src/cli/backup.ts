@@ -6,7 +6,8 @@ import type { VerifiedOne } from "../services/backups/backup-verify.ts";
 import { wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
-import { explainBackup, noteNames, restoreEverything } from "./restore.ts";
+import { explainBackup, noteNames, type RestoreOptions, restoreEverything } from "./restore.ts";
+import { accessJson, reportAccess } from "./restored-access.ts";
 
 type BackupOptions = {
   all?: true;
@@ -66,8 +67,12 @@ export function registerBackup(program: Command, context: CliContext): void {
     )
     .argument("<file>", "file or folder that `shruti backup` made; of a folder of --to the newest backup")
     .option("--data <dir>", "data directory, where this machine has no config file yet")
+    .option(
+      "--confirm-keys",
+      "hold no keys back, although it is not known which of them were revoked after the backup",
+    )
     .option("--json", "print JSON")
-    .action(async (file: string, options: { data?: string; json?: true }) => {
+    .action(async (file: string, options: RestoreOptions) => {
       const { kindOfBackup } = await import("../services/backups/backup-reader.ts");
       const kind = kindOfBackup(resolve(file));
       if (kind !== "other") return restoreEverything(context, file, options);
@@ -210,15 +215,16 @@ async function verifyDatabaseAlone(
 async function restoreDatabaseAlone(
   context: CliContext,
   file: string,
-  options: { json?: true },
+  options: RestoreOptions,
 ): Promise<void> {
   const { config } = context.loadConfig();
   const [{ restoreDatabase }, { silentLog }] = await Promise.all([
     import("../services/admin.ts"),
     import("../lib/log.ts"),
   ]);
-  const restored = restoreDatabase({ config, clock: context.clock, log: silentLog }, file);
-  const { ledger, databasePath, previousPath } = restored;
+  const confirmKeys = options.confirmKeys === true;
+  const restored = restoreDatabase({ config, clock: context.clock, log: silentLog, confirmKeys }, file);
+  const { ledger, databasePath, previousPath, access } = restored;
   const repeated = await repeatDeletionsAfter(context);
   if (options.json) {
     context.printJson({
@@ -226,12 +232,14 @@ async function restoreDatabaseAlone(
       database: databasePath,
       previous: previousPath ?? null,
       ledger: { ok: ledger.ok, entries: ledger.entries, head: ledger.head },
+      access: accessJson(access),
     });
   } else {
     context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
     if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
     if (repeated === undefined) context.note("The next start of the server repeats later deletions.");
     else if (repeated > 0) context.printLine(`${repeated} deletions from after the backup were repeated`);
+    reportAccess(context, access);
   }
 }
 

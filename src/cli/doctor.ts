@@ -58,6 +58,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   findings.push(...(await fleet(config, dataDir)));
   const version = await databaseVersion(dataDir);
   if (version) findings.push(version);
+  if (version?.ok) findings.push(...(await heldKeys(dataDir, context.clock.now())));
   findings.push(...(await engine(context, config, version?.ok === false)));
   return findings;
 }
@@ -125,6 +126,22 @@ async function databaseVersion(dataDir: string): Promise<Finding | undefined> {
     return { check: "database", ok: true, detail: `version ${describeVersion(version.needed)}` };
   } catch (error) {
     return { check: "database", ok: false, detail: errorMessage(error) };
+  }
+}
+
+/** Reports keys that a restore holds back: their clients are refused. */
+async function heldKeys(dataDir: string, nowMs: number): Promise<Finding[]> {
+  const [{ databasePath, openDatabase }, { countHeldKeys }] = await Promise.all([
+    import("../store/database.ts"),
+    import("../store/held-keys.ts"),
+  ]);
+  const database = openDatabase(databasePath(dataDir));
+  try {
+    const count = countHeldKeys(database, nowMs);
+    const detail = `${count} keys are refused since a restore; \`shruti keys confirm\` accepts them`;
+    return count === 0 ? [] : [{ check: "keys", ok: false, detail }];
+  } finally {
+    database.close();
   }
 }
 

@@ -31,6 +31,7 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
     ],
   ],
   "keys list": [["of one organization", "keys list --org Physics"]],
+  "keys confirm": [["all keys of an old backup, after you have looked at them", "keys confirm --all"]],
   "credit grant": [["₹1,000", "credit grant --org Physics --paise 100000 --note invoice-17"]],
   "credit audit": [["prove that nothing was changed", "credit audit"]],
   "models add": [

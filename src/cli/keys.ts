@@ -3,7 +3,7 @@ import { SCOPES, type Scope } from "../domain/api-key.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { duration } from "./arguments.ts";
-import type { CliContext } from "./context.ts";
+import { type CliContext, CommandError } from "./context.ts";
 
 type ApiKey = ReturnType<Admin["apiKeys"]["listKeys"]>[number];
 
@@ -12,6 +12,7 @@ export function registerKeys(program: Command, context: CliContext): void {
   const keys = program.command("keys").description("API keys of projects");
 
   registerCreate(keys, context);
+  registerConfirm(keys, context);
 
   keys
     .command("list")
@@ -52,6 +53,28 @@ export function registerKeys(program: Command, context: CliContext): void {
       const key = apiKeys.revokeKey(id);
       if (options.json) context.printJson(toJson(key, context));
       else context.printLine(`${key.id} was revoked on ${time(key.revokedAt)}.`);
+    });
+}
+
+function registerConfirm(keys: Command, context: CliContext): void {
+  keys
+    .command("confirm")
+    .description(
+      "accept keys again that a restore holds back, because it is not known whether they were revoked after the backup",
+    )
+    .argument("[id...]", "keys, by their IDs")
+    .option("--all", "all that are held")
+    .option("--json", "print JSON")
+    .action(async (ids: string[], options: { all?: true; json?: true }) => {
+      if (ids.length > 0 === (options.all === true))
+        throw new CommandError("usage", "name the keys, or give --all");
+      const { apiKeys } = await context.openServices();
+      const confirmed = apiKeys.confirmKeys(options.all ? undefined : ids);
+      if (options.json) context.printJson(confirmed.map((key) => toJson(key, context)));
+      else for (const { id, name } of confirmed) context.printLine(`${id} (${name}) is accepted again.`);
+      const others = ids.length - confirmed.length;
+      if (options.all ? confirmed.length === 0 : others > 0)
+        context.note(options.all ? "No key is held." : `${others} of them were not held.`);
     });
 }
 
@@ -107,9 +130,10 @@ function listOf(text: string): string[] {
 
 const time = (epochMs: number | null) => (epochMs === null ? null : toTimestamp(epochMs));
 
-function stateOf(key: ApiKey, { clock }: CliContext): "active" | "revoked" | "expired" {
+function stateOf(key: ApiKey, { clock }: CliContext): "active" | "revoked" | "expired" | "held" {
   if (key.revokedAt !== null) return "revoked";
-  return key.expiresAt !== null && key.expiresAt <= clock.now() ? "expired" : "active";
+  if (key.expiresAt !== null && key.expiresAt <= clock.now()) return "expired";
+  return key.held ? "held" : "active";
 }
 
 function toJson(key: ApiKey, context: CliContext) {

@@ -9,8 +9,9 @@ import type { Names } from "../services/backups/backup-create.ts";
 import { BackupError } from "../services/backups/backup-format.ts";
 import type { RestoredAll } from "../services/backups/backup-restore.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { accessJson, reportAccess } from "./restored-access.ts";
 
-type Options = { data?: string; json?: true };
+export type RestoreOptions = { data?: string; confirmKeys?: true; json?: true };
 const DEFAULT_CONFIG = "./shruti.toml";
 const HEADING = "Made by shruti restore: the backup has no config file. Lines with # are defaults.";
 const DEFAULT_DATA = "./shruti-data";
@@ -28,7 +29,11 @@ type Setup = {
 };
 
 /** `shruti restore` of a backup of everything. */
-export async function restoreEverything(context: CliContext, given: string, options: Options): Promise<void> {
+export async function restoreEverything(
+  context: CliContext,
+  given: string,
+  options: RestoreOptions,
+): Promise<void> {
   const path = resolve(given);
   const [{ restoreAll }, { silentLog }] = await Promise.all([
     import("../services/backups/backup-restore.ts"),
@@ -36,14 +41,14 @@ export async function restoreEverything(context: CliContext, given: string, opti
   ]);
   const setup = await setUp(context, path, options).catch(explainBackup(path));
   const { config, dataDir } = setup;
-  const restored = await restoreAll(path, { config, dataDir, clock: context.clock, log: silentLog }).catch(
-    explainBackup(path),
-  );
+  const confirmKeys = options.confirmKeys === true;
+  const deps = { config, dataDir, clock: context.clock, log: silentLog, confirmKeys };
+  const restored = await restoreAll(path, deps).catch(explainBackup(path));
   report(context, options, setup, restored, placeConfig(setup, restored.configText));
 }
 
 /** Finds the config of this machine; where it has none, makes it of the backup's. */
-async function setUp(context: CliContext, path: string, options: Options): Promise<Setup> {
+async function setUp(context: CliContext, path: string, options: RestoreOptions): Promise<Setup> {
   const configPath = resolve(context.configPath() ?? DEFAULT_CONFIG);
   const { dataDirOf } = await import("../services/admin.ts");
   if (existsSync(configPath)) {
@@ -132,7 +137,7 @@ function missingThings(context: CliContext, { config, text }: Setup, restored: R
 
 function report(
   context: CliContext,
-  options: Options,
+  options: RestoreOptions,
   setup: Setup,
   restored: RestoredAll,
   configFile: string | undefined,
@@ -149,6 +154,7 @@ function report(
       files_written: restored.written,
       files_kept: restored.kept,
       config: configFile ?? null,
+      access: accessJson(restored.access),
       missing_recordings: missingRecordings,
       ...(verified.lacking ? { lacking: verified.lacking } : {}),
       missing,
@@ -165,7 +171,9 @@ function report(
   const { lacking } = verified;
   if (lacking) noteNames(context, lacking, "files were missing or damaged when the backup was made");
   for (const each of missing) context.note(`missing: ${each}`);
-  if (missing.length === 0 && missingRecordings.count === 0 && !lacking) context.note("nothing is missing");
+  if (missing.length === 0 && missingRecordings.count === 0 && !lacking)
+    context.note("no recording, model or key of the backup is missing");
+  reportAccess(context, restored.access);
 }
 
 /** Prints a number of things on standard error, with the first of them. */

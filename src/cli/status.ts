@@ -49,24 +49,35 @@ type Status = {
   dataDir: string;
   server: ServerStatus | undefined;
   states: { state: string; count: number; audioMs: number }[];
+  /** Keys that a restore holds back. */
+  heldKeys: number;
 };
 
 async function readStatus(context: CliContext): Promise<Status> {
   const { dataDir, database } = await context.openServices();
-  const { countUnfinishedByState } = await import("../store/transcriptions.ts");
-  return { dataDir, server: readServerStatus(dataDir), states: countUnfinishedByState(database.store) };
+  const [{ countUnfinishedByState }, { countHeldKeys }] = await Promise.all([
+    import("../store/transcriptions.ts"),
+    import("../store/held-keys.ts"),
+  ]);
+  return {
+    dataDir,
+    server: readServerStatus(dataDir),
+    states: countUnfinishedByState(database.store),
+    heldKeys: countHeldKeys(database, context.clock.now()),
+  };
 }
 
-function toJson({ dataDir, server, states }: Status) {
+function toJson({ dataDir, server, states, heldKeys }: Status) {
   return {
     running: server !== undefined,
     data_dir: dataDir,
     transcriptions: Object.fromEntries(states.map(({ state, count }) => [state, count])),
+    keys_held: heldKeys,
     ...(server ? { server: wire(server) } : {}),
   };
 }
 
-function render({ server, states }: Status): string {
+function render({ server, states, heldKeys }: Status): string {
   const queue = states.map(
     ({ state, count, audioMs }) =>
       [state, `${count} (${(audioMs / 3_600_000).toFixed(2)} h of audio)`] as const,
@@ -76,6 +87,9 @@ function render({ server, states }: Status): string {
       ? ["running", `${server.address}, process ${server.pid}, since ${server.started_at}`]
       : ["running", "no"],
     ...(queue.length === 0 ? [["queue", "empty"] as const] : queue),
+    ...(heldKeys === 0
+      ? []
+      : [["keys", `${heldKeys} are refused since a restore, until \`shruti keys confirm\``] as const]),
     ...(server ? describe(server) : []),
   ]);
 }

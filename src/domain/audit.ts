@@ -9,6 +9,7 @@ export const AUDIT_ACTIONS = [
   "project.set",
   "key.create",
   "key.revoke",
+  "key.confirm",
   "credit.grant",
   "transcription.cancel",
   "transcription.delete",

@@ -8,12 +8,15 @@ import type { Log } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
+import { noteMoment } from "../store/copy-moment.ts";
 import { type Database, databasePath, openAnyVersion, openDatabase, transaction } from "../store/database.ts";
+import { listRestoreCopies, listUpgradeCopies } from "../store/kept-copies.ts";
 import type { AuditReport } from "../store/ledger-audit.ts";
 import { checkRestored } from "../store/restore-check.ts";
 import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
+import { closeAgain, type RestoredAccess } from "./backups/restored-access.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
 import { requireFolderOf } from "./output-folder.ts";
@@ -105,7 +108,7 @@ export function backUpDatabase({ config, clock }: Pick<AdminDeps, "config" | "cl
   requireFolderOf(resolve(file));
   const database = openAnyVersion(path);
   try {
-    const bytes = writeBackup(database, resolve(file));
+    const bytes = writeBackup(database, resolve(file), (copy) => noteMoment(copy, clock.now()));
     // A database of another version has its log in another form.
     if (versionOf(path).state === "current") recordBackup(path, resolve(file), bytes, clock.now());
     return bytes;
@@ -126,18 +129,29 @@ function recordBackup(path: string, file: string, bytes: number, nowMs: number):
   }
 }
 
-export type Restored = { databasePath: string; previousPath: string | undefined; ledger: AuditReport };
+export type Restored = {
+  databasePath: string;
+  previousPath: string | undefined;
+  ledger: AuditReport;
+  access: RestoredAccess;
+};
+
+export type RestoreDeps = AdminDeps & {
+  /** The admin vouches for all keys of the backup, so that none is held. */
+  confirmKeys?: boolean;
+};
 
 /**
  * Replaces the database by a backup, after it has checked the backup's schema, identifiers and ledger. A backup of an
- * older version keeps it: the next start of the server upgrades the database, or `shruti migrate` does.
+ * older version keeps it: the next start of the server upgrades the database, or `shruti migrate` does. What was closed
+ * after the backup stays closed (`closeAgain`).
  *
  * @param backup what the audit log calls the file
  * @throws AppError `not_found` without a data directory or such a file, `invalid_request` for a file that fails a
  *   check, `conflict` while another process has the database open
  */
 export function restoreDatabase(
-  { config, clock }: AdminDeps,
+  { config, clock, confirmKeys = false }: RestoreDeps,
   file: string,
   backup = resolve(file),
 ): Restored {
@@ -149,13 +163,18 @@ export function restoreDatabase(
   }
   const source = resolve(file);
   let ledger: AuditReport | undefined;
-  const stamp = toTimestamp(clock.now()).replaceAll(/[:.]/g, "-");
+  let access: RestoredAccess | undefined;
+  const nowMs = clock.now();
+  const stamp = toTimestamp(nowMs).replaceAll(/[:.]/g, "-");
   // The restored database learns of later deletions from the file alone.
   saveReceipts(dataDirOf(config));
-  const previousPath = restoreBackup(source, path, stamp, (copy) => {
+  const check = (copy: Database) => {
     ledger = checkRestored(copy, source);
-    recordAct(copy.store, { action: "database.restore", object: backup }, clock.now());
+  };
+  const kept = [...listRestoreCopies(path), ...listUpgradeCopies(path)].map((copy) => copy.path);
+  const previousPath = restoreBackup(source, path, stamp, check, (copy) => {
+    access = closeAgain(copy, { nowMs, backup, previousPath: path, keptPaths: kept, confirmKeys });
   });
-  if (ledger === undefined) throw new Error("the restored database was not audited");
-  return { databasePath: path, previousPath, ledger };
+  if (!ledger || !access) throw new Error("the restored database was not audited");
+  return { databasePath: path, previousPath, ledger, access };
 }

@@ -16,16 +16,24 @@ import {
 } from "../store/api-keys.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
+import { findHeldKeys, type HeldKeys, isHeld, putHeldKeys } from "../store/held-keys.ts";
 import { findProject, type ProjectRow } from "../store/projects.ts";
 import { checkName } from "./accounts.ts";
 
-export type ApiKeyServiceDeps = { database: Database; clock: Clock };
+export type ApiKeyServiceDeps = {
+  database: Database;
+  clock: Clock;
+  /** Is called when a key is refused because a restore holds it back, once for each key. */
+  onHeld?: (keyId: string) => void;
+};
 
 /** A key as an admin sees it: no hash, no public ID. */
 export type ApiKey = Omit<ApiKeyRow, "hash" | "publicId"> & {
   organizationId: string;
   /** The beginning of the key, by which its owner recognises it. It holds no part of the secret. */
   hint: string;
+  /** A restore holds it back: it is refused until an admin confirms it. */
+  held: boolean;
 };
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -67,16 +75,24 @@ export type ApiKeyService = {
   /** Revokes a key: from now on it is refused. Revoking it again changes nothing. @throws AppError `not_found` */
   revokeKey(id: string): ApiKey;
   /**
+   * Accepts keys again that a restore holds back.
+   *
+   * @param ids identifiers of keys; left out: all
+   * @returns those that were held
+   * @throws AppError `not_found` for an unknown key; nothing has changed then
+   */
+  confirmKeys(ids?: readonly string[]): ApiKey[];
+  /**
    * Finds the caller that a request's `Authorization` field names, and notes the use of the key.
    *
-   * @throws AppError `unauthorized` for a missing, unknown, revoked or expired key; `organization_disabled` for a
+   * @throws AppError `unauthorized` for a missing, unknown, revoked, expired or held key; `organization_disabled` for a
    *   valid key of a disabled organization
    */
   authenticate(authorizationHeader: string | undefined | null): Caller;
   /**
    * Returns the caller of a key that was recognised earlier, by the key's identifier.
    *
-   * @throws AppError `unauthorized` for an unknown, revoked or expired key; `organization_disabled`
+   * @throws AppError `unauthorized` for an unknown, revoked, expired or held key; `organization_disabled`
    */
   callerOf(keyId: string): Caller;
   /** Returns the organization's own limit of requests per second; null: the config's limit applies. */
@@ -89,28 +105,46 @@ export type ApiKeyService = {
   close(): void;
 };
 
-export function createApiKeyService({ database, clock }: ApiKeyServiceDeps): ApiKeyService {
+export function createApiKeyService({ database, clock, onHeld }: ApiKeyServiceDeps): ApiKeyService {
   const { store } = database;
   const holders = openHolders(store);
   const uses = openUses(database);
+  const reported = new Set<string>();
+
+  /** @throws AppError `unauthorized` */
+  function requireValid({ keyId, revokedAt, expiresAt, isHeld }: CachedHolder, nowMs: number): void {
+    if (revokedAt !== null || (expiresAt !== null && expiresAt <= nowMs)) throw new AppError("unauthorized");
+    if (!isHeld) return;
+    if (!reported.has(keyId)) onHeld?.(keyId);
+    reported.add(keyId);
+    throw new AppError("unauthorized", { message: HELD_MESSAGE });
+  }
+
   return {
     createKey: (input) => createKey(store, input, clock.now()),
     listKeys(filter = {}) {
       if (filter.projectId !== undefined) requireProject(store, filter.projectId);
-      return listApiKeys(store, filter).map(toApiKey);
+      const held = findHeldKeys(store);
+      return listApiKeys(store, filter).map((row) => toApiKey(row, held));
     },
     revokeKey(id) {
       const row = revokeKey(store, id, clock.now()) ?? findApiKey(store, id);
       if (!row) throw new AppError("not_found", { message: `There is no key ${id}.` });
       holders.forget(row.publicId);
       const organizationId = findProject(store, row.projectId)?.organizationId ?? "";
-      return toApiKey({ ...row, organizationId });
+      return toApiKey({ ...row, organizationId }, findHeldKeys(store));
+    },
+    confirmKeys(ids) {
+      const confirmed = confirmKeys(store, ids, clock.now());
+      holders.forgetAll();
+      return confirmed;
     },
     authenticate(authorizationHeader) {
       const nowMs = clock.now();
       const key = bearerOf(authorizationHeader);
       if (key === undefined) throw new AppError("unauthorized");
       const holder = recognise(holders, key, nowMs);
+      requireValid(holder, nowMs);
       if (holder.organizationDisabledAt !== null) throw new AppError("organization_disabled");
       if (nowMs - (holder.lastUsedAt ?? 0) >= USED_EVERY_MS) {
         holder.lastUsedAt = nowMs;
@@ -158,9 +192,39 @@ function createKey(store: Store, input: NewApiKey, nowMs: number): ApiKey & { ke
     const expires_at = expiresAt === null ? null : toTimestamp(expiresAt);
     const after = { project_id: project.id, name, scopes: scopes.join(","), expires_at };
     recordAct(tx, { action: "key.create", object: id, organizationId, after }, nowMs);
+    const held = findHeldKeys(tx);
+    // A clock that was ahead has made keys of later times than this one.
+    if (held && isHeld(held, row)) confirm(tx, held, [id], nowMs);
     return insertApiKey(tx, row);
   });
   return { ...toApiKey({ ...stored, organizationId: project.organizationId }), key: key.text };
+}
+
+function confirmKeys(store: Store, ids: readonly string[] | undefined, nowMs: number): ApiKey[] {
+  return transaction(store, (tx) => {
+    const keys = listApiKeys(tx);
+    const unknown = ids?.find((id) => !keys.some((key) => key.id === id));
+    if (unknown !== undefined) throw new AppError("not_found", { message: `There is no key ${unknown}.` });
+    const held = findHeldKeys(tx);
+    const waiting = keys.filter((key) => isHeld(held, key));
+    const confirmed = waiting.filter(({ id }) => ids?.includes(id) ?? true);
+    for (const { id, organizationId, name } of confirmed) {
+      recordAct(tx, { action: "key.confirm", object: id, organizationId, after: { name } }, nowMs);
+    }
+    if (confirmed.length === waiting.length) putHeldKeys(tx, undefined, nowMs);
+    else if (held)
+      confirm(
+        tx,
+        held,
+        confirmed.map(({ id }) => id),
+        nowMs,
+      );
+    return confirmed.map((key) => toApiKey(key));
+  });
+}
+
+function confirm(tx: Store, held: HeldKeys, ids: readonly string[], nowMs: number): void {
+  putHeldKeys(tx, { ...held, confirmed: new Set([...held.confirmed, ...ids]) }, nowMs);
 }
 
 function revokeKey(store: Store, id: string, nowMs: number): ApiKeyRow | undefined {
@@ -180,26 +244,26 @@ function requireProject(store: Store, id: string): ProjectRow {
   return project;
 }
 
-/** Finds the row of a valid key, whether its organization is disabled or not. @throws AppError `unauthorized` */
+/** Finds the row of a key, whether it is valid or not. @throws AppError `unauthorized` */
 function recognise(holders: Holders, key: string, nowMs: number): CachedHolder {
   const publicId = publicIdOf(key);
   const holder = publicId === undefined ? undefined : holders.find(publicId, nowMs);
   if (!holder || !equalsConstantTime(holder.hash, sha256Hex(key))) throw new AppError("unauthorized");
-  requireValid(holder, nowMs);
   return holder;
 }
 
-function requireValid({ revokedAt, expiresAt }: KeyHolder, nowMs: number): void {
-  if (revokedAt !== null || (expiresAt !== null && expiresAt <= nowMs)) throw new AppError("unauthorized");
-}
+/** Only who has the whole key reads it. */
+export const HELD_MESSAGE =
+  "This key is held back since a backup was restored. An admin of the server can confirm it.";
 
-type CachedHolder = KeyHolder & { caller: Caller; readAtMs: number };
+type CachedHolder = KeyHolder & { caller: Caller; isHeld: boolean; readAtMs: number };
 type Holders = ReturnType<typeof openHolders>;
 
 /** Rows of keys with their project and organization, kept in memory for `CACHED_MS`. */
 function openHolders(store: Store) {
   const cache = new Map<string, CachedHolder>();
   const rates = new WeakMap<Caller, number | null>();
+  const held = openHeldKeys(store);
   return {
     find(publicId: string, nowMs: number): CachedHolder | undefined {
       const cached = cache.get(publicId);
@@ -213,7 +277,8 @@ function openHolders(store: Store) {
       const { keyId, projectId, organizationId, scopes } = holder;
       const caller = { keyId, projectId, organizationId, scopes: new Set(scopes) };
       rates.set(caller, holder.requestsPerSecond);
-      const fresh = { ...holder, caller, readAtMs: nowMs };
+      const key = { id: keyId, createdAt: holder.createdAt };
+      const fresh = { ...holder, caller, isHeld: isHeld(held.find(nowMs), key), readAtMs: nowMs };
       cache.set(publicId, fresh);
       return fresh;
     },
@@ -223,6 +288,22 @@ function openHolders(store: Store) {
     },
     forgetAll(): void {
       cache.clear();
+      held.forget();
+    },
+  };
+}
+
+/** What a restore holds back, kept in memory for `CACHED_MS`: it may name thousands of keys. */
+function openHeldKeys(store: Store) {
+  let kept: { held: HeldKeys | undefined; readAtMs: number } | undefined;
+  return {
+    find(nowMs: number): HeldKeys | undefined {
+      if (!kept || nowMs - kept.readAtMs >= CACHED_MS || nowMs < kept.readAtMs)
+        kept = { held: findHeldKeys(store), readAtMs: nowMs };
+      return kept.held;
+    },
+    forget(): void {
+      kept = undefined;
     },
   };
 }
@@ -328,6 +409,7 @@ function checkScopes(scopes: readonly string[]): Scope[] {
   return SCOPES.filter((scope) => scopes.includes(scope));
 }
 
-function toApiKey({ hash: _, publicId, ...row }: ApiKeyRow & { organizationId: string }): ApiKey {
-  return { ...row, hint: `shr_${publicId.slice(0, 6)}…` };
+function toApiKey(key: ApiKeyRow & { organizationId: string }, held?: HeldKeys): ApiKey {
+  const { hash: _, publicId, ...row } = key;
+  return { ...row, hint: `shr_${publicId.slice(0, 6)}…`, held: isHeld(held, row) };
 }

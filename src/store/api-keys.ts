@@ -10,6 +10,7 @@ export type KeyHolder = {
   keyId: string;
   hash: string;
   scopes: ApiKeyRow["scopes"];
+  createdAt: number;
   lastUsedAt: number | null;
   expiresAt: number | null;
   revokedAt: number | null;
@@ -29,6 +30,7 @@ const selectHolder = prepared((store: Store) =>
       keyId: apiKeys.id,
       hash: apiKeys.hash,
       scopes: apiKeys.scopes,
+      createdAt: apiKeys.createdAt,
       lastUsedAt: apiKeys.lastUsedAt,
       expiresAt: apiKeys.expiresAt,
       revokedAt: apiKeys.revokedAt,

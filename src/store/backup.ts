@@ -29,10 +29,15 @@ const COPY_BYTES = 1024 * 1024;
 /**
  * Writes a consistent copy of the database to a new file. A server may be using the database.
  *
+ * @param complete is called with the path of the copy before it gets its name
  * @returns the copy's size in bytes
  * @throws AppError `conflict` when the file exists already
  */
-export function writeBackup(database: Pick<Database, "sqlite">, path: string): number {
+export function writeBackup(
+  database: Pick<Database, "sqlite">,
+  path: string,
+  complete: (copy: string) => void = () => {},
+): number {
   const unfinished = `${path}.${process.pid}.partial`;
   refuseExisting(path);
   try {
@@ -41,6 +46,7 @@ export function writeBackup(database: Pick<Database, "sqlite">, path: string): n
     rmSync(unfinished, { force: true });
     makePrivateFile(unfinished);
     backupDatabase(database, unfinished);
+    complete(unfinished);
     syncPathNow(unfinished);
     // Unlike a rename, a link never replaces a file that another process has made meanwhile.
     linkNew(unfinished, path);
@@ -73,6 +79,7 @@ export function linkNew(from: string, to: string): void {
  * @param stamp becomes a part of the previous database's new name
  * @param check is called with a copy of this program's version before anything is replaced; when it throws, nothing
  *   changes
+ * @param prepare is called with the path of the checked copy, which has the version of the backup
  * @returns the path of the previous database; undefined when there was none
  * @throws AppError `not_found` when there is no such file, `invalid_request` when it is not a backup,
  *   `conflict` while another process has the database open
@@ -82,6 +89,7 @@ export function restoreBackup(
   databaseFile: string,
   stamp: string,
   check: (copy: Database) => void,
+  prepare: (copyPath: string) => void = () => {},
 ): string | undefined {
   if (!existsSync(backupPath))
     throw new AppError("not_found", { message: `There is no file ${backupPath}.` });
@@ -92,6 +100,7 @@ export function restoreBackup(
     copyPrivately(backupPath, copyPath);
     giveToOwner(copyPath);
     checkCopy(copyPath, backupPath, check);
+    prepare(copyPath);
     syncPathNow(copyPath);
     return exchange(copyPath, databaseFile, stamp);
   } finally {
@@ -173,18 +182,6 @@ export function replaceKeeping(
 ): void {
   if (kept !== undefined) linkNew(target, kept);
   replace(from, target);
-}
-
-/** Lists the databases that restores have kept beside the database, and when. A database in memory has none. */
-export function listRestoreCopies(databaseFile: string): { path: string; atMs: number }[] {
-  if (databaseFile === ":memory:") return [];
-  const prefix = `${basename(databaseFile)}.before-`;
-  return readdirSync(dirname(databaseFile)).flatMap((name) => {
-    if (!name.startsWith(prefix)) return [];
-    const [, day, time = ""] = /^(\d{4}-\d{2}-\d{2})T([\d-]+)Z$/.exec(name.slice(prefix.length)) ?? [];
-    const atMs = Date.parse(`${day}T${time.replace(/^(\d+)-(\d+)-(\d+)-(\d+)$/, "$1:$2:$3.$4")}Z`);
-    return Number.isFinite(atMs) ? [{ path: join(dirname(databaseFile), name), atMs }] : [];
-  });
 }
 
 /** A file with a temporary name that is older belongs to a process that was killed. */

@@ -198,7 +198,11 @@ export function checkpointNow({ sqlite }: Database): boolean {
   }
 }
 
-/** Writes a consistent copy of the whole database to a new file. */
+/**
+ * Writes a consistent copy of the whole database to a new file. Without `secure_delete`, unused parts of the copy's pages
+ * would hold texts that a later deletion does not reach.
+ */
 export function backupDatabase(database: Pick<Database, "sqlite">, path: string): void {
+  database.sqlite.run("PRAGMA secure_delete = ON");
   rowsOnce(database.sqlite, "VACUUM INTO ?", path);
 }

@@ -4,14 +4,17 @@ import { prepared } from "./prepared.ts";
 import { settings } from "./schema.ts";
 
 /**
- * Names of the choices that an admin makes at run time, of what the last backup of everything was, and of how much of the
- * file of deletions the database knows.
+ * Names of the choices that an admin makes at run time, of what the last backup of everything was, of how much of the
+ * file of deletions the database knows, of when a copy of the database was made (only in that copy), and of the keys that
+ * wait for an admin's confirmation after a restore.
  */
 export const SETTING_NAMES = {
   defaultModel: "models.default",
   languageModels: "models.languages",
   lastBackup: "backup.last",
   mirroredReceipts: "receipts.mirrored",
+  copyMoment: "copy.moment",
+  heldKeys: "keys.held",
 } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 

@@ -7,7 +7,7 @@ import { syncPathNow, writeDurably } from "../lib/durable-files.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
-import { entryAfter } from "./audit-log.ts";
+import { recordIn } from "./audit-in-file.ts";
 import { requireUnused, writeBackup } from "./backup.ts";
 import { applyMigrations, setUp } from "./database.ts";
 import {
@@ -19,6 +19,7 @@ import {
 } from "./database-version.ts";
 import { isDiskFull } from "./disk-full.ts";
 import { sha256OfFile } from "./file-hash.ts";
+import { isUpgradeCopy, listUpgradeCopies } from "./kept-copies.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { rowsOnce } from "./once.ts";
 import { withPath, withSettledPath } from "./with-path.ts";
@@ -169,27 +170,6 @@ function recordUpgrade(sqlite: SqliteDatabase, { from, to, backup }: Upgrade, no
   recordIn(sqlite, { action: "database.upgrade", object: basename(backup), ...changes }, nowMs);
 }
 
-/** Writes an entry into the audit log of a database of any version, from the one on that has an audit log. */
-function recordIn(sqlite: SqliteDatabase, act: Act, nowMs: number): void {
-  const log = rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'audit_log'");
-  if (log.length === 0) return;
-  type Head = { sequence: number; hash: string; action: string; object: string | null };
-  const [head] = rowsOnce<Head>(
-    sqlite,
-    "SELECT sequence, hash, action, object FROM audit_log ORDER BY sequence DESC LIMIT 1",
-  );
-  // An earlier try was interrupted right after its entry.
-  if (head?.action === act.action && head.object === act.object) return;
-  const entry = entryAfter(head, act, nowMs);
-  rowsOnce(
-    sqlite,
-    `INSERT INTO audit_log (sequence, created_at, source, actor, via, action, object, organization_id, before, after,
-       previous_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    ...[entry.sequence, entry.createdAt, entry.source, entry.actor, entry.via, entry.action],
-    ...[entry.object, entry.organizationId, entry.before, entry.after, entry.previousHash, entry.hash],
-  );
-}
-
 /** Adds the hash of the file to the record, unless another process has written since the upgrade. */
 async function sealRecord(sqlite: SqliteDatabase, path: string, upgrade: Upgrade, writesBefore: number) {
   sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -215,7 +195,7 @@ async function writeRecord(path: string, { backup, ...rest }: UpgradeRecord): Pr
 function readRecord(path: string): UpgradeRecord | undefined {
   try {
     const { from, to, backup, sha256 } = JSON.parse(readRegularFile(recordPath(path), MAX_RECORD_BYTES));
-    if (typeof backup !== "string" || !isUpgradeBackup(path, backup)) return undefined;
+    if (typeof backup !== "string" || !isUpgradeCopy(path, backup)) return undefined;
     return { from, to, backup: join(dirname(path), backup), sha256 };
   } catch {
     return undefined;
@@ -311,24 +291,17 @@ function recordUndo({ from, to, backup }: Upgrade, nowMs: number): boolean {
   }
 }
 
-function isUpgradeBackup(path: string, name: string): boolean {
-  return name.startsWith(`${basename(path)}.version-`) && /\.version-\d{4}\.[\dTZ-]+$/.test(name);
-}
-
 /** Removes copies that a kill has left unfinished. */
 function removeUnfinished(path: string): void {
   for (const name of readdirSync(dirname(path))) {
     const [, backup] = /^(.*)\.\d+\.partial(-journal)?$/.exec(name) ?? [];
-    if (backup !== undefined && isUpgradeBackup(path, backup))
+    if (backup !== undefined && isUpgradeCopy(path, backup))
       rmSync(join(dirname(path), name), { force: true });
   }
 }
 
 /** Removes the oldest backups of upgrades. */
 function prune(path: string, kept: number): void {
-  const stamp = (name: string) => name.slice(name.lastIndexOf(".") + 1);
-  const backups = readdirSync(dirname(path))
-    .filter((name) => isUpgradeBackup(path, name))
-    .sort((a, b) => stamp(b).localeCompare(stamp(a)));
-  for (const name of backups.slice(kept)) rmSync(join(dirname(path), name), { force: true });
+  const copies = listUpgradeCopies(path).sort((a, b) => b.atMs - a.atMs);
+  for (const copy of copies.slice(kept)) rmSync(copy.path, { force: true });
 }

@@ -66,7 +66,7 @@ export type UploadBearer = {
   upload: UploadRow;
   organizationDisabledAt: number | null;
   /** Null when no key is known, or it does not exist any more. */
-  key: { revokedAt: number | null; expiresAt: number | null } | null;
+  key: { id: string; createdAt: number; revokedAt: number | null; expiresAt: number | null } | null;
 };
 
 export function findUploadBearer(store: Store, id: string): UploadBearer | undefined {
@@ -74,7 +74,10 @@ export function findUploadBearer(store: Store, id: string): UploadBearer | undef
     .select({
       upload: uploads,
       organizationDisabledAt: organizations.disabledAt,
-      key: { id: apiKeys.id, revokedAt: apiKeys.revokedAt, expiresAt: apiKeys.expiresAt },
+      key: {
+        ...{ id: apiKeys.id, createdAt: apiKeys.createdAt },
+        ...{ revokedAt: apiKeys.revokedAt, expiresAt: apiKeys.expiresAt },
+      },
     })
     .from(uploads)
     .innerJoin(organizations, eq(organizations.id, uploads.organizationId))

@@ -445,7 +445,10 @@ export const en = {
     revokeSure: (name: string) =>
       `Revoke the key ${name}? Whatever uses it is refused at once, and it cannot be undone.`,
     keyOnce: "This is the key. It is shown this once; copy it now.",
-    keyStates: { active: "active", expired: "expired", revoked: "revoked" } as Record<string, string>,
+    keyStates: { active: "active", expired: "expired", revoked: "revoked", held: "held back" } as Record<
+      string,
+      string
+    >,
     organization: "Organization",
     error: "Error",
     length: "Length",

@@ -406,7 +406,7 @@ export const hi: Words = {
     revoke: "रद्द करें",
     revokeSure: (name) => `कुंजी ${name} रद्द करें? इससे चलने वाला सब तुरंत रुक जाएगा, और यह वापस नहीं हो सकता।`,
     keyOnce: "यह रही कुंजी। यह बस इसी बार दिखेगी; अभी कॉपी कर लें।",
-    keyStates: { active: "चालू", expired: "समाप्त", revoked: "रद्द" },
+    keyStates: { active: "चालू", expired: "समाप्त", revoked: "रद्द", held: "रोकी हुई" },
     organization: "संस्था",
     error: "ग़लती",
     length: "लंबाई",

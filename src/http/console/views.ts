@@ -79,7 +79,7 @@ export function toKey(key: ApiKey, nowMs: number): Key {
     name: key.name,
     hint: key.hint,
     scopes: key.scopes,
-    state: key.revokedAt !== null ? "revoked" : isExpired ? "expired" : "active",
+    state: key.revokedAt !== null ? "revoked" : isExpired ? "expired" : key.held ? "held" : "active",
     created_at: toTimestamp(key.createdAt),
     last_used_at: time(key.lastUsedAt),
     expires_at: time(key.expiresAt),

@@ -265,7 +265,7 @@ export const Key = closed({
   /** The beginning of the key; no part of its secret. */
   hint: text,
   scopes: Type.Array(oneOf(SCOPES)),
-  state: oneOf(["active", "expired", "revoked"]),
+  state: oneOf(["active", "expired", "revoked", "held"]),
   created_at: time,
   last_used_at: nullable(time),
   expires_at: nullable(time),

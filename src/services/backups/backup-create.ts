@@ -2,6 +2,7 @@ import { Database as SqliteDatabase } from "bun:sqlite";
 import { closeSync } from "node:fs";
 import { hostname } from "node:os";
 import { toTimestamp } from "../../lib/time.ts";
+import { noteMoment } from "../../store/copy-moment.ts";
 import { backupDatabase, type Database } from "../../store/database.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
@@ -102,6 +103,7 @@ export async function writeContents(request: BackupRequest, sink: BackupSink): P
   // The copy has the secrets that sign webhooks. SQLite gives its journal the mode of the database file.
   makePrivateFile(sink.snapshotPath);
   backupDatabase(request.database, sink.snapshotPath);
+  noteMoment(sink.snapshotPath, request.nowMs);
   const snapshot = new SqliteDatabase(sink.snapshotPath, { readonly: true });
   try {
     sink.addText(DESCRIPTION, `${JSON.stringify(descriptionOf(request, sink.layout), null, 2)}\n`);

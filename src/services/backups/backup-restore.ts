@@ -8,7 +8,7 @@ import type { Log } from "../../lib/log.ts";
 import { audioDirectory } from "../../store/audio-files.ts";
 import { type Database, openAnyVersion } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
-import { type Restored, restoreDatabase } from "../admin.ts";
+import { type RestoreDeps, type Restored, restoreDatabase } from "../admin.ts";
 import { lockDataDir, lockPathOf } from "../data-dir-lock.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
 import { addName, type Names, noNames } from "./backup-create.ts";
@@ -23,7 +23,7 @@ export type RestoreOptions = {
   dataDir: string;
   clock: Clock;
   log: Log;
-};
+} & Pick<RestoreDeps, "confirmKeys">;
 
 /** What a restore has done, and what this machine still lacks. */
 export type RestoredAll = Restored & {

@@ -1,6 +1,8 @@
 import { AppError } from "../../domain/errors.ts";
 import { equalsConstantTime, sha256Hex } from "../../lib/sha256.ts";
+import { findHeldKeys, isHeld } from "../../store/held-keys.ts";
 import { findUploadBearer, type UploadBearer, type UploadRow } from "../../store/uploads.ts";
+import { HELD_MESSAGE } from "../api-keys.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { expireUpload } from "./upload-expiry.ts";
 
@@ -8,7 +10,7 @@ import { expireUpload } from "./upload-expiry.ts";
  * Finds the upload that a token belongs to (docs/decisions.md section 5).
  *
  * @throws AppError `unauthorized` for an unknown upload, a wrong token, and once the key that made the upload is
- *   revoked or expired; `organization_disabled`
+ *   revoked, expired or held back by a restore; `organization_disabled`
  */
 export function authorizeUpload(
   context: UploadContext,
@@ -22,6 +24,9 @@ export function authorizeUpload(
   }
   if (!isKeyValid(found, context.clock.now())) {
     throw new AppError("unauthorized", { message: "The key that made this upload is not valid any more." });
+  }
+  if (found.key && isHeld(findHeldKeys(context.database.store), found.key)) {
+    throw new AppError("unauthorized", { message: HELD_MESSAGE });
   }
   if (found.organizationDisabledAt !== null) throw new AppError("organization_disabled");
   return expireUpload(context, found.upload);

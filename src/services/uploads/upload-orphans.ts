@@ -8,8 +8,8 @@ import {
   listFiles,
   removeFile,
 } from "../../store/audio-files.ts";
-import { listRestoreCopies } from "../../store/backup.ts";
 import { transaction } from "../../store/database.ts";
+import { listRestoreCopies } from "../../store/kept-copies.ts";
 import { findUpload, listUploadsWithAudio, markAudioDeleted, type UploadRow } from "../../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { reject } from "./upload-verification.ts";
