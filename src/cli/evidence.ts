@@ -62,7 +62,7 @@ export function registerEvidence(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (file: string, options: VerifyOptions) => {
       const [{ document, fingerprint }, { isEvidence }] = await Promise.all([
-        readSigned<unknown>(file, options.key),
+        readSigned(file, options.key),
         import("../services/signed/evidence.ts"),
       ]);
       if (!isEvidence(document))

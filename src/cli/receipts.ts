@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import type { DeletionReceipt } from "../domain/receipt.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -75,9 +74,12 @@ function registerVerify(receipts: Command, context: CliContext): void {
     )
     .option("--json", "print JSON")
     .action(async (file: string, options: { key?: string; json?: true }) => {
-      const { document, fingerprint } = await readSigned<DeletionReceipt>(file, options.key);
-      if (document.object !== "deletion_receipt")
-        throw new CommandError("failed", `${file} is not a receipt`);
+      const [{ document, fingerprint }, { isReceipt }] = await Promise.all([
+        readSigned(file, options.key),
+        import("../services/signed/receipt.ts"),
+      ]);
+      if (!isReceipt(document))
+        throw new CommandError("failed", `${file} is not a receipt that this version can read`);
       if (options.json) {
         context.printJson({ ok: true, fingerprint, trusted: options.key !== undefined, document });
         return;

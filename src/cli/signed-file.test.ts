@@ -1,7 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { signDocument } from "../services/signed/signed-documents.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-signed-file-"));
@@ -31,6 +33,30 @@ describe.each(["receipts", "evidence"])("%s verify", (noun) => {
     expect({ status, err }).toEqual({
       status: 4,
       err: `error: ${at("pipe")}: it is a named pipe, not a regular file\n`,
+    });
+  });
+
+  test.each([
+    ["without its fields", { object: noun === "receipts" ? "deletion_receipt" : "transcription_evidence" }],
+    ["that is another document", ["hello"]],
+    ["that is nothing", null],
+  ])("refuses a signed document %s in a plain sentence", async (_, document) => {
+    const { privateKey } = generateKeyPairSync("ed25519");
+    writeFileSync(at("signed.json"), JSON.stringify(signDocument(document, privateKey)));
+    const { status, err } = await runCaptured([noun, "verify", at("signed.json")], {});
+    const what = noun === "receipts" ? "a receipt" : "evidence";
+    expect({ status, err }).toEqual({
+      status: 1,
+      err: `error: ${at("signed.json")} is not ${what} that this version can read\n`,
+    });
+  });
+
+  test("refuses very many brackets in a plain sentence", async () => {
+    writeFileSync(at("deep.json"), "[".repeat(200_000) + "]".repeat(200_000));
+    const { status, err } = await runCaptured([noun, "verify", at("deep.json")], {});
+    expect({ status, err }).toEqual({
+      status: 1,
+      err: `error: ${at("deep.json")}: it nests deeper than 32 levels\n`,
     });
   });
 });

@@ -1,5 +1,5 @@
 import { errorMessage } from "../lib/error-message.ts";
-import { RegularFileError, readRegularFile } from "../lib/regular-file.ts";
+import { RegularFileError, readRegularBytes } from "../lib/regular-file.ts";
 import { readPublicKey } from "../lib/signatures.ts";
 import { reasonOf } from "../lib/system-error.ts";
 import { CommandError } from "./context.ts";
@@ -14,18 +14,18 @@ const MAX_DOCUMENT_BYTES = 1024 * 1024;
  * @throws CommandError with the file's name: `usage` for the key, `not_found` for a document that cannot be read,
  *   `failed` for one that is not what was signed
  */
-export async function readSigned<T>(file: string, keyFile: string | undefined) {
+export async function readSigned(file: string, keyFile: string | undefined) {
   const { verifyDocument } = await import("../services/signed/signed-documents.ts");
   const key = keyFile === undefined ? undefined : openKey(keyFile, readPublicKey);
-  let text: string;
+  let bytes: Uint8Array;
   try {
-    text = readRegularFile(file, MAX_DOCUMENT_BYTES);
+    bytes = readRegularBytes(file, MAX_DOCUMENT_BYTES);
   } catch (error) {
     const reason = error instanceof RegularFileError ? error.code : reasonOf(error);
     throw new CommandError("not_found", `${file}: ${reason}`);
   }
   try {
-    return verifyDocument<T>(text, key);
+    return verifyDocument(bytes, key);
   } catch (error) {
     throw new CommandError("failed", `${file}: ${errorMessage(error)}`);
   }

@@ -38,10 +38,11 @@ export function createJobTokens(secret: string, now: () => number): JobTokens {
       return `${until}.${macOf(`${purpose} ${name} ${until}`)}`;
     },
     opens(purpose, name, token) {
-      const [until = "", mac = ""] = token.split(".");
+      const [until = "", mac = "", ...rest] = token.split(".");
       // The comparison comes first, so that its time does not depend on the rest.
       return (
         equalsConstantTime(mac, macOf(`${purpose} ${name} ${until}`)) &&
+        rest.length === 0 &&
         /^\d{1,16}$/.test(until) &&
         Number(until) > now()
       );

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { readStrictJson, StrictJsonError } from "./strict-json.ts";
 
 /** A JSON document whose schema names its format, such as the description of a backup. */
 export type Formatted<T extends TSchema> = {
@@ -18,9 +19,10 @@ export function parseFormatted<T extends TSchema>(
 ): Static<T> {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    throw fail(`its ${name} is not valid JSON`);
+    value = readStrictJson(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch (error) {
+    const reason = error instanceof StrictJsonError ? error.message : "it is not valid UTF-8";
+    throw fail(`its ${name} cannot be read: ${reason}`);
   }
   if (Value.Check(schema, value)) return value as Static<T>;
   throw fail(`its ${name} is not of format ${format}: a newer program may be needed`);

@@ -55,6 +55,11 @@ export function openRegularFile(path: string): number {
  * @throws RegularFileError, the system's error
  */
 export function readRegularFile(path: string, maxBytes: number): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(readRegularBytes(path, maxBytes));
+}
+
+/** Reads the bytes of a regular file, as `readRegularFile` does its text. */
+export function readRegularBytes(path: string, maxBytes: number): Uint8Array {
   const descriptor = openRegularFile(path);
   try {
     const { size } = fstatSync(descriptor);
@@ -66,7 +71,7 @@ export function readRegularFile(path: string, maxBytes: number): string {
       if (count === 0) break;
       filled += count;
     }
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(0, filled));
+    return bytes.subarray(0, filled);
   } finally {
     closeSync(descriptor);
   }

@@ -21,6 +21,7 @@ import {
 } from "../store/receipts.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
 import { openApplianceKey } from "./signed/appliance-key.ts";
+import { isReceipt } from "./signed/receipt.ts";
 import { signDocument, verifyDocument } from "./signed/signed-documents.ts";
 
 export type ReceiptDeps = { database: Database; clock: Clock; dataDir: string };
@@ -103,11 +104,8 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
           const id = idIn(line);
           // Before the signature, which takes much longer.
           if (id === undefined || hasReceipt(database.store, id)) continue;
-          try {
-            yield { document: verifyDocument<DeletionReceipt>(line, own).document, signed: line };
-          } catch {
-            // A line that another key has signed deletes nothing.
-          }
+          const document = receiptIn(line, own);
+          if (document !== undefined) yield { document, signed: line };
         }
       } finally {
         await file.close();
@@ -151,6 +149,16 @@ function readUnmirrored(path: string, after: string): Pick<ReceiptRow, "id" | "s
     }
   } catch {
     return [];
+  }
+}
+
+/** Returns the receipt in a line; undefined for one that another key has signed, which deletes nothing, and for evidence. */
+function receiptIn(line: string, key: KeyObject): DeletionReceipt | undefined {
+  try {
+    const { document } = verifyDocument(line, key);
+    return isReceipt(document) ? document : undefined;
+  } catch {
+    return undefined;
   }
 }
 

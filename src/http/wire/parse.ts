@@ -1,6 +1,6 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import { AppError } from "../../domain/errors.ts";
-import { inspectJson } from "./strict-json.ts";
+import { inspectJson } from "../../lib/strict-json.ts";
 import { refuseUnknown, validate } from "./validate.ts";
 
 /** Bounds of what is read before it is understood (docs/decisions.md section 1). */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { inspectJson } from "./strict-json.ts";
+import { inspectJson, readStrictJson, StrictJsonError } from "./strict-json.ts";
 
 describe("inspectJson", () => {
   const TEXTS: [text: string, duplicate: string | undefined, depth: number][] = [
@@ -23,7 +23,7 @@ describe("inspectJson", () => {
     [' { "a" : [ ] , "b" : "," } ', undefined, 2],
   ];
   test.each(TEXTS)("%s", (text, duplicate, depth) => {
-    expect(inspectJson(text)).toEqual({ duplicate, depth });
+    expect(inspectJson(text)).toMatchObject({ duplicate, depth });
   });
 
   test("finds nothing in what JSON.stringify writes", () => {
@@ -41,6 +41,37 @@ describe("inspectJson", () => {
         const [name = ""] = entries[pick % entries.length] ?? [];
         const text = `${JSON.stringify(object).slice(0, -1)},${JSON.stringify(name)}:null}`;
         expect(inspectJson(text).duplicate).toBe(name);
+      }),
+    );
+  });
+});
+
+describe("readStrictJson", () => {
+  const REFUSED: [what: string, text: string][] = [
+    ["no JSON", "{"],
+    ["a name twice", '{"a":1,"b":{"c":1,"c":1}}'],
+    ["a name twice, once with an escape", '{"a":1,"\\u0061":1}'],
+    ["a number beyond the range", '{"a":1e999}'],
+    ["a number that is rounded", '{"a":9007199254740993}'],
+    ["a number with digits that are lost", '{"a":0.10000000000000000555}'],
+    ["a number that is rounded to 0", '{"a":1e-999}'],
+    ["a negative 0", '{"a":-0}'],
+    ["a whole number with a fraction", '{"a":1.0}'],
+    ["half a character in a text", '{"a":"\\ud800"}'],
+    ["half a character in a name", '{"\\udc00":1}'],
+    ["33 levels", `${"[".repeat(33)}${"]".repeat(33)}`],
+    ["200,000 levels", `${"[".repeat(200_000)}${"]".repeat(200_000)}`],
+  ];
+  test.each(REFUSED)("refuses %s", (_what, text) => {
+    expect(() => readStrictJson(text)).toThrow(StrictJsonError);
+  });
+
+  test("reads what JSON.stringify writes of whole characters", () => {
+    const value = fc.jsonValue({ stringUnit: "binary", maxDepth: 5 }).map((one) => JSON.stringify(one));
+    fc.assert(
+      fc.property(value, fc.constantFrom(0, 2), (text, indent) => {
+        const given: unknown = JSON.parse(text);
+        expect(readStrictJson(JSON.stringify(given, null, indent))).toEqual(given);
       }),
     );
   });
