@@ -1,9 +1,10 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { BackupContents } from "../services/backups/backup-create.ts";
-import type { StoredBackup } from "../services/backups/backup-store.ts";
+import type { KnownKeys } from "../services/backups/backup-signature.ts";
 import type { VerifiedOne } from "../services/backups/backup-verify.ts";
+import type { MadeBackup } from "../services/backups/backups.ts";
 import { wholeNumber } from "./arguments.ts";
+import { describeSignature, knownKeys, noteUnsigned, sayWhoSigned } from "./backup-keys.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
 import { explainBackup, noteNames, type RestoreOptions, restoreEverything } from "./restore.ts";
@@ -17,6 +18,8 @@ type BackupOptions = {
   withSecrets?: true;
   json?: true;
 };
+
+type VerifyOptions = { key?: string; json?: true };
 
 /** `shruti backup` and `shruti restore` */
 export function registerBackup(program: Command, context: CliContext): void {
@@ -54,12 +57,20 @@ export function registerBackup(program: Command, context: CliContext): void {
       "<path>",
       "archive or folder of --all, folder of --to (all its backups), or file of `shruti backup`",
     )
+    .option(
+      "--key <file>",
+      "public key that the backup must be signed with, as `shruti receipts key` prints it",
+    )
     .option("--json", "print JSON")
     // `backup` has read --json already, because it has that option, too.
-    .action((path: string, _options: { json?: true }, command: Command) =>
-      verify(context, path, command.optsWithGlobals<{ json?: true }>()),
+    .action((path: string, _options: VerifyOptions, command: Command) =>
+      verify(context, path, command.optsWithGlobals<VerifyOptions>()),
     );
 
+  registerRestore(program, context);
+}
+
+function registerRestore(program: Command, context: CliContext): void {
   program
     .command("restore")
     .description(
@@ -71,13 +82,21 @@ export function registerBackup(program: Command, context: CliContext): void {
       "--confirm-keys",
       "hold no keys back, although it is not known which of them were revoked after the backup",
     )
+    .option(
+      "--key <file>",
+      "public key that the backup must be signed with, as `shruti receipts key` prints it",
+    )
+    .option(
+      "--trust-config",
+      "also take settings that choose programs from a backup that is not known to be yours",
+    )
     .option("--json", "print JSON")
     .action(async (file: string, options: RestoreOptions) => {
       const { kindOfBackup } = await import("../services/backups/backup-reader.ts");
       const kind = kindOfBackup(resolve(file));
       if (kind !== "other") return restoreEverything(context, file, options);
-      if (options.data !== undefined)
-        throw new CommandError("usage", "--data is only for backups of everything");
+      if (options.data !== undefined || options.trustConfig)
+        throw new CommandError("usage", "--data and --trust-config are only for backups of everything");
       await restoreDatabaseAlone(context, file, options);
     });
 }
@@ -101,9 +120,10 @@ function checkOptions(file: string | undefined, options: BackupOptions): void {
 async function backUpDatabaseAlone(context: CliContext, file: string, options: BackupOptions): Promise<void> {
   const { config } = context.loadConfig();
   const { backUpDatabase } = await import("../services/admin.ts");
-  const bytes = backUpDatabase({ config, clock: context.clock }, file);
-  if (options.json) context.printJson({ file: resolve(file), bytes });
+  const { bytes, signer } = backUpDatabase({ config, clock: context.clock }, file);
+  if (options.json) context.printJson({ file: resolve(file), bytes, signed: "key" in signer });
   else context.printLine(`${resolve(file)}: ${bytes} bytes`);
+  noteUnsigned(context, signer);
 }
 
 async function backUpAll(
@@ -130,13 +150,12 @@ async function backUpAll(
     if ("removed" in made)
       context.printLine(`${made.written} bytes written, ${made.removed.length} old backups removed`);
   }
+  noteUnsigned(context, made.signer);
   noteNames(context, made.missing, "recordings are in the database and not on the disk");
   noteNames(context, made.damaged, "recordings are damaged: their bytes are not those that were uploaded");
   noteNames(context, made.unreadable, "files cannot be read");
   requireWhole(made);
 }
-
-type MadeBackup = (BackupContents & { path: string }) | StoredBackup;
 
 function backupJson(made: MadeBackup) {
   const { path, files, bytes, recordings, missing, unreadable, damaged, lacking } = made;
@@ -144,6 +163,7 @@ function backupJson(made: MadeBackup) {
     ...{ path, files, bytes, recordings },
     ...("removed" in made ? { written_bytes: made.written, removed: made.removed } : {}),
     deleted_meanwhile: made.deletedMeanwhile,
+    signed: "key" in made.signer,
     ...{ missing, unreadable, damaged, complete: lacking.count === 0, lacking },
   };
 }
@@ -160,12 +180,13 @@ function requireWhole({ missing, unreadable, damaged, lacking }: MadeBackup): vo
   );
 }
 
-async function verify(context: CliContext, given: string, options: { json?: true }): Promise<void> {
+async function verify(context: CliContext, given: string, options: VerifyOptions): Promise<void> {
   const path = resolve(given);
+  const keys = await knownKeys(context, options.key);
   const { kindOfBackup } = await import("../services/backups/backup-reader.ts");
-  if (kindOfBackup(path) === "other") return verifyDatabaseAlone(context, path, options);
+  if (kindOfBackup(path) === "other") return verifyDatabaseAlone(context, path, keys, options);
   const { verifyAll } = await import("../services/backups/backup-verify.ts");
-  const outcomes = await verifyAll(path).catch(explainBackup(path));
+  const outcomes = await verifyAll(path, keys).catch(explainBackup(path));
   const shown = outcomes.map((outcome) =>
     "problem" in outcome
       ? { path: outcome.path, ok: false, problem: outcome.problem }
@@ -177,6 +198,7 @@ async function verify(context: CliContext, given: string, options: { json?: true
           bytes: outcome.verified.bytes,
           recordings: outcome.verified.recordings,
           ledger_entries: outcome.verified.ledger.entries,
+          signature: outcome.verified.signature,
           ...(outcome.verified.lacking ? { lacking: outcome.verified.lacking } : {}),
         },
   );
@@ -192,8 +214,8 @@ async function verify(context: CliContext, given: string, options: { json?: true
 
 function verdictOf(one: VerifiedOne): string {
   if ("problem" in one) return one.problem;
-  const { lacking, recordings, bytes } = one.verified;
-  const has = `${recordings} recordings, ${bytes} bytes`;
+  const { lacking, recordings, bytes, signature } = one.verified;
+  const has = `${recordings} recordings, ${bytes} bytes, ${describeSignature(signature)}`;
   if (!lacking) return `ok, ${has}`;
   const { count, first } = lacking;
   return `incomplete, ${has}; it lacks ${count}: ${first.join(", ")}${count > first.length ? ", …" : ""}`;
@@ -203,13 +225,15 @@ function verdictOf(one: VerifiedOne): string {
 async function verifyDatabaseAlone(
   context: CliContext,
   path: string,
+  keys: KnownKeys,
   options: { json?: true },
 ): Promise<void> {
   const { verifyDatabaseFile } = await import("../services/backups/backup-verify.ts");
-  const ledger = verifyDatabaseFile(path);
+  const { ledger, signature } = verifyDatabaseFile(path, keys);
+  const signed = describeSignature(signature);
   if (options.json) {
-    context.printJson({ ok: true, backups: [{ path, ok: true, ledger_entries: ledger.entries }] });
-  } else context.printLine(`${path}: ok, the database alone, ${ledger.entries} ledger entries`);
+    context.printJson({ ok: true, backups: [{ path, ok: true, ledger_entries: ledger.entries, signature }] });
+  } else context.printLine(`${path}: ok, the database alone, ${ledger.entries} ledger entries, ${signed}`);
 }
 
 async function restoreDatabaseAlone(
@@ -218,13 +242,16 @@ async function restoreDatabaseAlone(
   options: RestoreOptions,
 ): Promise<void> {
   const { config } = context.loadConfig();
-  const [{ restoreDatabase }, { silentLog }] = await Promise.all([
+  const [{ restoreDatabaseFile }, { dataDirOf }, { silentLog }] = await Promise.all([
+    import("../services/backups/database-restore.ts"),
     import("../services/admin.ts"),
     import("../lib/log.ts"),
   ]);
+  const keys = await knownKeys(context, options.key, dataDirOf(config));
   const confirmKeys = options.confirmKeys === true;
-  const restored = restoreDatabase({ config, clock: context.clock, log: silentLog, confirmKeys }, file);
-  const { ledger, databasePath, previousPath, access } = restored;
+  const deps = { config, clock: context.clock, log: silentLog, confirmKeys };
+  const restored = restoreDatabaseFile(deps, file, keys);
+  const { ledger, databasePath, previousPath, signature, access } = restored;
   const repeated = await repeatDeletionsAfter(context);
   if (options.json) {
     context.printJson({
@@ -233,10 +260,12 @@ async function restoreDatabaseAlone(
       previous: previousPath ?? null,
       ledger: { ok: ledger.ok, entries: ledger.entries, head: ledger.head },
       access: accessJson(access),
+      signature,
     });
   } else {
     context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
     if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
+    sayWhoSigned(context, signature);
     if (repeated === undefined) context.note("The next start of the server repeats later deletions.");
     else if (repeated > 0) context.printLine(`${repeated} deletions from after the backup were repeated`);
     reportAccess(context, access);

@@ -8,10 +8,19 @@ import { giveToOwner } from "../lib/give-to-owner.ts";
 import type { Names } from "../services/backups/backup-create.ts";
 import { BackupError } from "../services/backups/backup-format.ts";
 import type { RestoredAll } from "../services/backups/backup-restore.ts";
+import type { KnownKeys } from "../services/backups/backup-signature.ts";
+import { knownKeys, sayWhoSigned } from "./backup-keys.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { accessJson, reportAccess } from "./restored-access.ts";
+import { configOfBackup, namedPlaces } from "./restored-config.ts";
 
-export type RestoreOptions = { data?: string; confirmKeys?: true; json?: true };
+export type RestoreOptions = {
+  data?: string;
+  confirmKeys?: true;
+  key?: string;
+  trustConfig?: true;
+  json?: true;
+};
 const DEFAULT_CONFIG = "./shruti.toml";
 const HEADING = "Made by shruti restore: the backup has no config file. Lines with # are defaults.";
 const DEFAULT_DATA = "./shruti-data";
@@ -26,6 +35,9 @@ type Setup = {
   path: string;
   /** Text of the config file to write; undefined: this machine has one, which is kept. */
   text: string | undefined;
+  /** Settings of the backup's config that were commented out. */
+  notTaken: string[];
+  keys: KnownKeys;
 };
 
 /** `shruti restore` of a backup of everything. */
@@ -40,9 +52,9 @@ export async function restoreEverything(
     import("../lib/log.ts"),
   ]);
   const setup = await setUp(context, path, options).catch(explainBackup(path));
-  const { config, dataDir } = setup;
+  const { config, dataDir, keys } = setup;
   const confirmKeys = options.confirmKeys === true;
-  const deps = { config, dataDir, clock: context.clock, log: silentLog, confirmKeys };
+  const deps = { config, dataDir, keys, clock: context.clock, log: silentLog, confirmKeys };
   const restored = await restoreAll(path, deps).catch(explainBackup(path));
   report(context, options, setup, restored, placeConfig(setup, restored.configText));
 }
@@ -57,23 +69,16 @@ async function setUp(context: CliContext, path: string, options: RestoreOptions)
     if (options.data !== undefined && resolve(options.data) !== dataDir) {
       throw new CommandError("usage", `${configPath} names the data directory ${dataDir}: leave --data out`);
     }
-    return { config, dataDir, path: configPath, text: undefined };
+    const keys = await knownKeys(context, options.key, dataDir);
+    return { config, dataDir, path: configPath, text: undefined, notTaken: [], keys };
   }
   const { environment } = context.io;
   const dataDir = resolve(options.data ?? environment.SHRUTI_STORAGE_DATA_DIR ?? DEFAULT_DATA);
-  const text = await configOf(path, dataDir);
-  return { config: parse(text, configPath, environment), dataDir, path: configPath, text };
-}
-
-async function configOf(path: string, dataDir: string): Promise<string> {
-  const [{ readConfigOf }, { withDataDir }] = await Promise.all([
-    import("../services/backups/backup-restore.ts"),
-    import("../services/backups/config-secrets.ts"),
-  ]);
-  const text = await readConfigOf(path);
-  return text === undefined
-    ? renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } })
-    : withDataDir(text, dataDir);
+  const keys = await knownKeys(context, options.key, dataDir);
+  const found = await configOfBackup(path, { keys, dataDir, isTrusted: options.trustConfig === true });
+  const text = found.text ?? renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } });
+  const config = parse(text, configPath, environment);
+  return { config, dataDir, path: configPath, text, notTaken: found.notTaken, keys };
 }
 
 /** Loads a text as the config file that it will be. */
@@ -155,6 +160,8 @@ function report(
       files_kept: restored.kept,
       config: configFile ?? null,
       access: accessJson(restored.access),
+      ...configJson(setup),
+      signature: verified.signature,
       missing_recordings: missingRecordings,
       ...(verified.lacking ? { lacking: verified.lacking } : {}),
       missing,
@@ -167,6 +174,8 @@ function report(
     `${verified.recordings} recordings of ${verified.description.created_at}: ${restored.written} files written, ${restored.kept} were there`,
   );
   if (configFile !== undefined) context.printLine(`${configFile}: the config file of the backup`);
+  sayWhoSigned(context, verified.signature);
+  noteConfig(context, setup, verified.description.host);
   noteNames(context, missingRecordings, "recordings are missing: the backup does not have them");
   const { lacking } = verified;
   if (lacking) noteNames(context, lacking, "files were missing or damaged when the backup was made");
@@ -174,6 +183,24 @@ function report(
   if (missing.length === 0 && missingRecordings.count === 0 && !lacking)
     context.note("no recording, model or key of the backup is missing");
   reportAccess(context, restored.access);
+}
+
+/** What a config that this machine did not have names; nothing where its own was kept. */
+function configJson({ text, config, notTaken }: Setup) {
+  if (text === undefined) return {};
+  const names = Object.fromEntries(namedPlaces(config).map(({ setting, value }) => [setting, value]));
+  return { config_names: names, config_not_taken: notTaken };
+}
+
+function noteConfig(context: CliContext, { text, config, notTaken, path }: Setup, host: string): void {
+  if (text === undefined) return;
+  for (const { setting, value } of namedPlaces(config))
+    context.note(`the config comes from the machine ${host} and names: ${setting} = ${value}`);
+  for (const setting of notTaken) {
+    context.note(
+      `not taken: ${setting}, which chooses a program, is a comment in ${path}; --trust-config takes it, and so does --key with the signer's public key`,
+    );
+  }
 }
 
 /** Prints a number of things on standard error, with the first of them. */

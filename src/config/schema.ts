@@ -478,3 +478,6 @@ export type Config = {
     readonly [Name in keyof (typeof CONFIG_SCHEMA)[Section]]: ValueOf<(typeof CONFIG_SCHEMA)[Section][Name]>;
   };
 };
+
+/** Settings that choose a program to run. */
+export const PROGRAM_SETTINGS: readonly string[] = ["engine.decoder"];

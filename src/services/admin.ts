@@ -16,6 +16,8 @@ import { checkRestored } from "../store/restore-check.ts";
 import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
+import { type BackupSigner, backupSigner } from "./backups/backup-signature.ts";
+import { sealDatabase } from "./backups/database-seal.ts";
 import { closeAgain, type RestoredAccess } from "./backups/restored-access.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
@@ -98,20 +100,27 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
 }
 
 /**
- * Copies the database to a new file, whatever its version. A server may be running.
+ * Copies the database to a new file, whatever its version, and signs the copy. A server may be running.
  *
- * @returns the copy's size in bytes
+ * @returns the file's size in bytes, and with what it is signed
  * @throws AppError `not_found` without a database, `conflict` when the file exists
  */
-export function backUpDatabase({ config, clock }: Pick<AdminDeps, "config" | "clock">, file: string): number {
+export function backUpDatabase(
+  { config, clock }: Pick<AdminDeps, "config" | "clock">,
+  file: string,
+): { bytes: number; signer: BackupSigner } {
   const path = requireDatabase(config);
   requireFolderOf(resolve(file));
+  const signer = backupSigner(dataDirOf(config));
   const database = openAnyVersion(path);
   try {
-    const bytes = writeBackup(database, resolve(file), (copy) => noteMoment(copy, clock.now()));
+    const bytes = writeBackup(database, resolve(file), (copy) => {
+      noteMoment(copy, clock.now());
+      sealDatabase(copy, signer(), clock.now());
+    });
     // A database of another version has its log in another form.
     if (versionOf(path).state === "current") recordBackup(path, resolve(file), bytes, clock.now());
-    return bytes;
+    return { bytes, signer: signer() };
   } finally {
     database.sqlite.close();
   }
@@ -147,6 +156,7 @@ export type RestoreDeps = AdminDeps & {
  * after the backup stays closed (`closeAgain`).
  *
  * @param backup what the audit log calls the file
+ * @param receive is called with the path of the private copy, before anything reads it. @returns a check that is made last
  * @throws AppError `not_found` without a data directory or such a file, `invalid_request` for a file that fails a
  *   check, `conflict` while another process has the database open
  */
@@ -154,6 +164,7 @@ export function restoreDatabase(
   { config, clock, confirmKeys = false }: RestoreDeps,
   file: string,
   backup = resolve(file),
+  receive: (copyPath: string) => () => void = () => () => {},
 ): Restored {
   const path = databasePath(dataDirOf(config));
   if (!existsSync(dataDirOf(config))) {
@@ -168,12 +179,17 @@ export function restoreDatabase(
   const stamp = toTimestamp(nowMs).replaceAll(/[:.]/g, "-");
   // The restored database learns of later deletions from the file alone.
   saveReceipts(dataDirOf(config));
+  let checkLast = () => {};
   const check = (copy: Database) => {
     ledger = checkRestored(copy, source);
+    checkLast();
   };
   const kept = [...listRestoreCopies(path), ...listUpgradeCopies(path)].map((copy) => copy.path);
-  const previousPath = restoreBackup(source, path, stamp, check, (copy) => {
+  const prepare = (copy: string) => {
     access = closeAgain(copy, { nowMs, backup, previousPath: path, keptPaths: kept, confirmKeys });
+  };
+  const previousPath = restoreBackup(source, path, stamp, check, prepare, (copy) => {
+    checkLast = receive(copy);
   });
   if (!ledger || !access) throw new Error("the restored database was not audited");
   return { databasePath: path, previousPath, ledger, access };

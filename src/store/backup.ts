@@ -80,6 +80,7 @@ export function linkNew(from: string, to: string): void {
  * @param check is called with a copy of this program's version before anything is replaced; when it throws, nothing
  *   changes
  * @param prepare is called with the path of the checked copy, which has the version of the backup
+ * @param receive is called with the path of the private copy, before anything reads it
  * @returns the path of the previous database; undefined when there was none
  * @throws AppError `not_found` when there is no such file, `invalid_request` when it is not a backup,
  *   `conflict` while another process has the database open
@@ -90,6 +91,7 @@ export function restoreBackup(
   stamp: string,
   check: (copy: Database) => void,
   prepare: (copyPath: string) => void = () => {},
+  receive: (copyPath: string) => void = () => {},
 ): string | undefined {
   if (!existsSync(backupPath))
     throw new AppError("not_found", { message: `There is no file ${backupPath}.` });
@@ -99,6 +101,7 @@ export function restoreBackup(
   try {
     copyPrivately(backupPath, copyPath);
     giveToOwner(copyPath);
+    receive(copyPath);
     checkCopy(copyPath, backupPath, check);
     prepare(copyPath);
     syncPathNow(copyPath);

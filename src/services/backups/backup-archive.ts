@@ -8,8 +8,14 @@ import { linkNew } from "../../store/backup.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { requireFolderOf } from "../output-folder.ts";
 import { readRegion, UnreadableError, writeWhole } from "./backup-bytes.ts";
-import { type BackupContents, type BackupRequest, type BackupSink, writeContents } from "./backup-create.ts";
-import { LIST } from "./backup-format.ts";
+import {
+  type BackupContents,
+  type BackupRequest,
+  type BackupSink,
+  signList,
+  writeContents,
+} from "./backup-create.ts";
+import { LIST, SIGNATURE } from "./backup-format.ts";
 import { writeEnd, writeHead, writePadding } from "./backup-tar.ts";
 
 /**
@@ -53,21 +59,27 @@ async function fill(
   // What is written goes to the end, also after a file that could not be read was taken out again.
   const target = openSync(archive, "a");
   const lines = openSync(list, "r+");
+  const listHasher = new Bun.CryptoHasher("sha256");
   let listBytes = 0;
   const changedAt = new Date(request.nowMs);
   function note(name: string, sha256: string): void {
     const line = Buffer.from(`${sha256}  ${name}\n`);
     writeWhole(lines, line);
+    listHasher.update(line);
     listBytes += line.length;
+  }
+  function writeText(name: string, text: string): Buffer {
+    const bytes = Buffer.from(text);
+    writeHead(target, { name, bytes: bytes.length, changedAt });
+    writeWhole(target, bytes);
+    writePadding(target, bytes.length);
+    return bytes;
   }
   const sink: BackupSink = {
     layout: "files",
     snapshotPath,
     addText(name, text) {
-      const bytes = Buffer.from(text);
-      writeHead(target, { name, bytes: bytes.length, changedAt });
-      writeWhole(target, bytes);
-      writePadding(target, bytes.length);
+      const bytes = writeText(name, text);
       note(name, new Bun.CryptoHasher("sha256").update(bytes).digest("hex"));
     },
     async addFile(name, { descriptor, facts }) {
@@ -94,6 +106,8 @@ async function fill(
       writeWhole(target, block),
     );
     writePadding(target, listBytes);
+    const signature = signList(request, listHasher.digest("hex"));
+    if (signature !== undefined) writeText(SIGNATURE, signature);
     writeEnd(target);
     return contents;
   } finally {

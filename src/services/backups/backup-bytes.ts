@@ -63,6 +63,16 @@ export function readWhole({ descriptor, offset, bytes }: Region): Uint8Array {
   return whole;
 }
 
+/** Hashes a region at once. @returns the SHA-256, lower-case hex */
+export function hashNow({ descriptor, offset, bytes }: Region): string {
+  const hasher = new Bun.CryptoHasher("sha256");
+  for (let done = 0; done < bytes; done += BLOCK_BYTES) {
+    const count = Math.min(BLOCK_BYTES, bytes - done);
+    hasher.update(readWhole({ descriptor, offset: offset + done, bytes: count }));
+  }
+  return hasher.digest("hex");
+}
+
 /** Writes all bytes at the end of an open file. */
 export function writeWhole(descriptor: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done, bytes.length - done);
@@ -90,8 +100,17 @@ export function openPlainFile(path: string): { descriptor: number; facts: Stats 
   throw new UnreadableError(`${path} is not a regular file`);
 }
 
-/** Reads the lines of a region one by one. @throws Error for a line of more than `maxBytes` bytes, or an unfinished one */
-export function* linesOf({ descriptor, offset, bytes }: Region, maxBytes: number): Generator<string> {
+/**
+ * Reads the lines of a region one by one.
+ *
+ * @param see receives each block before its lines come; it is valid during the call
+ * @throws Error for a line of more than `maxBytes` bytes, or an unfinished one
+ */
+export function* linesOf(
+  { descriptor, offset, bytes }: Region,
+  maxBytes: number,
+  see: (block: Uint8Array) => void = () => {},
+): Generator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let rest = Buffer.alloc(0);
   const block = Buffer.alloc(64 * 1024);
@@ -99,6 +118,7 @@ export function* linesOf({ descriptor, offset, bytes }: Region, maxBytes: number
     const count = readSync(descriptor, block, 0, Math.min(block.length, bytes - done), offset + done);
     if (count === 0) throw new ShortFileError("the file ends early");
     done += count;
+    see(block.subarray(0, count));
     rest = Buffer.concat([rest, block.subarray(0, count)]);
     let start = 0;
     for (;;) {

@@ -8,6 +8,7 @@ import { makePrivateFile } from "../../store/private-file.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
 import { ChangedError, openPlainFile, UnreadableError } from "./backup-bytes.ts";
 import { type BackupDescription, DESCRIPTION, FORMAT, isWeights, WITHOUT } from "./backup-format.ts";
+import { type BackupSigner, signatureText } from "./backup-signature.ts";
 import {
   backendsIn,
   keyFilesIn,
@@ -27,6 +28,7 @@ export type BackupRequest = SourceOptions & {
   version: string;
   /** Names of variables that overrode settings. */
   variables: readonly string[];
+  signer: () => BackupSigner;
   nowMs: number;
 };
 
@@ -100,6 +102,8 @@ export async function writeContents(request: BackupRequest, sink: BackupSink): P
     ...{ files: 0, bytes: 0, recordings: 0, deletedMeanwhile: 0 },
     ...{ missing: noNames(), unreadable: noNames(), lacking: noNames(), damaged: noNames() },
   };
+  // Before the keys of this machine are listed.
+  request.signer();
   // The copy has the secrets that sign webhooks. SQLite gives its journal the mode of the database file.
   makePrivateFile(sink.snapshotPath);
   backupDatabase(request.database, sink.snapshotPath);
@@ -119,6 +123,12 @@ export async function writeContents(request: BackupRequest, sink: BackupSink): P
     snapshot.close();
   }
   return contents;
+}
+
+/** Signs the list of a backup, which is whole. @returns the text of the signature; undefined where there is no key */
+export function signList({ signer, nowMs }: BackupRequest, listSha256: string): string | undefined {
+  const created = { format: 1 as const, created_at: toTimestamp(nowMs) };
+  return signatureText(signer(), { object: "backup_signature", ...created, list_sha256: listSha256 });
 }
 
 async function addSource(

@@ -14,6 +14,7 @@ import { parseFormatted } from "../../lib/formatted-json.ts";
  *     uploads/…       recordings, each under the identifier of its upload
  *     without.json    what it lacks, because it could not be read or was damaged: `Lacking`; only where something is
  *     SHA256SUMS      of all others, in ascending order of names, as sha256sum writes it
+ *     signature.json  of SHA256SUMS, by the appliance's key: backup-signature.ts; absent in backups of older versions
  *
  * It has one of three forms. `tar -x` makes a plain folder of an archive:
  *
@@ -28,6 +29,7 @@ export const DESCRIPTION = "backup.json";
 export const DATABASE = "shruti.db";
 export const CONFIG = "shruti.toml";
 export const LIST = "SHA256SUMS";
+export const SIGNATURE = "signature.json";
 export const UPLOADS = "uploads/";
 export const MODELS = "models/";
 export const FLEET = "fleet/";
@@ -41,6 +43,7 @@ export const FORMAT = 1;
 
 /** Longest line of the list: a hash, two spaces and a name. */
 export const MAX_LINE_BYTES = 1024;
+export const MAX_SIGNATURE_BYTES = 16 * 1024;
 export const MAX_DESCRIPTION_BYTES = 4 * 1024 * 1024;
 
 const MODEL = "[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?";

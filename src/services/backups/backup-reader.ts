@@ -4,6 +4,7 @@ import { AppError } from "../../domain/errors.ts";
 import { type Checksum, parseChecksum } from "../../lib/checksums.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
 import {
+  hashNow,
   linesOf,
   openPlainFile,
   type Region,
@@ -19,10 +20,19 @@ import {
   LIST,
   MAX_DESCRIPTION_BYTES,
   MAX_LINE_BYTES,
+  MAX_SIGNATURE_BYTES,
   parseDescription,
+  SIGNATURE,
   STORE_BACKUPS,
   STORE_OBJECTS,
 } from "./backup-format.ts";
+import {
+  type BackupSignature,
+  changedSinceSigned,
+  type KnownKeys,
+  readSignature,
+  SIGNED_LIST,
+} from "./backup-signature.ts";
 import { isArchive, type TarEntry, tarEntries } from "./backup-tar.ts";
 
 /** A file of a backup. */
@@ -46,9 +56,12 @@ export type BackupReader = {
   /**
    * Iterates over the files in ascending order of their names. Memory does not grow with their number.
    *
-   * @throws BackupError where the list and the files differ, or a name is not one of a backup
+   * @throws BackupError where the list and the files differ, or a name is not one of a backup; at the end, when the list is
+   *   not the one any more that was signed
    */
   files(): Generator<BackupFile>;
+  /** Finds out who has signed the list. @throws BackupError for a wrong signature, and any other key than a demanded one */
+  signature(keys: KnownKeys): BackupSignature;
   close(): void;
 };
 
@@ -103,21 +116,15 @@ function openArchive(path: string): BackupReader {
   const descriptor = openRegularFile(path);
   try {
     const { size } = fstatSync(descriptor);
-    let list: TarEntry | undefined;
-    let description: TarEntry | undefined;
-    for (const entry of tarEntries(descriptor, size)) {
-      if (list) throw new BackupError(`${JSON.stringify(entry.name)} comes after ${LIST}`);
-      if (entry.name === LIST) list = entry;
-      else if (entry.name === DESCRIPTION) description ??= entry;
-    }
-    if (!list || !description) throw new BackupError(`it lacks ${LIST} or ${DESCRIPTION}`);
-    const region: TarEntry = list;
+    const { list, description, signature: sealed } = partsOf(descriptor, size);
+    const { listed, signature } = signedList(list, sealed && readText(sealed));
     return {
       path,
       description: describe(description),
+      signature,
       *files() {
         const entries = tarEntries(descriptor, size);
-        for (const { name, sha256 } of listed(region)) {
+        for (const { name, sha256 } of listed(list)) {
           const entry = entries.next().value;
           if (!entry || entry.name !== name) throw differs(name, entry?.name);
           yield backupFile(name, sha256, entry);
@@ -133,6 +140,20 @@ function openArchive(path: string): BackupReader {
   }
 }
 
+/** Finds the list of an archive, and what belongs to it. */
+function partsOf(descriptor: number, size: number) {
+  const found = new Map<string, TarEntry>();
+  for (const entry of tarEntries(descriptor, size)) {
+    const isLate = found.has(SIGNATURE) || (found.has(LIST) && entry.name !== SIGNATURE);
+    if (isLate) throw new BackupError(`${JSON.stringify(entry.name)} comes after ${LIST}`);
+    if ([LIST, DESCRIPTION, SIGNATURE].includes(entry.name) && !found.has(entry.name))
+      found.set(entry.name, entry);
+  }
+  const [list, description, signature] = [LIST, DESCRIPTION, SIGNATURE].map((name) => found.get(name));
+  if (!list || !description) throw new BackupError(`it lacks ${LIST} or ${DESCRIPTION}`);
+  return { list, description, signature };
+}
+
 const differs = (wanted: string, found: string | undefined) =>
   new BackupError(`${LIST} has ${wanted} where the archive has ${JSON.stringify(found ?? "its end")}`);
 
@@ -144,11 +165,17 @@ function openFolder(path: string): BackupReader {
     description.layout === "files" || existsSync(join(path, name))
       ? join(path, name)
       : objectPath(objects, sha256);
+  const listPath = join(path, LIST);
+  const signaturePath = join(path, SIGNATURE);
+  const { listed, signature } = withFile(listPath, (region) =>
+    signedList(region, existsSync(signaturePath) ? withFile(signaturePath, readText) : undefined),
+  );
   return {
     path,
     description,
+    signature,
     *files() {
-      const list = openPlainFile(join(path, LIST));
+      const list = openPlainFile(listPath);
       if (!list) throw new BackupError(`it lacks ${LIST}`);
       try {
         const region = { descriptor: list.descriptor, offset: 0, bytes: list.facts.size };
@@ -214,10 +241,32 @@ function describe(region: Region): BackupDescription {
   return parseDescription(readWhole(region));
 }
 
+function readText(region: Region): string {
+  if (region.bytes > MAX_SIGNATURE_BYTES) throw new BackupError(`its ${SIGNATURE} is too large`);
+  return Buffer.from(readWhole(region)).toString();
+}
+
+/** The list of a backup with its signature. What is read of the list must be what was signed, also the second time. */
+function signedList(region: Region, text: string | undefined) {
+  const sha256 = hashNow(region);
+  return {
+    signature(keys: KnownKeys): BackupSignature {
+      const { statement, signature } = readSignature(text, SIGNED_LIST, keys);
+      if (statement && statement.list_sha256 !== sha256) throw changedSinceSigned();
+      return signature;
+    },
+    *listed(again: Region): Generator<Checksum> {
+      const hasher = new Bun.CryptoHasher("sha256");
+      yield* listed(again, (block) => void hasher.update(block));
+      if (hasher.digest("hex") !== sha256) throw new BackupError(`its ${LIST} changed while it was read`);
+    },
+  };
+}
+
 /** Reads the list. Ascending names also mean that no file comes twice. */
-function* listed(region: Region): Generator<Checksum> {
+function* listed(region: Region, see: (block: Uint8Array) => void): Generator<Checksum> {
   let previous = "";
-  for (const line of checkedLines(region)) {
+  for (const line of checkedLines(region, see)) {
     const checksum = parseChecksum(line);
     if (!checksum || !isBackupName(checksum.name)) {
       throw new BackupError(`its ${LIST} has an unusable line: ${JSON.stringify(line.slice(0, 200))}`);
@@ -229,9 +278,9 @@ function* listed(region: Region): Generator<Checksum> {
   }
 }
 
-function* checkedLines(region: Region): Generator<string> {
+function* checkedLines(region: Region, see: (block: Uint8Array) => void): Generator<string> {
   try {
-    yield* linesOf(region, MAX_LINE_BYTES);
+    yield* linesOf(region, MAX_LINE_BYTES, see);
   } catch (error) {
     throw error instanceof BackupError ? error : new BackupError(`its ${LIST} is damaged`);
   }

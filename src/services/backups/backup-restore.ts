@@ -14,6 +14,7 @@ import { modelDirectoryOf } from "../models/model-registry.ts";
 import { addName, type Names, noNames } from "./backup-create.ts";
 import { CONFIG, FLEET, MODELS, SIGNING_KEY, UPLOADS } from "./backup-format.ts";
 import { type BackupFile, type BackupReader, openBackup } from "./backup-reader.ts";
+import type { BackupSignature, KnownKeys } from "./backup-signature.ts";
 import { modelsIn, recordingsIn } from "./backup-sources.ts";
 import { copyOut, textOf, type VerifiedBackup, verifyBackup } from "./backup-verify.ts";
 
@@ -23,6 +24,8 @@ export type RestoreOptions = {
   dataDir: string;
   clock: Clock;
   log: Log;
+  /** Keys that the signature is compared with. */
+  keys?: KnownKeys;
 } & Pick<RestoreDeps, "confirmKeys">;
 
 /** What a restore has done, and what this machine still lacks. */
@@ -78,7 +81,7 @@ async function restoreFrom(backup: BackupReader, options: RestoreOptions): Promi
   const { dataDir, config } = options;
   const copy = unfinishedPath(dataDir);
   try {
-    const verified = await verifyBackup(backup, { databaseCopy: copy });
+    const verified = await verifyBackup(backup, { databaseCopy: copy, keys: options.keys ?? {} });
     requireSpace(backup, options);
     const written = await writeFiles(backup, options);
     const restored = restoreDatabase({ ...options, config: withDataDir(config, dataDir) }, copy, backup.path);
@@ -190,12 +193,23 @@ function missingParts({ description }: BackupReader, { config, dataDir }: Restor
   };
 }
 
-/** Reads the config file of a backup; undefined: it has none. @throws BackupError */
-export async function readConfigOf(path: string): Promise<string | undefined> {
+/**
+ * Reads the config file of a backup, and finds out who has signed it.
+ *
+ * @returns undefined as text: it has none
+ * @throws BackupError
+ */
+export async function readConfigOf(
+  path: string,
+  keys: KnownKeys,
+): Promise<{ text: string | undefined; signature: BackupSignature }> {
   const backup = openBackup(path);
   try {
-    for (const file of backup.files()) if (file.name === CONFIG) return await textOf(file);
-    return undefined;
+    const signature = backup.signature(keys);
+    let text: string | undefined;
+    // To the end: only then it is known that the list is the one that was signed.
+    for (const file of backup.files()) if (file.name === CONFIG) text = await textOf(file);
+    return { text, signature };
   } finally {
     backup.close();
   }

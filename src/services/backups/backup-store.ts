@@ -22,6 +22,7 @@ import {
   type BackupRequest,
   type BackupSink,
   isRight,
+  signList,
   writeContents,
 } from "./backup-create.ts";
 import {
@@ -30,6 +31,7 @@ import {
   DESCRIPTION,
   LIST,
   MAX_LINE_BYTES,
+  SIGNATURE,
   STORE_BACKUPS,
   STORE_OBJECTS,
   STORE_README,
@@ -90,6 +92,9 @@ async function addBackup(store: string, request: BackupRequest): Promise<Omit<St
   try {
     const { sink, finish } = openSink(store, unfinished);
     const contents = await writeContents(request, sink).finally(finish.close);
+    const signature = signList(request, finish.listSha256());
+    if (signature !== undefined)
+      writeFileSync(join(unfinished, SIGNATURE), signature, { mode: 0o600, flag: "wx" });
     const written = finish.sync();
     for (const file of readdirSync(unfinished)) giveToOwner(join(unfinished, file));
     giveToOwner(unfinished);
@@ -110,7 +115,12 @@ function openSink(store: string, folder: string) {
   const previous = openPrevious(store);
   const changedFolders = new Set<string>([objects]);
   let written = 0;
-  const note = (name: string, sha256: string) => writeWhole(list, Buffer.from(`${sha256}  ${name}\n`));
+  const listHasher = new Bun.CryptoHasher("sha256");
+  const note = (name: string, sha256: string) => {
+    const line = Buffer.from(`${sha256}  ${name}\n`);
+    writeWhole(list, line);
+    listHasher.update(line);
+  };
   const hasEarlier = (name: string, { bytes, sha256 }: Recording) => {
     const known = previous.find(name);
     if (known === undefined || (sha256 ?? known) !== known) return false;
@@ -152,6 +162,7 @@ function openSink(store: string, folder: string) {
   return {
     sink,
     finish: {
+      listSha256: () => listHasher.digest("hex"),
       close() {
         closeSync(list);
         previous.close();
@@ -208,7 +219,8 @@ function removeUnfinished(store: string): void {
 
 const README = `Backups of Shruti, a service that turns speech recordings into text.
 
-backups/TIME/   one backup: ${DESCRIPTION}, ${DATABASE} (SQLite), ${CONFIG}, and ${LIST}, the list of its files
+backups/TIME/   one backup: ${DESCRIPTION}, ${DATABASE} (SQLite), ${CONFIG}, ${LIST}, the list of its files,
+                and ${SIGNATURE}, the signature of this list
 objects/        recordings and models, each once for all backups, named by its SHA-256
 
 On a machine with Shruti:      shruti backup verify THIS_FOLDER
@@ -221,6 +233,7 @@ Without Shruti, these lines make a plain folder of one backup, with bash:
       mkdir -p "../../plain/$(dirname "$name")"
       cp "$([ -e "$name" ] && echo "$name" || echo "../../objects/\${sum:0:2}/$sum")" "../../plain/$name"
     done < ${LIST}
+    [ ! -e ${SIGNATURE} ] || cp ${SIGNATURE} ../../plain/
     cp ${LIST} ../../plain/ && cd ../../plain && sha256sum -c ${LIST}
 
 The database holds the secrets that sign webhooks. Do not change or remove single files of objects/.

@@ -21,6 +21,8 @@ import {
 } from "./backup-format.ts";
 import { objectsIn } from "./backup-objects.ts";
 import { type BackupFile, type BackupReader, backupsIn, kindOfBackup, openBackup } from "./backup-reader.ts";
+import type { BackupSignature, KnownKeys } from "./backup-signature.ts";
+import { receiveSealed } from "./database-seal.ts";
 
 const MAX_TEXT_BYTES = 1024 * 1024;
 
@@ -34,12 +36,15 @@ export type VerifiedBackup = {
   /** What could not be read, or was damaged, when the backup was made; undefined: the backup is complete. */
   lacking: Lacking | undefined;
   ledger: AuditReport;
+  signature: BackupSignature;
 };
 
 /** The outcome for one backup. The problem is the end of a sentence that begins with the backup's name. */
 export type VerifiedOne = { path: string } & ({ verified: VerifiedBackup } | { problem: string });
 
 type VerifyOptions = {
+  /** Keys that the signature is compared with. */
+  keys?: KnownKeys;
   /** Where the copy of the database is left; undefined: it is removed. */
   databaseCopy?: string;
   /** Hashes of the objects of a store that are known to be damaged. All others have been read, and are not read again. */
@@ -54,7 +59,7 @@ type VerifyOptions = {
  */
 export async function verifyBackup(
   backup: BackupReader,
-  { databaseCopy, damagedObjects }: VerifyOptions = {},
+  { databaseCopy, damagedObjects, keys = {} }: VerifyOptions = {},
 ): Promise<VerifiedBackup> {
   const folder = databaseCopy === undefined ? makeScratch() : undefined;
   const copy = databaseCopy ?? join(folder ?? "", DATABASE);
@@ -75,8 +80,10 @@ export async function verifyBackup(
       if (totals.files % 64 === 0) await pause();
     }
     if (wanted.size > 0) throw new BackupError(`it lacks ${[...wanted].join(" and ")}`);
+    // Last, because what is wrong with a file says more than that something was changed.
+    const signature = backup.signature(keys);
     const ledger = checkDatabase(copy, backup.path);
-    return { path: backup.path, description: backup.description, ...totals, lacking, ledger };
+    return { path: backup.path, description: backup.description, ...totals, lacking, ledger, signature };
   } finally {
     if (folder !== undefined) removeScratch(folder);
   }
@@ -117,12 +124,18 @@ function checkDatabase(copy: string, name: string): AuditReport {
  *
  * @throws AppError `invalid_request` with what is wrong; RegularFileError
  */
-export function verifyDatabaseFile(path: string): AuditReport {
+export function verifyDatabaseFile(
+  path: string,
+  keys: KnownKeys,
+): { ledger: AuditReport; signature: BackupSignature } {
   statRegularFile(path);
   const folder = makeScratch();
   try {
-    copyFileSync(path, join(folder, DATABASE));
-    return checkDatabase(join(folder, DATABASE), path);
+    const copy = join(folder, DATABASE);
+    copyFileSync(path, copy);
+    const unsealed = receiveSealed(copy, keys, path);
+    const ledger = checkDatabase(copy, path);
+    return { ledger, signature: unsealed.signature() };
   } finally {
     removeScratch(folder);
   }
@@ -133,15 +146,15 @@ export function verifyDatabaseFile(path: string): AuditReport {
  *
  * @throws BackupError when it is not a backup; AppError `not_found`
  */
-export async function verifyAll(given: string): Promise<VerifiedOne[]> {
+export async function verifyAll(given: string, keys: KnownKeys = {}): Promise<VerifiedOne[]> {
   const path = resolve(given);
-  if (kindOfBackup(path) !== "store") return [await outcomeOf(path, {})];
+  if (kindOfBackup(path) !== "store") return [await outcomeOf(path, { keys })];
   const names = backupsIn(path);
   if (names.length === 0) throw new BackupError("it holds no complete backup");
   const damagedObjects = await findDamaged(path);
   const outcomes: VerifiedOne[] = [];
   for (const name of names)
-    outcomes.push(await outcomeOf(join(path, STORE_BACKUPS, name), { damagedObjects }));
+    outcomes.push(await outcomeOf(join(path, STORE_BACKUPS, name), { damagedObjects, keys }));
   return outcomes;
 }
 

@@ -10,6 +10,7 @@ import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
+import { type BackupSigner, backupSigner } from "./backup-signature.ts";
 import { backUpToStore, type StoredBackup } from "./backup-store.ts";
 
 /** Backups of everything, for an admin's command. Their forms: backup-format.ts. */
@@ -29,6 +30,9 @@ export type BackupOptions = {
 /** Where a backup goes: a new archive, or a store, of which the newest `keep` backups are kept. */
 export type BackupTarget = { file: string } | { store: string; keep: number | undefined };
 
+/** A backup that was made. */
+export type MadeBackup = ((BackupContents & { path: string }) | StoredBackup) & { signer: BackupSigner };
+
 /**
  * Makes a backup of everything while a server may be running, and notes its time in the database for
  * `shruti_backup_age_seconds`.
@@ -36,18 +40,18 @@ export type BackupTarget = { file: string } | { store: string; keep: number | un
  * @throws AppError `not_found` without a database, `conflict` when the file exists or another backup to the store runs; the
  *   system's error
  */
-export async function backUpEverything(
-  options: BackupOptions,
-  target: BackupTarget,
-): Promise<(BackupContents & { path: string }) | StoredBackup> {
+export async function backUpEverything(options: BackupOptions, target: BackupTarget): Promise<MadeBackup> {
   const { config, configPath, clock } = options;
   const nowMs = clock.now();
+  const dataDir = dataDirOf(config);
+  const signer = backupSigner(dataDir);
   const live = openAnyVersion(requireDatabase(config));
   try {
     const request: BackupRequest = {
       ...{ config, configPath, nowMs, database: live },
       ...{ weights: options.weights, secrets: options.secrets },
-      dataDir: dataDirOf(config),
+      dataDir,
+      signer,
       version: packageJson.version,
       variables: Object.keys(options.environment)
         .filter((name) => /^SHRUTI_[A-Z]+_/.test(name))
@@ -60,7 +64,7 @@ export async function backUpEverything(
     const { path, files, bytes, lacking } = made;
     const faulty = joinNames(made.missing, made.unreadable, made.damaged);
     noteBackup(config, { at_ms: nowMs, path, files, bytes, lacking, faulty });
-    return made;
+    return { ...made, signer: signer() };
   } finally {
     live.sqlite.close();
   }

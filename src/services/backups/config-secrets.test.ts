@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { SECRET_SETTINGS } from "../../config/schema.ts";
-import { secretsIn, withoutSecrets } from "./config-secrets.ts";
+import { commentOut, secretsIn, withoutSecrets } from "./config-secrets.ts";
 
 const [secret = ""] = SECRET_SETTINGS;
 const [section = "", name = ""] = secret.split(".");
@@ -32,4 +32,12 @@ test("a file without secrets stays as it is, also with line ends of Windows", ()
   const text = `# a comment\r\n[log]\r\nlevel = "info" # ${name}\r\n`;
   expect(withoutSecrets(text)).toBe(text);
   expect(withoutSecrets(`${text}# ${name} = "x"\r\n`)).toBe(text);
+});
+
+test("a setting of several lines becomes a comment of several lines", () => {
+  const text = '[engine]\ndecoder = """\n/a"""\nworkers = 1\n';
+  expect(commentOut(text, ["engine.decoder", "log.level"], "No:")).toEqual({
+    text: '[engine]\n# No:\n# decoder = """\n# /a"""\nworkers = 1\n',
+    found: ["engine.decoder"],
+  });
 });

@@ -42,13 +42,37 @@ function withItsLine(text: string, [start, end]: readonly [number, number]): rea
   return isAlone ? [lineStart, lineEnd < 0 ? text.length : lineEnd + 1] : [start, end];
 }
 
-function secretPairs(text: string): { setting: string; pair: AST.TOMLKeyValue }[] {
+const secretPairs = (text: string) => pairsOf(text, SECRET_SETTINGS);
+
+/**
+ * Turns settings in the text of a config file into comments.
+ *
+ * @param reason a comment before each of them
+ * @returns the text, and the settings that it had
+ * @throws TomlError
+ */
+export function commentOut(
+  text: string,
+  settings: readonly string[],
+  reason: string,
+): { text: string; found: string[] } {
+  const pairs = pairsOf(text, settings);
+  let result = text;
+  for (const { pair } of pairs.toReversed()) {
+    const [start, end] = pair.range;
+    const lines = text.slice(start, end).replaceAll("\n", "\n# ");
+    result = `${result.slice(0, start)}# ${reason}\n# ${lines}${result.slice(end)}`;
+  }
+  return { text: result, found: pairs.map(({ setting }) => setting) };
+}
+
+function pairsOf(text: string, settings: readonly string[]): { setting: string; pair: AST.TOMLKeyValue }[] {
   return readToml(text)
     .body[0].body.filter((node) => node.type === "TOMLTable")
     .flatMap((table) =>
       table.body.map((pair) => ({ setting: `${table.resolvedKey.join(".")}.${nameOf(pair)}`, pair })),
     )
-    .filter(({ setting }) => SECRET_SETTINGS.includes(setting));
+    .filter(({ setting }) => settings.includes(setting));
 }
 
 function nameOf({ key }: AST.TOMLKeyValue): string {

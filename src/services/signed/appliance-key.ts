@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { writeNewFileNow } from "../../lib/durable-files.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
-import { readPrivateKey } from "../../lib/signatures.ts";
+import { keyFingerprint, readPrivateKey } from "../../lib/signatures.ts";
 
-/** The appliance's own key, in the data directory. It signs receipts and evidence. */
+/** The appliance's own key, in the data directory. It signs receipts, evidence and backups. */
 export const SIGNING_KEY_FILE = "signing-key.pem";
 const MAX_KEY_BYTES = 16 * 1024;
 
@@ -19,6 +19,19 @@ export function openApplianceKey(dataDir: string): KeyObject {
   const path = join(dataDir, SIGNING_KEY_FILE);
   if (!existsSync(path)) makeKey(path);
   return readPrivateKey(readRegularFile(path, MAX_KEY_BYTES));
+}
+
+/**
+ * Returns the fingerprint of the appliance's key, and makes none.
+ *
+ * @returns undefined when there is no key that this user can read
+ */
+export function findFingerprint(dataDir: string): string | undefined {
+  try {
+    return keyFingerprint(readPrivateKey(readRegularFile(join(dataDir, SIGNING_KEY_FILE), MAX_KEY_BYTES)));
+  } catch {
+    return undefined;
+  }
 }
 
 function makeKey(path: string): void {
