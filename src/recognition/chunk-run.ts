@@ -66,9 +66,10 @@ export async function runChunk(
         attempt = renewed;
         continue;
       }
-      log.warn({ chunk: position, kind, reason: message }, "a chunk failed");
       const counted = checkpoint.countFailure(position, attempt, kind === "crashed");
+      // The transcription has ended, and its files may be gone. The log would name a failure that does not matter.
       if (!counted) return;
+      log.warn({ chunk: position, kind, reason: message }, "a chunk failed");
       ({ attempt, failures, crashes } = counted);
       if (failures < tools.chunkAttempts && crashes < MAX_CRASHES) continue;
       const reason = kind === "hung" ? "time_limit" : "engine_error";

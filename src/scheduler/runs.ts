@@ -27,13 +27,15 @@ export type RunsDeps = {
   context: RunContext;
   turns: Turns;
   workingFiles: WorkingFiles;
+  /** Called at the end of a run whose transcription has ended. Another process may have ended it. */
+  onFinal: (row: TranscriptionRow) => void;
   /** Called after each run. */
   onEnded: () => void;
 };
 
 type Run = { controller: AbortController; done: Promise<void>; row: TranscriptionRow };
 
-export function createRuns({ context, turns, workingFiles, onEnded }: RunsDeps): Runs {
+export function createRuns({ context, turns, workingFiles, onFinal, onEnded }: RunsDeps): Runs {
   const { transcriptions, log } = context;
   const runs = new Map<string, Run>();
   const handBack = createHandBack(context);
@@ -51,10 +53,13 @@ export function createRuns({ context, turns, workingFiles, onEnded }: RunsDeps):
     }
     try {
       const ended = transcriptions.find(id);
+      if (!ended || !isFinal(ended.state)) return;
+      // Where another process has ended it, this process does not know yet. The run ends early without its files.
+      onFinal(ended);
       // A decoder that finishes just as its transcription is cancelled may leave its files.
-      if (ended && isFinal(ended.state)) workingFiles.remove(id);
+      workingFiles.remove(id);
     } catch (error) {
-      log.error({ transcription_id: id, err: error }, "working files could not be removed");
+      log.error({ transcription_id: id, err: error }, "what a run has left could not be put in order");
     }
   }
 

@@ -131,7 +131,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     weightOf: (organizationId) => requireOrganization(store, organizationId).weight,
     onChunkEnded: chunkWatchers.notify,
   };
-  const runs = createRuns({ context, turns, workingFiles, onEnded: () => queue.plan() });
+  const onEnded = () => queue.plan();
+  const runs = createRuns({ context, turns, workingFiles, onFinal: onFinished, onEnded });
   const queue = createQueue(context, turns, runs);
   const recovery = createRecovery(context, workingFiles, queue.plan);
 
@@ -182,7 +183,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       return row && isFinal(row.state) ? row : finished.wait(id, signal);
     },
     onOutsideChange() {
-      for (const { id } of runs.rows()) {
+      // A client may wait for a transcription whose run has ended already, or not begun.
+      for (const id of new Set([...runs.rows().map((row) => row.id), ...finished.ids()])) {
         const row = findTranscription(store, id);
         if (row && isFinal(row.state)) onFinished(row);
       }

@@ -4,6 +4,8 @@ export type Waiters<T> = {
   wait(id: string, signal: AbortSignal): Promise<T>;
   /** Gives the value to all callers that wait for this identifier now. */
   settle(id: string, value: T): void;
+  /** Returns the identifiers that callers wait for now. */
+  ids(): string[];
 };
 
 export function createWaiters<T>(): Waiters<T> {
@@ -34,5 +36,6 @@ export function createWaiters<T>(): Waiters<T> {
     settle(id, value) {
       for (const settle of [...(waiting.get(id) ?? [])]) settle(value);
     },
+    ids: () => [...waiting.keys()],
   };
 }

@@ -1,0 +1,132 @@
+import { expect, test } from "bun:test";
+import { EngineError } from "../engine/protocol.ts";
+import { silentLog } from "../lib/log.ts";
+import { within } from "../lib/within.ts";
+import { openAdmin } from "../services/admin.ts";
+import { createPurgeService } from "../services/purge.ts";
+import { openTranscriptionAdmin } from "../services/transcriptions/transcription-admin.ts";
+import { listUnfinished } from "../store/transcriptions.ts";
+import { audioForm } from "../testing/api-client.ts";
+import type { TestApp } from "../testing/open-test-app.ts";
+import { begin, FOUR_CHUNKS, forever, until, usageOf } from "../testing/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { testAppOpener } from "../testing/test-app-opener.ts";
+
+/**
+ * Another process ends work for which a client waits, through a connection of its own to the database. The client is
+ * answered at once and its place is free, whether the work runs, has just ended by itself, or has not begun.
+ */
+
+/** The server looks at what other processes have written several times a second. Time limits are minutes. */
+const ANSWERED_WITHIN_MS = 3_000;
+
+const openApp = testAppOpener();
+
+/** Opens the data directory as a command does beside a running server. */
+function openCommand({ clock, config, organization }: TestApp) {
+  const admin = openAdmin({ config, clock, log: silentLog });
+  const transcriptions = openTranscriptionAdmin(admin);
+  const { database, dataDir } = admin;
+  const receipts = { write: () => ({ id: "rcp_none" }), mirror: async () => {} } as never;
+  const purges = createPurgeService({ database, clock, dataDir, receipts, transcriptions });
+  return {
+    cancel: async () => {
+      for (const { id } of listUnfinished(database.store)) transcriptions.cancelById(id);
+    },
+    purge: async () => void (await purges.purge(organization.id)),
+    close: admin.close,
+  };
+}
+type Ending = "cancel" | "purge";
+
+const PATHS = { strict: "/v1/audio/transcriptions", layer: "/openai/v1/audio/transcriptions" } as const;
+
+function send(testApp: TestApp, path: keyof typeof PATHS, seconds: number, fields = {}, headers = {}) {
+  const body = audioForm(scriptedAudio({ ...FOUR_CHUNKS, seconds }), { language: "hi", ...fields });
+  return testApp.as(testApp.key)(PATHS[path], { method: "POST", body, headers });
+}
+
+async function codeOf(answer: Promise<Response>): Promise<string> {
+  const response = await within(ANSWERED_WITHIN_MS, answer);
+  if (!response) return "no answer";
+  const text = await response.text();
+  return /"code":"(\w+)"/.exec(text)?.[1] ?? text;
+}
+
+/** Makes the first chunk fail right after the command, as it does when its files are gone. */
+function endDuringChunk(testApp: TestApp, end: () => Promise<void>): void {
+  let isEnded = false;
+  testApp.engine.interfere({
+    async chunk() {
+      if (!isEnded) {
+        isEnded = true;
+        await end();
+      }
+      throw new EngineError("failed", "ENOENT");
+    },
+  });
+}
+
+const open = (options: Parameters<typeof openApp>[0] = {}) =>
+  openApp({ ...options, config: { openai: { enabled: true }, ...options.config } });
+
+const RUNNING: [string, Ending, keyof typeof PATHS, number, object][] = [
+  ["a synchronous request", "cancel", "strict", 20, {}],
+  ["a synchronous request", "purge", "strict", 20, {}],
+  ["a short recording of the OpenAI layer", "purge", "layer", 20, {}],
+  ["a long recording of the OpenAI layer", "cancel", "layer", 90, {}],
+  ["a stream", "purge", "layer", 90, { stream: "true" }],
+  ["a stream", "cancel", "layer", 20, { stream: "true" }],
+];
+test.each(RUNNING)(
+  "%s is answered when a %s ends its run before the server looks",
+  async (_, ending, path, seconds, fields) => {
+    const testApp = await open();
+    const command = openCommand(testApp);
+    endDuringChunk(testApp, command[ending]);
+    const code = await codeOf(send(testApp, path, seconds, fields));
+    expect(["conflict", "content_deleted"]).toContain(code);
+    expect(testApp.app.scheduler.status()).toMatchObject({ running: 0, synchronousPlacesTaken: 0 });
+    command.close();
+  },
+);
+
+test("a cancelled request's place goes to the next one at once, and those that share its key are answered", async () => {
+  const testApp = await open({ config: { engine: { synchronous_workers: 1 } } });
+  const command = openCommand(testApp);
+  const reached = Promise.withResolvers<void>();
+  const shared = Promise.withResolvers<void>();
+  endDuringChunk(testApp, async () => {
+    reached.resolve();
+    await shared.promise;
+    await command.cancel();
+  });
+  const headers = { "idempotency-key": "k" };
+  const first = send(testApp, "strict", 20, {}, headers);
+  await reached.promise;
+  const second = send(testApp, "strict", 20, {}, headers);
+  await Bun.sleep(50);
+  shared.resolve();
+  expect(await Promise.all([codeOf(first), codeOf(second)])).toEqual(["conflict", "conflict"]);
+  testApp.engine.interfere({});
+  expect((await send(testApp, "strict", 5)).status).toBe(200);
+  expect((await usageOf(testApp)).data.map(({ state }) => state)).toEqual(["completed", "cancelled"]);
+  command.close();
+});
+
+test.each<Ending>(["cancel", "purge"])(
+  "a long recording that waits in the queue is answered when a %s ends it",
+  async (ending) => {
+    const testApp = await open({ config: { engine: { workers: 1 } } });
+    testApp.engine.interfere({ chunk: (_chunk, signal) => forever(signal) });
+    for (let n = 0; n < 3; n++) await begin(testApp, { seconds: 10, text: "a" });
+    await until("the places are taken", () => testApp.app.scheduler.status().running === 3);
+    const answer = send(testApp, "layer", 90);
+    const { store } = testApp.app.database;
+    await until("it waits", () => listUnfinished(store).some(({ state }) => state === "queued"));
+    const command = openCommand(testApp);
+    await command[ending]();
+    expect(["conflict", "content_deleted"]).toContain(await codeOf(answer));
+    command.close();
+  },
+);
