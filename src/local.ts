@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { isAbsolute, join } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { AppError } from "./domain/errors.ts";
 import type { InstalledModel } from "./domain/model.ts";
@@ -31,6 +31,10 @@ export type LocalOptions = {
   config: Config;
   clock: Clock;
   environment: Record<string, string | undefined>;
+  /** Whether programs and libraries of the data directory may run, besides those that the executable carries. Default: yes. */
+  trustsDataDir?: boolean;
+  /** Receives sentences for the user about what is not used. */
+  note?: (line: string) => void;
   /** Leaves the database alone, and with it the default model that an admin has chosen. */
   ignoresDatabase?: boolean;
 };
@@ -143,11 +147,15 @@ export async function openLocalTranscriber(options: LocalOptions): Promise<Local
  *
  * @throws DatabaseVersionError when the data directory has a database of another version, unless `ignoresDatabase`
  */
-export async function openLocalParts({ config, clock, environment, ignoresDatabase }: LocalOptions) {
+export async function openLocalParts(options: LocalOptions) {
+  const { config, clock, environment, ignoresDatabase } = options;
   const dataDir = homeFor(config, environment);
+  const isTrusted = options.trustsDataDir !== false || dataDir !== dataDirOf(config);
   const path = databasePath(dataDir);
   const database = openDatabase(!ignoresDatabase && existsSync(path) ? path : ":memory:");
-  const { engine, gpuFreeBytes, probed } = await openEngine(config, dataDir, silentLog);
+  const { engine, gpuFreeBytes, probed } = await openEngine(config, dataDir, silentLog, {
+    ...{ isTrusted, onLeftOut: options.note },
+  });
   const models = await createModelService({
     database,
     config,
@@ -242,5 +250,7 @@ async function run({ config, clock, plan, file, directory, onProgress, ...parts 
 function homeFor(config: Config, environment: Record<string, string | undefined>): string {
   const dataDir = dataDirOf(config);
   if (existsSync(databasePath(dataDir))) return dataDir;
-  return resolve(environment.XDG_CACHE_HOME || join(homedir(), ".cache"), "shruti", "transcribe");
+  const { XDG_CACHE_HOME: given = "" } = environment;
+  // The XDG specification has relative paths ignored: they would mean another folder in each working directory.
+  return join(isAbsolute(given) ? given : join(homedir(), ".cache"), "shruti", "transcribe");
 }

@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { basename, extname, join } from "node:path";
+import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { basename, extname, join, sep } from "node:path";
 import { readRegularFile } from "../lib/regular-file.ts";
 import { CommandError } from "./context.ts";
 
@@ -28,7 +28,7 @@ export function findBenchmarkFiles(directory: string, language: string, isByChan
   }
   const table = join(directory, TRANSCRIPTS_NAME);
   const found = existsSync(table)
-    ? fromTable(directory, readText(table), language, isByChannel)
+    ? fromTable(directory, readText(directory, table), language, isByChannel)
     : fromTextFiles(directory);
   if (found.files.length === 0) {
     const why = found.leftOut.length === 0 ? "" : ` (${found.leftOut.length} left out: ${found.leftOut[0]})`;
@@ -52,7 +52,7 @@ function fromTextFiles(directory: string): BenchmarkSet {
       set.leftOut.push(`${name}: there is no ${text}`);
       continue;
     }
-    const transcript = readText(join(directory, text));
+    const transcript = readText(directory, join(directory, text));
     set.files.push({ name, path: join(directory, name), transcript });
   }
   return set;
@@ -97,6 +97,12 @@ function fromTable(directory: string, text: string, language: string, isByChanne
   return set;
 }
 
-function readText(path: string): string {
+/** A transcript is shown in the report. So a link must not make a text of it that is not one of the folder's. */
+function readText(directory: string, path: string): string {
+  if (!realpathSync(path).startsWith(join(realpathSync(directory), sep)))
+    throw new CommandError(
+      "failed",
+      `${path} is a link that leads out of the folder; copy the text into it.`,
+    );
   return readRegularFile(path, MAX_TRANSCRIPT_BYTES);
 }

@@ -1,5 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { samplePath, secondsOf, wordsIn } from "../e2e/samples.ts";
@@ -43,6 +51,18 @@ describe("choosing the recordings to score", () => {
     write("transcripts.tsv", "name\ttext\na.wav\tx\n");
     expect(() => findBenchmarkFiles(directory, "hi", false)).toThrow("no column file");
   });
+});
+
+test("a transcript that is a link out of the folder is refused, because the report would show it", () => {
+  const secret = join(directory, "secret");
+  writeFileSync(secret, "a private key");
+  const calls = join(directory, "calls");
+  mkdirSync(calls);
+  write("calls/a.wav", "");
+  symlinkSync(secret, join(calls, "a.txt"));
+  expect(() => findBenchmarkFiles(calls, "hi", false)).toThrow("a link that leads out of the folder");
+  symlinkSync(secret, join(calls, "transcripts.tsv"));
+  expect(() => findBenchmarkFiles(calls, "hi", false)).toThrow("a link that leads out of the folder");
 });
 
 describe("the command", () => {

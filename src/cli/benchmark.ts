@@ -2,6 +2,7 @@ import { basename, resolve } from "node:path";
 import type { Command } from "commander";
 import { MODES } from "../domain/transcription.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { writeOutput } from "../lib/output-files.ts";
 import type { ErrorRate } from "../pipeline/wer.ts";
 import { comparisonJson, comparisonTable } from "./benchmark-comparison.ts";
 import { type BenchmarkFile, findBenchmarkFiles } from "./benchmark-files.ts";
@@ -67,7 +68,7 @@ async function benchmark(context: CliContext, directory: string, options: Benchm
   }
   if (options.report !== undefined) {
     const page = renderReport(nameOf(directory, options), options, scores, new Date(context.clock.now()));
-    await Bun.write(options.report, page);
+    await writeOutput(options.report, page);
     context.note(`report: ${options.report}`);
   }
   print(context, options, scores);

@@ -1,9 +1,10 @@
+import { resolve } from "node:path";
 import { variableOf } from "../config/environment.ts";
-import { findConfigFile, type ReadConfig, readConfig } from "../config/load.ts";
-import { ConfigError } from "../config/problems.ts";
+import { type FoundConfig, findConfigFile } from "../config/find.ts";
+import { type ReadConfig, readConfig } from "../config/load.ts";
+import { ConfigError, type ConfigProblem } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { isReadable } from "../lib/regular-file.ts";
 import type { Admin } from "../services/admin.ts";
 import { type Cell, renderTable } from "./output.ts";
 
@@ -50,6 +51,15 @@ export type LoadedConfig = {
   path: string | undefined;
 };
 
+/** A config for work that needs no server. */
+export type OwnConfig = LoadedConfig & {
+  /**
+   * Whether programs and libraries of the data directory may run. Those of the
+   * folder in which the command runs may not, besides those that the executable carries.
+   */
+  trustsDataDir: boolean;
+};
+
 /** A config as far as it can be read, with its mistakes and its file. */
 export type ConfigWithProblems = ReadConfig & Pick<LoadedConfig, "path">;
 
@@ -61,8 +71,13 @@ export type CliContext = {
   configPath(): string | undefined;
   /** Reads the config, mistakes included, and prints nothing. */
   readConfig(): ConfigWithProblems;
-  /** Loads the config, and prints its warnings once. @throws ConfigError with every mistake */
-  loadConfig(): LoadedConfig;
+  /**
+   * Loads the config, and prints its warnings once, and its path where it was found in the working directory.
+   *
+   * @param options.isLogged the command's log names the file
+   * @throws ConfigError with every mistake
+   */
+  loadConfig(options?: { isLogged?: boolean }): LoadedConfig;
   /**
    * Lets the running command go on with a config that has mistakes, as far as it names `storage.data_dir`. It prints
    * them as warnings; settings with a mistake have their defaults.
@@ -71,8 +86,10 @@ export type CliContext = {
   /**
    * Loads the config for work that needs no server. A file of the usual places that this user may not read belongs to a
    * server, and is left out with a note.
+   *
+   * @throws ConfigError also for a file of the working directory, which no option names, that chooses a program or models
    */
-  loadOwnConfig(): LoadedConfig;
+  loadOwnConfig(): OwnConfig;
   /**
    * Opens the database and the services that need no engine, once. They are closed when the command ends.
    *
@@ -110,41 +127,59 @@ export function createCliContext(
 ): CliContext {
   let services: Admin | undefined;
 
-  const configPath = () => configOption() ?? findConfigFile(io.environment);
+  // Kept, because commands may go on as another user, to whom other files belong.
+  let found: FoundConfig | undefined;
+  let own: FoundConfig | undefined;
+  function find(): FoundConfig {
+    found ??= asGiven() ?? findConfigFile(io.environment);
+    return found;
+  }
+  function asGiven(): FoundConfig | undefined {
+    const path = configOption();
+    return path === undefined ? undefined : { path, isFromWorkingDirectory: false, leftOut: [] };
+  }
   const note = (line: string) => void io.err(`${line}\n`);
   function read(path: string | undefined): ConfigWithProblems {
     return { ...readConfig(path, io.environment), path };
   }
   let hasWarned = false;
   let ignoresMistakes = false;
-  function load(path: string | undefined): LoadedConfig {
-    const { config, problems, warnings, knowsDataDir } = read(path);
+  function load(from: FoundConfig, isLogged = false): ConfigWithProblems {
+    const loaded = read(from.path);
+    const { problems, warnings, knowsDataDir } = loaded;
+    if (!hasWarned) {
+      for (const line of from.leftOut) note(line);
+      if (from.isFromWorkingDirectory && !isLogged)
+        note(`config: ${resolve(from.path ?? "")}, found in this folder`);
+    }
     const error = problems.length > 0 ? new ConfigError(problems) : undefined;
     if (error && !(ignoresMistakes && knowsDataDir)) throw ignoresMistakes ? withAdvice(error) : error;
     const ignored = error ? [...error.message.split("\n"), IGNORED] : [];
     if (!hasWarned) for (const warning of [...ignored, ...warnings]) note(`warning: ${warning}`);
     hasWarned = true;
-    return { config, path };
+    return loaded;
   }
 
   return {
     io,
     clock,
-    configPath,
-    readConfig: () => read(configPath()),
-    loadConfig: () => load(configPath()),
+    configPath: () => find().path,
+    readConfig: () => read(find().path),
+    loadConfig: (options) => load(find(), options?.isLogged),
     ignoreMistakes() {
       ignoresMistakes = true;
     },
     loadOwnConfig() {
-      const path = configOption() ?? findConfigFile(io.environment, isReadable);
-      if (path !== configPath() && !hasWarned)
-        note(`${configPath()} cannot be read by this user, so it is not used.`);
-      return load(path);
+      own ??= asGiven() ?? findConfigFile(io.environment, { skipsUnreadable: true });
+      const { config, path, isDataDirFromWorkingDirectory } = load(own);
+      if (!own.isFromWorkingDirectory) return { config, path, trustsDataDir: !isDataDirFromWorkingDirectory };
+      const problems = choicesOf(config, own.path ?? "", io.environment);
+      if (problems.length > 0) throw new ConfigError(problems);
+      return { config, path, trustsDataDir: false };
     },
     async openServices() {
       if (services) return services;
-      const { config } = load(configPath());
+      const { config } = load(find());
       const [{ openAdmin }, { openLog }] = await Promise.all([
         import("../services/admin.ts"),
         import("../lib/log.ts"),
@@ -163,4 +198,21 @@ export function createCliContext(
       services = undefined;
     },
   };
+}
+
+/** Settings that decide which program or which foreign files work on a recording. */
+const CHOICES = [
+  ["engine", "decoder"],
+  ["models", "dir"],
+] as const;
+
+/** Says what a file of the working directory must not choose. Variables of the environment may. */
+function choicesOf(config: Config, path: string, environment: CliIo["environment"]): ConfigProblem[] {
+  return CHOICES.filter(([section, name]) => {
+    const settings: Record<string, unknown> = config[section];
+    return settings[name] !== "" && environment[variableOf(section, name)] === undefined;
+  }).map(([section, name]) => ({
+    place: path,
+    message: `${section}.${name} counts here only in a config file that is named, because this one may have come with the recordings; if it is yours, give --config ${path}`,
+  }));
 }

@@ -25,7 +25,7 @@ export async function withLocalTranscriber(
 ): Promise<void> {
   // Only these commands need the engine.
   const { openLocalTranscriber } = await import("../local.ts");
-  const { config } = context.loadOwnConfig();
+  const { config, trustsDataDir } = context.loadOwnConfig();
   const { clock, io } = context;
   const user = becomeOwner(config);
   if (user !== undefined)
@@ -34,7 +34,10 @@ export async function withLocalTranscriber(
     );
   const ending = cleanUpAtEnd();
   try {
-    const transcriber = await openLocalTranscriber({ config, clock, environment: io.environment });
+    const transcriber = await openLocalTranscriber({
+      ...{ config, clock, trustsDataDir, environment: io.environment },
+      note: context.note,
+    });
     try {
       const plan = transcriber.plan({ ...request, ...(model === undefined ? {} : { modelId: model }) });
       if (plan.model.notice !== undefined) context.note(`${plan.model.id}: ${plan.model.notice}`);

@@ -61,7 +61,13 @@ export async function restoreEverything(
 
 /** Finds the config of this machine; where it has none, makes it of the backup's. */
 async function setUp(context: CliContext, path: string, options: RestoreOptions): Promise<Setup> {
-  const configPath = resolve(context.configPath() ?? DEFAULT_CONFIG);
+  const found = context.configPath();
+  const configPath = resolve(found ?? DEFAULT_CONFIG);
+  if (found === undefined && existsSync(configPath))
+    throw new CommandError(
+      "usage",
+      `${configPath} is not this user's own file: name the config file with --config`,
+    );
   const { dataDirOf } = await import("../services/admin.ts");
   if (existsSync(configPath)) {
     const { config } = context.loadConfig();

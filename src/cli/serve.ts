@@ -1,5 +1,5 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Server } from "bun";
 import type { Command } from "commander";
 import type { App } from "../app.ts";
@@ -24,7 +24,7 @@ export function registerServe(program: Command, context: CliContext): void {
     .command("serve")
     .description("Run the server; SIGTERM drains, a second SIGTERM stops at once, SIGHUP reloads the config.")
     .action(async () => {
-      const { config, path } = context.loadConfig();
+      const { config, path } = context.loadConfig({ isLogged: true });
       await serve(config, path, context);
     });
 }
@@ -73,13 +73,13 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
     const server = listeners.current();
     const reload = createReload({
       ...{ config, certificate, listeners, log, check: checkSettings, onChange: app.onConfigChange },
-      read: () => context.loadConfig().config,
+      read: () => context.loadConfig({ isLogged: true }).config,
     });
     onSignal.reload = announced(reload, notify);
     app.start();
     // The model is still being loaded: `GET /readyz` reports that. Requests are answered from now on.
     notify({ READY: 1, STATUS: `listening on ${addressOf(server, config)}` });
-    log.info({ address: addressOf(server, config), data_dir: app.dataDir, pid: process.pid }, "listening");
+    log.info({ address: addressOf(server, config), ...factsOf(app, configPath) }, "listening");
     warnAtStart(config, certificate, log);
     status = keepStatusFile(app, server, config);
     await stopped.promise;
@@ -99,6 +99,13 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
     onSignal.stop();
   }
 }
+
+/** What the log says of a server that has started. */
+const factsOf = ({ dataDir }: App, configPath: string | undefined) => ({
+  data_dir: dataDir,
+  config_file: configPath === undefined ? null : resolve(configPath),
+  pid: process.pid,
+});
 
 /** Makes a reload report its begin and its end, so that the service manager shows it and can wait for it. */
 function announced(reload: () => Promise<void>, notify: (state: ServiceState) => void): () => Promise<void> {

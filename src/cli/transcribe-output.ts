@@ -1,6 +1,7 @@
-import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { writeDurably } from "../lib/durable-files.ts";
+import { makeFoldersBelow } from "../lib/output-files.ts";
 import { plainMessage } from "../lib/system-error.ts";
 import type { Format } from "../pipeline/render.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -28,6 +29,8 @@ export type Destination = {
   format: OutputFormat;
   /** Returns the file of a transcript; undefined: standard output. */
   fileOf(input: Input): string | undefined;
+  /** The folder that the user has given; undefined: one file, or standard output. */
+  folder?: string;
 };
 
 /**
@@ -63,7 +66,7 @@ export function chooseDestination(
   }
   const fileOf = ({ target }: Input) => join(output, `${target}.${EXTENSIONS[format]}`);
   requireOwnFiles(inputs, fileOf);
-  return { format, fileOf };
+  return { format, fileOf, folder: output };
 }
 
 const isFolder = (path: string) => existsSync(path) && statSync(path).isDirectory();
@@ -117,7 +120,7 @@ export type Rendered = (format: Format) => string;
  */
 export async function writeTranscript(
   context: CliContext,
-  { format, fileOf }: Destination,
+  { format, fileOf, folder }: Destination,
   input: Input,
   isOneOfSeveral: boolean,
   render: Rendered,
@@ -133,7 +136,7 @@ export async function writeTranscript(
     context.io.out(heading + (content.endsWith("\n") ? content : `${content}\n`));
     return;
   }
-  mkdirSync(dirname(file), { recursive: true });
+  makeFoldersBelow(folder ?? dirname(file), dirname(file));
   await writeDurably(file, content, 0o666 & ~process.umask());
   context.note(file);
 }

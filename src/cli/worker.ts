@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { default as project } from "../../package.json";
 import { openLog } from "../lib/log.ts";
@@ -17,7 +18,7 @@ export function registerWorker(program: Command, context: CliContext): void {
 }
 
 async function runWorker(context: CliContext): Promise<void> {
-  const { config } = context.loadConfig();
+  const { config, path } = context.loadConfig({ isLogged: true });
   becomeOwner(config);
   // Other users may be able to read the data directory.
   process.umask(0o077);
@@ -36,7 +37,10 @@ async function runWorker(context: CliContext): Promise<void> {
   for (const signal of signals) process.on(signal, onSignal);
   try {
     log.info(
-      { worker: config.fleet.worker, fleet: config.fleet.name, pid: process.pid },
+      {
+        ...{ worker: config.fleet.worker, fleet: config.fleet.name, pid: process.pid },
+        config_file: path === undefined ? null : resolve(path),
+      },
       "the worker has started",
     );
     void worker

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { type AST, getStaticTOMLValue } from "toml-eslint-parser";
 import packageJson from "../../package.json" with { type: "json" };
 import { nearestName } from "../lib/nearest.ts";
@@ -16,19 +15,6 @@ type Environment = Record<string, string | undefined>;
 type Values = Record<string, Record<string, unknown>>;
 const SECTIONS: Record<string, Record<string, Setting>> = CONFIG_SCHEMA;
 
-/**
- * Finds the config file when no option names one (docs/decisions.md section 11).
- *
- * @param isUsable skips a file of the usual places
- */
-export function findConfigFile(
-  environment: Environment,
-  isUsable: (path: string) => boolean = existsSync,
-): string | undefined {
-  if (environment.SHRUTI_CONFIG) return environment.SHRUTI_CONFIG;
-  return ["./shruti.toml", "/etc/shruti/shruti.toml"].find((path) => existsSync(path) && isUsable(path));
-}
-
 /** A configuration as far as it can be read. */
 export type ReadConfig = {
   /** Settings with a problem have their defaults. */
@@ -41,6 +27,8 @@ export type ReadConfig = {
    * it in a form that can be read. A default beside problems may be there because the name was mistyped.
    */
   knowsDataDir: boolean;
+  /** The data directory was found through the folder in which the command runs, and no option or variable names it. */
+  isDataDirFromWorkingDirectory: boolean;
 };
 
 /**
@@ -61,20 +49,26 @@ export function readConfig(path: string | undefined, environment: Environment): 
   const problems: ConfigProblem[] = [];
   const warnings: string[] = [];
   let knowsDataDir = false;
+  let isDataDirFromWorkingDirectory = path === undefined;
   if (path !== undefined) {
     const applied = applyFile(values, path);
     problems.push(...applied.problems);
     knowsDataDir = applied.knowsDataDir;
-    warnings.push(...resolvePaths(values, path, environment));
+    const former = resolvePaths(values, path, environment);
+    warnings.push(...former.values());
+    isDataDirFromWorkingDirectory = former.has("storage.data_dir");
   }
   const variable = variableOf("storage", "data_dir");
   const ofEnvironment = applyEnvironment(values, environment);
-  if (environment[variable] !== undefined)
+  if (environment[variable] !== undefined) {
     knowsDataDir = !ofEnvironment.some(({ message }) => message.startsWith(`${variable} `));
+    isDataDirFromWorkingDirectory = false;
+  }
   // One of them may be a mistyped name of that variable.
   else if (unknownVariables(environment).length > 0) knowsDataDir = false;
   problems.push(...ofEnvironment);
-  return { config: values as unknown as Config, problems, warnings, knowsDataDir };
+  const config = values as unknown as Config;
+  return { config, problems, warnings, knowsDataDir, isDataDirFromWorkingDirectory };
 }
 
 function defaults(): Values {
@@ -197,9 +191,13 @@ function unknownSetting(section: string, name: string): string {
   return `unknown setting ${section}.${name}; ${hint}`;
 }
 
-/** Resolves the relative paths that come from the file or are defaults. Those of variables belong to the working directory. */
-function resolvePaths(values: Values, file: string, environment: Environment): string[] {
-  const warnings: string[] = [];
+/**
+ * Resolves the relative paths that come from the file or are defaults. Those of variables belong to the working directory.
+ *
+ * @returns a warning for each setting that is read from the working directory as by earlier versions
+ */
+function resolvePaths(values: Values, file: string, environment: Environment): Map<string, string> {
+  const warnings = new Map<string, string>();
   for (const [section, settings] of Object.entries(SECTIONS)) {
     for (const [name, setting] of Object.entries(settings)) {
       const value = values[section]?.[name];
@@ -207,7 +205,7 @@ function resolvePaths(values: Values, file: string, environment: Environment): s
       if (environment[variableOf(section, name)] !== undefined) continue;
       const { path, warning } = resolveConfigPath(`${section}.${name}`, value, file);
       Object.assign(values[section] ?? {}, { [name]: path });
-      if (warning !== undefined) warnings.push(warning);
+      if (warning !== undefined) warnings.set(`${section}.${name}`, warning);
     }
   }
   return warnings;

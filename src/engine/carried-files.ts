@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import {
-  existsSync,
+  lstatSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -28,20 +28,30 @@ const ABANDONED_AFTER_MS = 60 * 60 * 1000;
  *
  * @param root folder of all versions; it is created when it is missing
  * @param hash hex digest over all files; its first 12 digits name the folder
- * @returns the folder's path; it holds copies of `files` with the right sizes
+ * @param isRight `isComplete` or `isUnchanged`: how much is known of who has written the folder
+ * @returns the folder's path; it holds copies of `files`
  * @throws DamagedFileError, or the file system's error
  */
-export async function copyCarriedFiles(root: string, hash: string, files: CarriedFile[]): Promise<string> {
+export async function copyCarriedFiles(
+  root: string,
+  hash: string,
+  files: CarriedFile[],
+  isRight: Check,
+): Promise<string> {
   const dir = join(root, hash.slice(0, 12));
-  if (!isComplete(dir, files)) {
+  if (isRight === isUnchanged) requireRealFolder(root);
+  if (!isRight(dir, files)) {
     makeFolder(root, 0o700);
-    await placeCopy(root, dir, files);
+    await placeCopy(root, dir, files, isRight);
     removeUnused(root, dir);
   }
   return dir;
 }
 
-function isComplete(dir: string, files: CarriedFile[]): boolean {
+type Check = (dir: string, files: CarriedFile[]) => boolean;
+
+/** Reports whether a folder that this program has made has all files, by their sizes and modes. */
+export function isComplete(dir: string, files: CarriedFile[]): boolean {
   return files.every((file) => {
     const found = statSync(join(dir, file.name), { throwIfNoEntry: false });
     if (found === undefined || !found.isFile() || found.size !== file.bytes) return false;
@@ -49,14 +59,35 @@ function isComplete(dir: string, files: CarriedFile[]): boolean {
   });
 }
 
+/**
+ * Reports whether a folder that any person may have made has exactly these files, with their contents: libraries are also
+ * searched for in the folder.
+ */
+export function isUnchanged(dir: string, files: CarriedFile[]): boolean {
+  const facts = lstatSync(dir, { throwIfNoEntry: false });
+  if (!facts?.isDirectory() || !isComplete(dir, files)) return false;
+  const sums = new Map(files.map(({ name, sha256 }) => [name, sha256]));
+  const found = readdirSync(dir, { withFileTypes: true });
+  if (found.length !== sums.size) return false;
+  return found.every((entry) => entry.isFile() && sums.get(entry.name) === sha256Of(join(dir, entry.name)));
+}
+
+const sha256Of = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+
+/** A link would lead the copies to another folder. */
+function requireRealFolder(root: string): void {
+  if (lstatSync(root, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  throw new DamagedFileError(`${root} is a link, which is not followed`);
+}
+
 /** Fills a folder beside the final one and renames it, so that other processes never see an incomplete one. */
-async function placeCopy(root: string, dir: string, files: CarriedFile[]): Promise<void> {
+async function placeCopy(root: string, dir: string, files: CarriedFile[], isRight: Check): Promise<void> {
   const unfinished = unfinishedPath(root);
   makeFolder(unfinished, 0o700);
   try {
     for (const file of files) await copyOut(file, join(unfinished, file.name));
     syncPathNow(unfinished);
-    moveIntoPlace(unfinished, dir, files);
+    moveIntoPlace(unfinished, dir, files, isRight);
     syncPathNow(root);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
@@ -80,8 +111,8 @@ async function copyOut(file: CarriedFile, target: string): Promise<void> {
 }
 
 /** Renames a folder. When another process has finished the same copy meanwhile, that one is kept. */
-function moveIntoPlace(unfinished: string, dir: string, files: CarriedFile[]): void {
-  if (existsSync(dir) && !isComplete(dir, files)) {
+function moveIntoPlace(unfinished: string, dir: string, files: CarriedFile[], isRight: Check): void {
+  if (lstatSync(dir, { throwIfNoEntry: false }) && !isRight(dir, files)) {
     const damaged = `${unfinished}.damaged`;
     renameSync(dir, damaged);
     rmSync(damaged, { recursive: true, force: true });
@@ -89,7 +120,7 @@ function moveIntoPlace(unfinished: string, dir: string, files: CarriedFile[]): v
   try {
     renameSync(unfinished, dir);
   } catch (error) {
-    if (!isComplete(dir, files)) throw error;
+    if (!isRight(dir, files)) throw error;
   }
 }
 

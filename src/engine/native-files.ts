@@ -1,7 +1,13 @@
 import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { NATIVE_FILES, NATIVE_HASH } from "#native-parts";
-import { type CarriedFile, copyCarriedFiles, DamagedFileError } from "./carried-files.ts";
+import {
+  type CarriedFile,
+  copyCarriedFiles,
+  DamagedFileError,
+  isComplete,
+  isUnchanged,
+} from "./carried-files.ts";
 import { isOnNoexecMount } from "./mounts.ts";
 
 /** Absolute paths of the carried programs, libraries and weights. */
@@ -38,11 +44,12 @@ export class NativeFilesError extends Error {
  * check only sizes and modes, and replace an incomplete folder. A run from source uses `build/native` as it is.
  *
  * @param dataDir the setting `storage.data_dir`
+ * @param isTrusted false: another person may have prepared the folder, so all contents are checked
  * @throws NativeFilesError when the folder cannot be written, or its mount forbids execution
  */
-export async function extractNativeFiles(dataDir: string): Promise<NativeFiles> {
+export async function extractNativeFiles(dataDir: string, isTrusted = true): Promise<NativeFiles> {
   if (!Bun.isStandaloneExecutable) return locate(dirname(firstPath(NATIVE_FILES)));
-  const dir = await extractInto(join(dataDir, "native"), NATIVE_HASH, NATIVE_FILES);
+  const dir = await extractInto(join(dataDir, "native"), NATIVE_HASH, NATIVE_FILES, isTrusted);
   return locate(dir);
 }
 
@@ -54,10 +61,15 @@ export async function extractNativeFiles(dataDir: string): Promise<NativeFiles> 
  * @returns the absolute path of the folder that holds the copies
  * @throws NativeFilesError
  */
-export async function extractInto(root: string, hash: string, files: CarriedFile[]): Promise<string> {
+export async function extractInto(
+  root: string,
+  hash: string,
+  files: CarriedFile[],
+  isTrusted = true,
+): Promise<string> {
   let absolute: string;
   try {
-    absolute = realpathSync(await copyCarriedFiles(root, hash, files));
+    absolute = realpathSync(await copyCarriedFiles(root, hash, files, isTrusted ? isComplete : isUnchanged));
   } catch (error) {
     throw explain(root, error);
   }

@@ -43,6 +43,14 @@ export type OpenedEngine = {
   probed: EngineInfo | undefined;
 };
 
+/** How far a data directory is trusted. */
+export type DataDirTrust = {
+  /** false: nothing that is there runs, unless it is exactly what the executable carries. Default: true. */
+  isTrusted?: boolean;
+  /** Receives a sentence about what is left out. */
+  onLeftOut?: ((line: string) => void) | undefined;
+};
+
 /**
  * Opens the native engine of this machine, and copies its carried files to disk first.
  *
@@ -50,13 +58,21 @@ export type OpenedEngine = {
  * @throws NativeFilesError when the files cannot be copied; ProgramFileError when `engine.decoder` names no program; Error
  *   when `engine.device` names a missing device
  */
-export async function openEngine(settings: EngineSettings, dataDir: string, log: Log): Promise<OpenedEngine> {
+export async function openEngine(
+  settings: EngineSettings,
+  dataDir: string,
+  log: Log,
+  { isTrusted = true, onLeftOut }: DataDirTrust = {},
+): Promise<OpenedEngine> {
   const { device, workers, threads_per_worker: threadsPerWorker } = settings.engine;
   const backends = join(dataDir, "backends");
-  const nativeFiles = withDecoder(await extractNativeFiles(dataDir), settings.engine.decoder);
+  const nativeFiles = withDecoder(await extractNativeFiles(dataDir, isTrusted), settings.engine.decoder);
   const ended = endOrphans([nativeFiles.decoder]);
   if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
-  const backendDirs = device !== "cpu" && hasBackends(backends) ? [backends] : [];
+  const offered = device !== "cpu" && hasBackends(backends) ? [backends] : [];
+  if (offered.length > 0 && !isTrusted)
+    onLeftOut?.(`${backends} is not used: name the config file with --config, and its GPU backends may run.`);
+  const backendDirs = isTrusted ? offered : [];
   const poolOptions = {
     nativeFiles,
     backendDirs,

@@ -77,7 +77,9 @@ export function readRegularBytes(path: string, maxBytes: number): Uint8Array {
   }
 }
 
-function kindOf(facts: Stats): string {
+/** Names the kind of anything but a regular file, with its article. */
+export function kindOf(facts: Stats): string {
+  if (facts.isSymbolicLink()) return "a link";
   if (facts.isDirectory()) return "a directory";
   if (facts.isFIFO()) return "a named pipe";
   if (facts.isSocket()) return "a socket";

@@ -1,6 +1,6 @@
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 /**
  * Prefix of a command's folders in the system's temporary folder: `shruti-transcribe-<process>-…`. Decoded audio and copies of
@@ -18,8 +18,10 @@ const open = new Set<string>();
  * @returns its absolute path
  */
 export function makeScratch(): string {
-  removeAbandoned(tmpdir(), Date.now());
-  const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  // A relative $TMPDIR belongs to this process's folder, and its children start in another one.
+  const parent = resolve(tmpdir());
+  removeAbandoned(parent, Date.now());
+  const directory = mkdtempSync(join(parent, `${PREFIX}${process.pid}-`));
   open.add(directory);
   return directory;
 }

@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import type { Subprocess } from "bun";
+import { CHILD_FOLDER } from "../lib/child-folder.ts";
 import { unfinishedPath } from "../lib/durable-files.ts";
 import { makeFolder } from "../lib/give-to-owner.ts";
 import type { Imported } from "./convert.ts";
@@ -113,6 +114,7 @@ function spawnChild(onReply: (reply: ImportReply) => void): Child {
     stdout: "ignore",
     stderr: "inherit",
     env: {},
+    cwd: CHILD_FOLDER,
     ipc: (message) => onReply(message as ImportReply),
   });
 }

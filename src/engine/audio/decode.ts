@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import type { AudioMeasurements } from "../../domain/audio.ts";
 import { SAMPLE_RATE_HZ } from "../../domain/chunk.ts";
 import type { Outline } from "../../domain/outline.ts";
@@ -141,7 +141,7 @@ export async function outlineAudio(
 ): Promise<Outline> {
   const deadlineMs = performance.now() + options.timeoutMs;
   try {
-    await runOn(nativeFiles.decoder, "outline", path, [channels, file], deadlineMs, options);
+    await runOn(nativeFiles.decoder, "outline", path, [channels, resolve(file)], deadlineMs, options);
     return await takeOutline(file);
   } finally {
     await rm(file, { force: true });
@@ -153,10 +153,10 @@ const UNFINISHED = ".unfinished";
 /** Returns where decoded files go: `name` is a file name, or with `isSeparate` the beginning of file names. */
 function locate(output: DecodeTarget): { directory: string; name: string; isSeparate: boolean } {
   if (typeof output === "string") {
-    return { directory: dirname(output), name: basename(output), isSeparate: false };
+    return { directory: dirname(resolve(output)), name: basename(output), isSeparate: false };
   }
   const isSeparate = output.channels === "separate";
-  return { directory: output.directory, name: isSeparate ? "channel_" : "mix.pcm", isSeparate };
+  return { directory: resolve(output.directory), name: isSeparate ? "channel_" : "mix.pcm", isSeparate };
 }
 
 type Limits = Pick<DecodeOptions, "maxDurationMs" | "signal" | "onProgress">;
@@ -172,7 +172,7 @@ async function runOn(
   if ((await stat(path)).size === 0) throw new DecodeError("undecodable", "The file is empty.");
   const extent = await readWavExtent(path);
   const length = extent?.understated ? "understated" : extent?.overstated ? "overstated" : "right";
-  const command = [decoder, verb, path, String(Math.round(maxDurationMs)), length, ...target];
+  const command = [decoder, verb, resolve(path), String(Math.round(maxDurationMs)), length, ...target];
   const outcome = await runDecoder(command, { timeoutMs: timeLeftMs(deadlineMs), signal, onProgress });
   return { report: requireReport(outcome), overstated: length === "overstated" };
 }

@@ -1,3 +1,5 @@
+import { CHILD_FOLDER } from "../../lib/child-folder.ts";
+
 /** The end of a decoder process. */
 export type DecoderOutcome = {
   /** One object of numbers, and of names that the decoder defines; undefined when the process wrote none. */
@@ -25,12 +27,16 @@ const MAX_LINE_CHARACTERS = 64 * 1024;
  * kernel kills it first when memory is short, and when this process ends. An abort kills it at once. It has ended when
  * the promise settles.
  *
+ * @param command absolute paths only: the decoder does not start in this process's folder
  * @throws what `Bun.spawn` throws when the program cannot be started
  */
 export async function runDecoder(command: string[], limits: DecoderLimits): Promise<DecoderOutcome> {
   const { timeoutMs, signal, onProgress } = limits;
   if (signal?.aborted) return { report: undefined, status: null, signal: null, ended: "aborted" };
-  const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "ignore", env: {} });
+  const child = Bun.spawn(command, {
+    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: {} },
+    cwd: CHILD_FOLDER,
+  });
   let ended: DecoderOutcome["ended"] = "by itself";
   const kill = (reason: DecoderOutcome["ended"]) => {
     if (ended === "by itself" && child.exitCode === null && child.signalCode === null) ended = reason;

@@ -1,3 +1,5 @@
+import { resolve } from "node:path";
+import { CHILD_FOLDER } from "../../lib/child-folder.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
 import { pointBefore } from "./outline.ts";
@@ -31,9 +33,10 @@ export async function playAudio(
   const length = (await readWavExtent(path))?.understated ? "understated" : "right";
   if (signal.aborted) throw aborted();
   const point = job.points ? pointBefore(job.points, fromSample) : "-";
-  const command = [decoder, "play", path, length, channels, String(lanes), String(fromSample)];
+  const command = [decoder, "play", resolve(path), length, channels, String(lanes), String(fromSample)];
   const child = Bun.spawn([...command, String(samples), point], {
     ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: {} },
+    cwd: CHILD_FOLDER,
   });
   let isLate = false;
   const kill = () => child.kill("SIGKILL");

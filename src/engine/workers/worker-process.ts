@@ -1,4 +1,5 @@
 import type { Subprocess } from "bun";
+import { CHILD_FOLDER } from "../../lib/child-folder.ts";
 import { WORKER_COMMAND, type WorkerReply, type WorkerRequest } from "../protocol.ts";
 import { workerEnvironment } from "./worker-environment.ts";
 
@@ -42,6 +43,7 @@ export function spawnWorker(
     stdout: "ignore",
     stderr: "pipe",
     env: workerEnvironment(process.env),
+    cwd: CHILD_FOLDER,
     ipc: (message) => onReply(message as WorkerReply),
   });
   // The pipe breaks when the process ends, which `exited` reports.
