@@ -171,4 +171,38 @@ describe("pickles", () => {
     );
     expect(process.memoryUsage.rss() - before).toBeLessThan(300e6);
   });
+
+  // Written out, the value would have 2^30 leaves.
+  const doubled = bytes(0x29, ...Array.from({ length: 30 }, () => Buffer.from([0x71, 0, 0x68, 0, 0x86])));
+  const many = bytes(0x28, ...Array.from({ length: 100_000 }, () => Buffer.from([0x4b, 1])), 0x74);
+  const steep: [string, Buffer, string][] = [
+    ["as the name of a global", dictOf(doubled, pickledText("x"), 0x93), "not a text"],
+    ["as the module of a global", dictOf(pickledText("torch"), doubled, 0x93), "not a text"],
+    ["as the name of a tensor", bytes(0x80, 2, 0x7d, doubled, 0x4e, 0x73, 0x2e), "not a text"],
+    ["as a tensor", dictOf(doubled), "not a tensor"],
+    ["as a storage", dictOf(doubled, 0x51), "not a storage"],
+    [
+      "as the shape of a tensor",
+      dictOf(
+        pickledGlobal("torch._utils", "_rebuild_tensor_v2"),
+        0x28,
+        0x4e,
+        0x4b,
+        0,
+        many,
+        many,
+        0x74,
+        0x52,
+      ),
+      "usual way",
+    ],
+  ];
+  test.each(steep)(
+    "with a value that holds itself many times %s are refused at once",
+    (_name, data, reason) => {
+      const startedMs = process.cpuUsage().user / 1000;
+      expect(() => readStateDict(data)).toThrow(reason);
+      expect(process.cpuUsage().user / 1000 - startedMs).toBeLessThan(500);
+    },
+  );
 });

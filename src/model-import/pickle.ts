@@ -24,7 +24,9 @@ const CALLS = [
   "torch._utils _rebuild_tensor_v2",
   "torch._utils _rebuild_parameter",
 ];
-const STORAGE_NAME = /^torch [A-Z][A-Za-z0-9]*Storage$/;
+const STORAGE_NAME = /^torch [A-Z][A-Za-z0-9]{0,40}Storage$/;
+/** Tensors of speech models have four dimensions at most. */
+const MAX_DIMENSIONS = 8;
 
 /** Pickle's operations that a state_dict of torch consists of (protocols 2 to 5), by their bytes. */
 const OP = {
@@ -67,7 +69,8 @@ const OP = {
 
 /**
  * Reads a pickled state_dict: a dictionary of names and tensors. It interprets some 30 of pickle's operations and knows
- * a handful of names; nothing that a pickle names is looked up, imported or called. Memory grows with the bytes read.
+ * a handful of names; nothing that a pickle names is looked up, imported or called. Memory and time grow with the bytes
+ * read: a value can hold another one many times, so no operation walks through what its values hold.
  *
  * @returns the tensors by name, in order
  * @throws PickleError for anything else
@@ -77,9 +80,9 @@ export function readStateDict(data: Buffer): Map<string, PickledTensor> {
   if (!(state instanceof Map)) throw new PickleError("holds something else than a state_dict");
   const tensors = new Map<string, PickledTensor>();
   for (const [name, tensor] of state) {
-    if (typeof name !== "string" || !(tensor instanceof Tensor)) {
-      throw new PickleError(`holds ${JSON.stringify(String(name).slice(0, 80))}, which is not a tensor`);
-    }
+    if (typeof name !== "string") throw new PickleError("holds something with a name that is not a text");
+    if (!(tensor instanceof Tensor))
+      throw new PickleError(`holds ${JSON.stringify(name.slice(0, 80))}, which is not a tensor`);
     tensors.set(name, tensor.value);
   }
   return tensors;
@@ -166,7 +169,7 @@ class PickleReader {
       }
       case OP.stackGlobal: {
         const name = this.#pop();
-        return this.#push(globalOf(String(this.#pop()), String(name)));
+        return this.#push(globalOf(this.#pop(), name));
       }
       default:
         return false;
@@ -296,7 +299,9 @@ class PickleReader {
   }
 }
 
-function globalOf(module: string, name: string): Global {
+function globalOf(module: unknown, name: unknown): Global {
+  if (typeof module !== "string" || typeof name !== "string")
+    throw new PickleError("names something with a name that is not a text");
   const full = `${module} ${name}`;
   if (CALLS.includes(full) || STORAGE_NAME.test(full)) return new Global(full);
   throw new PickleError(
@@ -354,4 +359,5 @@ function tensorOf([storage, offset, shape, stride]: unknown[]): Tensor {
 
 const isCount = (value: unknown): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
-const isCounts = (value: unknown): value is number[] => Array.isArray(value) && value.every(isCount);
+const isCounts = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.length <= MAX_DIMENSIONS && value.every(isCount);
