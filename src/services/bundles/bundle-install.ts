@@ -2,13 +2,14 @@ import type { KeyObject } from "node:crypto";
 import { existsSync, statfsSync } from "node:fs";
 import { chmod, copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { extract, type ReadEntry } from "tar";
+import { type ReadEntry, Unpack } from "tar";
 import type { InstalledModel } from "../../domain/model.ts";
 import { syncPath, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import type { ModelService } from "../models/models.ts";
 import type { PreparedModel } from "../models/prepared-models.ts";
+import { feedTar, piecesOf, TarError } from "../signed/tar-pieces.ts";
 import { type BundleContents, BundleError, EXECUTABLE, FOLDER } from "./bundle-format.ts";
 import { problemWith, type VerifiedBundle, verifyBundle } from "./bundle-verify.ts";
 
@@ -100,16 +101,24 @@ function requireSpace(directory: string, bytes: number): void {
 }
 
 /** Unpacks the verified files, and compares each again: the bundle may have changed since it was verified. */
-async function unpack(path: string, staging: string, { hashes }: VerifiedBundle): Promise<void> {
+async function unpack(path: string, staging: string, { hashes, bytes }: VerifiedBundle): Promise<void> {
   const names = new Set<string>();
+  let left = bytes;
   const filter = (_path: string, entry: unknown): boolean => {
     const one = entry as ReadEntry;
     if (problemWith(one, names) !== undefined || one.type !== "File") return false;
     const name = one.path.slice(FOLDER.length + 1);
     names.add(name);
-    return hashes.has(name);
+    left -= one.size;
+    return left >= 0 && hashes.has(name);
   };
-  await extract({ file: path, cwd: staging, strict: true, filter, noChmod: true, preserveOwner: false });
+  const unpacking = new Unpack({ cwd: staging, strict: true, filter, preserveOwner: false });
+  try {
+    await feedTar(piecesOf(path), unpacking);
+  } catch (error) {
+    if (error instanceof TarError) throw new BundleError(error.message);
+    throw error;
+  }
   for (const [name, sha256] of hashes) {
     const file = join(staging, FOLDER, name);
     if (!existsSync(file) || (await sha256OfFile(file)) !== sha256) {

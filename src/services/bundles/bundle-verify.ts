@@ -1,10 +1,10 @@
 import { createHash, type KeyObject } from "node:crypto";
-import { list, type ReadEntry } from "tar";
+import { Parser, type ReadEntry } from "tar";
 import { ChecksumsError, parseChecksums } from "../../lib/checksums.ts";
-import { errorMessage } from "../../lib/error-message.ts";
 import { statRegularFile } from "../../lib/regular-file.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { isSignedBy, keyFingerprint } from "../../lib/signatures.ts";
+import { feedTar, piecesOf, TarError } from "../signed/tar-pieces.ts";
 import {
   type BundleContents,
   BundleError,
@@ -40,15 +40,10 @@ type Found = { kept: Map<string, Buffer>; hashes: Map<string, string>; bytes: nu
  */
 export async function verifyBundle(path: string, key: KeyObject): Promise<VerifiedBundle> {
   statRegularFile(path);
-  const found = await readBundle(path);
+  const found = await readBundle(path, key);
   const [checksums, signature, contents] = KEPT.map((name) => found.kept.get(name));
   if (!checksums || !signature || !contents) {
     throw new BundleError(`it is not a bundle: it needs ${FOLDER}/${KEPT.join(`, ${FOLDER}/`)}`);
-  }
-  if (!isSignedBy(checksums, signature, key)) {
-    throw new BundleError(
-      `it was changed, or not signed with this key (${keyFingerprint(key).slice(0, 16)})`,
-    );
   }
   const listed = readList(checksums);
   for (const [name, sha256] of found.hashes) {
@@ -73,7 +68,8 @@ function readList(bytes: Uint8Array): Map<string, string> {
   }
 }
 
-async function readBundle(path: string): Promise<Found> {
+/** Reads the files. The signature is checked as soon as it is there, before what follows it is read. */
+async function readBundle(path: string, key: KeyObject): Promise<Found> {
   const found: Found = { kept: new Map(), hashes: new Map(), bytes: 0 };
   const names = new Set<string>();
   const onReadEntry = (entry: ReadEntry) => {
@@ -86,13 +82,26 @@ async function readBundle(path: string): Promise<Found> {
     if (KEPT.includes(name)) keep(entry, name, found);
     else hash(entry, name, found);
   };
+  let isSigned = false;
+  const onPiece = () => {
+    if (found.problem !== undefined) throw new BundleError(found.problem);
+    if (!isSigned) isSigned = requireSigned(found, key);
+  };
   try {
-    await list({ file: path, strict: true, onReadEntry });
+    await feedTar(piecesOf(path), new Parser({ strict: true, onReadEntry }), onPiece);
   } catch (error) {
-    throw new BundleError(`the archive is damaged: ${errorMessage(error)}`);
+    if (error instanceof TarError) throw new BundleError(`it is not a bundle: ${error.message}`);
+    throw error;
   }
-  if (found.problem !== undefined) throw new BundleError(found.problem);
   return found;
+}
+
+/** @returns false where list and signature are not there yet. @throws BundleError when they do not belong together */
+function requireSigned({ kept }: Found, key: KeyObject): boolean {
+  const [checksums, signature] = [kept.get(CHECKSUMS), kept.get(SIGNATURE)];
+  if (!checksums || !signature) return false;
+  if (isSignedBy(checksums, signature, key)) return true;
+  throw new BundleError(`it was changed, or not signed with this key (${keyFingerprint(key).slice(0, 16)})`);
 }
 
 /** Says why an entry must not be in a bundle; undefined: it may. */

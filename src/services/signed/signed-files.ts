@@ -5,7 +5,8 @@ import { ChecksumsError, parseChecksums } from "../../lib/checksums.ts";
 import { openRegularFile, readRegularFile, statRegularFile } from "../../lib/regular-file.ts";
 import { isSignedBy, keyFingerprint, SIGNATURE_BYTES } from "../../lib/signatures.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
-import { readTarball, TarballError } from "./signed-tarball.ts";
+import { readTarball } from "./signed-tarball.ts";
+import { TarError } from "./tar-pieces.ts";
 
 /** How a file was verified: by its own signature, a signed list beside it, or a signed list inside it. */
 type Means = "signature" | "checksums" | "contents";
@@ -110,37 +111,42 @@ async function verifyBeside(path: string, key: KeyObject): Promise<Verified | un
 }
 
 async function verifyTarball(path: string, key: KeyObject): Promise<Verified> {
-  const { checksums, signature, files } = await contentsOf(path);
-  if (checksums === undefined || signature === undefined) {
+  let wanted: Map<string, string> | undefined;
+  const files = await contentsOf(path, (checksums, signature) => {
+    if (!isSignedBy(checksums, signature, key)) {
+      throw new NotVerifiedError(
+        `the list inside ${path} was changed, or was not signed with this key (${keyFingerprint(key).slice(0, 16)})`,
+      );
+    }
+    const list = parseList(`${CHECKSUMS} in ${path}`, new TextDecoder().decode(checksums));
+    wanted = new Map(list.map(({ name, sha256 }) => [name, sha256]));
+  });
+  if (wanted === undefined) {
     throw new NoSignatureError(
       `there is no signature: neither beside the file, nor a ${CHECKSUMS}${SIGNATURE_SUFFIX} in it`,
     );
   }
-  if (!isSignedBy(checksums, signature, key)) {
-    throw new NotVerifiedError(
-      `the list inside ${path} was changed, or was not signed with this key (${keyFingerprint(key).slice(0, 16)})`,
-    );
-  }
-  const wanted = parseList(`${CHECKSUMS} in ${path}`, new TextDecoder().decode(checksums));
-  const listed: Listed[] = wanted.map(({ name, sha256 }) => {
-    const found = files.get(name);
-    return { name, outcome: found === sha256 ? "verified" : "differs" };
-  });
+  const listed: Listed[] = [...wanted].map(([name, sha256]) => ({
+    name,
+    outcome: files.get(name) === sha256 ? "verified" : "differs",
+  }));
   refuseDiffering(listed);
-  const names = new Set(wanted.map(({ name }) => name));
-  const further = [...files.keys()].filter((name) => !names.has(name));
+  const further = [...files.keys()].filter((name) => !wanted?.has(name));
   if (further.length > 0) throw new NotVerifiedError(`not in the signed list: ${further.join(", ")}`);
   return { file: path, by: "contents", key: keyFingerprint(key), files: listed };
 }
 
-async function contentsOf(path: string) {
+/** @param judge gets the list and its signature before what follows them is unpacked. @returns hashes by name */
+async function contentsOf(path: string, judge: (checksums: Uint8Array, signature: Uint8Array) => void) {
   const names = [CHECKSUMS, CHECKSUMS + SIGNATURE_SUFFIX];
-  try {
-    const { kept, hashes } = await readTarball(path, { names, maxBytes: MAX_CHECKSUMS_BYTES });
+  const onKept = (kept: ReadonlyMap<string, Uint8Array>) => {
     const [checksums, signature] = names.map((name) => kept.get(name));
-    return { checksums, signature, files: hashes };
+    if (checksums && signature) judge(checksums, signature);
+  };
+  try {
+    return (await readTarball(path, { names, maxBytes: MAX_CHECKSUMS_BYTES, onKept })).hashes;
   } catch (error) {
-    if (error instanceof TarballError) throw new NotVerifiedError(`${path}: ${error.message}`);
+    if (error instanceof TarError) throw new NotVerifiedError(`${path}: ${error.message}`);
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { list, type ReadEntry } from "tar";
+import { Parser, type ReadEntry } from "tar";
+import { feedTar, TarError, unpackedPiecesOf } from "./tar-pieces.ts";
 
 /** What is in a tarball of a release. Names are below its one folder. */
 export type TarballContents = {
@@ -9,39 +10,44 @@ export type TarballContents = {
   hashes: Map<string, string>;
 };
 
-/** A tarball that is damaged, or not made by a release. */
-export class TarballError extends Error {}
-
 /** More than any release has. */
 const MAX_FILES = 10_000;
 const MAX_BYTES = 8 * 1024 ** 3;
 
+/** The small files of a tarball that decide about all others. */
+type Wanted = {
+  names: readonly string[];
+  /** Largest size that each may have. */
+  maxBytes: number;
+  /** Called as soon as all of them are read; what it throws ends the reading, and nothing further is unpacked. */
+  onKept: (kept: ReadonlyMap<string, Uint8Array>) => void;
+};
+
 /**
- * Reads a compressed tarball once. It keeps the contents of a few small files, and hashes of all others.
+ * Reads a compressed tarball once. It keeps the contents of a few small files, and hashes of all others. Memory does not
+ * grow with the unpacked files.
  *
- * @param wanted names of the small files, and the largest size that they may have
- * @throws TarballError for damage, links and devices, names that leave the folder, repeated names, or too much
+ * @throws TarError for damage, links and devices, names that leave the folder, repeated names, or too much
  */
-export async function readTarball(
-  path: string,
-  wanted: { names: readonly string[]; maxBytes: number },
-): Promise<TarballContents> {
+export async function readTarball(path: string, wanted: Wanted): Promise<TarballContents> {
   const found: TarballContents = { kept: new Map(), hashes: new Map() };
-  const limits = { files: 0, bytes: 0 };
+  const limits = { files: 0 };
   let problem: string | undefined;
+  let left = wanted.names.length;
   const onReadEntry = (entry: ReadEntry) => {
     problem ??= problemWith(entry, found, limits);
     const name = nameOf(entry);
-    if (problem !== undefined || name === undefined) return entry.resume();
-    if (wanted.names.includes(name) && entry.size <= wanted.maxBytes) keep(entry, name, found);
+    if (problem !== undefined || name === undefined) return void entry.resume();
+    if (wanted.names.includes(name) && entry.size <= wanted.maxBytes) keep(entry, name, found, () => left--);
     else hash(entry, name, found);
   };
-  try {
-    await list({ file: path, strict: true, onReadEntry });
-  } catch (error) {
-    throw new TarballError(`the archive is damaged: ${error instanceof Error ? error.message : error}`);
-  }
-  if (problem !== undefined) throw new TarballError(problem);
+  let isJudged = false;
+  await feedTar(unpackedPiecesOf(path, MAX_BYTES), new Parser({ strict: true, onReadEntry }), () => {
+    if (problem !== undefined) throw new TarError(problem);
+    if (left > 0 || isJudged) return;
+    isJudged = true;
+    wanted.onKept(found.kept);
+  });
   return found;
 }
 
@@ -53,12 +59,10 @@ function nameOf({ path, type }: ReadEntry): string | undefined {
 function problemWith(
   entry: ReadEntry,
   { kept, hashes }: TarballContents,
-  limits: { files: number; bytes: number },
+  limits: { files: number },
 ): string | undefined {
   limits.files += 1;
-  limits.bytes += entry.size;
   if (limits.files > MAX_FILES) return `it has more than ${MAX_FILES} files`;
-  if (limits.bytes > MAX_BYTES) return `it is larger than ${MAX_BYTES} bytes when unpacked`;
   const name = nameOf(entry);
   if (name === undefined) return undefined;
   if (entry.type !== "File") return `${entry.path} is no regular file`;
@@ -68,12 +72,15 @@ function problemWith(
   return kept.has(name) || hashes.has(name) ? `${entry.path} is in it twice` : undefined;
 }
 
-function keep(entry: ReadEntry, name: string, { kept }: TarballContents): void {
+function keep(entry: ReadEntry, name: string, { kept }: TarballContents, onEnd: () => void): void {
   const pieces: Uint8Array[] = [];
   // Noted at once, so that a second file of the name is refused.
   kept.set(name, new Uint8Array());
   entry.on("data", (piece) => pieces.push(piece));
-  entry.on("end", () => kept.set(name, Buffer.concat(pieces)));
+  entry.on("end", () => {
+    kept.set(name, Buffer.concat(pieces));
+    onEnd();
+  });
 }
 
 function hash(entry: ReadEntry, name: string, { hashes }: TarballContents): void {
