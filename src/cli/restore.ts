@@ -81,10 +81,10 @@ async function setUp(context: CliContext, path: string, options: RestoreOptions)
   const { environment } = context.io;
   const dataDir = resolve(options.data ?? environment.SHRUTI_STORAGE_DATA_DIR ?? DEFAULT_DATA);
   const keys = await knownKeys(context, options.key, dataDir);
-  const found = await configOfBackup(path, { keys, dataDir, isTrusted: options.trustConfig === true });
-  const text = found.text ?? renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } });
+  const brought = await configOfBackup(path, { keys, dataDir, isTrusted: options.trustConfig === true });
+  const text = brought.text ?? renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } });
   const config = parse(text, configPath, environment);
-  return { config, dataDir, path: configPath, text, notTaken: found.notTaken, keys };
+  return { config, dataDir, path: configPath, text, notTaken: brought.notTaken, keys };
 }
 
 /** Loads a text as the config file that it will be. */
