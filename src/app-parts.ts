@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statfsSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import type { Config } from "./config/schema.ts";
 import type { InstalledModel } from "./domain/model.ts";
 import { checkCtcFiles } from "./engine/ctc/ctc-files.ts";
@@ -9,6 +9,7 @@ import { chooseSpeechWorkers } from "./engine/sizing.ts";
 import { checkModelFile } from "./engine/whisper/whisper-model-file.ts";
 import type { Fleet, OpenFleetOptions } from "./fleet/control/open-fleet.ts";
 import { type Clock, systemClock } from "./lib/clock.ts";
+import { freeBytesOf, totalBytesOf } from "./lib/disk-space.ts";
 import type { Log } from "./lib/log.ts";
 import { familyOf } from "./pipeline/families/families.ts";
 import { createReadiness, type Readiness } from "./readiness.ts";
@@ -188,6 +189,7 @@ export async function openServices(
     verifyAudio: (path, signal) =>
       engine.verify(path, signal, Math.max(DAY_MS, 2 * config.limits.max_duration_seconds * 1000)),
     freeBytes: async () => base.freeBytes(),
+    diskBytes: () => totalBytesOf(dataDir),
   });
   const transcriptions = createTranscriptionService({
     ...{ database, clock, config, log, models, uploads, credit, receipts },
@@ -295,9 +297,4 @@ function openScheduler(
     windowMs: () => familyOf(models.findDefault()?.family ?? "whisper").windowMs,
     capacity: engine.capacity(models.findDefault() ?? models.list()[0] ?? { bytes: 0 }),
   });
-}
-
-function freeBytesOf(directory: string): number {
-  const { bavail, bsize } = statfsSync(directory);
-  return bavail * bsize;
 }

@@ -175,6 +175,7 @@ function openHttp(
   addGauges(metrics, {
     ...{ scheduler, deliverer, engine, decoders, database, backups, config },
     freeBytes: base.freeBytes,
+    uploads: others.uploads,
     unreadyReasons: readiness.reasons,
   });
   if (base.fleet) addFleetGauges(metrics, base.fleet.status);

@@ -1,4 +1,4 @@
-import { statfsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { freemem, totalmem } from "node:os";
 import { version } from "../package.json" with { type: "json" };
 import type { Config } from "./config/schema.ts";
@@ -6,6 +6,7 @@ import type { Engine } from "./engine/engine.ts";
 import { modelStatesJson } from "./engine/model-states.ts";
 import type { Overview, Series } from "./http/wire/console.ts";
 import type { Clock } from "./lib/clock.ts";
+import { totalBytesOf } from "./lib/disk-space.ts";
 import { toSeconds, toTimestamp } from "./lib/time.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
@@ -152,9 +153,4 @@ function queueOf({ database }: NumbersDeps): Overview["queue"]["organizations"] 
     found.set(organizationId, entry);
   }
   return [...found.values()].sort((a, b) => b.remaining_seconds - a.remaining_seconds).slice(0, LISTED);
-}
-
-function totalBytesOf(directory: string): number {
-  const { blocks, bsize } = statfsSync(directory);
-  return blocks * bsize;
 }

@@ -8,8 +8,10 @@ import type { ScheduledBackups } from "./scheduled-backups.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
 import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
+import type { UploadService } from "./services/uploads/uploads.ts";
 import type { Database } from "./store/database.ts";
 import { listLowCredit } from "./store/low-credit.ts";
+import { listOrganizations } from "./store/organizations.ts";
 import { endingsAfter, lastUsageRow } from "./store/usage.ts";
 
 /** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */
@@ -24,6 +26,7 @@ export function addGauges(
     backups: ScheduledBackups;
     config: Config;
     freeBytes: () => number;
+    uploads: Pick<UploadService, "storedLimitOf">;
     unreadyReasons: () => readonly string[];
   },
 ): void {
@@ -41,16 +44,47 @@ export function addGauges(
     () => statSync(parts.database.path).size,
   );
   addBackupGauges(metrics, parts.backups);
+  addOrganizationGauges(metrics, parts);
+  metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
+}
+
+/** What an organization may store, as a share, above which it is nearly full. */
+const NEARLY_FULL = 0.9;
+
+function addOrganizationGauges(
+  metrics: Metrics,
+  { database: { store }, config, uploads }: Parameters<typeof addGauges>[1],
+): void {
+  const lowCredit = () => listLowCredit(store, config.billing.low_credit_paise);
+  metrics.addGauge(
+    "shruti_low_credit_organizations",
+    "Organizations whose credit is low.",
+    () => lowCredit().length,
+  );
   metrics.addLabelledGauge(
     "shruti_low_credit_balance_paise",
-    "Balance of each organization whose credit is low.",
+    "Balance of each organization whose credit is low; only with metrics.token.",
     "organization",
+    // Without a token everybody who reaches the server could read who the customers are.
     () =>
-      listLowCredit(parts.database.store, parts.config.billing.low_credit_paise).map(
-        ({ organizationId, balancePaise }) => [organizationId, balancePaise],
-      ),
+      config.metrics.token === ""
+        ? []
+        : lowCredit().map(({ organizationId, balancePaise }) => [organizationId, balancePaise]),
   );
-  metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
+  metrics.addGauge(
+    "shruti_stored_bytes",
+    "Recordings that all organizations keep, unfinished uploads included.",
+    () => listOrganizations(store).reduce((sum, { storedBytes }) => sum + storedBytes, 0),
+  );
+  metrics.addGauge(
+    "shruti_organizations_nearly_full",
+    "Organizations that store more than nine tenths of what they may.",
+    () =>
+      listOrganizations(store).filter((organization) => {
+        const { bytes } = uploads.storedLimitOf(organization);
+        return bytes > 0 && organization.storedBytes > bytes * NEARLY_FULL;
+      }).length,
+  );
 }
 
 function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {

@@ -4,6 +4,7 @@ import { renderConfig } from "../config/render.ts";
 import { type Config, SECRET_SETTINGS } from "../config/schema.ts";
 import { isReadable } from "../lib/regular-file.ts";
 import type { CliContext } from "./context.ts";
+import { hasOpenMetrics, OPEN_METRICS } from "./open-metrics.ts";
 import { becomeOwner } from "./owner.ts";
 import { checkSettings } from "./serve.ts";
 
@@ -22,6 +23,7 @@ export function registerConfig(program: Command, context: CliContext): void {
       const all = [...problems, ...(await problemsOfSettings(config))];
       if (user !== undefined && path !== undefined && !isReadable(path))
         warnings.push(`${path}: user ${user}, who owns the data directory, cannot read this file`);
+      if (hasOpenMetrics(config)) warnings.push(OPEN_METRICS);
       if (options.json) {
         const isUsable = all.length === 0;
         const found = isUsable ? {} : { problems: all.map(toJson) };

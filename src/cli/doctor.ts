@@ -1,11 +1,13 @@
-import { accessSync, constants, existsSync, statfsSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { totalmem } from "node:os";
 import type { Command } from "commander";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
+import { freeBytesOf } from "../lib/disk-space.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { hasOpenMetrics, OPEN_METRICS } from "./open-metrics.ts";
 import { becomeOwner } from "./owner.ts";
 import { problemOfSandbox, readUnit } from "./service-sandbox.ts";
 import { endingOf, readCertificate } from "./tls.ts";
@@ -54,6 +56,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const findings: Finding[] = [...ofConfig, ...executable, await machine()];
   findings.push(directory(dataDir, user), ...service);
   findings.push(disk(dataDir, config.storage.reserve_bytes));
+  if (hasOpenMetrics(config)) findings.push({ check: "metrics", ok: true, detail: OPEN_METRICS });
   findings.push(...certificate(config));
   findings.push(...(await fleet(config, dataDir)));
   const version = await databaseVersion(dataDir);
@@ -105,8 +108,7 @@ function sandbox(dataDir: string): Finding[] {
 
 function disk(dataDir: string, reserveBytes: number): Finding {
   if (!existsSync(dataDir)) return { check: "disk", ok: true, detail: "not looked at" };
-  const { bavail, bsize } = statfsSync(dataDir);
-  const freeBytes = bavail * bsize;
+  const freeBytes = freeBytesOf(dataDir);
   const detail = `${(freeBytes / 1024 ** 3).toFixed(1)} GiB free, reserve ${(reserveBytes / 1024 ** 3).toFixed(1)} GiB`;
   return { check: "disk", ok: freeBytes >= reserveBytes, detail };
 }

@@ -9,6 +9,10 @@ function hostOf(listen: string): string {
 /** Reports whether the server listens on all addresses, so that the setting names no host. */
 export const namesNoHost = (listen: string): boolean => /^(0\.0\.0\.0|\[::\]|\*)$/.test(hostOf(listen));
 
+/** Reports whether only programs of this machine reach the server. */
+export const isLocalOnly = (listen: string): boolean =>
+  /^(127\.\d+\.\d+\.\d+|\[::1\]|localhost)$/.test(hostOf(listen));
+
 /**
  * Returns the address of the server for clients where `server.base_url` is empty.
  *

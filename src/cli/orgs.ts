@@ -1,10 +1,12 @@
 import type { Command } from "commander";
 import type { Credit } from "../domain/credit.ts";
+import { totalBytesOf } from "../lib/disk-space.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
+import { storedLimitOf } from "../services/uploads/upload-space.ts";
 import { wholeNumber, wholeNumberOrDefault } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { renderFields, rupees } from "./output.ts";
+import { renderFields, rupees, sizeText } from "./output.ts";
 
 type Organization = ReturnType<Admin["accounts"]["showOrganization"]>;
 
@@ -14,6 +16,7 @@ type SettingOptions = {
   dailySpendLimit?: number | "default";
   maxQueued?: number | "default";
   requestsPerSecond?: number | "default";
+  storedBytes?: number | "default";
   lowCredit?: number | "default";
   weight?: number;
 };
@@ -125,6 +128,11 @@ function withSettings(command: Command): Command {
       wholeNumberOrDefault(0, 1_000_000),
     )
     .option(
+      "--stored-bytes <n>",
+      "bytes of recordings that it may keep, also without credit; 0: no limit; or `default`",
+      wholeNumberOrDefault(0),
+    )
+    .option(
       "--low-credit <paise>",
       "balance below which its credit is low; 0: never; or `default`",
       wholeNumberOrDefault(0),
@@ -139,13 +147,15 @@ function withSettings(command: Command): Command {
 const ownOf = (value: number | "default") => (value === "default" ? null : value);
 
 function settingsOf(options: SettingOptions) {
-  const { name, price, dailySpendLimit, maxQueued, requestsPerSecond, lowCredit, weight } = options;
+  const { name, price, dailySpendLimit, maxQueued, requestsPerSecond, storedBytes, lowCredit, weight } =
+    options;
   return {
     ...(name === undefined ? {} : { name }),
     ...(price === undefined ? {} : { pricePaisePerAudioHour: ownOf(price) }),
     ...(dailySpendLimit === undefined ? {} : { dailySpendLimitPaise: ownOf(dailySpendLimit) }),
     ...(maxQueued === undefined ? {} : { maxQueued: ownOf(maxQueued) }),
     ...(requestsPerSecond === undefined ? {} : { requestsPerSecond: ownOf(requestsPerSecond) }),
+    ...(storedBytes === undefined ? {} : { maxStoredBytes: ownOf(storedBytes) }),
     ...(lowCredit === undefined ? {} : { lowCreditPaise: ownOf(lowCredit) }),
     ...(weight === undefined ? {} : { weight }),
   };
@@ -179,12 +189,15 @@ const creditOf = ({ balancePaise, reservedPaise }: Organization): Credit => ({
 });
 
 /** Returns the effective settings of an organization: its own, else the config's. */
-function effectiveOf({ config, credit }: Admin, organization: Organization) {
+function effectiveOf(admin: Admin, organization: Organization) {
+  const { config, credit, database, dataDir } = admin;
+  const disk = { config, diskBytes: () => totalBytesOf(dataDir) };
   return {
     price_paise_per_audio_hour: credit.priceOf(organization),
     daily_spend_limit_paise: organization.dailySpendLimitPaise ?? config.billing.daily_spend_limit_paise,
     max_queued: organization.maxQueued ?? config.limits.max_queued,
     requests_per_second: organization.requestsPerSecond ?? config.limits.requests_per_second,
+    max_stored_bytes: storedLimitOf(database.store, disk, organization).bytes,
     low_credit_paise: organization.lowCreditPaise ?? config.billing.low_credit_paise,
   };
 }
@@ -203,9 +216,11 @@ function toJson(admin: Admin, organization: Organization) {
     daily_spend_limit_paise: organization.dailySpendLimitPaise,
     max_queued: organization.maxQueued,
     requests_per_second: organization.requestsPerSecond,
+    max_stored_bytes: organization.maxStoredBytes,
     low_credit_paise: organization.lowCreditPaise,
     weight: organization.weight,
     effective: effectiveOf(admin, organization),
+    stored_bytes: organization.storedBytes,
     credit: { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise },
   };
 }
@@ -225,7 +240,7 @@ function print(
   const origin = (own: number | null) => (own === null ? " (default)" : "");
   const limit = (value: number, text: string) => (value === 0 ? "none" : text);
   const spend = effective.daily_spend_limit_paise;
-  const { max_queued, requests_per_second } = effective;
+  const { max_queued, requests_per_second, max_stored_bytes } = effective;
   context.io.out(
     renderFields([
       ["ID", organization.id],
@@ -242,6 +257,11 @@ function print(
         "Requests per second",
         limit(requests_per_second, String(requests_per_second)) + origin(organization.requestsPerSecond),
       ],
+      [
+        "Stored at most",
+        limit(max_stored_bytes, sizeText(max_stored_bytes)) + origin(organization.maxStoredBytes),
+      ],
+      ["Stored", sizeText(organization.storedBytes)],
       [
         "Credit is low below",
         limit(effective.low_credit_paise, rupees(effective.low_credit_paise)) +

@@ -36,8 +36,9 @@ beforeEach(() => {
     const at = Date.now() - ageDays * 86_400_000;
     const [upload, transcription] = [newId("upload", at), newId("transcription", at)];
     database.sqlite.run(
-      `INSERT INTO uploads (id, organization_id, project_id, state, bytes, token_hash, created_at, expires_at, finished_at)
-       VALUES (?, ?, ?, 'complete', 1500, '', ?, ?, ?)`,
+      `INSERT INTO uploads (id, organization_id, project_id, state, bytes, space_bytes, token_hash, created_at, expires_at,
+         finished_at)
+       VALUES (?, ?, ?, 'complete', 1500, 1500, '', ?, ?, ?)`,
       [upload, owner.organization, owner.project, at, at, at],
     );
     writeFileSync(fileOf(upload), Buffer.alloc(1500));
@@ -83,7 +84,10 @@ describe("shruti storage", () => {
       ...[join(data, "shruti.db"), data, join(data, "uploads")],
     ]);
     expect(organizations).toMatchObject([
-      { name: "default", recordings: 3, recording_bytes: 4500, transcripts: 2, transcript_bytes: 4 },
+      {
+        ...{ name: "default", recordings: 3, recording_bytes: 4500, transcripts: 2, transcript_bytes: 4 },
+        ...{ stored_bytes: 4500, max_stored_bytes: expect.any(Number) },
+      },
       { name: "Physics", recordings: 1, recording_bytes: 1500, transcripts: 1, transcript_bytes: 2 },
     ]);
     const used = Object.fromEntries(
@@ -93,7 +97,7 @@ describe("shruti storage", () => {
     expect(used.database).toBeGreaterThan(100_000);
     expect(free_bytes).toBeGreaterThan(0);
     const { out } = await run("storage");
-    expect(out).toMatch(/^default +3 +4\.5 kB +2 +4 B$/m);
+    expect(out).toMatch(/^default +3 +4\.5 kB +4\.5 kB +\d[\d.]* [kMG]B +2 +4 B$/m);
     expect(out).toMatch(/^recordings +4 +6\.0 kB/m);
   });
 });

@@ -1,8 +1,12 @@
 import type { Command } from "commander";
 import { Option } from "commander";
+import { totalBytesOf } from "../lib/disk-space.ts";
+import type { Admin } from "../services/admin.ts";
+import { storedLimitOf } from "../services/uploads/upload-space.ts";
 import type { KeptContent } from "../store/content-size.ts";
 import { duration } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { sizeText } from "./output.ts";
 
 type PruneOptions = {
   olderThan: number;
@@ -46,28 +50,27 @@ async function show(context: CliContext, options: { json?: true }): Promise<void
     import("../store/content-size.ts"),
     import("../services/storage-use.ts"),
   ]);
-  const content = measureContent(admin.database.store);
   const { uses, freeBytes } = measureStorage(admin.config, admin.dataDir);
-  const nameOf = namesOf(admin.accounts.listOrganizations());
+  const organizations = usesOf(admin, measureContent(admin.database.store));
   if (options.json) {
     context.printJson({
-      organizations: content.map((one) => ({ ...contentJson(one), name: nameOf(one.organizationId) })),
+      organizations,
       kinds: uses,
       free_bytes: freeBytes,
     });
     return;
   }
   context.printTable(
-    ["ORGANIZATION", "RECORDINGS", "SIZE", "TRANSCRIPTS", "SIZE"],
-    [
-      ...content.map((one) => [
-        nameOf(one.organizationId),
-        one.recordings,
-        sizeText(one.recordingBytes),
-        one.transcripts,
-        sizeText(one.transcriptBytes),
-      ]),
-    ],
+    ["ORGANIZATION", "RECORDINGS", "SIZE", "TAKEN", "AT MOST", "TRANSCRIPTS", "SIZE"],
+    organizations.map((one) => [
+      one.name,
+      one.recordings,
+      sizeText(one.recording_bytes),
+      sizeText(one.stored_bytes),
+      one.max_stored_bytes === 0 ? "no limit" : sizeText(one.max_stored_bytes),
+      one.transcripts,
+      sizeText(one.transcript_bytes),
+    ]),
   );
   context.printLine("");
   context.printTable(
@@ -77,10 +80,7 @@ async function show(context: CliContext, options: { json?: true }): Promise<void
   context.note(`${sizeText(freeBytes)} free; transcripts are in the database`);
 }
 
-const namesOf = (organizations: readonly { id: string; name: string }[]) => {
-  const names = new Map(organizations.map(({ id, name }) => [id, name]));
-  return (id: string) => names.get(id) ?? id;
-};
+const NOTHING = { recordings: 0, recordingBytes: 0, transcripts: 0, transcriptBytes: 0 };
 
 const contentJson = (one: KeptContent) => ({
   organization_id: one.organizationId,
@@ -90,12 +90,23 @@ const contentJson = (one: KeptContent) => ({
   transcript_bytes: one.transcriptBytes,
 });
 
-/** Renders a size with its unit, such as `1.5 GB`. */
-function sizeText(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  const value = bytes / 1000 ** power;
-  return `${power === 0 ? value : value.toFixed(1)} ${units[power]}`;
+/** What each organization keeps and may keep. Those that keep nothing are left out. */
+function usesOf({ accounts, config, database, dataDir }: Admin, content: readonly KeptContent[]) {
+  const contentOf = new Map(content.map((one) => [one.organizationId, one]));
+  const disk = { config, diskBytes: () => totalBytesOf(dataDir) };
+  return accounts
+    .listOrganizations()
+    .filter(({ id, storedBytes }) => storedBytes > 0 || contentOf.has(id))
+    .map((organization) => {
+      const { id: organizationId } = organization;
+      return {
+        ...contentJson({ organizationId, ...(contentOf.get(organizationId) ?? NOTHING) }),
+        stored_bytes: organization.storedBytes,
+        max_stored_bytes: storedLimitOf(database.store, disk, organization).bytes,
+        name: organization.name,
+      };
+    })
+    .sort((a, b) => b.stored_bytes - a.stored_bytes);
 }
 
 async function prune(context: CliContext, options: PruneOptions): Promise<void> {
@@ -131,11 +142,11 @@ async function prune(context: CliContext, options: PruneOptions): Promise<void> 
     context.printJson({ would_remove: found.map(contentJson) });
     return;
   }
-  const nameOf = namesOf(admin.accounts.listOrganizations());
+  const names = new Map(admin.accounts.listOrganizations().map(({ id, name }) => [id, name]));
   context.printTable(
     ["ORGANIZATION", "RECORDINGS", "SIZE", "TRANSCRIPTS"],
     found.map((one) => [
-      nameOf(one.organizationId),
+      names.get(one.organizationId) ?? one.organizationId,
       one.recordings,
       sizeText(one.recordingBytes),
       one.transcripts,

@@ -214,6 +214,17 @@ export const CONFIG_SCHEMA = {
       10_000_000,
       "Uploads of one organization that have been created and are not yet complete; 0: no limit.",
     ),
+    stored_bytes: auto(
+      0,
+      MANY,
+      "Bytes of recordings that one organization may keep, unfinished uploads included; auto: three quarters of the disk's size where there is another organization; 0: no limit.",
+    ),
+    stored_bytes_without_credit: integer(
+      1 * GIB,
+      0,
+      MANY,
+      "The same for an organization without a balance that has to pay, and at most a tenth of the disk's size; 0: as with credit.",
+    ),
     max_upload_bytes: integer(5 * GIB, 1, MANY, "Size of the largest upload."),
     max_duration_seconds: integer(12 * 3600, 1, 1000 * 3600, "Length of the longest recording."),
     max_channels: integer(2, 1, 8, "Highest number of channels of a recording."),

@@ -73,6 +73,7 @@ const BOUNDS = {
   dailySpendLimitPaise: { min: 0, max: Number.MAX_SAFE_INTEGER, detail: "daily_spend_limit" },
   maxQueued: { min: 0, max: 10_000_000, detail: "max_queued" },
   requestsPerSecond: { min: 0, max: 1_000_000, detail: "requests_per_second" },
+  maxStoredBytes: { min: 0, max: Number.MAX_SAFE_INTEGER, detail: "stored_bytes" },
   lowCreditPaise: { min: 0, max: Number.MAX_SAFE_INTEGER, detail: "low_credit" },
   weight: { min: 1, max: 1000, detail: "weight" },
 } as const;
@@ -217,13 +218,14 @@ function checkRetention(input: Partial<ProjectRetention>): Partial<ProjectRetent
 
 function settingsOf(row: OrganizationSettings) {
   const { name, pricePaisePerAudioHour, dailySpendLimitPaise, maxQueued, requestsPerSecond, weight } = row;
-  const { lowCreditPaise } = row;
+  const { maxStoredBytes, lowCreditPaise } = row;
   return {
     name,
     price_paise_per_audio_hour: pricePaisePerAudioHour,
     daily_spend_limit_paise: dailySpendLimitPaise,
     max_queued: maxQueued,
     requests_per_second: requestsPerSecond,
+    max_stored_bytes: maxStoredBytes,
     low_credit_paise: lowCreditPaise,
     weight,
   };

@@ -9,7 +9,10 @@ test("low credit is logged once for each grant, and is a metric", async () => {
   const lines: string[] = [];
   const t = await openTestApp({
     creditPaise: 100,
-    config: { billing: { price_paise_per_audio_hour: 36_000, low_credit_paise: 50 } },
+    config: {
+      billing: { price_paise_per_audio_hour: 36_000, low_credit_paise: 50 },
+      metrics: { token: "t" },
+    },
     log: openLog("info", "json", (line) => void lines.push(line)),
   });
   const api = apiClient(t.as(t.key));
@@ -19,10 +22,9 @@ test("low credit is logged once for each grant, and is a metric", async () => {
     expect((await api.finished(body.id)).state).toBe("completed");
   };
   const said = () => lines.filter((line) => line.includes("credit is low")).map((line) => JSON.parse(line));
+  const metrics = async () => (await t.fetch("/metrics", { headers: { authorization: "Bearer t" } })).text();
   const metric = async () =>
-    /^shruti_low_credit_balance_paise\{organization="(org_\w+)"\} (\d+)$/m
-      .exec(await (await t.fetch("/metrics")).text())
-      ?.slice(1);
+    /^shruti_low_credit_balance_paise\{organization="(org_\w+)"\} (\d+)$/m.exec(await metrics())?.slice(1);
   const balance = () => t.app.services.credit.show(t.organization.id).balancePaise;
   expect(await metric()).toBeUndefined();
   while (balance() >= 50) {
@@ -33,6 +35,11 @@ test("low credit is logged once for each grant, and is a metric", async () => {
     { level: "warn", organization_id: t.organization.id, balance_paise: balance(), threshold_paise: 50 },
   ]);
   expect(await metric()).toEqual([t.organization.id, String(balance())]);
+  // Without a token everybody may read the metrics: they count organizations and name none.
+  Object.assign(t.config.metrics, { token: "" });
+  expect(await metrics()).toContain("\nshruti_low_credit_organizations 1\n");
+  expect(await metrics()).not.toContain("org_");
+  Object.assign(t.config.metrics, { token: "t" });
   await work();
   expect(said()).toHaveLength(1);
   // A grant ends it; the next time is logged again. The organization's own threshold goes before the config's.

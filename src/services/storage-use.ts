@@ -1,6 +1,7 @@
-import { type Dirent, existsSync, readdirSync, statfsSync, statSync } from "node:fs";
+import { type Dirent, existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
+import { freeBytesOf } from "../lib/disk-space.ts";
 import { modelDirectoryOf } from "./models/model-registry.ts";
 
 /** What a part of the data directory is for. */
@@ -43,8 +44,7 @@ export function measureStorage(config: Config, dataDir: string): { uses: Storage
   }
   const models = modelDirectoryOf(config, dataDir);
   if (models !== join(dataDir, "models") && existsSync(models)) add("models", models, sizeOfFolder(models));
-  const { bavail, bsize } = statfsSync(dataDir);
-  return { uses: [...uses.values()].sort((a, b) => b.bytes - a.bytes), freeBytes: bavail * bsize };
+  return { uses: [...uses.values()].sort((a, b) => b.bytes - a.bytes), freeBytes: freeBytesOf(dataDir) };
 }
 
 /** The place of a kind that is in several files or folders. The database has its log and its index beside it. */

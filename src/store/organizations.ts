@@ -1,4 +1,4 @@
-import { and, asc, eq, isNotNull, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import { AppError } from "../domain/errors.ts";
 import type { Store } from "./database.ts";
 import { prepared } from "./prepared.ts";
@@ -14,6 +14,7 @@ export type OrganizationSettings = Pick<
   | "dailySpendLimitPaise"
   | "maxQueued"
   | "requestsPerSecond"
+  | "maxStoredBytes"
   | "lowCreditPaise"
   | "weight"
 >;
@@ -42,6 +43,20 @@ export function requireOrganization(store: Store, id: string): OrganizationRow {
   const row = findOrganization(store, id);
   if (!row) throw new AppError("not_found", { message: `There is no organization ${id}.` });
   return row;
+}
+
+const selectOther = prepared((store: Store) =>
+  store
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(and(ne(organizations.id, sql.placeholder("id")), isNull(organizations.disabledAt)))
+    .limit(1)
+    .prepare(),
+);
+
+/** Reports whether an enabled organization exists beside this one. */
+export function hasOtherOrganization(store: Store, id: string): boolean {
+  return selectOther(store).get({ id }) !== undefined;
 }
 
 /** Lists all organizations, oldest first. */

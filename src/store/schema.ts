@@ -34,6 +34,8 @@ export const organizations = sqliteTable("organizations", {
   dailySpendLimitPaise: integer("daily_spend_limit_paise"),
   maxQueued: integer("max_queued"),
   requestsPerSecond: integer("requests_per_second"),
+  /** 0: no limit. */
+  maxStoredBytes: integer("max_stored_bytes"),
   /** Share of turns: an organization with 2 gets twice as many as one with 1. */
   weight: integer("weight").notNull().default(1),
   /** A balance below it is low; null: the config's. */
@@ -43,6 +45,8 @@ export const organizations = sqliteTable("organizations", {
   /** Sums over the ledger. The transaction that appends to the ledger changes them. */
   balancePaise: integer("balance_paise").notNull().default(0),
   reservedPaise: integer("reserved_paise").notNull().default(0),
+  /** Sum of `space_bytes` over the uploads. Triggers on them change it in the same transaction. */
+  storedBytes: integer("stored_bytes").notNull().default(0),
   /** A purge has begun: everything but the accounts is removed, and the organization stays disabled. */
   purgeStartedAt: integer("purge_started_at"),
   purgedAt: integer("purged_at"),
@@ -120,6 +124,11 @@ export const uploads = sqliteTable(
     history: text("history", { mode: "json" }).$type<Moved<UploadState>[]>().notNull().default([]),
     /** SHA-256 of the stored bytes, found while they were verified; null in rows of older versions. */
     storedSha256: text("stored_sha256"),
+    /**
+     * Bytes of the disk that the organization has taken for this upload's file: at least those in the file. A trigger
+     * sets it to 0 when `deletedAt` is set.
+     */
+    spaceBytes: integer("space_bytes").notNull().default(0),
   },
   (t) => [
     index("uploads_open").on(t.organizationId, t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),

@@ -130,6 +130,29 @@ test("events keep their transcriptions and deliveries when events without a tran
   sqlite.close(true);
 });
 
+test("what organizations store is summed up when their limits become possible", async () => {
+  makeOlder(
+    path,
+    MIGRATIONS.findIndex(({ name }) => name === "0017_stored_bytes"),
+  );
+  const upload = (id: string, state: string, bytes: number, deletedAt: number | null = null) =>
+    `INSERT INTO uploads (id, organization_id, project_id, state, bytes, token_hash, created_at, expires_at, deleted_at)
+     VALUES ('${id}', 'org', 'prj', '${state}', ${bytes}, '', 0, 0, ${deletedAt});`;
+  write(`INSERT INTO organizations (id, name, created_at) VALUES ('org', 'o', 0), ('empty', 'e', 0);
+    INSERT INTO projects (id, organization_id, name, created_at) VALUES ('prj', 'org', 'p', 0);
+    ${upload("a", "complete", 1_000)} ${upload("b", "complete", 10_000, 1)} ${upload("c", "rejected", 20_000, 1)}
+    ${upload("d", "verifying", 200_000_000)} ${upload("e", "allocated", 5_000_000_000)} ${upload("f", "allocated", 7)}`);
+  await upgradeDatabase(path, { nowMs: NOW_MS });
+  const sqlite = new SqliteDatabase(path);
+  const stored = () => rowsOnce(sqlite, "SELECT id, stored_bytes FROM organizations ORDER BY id");
+  const empty = { id: "empty", stored_bytes: 0 };
+  expect(stored()).toEqual([empty, { id: "org", stored_bytes: 1_000 + 200_000_000 + 8 * 1024 ** 2 + 7 }]);
+  sqlite.run("UPDATE uploads SET deleted_at = 1 WHERE id = 'd'");
+  sqlite.run("DELETE FROM uploads WHERE id = 'f'");
+  expect(stored()).toEqual([empty, { id: "org", stored_bytes: 1_000 + 8 * 1024 ** 2 }]);
+  sqlite.close(true);
+});
+
 test("an upgrade is not undone once something has been written, or it has been confirmed", async () => {
   makeOlder();
   await upgradeDatabase(path, { nowMs: NOW_MS });

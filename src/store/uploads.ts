@@ -42,6 +42,7 @@ export type UploadChanges = Partial<
     | "errorMessage"
     | "deletedAt"
     | "storedSha256"
+    | "spaceBytes"
   >
 >;
 
@@ -136,6 +137,22 @@ export function moveUpload(
     if (row) return row;
   }
   return undefined;
+}
+
+/**
+ * Changes the space of an upload that takes bytes, by compare-and-set.
+ *
+ * @returns false when the upload takes no bytes any more, or has other space than `from`
+ */
+export function changeSpace(tx: Store, id: string, from: number, to: number): boolean {
+  return (
+    tx
+      .update(uploads)
+      .set({ spaceBytes: to })
+      .where(and(eq(uploads.id, id), eq(uploads.state, "allocated"), eq(uploads.spaceBytes, from)))
+      .returning({ id: uploads.id })
+      .get() !== undefined
+  );
 }
 
 /** Marks an upload's audio as deleted. Returns false when it was marked already. */

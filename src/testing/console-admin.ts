@@ -90,13 +90,16 @@ const ORGANIZATION: Organization = {
   daily_spend_limit_paise: null,
   max_queued: null,
   requests_per_second: null,
+  max_stored_bytes: null,
   weight: 2,
   effective: {
     price_paise_per_audio_hour: 2500,
     daily_spend_limit_paise: 0,
     max_queued: 1000,
     requests_per_second: 50,
+    max_stored_bytes: 720e9,
   },
+  stored_bytes: 61e9,
   credit: { balance_paise: 12_345_650, reserved_paise: 21_700, available_paise: 12_323_950 },
   created_at: "2026-10-02T04:00:00.000Z",
 };

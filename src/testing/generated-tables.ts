@@ -86,7 +86,7 @@ function allowedBy(one: Setting): string {
     case "integer":
       return one.max === Number.MAX_SAFE_INTEGER ? `from ${one.min}` : `${one.min} to ${one.max}`;
     case "auto":
-      return `auto, ${one.min} to ${one.max}`;
+      return `auto, ${one.max === Number.MAX_SAFE_INTEGER ? `from ${one.min}` : `${one.min} to ${one.max}`}`;
     case "choice":
       return one.choices.join(", ");
     case "boolean":

@@ -1,5 +1,4 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
@@ -7,6 +6,7 @@ import { toCreatedResponse, toUploadResponse } from "../http/routes/uploads.ts";
 import { createStorageHandler } from "../http/storage/storage.ts";
 import { errorResponse, toAppError } from "../http/wire/errors.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import type { Scope } from "../services/ownership.ts";
 import { createDecoderLanes } from "../services/uploads/decoder-lanes.ts";
@@ -28,6 +28,7 @@ export type UploadBenchOptions = {
   config?: Config;
   verifyAudio?: UploadDeps["verifyAudio"];
   freeBytes?: UploadDeps["freeBytes"];
+  diskBytes?: UploadDeps["diskBytes"];
   decoders?: UploadDeps["decoders"];
 };
 
@@ -57,7 +58,8 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
     dataDir,
     verifyAudio: options.verifyAudio ?? acceptingVerifier,
     decoders: options.decoders ?? createDecoderLanes(),
-    freeBytes: options.freeBytes ?? (() => freeBytesOf(dataDir)),
+    freeBytes: options.freeBytes ?? (async () => freeBytesOf(dataDir)),
+    diskBytes: options.diskBytes ?? (() => totalBytesOf(dataDir)),
   });
   return {
     dataDir,
@@ -169,9 +171,4 @@ if (import.meta.main) {
   const bench = openUploadBench({ dataDir });
   bench.uploads.resumeVerification();
   process.stdout.write(`${serveUploads(bench).url}\n`);
-}
-
-async function freeBytesOf(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
-  return bavail * bsize;
 }

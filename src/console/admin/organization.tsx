@@ -1,13 +1,13 @@
 import { useSignal } from "@preact/signals";
 import type { Granted, LedgerEntry, LedgerList, Organization } from "../../http/wire/console.ts";
 import { linkTo } from "../lib/address.ts";
-import { count, moment, money } from "../lib/format.ts";
+import { bytes, count, moment, money } from "../lib/format.ts";
 import { announce } from "../parts/announce.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";
 import { adminAsk, type Loaded, useLoaded } from "./admin-session.ts";
 import { Keys } from "./keys.tsx";
-import { limitOf, organizationFields, paiseOf, settingsOf } from "./organizations.tsx";
+import { limitOf, organizationFields, paiseOf, settingsOf, sizeLimitOf } from "./organizations.tsx";
 import { ActButton, FormDialog, Shown, Table } from "./parts.tsx";
 import { UsageByDay } from "./usage.tsx";
 
@@ -96,7 +96,11 @@ function Head({ one, reload }: HeadProps) {
   );
 }
 
-function Settings({ one: { credit, effective, weight, ...own } }: { one: Organization }) {
+function Settings({
+  one: { credit, effective, weight, stored_bytes: stored, ...own },
+}: {
+  one: Organization;
+}) {
   const t = words.value.admin;
   const source = (value: number | null) => (value === null ? ` (${t.fromConfig})` : "");
   const facts: [string, string][] = [
@@ -105,6 +109,8 @@ function Settings({ one: { credit, effective, weight, ...own } }: { one: Organiz
     [t.dailyLimit, limitOf(effective.daily_spend_limit_paise) + source(own.daily_spend_limit_paise)],
     [t.maxQueued, count(effective.max_queued) + source(own.max_queued)],
     [t.perSecond, count(effective.requests_per_second) + source(own.requests_per_second)],
+    [t.stored, bytes(stored)],
+    [t.storedAtMost, sizeLimitOf(effective.max_stored_bytes) + source(own.max_stored_bytes)],
     [t.weight, count(weight)],
   ];
   return (

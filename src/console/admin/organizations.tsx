@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import type { Organization, OrganizationChange, OrganizationList } from "../../http/wire/console.ts";
 import { goTo, linkTo } from "../lib/address.ts";
-import { count, day, money } from "../lib/format.ts";
+import { bytes, count, day, money } from "../lib/format.ts";
 import { words } from "../words/words.ts";
 import { adminAsk, useLoaded } from "./admin-session.ts";
 import { FormDialog, type FormField, Shown, Table } from "./parts.tsx";
@@ -52,6 +52,11 @@ export function limitOf(paise: number): string {
   return paise === 0 ? words.value.admin.noLimit : money(paise);
 }
 
+/** A size, or the words for no limit. */
+export function sizeLimitOf(size: number): string {
+  return size === 0 ? words.value.admin.noLimit : bytes(size);
+}
+
 function OrganizationTable({ rows }: { rows: readonly Organization[] }) {
   const t = words.value.admin;
   return (
@@ -74,6 +79,7 @@ function OrganizationTable({ rows }: { rows: readonly Organization[] }) {
           isNumber: true,
           cell: ({ effective }) => limitOf(effective.daily_spend_limit_paise),
         },
+        { title: t.stored, isNumber: true, cell: (row) => bytes(row.stored_bytes) },
         { title: t.weight, isNumber: true, cell: ({ weight }) => count(weight) },
         { title: t.created, cell: ({ created_at: createdAt }) => day(createdAt) },
       ]}
@@ -83,6 +89,8 @@ function OrganizationTable({ rows }: { rows: readonly Organization[] }) {
 
 const rupees = (paise: number | null | undefined) => (paise == null ? "" : String(paise / 100));
 const number = (value: number | null | undefined) => (value == null ? "" : String(value));
+const GIGABYTE = 1e9;
+const gigabytes = (value: number | null | undefined) => (value == null ? "" : String(value / GIGABYTE));
 
 /** The fields of an organization's form; amounts are in rupees. */
 export function organizationFields(one?: Organization): FormField[] {
@@ -95,6 +103,13 @@ export function organizationFields(one?: Organization): FormField[] {
     { name: "daily", label: `${t.dailyLimit} (₹)`, value: rupees(one?.daily_spend_limit_paise), ...inRupees },
     { name: "queued", label: t.maxQueued, value: number(one?.max_queued), ...optional },
     { name: "perSecond", label: t.perSecond, value: number(one?.requests_per_second), ...optional },
+    {
+      name: "stored",
+      label: `${t.storedAtMost} (GB)`,
+      value: gigabytes(one?.max_stored_bytes),
+      placeholder: t.fromConfig,
+      type: "decimal",
+    },
     { name: "weight", label: t.weight, type: "number", value: number(one?.weight ?? 1), help: t.weightHelp },
   ];
 }
@@ -108,6 +123,7 @@ export function settingsOf({
   daily = "",
   queued = "",
   perSecond = "",
+  stored = "",
   weight = "",
 }: Record<string, string>) {
   const orConfig = (text: string, read: (text: string) => number) => (text === "" ? null : read(text));
@@ -116,6 +132,7 @@ export function settingsOf({
     daily_spend_limit_paise: orConfig(daily, paiseOf),
     max_queued: orConfig(queued, Number),
     requests_per_second: orConfig(perSecond, Number),
+    max_stored_bytes: orConfig(stored, (text) => Math.round(Number(text) * GIGABYTE)),
     ...(weight === "" ? {} : { weight: Number(weight) }),
   } satisfies OrganizationChange;
 }

@@ -64,8 +64,8 @@ export function Shown<T>({ of, children }: { of: Loaded<T>; children: (data: T) 
 export type FormField = {
   name: string;
   label: string;
-  /** Rupees have paise, other numbers are whole. */
-  type?: "text" | "number" | "rupees" | "date";
+  /** Rupees have paise, decimals any fraction; numbers are whole. */
+  type?: "text" | "number" | "rupees" | "decimal" | "date";
   value?: string;
   help?: string;
   placeholder?: string;
@@ -179,6 +179,7 @@ function Input({ field, id }: ControlProps) {
   const common = { id, name, placeholder, defaultValue: value, required: isRequired };
   if (type === "number") return <input type="number" step="1" {...common} />;
   if (type === "rupees") return <input type="number" step="0.01" {...common} />;
+  if (type === "decimal") return <input type="number" step="any" min={0} {...common} />;
   return type === "date" ? <input type="date" {...common} /> : <input type="text" {...common} />;
 }
 

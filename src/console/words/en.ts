@@ -384,6 +384,8 @@ export const en = {
     dailyLimit: "Limit per day",
     maxQueued: "Waiting at most",
     perSecond: "Requests per second",
+    stored: "Stored",
+    storedAtMost: "Stored at most",
     weight: "Weight",
     weightHelp: "Its share of the turns beside others.",
     credit: "Credit",

@@ -350,6 +350,8 @@ export const hi: Words = {
     dailyLimit: "दिन की सीमा",
     maxQueued: "प्रतीक्षा में अधिकतम",
     perSecond: "प्रति सेकंड अनुरोध",
+    stored: "संग्रहित",
+    storedAtMost: "अधिकतम संग्रह",
     weight: "भार",
     weightHelp: "दूसरों के साथ बारियों में इसका हिस्सा।",
     credit: "राशि",

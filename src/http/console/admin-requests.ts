@@ -13,6 +13,7 @@ export function settingsOf(body: wire.OrganizationChange): Partial<OrganizationS
     dailySpendLimitPaise: body.daily_spend_limit_paise,
     maxQueued: body.max_queued,
     requestsPerSecond: body.requests_per_second,
+    maxStoredBytes: body.max_stored_bytes,
     weight: body.weight,
   };
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);

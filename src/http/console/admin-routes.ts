@@ -4,6 +4,7 @@ import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import type { NewOrganization } from "../../services/accounts.ts";
 import type { ConsoleSession } from "../../services/console-sessions.ts";
 import { usageCsv } from "../../services/usage-csv.ts";
+import type { OrganizationRow } from "../../store/organizations.ts";
 import { listPageOfAll } from "../../store/transcriptions.ts";
 import type { HttpDeps } from "../deps.ts";
 import { defineRoutes } from "../route.ts";
@@ -94,38 +95,37 @@ function overviewRoutes({ admin, models }: HttpDeps, { requireAdmin }: Guard) {
     );
 }
 
-function organizationRoutes({ admin, config }: HttpDeps, { requireAdmin }: Guard) {
+function organizationRoutes({ admin, config, uploads }: HttpDeps, { requireAdmin }: Guard) {
   const { accounts } = admin;
+  const shown = (row: OrganizationRow) => toOrganization(row, config, uploads.storedLimitOf(row).bytes);
   const answer = { response: { 200: wire.Organization } };
   return defineRoutes("console-organizations")
-    .get(
-      "/console/api/organizations",
-      () => whole(accounts.listOrganizations().map((row) => toOrganization(row, config))),
-      { response: { 200: wire.OrganizationList }, ...adminOperation(requireAdmin) },
-    )
+    .get("/console/api/organizations", () => whole(accounts.listOrganizations().map(shown)), {
+      response: { 200: wire.OrganizationList },
+      ...adminOperation(requireAdmin),
+    })
     .post(
       "/console/api/organizations",
-      ({ body }) => toOrganization(accounts.createOrganization(settingsOf(body) as NewOrganization), config),
+      ({ body }) => shown(accounts.createOrganization(settingsOf(body) as NewOrganization)),
       { ...answer, ...adminOperation(requireAdmin, { body: wire.OrganizationCreate }) },
     )
-    .get(
-      "/console/api/organizations/:id",
-      ({ params }) => toOrganization(accounts.showOrganization(params.id), config),
-      { ...answer, ...adminOperation(requireAdmin) },
-    )
+    .get("/console/api/organizations/:id", ({ params }) => shown(accounts.showOrganization(params.id)), {
+      ...answer,
+      ...adminOperation(requireAdmin),
+    })
     .patch(
       "/console/api/organizations/:id",
-      ({ params, body }) => toOrganization(accounts.setOrganization(params.id, settingsOf(body)), config),
+      ({ params, body }) => shown(accounts.setOrganization(params.id, settingsOf(body))),
       { ...answer, ...adminOperation(requireAdmin, { body: wire.OrganizationChange }) },
     )
     .post(
       "/console/api/organizations/:id/disable",
-      ({ params }) => toOrganization(accounts.disableOrganization(params.id), config),
+      ({ params }) => shown(accounts.disableOrganization(params.id)),
       { ...answer, ...adminOperation(requireAdmin) },
     )
     .post(
       "/console/api/organizations/:id/enable",
-      ({ params }) => toOrganization(accounts.enableOrganization(params.id), config),
+      ({ params }) => shown(accounts.enableOrganization(params.id)),
       { ...answer, ...adminOperation(requireAdmin) },
     );
 }

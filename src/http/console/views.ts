@@ -29,7 +29,12 @@ export function toCredit({ balancePaise, reservedPaise, availablePaise }: Credit
   return { balance_paise: balancePaise, reserved_paise: reservedPaise, available_paise: availablePaise };
 }
 
-export function toOrganization(row: OrganizationRow, { billing, limits }: Config): Organization {
+/** @param maxStoredBytes its limit of stored bytes; 0: none */
+export function toOrganization(
+  row: OrganizationRow,
+  { billing, limits }: Config,
+  maxStoredBytes: number,
+): Organization {
   const { balancePaise, reservedPaise } = row;
   return {
     id: row.id,
@@ -40,13 +45,16 @@ export function toOrganization(row: OrganizationRow, { billing, limits }: Config
     daily_spend_limit_paise: row.dailySpendLimitPaise,
     max_queued: row.maxQueued,
     requests_per_second: row.requestsPerSecond,
+    max_stored_bytes: row.maxStoredBytes,
     weight: row.weight,
     effective: {
       price_paise_per_audio_hour: row.pricePaisePerAudioHour ?? billing.price_paise_per_audio_hour,
       daily_spend_limit_paise: row.dailySpendLimitPaise ?? billing.daily_spend_limit_paise,
       max_queued: row.maxQueued ?? limits.max_queued,
       requests_per_second: row.requestsPerSecond ?? limits.requests_per_second,
+      max_stored_bytes: maxStoredBytes,
     },
+    stored_bytes: row.storedBytes,
     credit: toCredit({ balancePaise, reservedPaise, availablePaise: balancePaise - reservedPaise }),
     created_at: toTimestamp(row.createdAt),
   };

@@ -190,3 +190,93 @@ describe("open uploads of an organization", () => {
     }
   });
 });
+
+describe("stored bytes", () => {
+  const DETAIL = "stored_bytes";
+  const form = (fields: Record<string, string>) => {
+    const body = new FormData();
+    for (const [name, value] of Object.entries(fields)) body.set(name, value);
+    body.set("file", new Blob([AUDIO]), "a.wav");
+    return { method: "POST", body };
+  };
+
+  test.each(["insufficient_credits", "rate_limited"] as const)(
+    "each way to store more ends with %s, and stores nothing",
+    async (code) => {
+      const isPaying = code === "rate_limited";
+      const bound = Math.ceil(1.5 * AUDIO.length);
+      const testApp = await openApp({
+        creditPaise: isPaying ? 1000 : 0,
+        config: {
+          limits: isPaying ? { stored_bytes: bound } : { stored_bytes_without_credit: bound },
+          openai: { enabled: true, model_aliases: ["whisper-1"] },
+        },
+      });
+      const send = testApp.as(testApp.key);
+      const client = apiClient(send);
+      const announced = await client.createUpload(AUDIO.length);
+      const { id } = await client.upload(AUDIO).catch(() => ({ id: "" }));
+      // Its first bytes took the space, so there is none for another file.
+      expect(id).toBe("");
+      const { headers } = announced.upload;
+      const sent = await testApp.fetch(`/storage/uploads/${announced.id}`, {
+        method: "PUT",
+        headers,
+        body: AUDIO,
+      });
+      expect(sent.status).toBe(200);
+      await client.call("POST", `/v1/uploads/${announced.id}/complete`);
+      await Bun.sleep(10);
+      const before = fingerprint(testApp);
+      await expectRefusal(await send("/v1/uploads", post({ bytes: AUDIO.length })), { code, detail: DETAIL });
+      const sync = await send("/v1/audio/transcriptions", form({ language: "hi" }));
+      await expectRefusal(sync, { code, detail: DETAIL });
+      const openai = await send(
+        "/openai/v1/audio/transcriptions",
+        form({ language: "hi", model: "whisper-1" }),
+      );
+      expect(openai.status).toBe(isPaying ? 429 : 402);
+      expect({ ...fingerprint(testApp), api_keys: "" }).toEqual({ ...before, api_keys: "" });
+      // An admin's number gives space, with and without credit.
+      testApp.accounts.setOrganization(testApp.organization.id, { maxStoredBytes: 10 * AUDIO.length });
+      await client.upload(AUDIO);
+    },
+  );
+
+  test("an upload of the highest size can be announced without credit; PUT and tus stop at the bound", async () => {
+    const testApp = await openApp({
+      creditPaise: 0,
+      // A real connection says how long a body is.
+      listens: true,
+      config: { limits: { stored_bytes_without_credit: 9_000_000 } },
+    });
+    const client = apiClient(testApp.as(testApp.key));
+    const created = await client.createUpload(testApp.config.limits.max_upload_bytes);
+    const { authorization = "" } = created.upload.headers;
+    const large = new Uint8Array(9_000_001);
+    const refusal = { code: "insufficient_credits", detail: DETAIL } as const;
+    const path = `/storage/uploads/${created.id}`;
+    await expectRefusal(
+      await testApp.fetch(path, { method: "PUT", headers: { authorization }, body: large }),
+      refusal,
+    );
+    const tus = { ...TUS, authorization };
+    const creation = {
+      "upload-length": String(testApp.config.limits.max_upload_bytes),
+      "upload-metadata": `upload_id ${btoa(created.id)}`,
+    };
+    await testApp.fetch("/storage/tus", { method: "POST", headers: { ...tus, ...creation } });
+    const patch = (offset: number, body: Uint8Array<ArrayBuffer>) =>
+      testApp.fetch(`/storage/tus/${created.id}`, {
+        method: "PATCH",
+        headers: {
+          ...tus,
+          "upload-offset": String(offset),
+          "content-type": "application/offset+octet-stream",
+        },
+        body,
+      });
+    expect((await patch(0, large.subarray(0, 8_000_000))).status).toBe(204);
+    await expectRefusal(await patch(8_000_000, large.subarray(0, 1_000_001)), refusal);
+  });
+});

@@ -35,7 +35,7 @@ export function uploadRoutes(deps: UploadRouteDeps) {
           tag: "Uploads",
           scope: "uploads:write",
           body: UploadCreate,
-          errors: ["audio_too_large", "capacity_unavailable"],
+          errors: ["audio_too_large", "capacity_unavailable", "insufficient_credits"],
           responses: { 201: "The upload, and the addresses that take the file." },
         }),
       },

@@ -11,13 +11,16 @@ const ORGANIZATION = {
   daily_spend_limit_paise: null,
   max_queued: null,
   requests_per_second: 5,
+  max_stored_bytes: null,
   weight: 1,
   effective: {
     price_paise_per_audio_hour: 3000,
     daily_spend_limit_paise: 0,
     max_queued: 1000,
     requests_per_second: 5,
+    max_stored_bytes: 0,
   },
+  stored_bytes: 1200,
   credit: { balance_paise: 0, reserved_paise: 0, available_paise: 0 },
   created_at: "2026-11-21T04:05:06.789Z",
 };

@@ -163,6 +163,7 @@ export const Organization = closed({
   daily_spend_limit_paise: nullable(paise),
   max_queued: nullable(count),
   requests_per_second: nullable(count),
+  max_stored_bytes: nullable(count),
   weight: count,
   effective: closed({
     price_paise_per_audio_hour: paise,
@@ -170,7 +171,11 @@ export const Organization = closed({
     daily_spend_limit_paise: paise,
     max_queued: count,
     requests_per_second: count,
+    /** 0: no limit. It is lower while the organization has no credit. */
+    max_stored_bytes: count,
   }),
+  /** Recordings that it keeps, unfinished uploads included. */
+  stored_bytes: count,
   credit,
   created_at: time,
 });
@@ -185,6 +190,7 @@ export const OrganizationCreate = closed({
   daily_spend_limit_paise: setting,
   max_queued: setting,
   requests_per_second: setting,
+  max_stored_bytes: setting,
   weight: Type.Optional(Type.Integer()),
 });
 export type OrganizationCreate = Static<typeof OrganizationCreate>;

@@ -54,6 +54,9 @@ const STORAGE_ERRORS = [
   "capacity_unavailable",
 ] as const;
 
+/** What a request with bytes can answer beside them, where the organization may not store more. */
+const NO_SPACE = ["insufficient_credits", "rate_limited"] as const;
+
 /** The answers to HEAD have no body. */
 const withoutBody = (responses: Json): Json =>
   mapValues(responses as Record<string, Json>, ({ content: _, ...response }) => response);
@@ -77,7 +80,7 @@ const PUT_PATH = {
     responses: {
       "200": json("Every byte is stored.", Upload),
       ...errorResponses(
-        [...STORAGE_ERRORS, "upload_incomplete", "upload_rejected", "audio_decode_failed"],
+        [...STORAGE_ERRORS, ...NO_SPACE, "upload_incomplete", "upload_rejected", "audio_decode_failed"],
         {},
       ),
     },
@@ -144,6 +147,8 @@ const TUS_ERRORS = {
   "460": refusal("`invalid_request`: the body does not have the checksum it names, and was not kept."),
 };
 
+const TUS_BODY_ERRORS = { ...errorResponses(NO_SPACE, {}), ...TUS_ERRORS };
+
 function tusOptions(operationId: string): Json {
   return {
     operationId,
@@ -192,7 +197,7 @@ const TUS_COLLECTION = {
         ...EXPIRES,
         Location: textField("Address of the upload."),
       }),
-      ...TUS_ERRORS,
+      ...TUS_BODY_ERRORS,
       "501": refusal("`capability_unavailable`: parallel uploads and deferred lengths are not supported."),
     },
   },
@@ -232,7 +237,7 @@ const TUS_RESOURCE = {
     requestBody: { required: true, ...TUS_BODY },
     responses: {
       "204": empty("They are stored.", { ...RESUMABLE, ...OFFSET, ...EXPIRES }),
-      ...TUS_ERRORS,
+      ...TUS_BODY_ERRORS,
     },
   },
   delete: {

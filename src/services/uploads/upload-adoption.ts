@@ -6,11 +6,16 @@ import { type Store, transaction } from "../../store/database.ts";
 import { deleteUpload, insertUpload, type UploadRow } from "../../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 import type { Uploader } from "./upload-creation.ts";
+import { takeSpace } from "./upload-space.ts";
 
 /** A whole, verified file on the disk of the data directory. */
 export type AdoptedFile = { path: string; bytes: number; sha256: string; verified: VerifiedAudio };
 
-/** Makes a file a complete upload: moves it into place, brings it to the disk, and stores its record. */
+/**
+ * Makes a file a complete upload: moves it into place, brings it to the disk, and stores its record.
+ *
+ * @throws AppError `rate_limited`, `insufficient_credits` when the organization may not store it
+ */
 export async function adoptFile(
   context: UploadContext,
   caller: Uploader,
@@ -21,8 +26,10 @@ export async function adoptFile(
   const id = newId("upload", nowMs);
   const path = audioFilePath(context.dataDir, id);
   await moveDurably(file.path, path);
-  const insert = (tx: Store) =>
-    insertUpload(tx, {
+  const insert = (tx: Store) => {
+    takeSpace(tx, context, caller.organizationId, file.bytes);
+    return insertUpload(tx, {
+      spaceBytes: file.bytes,
       id,
       apiKeyId: caller.keyId ?? null,
       organizationId: caller.organizationId,
@@ -41,6 +48,7 @@ export async function adoptFile(
       sampleRateHz: file.verified.sampleRateHz,
       truncated: file.verified.truncated,
     });
+  };
   try {
     return transaction(context.database.store, insert);
   } catch (error) {

@@ -56,7 +56,10 @@ async function startVerification(context: UploadContext, upload: UploadRow): Pro
     }
     await syncFile(audioFilePath(context.dataDir, upload.id));
     const { store } = context.database;
-    const moved = transaction(store, (tx) => moveUpload(tx, upload.id, "verify", context.clock.now()));
+    const changes = { spaceBytes: upload.bytes };
+    const moved = transaction(store, (tx) =>
+      moveUpload(tx, upload.id, "verify", context.clock.now(), changes),
+    );
     return moved ?? findUpload(store, upload.id) ?? upload;
   } finally {
     release();

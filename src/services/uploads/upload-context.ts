@@ -27,6 +27,8 @@ export type UploadDeps = {
   decoders: DecoderLanes;
   /** Free bytes on the disk of recordings. */
   freeBytes: () => Promise<number>;
+  /** Size of that disk, in bytes. */
+  diskBytes: () => number;
 };
 
 /** Dependencies and state that the modules of the upload service share. */

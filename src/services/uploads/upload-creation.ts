@@ -9,6 +9,7 @@ import type { Scope } from "../ownership.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { checkDisk } from "./upload-disk.ts";
 import { requireOpenPlace } from "./upload-limit.ts";
+import { requireFit, spaceFor, takeSpace } from "./upload-space.ts";
 
 /** The project that will own an upload, and the key that makes it. */
 export type Uploader = Scope & { keyId?: string };
@@ -17,7 +18,11 @@ export type UploadRequest = { bytes: number; sha256?: string };
 /** A new upload and its token. Only the token's hash is stored. */
 export type CreatedUpload = { upload: UploadRow; token: string };
 
-/** Allocates an upload. @throws AppError `audio_too_large`, `capacity_unavailable` (disk), `rate_limited` */
+/**
+ * Allocates an upload, with space for its first bytes.
+ *
+ * @throws AppError `audio_too_large`, `capacity_unavailable` (disk), `rate_limited`, `insufficient_credits`
+ */
 export async function createUpload(
   context: UploadContext,
   caller: Uploader,
@@ -36,7 +41,11 @@ export async function createUpload(
   const token = `upt_${randomBytes(32).toString("base64url")}`;
   const upload = transaction(context.database.store, (tx) => {
     requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
+    requireFit(tx, context, caller.organizationId, request.bytes);
+    const spaceBytes = spaceFor(request.bytes, 0);
+    takeSpace(tx, context, caller.organizationId, spaceBytes);
     return insertUpload(tx, {
+      spaceBytes,
       apiKeyId: caller.keyId ?? null,
       id: newId("upload", nowMs),
       organizationId: caller.organizationId,

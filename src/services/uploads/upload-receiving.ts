@@ -14,6 +14,7 @@ import { findUpload, type UploadRow } from "../../store/uploads.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { asDiskFailure, checkDisk, isDiskFailure } from "./upload-disk.ts";
 import { expireUpload } from "./upload-expiry.ts";
+import { openSpace, returnSpace, type UploadSpace } from "./upload-space.ts";
 
 /** Most uploads that are written at once. Each may hold 1 MiB in memory. */
 export const MAX_RECEIVING = 1024;
@@ -62,7 +63,8 @@ function collectGarbageAfter(receivedBytes: number): void {
  *
  * @throws AppError `conflict` (wrong position, no longer receiving, or another request took over),
  *   `audio_too_large` (more bytes than declared), `capacity_unavailable` (disk, too many uploads at once, or a body
- *   that comes so slowly that it keeps others out)
+ *   that comes so slowly that it keeps others out), `rate_limited`, `insufficient_credits` (the organization may not
+ *   store more)
  */
 export async function receiveBytes(
   context: UploadContext,
@@ -83,6 +85,8 @@ export async function receiveBytes(
     const start = await startPosition(path, receiving.at);
     checkDeclared(upload, start, receiving.declaredBytes);
     await checkDisk(context, 0);
+    const space = openSpace(context, upload);
+    space.require(start + (receiving.declaredBytes ?? 0));
     const file = await openForWriting(path, receiving.at === "start over" ? "empty" : "keep");
     try {
       const received = await receiveInto(context, {
@@ -90,6 +94,7 @@ export async function receiveBytes(
         file,
         start,
         receiving,
+        space,
         takenOver: takenOver.signal,
       });
       collectGarbageAfter(received.storedBytes - start);
@@ -110,6 +115,7 @@ type ReceivingInto = {
   file: FileHandle;
   start: number;
   receiving: Receiving;
+  space: UploadSpace;
   takenOver: AbortSignal;
 };
 
@@ -147,7 +153,7 @@ async function receiveInto(context: UploadContext, into: ReceivingInto): Promise
  * @returns false when the body has more bytes than the upload declares; those past it are not written
  */
 async function pump(context: UploadContext, writer: AudioWriter, into: ReceivingInto): Promise<boolean> {
-  const { upload, start, receiving, takenOver } = into;
+  const { upload, start, receiving, space, takenOver } = into;
   if (!receiving.body) return true;
   const reader = receiving.body.getReader();
   // Ends a read that would wait for a client that sends nothing. It does not cancel the body: the HTTP layer may read
@@ -175,6 +181,7 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
       if (done) return true;
       taken += value.length;
       if (start + taken > upload.bytes) return false;
+      space.require(start + taken);
       receiving.onChunk?.(value);
       pace.arrived(value.length);
       const full = writer.write(value);
@@ -199,8 +206,9 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
 export async function discardBytes(context: UploadContext, uploadId: string): Promise<void> {
   const release = await context.locks.acquire(uploadId, () => undefined);
   try {
-    requireReceiving(context, uploadId);
+    const upload = requireReceiving(context, uploadId);
     await removeFile(audioFilePath(context.dataDir, uploadId));
+    returnSpace(context, upload);
   } finally {
     release();
   }

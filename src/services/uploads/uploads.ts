@@ -1,6 +1,7 @@
 import { createShares, usualSpare } from "../../lib/shares.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
 import type { Store } from "../../store/database.ts";
+import type { OrganizationRow } from "../../store/organizations.ts";
 import { findUpload, type UploadRow } from "../../store/uploads.ts";
 import { requireOwned, type Scope } from "../ownership.ts";
 import { type AdoptedFile, adoptFile, discardAdopted } from "./upload-adoption.ts";
@@ -28,6 +29,7 @@ import {
   settleWriter,
   storedBytes,
 } from "./upload-receiving.ts";
+import { type StoredLimit, storedLimitOf } from "./upload-space.ts";
 import { createVerifier } from "./upload-verification.ts";
 
 export type { AdoptedFile } from "./upload-adoption.ts";
@@ -46,7 +48,8 @@ export type ClientUploads = {
    * Allocates an upload in the caller's project.
    *
    * @throws AppError `audio_too_large` (detail `bytes`), `capacity_unavailable` without space on the disk,
-   *   `rate_limited` when the organization has `limits.max_open_uploads`
+   *   `rate_limited` when the organization has `limits.max_open_uploads` or stores as much as it may;
+   *   `insufficient_credits` when it stores as much as it may without credit
    */
   create(caller: Uploader, request: UploadRequest): Promise<CreatedUpload>;
   /** Returns the upload as it is now. @throws AppError `not_found`, `forbidden` */
@@ -77,7 +80,8 @@ export type StorageUploads = {
    *
    * @throws AppError `conflict` at a wrong position, when the upload takes no more bytes, or when a newer request
    *   took over; `audio_too_large` for more bytes than declared; `capacity_unavailable` without space on the disk,
-   *   with too many uploads at once, or for a body that is too slow
+   *   with too many uploads at once, or for a body that is too slow; `rate_limited`, `insufficient_credits` when the
+   *   organization may not store more
    */
   receive(id: string, receiving: Receiving): Promise<Received>;
   /** Creates the upload's file if there is none. @throws AppError as `requireReceiving`; `capacity_unavailable` */
@@ -109,7 +113,11 @@ export type AudioOfUploads = {
    * @throws AppError `capacity_unavailable`
    */
   requireDiskSpace(bytes: number): Promise<void>;
-  /** Makes the file of a synchronous request a complete upload: moves it into place and brings it to the disk. */
+  /**
+   * Makes the file of a synchronous request a complete upload: moves it into place and brings it to the disk.
+   *
+   * @throws AppError `rate_limited`, `insufficient_credits` when the organization may not store it
+   */
   adoptFile(caller: Uploader, file: AdoptedFile): Promise<UploadRow>;
   /** Undoes `adoptFile`, when the request is refused after all. */
   discardAdopted(id: string): Promise<void>;
@@ -119,6 +127,8 @@ export type AudioOfUploads = {
 
 /** For the server itself. */
 export type UploadUpkeep = {
+  /** Returns how many bytes of recordings an organization may store. */
+  storedLimitOf(organization: OrganizationRow): StoredLimit;
   /** Returns how many uploads are being written at this moment. */
   receiving(): number;
   /** Continues the verifications that a stop, a crash or a failure of the machine left unfinished. */
@@ -191,6 +201,7 @@ function audioOfUploads(context: UploadContext): AudioOfUploads {
 
 function uploadUpkeep(context: UploadContext, { verifier }: Completions): UploadUpkeep {
   return {
+    storedLimitOf: (organization) => storedLimitOf(context.database.store, context, organization),
     receiving: () => context.locks.held(),
     resumeVerification: () => verifier.resume(),
     expire: () => expireUploads(context),
