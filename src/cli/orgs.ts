@@ -103,9 +103,11 @@ function registerPurge(orgs: Command, context: CliContext): void {
       const receipts = createReceiptService({ database, clock, dataDir });
       const transcriptions = openTranscriptionAdmin(admin);
       const purges = createPurgeService({ database, clock, dataDir, receipts, transcriptions });
-      const purged = await purges.purge(id);
-      if (options.json) context.printJson(toJson(admin, purged));
+      const { organization, copies } = await purges.purge(id);
+      if (options.json) context.printJson({ ...toJson(admin, organization), copies });
       else context.printLine(`${id} is purged. Its receipt: shruti receipts show ${id}`);
+      for (const path of copies.removed) context.note(`removed: ${path}, an older database that held it`);
+      for (const { path, reason } of copies.kept) context.note(`not removed: ${path}: ${reason}`);
     });
 }
 

@@ -357,6 +357,12 @@ export const CONFIG_SCHEMA = {
       36_500,
       "Days after which a database that `shruti restore` has replaced is removed; 0: kept.",
     ),
+    upgrade_copies_days: integer(
+      30,
+      0,
+      36_500,
+      "Days after which the copy of the database from before an upgrade is removed; 0: kept. The newest three are kept at most.",
+    ),
   },
   backup: {
     schedule: text(

@@ -5,10 +5,13 @@ export type DeletionReceipt = {
   created_at: string;
   deleted: { kind: "transcription" | "upload" | "organization"; id: string; organization_id: string };
   by: { source: string; name: string };
-  /** The recording that was deleted with it; null: none, or it had been deleted before. */
+  /**
+   * The recording that was deleted with it; null: none, or it had been deleted before. The recordings of an organization
+   * have receipts of their own, or are in those of their transcripts.
+   */
   recording: { upload_id: string; sha256: string | null; bytes: number } | null;
   /** SHA-256 of the stored result; null: it had none. */
   transcript: { sha256: string } | null;
-  /** Of an organization: how many of each were removed. */
+  /** Of an organization: how many of each were removed; `uploads` are recordings. */
   removed: Record<string, number> | null;
 };

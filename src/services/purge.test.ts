@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { DeletionReceipt } from "../domain/receipt.ts";
 import { exportAudit } from "../store/audit-log.ts";
+import { writeBackup } from "../store/backup.ts";
 import { auditLedger } from "../store/ledger-audit.ts";
 import { findReceipts } from "../store/receipts.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
@@ -91,6 +93,24 @@ test("an interrupted purge continues where it was, and what it removed is counte
   const purges = [...exportAudit(store)].filter(({ action }) => action === "organization.purge");
   expect(purges).toHaveLength(1);
   await expect(open().purge(organizationId)).rejects.toThrow("was purged");
+});
+
+test("the receipt of a purge counts all recordings, also those that went with their transcripts, and older databases", async () => {
+  const id = await begin(testApp);
+  await until("it is completed", async () => (await clientOf(testApp).get(id)).state === "completed");
+  const { database } = testApp.app;
+  const copy = "shruti.db.version-0015.2026-11-01T00-00-00-000Z";
+  writeBackup(database, join(testApp.directory, copy));
+  const { id: organizationId } = testApp.organization;
+  const { copies } = await open().purge(organizationId);
+  expect(copies).toMatchObject({ removed: [join(testApp.directory, copy)], kept: [] });
+  const [receipt] = findReceipts(database.store, organizationId);
+  const { document } = JSON.parse(receipt?.signed ?? "") as { document: DeletionReceipt };
+  expect(document).toMatchObject({
+    ...{ recording: null, transcript: null },
+    removed: { keys: 1, webhook_endpoints: 0, transcriptions: 1, uploads: 1, database_copies: 1 },
+  });
+  expect(existsSync(join(testApp.directory, copy))).toBe(false);
 });
 
 test("a purge that was killed between a mark and its file removes that file when it continues", async () => {

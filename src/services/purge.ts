@@ -20,8 +20,10 @@ import {
   listUploadsOf,
   removeAccess,
 } from "../store/purge.ts";
+import { countDeletedSince } from "../store/receipts.ts";
 import { findUpload } from "../store/uploads.ts";
 import { deleteUploadRecording } from "./deletions.ts";
+import { type PurgedCopies, removeCopiesWith } from "./kept-copies.ts";
 import type { ReceiptService } from "./receipts.ts";
 import type { TranscriptionEndings } from "./transcriptions/transcription-endings.ts";
 
@@ -35,7 +37,7 @@ export type PurgeDeps = {
 
 /**
  * Removes everything of an organization that leaves: keys, webhook endpoints and their events, unfinished work,
- * transcripts and recordings. The organization's row, its projects, ledger, usage events, records of transcriptions and
+ * transcripts and recordings, also in the older databases beside the database. The organization's row, its projects, ledger, usage events, records of transcriptions and
  * uploads without content, receipts and the audit log stay, because accounting needs them.
  */
 export type PurgeService = {
@@ -44,7 +46,7 @@ export type PurgeService = {
    *
    * @throws AppError `not_found`; `conflict` when it was purged before
    */
-  purge(organizationId: string): Promise<OrganizationRow>;
+  purge(organizationId: string): Promise<Purged>;
   /**
    * Continues all purges that have begun and not ended. One that fails does not keep the others from their work.
    *
@@ -54,38 +56,49 @@ export type PurgeService = {
   resume(onFailure: (organizationId: string, error: unknown) => void): Promise<number>;
 };
 
+export type Purged = {
+  organization: OrganizationRow;
+  /** Older databases beside the database, which held the organization's content. */
+  copies: PurgedCopies;
+};
+
 const BATCH = 200;
-/** Counts so far; kept in the audit log's entry and in the receipt. */
-type Removed = { keys: number; webhook_endpoints: number; transcriptions: number; uploads: number };
 
 export function createPurgeService(deps: PurgeDeps): PurgeService {
   const { database, clock } = deps;
   const { store } = database;
 
-  async function purge(id: string): Promise<OrganizationRow> {
+  async function purge(id: string): Promise<Purged> {
     requireOrganization(store, id);
     const { isContinued, ...access } = transaction(store, (tx) => {
       const started = markPurgeStarted(tx, id, clock.now());
       return { isContinued: started === undefined, ...removeAccess(tx, id) };
     });
-    const removed: Removed = { ...access, transcriptions: 0, uploads: 0 };
-    await removeContent(deps, id, removed);
+    await removeContent(deps, id);
     if (isContinued) await removeLeftFiles(deps, id);
-    return transaction(store, (tx) => {
+    const copies = await removeCopiesWith(database.path, deps.dataDir, id);
+    const organization = transaction(store, (tx) => {
       const purged = markPurged(tx, id, clock.now());
       if (!purged) return requireOrganization(tx, id);
+      const { transcriptions, recordings } = countDeletedSince(tx, id, purged.purgeStartedAt ?? 0);
+      const removed = {
+        ...{ ...access, transcriptions, uploads: recordings },
+        database_copies: copies.removed.length,
+      };
       const deleted = { kind: "organization", id, organization_id: id } as const;
       const receipt = deps.receipts.write(tx, { deleted, recording: null, transcript: null, removed });
       const after = { ...removed, receipt: receipt.id };
       recordAct(tx, { action: "organization.purge", object: id, organizationId: id, after }, clock.now());
       return purged;
     });
+    return { organization, copies };
   }
 
-  async function purgeAndMirror(id: string): Promise<OrganizationRow> {
+  async function purgeAndMirror(id: string): Promise<Purged> {
     const row = findOrganization(store, id);
     const endedAt = row?.purgedAt ?? undefined;
-    const purged = row && endedAt !== undefined ? row : await purge(id);
+    const isOver = row !== undefined && endedAt !== undefined;
+    const purged = isOver ? { organization: row, copies: { removed: [], kept: [] } } : await purge(id);
     // Also when it has ended before: a kill may have come right after the last transaction.
     await deps.receipts.mirror();
     // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
@@ -114,7 +127,7 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
 }
 
 /** Cancels unfinished work, then deletes content, in small steps. Each step can be repeated. */
-async function removeContent(deps: PurgeDeps, organizationId: string, removed: Removed): Promise<void> {
+async function removeContent(deps: PurgeDeps, organizationId: string): Promise<void> {
   const { database, transcriptions } = deps;
   const { store } = database;
   for (let batch = listUnfinishedOf(store, organizationId, BATCH); batch.length > 0; ) {
@@ -122,28 +135,21 @@ async function removeContent(deps: PurgeDeps, organizationId: string, removed: R
     batch = listUnfinishedOf(store, organizationId, BATCH);
   }
   for (let batch = listContentOf(store, organizationId, BATCH); batch.length > 0; ) {
-    for (const id of batch) {
-      await transcriptions.deleteById(id);
-      removed.transcriptions++;
-    }
+    for (const id of batch) await transcriptions.deleteById(id);
     batch = listContentOf(store, organizationId, BATCH);
   }
   for (let batch = listRecordingsOf(store, organizationId, BATCH); batch.length > 0; ) {
-    for (const id of batch) removed.uploads += (await removeRecording(deps, id)) ? 1 : 0;
+    for (const id of batch) await removeRecording(deps, id);
     batch = listRecordingsOf(store, organizationId, BATCH);
   }
 }
 
-async function removeRecording(
-  { database, clock, dataDir, receipts }: PurgeDeps,
-  id: string,
-): Promise<boolean> {
-  const isDeleted = transaction(database.store, (tx) => {
+async function removeRecording({ database, clock, dataDir, receipts }: PurgeDeps, id: string): Promise<void> {
+  transaction(database.store, (tx) => {
     const upload = findUpload(tx, id);
-    return upload !== undefined && deleteUploadRecording(tx, upload, { receipts, nowMs: clock.now() });
+    if (upload) deleteUploadRecording(tx, upload, { receipts, nowMs: clock.now() });
   });
   await rm(audioFilePath(dataDir, id), { force: true });
-  return isDeleted;
 }
 
 /** Removes the files of all uploads: a purge that was killed may have marked recordings whose files are still there. */

@@ -1,18 +1,16 @@
-import { rmSync } from "node:fs";
 import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
 import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { removeAbandonedCopies } from "../store/backup.ts";
 import { listEndedWithChunks, removeChunks } from "../store/chunks.ts";
 import { checkpointNow, type Database, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
-import { listRestoreCopies } from "../store/kept-copies.ts";
 import { listProjects } from "../store/projects.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
 import { findUpload, listUnusedAudio } from "../store/uploads.ts";
 import { deleteUploadRecording } from "./deletions.ts";
+import { followDeletions, type RemovedCopies, removeOldCopies } from "./kept-copies.ts";
 import type { PurgeService } from "./purge.ts";
 import type { ReceiptService } from "./receipts.ts";
 import type { TranscriptionService } from "./transcriptions/transcriptions.ts";
@@ -36,12 +34,10 @@ export type RetentionReport = {
   uploadsExpired: number;
   audioRemoved: number;
   organizationsPurged: number;
-  /** Databases that `restore` kept, `retention.restore_copies_days` after it. */
-  restoreCopiesRemoved: number;
   transcriptsRemoved: number;
   idempotencyKeysRemoved: number;
   deliveriesRemoved: number;
-};
+} & RemovedCopies;
 
 export type RetentionService = {
   /**
@@ -54,6 +50,7 @@ export type RetentionService = {
 
 const DAY_MS = 86_400_000;
 const BATCH = 200;
+const NO_COPIES: RemovedCopies = { restoreCopiesRemoved: 0, upgradeCopiesRemoved: 0 };
 
 export function createRetentionService(deps: RetentionDeps): RetentionService {
   function logFailure(what: string, error: unknown, fields: object = {}): void {
@@ -83,15 +80,14 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
           uploadsExpired: await step("the expiry of uploads", 0, deps.uploads.expire),
           ...(await removeContent(deps, step)),
           organizationsPurged: await step(PURGE, 0, resumePurges),
-          restoreCopiesRemoved: await step("the removal of replaced databases", 0, () =>
-            removeRestoreCopies(deps),
-          ),
+          ...(await step("the removal of older databases", NO_COPIES, () => removeOldCopies(deps))),
           idempotencyKeysRemoved: await step("the removal of idempotency keys", 0, () =>
             removeIdempotencyKeys(deps),
           ),
           deliveriesRemoved: await step("the removal of deliveries", 0, deps.webhooks.removeOld),
         };
         await step("the removal of ended chunks", undefined, () => removeEndedChunks(deps.database));
+        await step("the deletion in older databases", undefined, () => followDeletions(deps));
         await step("the copy of the receipts", undefined, deps.receipts.mirror);
         // A reader may have been in the way when content was deleted.
         await step("the checkpoint", undefined, () => void checkpointNow(deps.database));
@@ -175,20 +171,6 @@ async function removeAudio(
     }
     if (batch.length < BATCH) return removed;
   }
-}
-
-/** Removes the databases that restores have replaced: they hold what was deleted since. */
-function removeRestoreCopies({ database, clock, config, log }: RetentionDeps): number {
-  const abandoned = removeAbandonedCopies(database.path);
-  if (abandoned > 0) log.info({ files: abandoned }, "what a killed restore has left is removed");
-  const days = config.retention.restore_copies_days;
-  if (days === 0) return 0;
-  const old = listRestoreCopies(database.path).filter(({ atMs }) => atMs < clock.now() - days * DAY_MS);
-  for (const { path } of old) {
-    rmSync(path, { force: true });
-    log.info({ file: path }, "a database that a restore had replaced is removed");
-  }
-  return old.length;
 }
 
 async function removeTranscripts(

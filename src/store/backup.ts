@@ -40,6 +40,7 @@ export function writeBackup(
 ): number {
   const unfinished = `${path}.${process.pid}.partial`;
   refuseExisting(path);
+  removeAbandonedParts(path);
   try {
     // The copy has the secrets that sign webhooks. SQLite gives its journal the mode of the database file, so an empty
     // private file is created first.
@@ -54,6 +55,17 @@ export function writeBackup(
     return statSync(path).size;
   } finally {
     rmSync(unfinished, { force: true });
+  }
+}
+
+/** Removes what a killed backup to the same file has left. */
+export function removeAbandonedParts(path: string): void {
+  const folder = dirname(path);
+  const prefix = `${basename(path)}.`;
+  for (const name of readdirSync(folder)) {
+    const pid = /^(\d+)\.partial(\.db|\.list)?(-journal)?$/.exec(name.slice(prefix.length))?.[1];
+    if (name.startsWith(prefix) && pid !== undefined && !isRunning(Number(pid)))
+      rmSync(join(folder, name), { force: true });
   }
 }
 
@@ -97,17 +109,36 @@ export function restoreBackup(
     throw new AppError("not_found", { message: `There is no file ${backupPath}.` });
   if (existsSync(databaseFile)) requireUnused(databaseFile);
   removeAbandonedCopies(databaseFile);
-  const copyPath = `${databaseFile}.${process.pid}.restoring`;
+  const copyPath = restoringPath(databaseFile);
+  const cleanPath = restoringPath(databaseFile, ".clean");
   try {
     copyPrivately(backupPath, copyPath);
     giveToOwner(copyPath);
     receive(copyPath);
     checkCopy(copyPath, backupPath, check);
     prepare(copyPath);
-    syncPathNow(copyPath);
-    return exchange(copyPath, databaseFile, stamp);
+    copyCleanly(copyPath, cleanPath);
+    giveToOwner(cleanPath);
+    syncPathNow(cleanPath);
+    return exchange(cleanPath, databaseFile, stamp);
   } finally {
     removeDatabase(copyPath);
+    removeDatabase(cleanPath);
+  }
+}
+
+/**
+ * Copies a database row by row into pages that hold nothing else. A backup of an older version may have texts in the
+ * unused parts of its pages, which no later deletion would reach.
+ */
+function copyCleanly(from: string, to: string): void {
+  rmSync(to, { force: true });
+  makePrivateFile(to);
+  const sqlite = new SqliteDatabase(from, { readwrite: true, create: false });
+  try {
+    backupDatabase({ sqlite }, to);
+  } finally {
+    sqlite.close();
   }
 }
 
@@ -189,27 +220,55 @@ export function replaceKeeping(
 
 /** A file with a temporary name that is older belongs to a process that was killed. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
+/** The first bytes of each database of SQLite. */
+const MAGIC = Buffer.from("SQLite format 3\0");
+
+/** Returns the path of a private copy that a restore of this process makes beside the database. */
+export function restoringPath(databaseFile: string, step: "" | ".source" | ".clean" = ""): string {
+  return `${databaseFile}.${process.pid}.restoring${step}`;
+}
 
 /**
  * Removes the private copies that a killed restore has left beside the database.
  *
+ * @param isServer the caller is the server of this data directory, beside which no restore runs. The number of a process
+ *   that was killed may be another one's by now, so only a server can be sure
  * @returns how many files were removed
  */
-export function removeAbandonedCopies(databaseFile: string): number {
+export function removeAbandonedCopies(databaseFile: string, isServer = false): number {
   if (databaseFile === ":memory:") return 0;
   const folder = dirname(databaseFile);
   const abandoned = readdirSync(folder).filter(
-    (name) => isCopyOfDead(basename(databaseFile), name) || isOldUnfinished(folder, name),
+    (name) =>
+      isCopyOfDead(basename(databaseFile), name, isServer) ||
+      isOldUnfinished(folder, name) ||
+      isUnfinishedDatabase(folder, name),
   );
   for (const name of abandoned) rmSync(join(folder, name), { force: true, recursive: true });
   return abandoned.length;
 }
 
-function isCopyOfDead(databaseName: string, name: string): boolean {
+function isCopyOfDead(databaseName: string, name: string, isServer: boolean): boolean {
   if (!name.startsWith(`${databaseName}.`)) return false;
-  const copy = /^(\d+)\.restoring(\.checked)?(-wal|-shm|-journal)?$/;
+  const copy = /^(\d+)\.restoring(\.[a-z]+)*(-wal|-shm|-journal)?$/;
   const pid = copy.exec(name.slice(databaseName.length + 1))?.[1];
-  return pid !== undefined && !isRunning(Number(pid));
+  return pid !== undefined && (isServer || !isRunning(Number(pid)));
+}
+
+/** Only restores of older versions have written databases under such names. */
+function isUnfinishedDatabase(folder: string, name: string): boolean {
+  if (!isUnfinishedName(name)) return false;
+  try {
+    const file = openRegularFile(join(folder, name));
+    try {
+      const head = Buffer.alloc(MAGIC.length);
+      return readSync(file, head) === MAGIC.length && head.equals(MAGIC);
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return false;
+  }
 }
 
 function isOldUnfinished(folder: string, name: string): boolean {

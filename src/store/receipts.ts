@@ -1,5 +1,5 @@
 import type { Database as SqliteDatabase } from "bun:sqlite";
-import { asc, desc, eq, inArray, isNull, or } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, isNull, or, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { rowsOnce } from "./once.ts";
 import { receipts } from "./schema.ts";
@@ -36,6 +36,23 @@ export function listReceipts(
     .orderBy(desc(receipts.id))
     .limit(limit)
     .all();
+}
+
+/** Counts the transcripts and the recordings of an organization that were deleted since a time, by their receipts. */
+export function countDeletedSince(
+  store: Store,
+  organizationId: string,
+  sinceMs: number,
+): { transcriptions: number; recordings: number } {
+  const row = store
+    .select({
+      transcriptions: sql<number>`coalesce(sum(json_extract(signed, '$.document.deleted.kind') = 'transcription'), 0)`,
+      recordings: sql<number>`coalesce(sum(json_type(signed, '$.document.recording') = 'object'), 0)`,
+    })
+    .from(receipts)
+    .where(and(eq(receipts.organizationId, organizationId), gte(receipts.createdAt, sinceMs)))
+    .get();
+  return row ?? { transcriptions: 0, recordings: 0 };
 }
 
 /** Lists receipts that are not yet in the file beside the database, oldest first. */

@@ -5,8 +5,8 @@ import { settings } from "./schema.ts";
 
 /**
  * Names of the choices that an admin makes at run time, of what the last backup of everything was, of how much of the
- * file of deletions the database knows, of when a copy of the database was made (only in that copy), and of the keys that
- * wait for an admin's confirmation after a restore.
+ * file of deletions the database knows, of when a copy of the database was made (only in that copy), of the keys that
+ * wait for an admin's confirmation after a restore, and of how far deletions were followed in older databases.
  */
 export const SETTING_NAMES = {
   defaultModel: "models.default",
@@ -15,6 +15,7 @@ export const SETTING_NAMES = {
   mirroredReceipts: "receipts.mirrored",
   copyMoment: "copy.moment",
   heldKeys: "keys.held",
+  followedCopies: "copies.followed",
 } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 

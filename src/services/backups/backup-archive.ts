@@ -1,10 +1,9 @@
-import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, readdirSync, rmSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { syncPathNow } from "../../lib/durable-files.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
-import { isRunning } from "../../lib/is-running.ts";
-import { linkNew } from "../../store/backup.ts";
+import { linkNew, removeAbandonedParts } from "../../store/backup.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { requireFolderOf } from "../output-folder.ts";
 import { readRegion, UnreadableError, writeWhole } from "./backup-bytes.ts";
@@ -27,7 +26,7 @@ import { writeEnd, writeHead, writePadding } from "./backup-tar.ts";
 export async function backUpToArchive(path: string, request: BackupRequest): Promise<BackupContents> {
   requireFolderOf(path);
   if (existsSync(path)) throw new AppError("conflict", { message: `${path} exists already.` });
-  removeAbandoned(path);
+  removeAbandonedParts(path);
   const parts = ["", ".db", ".list"].map((ending) => `${path}.${process.pid}.partial${ending}`);
   const [archive = "", snapshotPath = "", list = ""] = parts;
   const remove = () => {
@@ -113,16 +112,5 @@ async function fill(
   } finally {
     closeSync(lines);
     closeSync(target);
-  }
-}
-
-/** Removes what a killed backup to the same file has left. */
-function removeAbandoned(path: string): void {
-  const folder = dirname(path);
-  const prefix = `${basename(path)}.`;
-  for (const name of readdirSync(folder)) {
-    const pid = /^(\d+)\.partial(\.db|\.list)?(-journal)?$/.exec(name.slice(prefix.length))?.[1];
-    if (name.startsWith(prefix) && pid !== undefined && !isRunning(Number(pid)))
-      rmSync(join(folder, name), { force: true });
   }
 }

@@ -6,13 +6,14 @@ import { syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import type { Log } from "../../lib/log.ts";
 import { audioDirectory } from "../../store/audio-files.ts";
-import { type Database, openAnyVersion } from "../../store/database.ts";
+import { restoringPath } from "../../store/backup.ts";
+import { type Database, databasePath, openAnyVersion } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { type RestoreDeps, type Restored, restoreDatabase } from "../admin.ts";
 import { lockDataDir, lockPathOf } from "../data-dir-lock.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
 import { addName, type Names, noNames } from "./backup-create.ts";
-import { CONFIG, FLEET, MODELS, SIGNING_KEY, UPLOADS } from "./backup-format.ts";
+import { CONFIG, DATABASE, FLEET, MODELS, SIGNING_KEY, UPLOADS } from "./backup-format.ts";
 import { type BackupFile, type BackupReader, openBackup } from "./backup-reader.ts";
 import type { BackupSignature, KnownKeys } from "./backup-signature.ts";
 import { modelsIn, recordingsIn } from "./backup-sources.ts";
@@ -79,7 +80,8 @@ export async function restoreAll(path: string, options: RestoreOptions): Promise
 
 async function restoreFrom(backup: BackupReader, options: RestoreOptions): Promise<RestoredAll> {
   const { dataDir, config } = options;
-  const copy = unfinishedPath(dataDir);
+  const copy = restoringPath(databasePath(dataDir), ".source");
+  rmSync(copy, { force: true });
   try {
     const verified = await verifyBackup(backup, { databaseCopy: copy, keys: options.keys ?? {} });
     requireSpace(backup, options);
@@ -108,7 +110,9 @@ function requireSpace(backup: BackupReader, options: RestoreOptions): void {
   for (const file of backup.files()) {
     const target = targetOf(file.name, backup, options);
     const found = target === undefined ? undefined : statSync(target, { throwIfNoEntry: false });
-    if (found?.size !== file.bytes) needed += file.bytes;
+    // A restore copies the database twice more, to check it and to leave nothing in unused parts of its pages.
+    if (file.name === DATABASE) needed += 3 * file.bytes;
+    else if (found?.size !== file.bytes) needed += file.bytes;
   }
   const { bavail, bsize } = statfsSync(options.dataDir);
   if (bavail * bsize >= needed) return;
