@@ -67,7 +67,7 @@ export async function openEngine(
   const { device, workers, threads_per_worker: threadsPerWorker } = settings.engine;
   const backends = join(dataDir, "backends");
   const nativeFiles = withDecoder(await extractNativeFiles(dataDir, isTrusted), settings.engine.decoder);
-  const ended = endOrphans([nativeFiles.decoder]);
+  const ended = endOrphans(nativeFiles.decoder);
   if (ended > 0) log.info({ count: ended }, "decoders of a killed program were ended");
   const offered = device !== "cpu" && hasBackends(backends) ? [backends] : [];
   if (offered.length > 0 && !isTrusted)

@@ -1,4 +1,5 @@
 import { CHILD_FOLDER } from "../../lib/child-folder.ts";
+import { decoderEnvironment } from "./decoder-environment.ts";
 
 /** The end of a decoder process. */
 export type DecoderOutcome = {
@@ -34,7 +35,7 @@ export async function runDecoder(command: string[], limits: DecoderLimits): Prom
   const { timeoutMs, signal, onProgress } = limits;
   if (signal?.aborted) return { report: undefined, status: null, signal: null, ended: "aborted" };
   const child = Bun.spawn(command, {
-    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: {} },
+    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: decoderEnvironment() },
     cwd: CHILD_FOLDER,
   });
   let ended: DecoderOutcome["ended"] = "by itself";

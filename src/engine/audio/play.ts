@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { CHILD_FOLDER } from "../../lib/child-folder.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
+import { decoderEnvironment } from "./decoder-environment.ts";
 import { pointBefore } from "./outline.ts";
 import { PCM_BYTES_PER_SAMPLE } from "./pcm-file.ts";
 import { readWavExtent } from "./wav-extent.ts";
@@ -35,7 +36,7 @@ export async function playAudio(
   const point = job.points ? pointBefore(job.points, fromSample) : "-";
   const command = [decoder, "play", resolve(path), length, channels, String(lanes), String(fromSample)];
   const child = Bun.spawn([...command, String(samples), point], {
-    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: {} },
+    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: decoderEnvironment() },
     cwd: CHILD_FOLDER,
   });
   let isLate = false;

@@ -1,18 +1,23 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { STARTED_BY } from "../audio/decoder-environment.ts";
 
 /**
- * Kills decoders that a killed program left behind: processes that run one of `programs` and whose parent is not a
- * process of this executable any more. Without `/proc` it finds none; such decoders end with their file.
+ * Kills decoders that a killed program left behind: processes that run the decoder, that such a program has started
+ * (`decoderEnvironment`), and whose parent is neither that process nor one of this executable. The config may name a decoder that
+ * everybody runs, such as a shell, so a process without that mark is never one of ours. Without `/proc` it finds none; such
+ * decoders end with their file.
  *
- * @param programs absolute paths of executables that only this program starts
+ * @param decoder absolute path of the executable
  * @returns the number of killed processes
  */
-export function endOrphans(programs: readonly string[]): number {
+export function endOrphans(decoder: string): number {
   let ended = 0;
   for (const pid of processes()) {
-    const program = executableOf(pid);
-    if (program === undefined || !programs.includes(program)) continue;
-    if (executableOf(parentOf(pid)) === executableOf(process.pid)) continue;
+    if (executableOf(pid) !== decoder) continue;
+    const startedBy = starterOf(pid);
+    const parent = parentOf(pid);
+    if (startedBy === undefined || startedBy === parent) continue;
+    if (executableOf(parent) === executableOf(process.pid)) continue;
     try {
       process.kill(pid, "SIGKILL");
       ended++;
@@ -51,6 +56,17 @@ function processes(): number[] {
 function executableOf(pid: number): string | undefined {
   try {
     return readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, "");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the process that has started a decoder; undefined for what is none, and for processes of other users. */
+function starterOf(pid: number): number | undefined {
+  try {
+    const variables = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+    const found = variables.find((variable) => variable.startsWith(`${STARTED_BY}=`));
+    return found === undefined ? undefined : Number(found.slice(STARTED_BY.length + 1));
   } catch {
     return undefined;
   }
