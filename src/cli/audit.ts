@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { AUDIT_ACTIONS, type AuditAction, type AuditValues } from "../domain/audit.ts";
 import { ACTOR_SOURCES, type ActorSource } from "../lib/actor.ts";
 import { csvLine, portions } from "../lib/csv.ts";
+import { printableJson } from "../lib/printable.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { AuditEntry, AuditFilter } from "../store/audit-log.ts";
 import {
@@ -129,7 +130,7 @@ function registerExport(audit: Command, context: CliContext): void {
 function* linesOf(entries: Iterable<AuditEntry>, isJson: boolean): Generator<string> {
   if (!isJson) yield csvLine(COLUMNS);
   for (const entry of entries) {
-    if (isJson) yield `${JSON.stringify(toJson(entry))}\n`;
+    if (isJson) yield `${printableJson(toJson(entry))}\n`;
     else {
       const { before, after } = entry;
       const row = { ...toJson(entry), before, after };

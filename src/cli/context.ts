@@ -5,6 +5,7 @@ import { type ReadConfig, readConfig } from "../config/load.ts";
 import { ConfigError, type ConfigProblem } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { printableJson, printableLines } from "../lib/printable.ts";
 import type { Admin } from "../services/admin.ts";
 import { type Cell, renderTable } from "./output.ts";
 
@@ -65,6 +66,7 @@ export type ConfigWithProblems = ReadConfig & Pick<LoadedConfig, "path">;
 
 /** What each command receives. */
 export type CliContext = {
+  /** What is written passes through one filter: nothing that a file, a model or another machine names controls the terminal. */
   io: CliIo;
   clock: Clock;
   /** Returns the config file: `--config`, else the first of the usual places; undefined when there is none. */
@@ -102,6 +104,8 @@ export type CliContext = {
   printLine(line: string): void;
   /** Prints rows under headings on standard output. On a terminal they fit its width. */
   printTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): void;
+  /** Moves to the top of the terminal and erases it, where there is one. */
+  clearScreen(): void;
   /** Prints one line for people on standard error. Scripts read standard output. */
   note(line: string): void;
   close(): void;
@@ -121,10 +125,11 @@ function withAdvice(error: ConfigError): ConfigError {
  * @param configOption value of `--config`, once the arguments are parsed
  */
 export function createCliContext(
-  io: CliIo,
+  terminal: CliIo,
   configOption: () => string | undefined,
   clock: Clock = systemClock,
 ): CliContext {
+  const io = printableIo(terminal);
   let services: Admin | undefined;
 
   // Kept, because commands may go on as another user, to whom other files belong.
@@ -189,14 +194,30 @@ export function createCliContext(
       services = openAdmin({ config, clock, log: openLog(level, config.log.format, io.err) });
       return services;
     },
-    printJson: (value) => void io.out(`${JSON.stringify(value, null, 2)}\n`),
+    printJson: (value) => void io.out(`${printableJson(value, 2)}\n`),
     printTable: (headings, rows) => void io.out(renderTable(headings, rows, io.columns)),
     printLine: (line) => void io.out(`${line}\n`),
+    clearScreen() {
+      if (terminal.columns !== undefined) terminal.out(TOP_OF_SCREEN);
+    },
     note,
     close() {
       services?.close();
       services = undefined;
     },
+  };
+}
+
+/** Moves the cursor to the top and erases the screen below it (ECMA-48, CUP and ED). */
+const TOP_OF_SCREEN = "\x1b[H\x1b[J";
+
+/** Makes every text printable at the place where it is written, so that no command can forget it. */
+function printableIo({ out, err, ask, ...rest }: CliIo): CliIo {
+  return {
+    ...rest,
+    out: (text) => out(printableLines(text)),
+    err: (text) => err(printableLines(text)),
+    ask: ask && ((question) => ask(printableLines(question))),
   };
 }
 

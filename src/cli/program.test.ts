@@ -141,6 +141,33 @@ describe("usage of the command line", () => {
     expect(names()).toEqual(before);
   });
 
+  // An escape sequence, its one-byte form, a line of its own, and text that is turned.
+  const HOSTILE = "a\u001b[2J\u009b2J\nerror: forged\r\u202eb";
+  test.each([
+    ["a command", [HOSTILE]],
+    ["an option", ["orgs", "list", `--${HOSTILE}`]],
+    ["an argument", ["orgs", "show", HOSTILE]],
+    ["a choice", ["usage", "export", "--format", HOSTILE]],
+    ["a config file", ["--config", `/nowhere/${HOSTILE}`, "orgs", "list"]],
+    ["a recording", ["transcribe", "--language", "en", join(folder, `${HOSTILE}.wav`)]],
+    ["a model", ["models", "add", `/nowhere/${HOSTILE}`]],
+    ["a key", ["bundle", "verify", "/nowhere/x", "--key", `/nowhere/${HOSTILE}`]],
+    ["a backup", ["backup", "verify", `/nowhere/${HOSTILE}`]],
+    ["a receipt", ["receipts", "verify", `/nowhere/${HOSTILE}`]],
+  ])("%s with control characters in its name does not control the terminal", async (_, argv) => {
+    const { status, out, err } = await run(...argv);
+    expect(status).not.toBe(0);
+    expect(err).toContain("a?[2J?2J");
+    expect(out + err).not.toMatch(/(?!\n)[\p{Cc}\u202e]/u);
+  });
+
+  test("names with control characters are escaped in JSON and replaced elsewhere", async () => {
+    const { id } = await json<{ id: string }>("orgs", "create", "a\u202eb\u2066");
+    const { out } = await run("orgs", "show", id, "--json");
+    expect(out).toContain(String.raw`"a\u202eb\u2066"`);
+    expect((await run("orgs", "show", id)).out).toContain("a?b?");
+  });
+
   test("help ends with status 0", async () => {
     for (const argv of [["--help"], ["help"], ["orgs", "--help"], ["help", "credit"]]) {
       const { status, out, err } = await run(...argv);

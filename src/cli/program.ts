@@ -3,6 +3,7 @@ import { ConfigError } from "../config/problems.ts";
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 import { type Actor, runAs, SERVER, systemUser } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
+import { printable } from "../lib/printable.ts";
 import { ProgramFileError } from "../lib/program-file.ts";
 import { isOtherKind, plainMessage } from "../lib/system-error.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
@@ -101,7 +102,10 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
     .option("--config <file>", "config file; else $SHRUTI_CONFIG, ./shruti.toml, /etc/shruti/shruti.toml")
     .exitOverride()
     .showSuggestionAfterError(true)
-    .configureOutput({ writeOut: (text) => void io.out(text), writeErr: (text) => void io.err(text) });
+    .configureOutput({
+      writeOut: (text) => void context.io.out(text),
+      writeErr: (text) => void context.io.err(text),
+    });
   for (const register of COMMANDS) register(program, context);
   offerYes(program);
   registerHelp(program, context);
@@ -133,7 +137,9 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
     return EXIT.done;
   } catch (error) {
     // Commander has printed its own message already.
-    if (!(error instanceof CommanderError)) for (const line of linesOf(error)) io.err(`error: ${line}\n`);
+    if (!(error instanceof CommanderError)) {
+      for (const line of linesOf(error)) context.io.err(`error: ${printable(line)}\n`);
+    }
     return exitStatusOf(error);
   } finally {
     context.close();

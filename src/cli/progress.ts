@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import { basename } from "node:path";
 import cliProgress from "cli-progress";
+import { printable } from "../lib/printable.ts";
 import type { CliIo } from "./context.ts";
 
 export type ProgressDisplay = {
@@ -72,7 +73,7 @@ export function openProgress(io: CliIo, name: string): ProgressDisplay {
   });
   isShown = true;
   let isOpen = true;
-  bar.start(1000, 0, { name });
+  bar.start(1000, 0, { name: printable(name) });
   return {
     update: (done) => bar.update(Math.round(done * 1000)),
     close: () => {

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
 import { modelStatesJson } from "../engine/model-states.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { printableJson } from "../lib/printable.ts";
 import { describeDuration } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { describeWorker } from "./fleet.ts";
@@ -31,16 +32,17 @@ export function registerStatus(program: Command, context: CliContext): void {
 type StatusOptions = { json?: true; ready?: true; watch?: true };
 
 const WATCH_EVERY_MS = 2_000;
-/** Moves the cursor to the top and erases the screen below it (ECMA-48, CUP and ED). */
-const TOP_OF_SCREEN = "\x1b[H\x1b[J";
 
 /** Shows the status until a signal ends the command, also while no server runs. */
 async function watch(context: CliContext, { json }: StatusOptions): Promise<never> {
-  const isScreen = !json && context.io.columns !== undefined;
   for (;;) {
     const status = await readStatus(context);
-    if (json) context.printLine(JSON.stringify(toJson(status)));
-    else context.io.out((isScreen ? TOP_OF_SCREEN : "") + render(status));
+    if (json) context.printLine(printableJson(toJson(status)));
+    else {
+      const text = render(status);
+      context.clearScreen();
+      context.io.out(text);
+    }
     await Bun.sleep(WATCH_EVERY_MS);
   }
 }

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { writeDurably } from "../lib/durable-files.ts";
 import { makeFoldersBelow } from "../lib/output-files.ts";
+import { printableJson } from "../lib/printable.ts";
 import { plainMessage } from "../lib/system-error.ts";
 import type { Format } from "../pipeline/render.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -153,4 +154,4 @@ export function writeFailure(
   if (isLine && fileOf(input) === undefined) context.io.out(jsonLine({ file: input.name, error: reason }));
 }
 
-const jsonLine = (value: object) => `${JSON.stringify(value)}\n`;
+const jsonLine = (value: object) => `${printableJson(value)}\n`;

@@ -1,3 +1,4 @@
+import { printable } from "../lib/printable.ts";
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import type { TranscriptionStory } from "../services/transcriptions/story.ts";
 import { renderFields, renderTable, rupees } from "./output.ts";
@@ -120,7 +121,7 @@ function deliveryLines({ row, delivery }: TranscriptionStory): string[] {
 /** A heading and indented lines; nothing where there are none. */
 function paragraph(heading: string, lines: readonly string[]): string {
   if (lines.length === 0) return "";
-  return `\n${heading}\n${indent(lines.map((line) => `${line.replaceAll(/\p{Cc}/gu, "?")}\n`).join(""))}`;
+  return `\n${heading}\n${indent(lines.map((line) => `${printable(line)}\n`).join(""))}`;
 }
 
 function indent(text: string): string {

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { portions } from "../lib/csv.ts";
+import { printableJson } from "../lib/printable.ts";
 import { toSeconds, toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { usageCsv } from "../services/usage-csv.ts";
@@ -68,7 +69,7 @@ function toJson(event: UsageEvent) {
 function* jsonLines(events: Iterable<UsageEvent>): Generator<string> {
   let separator = "[\n";
   for (const event of events) {
-    yield `${separator}${JSON.stringify(toJson(event))}`;
+    yield `${separator}${printableJson(toJson(event))}`;
     separator = ",\n";
   }
   yield separator === "[\n" ? "[]\n" : "\n]\n";

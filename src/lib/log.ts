@@ -1,5 +1,6 @@
 import { fstatSync } from "node:fs";
 import pino from "pino";
+import { printable, printableJson } from "./printable.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 export type Log = pino.Logger;
@@ -29,7 +30,7 @@ export function openLog(
   write = writeToStandardError,
   hasPriorities = false,
 ): Log {
-  const render = (line: string) => (format === "json" ? line : readable(line));
+  const render = (line: string) => (format === "json" ? escaped(line) : readable(line));
   const stream = {
     write: (line: string) => write(hasPriorities ? `${priorityOf(line)}${render(line)}` : render(line)),
   };
@@ -89,21 +90,18 @@ function writeToStandardError(line: string): void {
   process.stderr.write(line);
 }
 
+/** Escapes what JSON may have as it is, and a terminal must not get. */
+function escaped(line: string): string {
+  return printable(line.trimEnd()) === line.trimEnd() ? line : `${printableJson(JSON.parse(line))}\n`;
+}
+
 function readable(line: string): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const rest = Object.entries(fields).map(([name, value]) => `${name}=${shown(value)}`);
-  return `${[time, String(level).toUpperCase().padEnd(5), msg, ...rest].join(" ")}\n`;
+  return `${[time, String(level).toUpperCase().padEnd(5), printable(String(msg)), ...rest].join(" ")}\n`;
 }
 
 /** A text with a line end could pass for another line, and one with an escape could write to the admin's terminal. */
 function shown(value: unknown): string {
-  return typeof value === "string" && !/\p{Cc}/u.test(value) ? value : escaped(JSON.stringify(value));
-}
-
-/** JSON leaves the control characters from U+007F to U+009F as they are. */
-function escaped(json: string): string {
-  return json.replaceAll(
-    /\p{Cc}/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return typeof value === "string" && printable(value) === value ? value : printableJson(value);
 }

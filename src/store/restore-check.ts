@@ -1,5 +1,6 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { AppError } from "../domain/errors.ts";
+import { printable } from "../lib/printable.ts";
 import { type Database, migrate } from "./database.ts";
 import { identifierColumns } from "./identifier-columns.ts";
 import type { AuditReport } from "./ledger-audit.ts";
@@ -81,7 +82,7 @@ const noBackup = (name: string) =>
   });
 
 function refusal(name: string, problems: readonly string[]): AppError {
-  const named = problems.slice(0, MAX_NAMED).map((problem) => problem.replaceAll(/\p{Cc}/gu, "?"));
+  const named = problems.slice(0, MAX_NAMED).map((problem) => printable(problem));
   const more = problems.length > MAX_NAMED ? `; and ${problems.length - MAX_NAMED} more` : "";
   return new AppError("invalid_request", { message: `${name} is not restored: ${named.join("; ")}${more}.` });
 }
