@@ -12,6 +12,7 @@
 #   --no-systemd    installs no unit and starts nothing: you run `shruti serve` with a supervisor of your own
 #   --key FILE      public key of the signer (Ed25519, PEM); SHA256SUMS and its signature must be beside EXECUTABLE.
 #                   The key is kept as /etc/shruti/release.pem, and every later upgrade must be signed with it
+#   --no-signature  installs although the signature is not verified: your decision, such as where nothing here can do that
 #   --wait SECONDS  how long an upgrade may take until it is ready; default 60, at most 240
 #   --dry-run       looks, prints every step and changes nothing
 #
@@ -40,12 +41,15 @@ WAIT_SECONDS=60
 MAX_WAIT_SECONDS=240
 USE_SYSTEMD=yes
 DRY_RUN=no
+SKIP_SIGNATURE=no
 ACTION=install
 EXECUTABLE=""
 # Native parts that the program copies into its data directory, and the log of an upgrade, KiB.
 DATA_KIB=409600
 # A program that does not answer within this time hangs.
 RUN_SECONDS=60
+# The SHA-256 that SHA256SUMS lists for the executable; empty: there is no list.
+LISTED=""
 # What `hear` runs now, and the file that it prints into.
 LOOK=""
 NOTES=""
@@ -70,7 +74,7 @@ did() {
 }
 
 usage() {
-  sed -n '2,24s/^# \{0,1\}//p' "$0"
+  sed -n '2,25s/^# \{0,1\}//p' "$0"
 }
 
 # Brings a file to the disk; older versions of sync know no files.
@@ -104,6 +108,7 @@ parse() {
       --uninstall) ACTION=uninstall ;;
       --no-systemd) USE_SYSTEMD=no ;;
       --dry-run) DRY_RUN=yes ;;
+      --no-signature) SKIP_SIGNATURE=yes ;;
       --prefix)
         needs_value "$1" "${2-}"
         PREFIX="$2"
@@ -200,7 +205,7 @@ find_executable() {
 # `$(...)`, the shell would first wait until that has ended.
 hear() {
   HEARD=""
-  NOTES="$(mktemp)" || fail "no temporary file can be made; set TMPDIR to another folder"
+  make_notes
   (
     exec >"$NOTES" 9>&-
     "$@"
@@ -212,6 +217,20 @@ hear() {
   rm -f "$NOTES"
   NOTES=""
   return "$step_status"
+}
+
+# A folder for temporary files may be read-only, or full: then a file can be made there, and nothing be written into it.
+make_notes() {
+  for folder_of_notes in "${TMPDIR:-/tmp}" /run /dev/shm; do
+    NOTES="$(mktemp "$folder_of_notes/shruti-install.XXXXXX" 2>/dev/null)" || continue
+    if head -c 65536 /dev/zero 2>/dev/null >"$NOTES" 2>/dev/null && [ "$(wc -c <"$NOTES")" = 65536 ]; then
+      : >"$NOTES"
+      return 0
+    fi
+    rm -f "$NOTES"
+    NOTES=""
+  done
+  fail "${TMPDIR:-/tmp} is full or read-only, and so are /run and /dev/shm: make room, or set TMPDIR to another folder"
 }
 
 # Ends the look that a signal has interrupted. The program in it would go on alone.
@@ -264,12 +283,14 @@ check_release() {
   sums="$folder/SHA256SUMS"
   if [ -z "$KEY" ] && [ -f "$KEPT_KEY" ] && [ -z "$DESTDIR" ]; then KEY="$KEPT_KEY"; fi
   if [ ! -f "$sums" ]; then
-    [ -z "$KEY" ] || fail "the key $KEY is given, but there is no $sums to verify $name with" 4
+    [ -z "$KEY" ] || [ "$SKIP_SIGNATURE" = yes ] ||
+      fail "the key $KEY is given, but there is no $sums to verify $name with" 4
     say "checksum  " "no SHA256SUMS beside $name: only its own checksum is compared"
     return 0
   fi
   check_sum
   if [ -n "$KEY" ]; then check_signature; else say "signature " "not verified: no --key was given"; fi
+  LISTED="$wanted"
 }
 
 check_sum() {
@@ -285,18 +306,61 @@ sum_of_all() {
   sha256sum <"$EXECUTABLE" | cut -d ' ' -f 1
 }
 
+sum_of_copy() {
+  sha256sum <"$DESTDIR$BIN.new" | cut -d ' ' -f 1
+}
+
+# The new executable is not asked: a program that was changed would say that it was not.
 check_signature() {
-  [ -f "$sums.sig" ] || fail "$sums has no signature SHA256SUMS.sig beside it" 4
-  if openssl pkeyutl -help 2>&1 | grep -q -e '-rawin'; then
-    openssl pkeyutl -verify -rawin -pubin -inkey "$KEY" -in "$sums" -sigfile "$sums.sig" >/dev/null 2>&1 ||
-      fail "the signature of $sums does not fit the key $KEY" 4
-    say "signature " "SHA256SUMS is signed with $KEY"
+  if [ "$SKIP_SIGNATURE" = yes ]; then
+    say "signature " "NOT verified, as --no-signature asks"
     return 0
   fi
-  [ -z "$DESTDIR" ] || fail "openssl 3 is needed to verify $sums" 3
-  # An executable that verifies itself finds damage. It cannot prove where it comes from.
-  hear with_errors run_new verify "$sums" --key "$KEY" || fail "the signature of $sums does not fit the key $KEY" 4
-  say "signature " "SHA256SUMS is signed with $KEY; without openssl 3, the executable itself has verified it"
+  [ -f "$sums.sig" ] || fail "$sums has no signature SHA256SUMS.sig beside it" 4
+  if openssl pkeyutl -help 2>&1 | grep -q -e '-rawin'; then
+    openssl pkeyutl -verify -rawin -pubin -inkey "$KEY" -in "$sums" -sigfile "$sums.sig" >/dev/null 2>&1 || does_not_fit
+    say "signature " "SHA256SUMS is signed with $KEY"
+  elif [ -f "$sums.csr" ] && openssl pkey -pubin -in "$KEY" -noout >/dev/null 2>&1; then
+    is_requested || does_not_fit
+    say "signature " "SHA256SUMS is signed with $KEY, by SHA256SUMS.csr"
+  else
+    ask_installed
+  fi
+}
+
+does_not_fit() {
+  fail "the signature of $sums does not fit the key $KEY" 4
+}
+
+# OpenSSL 1.1.1 verifies no Ed25519 signature of a file, but that of a certificate request. It is signed with the release's key,
+# and its name is the SHA-256 of SHA256SUMS. The exit status of that version does not tell, but what it prints does.
+is_requested() {
+  openssl req -in "$sums.csr" -verify -noout 2>&1 | grep -q 'verify OK$' || return 1
+  signer="$(openssl req -in "$sums.csr" -noout -pubkey 2>/dev/null)"
+  [ "$signer" = "$(openssl pkey -pubin -in "$KEY" -pubout 2>/dev/null)" ] || return 1
+  named="$(openssl req -in "$sums.csr" -noout -subject 2>/dev/null | sed -n 's/^subject= *CN *= *\([0-9a-f]\{64\}\)$/\1/p')"
+  [ -n "$named" ] && [ "$named" = "$(sha256sum <"$sums" | cut -d ' ' -f 1)" ]
+}
+
+# The executable that is installed judges its successor, where only root can have changed it.
+ask_installed() {
+  if [ -z "$DESTDIR" ] && is_roots "$BIN" && is_roots "$PREFIX/bin"; then
+    status=0
+    hear with_errors limited "$BIN" verify "$sums" --key "$KEY" || status=$?
+    case "$status" in
+      0)
+        say "signature " "SHA256SUMS is signed with $KEY; the installed $BIN has verified it"
+        return 0
+        ;;
+      1) does_not_fit ;;
+    esac
+  fi
+  fail "nothing on this machine can verify the signature of $sums: install OpenSSL 3, or 1.1.1 where there is a SHA256SUMS.csr, or verify it on another machine (docs/release.md section 3) and then decide with --no-signature" 4
+}
+
+# Does it belong to root, and may nobody else write there?
+is_roots() {
+  [ -n "$(find "$1" -prune -user 0 ! -type l ! -perm -020 ! -perm -002 2>/dev/null)" ]
 }
 
 # ---- does it fit this machine
@@ -562,6 +626,17 @@ look_at_service() {
   fi
 }
 
+# Prints the numbers of the servers that run an executable. Their other processes end with them.
+processes_of() {
+  for entry in /proc/[0-9]*; do
+    case "$(readlink "$entry/exe" 2>/dev/null || true)" in
+      "$1" | "$1 "* | "$1.previous" | "$1.previous "*)
+        if tr '\000' ' ' <"$entry/cmdline" 2>/dev/null | grep -q ' serve '; then echo "${entry#/proc/}"; fi
+        ;;
+    esac
+  done
+}
+
 has_systemd() {
   [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1
 }
@@ -598,6 +673,11 @@ bring_executable() {
   if [ "$DRY_RUN" = no ]; then
     sync_file "$DESTDIR$BIN.new"
     cmp -s "$EXECUTABLE" "$DESTDIR$BIN.new" || fail "the copy $DESTDIR$BIN.new differs from $EXECUTABLE"
+    # What was verified is what is installed, also where another user can write beside it.
+    if [ -n "$LISTED" ]; then
+      hear sum_of_copy
+      [ "$HEARD" = "$LISTED" ] || fail "$EXECUTABLE was changed while it was installed" 4
+    fi
   fi
   BRINGING=no
 }
@@ -762,6 +842,7 @@ make_user() {
 initialise() {
   if [ -e "$CONFIG" ] && ! recorded initialising; then
     say "config    " "$CONFIG (kept)"
+    complete
     return
   fi
   if [ ! -e "$CONFIG" ] && recorded initialising && [ -e "$STATE_DIR/shruti.db" ]; then
@@ -772,10 +853,31 @@ initialise() {
   record initialising
   act install -d -m 0755 "$(dirname "$CONFIG")"
   act install -d -o shruti -g shruti -m 0700 "$STATE_DIR"
-  if [ ! -e "$CONFIG" ]; then act "$BIN" init --data "$STATE_DIR" --config "$CONFIG"; fi
+  if [ ! -e "$CONFIG" ]; then initialise_with --data "$STATE_DIR"; fi
   if [ -n "$ASKED_LISTEN" ]; then act sed -i "/^\[server\]/,/^\[/s/^#*listen = .*/listen = \"$ASKED_LISTEN\"/" "$CONFIG"; fi
   act chown root:shruti "$CONFIG"
   act chmod 0640 "$CONFIG"
+}
+
+# A config that was there first, as where a tool manages configs: what it lacks is made, and it stays as it is.
+complete() {
+  if [ -e "$DATA/shruti.db" ]; then return 0; fi
+  if [ ! -e "$DATA" ]; then act install -d -o shruti -g shruti -m 0700 "$DATA"; fi
+  initialise_with
+  if [ "$DRY_RUN" = yes ] || is_readable_for_service; then return 0; fi
+  act chgrp shruti "$CONFIG"
+  act chmod g+r "$CONFIG"
+  say "config    " "$CONFIG can now be read by the group shruti"
+}
+
+# The program starts nothing itself where this script does.
+initialise_with() {
+  if [ "$USE_SYSTEMD" = yes ]; then set -- "$@" --service; fi
+  act "$BIN" init "$@" --config "$CONFIG"
+}
+
+is_readable_for_service() {
+  [ -n "$(find "$CONFIG" -prune \( -perm -004 -o -user shruti -o -group shruti -perm -040 \) 2>/dev/null)" ]
 }
 
 keep_key() {
@@ -877,8 +979,10 @@ migrate() {
   go_back
 }
 
+# What the service has said since this run has started it, without the questions of this script itself.
 show_journal() {
-  journalctl --unit shruti --lines 10 --no-pager --output cat >&2 || true
+  journalctl --unit shruti --since "@$STARTED_AT" --lines 1000 --no-pager --output cat 2>/dev/null |
+    grep -v -e '"path":"/readyz"' -e ' /readyz ' | tail -n 15 >&2 || true
 }
 
 # Back to executable, unit and database from before. Ends the script.
@@ -950,6 +1054,7 @@ at_signal_undone() {
 start_service() {
   act systemctl daemon-reload
   act systemctl enable --quiet shruti
+  STARTED_AT="$(date +%s)"
   act systemctl restart --no-block shruti
   if [ "$DRY_RUN" = yes ]; then
     echo "would wait  until the service is ready, for $WAIT_SECONDS s at most; else go back to the version from before"
@@ -983,6 +1088,7 @@ resume() {
 CHANGING=no
 BRINGING=no
 MIGRATION=""
+STARTED_AT=0
 at_exit() {
   end_look
   if [ "$CHANGING" = no ]; then
@@ -1056,6 +1162,9 @@ uninstall() {
   for file in "$BASH_COMPLETION" "$ZSH_COMPLETION" "$FISH_COMPLETION" "$MANUAL"; do act rm -f "$file" "$file.new"; done
   if has_systemd; then act systemctl daemon-reload; fi
   did "removed   " "service, unit, executable, completions and manual page"
+  for running in $(processes_of "$BIN"); do
+    say "running   " "process $running still runs the executable that was removed; stop it: kill $running"
+  done
   say "kept      " "$(dirname $CONFIG), $STATE_DIR and the user shruti; to remove these as well:"
   say "          " "rm -r $(dirname $CONFIG) $STATE_DIR; userdel shruti"
 }

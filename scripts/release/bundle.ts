@@ -22,6 +22,7 @@ import { signMessage } from "../../src/lib/signatures.ts";
 import type { Parts } from "../../src/parts.ts";
 import { run } from "../native/run.ts";
 import { LICENCE_FILE } from "./build-facts.ts";
+import { requestFor } from "./checksum-request.ts";
 import { renderSbom } from "./sbom.ts";
 import { seal } from "./seal.ts";
 import { filesBelow } from "./tarball.ts";
@@ -108,7 +109,7 @@ To remove, delete the file and restart. The manual of the release has a chapter 
 `;
 
 /**
- * Writes the list of all files in a folder, and its signature.
+ * Writes the list of all files in a folder, and its signature in two forms: the bytes of Ed25519, and one for OpenSSL 1.1.1.
  *
  * @param key undefined: without signature
  */
@@ -121,7 +122,9 @@ export async function writeChecksums(folder: string, key: KeyObject | undefined)
   );
   const list = renderChecksums(checksums);
   writeFileSync(join(folder, CHECKSUMS), list);
-  if (key !== undefined) writeFileSync(join(folder, `${CHECKSUMS}.sig`), signMessage(Buffer.from(list), key));
+  if (key === undefined) return;
+  writeFileSync(join(folder, `${CHECKSUMS}.sig`), signMessage(Buffer.from(list), key));
+  writeFileSync(join(folder, `${CHECKSUMS}.csr`), requestFor(list, key));
 }
 
 async function sha256Of(path: string): Promise<string> {

@@ -2,55 +2,115 @@ import { existsSync, mkdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
+import { loadConfig } from "../config/load.ts";
 import { renderConfigToEdit } from "../config/render.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { makeRecords, type Records } from "./init-records.ts";
 
-type InitOptions = { data?: string; name: string; json?: true };
+type InitOptions = {
+  data?: string;
+  name: string;
+  projectName: string;
+  keyName: string;
+  keyFile?: string;
+  unlessExists?: true;
+  service?: true;
+  json?: true;
+};
 const DEFAULT_CONFIG = "./shruti.toml";
 const DEFAULT_DATA = "./shruti-data";
 const HEADING = `Shruti ${packageJson.version} wrote this file. Remove the # before a setting to change it.`;
 
-/** `shruti init`: creates all that a first request needs, and overwrites nothing. */
+/** Where config and database are, or will be. */
+type Place = {
+  configPath: string;
+  /** Makes the config file when the rest is there; undefined: there is one, which stays as it is. */
+  text: string | undefined;
+  dataDir: string;
+};
+/** `shruti init`: creates all that a first request needs, as far as it is lacking, and overwrites nothing. */
 export function registerInit(program: Command, context: CliContext): void {
   program
     .command("init")
-    .description("Make config file, data directory, first organization, project and key.")
+    .description("Make what is lacking of config file, data directory, first organization, project and key.")
     .option("--data <dir>", `data directory (default: ${DEFAULT_DATA})`)
     .option("--name <name>", "name of the first organization", "default")
+    .option("--project-name <name>", "name of its project", "default")
+    .option("--key-name <name>", "name of the project's key", "first")
+    .option(
+      "--key-file <file>",
+      "write the key to this new file, which only its owner may read, and do not print it",
+    )
+    .option("--unless-exists", "succeed where all is there, and make what is lacking: it can be repeated")
+    .option("--service", "a service manager starts the server, so the last line does not name `shruti serve`")
     .option("--json", "print JSON")
     .action(async (options: InitOptions, command: Command) => {
-      const { SHRUTI_CONFIG, SHRUTI_STORAGE_DATA_DIR } = context.io.environment;
+      const { SHRUTI_CONFIG } = context.io.environment;
       // Later commands look in the same places.
       const config = command.optsWithGlobals<{ config?: string }>().config || SHRUTI_CONFIG || DEFAULT_CONFIG;
-      const data = options.data || SHRUTI_STORAGE_DATA_DIR || DEFAULT_DATA;
-      await init(context, resolve(config), resolve(data), options);
+      await init(context, await placeOf(context, resolve(config), options), options);
     });
 }
 
-async function init(
-  context: CliContext,
-  configPath: string,
-  dataDir: string,
-  options: InitOptions,
-): Promise<void> {
+/** @throws CommandError `usage` when a config that is there names another data directory than `--data` */
+async function placeOf(context: CliContext, configPath: string, { data }: InitOptions): Promise<Place> {
+  const { environment } = context.io;
+  if (!existsSync(configPath)) {
+    const dataDir = resolve(data || environment.SHRUTI_STORAGE_DATA_DIR || DEFAULT_DATA);
+    return { configPath, dataDir, text: renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } }) };
+  }
+  const { dataDirOf } = await import("../services/admin.ts");
+  const dataDir = dataDirOf(loadConfig(configPath, environment));
+  if (data !== undefined && resolve(data) !== dataDir) {
+    throw new CommandError(
+      "conflict",
+      `${configPath} exists already, and its data directory is ${dataDir}: leave --data out`,
+    );
+  }
+  return { configPath, dataDir, text: undefined };
+}
+
+async function init(context: CliContext, place: Place, options: InitOptions): Promise<void> {
   const { databasePath } = await import("../store/database.ts");
-  if (existsSync(configPath))
-    throw new CommandError("conflict", `${configPath} exists already; init does not overwrite it`);
-  if (existsSync(databasePath(dataDir))) throw hasDatabase(dataDir);
-  const isNewFolder = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
-  await claim(databasePath(dataDir), dataDir);
-  try {
-    const records = await makeRecords(context, databasePath(dataDir), options.name);
-    mkdirSync(dirname(configPath), { recursive: true });
-    // The file may later hold a token, so only its owner may read it.
-    writeNewFileNow(configPath, renderConfigToEdit(HEADING, { storage: { data_dir: dataDir } }), 0o600);
-    report(context, options, { configPath, dataDir, ...records });
-  } catch (error) {
-    // Otherwise the next `init` would refuse to overwrite the incomplete database.
-    for (const suffix of ["", "-wal", "-shm", "-journal"]) {
-      rmSync(databasePath(dataDir) + suffix, { force: true });
+  const path = databasePath(place.dataDir);
+  const keyFile = options.keyFile === undefined ? undefined : resolve(options.keyFile);
+  const names = { organization: options.name, project: options.projectName, key: options.keyName };
+  let records: Records;
+  const finish = () => {
+    if (place.text !== undefined) {
+      mkdirSync(dirname(place.configPath), { recursive: true });
+      // The file may later hold a token, so only its owner may read it.
+      writeNewFileNow(place.configPath, place.text, 0o600);
     }
+  };
+  if (existsSync(path)) {
+    if (!options.unlessExists) throw hasDatabase(place.dataDir);
+    records = await makeRecords(path, context.clock, names, keyFile);
+    finish();
+  } else {
+    records = await makeDatabase(path, async () => {
+      const made = await makeRecords(path, context.clock, names, keyFile);
+      finish();
+      return made;
+    });
+  }
+  report(context, options, place, records);
+}
+
+/**
+ * Makes a database and what belongs to it, or nothing: an incomplete database would keep the next `init` from its work.
+ *
+ * @param make makes it at a path where an empty file is; what it throws is thrown once all is removed
+ */
+async function makeDatabase<T>(path: string, make: () => Promise<T>): Promise<T> {
+  const dataDir = dirname(path);
+  const isNewFolder = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
+  await claim(path, dataDir);
+  try {
+    return await make();
+  } catch (error) {
+    for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(path + suffix, { force: true });
     if (isNewFolder) rmdirSync(dataDir);
     throw error;
   }
@@ -79,44 +139,25 @@ async function claim(path: string, dataDir: string): Promise<void> {
 const hasDatabase = (dataDir: string) =>
   new CommandError("conflict", `${dataDir} holds a database already; init does not overwrite it`);
 
-/** Creates a database with an organization, a project and a key. */
-async function makeRecords(context: CliContext, path: string, name: string) {
-  const [{ openDatabase }, { createAccountService }, { createApiKeyService }] = await Promise.all([
-    import("../store/database.ts"),
-    import("../services/accounts.ts"),
-    import("../services/api-keys.ts"),
-  ]);
-  const database = openDatabase(path);
-  try {
-    const accounts = createAccountService({ database, clock: context.clock });
-    const organization = accounts.createOrganization({ name });
-    const project = accounts.createProject({ organizationId: organization.id, name: "default" });
-    const apiKeys = createApiKeyService({ database, clock: context.clock });
-    const { key } = apiKeys.createKey({ projectId: project.id, name: "first" });
-    apiKeys.close();
-    return { organizationId: organization.id, projectId: project.id, key };
-  } finally {
-    database.close();
-  }
-}
-
-type Made = { configPath: string; dataDir: string; organizationId: string; projectId: string; key: string };
-
-function report(context: CliContext, options: InitOptions, made: Made): void {
+function report(context: CliContext, options: InitOptions, place: Place, records: Records): void {
+  const { organizationId, projectId, key } = records;
+  const shown = options.keyFile === undefined ? key : null;
   if (options.json) {
     context.printJson({
-      config: made.configPath,
-      data_dir: made.dataDir,
-      organization_id: made.organizationId,
-      project_id: made.projectId,
-      key: made.key,
+      config: place.configPath,
+      data_dir: place.dataDir,
+      organization_id: organizationId,
+      project_id: projectId,
+      key: shown,
     });
     return;
   }
-  context.printLine(`config        ${made.configPath}`);
-  context.printLine(`data          ${made.dataDir}`);
-  context.printLine(`organization  ${made.organizationId}`);
-  context.printLine(`project       ${made.projectId}`);
-  context.printLine(`key           ${made.key}`);
-  context.note("The key is shown only now. Next: shruti credit grant --org … --paise …, then shruti serve.");
+  context.printLine(`config        ${place.configPath}`);
+  context.printLine(`data          ${place.dataDir}`);
+  context.printLine(`organization  ${organizationId}`);
+  context.printLine(`project       ${projectId}`);
+  context.printLine(`key           ${key === null ? "(there already)" : (shown ?? options.keyFile)}`);
+  if (shown !== null) context.note("The key is shown only now.");
+  const grant = `shruti credit grant --org ${organizationId} --paise 100000`;
+  context.note(options.service ? `Next: ${grant}` : `Next: ${grant}, then shruti serve.`);
 }

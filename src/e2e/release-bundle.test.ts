@@ -67,6 +67,7 @@ describe("a release", () => {
   test("consists of the tarballs and a signed list of them", async () => {
     expect(readdirSync(OUTPUT).sort()).toEqual([
       "SHA256SUMS",
+      "SHA256SUMS.csr",
       "SHA256SUMS.sig",
       `${NAME}-ffmpeg-source.tar.gz`,
       `${NAME}-linux-x64.tar.gz`,
@@ -83,6 +84,7 @@ describe("a release", () => {
           "LICENCES.txt",
           "README.md",
           "SHA256SUMS",
+          "SHA256SUMS.csr",
           "SHA256SUMS.sig",
           "docs",
           "install.sh",

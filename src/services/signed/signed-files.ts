@@ -20,6 +20,8 @@ export class NoSignatureError extends Error {}
 
 export const CHECKSUMS = "SHA256SUMS";
 export const SIGNATURE_SUFFIX = ".sig";
+/** The same signature in a form that OpenSSL 1.1.1 can verify (docs/release.md section 3). Nothing here reads it. */
+const REQUEST_SUFFIX = ".csr";
 /** A signature covers all bytes at once, so they are in memory. Larger files are in a list of checksums. */
 const MAX_SIGNED_BYTES = 64 * 1024 * 1024;
 const MAX_CHECKSUMS_BYTES = 1024 * 1024;

@@ -1,0 +1,99 @@
+import { existsSync } from "node:fs";
+import type { Clock } from "../lib/clock.ts";
+import { writeNewFileNow } from "../lib/durable-files.ts";
+import type { AccountService } from "../services/accounts.ts";
+import type { ApiKeyService } from "../services/api-keys.ts";
+import { CommandError } from "./context.ts";
+
+/** Names of what the first request needs. */
+export type RecordNames = { organization: string; project: string; key: string };
+
+/** `key`: its text; null where the key was there already: only its maker has its text. */
+export type Records = { organizationId: string; projectId: string; key: string | null };
+
+/**
+ * Makes organization, project and key in a database, each unless there is one of its name.
+ *
+ * @param path of the database; it is made where there is none
+ * @param keyFile gets the text of a key that is made, and must not be there then; undefined: no file
+ * @throws CommandError `conflict` where several of one name are there, or the file for the key is; AppError as the services do
+ */
+export async function makeRecords(
+  path: string,
+  clock: Clock,
+  names: RecordNames,
+  keyFile: string | undefined,
+): Promise<Records> {
+  const [{ openDatabase }, { createAccountService }, { createApiKeyService }] = await Promise.all([
+    import("../store/database.ts"),
+    import("../services/accounts.ts"),
+    import("../services/api-keys.ts"),
+  ]);
+  const database = openDatabase(path);
+  const apiKeys = createApiKeyService({ database, clock });
+  try {
+    const accounts = createAccountService({ database, clock });
+    const organizationId = organizationOf(accounts, names.organization);
+    const projectId = projectOf(accounts, organizationId, names.project);
+    const key = hasKey(apiKeys, projectId, names.key, clock.now())
+      ? null
+      : makeKey(apiKeys, projectId, names.key, keyFile);
+    return { organizationId, projectId, key };
+  } finally {
+    apiKeys.close();
+    database.close();
+  }
+}
+
+function organizationOf(accounts: AccountService, name: string): string {
+  // A customer who was purged has left for good.
+  const found = accounts
+    .listOrganizations()
+    .filter((each) => each.name === name && each.purgeStartedAt === null);
+  return (
+    onlyOne(found, `organizations have the name ${name}`)?.id ?? accounts.createOrganization({ name }).id
+  );
+}
+
+function projectOf(accounts: AccountService, organizationId: string, name: string): string {
+  const found = accounts.listProjects(organizationId).filter((each) => each.name === name);
+  return (
+    onlyOne(found, `projects of ${organizationId} have the name ${name}`)?.id ??
+    accounts.createProject({ organizationId, name }).id
+  );
+}
+
+/** A key that is revoked or has expired is none: the next one of its name takes its place. */
+function hasKey(apiKeys: ApiKeyService, projectId: string, name: string, nowMs: number): boolean {
+  return apiKeys
+    .listKeys({ projectId })
+    .some(
+      (key) =>
+        key.name === name && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > nowMs),
+    );
+}
+
+/** Makes a key. Where its text cannot be written down, it is revoked again: nobody would ever know it. */
+function makeKey(
+  apiKeys: ApiKeyService,
+  projectId: string,
+  name: string,
+  keyFile: string | undefined,
+): string {
+  if (keyFile !== undefined && existsSync(keyFile))
+    throw new CommandError("conflict", `${keyFile} exists already; init does not overwrite it`);
+  const { id, key } = apiKeys.createKey({ projectId, name });
+  if (keyFile === undefined) return key;
+  try {
+    writeNewFileNow(keyFile, `${key}\n`, 0o600);
+    return key;
+  } catch (error) {
+    apiKeys.revokeKey(id);
+    throw error;
+  }
+}
+
+function onlyOne<T>(found: readonly T[], what: string): T | undefined {
+  if (found.length > 1) throw new CommandError("conflict", `${found.length} ${what}: init cannot choose one`);
+  return found[0];
+}
