@@ -3,6 +3,10 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   init: [
     ["in the current folder", "init"],
     ["for a service", "--config /etc/shruti/shruti.toml init --data /var/lib/shruti"],
+    [
+      "again and again, by a tool that manages machines",
+      "init --unless-exists --name hospital --project-name ward --key-file ward.key",
+    ],
   ],
   serve: [["with another port", "serve --config ./shruti.toml"]],
   "fleet init": [

@@ -73,7 +73,7 @@ function hasKey(apiKeys: ApiKeyService, projectId: string, name: string, nowMs: 
     );
 }
 
-/** Makes a key. Where its text cannot be written down, it is revoked again: nobody would ever know it. */
+/** Makes a key. Where its text cannot be written down, it is revoked again, because its text would be lost. */
 function makeKey(
   apiKeys: ApiKeyService,
   projectId: string,
