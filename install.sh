@@ -455,6 +455,7 @@ look_at_start() {
 look_at_config() {
   DATA="$STATE_DIR"
   BACKUPS=""
+  SCHEDULE=""
   LISTEN="${ASKED_LISTEN:-127.0.0.1:8080}"
   if [ ! -e "$CONFIG" ]; then
     if [ -e "$DATA/shruti.db" ] && ! recorded initialising; then
@@ -472,11 +473,18 @@ look_at_config() {
     refuse "correct $CONFIG first: $(printf '%s' "$HEARD" | tail -n 1)"
     return 0
   fi
+  checked="$HEARD"
   hear run_new config show --json --config "$CONFIG"
   shown="$HEARD"
   DATA="$(shown_value storage data_dir)"
   LISTEN="$(shown_value server listen)"
   BACKUPS="$(shown_value backup to)"
+  SCHEDULE="$(shown_value backup schedule)"
+  # What is missing below a folder that is there, this script makes.
+  problem="$(printf '%s\n' "$checked" | sed -n 's/^warning: backup\.to: //p' | head -n 1)"
+  if [ -n "$problem" ] && { [ -e "$BACKUPS" ] || [ ! -d "$(dirname "$BACKUPS")" ]; }; then
+    refuse "backup.to of $CONFIG: $problem"
+  fi
   # The unit's working directory is the one for relative paths.
   case "$DATA" in
     /*) ;;
@@ -880,6 +888,13 @@ is_readable_for_service() {
   [ -n "$(find "$CONFIG" -prune \( -perm -004 -o -user shruti -o -group shruti -perm -040 \) 2>/dev/null)" ]
 }
 
+# The sandbox opens only for a folder that is there when the service starts.
+make_backup_folder() {
+  if [ -z "$SCHEDULE" ] || [ -z "$BACKUPS" ] || [ -e "$BACKUPS" ]; then return 0; fi
+  act install -d -o shruti -g shruti -m 0700 "$BACKUPS"
+  did "backups   " "$BACKUPS: made, and given to the user shruti"
+}
+
 keep_key() {
   if [ -z "$KEY" ] || [ "$KEY" = "$KEPT_KEY" ]; then return 0; fi
   act install -m 0644 "$KEY" "$KEPT_KEY"
@@ -1132,10 +1147,12 @@ install_here() {
     put_executable
     put_unit
     initialise
+    make_backup_folder
     start_service
   else
     put_executable
     initialise
+    make_backup_folder
     say "service   " "none (--no-systemd); start it with: $BIN serve --config $CONFIG"
   fi
   put_help

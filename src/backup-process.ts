@@ -16,13 +16,14 @@ const INCOMPLETE = 9;
  */
 export function backupProcess(config: Config, configPath: string | undefined): MakeBackup {
   return async (signal) => {
-    const { to, keep, with_models } = config.backup;
+    const { to, keep, with_models, with_secrets } = config.backup;
     const { NOTIFY_SOCKET: _, ...environment } = process.env;
     const options = ["backup", "--to", to, "--keep", String(keep), "--json"];
     const command = [
       ...(Bun.isStandaloneExecutable ? ["/proc/self/exe"] : [process.execPath, `${import.meta.dir}/main.ts`]),
       ...options,
       ...(with_models ? ["--with-models"] : []),
+      ...(with_secrets ? ["--with-secrets"] : []),
       ...(configPath === undefined ? [] : ["--config", configPath]),
     ];
     const child = Bun.spawn(command, {
@@ -37,11 +38,18 @@ export function backupProcess(config: Config, configPath: string | undefined): M
     signal.addEventListener("abort", end, { once: true });
     try {
       const [said, status] = await Promise.all([lastOf(child.stderr), child.exited]);
-      if (status !== 0 && status !== INCOMPLETE) throw new Error(said || `it ended with status ${status}`);
+      if (status !== 0 && status !== INCOMPLETE)
+        throw new Error(reasonIn(said) ?? `it ended with status ${status}`);
     } finally {
       signal.removeEventListener("abort", end);
     }
   };
+}
+
+/** Returns the error in what a command has said. Notes and warnings may come before it. */
+function reasonIn(said: string): string | undefined {
+  const [, error] = /^error: (.*)/ms.exec(said) ?? [];
+  return error ?? (said || undefined);
 }
 
 /** Reads a stream to its end, and returns its last characters. */

@@ -111,6 +111,11 @@ function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
     "Scheduled backups that failed since the start.",
     () => backups.status().failures,
   );
+  metrics.addGauge(
+    "shruti_backup_last_failed",
+    "1 where the last scheduled backup failed, also before the start, and none was made since.",
+    () => Number(backups.status().hasFailed),
+  );
 }
 
 /**

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { openLog, silentLog } from "./lib/log.ts";
 import { checkBackupSettings, createScheduledBackups, type MakeBackup } from "./scheduled-backups.ts";
+import { readBackupState } from "./services/backups/backup-state.ts";
 import { openDatabase } from "./store/database.ts";
 import { putSetting, SETTING_NAMES } from "./store/settings.ts";
 import { manualClock } from "./testing/manual-clock.ts";
@@ -36,7 +37,7 @@ function bench(nowMs: number, make: (fail: (message: string) => never) => void, 
     clock.advance(ms);
     await Bun.sleep(30);
   };
-  return { backups, times, after };
+  return { backups, times, after, database };
 }
 
 describe("scheduled backups", () => {
@@ -53,6 +54,7 @@ describe("scheduled backups", () => {
       isScheduled: true,
       ageSeconds: 3600,
       failures: 0,
+      hasFailed: false,
       lacking: 0,
       faulty: 0,
     });
@@ -94,6 +96,34 @@ describe("scheduled backups", () => {
     expect(backups.status().failures).toBe(2);
     await backups.stop();
   });
+
+  test("that fail are remembered over a start, until one is made", async () => {
+    let isBroken = true;
+    const { backups, database, after } = bench(NIGHT - MINUTE_MS, (fail) => {
+      if (isBroken) fail("/backups does not hold the store");
+    });
+    backups.start();
+    expect(backups.status().hasFailed).toBe(false);
+    await after(2 * MINUTE_MS);
+    const afterStart = createScheduledBackups({
+      ...{ config, log: silentLog, database, make: async () => {} },
+      clock: manualClock(NIGHT + HOUR_MS),
+    });
+    expect(afterStart.status()).toMatchObject({ failures: 0, hasFailed: true });
+    const state = readBackupState(database, config);
+    expect(state).toMatchObject({
+      failedAt: "2026-11-21T21:01:00.000Z",
+      problem:
+        "the last scheduled backup failed at 2026-11-21T21:01:00.000Z: /backups does not hold the store",
+    });
+    const elsewhere = testConfig({ backup: { schedule: "30 2 * * *", to: "/other" } });
+    expect(readBackupState(database, elsewhere).problem).toBeUndefined();
+    isBroken = false;
+    await after(24 * HOUR_MS);
+    expect(backups.status()).toMatchObject({ failures: 1, hasFailed: false });
+    expect(readBackupState(database, config).problem).toBeUndefined();
+    await backups.stop();
+  });
 });
 
 const none = { count: 0, first: [] };
@@ -128,6 +158,7 @@ test.each([
   [{ schedule: "30 2 * * *" }, "backup.schedule needs backup.to"],
   [{ schedule: "at night", to: "/b" }, "backup.schedule: "],
   [{ schedule: "0 0 31 2 *", to: "/b" }, "never comes"],
+  [{ to: "./shruti-data/backups" }, "is in the data directory"],
 ])("settings %p are refused", (backup, message) => {
   expect(() => checkBackupSettings(testConfig({ backup }))).toThrow(message);
 });

@@ -1,19 +1,36 @@
+import { resolve } from "node:path";
 import { ConfigError } from "./config/problems.ts";
 import type { Config } from "./config/schema.ts";
 import type { Clock } from "./lib/clock.ts";
+import { errorMessage } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
+import { dataDirOf } from "./services/admin.ts";
+import { forgetFailure, rememberFailure } from "./services/backups/backup-memory.ts";
+import { failureOf } from "./services/backups/backup-state.ts";
 import { type LastBackup, lastBackup } from "./services/backups/backups.ts";
-import type { Database } from "./store/database.ts";
+import { problemOfPlace } from "./services/backups/store-identity.ts";
+import { type Database, type Store, transaction } from "./store/database.ts";
 import { rowsOnce } from "./store/once.ts";
 
 /** Makes a backup of everything. @param signal ends it early @throws Error with the reason when none was made */
 export type MakeBackup = (signal: AbortSignal) => Promise<void>;
 
+export type BackupNumbers = {
+  isScheduled: boolean;
+  ageSeconds: number;
+  /** Since the start. */
+  failures: number;
+  /** Whether the last one of the schedule failed, also before the start. */
+  hasFailed: boolean;
+  lacking: number;
+  faulty: number;
+};
+
 /** The backups that `[backup]` of the config asks for. */
 export type ScheduledBackups = {
   start(): void;
   /** Numbers for `GET /metrics`. */
-  status(): { isScheduled: boolean; ageSeconds: number; failures: number; lacking: number; faulty: number };
+  status(): BackupNumbers;
   /** Ends a running backup, of which nothing remains. */
   stop(): Promise<void>;
 };
@@ -42,6 +59,7 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
     try {
       await work(stopping.signal);
       const made: Partial<LastBackup> = lastBackup(database.store) ?? {};
+      forgetLast();
       const { path, bytes, lacking, faulty } = made;
       const fields = { path, bytes, seconds: (clock.now() - startedMs) / 1000 };
       if (lacking?.count) log.error({ ...fields, lacking }, "a backup was made, and it is incomplete");
@@ -52,6 +70,19 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
       if (stopping.signal.aborted) return;
       failures += 1;
       log.error({ err: error, to: config.backup.to }, "the backup failed");
+      const failure = { at_ms: clock.now(), to: config.backup.to, reason: errorMessage(error) };
+      remember((tx) => rememberFailure(tx, failure));
+    }
+  }
+
+  const forgetLast = () => remember((tx) => forgetFailure(tx, clock.now()));
+
+  /** A full disk does not stop the schedule. */
+  function remember(write: (tx: Store) => void): void {
+    try {
+      transaction(database.store, write);
+    } catch (error) {
+      log.error({ err: error }, "the outcome of the backup could not be noted");
     }
   }
 
@@ -79,6 +110,7 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
         (clock.now() - (lastBackup(database.store)?.at_ms ?? beginOf(database))) / 1000,
       ),
       failures,
+      hasFailed: failureOf(database.store, config) !== undefined,
       lacking: lastBackup(database.store)?.lacking?.count ?? 0,
       faulty: lastBackup(database.store)?.faulty?.count ?? 0,
     }),
@@ -99,14 +131,11 @@ function beginOf(database: Database): number {
   return row?.at ?? 0;
 }
 
-/** Returns the first time of the schedule after another, epoch milliseconds; undefined: there is none. */
-function nextBackup({ backup, billing }: Config, afterMs: number): number | undefined {
-  return Bun.cron.parse(backup.schedule, afterMs, { tz: billing.timezone })?.getTime();
-}
-
 /** Checks `[backup]`. @throws ConfigError */
 export function checkBackupSettings(config: Config): void {
   const { schedule, to } = config.backup;
+  const place = to === "" ? undefined : problemOfPlace(resolve(to), dataDirOf(config));
+  if (place !== undefined) throw new ConfigError(`backup.to: ${place}`);
   if (schedule === "") return;
   if (to === "") throw new ConfigError("backup.schedule needs backup.to, the folder of the backups");
   try {
@@ -115,4 +144,9 @@ export function checkBackupSettings(config: Config): void {
     throw new ConfigError(`backup.schedule: ${(cause as Error).message}`, { cause });
   }
   throw new ConfigError(`backup.schedule: ${schedule} never comes`);
+}
+
+/** Returns the first time of the schedule after another, epoch milliseconds; undefined: there is none. */
+function nextBackup({ backup, billing }: Config, afterMs: number): number | undefined {
+  return Bun.cron.parse(backup.schedule, afterMs, { tz: billing.timezone })?.getTime();
 }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { currentActor, runAs, SERVER } from "../lib/actor.ts";
 import type { KnownKeys } from "../services/backups/backup-signature.ts";
 import type { VerifiedOne } from "../services/backups/backup-verify.ts";
 import type { MadeBackup } from "../services/backups/backups.ts";
@@ -14,6 +15,7 @@ type BackupOptions = {
   all?: true;
   to?: string;
   keep?: number;
+  newStore?: true;
   withModels?: true;
   withSecrets?: true;
   json?: true;
@@ -35,6 +37,10 @@ export function registerBackup(program: Command, context: CliContext): void {
       "--keep <n>",
       "with --to: remove all but the newest n backups of the folder",
       wholeNumber(1, 100_000),
+    )
+    .option(
+      "--new-store",
+      "with --to: make the folder also where its parent is missing, or begin again where an earlier store is gone",
     )
     .option("--with-models", "also the weights of installed models")
     .option(
@@ -112,6 +118,9 @@ function checkOptions(file: string | undefined, options: BackupOptions): void {
   if (options.keep !== undefined && options.to === undefined) {
     throw new CommandError("usage", "--keep is only for --to");
   }
+  if (options.newStore && options.to === undefined) {
+    throw new CommandError("usage", "--new-store is only for --to");
+  }
   if (!isAll && (options.withModels || options.withSecrets)) {
     throw new CommandError("usage", "--with-models and --with-secrets need --all or --to");
   }
@@ -135,15 +144,25 @@ async function backUpAll(
   const { backUpEverything } = await import("../services/backups/backups.ts");
   // Commands that a scheduler has ended must not leave half an archive.
   const cleanUp = cleanUpAtEnd();
-  const made = await backUpEverything(
-    {
-      ...{ config, clock: context.clock, environment: context.io.environment },
-      configPath: path === undefined ? undefined : resolve(path),
-      weights: options.withModels === true,
-      secrets: options.withSecrets === true,
-    },
-    options.to === undefined ? { file: file ?? "" } : { store: options.to, keep: options.keep },
-  ).finally(cleanUp.stop);
+  const [{ isServer }, { dataDirOf }] = await Promise.all([
+    import("../services/data-dir-lock.ts"),
+    import("../services/admin.ts"),
+  ]);
+  // The server starts this command for its schedule. The audit log must not name a person then.
+  const actor = isServer(process.ppid, dataDirOf(config)) ? SERVER : currentActor();
+  const everything = () =>
+    backUpEverything(
+      {
+        ...{ config, clock: context.clock, environment: context.io.environment },
+        configPath: path === undefined ? undefined : resolve(path),
+        weights: options.withModels === true,
+        secrets: options.withSecrets === true,
+      },
+      options.to === undefined
+        ? { file: file ?? "" }
+        : { store: options.to, keep: options.keep, isNew: options.newStore === true },
+    );
+  const made = await runAs(actor, everything).finally(cleanUp.stop);
   if (options.json) context.printJson(backupJson(made));
   else {
     context.printLine(`${made.path}: ${made.recordings} recordings, ${made.bytes} bytes`);

@@ -24,6 +24,11 @@ export function registerConfig(program: Command, context: CliContext): void {
       if (user !== undefined && path !== undefined && !isReadable(path))
         warnings.push(`${path}: user ${user}, who owns the data directory, cannot read this file`);
       if (hasOpenMetrics(config)) warnings.push(OPEN_METRICS);
+      if (all.length === 0 && config.backup.schedule !== "") {
+        const { problemOfFolder } = await import("../services/backups/store-identity.ts");
+        const problem = problemOfFolder(config.backup.to);
+        if (problem !== undefined) warnings.push(`backup.to: ${problem}`);
+      }
       if (options.json) {
         const isUsable = all.length === 0;
         const found = isUsable ? {} : { problems: all.map(toJson) };

@@ -50,7 +50,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const executable = Bun.isStandaloneExecutable ? await self() : [];
   const { dataDirOf } = await import("../services/admin.ts");
   const dataDir = dataDirOf(config);
-  const service = sandbox(dataDir);
+  const service = sandbox([dataDir, ...(config.backup.to === "" ? [] : [config.backup.to])]);
   // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
   const findings: Finding[] = [...ofConfig, ...executable, await machine()];
@@ -62,6 +62,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const version = await databaseVersion(dataDir);
   if (version) findings.push(version);
   if (version?.ok) findings.push(...(await heldKeys(dataDir, context.clock.now())));
+  if (version?.ok) findings.push(...(await backups(config, dataDir)));
   findings.push(...(await engine(context, config, version?.ok === false)));
   return findings;
 }
@@ -99,11 +100,14 @@ function directory(dataDir: string, user: number | undefined): Finding {
   }
 }
 
-/** Reports whether the unit of the service, where there is one, lets the service use the data directory. */
-function sandbox(dataDir: string): Finding[] {
+/** Reports whether the unit of the service, where there is one, lets the service use its folders. */
+function sandbox(folders: readonly string[]): Finding[] {
   const unit = readUnit();
-  const problem = unit === undefined ? undefined : problemOfSandbox(unit, dataDir);
-  return problem === undefined ? [] : [{ check: "service", ok: false, detail: problem }];
+  if (unit === undefined) return [];
+  return folders
+    .map((folder) => problemOfSandbox(unit, folder))
+    .filter((problem) => problem !== undefined)
+    .map((detail) => ({ check: "service", ok: false, detail }));
 }
 
 function disk(dataDir: string, reserveBytes: number): Finding {
@@ -142,6 +146,22 @@ async function heldKeys(dataDir: string, nowMs: number): Promise<Finding[]> {
     const count = countHeldKeys(database, nowMs);
     const detail = `${count} keys are refused since a restore; \`shruti keys confirm\` accepts them`;
     return count === 0 ? [] : [{ check: "keys", ok: false, detail }];
+  } finally {
+    database.close();
+  }
+}
+
+/** Reports the last backups, and looks at the folder of the schedule with the rights of the server's user. */
+async function backups(config: Config, dataDir: string): Promise<Finding[]> {
+  const [{ databasePath, openDatabase }, { describeBackups, readBackupState }] = await Promise.all([
+    import("../store/database.ts"),
+    import("../services/backups/backup-state.ts"),
+  ]);
+  const database = openDatabase(databasePath(dataDir));
+  try {
+    const state = readBackupState(database, config, dataDir);
+    if (!state.isScheduled && state.lastAt === undefined) return [];
+    return [{ check: "backups", ok: state.problem === undefined, detail: describeBackups(state) }];
   } finally {
     database.close();
   }

@@ -4,6 +4,7 @@ import { modelStatesJson } from "../engine/model-states.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { printableJson } from "../lib/printable.ts";
 import { describeDuration } from "../lib/time.ts";
+import type { BackupState } from "../services/backups/backup-state.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { describeWorker } from "./fleet.ts";
 import { renderFields } from "./output.ts";
@@ -53,33 +54,49 @@ type Status = {
   states: { state: string; count: number; audioMs: number }[];
   /** Keys that a restore holds back. */
   heldKeys: number;
+  backups: BackupState;
+  /** The same in one line; undefined: none are scheduled, and none was made. */
+  backupLine: string | undefined;
 };
 
 async function readStatus(context: CliContext): Promise<Status> {
-  const { dataDir, database } = await context.openServices();
-  const [{ countUnfinishedByState }, { countHeldKeys }] = await Promise.all([
-    import("../store/transcriptions.ts"),
-    import("../store/held-keys.ts"),
-  ]);
+  const { dataDir, database, config } = await context.openServices();
+  const [{ countUnfinishedByState }, { countHeldKeys }, { describeBackups, readBackupState }] =
+    await Promise.all([
+      import("../store/transcriptions.ts"),
+      import("../store/held-keys.ts"),
+      import("../services/backups/backup-state.ts"),
+    ]);
+  const backups = readBackupState(database, config);
+  const hasBackups = backups.isScheduled || backups.lastAt !== undefined;
   return {
     dataDir,
     server: readServerStatus(dataDir),
     states: countUnfinishedByState(database.store),
     heldKeys: countHeldKeys(database, context.clock.now()),
+    backups,
+    backupLine: hasBackups ? describeBackups(backups) : undefined,
   };
 }
 
-function toJson({ dataDir, server, states, heldKeys }: Status) {
+function toJson({ dataDir, server, states, heldKeys, backups }: Status) {
   return {
     running: server !== undefined,
     data_dir: dataDir,
     transcriptions: Object.fromEntries(states.map(({ state, count }) => [state, count])),
     keys_held: heldKeys,
+    backup: {
+      scheduled: backups.isScheduled,
+      last_at: backups.lastAt ?? null,
+      last_path: backups.lastPath ?? null,
+      failed_at: backups.failedAt ?? null,
+      problem: backups.problem ?? null,
+    },
     ...(server ? { server: wire(server) } : {}),
   };
 }
 
-function render({ server, states, heldKeys }: Status): string {
+function render({ server, states, heldKeys, backupLine }: Status): string {
   const queue = states.map(
     ({ state, count, audioMs }) =>
       [state, `${count} (${(audioMs / 3_600_000).toFixed(2)} h of audio)`] as const,
@@ -92,6 +109,7 @@ function render({ server, states, heldKeys }: Status): string {
     ...(heldKeys === 0
       ? []
       : [["keys", `${heldKeys} are refused since a restore, until \`shruti keys confirm\``] as const]),
+    ...(backupLine === undefined ? [] : [["backup", backupLine] as const]),
     ...(server ? describe(server) : []),
   ]);
 }

@@ -377,6 +377,10 @@ export const CONFIG_SCHEMA = {
     ),
     keep: integer(14, 1, 10_000, "Number of backups to keep; older ones are removed."),
     with_models: boolean(false, "Also the weights of installed models."),
+    with_secrets: boolean(
+      false,
+      "Also the key that signs receipts, evidence and backups, the keys of a fleet, and the secrets of this file.",
+    ),
   },
   fleet: {
     nats: list(

@@ -192,13 +192,18 @@ test("a recording whose bytes have changed: the backup takes its earlier copy, o
   expect((await installation.command("backup", "--to", store, "--keep", "1")).code).toBe(0);
 }, 120_000);
 
+/** The schedule's last time was missed. */
+function makeBackupDue(): void {
+  const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
+  sqlite.run(`UPDATE settings SET value = json_set(value, '$.at_ms', 0) WHERE name = 'backup.last'`);
+  sqlite.close();
+}
+
 test("the server makes the backups of its schedule, the missed one at its start", async () => {
   expect(await server.stop()).toBe(0);
   const store = join(installation.folder, "scheduled");
   mkdirSync(store);
-  const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
-  sqlite.run(`UPDATE settings SET value = json_set(value, '$.at_ms', 0) WHERE name = 'backup.last'`);
-  sqlite.close();
+  makeBackupDue();
   const { configPath } = installation;
   const text = await Bun.file(configPath).text();
   await Bun.write(
@@ -210,20 +215,39 @@ test("the server makes the backups of its schedule, the missed one at its start"
   server = await (await installation.serve()).ready();
   await until("a backup was made", () => server.log().includes("a backup was made"), 60_000);
   expect((await installation.json<Verdict>("backup", "verify", store)).ok).toBe(true);
+  const [entry] = await installation.json<{ source: string; actor: string }[]>(
+    ...["audit", "list", "--action", "database.backup", "--limit", "1"],
+  );
+  expect(entry).toMatchObject({ source: "server", actor: "shruti" });
   expect(await server.stop()).toBe(0);
 }, 120_000);
 
+test("a disk of backups that is not mounted is an error of the log, of status and of a metric", async () => {
+  const store = join(installation.folder, "scheduled");
+  renameSync(store, `${store}.away`);
+  makeBackupDue();
+  server = await (await installation.serve()).ready();
+  await until("the backup failed", () => server.log().includes("the backup failed"), 60_000);
+  expect(existsSync(store)).toBe(false);
+  const status = await installation.json<{ backup: { problem: string } }>("status");
+  expect(status.backup.problem).toContain("is its disk mounted?");
+  const metrics = await (await fetch(`${server.baseUrl}/metrics`)).text();
+  expect(metrics).toMatch(/^shruti_backup_last_failed 1$/m);
+  expect(metrics).toMatch(/^shruti_backup_failures_total 1$/m);
+  expect(await server.stop()).toBe(0);
+  const doctor = await installation.command("doctor");
+  expect({ ...doctor }).toMatchObject({ code: 1, out: expect.stringContaining("BAD  backups") });
+}, 120_000);
+
 test("an incomplete backup of the schedule counts as made, and is an error of the log and a metric", async () => {
-  rmSync(join(installation.folder, "scheduled"), { recursive: true });
-  mkdirSync(join(installation.folder, "scheduled"));
+  const text = await Bun.file(installation.configPath).text();
+  await Bun.write(installation.configPath, text.replace(/^to = .*$/m, 'to = "./scheduled-later"'));
   const [recording = ""] = readdirSync(join(installation.dataDir, "uploads"));
   // A start marks recordings that are gone as deleted. So this one is there, as a link, which no backup follows.
   const place = join(installation.dataDir, "uploads", recording);
   renameSync(place, join(installation.folder, "recording"));
   symlinkSync(join(installation.folder, "recording"), place);
-  const sqlite = new SqliteDatabase(join(installation.dataDir, "shruti.db"));
-  sqlite.run(`UPDATE settings SET value = json_set(value, '$.at_ms', 0) WHERE name = 'backup.last'`);
-  sqlite.close();
+  makeBackupDue();
   server = await (await installation.serve()).ready();
   await until("a backup was made", () => server.log().includes("a backup was made, and it is incomplete"));
   expect(server.log()).toContain(`uploads/${recording}`);

@@ -1,3 +1,4 @@
+import { readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import { type ProcessLock, takeProcessLock } from "../store/process-lock.ts";
@@ -5,6 +6,28 @@ import { type ProcessLock, takeProcessLock } from "../store/process-lock.ts";
 /** Returns the path of the lock of a data directory. */
 export function lockPathOf(dataDir: string): string {
   return join(dataDir, "serve.lock");
+}
+
+/**
+ * Reports whether a process is the server of a data directory: whether it has the lock's file open. Only Linux can say it.
+ */
+export function isServer(pid: number, dataDir: string): boolean {
+  const folder = `/proc/${pid}/fd`;
+  try {
+    const lock = realpathSync(lockPathOf(dataDir));
+    return readdirSync(folder).some((name) => linkOf(join(folder, name)) === lock);
+  } catch {
+    return false;
+  }
+}
+
+function linkOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // The process has closed it meanwhile.
+    return undefined;
+  }
 }
 
 /**

@@ -4,14 +4,17 @@ import { prepared } from "./prepared.ts";
 import { settings } from "./schema.ts";
 
 /**
- * Names of the choices that an admin makes at run time, of what the last backup of everything was, of how much of the
- * file of deletions the database knows, of when a copy of the database was made (only in that copy), of the keys that
- * wait for an admin's confirmation after a restore, and of how far deletions were followed in older databases.
+ * Names of the choices that an admin makes at run time, of what the last backup of everything was, of the last scheduled
+ * one that failed, of the stores of backups, of how much of the file of deletions the database knows, of when a copy of the
+ * database was made (only in that copy), of the keys that wait for an admin's confirmation after a restore, and of how far
+ * deletions were followed in older databases.
  */
 export const SETTING_NAMES = {
   defaultModel: "models.default",
   languageModels: "models.languages",
   lastBackup: "backup.last",
+  backupFailure: "backup.failure",
+  backupStores: "backup.stores",
   mirroredReceipts: "receipts.mirrored",
   copyMoment: "copy.moment",
   heldKeys: "keys.held",

@@ -39,6 +39,8 @@ export const WITHOUT = "without.json";
 export const STORE_BACKUPS = "backups";
 export const STORE_OBJECTS = "objects";
 export const STORE_README = "README.txt";
+/** In a store: which appliance it belongs to (store-identity.ts). */
+export const STORE_IDENTITY = "store.json";
 export const FORMAT = 1;
 
 /** Longest line of the list: a hash, two spaces and a name. */

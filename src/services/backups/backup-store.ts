@@ -33,6 +33,7 @@ import {
   MAX_LINE_BYTES,
   SIGNATURE,
   STORE_BACKUPS,
+  STORE_IDENTITY,
   STORE_OBJECTS,
   STORE_README,
 } from "./backup-format.ts";
@@ -40,6 +41,7 @@ import { addObject, isSame } from "./backup-objects.ts";
 import { prune } from "./backup-prune.ts";
 import { backupsIn, objectPath } from "./backup-reader.ts";
 import type { Recording } from "./backup-sources.ts";
+import { openIdentity } from "./store-identity.ts";
 
 /** What a backup into a store did. */
 export type StoredBackup = BackupContents & {
@@ -49,6 +51,8 @@ export type StoredBackup = BackupContents & {
   written: number;
   /** Names of older backups that were removed. */
   removed: string[];
+  /** Identifier of the store. */
+  storeId: string | undefined;
 };
 
 const LOCK = "backup.lock";
@@ -59,12 +63,14 @@ const FOLDER_MODE = 0o700;
  * backup has with the same size and time is not read again. The backup gets its name once it is complete and on the disk.
  *
  * @param keep number of backups to keep, this one included; undefined: all
+ * @param appliance identifier of this appliance; undefined: the database cannot be written, and the store stays as it is
  * @throws AppError `conflict` while another backup to this store runs; the system's error, and no backup is made then
  */
 export async function backUpToStore(
   store: string,
   request: BackupRequest,
   keep: number | undefined,
+  appliance: string | undefined,
 ): Promise<StoredBackup> {
   makeFolder(join(store, STORE_BACKUPS), FOLDER_MODE);
   makeFolder(join(store, STORE_OBJECTS), FOLDER_MODE);
@@ -73,17 +79,21 @@ export async function backUpToStore(
   if (!lock) throw new AppError("conflict", { message: `Another backup to ${store} is running.` });
   try {
     giveToOwner(lockPath);
+    const storeId = appliance === undefined ? undefined : openIdentity(store, appliance, request.nowMs);
     removeUnfinished(store);
     explain(store);
     const made = await addBackup(store, request);
     const removed = keep === undefined ? [] : prune(store, keep);
-    return { ...made, removed };
+    return { ...made, removed, storeId };
   } finally {
     lock.release();
   }
 }
 
-async function addBackup(store: string, request: BackupRequest): Promise<Omit<StoredBackup, "removed">> {
+async function addBackup(
+  store: string,
+  request: BackupRequest,
+): Promise<Omit<StoredBackup, "removed" | "storeId">> {
   const name = toTimestamp(request.nowMs).replaceAll(/[:.]/g, "-");
   const path = join(store, STORE_BACKUPS, name);
   if (existsSync(path)) throw new AppError("conflict", { message: `${path} exists already.` });
@@ -221,6 +231,7 @@ const README = `Backups of Shruti, a service that turns speech recordings into t
 
 backups/TIME/   one backup: ${DESCRIPTION}, ${DATABASE} (SQLite), ${CONFIG}, ${LIST}, the list of its files,
                 and ${SIGNATURE}, the signature of this list
+${STORE_IDENTITY}      which machine the folder belongs to
 objects/        recordings and models, each once for all backups, named by its SHA-256
 
 On a machine with Shruti:      shruti backup verify THIS_FOLDER

@@ -5,13 +5,16 @@ import type { Clock } from "../../lib/clock.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { openAnyVersion, openDatabase, type Store, transaction } from "../../store/database.ts";
 import { DatabaseVersionError } from "../../store/database-version.ts";
+import { isDiskFull } from "../../store/disk-full.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
+import { applianceId, readKnownStores, readLastPath, rememberStore } from "./backup-memory.ts";
 import { type BackupSigner, backupSigner } from "./backup-signature.ts";
 import { backUpToStore, type StoredBackup } from "./backup-store.ts";
+import { requireStore } from "./store-identity.ts";
 
 /** Backups of everything, for an admin's command. Their forms: backup-format.ts. */
 
@@ -27,8 +30,11 @@ export type BackupOptions = {
   secrets: boolean;
 };
 
-/** Where a backup goes: a new archive, or a store, of which the newest `keep` backups are kept. */
-export type BackupTarget = { file: string } | { store: string; keep: number | undefined };
+/**
+ * Where a backup goes: a new archive, or a store, of which the newest `keep` backups are kept. `isNew`: an admin wants a new
+ * store there, also where another one is expected.
+ */
+export type BackupTarget = { file: string } | { store: string; keep: number | undefined; isNew?: boolean };
 
 /** A backup that was made. */
 export type MadeBackup = ((BackupContents & { path: string }) | StoredBackup) & { signer: BackupSigner };
@@ -37,7 +43,8 @@ export type MadeBackup = ((BackupContents & { path: string }) | StoredBackup) & 
  * Makes a backup of everything while a server may be running, and notes its time in the database for
  * `shruti_backup_age_seconds`.
  *
- * @throws AppError `not_found` without a database, `conflict` when the file exists or another backup to the store runs; the
+ * @throws AppError `not_found` without a database or the store that is expected, `conflict` when the file exists, another
+ *   backup to the store runs or the store is another appliance's, `invalid_request` for a store in the data directory; the
  *   system's error
  */
 export async function backUpEverything(options: BackupOptions, target: BackupTarget): Promise<MadeBackup> {
@@ -60,14 +67,41 @@ export async function backUpEverything(options: BackupOptions, target: BackupTar
     const made =
       "file" in target
         ? { ...(await backUpToArchive(resolve(target.file), request)), path: resolve(target.file) }
-        : await backUpToStore(resolve(target.store), request, target.keep);
+        : await addToStore(target, request);
     const { path, files, bytes, lacking } = made;
     const faulty = joinNames(made.missing, made.unreadable, made.damaged);
-    noteBackup(config, { at_ms: nowMs, path, files, bytes, lacking, faulty });
+    noteBackup(config, { at_ms: nowMs, path, files, bytes, lacking, faulty }, storeOf(target, made));
     return { ...made, signer: signer() };
   } finally {
     live.sqlite.close();
   }
+}
+
+type StoreTarget = Extract<BackupTarget, { store: string }>;
+
+async function addToStore(target: StoreTarget, request: BackupRequest): Promise<StoredBackup> {
+  const { config, dataDir, nowMs } = request;
+  const store = resolve(target.store);
+  const { sqlite } = request.database;
+  const remembered = { known: readKnownStores(sqlite), lastPath: readLastPath(sqlite) };
+  requireStore({ store, dataDir, ...remembered, isNew: target.isNew ?? false });
+  return backUpToStore(store, request, target.keep, findAppliance(config, nowMs));
+}
+
+/** Returns the identifier of this appliance; undefined where the database cannot be written. */
+function findAppliance(config: Config, nowMs: number): string | undefined {
+  try {
+    return inDatabase(config, (tx) => applianceId(tx, nowMs));
+  } catch (error) {
+    // The disk of the backups may have space.
+    if (isDiskFull(error)) return undefined;
+    throw error;
+  }
+}
+
+function storeOf(target: BackupTarget, made: object): { path: string; id: string } | undefined {
+  if (!("store" in target) || !("storeId" in made) || typeof made.storeId !== "string") return undefined;
+  return { path: resolve(target.store), id: made.storeId };
 }
 
 /**
@@ -84,25 +118,32 @@ export type LastBackup = {
   faulty?: Names;
 };
 
-function noteBackup(config: Config, last: LastBackup): void {
+function noteBackup(config: Config, last: LastBackup, store: { path: string; id: string } | undefined): void {
+  const { path: object, bytes, files, lacking } = last;
+  const after = { bytes, files, ...(lacking?.count ? { lacking: lacking.count } : {}) };
+  inDatabase(config, (tx) => {
+    putSetting(tx, SETTING_NAMES.lastBackup, last, last.at_ms);
+    if (store) rememberStore(tx, store, last.at_ms);
+    recordAct(tx, { action: "database.backup", object, after }, last.at_ms);
+  });
+}
+
+/** Runs a transaction in the database. @returns undefined, and nothing is done, where it must not be written to */
+function inDatabase<T>(config: Config, work: (tx: Store) => T): T | undefined {
   const path = requireDatabase(config);
   // A write would be in the way of `shruti migrate --undo`.
-  if (unconfirmedUpgrade(path)) return;
+  if (unconfirmedUpgrade(path)) return undefined;
   try {
     const database = openDatabase(path);
     try {
-      const { path: object, bytes, files, lacking } = last;
-      const after = { bytes, files, ...(lacking?.count ? { lacking: lacking.count } : {}) };
-      transaction(database.store, (tx) => {
-        putSetting(tx, SETTING_NAMES.lastBackup, last, last.at_ms);
-        recordAct(tx, { action: "database.backup", object, after }, last.at_ms);
-      });
+      return transaction(database.store, work);
     } finally {
       database.close();
     }
   } catch (error) {
     // A database of another version is backed up, too, and not written to.
-    if (!(error instanceof DatabaseVersionError)) throw error;
+    if (error instanceof DatabaseVersionError) return undefined;
+    throw error;
   }
 }
 
