@@ -87,6 +87,25 @@ test.each([
 });
 
 test.each([
+  ["30 2 * * *", "new", "would run   install -d -o shruti -g shruti -m 0700 new\n"],
+  ["", "new", ""],
+  ["30 2 * * *", ".", ""],
+])(
+  "with the schedule %p and the folder of backups %p it makes what is missing",
+  (schedule, backups, expected) => {
+    const script = readFileSync(SCRIPT, "utf8");
+    const functions = ["act", "did", "make_backup_folder"].map(
+      (name) => new RegExp(`^${name}\\(\\) \\{\\n[\\s\\S]*?^\\}`, "m").exec(script)?.[0],
+    );
+    const { stdout } = Bun.spawnSync(["sh", "-euc", `${functions.join("\n")}\nmake_backup_folder`], {
+      cwd: folder,
+      env: { DRY_RUN: "yes", SCHEDULE: schedule, BACKUPS: backups },
+    });
+    expect(stdout.toString()).toBe(expected);
+  },
+);
+
+test.each([
   ["an executable that does not exist", ["nothing/here"], 2, "there is no file nothing/here"],
   ["an unknown option", ["--upgrade"], 2, "there is no option --upgrade"],
   ["two executables", ["a", "b"], 2, "one executable at most"],

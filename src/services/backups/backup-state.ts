@@ -47,7 +47,7 @@ function problemOfStore({ sqlite }: Database, config: Config, dataDir: string): 
     const remembered = { known: readKnownStores(sqlite), lastPath: readLastPath(sqlite) };
     requireStore({ store, dataDir, ...remembered, isNew: false });
   } catch (error) {
-    return (error as Error).message;
+    return (error as Error).message.replace(/\.$/, "");
   }
   return problemOfFolder(store);
 }
