@@ -76,7 +76,7 @@ export type SynchronousWork = {
    */
   waitForPlace(recordingMs: number, waitMs: number, signal: AbortSignal): Promise<SynchronousPlace>;
   /**
-   * Calls a function with the text so far each time that a chunk of a transcription has ended.
+   * Calls a function with the text so far each time that it has grown. Its audio is charged before the call.
    *
    * @returns ends the calls
    */

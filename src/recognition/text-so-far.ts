@@ -1,13 +1,16 @@
-import type { TranscriptionRequest } from "../domain/transcription.ts";
+import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.ts";
 import { assembleResult, type LooseSegment } from "../pipeline/stitch.ts";
 import { wordSegments } from "../pipeline/worded.ts";
 import type { ChunkRecord } from "./checkpoint.ts";
 
-type Ended = Pick<ChunkRecord, "state" | "segments">;
+type Ended = Pick<ChunkRecord, "state" | "segments" | "channel" | "startMs" | "endMs">;
 type Recording = Pick<TranscriptionRequest, "mode" | "channelMode"> & {
   durationMs: number;
   channels: number;
 };
+
+/** A text, and the audio that it is the text of, milliseconds over the recognized channels. */
+export type TextOfAudio = { text: string; audioMs: number };
 
 /**
  * The text from the beginning of a recording up to its first chunk without an outcome, worded as in the result. It grows
@@ -21,24 +24,56 @@ export type TextSoFar = {
    * text. With channel mode `mix` the result's text begins with this text, unless a segment of the next chunk begins
    * before it.
    *
-   * @returns the text
+   * @param chunkCount chunks of the whole recording
+   * @returns the text and its audio. This is what a result would be billed for if the recording ended with the last chunk
+   *   that has text. Where that is the last chunk of all, it is what the result is billed for
    */
-  add(following: readonly Ended[]): string;
+  add(following: readonly Ended[], chunkCount: number): TextOfAudio;
 };
 
 export function createTextSoFar({ mode, channelMode, durationMs, channels }: Recording): TextSoFar {
   const segments: LooseSegment[] = [];
   const rest = { gaps: [], warnings: [], durationMs, channels, request: { channelMode } };
+  const audio = createAudioSoFar(durationMs);
+  const totalMs = billedMsOf({ durationMs, channelMode, channels });
   let count = 0;
+  let lastWithText = -1;
   return {
     chunks: () => count,
-    add(following) {
+    add(following, chunkCount) {
       for (const chunk of following) {
         if (chunk.state === "waiting") break;
-        segments.push(...wordSegments(chunk.segments ?? [], mode));
+        const worded = wordSegments(chunk.segments ?? [], mode);
+        const hasText = worded.some(({ text }) => text !== "");
+        segments.push(...worded);
+        audio.add(chunk, hasText);
+        if (hasText) lastWithText = count;
         count += 1;
       }
-      return assembleResult({ segments, ...rest }).text;
+      const { text } = assembleResult({ segments, ...rest });
+      const isWhole = lastWithText >= 0 && lastWithText === chunkCount - 1;
+      const audioMs = isWhole ? totalMs - audio.gapMs() : audio.reachedMs();
+      return { text, audioMs: Math.max(0, audioMs) };
     },
+  };
+}
+
+/** Adds up audio chunk by chunk: each channel from its beginning to its last chunk with text, without the gaps before it. */
+function createAudioSoFar(durationMs: number) {
+  const channels = new Map<number, { reachedMs: number; gapMs: number }>();
+  let gapMs = 0;
+  return {
+    add({ channel, state, startMs, endMs }: Ended, hasText: boolean): void {
+      const own = channels.get(channel) ?? { reachedMs: 0, gapMs: 0 };
+      channels.set(channel, own);
+      const upToMs = Math.min(endMs, durationMs);
+      if (state === "failed") {
+        own.gapMs += upToMs - startMs;
+        gapMs += upToMs - startMs;
+      }
+      if (hasText) own.reachedMs = upToMs - own.gapMs;
+    },
+    gapMs: () => gapMs,
+    reachedMs: () => [...channels.values()].reduce((sum, { reachedMs }) => sum + reachedMs, 0),
   };
 }

@@ -1,8 +1,6 @@
 import { AppError } from "../domain/errors.ts";
 import { isFinal } from "../domain/transcription.ts";
 import type { Capacity } from "../engine/executor.ts";
-import { createTextSoFar, type TextSoFar } from "../recognition/text-so-far.ts";
-import { listFirstEnded } from "../store/chunks.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { requireOrganization } from "../store/organizations.ts";
 import {
@@ -18,10 +16,10 @@ import { createRecovery } from "./recovery.ts";
 import { createRuns, type Runs } from "./runs.ts";
 import { createSlots, type SlotsStatus } from "./slots.ts";
 import { createSynchronousPlaces, type SynchronousPlace } from "./synchronous-places.ts";
+import { createTextStreams } from "./text-streams.ts";
 import { createThroughput } from "./throughput.ts";
 import { createTurns } from "./turns.ts";
 import { createWaiters } from "./waiters.ts";
-import { createWatchers } from "./watchers.ts";
 import { createWorkingFiles } from "./working-files.ts";
 
 export type SchedulerOptions = ServerParts & {
@@ -76,7 +74,7 @@ export type Scheduler = {
   ): Promise<SynchronousPlace>;
   /**
    * Calls a function with the text from the beginning of a recording up to its first chunk that is not recognized yet,
-   * each time that a chunk has ended.
+   * each time that it has grown. Its audio is charged from then on, however the work ends.
    *
    * @returns a function that ends the calls
    */
@@ -119,17 +117,16 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const turns = createTurns();
   const workingFiles = createWorkingFiles(options.dataDir);
   const finished = createWaiters<TranscriptionRow>();
-  const chunkWatchers = createWatchers((error) =>
-    options.log.error({ err: error }, "the text so far could not be given to a client"),
-  );
+  const commits = createGroupCommit(store);
+  const textStreams = createTextStreams({ ...options, commits });
   const context: RunContext = {
     ...options,
     slots,
     throughput,
-    commits: createGroupCommit(store),
+    commits,
     workingDir: workingFiles.pathOf,
     weightOf: (organizationId) => requireOrganization(store, organizationId).weight,
-    onChunkEnded: chunkWatchers.notify,
+    onChunkEnded: textStreams.chunkEnded,
   };
   const onEnded = () => queue.plan();
   const runs = createRuns({ context, turns, workingFiles, onFinal: onFinished, onEnded });
@@ -140,6 +137,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     runs.abortEnded(row);
     finished.settle(row.id, row);
   }
+
   const stopListening = transcriptions.listen({
     // A synchronous request has its place already, and never waits in the queue.
     accepted: (row) => void (isSynchronous(row) ? runs.begin(row.id) : queue.plan()),
@@ -169,15 +167,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       if (!isStopping) return places.reserveWithin(recordingMs, waitMs, signal);
       throw new AppError("capacity_unavailable", { retryAfterSeconds: config.server.drain_seconds });
     },
-    watchText(id, onText) {
-      let text: TextSoFar | undefined;
-      return chunkWatchers.watch(id, () => {
-        const row = findTranscription(store, id);
-        if (!row) return;
-        text ??= createTextSoFar(row);
-        onText(text.add(listFirstEnded(store, id, text.chunks())));
-      });
-    },
+    watchText: textStreams.watch,
     async waitFor(id, signal) {
       const row = findTranscription(store, id);
       return row && isFinal(row.state) ? row : finished.wait(id, signal);

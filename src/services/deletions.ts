@@ -8,6 +8,7 @@ import { audioFilePath } from "../store/audio-files.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { deleteChunks } from "../store/chunks.ts";
 import { type Database, type Store, transaction } from "../store/database.ts";
+import { noteLowCredit } from "../store/low-credit.ts";
 import { findOrganization, markPurgeStarted } from "../store/organizations.ts";
 import { deleteOutline } from "../store/outlines.ts";
 import { insertReceipt } from "../store/receipts.ts";
@@ -107,7 +108,7 @@ export async function findLaterDeletions({ receipts }: LaterDeletions): Promise<
 }
 
 /**
- * Repeats deletions in a database from before them. Unfinished work on what was deleted is cancelled and not charged.
+ * Repeats deletions in a database from before them. Unfinished work on what was deleted is cancelled.
  * The purge of an organization begins again, and the server or `shruti orgs purge` completes it.
  */
 export function repeatDeletions(
@@ -118,7 +119,7 @@ export function repeatDeletions(
     const { deleted, recording } = document;
     const nowMs = clock.now();
     transaction(database.store, (tx) => {
-      repeatDeletion(tx, document, nowMs, config.billing.timezone);
+      repeatDeletion(tx, document, nowMs, config.billing);
       insertReceipt(tx, {
         ...{ id: document.id, object: deleted.id, organizationId: deleted.organization_id },
         ...{ createdAt: Date.parse(document.created_at), signed, mirroredAt: nowMs },
@@ -132,7 +133,7 @@ function repeatDeletion(
   tx: Store,
   { id: receipt, deleted, recording }: DeletionReceipt,
   nowMs: number,
-  timeZone: string,
+  billing: Config["billing"],
 ): void {
   const { kind, id } = deleted;
   if (kind === "organization") {
@@ -141,7 +142,10 @@ function repeatDeletion(
     const row = findTranscription(tx, id);
     if (row && !isFinal(row.state)) {
       const message = "The transcription was deleted before its database was restored.";
-      settleTranscription(tx, id, { kind: "cancelled", code: "content_deleted", message }, nowMs, timeZone);
+      const ending = { kind: "cancelled", code: "content_deleted", message } as const;
+      settleTranscription(tx, id, ending, nowMs, billing.timezone);
+      // A stream may have sent some of it before the backup, and that is charged.
+      noteLowCredit(tx, row.organizationId, billing.low_credit_paise, nowMs);
     }
     if (row) {
       removeContent(tx, id);

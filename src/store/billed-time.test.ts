@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { billedMsOf, CHANNEL_MODES } from "../domain/transcription.ts";
-import { BILLED_MS } from "./billed-time.ts";
+import { chargePaise } from "../lib/money.ts";
+import { BILLED_MS, chargeSql } from "./billed-time.ts";
 import { openDatabase } from "./database.ts";
 import { transcriptions } from "./schema.ts";
 
@@ -35,4 +36,15 @@ test("the rules in code and in SQL agree on every channel mode", () => {
     channels: 8,
     billedMs: 8,
   });
+});
+
+test("the charge in code and in SQL is the same", () => {
+  const database = openDatabase(":memory:");
+  const query = database.sqlite.query<{ paise: number }, [number, number]>(
+    `SELECT ${chargeSql("?1", "?2")} AS paise`,
+  );
+  for (const price of [0, 1, 3000, 3_599_999, 3_600_001, 1_000_000_000])
+    for (const ms of [0, 1, 999, 3_599_999, 3_600_000, 28_800_000_000])
+      expect([price, ms, query.get(price, ms)?.paise]).toEqual([price, ms, chargePaise(price, ms)]);
+  database.close();
 });

@@ -70,9 +70,14 @@ const selectLast = prepared((store: Store) =>
 
 /** Returns the positions at which slices of a transcription's chunks begin, in order; none when it has no chunks. */
 export function sliceStarts(store: Store, transcriptionId: string): number[] {
-  const last = selectLast(store).get({ transcriptionId })?.position;
-  const slices = last === null || last === undefined ? 0 : Math.floor(last / CHUNKS_AT_ONCE) + 1;
+  const slices = Math.ceil(countAllChunks(store, transcriptionId) / CHUNKS_AT_ONCE);
   return Array.from({ length: slices }, (_, n) => n * CHUNKS_AT_ONCE);
+}
+
+/** Returns how many chunks a transcription has. */
+export function countAllChunks(store: Store, transcriptionId: string): number {
+  const last = selectLast(store).get({ transcriptionId })?.position;
+  return last === null || last === undefined ? 0 : last + 1;
 }
 
 const selectSlice = prepared((store: Store) =>

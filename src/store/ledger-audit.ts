@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { LEDGER_KINDS, type LedgerKind, ledgerEffect } from "../domain/credit.ts";
+import { chargeSql } from "./billed-time.ts";
 import type { Store } from "./database.ts";
 import { entryHash, GENESIS_HASH, type LedgerEntry } from "./ledger.ts";
 
@@ -31,8 +32,9 @@ type Report = (check: string, detail: string) => void;
 
 /**
  * Checks the ledger and all that is derived from it, on one snapshot: the chain of hashes, the effect of each entry,
- * cached balances, pairs of reservation and release, charges against reservations, usage events and daily sums, and
- * that a transcription is settled exactly when it is finished. Time grows with the entries, memory with the
+ * cached balances, pairs of reservation and release, charges against reservations, usage events and daily sums, that a
+ * transcription without a result is charged for what a stream has sent and for nothing else, and that a transcription is
+ * settled exactly when it is finished. Time grows with the entries, memory with the
  * organizations.
  *
  * @param anchor an entry that was noted earlier; the ledger must still contain it
@@ -234,6 +236,15 @@ const PAIR_CHECKS: readonly { check: string; query: string }[] = [
       SELECT 'the usage event ' || u.id || ' belongs to no release'
       FROM usage_events u LEFT JOIN ledger e ON e.transcription_id = u.transcription_id AND e.kind = 'release'
       WHERE e.sequence IS NULL`,
+  },
+  {
+    check: "streams",
+    query: `
+      SELECT 'the usage event ' || u.id || ', ' || u.state || ', says ' || u.billed_ms || ' ms and ' || u.amount_paise
+        || ' paise, but a stream has sent the text of ' || t.streamed_ms || ' ms'
+      FROM usage_events u JOIN transcriptions t ON t.id = u.transcription_id
+      WHERE u.state IN ('failed', 'cancelled') AND (u.billed_ms <> t.streamed_ms
+        OR u.amount_paise <> min(t.reserved_paise, ${chargeSql("t.price_paise_per_audio_hour", "t.streamed_ms")}))`,
   },
   {
     check: "usage",

@@ -181,6 +181,17 @@ describe("audit", () => {
       "UPDATE usage_events SET amount_paise = 49 WHERE transcription_id = 'tr_1'",
       "says 49 paise",
     ],
+    [
+      "a failure that was charged",
+      "UPDATE usage_events SET state = 'failed' WHERE transcription_id = 'tr_1'",
+      "failed, says 1000 ms and 50 paise, but a stream has sent the text of 0 ms",
+    ],
+    [
+      "what a stream has sent",
+      `UPDATE usage_events SET state = 'cancelled', billed_ms = 600 WHERE transcription_id = 'tr_2';
+       UPDATE transcriptions SET streamed_ms = 600 WHERE id = 'tr_2'`,
+      "cancelled, says 600 ms and 0 paise, but a stream has sent the text of 600 ms",
+    ],
     ["a lost usage event", "DELETE FROM usage_events WHERE transcription_id = 'tr_2'", "has no usage event"],
     ["a reopened record", "UPDATE transcriptions SET state = 'queued' WHERE id = 'tr_1'", "released already"],
     ["an unsettled record", "UPDATE transcriptions SET state = 'failed' WHERE id = 'tr_3'", "still open"],

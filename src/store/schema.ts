@@ -175,6 +175,8 @@ export const transcriptions = sqliteTable(
     reservedPaise: integer("reserved_paise").notNull(),
     /** Audio of all channels whose chunks have outcomes. It never decreases. */
     progressMs: integer("progress_ms").notNull().default(0),
+    /** Audio, over the recognized channels, whose text a stream has sent. It is charged however the work ends. */
+    streamedMs: integer("streamed_ms").notNull().default(0),
     /** Warnings found while the audio was prepared. */
     audioWarnings: text("audio_warnings", { mode: "json" }).$type<Warning[]>(),
     /** Moves to other states, oldest first; `createdAt` is when it was queued. Empty in rows of older versions. */

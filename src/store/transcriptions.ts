@@ -99,6 +99,26 @@ export function raiseProgress(tx: Store, id: string, progressMs: number): void {
   updateProgress(tx).run({ id, progressMs });
 }
 
+const updateStreamed = prepared((store: Store) => {
+  const streamedMs = sql.placeholder("streamedMs");
+  return store
+    .update(transcriptions)
+    .set({ streamedMs: sql`max(streamed_ms, ${streamedMs})` })
+    .where(and(eq(transcriptions.id, sql.placeholder("id")), IS_UNFINISHED))
+    .returning({ id: transcriptions.id })
+    .prepare();
+});
+
+/**
+ * Records that the text of so much audio is about to leave the server, milliseconds over the recognized channels. It never
+ * decreases.
+ *
+ * @returns false when the transcription has ended: its charge is fixed, and this text must not leave
+ */
+export function raiseStreamed(tx: Store, id: string, streamedMs: number): boolean {
+  return updateStreamed(tx).get({ id, streamedMs }) !== undefined;
+}
+
 /** Marks the content as deleted. Returns undefined when it was marked already. The state stays. */
 export function markContentDeleted(tx: Store, id: string, nowMs: number): TranscriptionRow | undefined {
   return tx

@@ -293,7 +293,7 @@ async function acceptFile(
   }
 }
 
-/** The final row. What is not done in time, or when the program stops, is cancelled and not charged. */
+/** The final row. What is not done in time, or when the program stops, is cancelled. */
 async function supervise(
   deps: HttpDeps,
   row: TranscriptionRow,

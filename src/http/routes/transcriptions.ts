@@ -91,7 +91,8 @@ const RESULT = operation({
 const CANCEL = operation({
   id: "cancelTranscription",
   summary: "Cancel a transcription",
-  description: "Cancelled work is not charged. A finished transcription is returned unchanged.",
+  description:
+    "Cancelled work is not charged, but for words that a stream of the OpenAI layer has sent. A finished transcription is returned unchanged.",
   tag: "Transcriptions",
   scope: "transcriptions:write",
   errors: ["not_found"],

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { EngineError } from "../../engine/protocol.ts";
 import { exportAudit } from "../../store/audit-log.ts";
 import { auditLedger } from "../../store/ledger-audit.ts";
+import { raiseStreamed } from "../../store/transcriptions.ts";
 import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
 import { begin, clientOf, until } from "../../testing/scheduler-kit.ts";
 import { retryTranscription } from "./retry.ts";
@@ -70,6 +71,23 @@ test("what has a result, or a retry that has one or may get one, is not retried:
   await ended(first, "completed");
   expect(() => retry(id)).toThrow(`${id} is retried already: ${first} is completed`);
   expect(() => retry(first)).toThrow("was charged");
+});
+
+test("a cancelled one that was charged, because a stream has sent some of it, is not retried", async () => {
+  const release = testApp.engine.hold();
+  const [free, charged] = [await begin(testApp), await begin(testApp)];
+  expect(raiseStreamed(testApp.app.database.store, charged, 5_000)).toBe(true);
+  for (const id of [free, charged]) await clientOf(testApp).cancel(id);
+  expect(raiseStreamed(testApp.app.database.store, charged, 9_000)).toBe(false);
+  expect(() => retry(charged)).toThrow(`${charged} is cancelled and was charged`);
+  expect(
+    story(charged)
+      .ledger.map(({ kind, amountPaise }) => [kind, amountPaise])
+      .at(-1),
+  ).toEqual(["charge", 5]);
+  release();
+  await ended(retry(free).transcription.id, "completed");
+  expect(auditLedger(testApp.app.database.store)).toMatchObject({ ok: true, problems: [] });
 });
 
 test("a retry of a retry belongs to the first one", async () => {

@@ -5,15 +5,15 @@ import { type Store, transaction } from "../../store/database.ts";
 import { findTranscription, listRetries, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findEndpoint } from "../../store/webhooks.ts";
 import { type AcceptanceDeps, checkRequest, insertAccepted, requestOf } from "./acceptance.ts";
+import { chargeOf } from "./settlement.ts";
 
 /** A retry, and whether it sends no event because the endpoint of the first one is disabled or removed. */
 export type Retry = { transcription: TranscriptionRow; hasLostEndpoint: boolean };
 
 /**
  * Starts a new transcription in the place of one that failed or was cancelled: the same recording and request, today's
- * version of the model and today's price. The old one keeps its final state; its reservation was released without a
- * charge. Only one of all transcriptions that retry the same one can be unfinished or have a result, so that nothing is
- * charged twice.
+ * version of the model and today's price. The old one keeps its final state; it was not charged. Only one of all
+ * transcriptions that retry the same one can be unfinished or have a result, so that nothing is charged twice.
  *
  * @throws AppError `not_found`; `conflict` while it is unfinished, when it has a result, or when it is retried already;
  *   `content_deleted` when its recording is gone; as `TranscriptionService.accept` for limits, credit and the model
@@ -41,7 +41,9 @@ export function retryTranscription(deps: AcceptanceDeps, id: string): Retry {
 /** The transcription that was retried first: retries of retries belong to it. */
 const firstOf = (row: TranscriptionRow) => row.retryOfId ?? row.id;
 
-const isFree = ({ state }: TranscriptionRow) => state === "failed" || state === "cancelled";
+/** Reports whether a transcription has no result and a stream has sent nothing of it that was charged. */
+const isFree = (row: TranscriptionRow) =>
+  (row.state === "failed" || row.state === "cancelled") && chargeOf(row, row.streamedMs) === 0;
 
 /** Finds a transcription that was not charged and whose retries were not either. @throws AppError */
 function requireFree(store: Store, id: string): TranscriptionRow {
@@ -51,7 +53,7 @@ function requireFree(store: Store, id: string): TranscriptionRow {
     throw new AppError("conflict", { message: `${id} is not finished; it is ${row.state}.` });
   if (!isFree(row)) {
     throw new AppError("conflict", {
-      message: `${id} is ${row.state} and was charged. Only failed and cancelled ones are retried.`,
+      message: `${id} is ${row.state} and was charged. Only failed and cancelled ones that cost nothing are retried.`,
     });
   }
   const other = listRetries(store, firstOf(row)).find((retry) => !isFree(retry));

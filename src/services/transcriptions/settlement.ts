@@ -24,6 +24,22 @@ export type Ending =
   | { kind: "failed"; code: ErrorCode; message: string; means?: Means }
   | { kind: "cancelled"; code?: ErrorCode; message?: string };
 
+/**
+ * Returns the charge for so much audio of a transcription, whole paise.
+ *
+ * @param billedMs milliseconds over all recognized channels
+ */
+export function chargeOf(
+  {
+    pricePaisePerAudioHour,
+    reservedPaise,
+  }: Pick<TranscriptionRow, "pricePaisePerAudioHour" | "reservedPaise">,
+  billedMs: number,
+): number {
+  // The reservation covers the whole recording. A difference in rounding must not charge more than it.
+  return Math.min(chargePaise(pricePaisePerAudioHour, billedMs), reservedPaise);
+}
+
 const TRIGGERS = {
   completed: "complete",
   partial: "complete_partially",
@@ -33,8 +49,9 @@ const TRIGGERS = {
 
 /**
  * Ends a transcription inside the caller's transaction: state, result, charge, usage event and webhook
- * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7). The chunks of a long
- * recording stay: they mean nothing any more, and each round of retention removes them.
+ * event together, or nothing (docs/interface.md section 3.1; docs/decisions.md sections 4 and 7). Without a result only
+ * the audio is charged whose text a stream has sent before. The chunks of a long recording stay: they mean nothing any
+ * more, and each round of retention removes them.
  *
  * @param timeZone IANA name of the zone whose calendar day the charge counts for
  * @returns the final row; undefined when the transcription had ended already, and nothing is written
@@ -53,9 +70,8 @@ export function settleTranscription(
   const change = { finishedAt: nowMs, work, ...errorOf(ending) };
   const row = moveTranscription(tx, id, triggerFor(state), nowMs, change);
   if (!row) return undefined;
-  const billedMs = ending.kind === "result" ? ending.billedMs : 0;
-  // The reservation covers the whole recording. A difference in rounding must not charge more than it.
-  const amountPaise = Math.min(chargePaise(row.pricePaisePerAudioHour, billedMs), row.reservedPaise);
+  const billedMs = ending.kind === "result" ? ending.billedMs : row.streamedMs;
+  const amountPaise = chargeOf(row, billedMs);
   if (ending.kind === "result") insertResult(tx, id, ending.result, nowMs);
   deleteFewChunks(tx, id);
   settleReservation(tx, {

@@ -1,0 +1,1 @@
+ALTER TABLE `transcriptions` ADD `streamed_ms` integer NOT NULL DEFAULT 0;
