@@ -20,6 +20,7 @@ import { createSweeper, type Sweeper } from "./scheduler/sweep.ts";
 import { createVerification, type Verification } from "./scheduler/verify.ts";
 import { dataDirOf } from "./services/admin.ts";
 import { type ApiKeyService, createApiKeyService } from "./services/api-keys.ts";
+import { type ClockTrust, createClockTrust, newestFileMs } from "./services/clock-trust.ts";
 import { type CreditService, createCreditService } from "./services/credit.ts";
 import { lockDataDir } from "./services/data-dir-lock.ts";
 import { createListeningService, type ListeningService } from "./services/listening/listening.ts";
@@ -70,6 +71,7 @@ export type AppBase = {
   /** The fleet that recognizes; undefined: this machine does. */
   fleet: Fleet | undefined;
   hold: UpgradeHold;
+  trust: ClockTrust;
   /** The commit that this executable was built from; null: not known. */
   commit: string | null;
   /** Returns the free bytes of the file system with the data directory. */
@@ -118,14 +120,22 @@ export async function openBase(options: AppOptions): Promise<AppBase> {
   const opened = engine ? { engine, soundCode: "" } : await openEngine(config, dataDir, log);
   const local = opened.engine;
   const fleet = await openFleetOf({ config, dataDir, local, soundCode: opened.soundCode, log });
+  const database = openDatabase(path);
+  const hold = createUpgradeHold(log, unconfirmedUpgrade(path) && { confirm: () => confirmUpgrade(path) });
+  const trust = createClockTrust({
+    ...{ database, clock, log, isHeld: hold.isHeld },
+    // The times of files have nothing to do with the clock of a test.
+    ...(clock === systemClock ? { newestFileMs: () => newestFileMs(dataDir) } : {}),
+  });
   return {
     config,
     log,
     clock,
     dataDir,
     lock,
-    database: openDatabase(path),
-    hold: createUpgradeHold(log, unconfirmedUpgrade(path) && { confirm: () => confirmUpgrade(path) }),
+    database,
+    hold,
+    trust,
     engine: fleet?.engine ?? local,
     fleet,
     commit: await builtCommit(),
@@ -175,7 +185,8 @@ export async function openServices(
   embeddedModel: InstalledModel | undefined,
   scheduler: () => Scheduler | undefined,
 ): Promise<AppServices> {
-  const { config, clock, log, dataDir, database, engine } = base;
+  const { config, clock, log, dataDir, database, engine, trust } = base;
+  const { ages, access } = trust;
   const credit = createCreditService({ database, clock, config });
   const models = await createModelService({
     ...{ database, config, dataDir, log, clock, checkModelFile, checkCtcFiles },
@@ -184,7 +195,7 @@ export async function openServices(
   const receipts = createReceiptService({ database, clock, dataDir });
   const decoders = createDecoderLanes();
   const uploads = createUploadService({
-    ...{ database, clock, config, log, dataDir, decoders },
+    ...{ database, clock, config, log, dataDir, decoders, ages },
     // Longer recordings than the limit are verified, too. Their transcription is then refused with `audio_too_long`.
     verifyAudio: (path, signal) =>
       engine.verify(path, signal, Math.max(DAY_MS, 2 * config.limits.max_duration_seconds * 1000)),
@@ -192,12 +203,12 @@ export async function openServices(
     diskBytes: () => totalBytesOf(dataDir),
   });
   const transcriptions = createTranscriptionService({
-    ...{ database, clock, config, log, models, uploads, credit, receipts },
+    ...{ database, clock, config, log, models, uploads, credit, receipts, ages },
     estimateNextStartSeconds: (organizationId) => scheduler()?.estimateNextStartSeconds(organizationId) ?? 1,
     removeWorkingFiles: (id) => scheduler()?.removeWorkingFiles(id),
   });
   const apiKeys = createApiKeyService({
-    ...{ database, clock },
+    ...{ database, clock: access },
     onHeld: (keyId) =>
       log.warn(
         { key_id: keyId },
@@ -207,7 +218,7 @@ export async function openServices(
   return {
     apiKeys,
     listening: createListeningService({
-      ...{ database, clock, dataDir, apiKeys, engine },
+      ...{ database, clock: access, dataDir, apiKeys, engine },
       audioPath: uploads.audioPath,
     }),
     credit,
@@ -259,7 +270,7 @@ export function openWorkers(
     deliverer: createDeliverer({ database, clock, config, log }),
     verification: createVerification({ uploads, log }),
     sweeper: createSweeper({
-      ...{ database, clock, config, log, uploads, transcriptions, webhooks, receipts },
+      ...{ database, clock, config, log, trust: base.trust, uploads, transcriptions, webhooks, receipts },
       purge: createPurgeService({ database, clock, dataDir, receipts, transcriptions }),
     }),
     readiness,

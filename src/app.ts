@@ -24,6 +24,7 @@ import { watchOutsideChanges } from "./outside-changes.ts";
 import { createScheduledBackups, type ScheduledBackups } from "./scheduled-backups.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
 import { createAccountService } from "./services/accounts.ts";
+import type { ClockTrust } from "./services/clock-trust.ts";
 import { createConsoleSessionService } from "./services/console-sessions.ts";
 import { findLaterDeletions, repeatDeletions } from "./services/deletions.ts";
 import type { Database } from "./store/database.ts";
@@ -36,6 +37,7 @@ export type App = {
   clock: Clock;
   dataDir: string;
   database: Database;
+  trust: ClockTrust;
   services: Omit<AppServices, "rateLimiter" | "decoders" | "listening">;
   scheduler: Scheduler;
   engine: Engine;
@@ -110,6 +112,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     clock: base.clock,
     dataDir: base.dataDir,
     database: base.database,
+    trust: base.trust,
     services: { apiKeys, credit, models, uploads, transcriptions, webhooks, receipts },
     scheduler,
     engine: base.engine,
@@ -123,6 +126,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         repeatDeletions(later, laterDeletions);
         if (laterDeletions.length > 0)
           base.log.info({ count: laterDeletions.length }, "deletions from after the backup were repeated");
+        base.trust.start();
         scheduler.start();
         deliverer.start();
         verification.start();
@@ -145,6 +149,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await within(REQUESTS_END_WITHIN_MS, http.answered());
       await backups.stop();
       await sweeper.stop();
+      base.trust.stop();
       await verification.stop();
       stopWaking();
       await deliverer.stop();
@@ -173,7 +178,7 @@ function openHttp(
   const { decoders, transcriptions, ...others } = services;
   const metrics = createMetrics();
   addGauges(metrics, {
-    ...{ scheduler, deliverer, engine, decoders, database, backups, config },
+    ...{ scheduler, deliverer, engine, decoders, database, backups, config, trust: base.trust },
     freeBytes: base.freeBytes,
     uploads: others.uploads,
     unreadyReasons: readiness.reasons,
@@ -184,7 +189,7 @@ function openHttp(
       ...{ config, clock, log, database, dataDir, transcriptions, ...others },
       admin: {
         accounts: createAccountService({ database, clock, onChange: others.apiKeys.forgetCached }),
-        sessions: createConsoleSessionService({ database, clock }),
+        sessions: createConsoleSessionService({ database, clock: base.trust.access }),
         overview: numbers.overview,
         series: numbers.series,
       },

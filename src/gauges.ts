@@ -7,6 +7,7 @@ import { addProcessMetrics } from "./http/process-metrics.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
+import type { ClockTrust } from "./services/clock-trust.ts";
 import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import type { UploadService } from "./services/uploads/uploads.ts";
 import type { Database } from "./store/database.ts";
@@ -24,6 +25,7 @@ export function addGauges(
     decoders: DecoderLanes;
     database: Database;
     backups: ScheduledBackups;
+    trust: Pick<ClockTrust, "verdict">;
     config: Config;
     freeBytes: () => number;
     uploads: Pick<UploadService, "storedLimitOf">;
@@ -44,6 +46,7 @@ export function addGauges(
     () => statSync(parts.database.path).size,
   );
   addBackupGauges(metrics, parts.backups);
+  addClockGauges(metrics, parts.trust);
   addOrganizationGauges(metrics, parts);
   metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
 }
@@ -115,6 +118,20 @@ function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
     "shruti_backup_last_failed",
     "1 where the last scheduled backup failed, also before the start, and none was made since.",
     () => Number(backups.status().hasFailed),
+  );
+}
+
+function addClockGauges(metrics: Metrics, { verdict }: Pick<ClockTrust, "verdict">): void {
+  const clock = brieflyKept(verdict);
+  metrics.addGauge(
+    "shruti_clock_doubtful",
+    "1 while the clock is in doubt and nothing is removed because of its age.",
+    () => Number(clock().isDoubtful),
+  );
+  metrics.addGauge(
+    "shruti_clock_offset_seconds",
+    "How far a clock in doubt is ahead of what is known; negative: behind; 0 without a doubt.",
+    () => clock().offsetMs / 1000,
   );
 }
 

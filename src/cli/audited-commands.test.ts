@@ -124,6 +124,8 @@ const COMMANDS: Record<string, Case> = {
   "usage export": { reads: () => ["--org", ids.org] },
   "usage summary": { reads: nothing },
   storage: { reads: nothing },
+  "clock show": { reads: nothing },
+  "clock confirm": { elsewhere: "clock.test.ts, on a clock in doubt" },
   "storage prune": { elsewhere: "storage.test.ts" },
   "audit list": { reads: nothing },
   "audit verify": { reads: nothing },

@@ -6,6 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { freeBytesOf } from "../lib/disk-space.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
+import { describeDoubt } from "./clock.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { hasOpenMetrics, OPEN_METRICS } from "./open-metrics.ts";
 import { becomeOwner } from "./owner.ts";
@@ -63,6 +64,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   if (version) findings.push(version);
   if (version?.ok) findings.push(...(await heldKeys(dataDir, context.clock.now())));
   if (version?.ok) findings.push(...(await backups(config, dataDir)));
+  if (version?.ok) findings.push(await clock(context, dataDir));
   findings.push(...(await engine(context, config, version?.ok === false)));
   return findings;
 }
@@ -164,6 +166,28 @@ async function backups(config: Config, dataDir: string): Promise<Finding[]> {
     return [{ check: "backups", ok: state.problem === undefined, detail: describeBackups(state) }];
   } finally {
     database.close();
+  }
+}
+
+/** Compares the clock with what is known of it in a database of this program's version. Nothing is changed. */
+async function clock(context: CliContext, dataDir: string): Promise<Finding> {
+  const [{ databasePath, openDatabase }, { createClockTrust }, { silentLog }] = await Promise.all([
+    import("../store/database.ts"),
+    import("../services/clock-trust.ts"),
+    import("../lib/log.ts"),
+  ]);
+  try {
+    const database = openDatabase(databasePath(dataDir));
+    try {
+      const { verdict } = createClockTrust({ database, clock: context.clock, log: silentLog });
+      const found = verdict();
+      const detail = found.isDoubtful ? describeDoubt(found) : toTimestamp(found.atMs);
+      return { check: "clock", ok: !found.isDoubtful, detail };
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    return { check: "clock", ok: false, detail: errorMessage(error) };
   }
 }
 

@@ -87,6 +87,7 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
     ["a month of all organizations for a spreadsheet", "usage summary --month 2026-11 --format csv"],
   ],
   "storage prune": [["what would go", "storage prune --older-than 90d --dry-run"]],
+  "clock confirm": [["after a look at a clock that is right", "clock confirm"]],
   "projects set": [["recordings for a week", "projects set calls --audio-days 7"]],
   backup: [
     ["everything, of which the newest 14 backups are kept", "backup --to /backup/shruti --keep 14"],

@@ -11,6 +11,7 @@ import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
 import { registerBundle } from "./bundle.ts";
+import { registerClock } from "./clock.ts";
 import { pathOf } from "./command-tree.ts";
 import { registerCompletion } from "./completion.ts";
 import { registerConfig } from "./config.ts";
@@ -64,6 +65,7 @@ const COMMANDS: readonly ((program: Command, context: CliContext) => void)[] = [
   registerWebhooks,
   registerUsage,
   registerStorage,
+  registerClock,
   registerConsole,
   registerAudit,
   registerReceipts,

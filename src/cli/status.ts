@@ -5,6 +5,8 @@ import { errorMessage } from "../lib/error-message.ts";
 import { printableJson } from "../lib/printable.ts";
 import { describeDuration } from "../lib/time.ts";
 import type { BackupState } from "../services/backups/backup-state.ts";
+import type { ClockVerdict } from "../services/clock-trust.ts";
+import { clockJson, describeDoubt } from "./clock.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { describeWorker } from "./fleet.ts";
 import { renderFields } from "./output.ts";
@@ -54,13 +56,14 @@ type Status = {
   states: { state: string; count: number; audioMs: number }[];
   /** Keys that a restore holds back. */
   heldKeys: number;
+  clock: ClockVerdict;
   backups: BackupState;
   /** The same in one line; undefined: none are scheduled, and none was made. */
   backupLine: string | undefined;
 };
 
 async function readStatus(context: CliContext): Promise<Status> {
-  const { dataDir, database, config } = await context.openServices();
+  const { dataDir, database, config, trust } = await context.openServices();
   const [{ countUnfinishedByState }, { countHeldKeys }, { describeBackups, readBackupState }] =
     await Promise.all([
       import("../store/transcriptions.ts"),
@@ -74,12 +77,13 @@ async function readStatus(context: CliContext): Promise<Status> {
     server: readServerStatus(dataDir),
     states: countUnfinishedByState(database.store),
     heldKeys: countHeldKeys(database, context.clock.now()),
+    clock: trust.verdict(),
     backups,
     backupLine: hasBackups ? describeBackups(backups) : undefined,
   };
 }
 
-function toJson({ dataDir, server, states, heldKeys, backups }: Status) {
+function toJson({ dataDir, server, states, heldKeys, backups, clock }: Status) {
   return {
     running: server !== undefined,
     data_dir: dataDir,
@@ -92,11 +96,12 @@ function toJson({ dataDir, server, states, heldKeys, backups }: Status) {
       failed_at: backups.failedAt ?? null,
       problem: backups.problem ?? null,
     },
+    clock: clockJson(clock),
     ...(server ? { server: wire(server) } : {}),
   };
 }
 
-function render({ server, states, heldKeys, backupLine }: Status): string {
+function render({ server, states, heldKeys, backupLine, clock }: Status): string {
   const queue = states.map(
     ({ state, count, audioMs }) =>
       [state, `${count} (${(audioMs / 3_600_000).toFixed(2)} h of audio)`] as const,
@@ -105,6 +110,7 @@ function render({ server, states, heldKeys, backupLine }: Status): string {
     server
       ? ["running", `${server.address}, process ${server.pid}, since ${server.started_at}`]
       : ["running", "no"],
+    ...(clock.isDoubtful ? [["clock", `in doubt: ${describeDoubt(clock)}`] as const] : []),
     ...(queue.length === 0 ? [["queue", "empty"] as const] : queue),
     ...(heldKeys === 0
       ? []

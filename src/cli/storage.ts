@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { Option } from "commander";
+import { type Ages, before } from "../domain/clock-trust.ts";
 import { totalBytesOf } from "../lib/disk-space.ts";
 import type { Admin } from "../services/admin.ts";
+import type { ContentAge } from "../services/retention.ts";
 import { storedLimitOf } from "../services/uploads/upload-space.ts";
 import type { KeptContent } from "../store/content-size.ts";
 import { duration } from "./arguments.ts";
@@ -117,13 +119,13 @@ async function prune(context: CliContext, options: PruneOptions): Promise<void> 
   }
   const admin = await context.openServices();
   if (options.org !== undefined) admin.accounts.showOrganization(options.org);
-  const beforeMs = context.clock.now() - options.olderThan;
+  const finishedBefore = agesNow(admin, options.olderThan);
   const wantsAudio = options.kind !== "transcripts";
   const wantsTranscripts = options.kind !== "recordings";
   if (options.yes) {
     const removed = await removeOld(context, options, {
-      audioBeforeMs: wantsAudio ? beforeMs : undefined,
-      transcriptsBeforeMs: wantsTranscripts ? beforeMs : undefined,
+      audio: wantsAudio ? finishedBefore : undefined,
+      transcripts: wantsTranscripts ? finishedBefore : undefined,
     });
     if (options.json) context.printJson({ removed });
     else context.printLine(`removed: ${removed.recordings} recordings, ${removed.transcripts} transcripts`);
@@ -132,7 +134,7 @@ async function prune(context: CliContext, options: PruneOptions): Promise<void> 
   const { measureContent } = await import("../store/content-size.ts");
   const found = measureContent(admin.database.store, {
     organizationId: options.org,
-    finishedBeforeMs: beforeMs,
+    finishedBefore,
   }).map((one) => ({
     ...one,
     ...(wantsAudio ? {} : { recordings: 0, recordingBytes: 0 }),
@@ -155,10 +157,20 @@ async function prune(context: CliContext, options: PruneOptions): Promise<void> 
   context.note("nothing was removed; --yes removes it");
 }
 
+/** @throws CommandError `conflict` while the clock is in doubt: it would say a wrong age */
+function agesNow({ trust }: Admin, olderThanMs: number): Ages {
+  const ages = trust.peekAges();
+  if (ages) return before(ages, olderThanMs);
+  throw new CommandError(
+    "conflict",
+    "the clock is in doubt, so the age of content is not known; see `shruti clock show`",
+  );
+}
+
 async function removeOld(
   context: CliContext,
   { org }: PruneOptions,
-  age: { audioBeforeMs: number | undefined; transcriptsBeforeMs: number | undefined },
+  age: ContentAge,
 ): Promise<{ recordings: number; transcripts: number }> {
   const admin = await context.openServices();
   const [

@@ -43,6 +43,7 @@ export const AUDIT_ACTIONS = [
   "database.upgrade",
   "database.undo_upgrade",
   "database.keep_upgrade",
+  "clock.confirm",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -68,7 +68,7 @@ test("deletions name who deleted: the key, or the server when the time of a tran
   const { config, clock, app } = testApp;
   const { database, services } = app;
   await createRetentionService({
-    ...{ ...services, database, clock, config, log: silentLog },
+    ...{ ...services, database, clock, config, log: silentLog, trust: app.trust },
     purge: { resume: () => Promise.resolve(0) },
   }).run();
   expect(deleted().map(({ object, source, actor, via }) => ({ object, source, actor, via }))).toEqual([

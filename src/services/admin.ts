@@ -19,6 +19,7 @@ import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
 import { type BackupSigner, backupSigner } from "./backups/backup-signature.ts";
 import { sealDatabase } from "./backups/database-seal.ts";
 import { closeAgain, type RestoredAccess } from "./backups/restored-access.ts";
+import { type ClockTrust, createClockTrust } from "./clock-trust.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
 import { requireFolderOf } from "./output-folder.ts";
@@ -37,6 +38,7 @@ export type Admin = AdminDeps & {
   credit: CreditService;
   webhooks: WebhookService;
   consoleSessions: ConsoleSessionService;
+  trust: ClockTrust;
   /** Records an act that has changed only files, right after it (`recordAct` of store/audit-log.ts). */
   record(act: Act): void;
   close(): void;
@@ -79,7 +81,8 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
   const dataDir = dataDirOf(config);
   const path = requireDatabase(config);
   const database = openDatabase(path);
-  const apiKeys = createApiKeyService({ database, clock });
+  const trust = createClockTrust({ database, clock, log });
+  const apiKeys = createApiKeyService({ database, clock: trust.access });
   return {
     config,
     clock,
@@ -90,7 +93,8 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
     accounts: createAccountService({ database, clock, onChange: apiKeys.forgetCached }),
     credit: createCreditService({ database, clock, config }),
     webhooks: createWebhookService({ database, clock, config }),
-    consoleSessions: createConsoleSessionService({ database, clock }),
+    consoleSessions: createConsoleSessionService({ database, clock: trust.access }),
+    trust,
     record: (act) => void transaction(database.store, (tx) => recordAct(tx, act, clock.now())),
     close() {
       apiKeys.close();

@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename } from "node:path";
 import type { Config } from "../config/schema.ts";
+import { type Ages, isOver } from "../domain/clock-trust.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
@@ -28,12 +29,20 @@ export function keptCopiesOf(databaseFile: string): KeptCopy[] {
 /** How many copies were removed, because their time was over. */
 export type RemovedCopies = { restoreCopiesRemoved: number; upgradeCopiesRemoved: number };
 
-/** Removes the copies whose time is over (`[retention]`), and what a killed restore has left. Only the server calls it. */
-export function removeOldCopies({ database, clock, log, config }: Deps & { config: Config }): RemovedCopies {
+/**
+ * Removes the copies whose time is over (`[retention]`), and what a killed restore has left. Only the server calls it.
+ *
+ * @param ages what is old now; undefined while the clock is in doubt
+ */
+export function removeOldCopies(
+  { database, log, config }: Deps & { config: Config },
+  ages: Ages | undefined,
+): RemovedCopies {
   const abandoned = removeAbandonedCopies(database.path, true);
   if (abandoned > 0) log.info({ files: abandoned }, "what a killed restore has left is removed");
   const removeOlder = (copies: KeptCopy[], days: number) => {
-    const old = days === 0 ? [] : copies.filter(({ atMs }) => atMs < clock.now() - days * DAY_MS);
+    if (days === 0 || !ages) return 0;
+    const old = copies.filter(({ atMs }) => isOver(atMs, atMs + days * DAY_MS + 1, ages));
     for (const { path } of old) {
       rmSync(path, { force: true });
       log.info({ file: path }, "an older database is removed: its time is over");

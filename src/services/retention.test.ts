@@ -29,13 +29,14 @@ function prepare(retention: { audio_days?: number; transcript_days?: number } = 
   const config = testConfig({ storage: { reserve_bytes: 0 }, retention });
   const bench = openUploadBench({ clock, config });
   open.push(bench);
-  const { database, uploads } = bench;
+  const { database, uploads, trust } = bench;
   const calls = { conflicts: new Set<string>(), deliveries: 0 };
   const deps = {
     database,
     clock,
     config,
     log: silentLog,
+    trust,
     uploads,
     transcriptions: {
       async deleteById(id: string) {

@@ -1,4 +1,5 @@
 import type { Config } from "../config/schema.ts";
+import { type Ages, before } from "../domain/clock-trust.ts";
 import { AppError } from "../domain/errors.ts";
 import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -9,6 +10,7 @@ import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { listProjects } from "../store/projects.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
 import { findUpload, listUnusedAudio } from "../store/uploads.ts";
+import type { ClockTrust } from "./clock-trust.ts";
 import { deleteUploadRecording } from "./deletions.ts";
 import { followDeletions, type RemovedCopies, removeOldCopies } from "./kept-copies.ts";
 import type { PurgeService } from "./purge.ts";
@@ -22,6 +24,7 @@ export type RetentionDeps = {
   clock: Clock;
   config: Config;
   log: Log;
+  trust: Pick<ClockTrust, "ages">;
   uploads: Pick<UploadService, "expire" | "removeAudioFile">;
   transcriptions: Pick<TranscriptionService, "deleteById">;
   webhooks: Pick<WebhookService, "removeOld">;
@@ -42,8 +45,9 @@ export type RetentionReport = {
 export type RetentionService = {
   /**
    * Removes everything whose time is over: expired uploads, and after `[retention]` and `webhooks.keep_days` audio,
-   * transcripts and deliveries (docs/decisions.md sections 5 and 9). It uses small transactions, so that requests do
-   * not wait for it. Also removes the chunks of long recordings that have ended.
+   * transcripts and deliveries (docs/decisions.md sections 5 and 9). While the clock is in doubt it removes nothing because
+   * of its age. It uses small transactions, so that requests do not wait for it. Also continues purges, and removes the
+   * chunks of long recordings that have ended.
    */
   run(): Promise<RetentionReport>;
 };
@@ -67,6 +71,13 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
     }
   }
 
+  /** Does a part of the work that depends on the clock. Each part reads the clock again: a round can take long. */
+  const byAge = (what: string, work: (ages: Ages) => number | Promise<number>) =>
+    step(what, 0, () => {
+      const ages = deps.trust.ages();
+      return ages ? work(ages) : 0;
+    });
+
   const PURGE = "the purge of an organization";
   const resumePurges = () =>
     deps.purge.resume((organizationId, error) =>
@@ -77,14 +88,17 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
     run: () =>
       runAs({ ...SERVER, via: "retention" }, async () => {
         const report: RetentionReport = {
-          uploadsExpired: await step("the expiry of uploads", 0, deps.uploads.expire),
+          uploadsExpired: await byAge("the expiry of uploads", deps.uploads.expire),
           ...(await removeContent(deps, step)),
+          // An admin has asked for it; no clock decides about it.
           organizationsPurged: await step(PURGE, 0, resumePurges),
-          ...(await step("the removal of older databases", NO_COPIES, () => removeOldCopies(deps))),
-          idempotencyKeysRemoved: await step("the removal of idempotency keys", 0, () =>
-            removeIdempotencyKeys(deps),
+          ...(await step("the removal of older databases", NO_COPIES, () =>
+            removeOldCopies(deps, deps.trust.ages()),
+          )),
+          idempotencyKeysRemoved: await byAge("the removal of idempotency keys", (ages) =>
+            removeIdempotencyKeys(deps, ages),
           ),
-          deliveriesRemoved: await step("the removal of deliveries", 0, deps.webhooks.removeOld),
+          deliveriesRemoved: await byAge("the removal of deliveries", deps.webhooks.removeOld),
         };
         await step("the removal of ended chunks", undefined, () => removeEndedChunks(deps.database));
         await step("the deletion in older databases", undefined, () => followDeletions(deps));
@@ -108,9 +122,11 @@ async function removeContent(deps: RetentionDeps, step: Step): Promise<RemovedCo
   const { retention } = deps.config;
   const total: RemovedContent = { audioRemoved: 0, transcriptsRemoved: 0 };
   for (const { id, audioDays, transcriptDays } of listProjects(deps.database.store)) {
+    const ages = deps.trust.ages();
+    if (!ages) return total;
     const age = {
-      audioBeforeMs: beginOf(deps, audioDays ?? retention.audio_days),
-      transcriptsBeforeMs: beginOf(deps, transcriptDays ?? retention.transcript_days),
+      audio: agesAfter(ages, audioDays ?? retention.audio_days),
+      transcripts: agesAfter(ages, transcriptDays ?? retention.transcript_days),
     };
     const { audioRemoved, transcriptsRemoved } = await step(
       "the removal of content",
@@ -125,13 +141,13 @@ async function removeContent(deps: RetentionDeps, step: Step): Promise<RemovedCo
   return total;
 }
 
-/** Returns the begin of a period that ends now; undefined: it has no begin. */
-function beginOf({ clock }: RetentionDeps, days: number): number | undefined {
-  return days === 0 ? undefined : clock.now() - days * DAY_MS;
+/** Returns what is over after some days; undefined: nothing ever is. */
+function agesAfter(ages: Ages, days: number): Ages | undefined {
+  return days === 0 ? undefined : before(ages, days * DAY_MS);
 }
 
-/** What is removed: content that was finished before these times, epoch milliseconds; undefined: nothing. */
-export type ContentAge = { audioBeforeMs: number | undefined; transcriptsBeforeMs: number | undefined };
+/** What is removed: content that was finished before these times; undefined: nothing. */
+export type ContentAge = { audio: Ages | undefined; transcripts: Ages | undefined };
 export type RemovedContent = Pick<RetentionReport, "audioRemoved" | "transcriptsRemoved">;
 type ContentDeps = Pick<RetentionDeps, "database" | "clock" | "log" | "transcriptions" | "receipts"> & {
   uploads: Pick<UploadService, "removeAudioFile">;
@@ -141,24 +157,23 @@ type ContentDeps = Pick<RetentionDeps, "database" | "clock" | "log" | "transcrip
 export async function removeContentOf(
   deps: ContentDeps,
   projectId: string,
-  { audioBeforeMs, transcriptsBeforeMs }: ContentAge,
+  { audio, transcripts }: ContentAge,
 ): Promise<RemovedContent> {
   return {
-    transcriptsRemoved:
-      transcriptsBeforeMs === undefined ? 0 : await removeTranscripts(deps, projectId, transcriptsBeforeMs),
-    audioRemoved: audioBeforeMs === undefined ? 0 : await removeAudio(deps, projectId, audioBeforeMs),
+    transcriptsRemoved: transcripts ? await removeTranscripts(deps, projectId, transcripts) : 0,
+    audioRemoved: audio ? await removeAudio(deps, projectId, audio) : 0,
   };
 }
 
 async function removeAudio(
   { database, clock, uploads, receipts }: ContentDeps,
   projectId: string,
-  beforeMs: number,
+  finishedBefore: Ages,
 ): Promise<number> {
   const { store } = database;
   let removed = 0;
   for (;;) {
-    const batch = listUnusedAudio(store, projectId, beforeMs, BATCH);
+    const batch = listUnusedAudio(store, projectId, finishedBefore, BATCH);
     for (const { id } of batch) {
       // Checked again inside the transaction, because a transcription may have been accepted since the list was read.
       const isMarked = transaction(store, (tx) => {
@@ -176,12 +191,12 @@ async function removeAudio(
 async function removeTranscripts(
   { database, log, transcriptions }: ContentDeps,
   projectId: string,
-  beforeMs: number,
+  finishedBefore: Ages,
 ): Promise<number> {
   let removed = 0;
   let last: TranscriptionRow | undefined;
   for (;;) {
-    const batch = listFinishedBefore(database.store, projectId, beforeMs, BATCH, last);
+    const batch = listFinishedBefore(database.store, projectId, finishedBefore, BATCH, last);
     for (const { id } of batch) {
       try {
         await transcriptions.deleteById(id);
@@ -198,10 +213,10 @@ async function removeTranscripts(
   }
 }
 
-async function removeIdempotencyKeys({ database, clock }: RetentionDeps): Promise<number> {
+async function removeIdempotencyKeys({ database }: RetentionDeps, ages: Ages): Promise<number> {
   let removed = 0;
   for (;;) {
-    const batch = transaction(database.store, (tx) => deleteExpiredIdempotencyKeys(tx, clock.now(), BATCH));
+    const batch = transaction(database.store, (tx) => deleteExpiredIdempotencyKeys(tx, ages, BATCH));
     removed += batch;
     if (batch < BATCH) return removed;
     await Bun.sleep(0);

@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
+import type { Ages } from "../domain/clock-trust.ts";
 import type { Store } from "./database.ts";
+import { isNotShifted } from "./over.ts";
 
 /** Recordings and transcripts that an organization keeps. */
 export type KeptContent = {
@@ -14,18 +16,21 @@ export type KeptContent = {
 export type ContentFilter = {
   organizationId?: string | undefined;
   /** Only what was finished before this time and is not needed by unfinished work. */
-  finishedBeforeMs?: number | undefined;
+  finishedBefore?: Ages | undefined;
 };
 
 /** Counts what organizations keep, by organization. Organizations that keep nothing are left out. */
 export function measureContent(
   store: Store,
-  { organizationId, finishedBeforeMs }: ContentFilter = {},
+  { organizationId, finishedBefore }: ContentFilter = {},
 ): KeptContent[] {
   const ofOrganization = organizationId === undefined ? sql`1` : sql`organization_id = ${organizationId}`;
-  const isOld = finishedBeforeMs === undefined ? sql`1` : sql`finished_at < ${finishedBeforeMs}`;
+  const finishedAt = sql`finished_at`;
+  const isOld = finishedBefore
+    ? sql`finished_at < ${finishedBefore.nowMs} AND ${isNotShifted(finishedAt, finishedAt, finishedBefore) ?? sql`1`}`
+    : sql`1`;
   const isUnused =
-    finishedBeforeMs === undefined
+    finishedBefore === undefined
       ? sql`1`
       : sql`NOT EXISTS (SELECT 1 FROM transcriptions t WHERE t.upload_id = uploads.id
               AND t.state IN ('queued', 'preparing', 'transcribing', 'finalizing'))`;

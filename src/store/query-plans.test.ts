@@ -23,6 +23,9 @@ const statements: { query: string; params: unknown[] }[] = [];
 const logger = { logQuery: (query: string, params: unknown[]) => void statements.push({ query, params }) };
 const store: Store = drizzle(sqlite, { schema, logger });
 const [org, prj, now] = ["org_1", "prj_1", 1];
+/** A clock that was wrong twice must not make a statement read more. */
+const wrong = [1, 2].map((fromMs) => ({ fromMs, toMs: fromMs + 1, shiftMs: 5 }));
+const ages = { nowMs: now, wrong };
 
 /** Returns how the only statement so far reads tables. */
 function planOf(): string[] {
@@ -35,15 +38,15 @@ function planOf(): string[] {
 }
 
 test.each([
-  ["expired uploads", () => listExpiredUploads(store, now, 10), "uploads_unfinished"],
+  ["expired uploads", () => listExpiredUploads(store, ages, 10), "uploads_unfinished"],
   ["uploads that are being verified", () => listVerifyingUploads(store), "uploads_unfinished"],
   ["open uploads", () => openUploadsOf(store, org, now), "uploads_open"],
-  ["audio after its period", () => listUnusedAudio(store, prj, now, 10), "uploads_kept"],
+  ["audio after its period", () => listUnusedAudio(store, prj, ages, 10), "uploads_kept"],
   ["work after a start", () => listUnfinished(store), "transcriptions_unfinished"],
   ["work by state", () => countUnfinishedByState(store), "transcriptions_unfinished"],
   ["work with a model", () => countUnfinishedWithModel(store, "m"), "transcriptions_unfinished"],
   ["work with an upload", () => isUploadInUse(store, "up_1"), "transcriptions_by_upload"],
-  ["transcripts after their period", () => listFinishedBefore(store, prj, now, 10), "transcriptions_kept"],
+  ["transcripts after their period", () => listFinishedBefore(store, prj, ages, 10), "transcriptions_kept"],
   ["unfinished work of a purge", () => listUnfinishedOf(store, org, 10), "transcriptions_unfinished"],
   ["transcripts of a purge", () => listContentOf(store, org, 10), "transcriptions_kept"],
   ["recordings of a purge", () => listRecordingsOf(store, org, 10), "uploads_kept"],

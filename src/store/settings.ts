@@ -6,8 +6,8 @@ import { settings } from "./schema.ts";
 /**
  * Names of the choices that an admin makes at run time, of what the last backup of everything was, of the last scheduled
  * one that failed, of the stores of backups, of how much of the file of deletions the database knows, of when a copy of the
- * database was made (only in that copy), of the keys that wait for an admin's confirmation after a restore, and of how far
- * deletions were followed in older databases.
+ * database was made (only in that copy), of the keys that wait for an admin's confirmation after a restore, of how far
+ * deletions were followed in older databases, and of what is known of the clock.
  */
 export const SETTING_NAMES = {
   defaultModel: "models.default",
@@ -19,6 +19,7 @@ export const SETTING_NAMES = {
   copyMoment: "copy.moment",
   heldKeys: "keys.held",
   followedCopies: "copies.followed",
+  clock: "clock.state",
 } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 

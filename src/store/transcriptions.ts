@@ -1,4 +1,5 @@
 import { and, asc, count, desc, eq, gte, inArray, lt, ne, sql } from "drizzle-orm";
+import type { Ages } from "../domain/clock-trust.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { Warning } from "../domain/result.ts";
 import type { TranscriptionWork } from "../domain/story.ts";
@@ -15,6 +16,7 @@ import { firstIdAt } from "../lib/ids.ts";
 import { BILLED_MS } from "./billed-time.ts";
 import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
+import { isBefore } from "./over.ts";
 import { type Placeholders, prepared, preparedFor } from "./prepared.ts";
 import { organizations, projects, transcriptions } from "./schema.ts";
 
@@ -432,7 +434,7 @@ export function isUploadInUse(store: Store, uploadId: string, exceptId?: string)
 export function listFinishedBefore(
   store: Store,
   projectId: string,
-  finishedBeforeMs: number,
+  finishedBefore: Ages,
   limit: number,
   after?: Pick<TranscriptionRow, "finishedAt" | "id">,
 ): TranscriptionRow[] {
@@ -443,7 +445,7 @@ export function listFinishedBefore(
       and(
         eq(transcriptions.projectId, projectId),
         sql`content_deleted_at IS NULL`,
-        lt(transcriptions.finishedAt, finishedBeforeMs),
+        isBefore(transcriptions.finishedAt, finishedBefore),
         after && sql`(finished_at, id) > (${after.finishedAt}, ${after.id})`,
       ),
     )

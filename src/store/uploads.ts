@@ -1,19 +1,5 @@
-import {
-  and,
-  asc,
-  count,
-  desc,
-  eq,
-  gt,
-  gte,
-  inArray,
-  isNull,
-  lt,
-  lte,
-  notExists,
-  or,
-  sql,
-} from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, inArray, isNull, notExists, or, sql } from "drizzle-orm";
+import type { Ages } from "../domain/clock-trust.ts";
 import { UNFINISHED_STATES } from "../domain/transcription.ts";
 import {
   nextUploadState,
@@ -24,6 +10,7 @@ import {
 import { firstIdAt } from "../lib/ids.ts";
 import type { Store } from "./database.ts";
 import { withMove } from "./history.ts";
+import { isBefore, isOver } from "./over.ts";
 import { prepared } from "./prepared.ts";
 import { apiKeys, organizations, transcriptions, uploads } from "./schema.ts";
 
@@ -204,11 +191,13 @@ export function listAllUploads(store: Store, query: UploadQuery): UploadRow[] {
 const IS_UNFINISHED = sql`${uploads.state} IN ('allocated', 'verifying')`;
 
 /** Lists uploads that have expired and wait for bytes, earliest first. */
-export function listExpiredUploads(store: Store, nowMs: number, limit: number): UploadRow[] {
+export function listExpiredUploads(store: Store, ages: Ages, limit: number): UploadRow[] {
   return store
     .select()
     .from(uploads)
-    .where(and(IS_UNFINISHED, eq(uploads.state, "allocated"), lte(uploads.expiresAt, nowMs)))
+    .where(
+      and(IS_UNFINISHED, eq(uploads.state, "allocated"), isOver(uploads.createdAt, uploads.expiresAt, ages)),
+    )
     .orderBy(asc(uploads.expiresAt))
     .limit(limit)
     .all();
@@ -262,7 +251,7 @@ const unfinishedWork = (store: Store) =>
 export function listUnusedAudio(
   store: Store,
   projectId: string,
-  finishedBeforeMs: number,
+  finishedBefore: Ages,
   limit: number,
 ): UploadRow[] {
   return store
@@ -273,7 +262,7 @@ export function listUnusedAudio(
         eq(uploads.projectId, projectId),
         eq(uploads.state, "complete"),
         sql`${uploads.deletedAt} IS NULL`,
-        lt(uploads.finishedAt, finishedBeforeMs),
+        isBefore(uploads.finishedAt, finishedBefore),
         notExists(unfinishedWork(store)),
       ),
     )

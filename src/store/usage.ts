@@ -190,7 +190,9 @@ export function sumUsage(
 
 /** Returns the number of the newest row, in the order in which rows were written. */
 export function lastUsageRow(store: Store): number {
-  return store.get<{ row: number | null }>(sql`SELECT max(rowid) AS row FROM usage_events`)?.row ?? 0;
+  // `get` of a raw statement returns a list of values.
+  const [newest] = store.all<{ row: number | null }>(sql`SELECT max(rowid) AS "row" FROM usage_events`);
+  return newest?.row ?? 0;
 }
 
 /** Counts the events that were written after a row, by state. @returns `row`: the newest of them */

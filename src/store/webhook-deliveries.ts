@@ -1,7 +1,9 @@
 import { and, count, desc, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import type { Ages } from "../domain/clock-trust.ts";
 import type { DeliveryState } from "../domain/webhook.ts";
 import { firstIdAt, MAX_ID_AHEAD_MS } from "../lib/ids.ts";
 import type { Database, Store } from "./database.ts";
+import { isNotShifted } from "./over.ts";
 import { deliveries, deliveryAttempts, events, webhookEndpoints } from "./schema.ts";
 import type { WebhookEndpointRow } from "./webhooks.ts";
 
@@ -257,7 +259,9 @@ function countWhere(store: Store, endpointId: string, condition: SQL): number {
  *
  * @returns how many events were removed
  */
-export function removeOldDeliveries(store: Store, beforeMs: number, limit = 500): number {
+export function removeOldDeliveries(store: Store, madeBefore: Ages, limit = 500): number {
+  const beforeMs = madeBefore.nowMs;
+  const endedAt = sql`coalesce(d.delivered_at, d.failed_at, 0)`;
   // Identifiers begin with their time, so the oldest events are one range of the primary key.
   const newestId = firstIdAt("event", Math.max(beforeMs, 0) + MAX_ID_AHEAD_MS);
   return store
@@ -267,8 +271,18 @@ export function removeOldDeliveries(store: Store, beforeMs: number, limit = 500)
         SELECT d.event_id FROM ${deliveries} AS d JOIN ${webhookEndpoints} AS e ON e.id = d.endpoint_id
          WHERE d.event_id < ${newestId}
            AND (coalesce(d.delivered_at, d.failed_at) < ${beforeMs} OR (d.state = 'pending' AND e.disabled_at IS NOT NULL))
+           AND ${isNotShifted(endedAt, endedAt, madeBefore) ?? sql`1`} AND ${isNotMadeLater(madeBefore)}
          LIMIT ${limit})`,
     )
     .returning({ id: events.id })
     .all().length;
+}
+
+/** The condition that an event was not made while the clock was wrong, or else long enough ago. */
+function isNotMadeLater({ nowMs, wrong }: Ages): SQL {
+  const periods = wrong.map(({ fromMs, toMs, shiftMs }) => {
+    const first = firstIdAt("event", Math.max(fromMs, nowMs - shiftMs));
+    return sql`d.event_id NOT BETWEEN ${first} AND ${firstIdAt("event", toMs + MAX_ID_AHEAD_MS)}`;
+  });
+  return and(...periods) ?? sql`1`;
 }

@@ -186,9 +186,9 @@ test("old deliveries are removed with their attempts, in batches, and pending on
   kit.clock.advance(28 * DAY_MS);
 
   const before = kit.clock.now() - 30 * DAY_MS;
-  expect(removeOldDeliveries(kit.database.store, before, 4)).toBe(4);
-  expect(removeOldDeliveries(kit.database.store, before, 4)).toBe(3);
-  expect(removeOldDeliveries(kit.database.store, before, 4)).toBe(0);
+  expect(removeOldDeliveries(kit.database.store, { nowMs: before, wrong: [] }, 4)).toBe(4);
+  expect(removeOldDeliveries(kit.database.store, { nowMs: before, wrong: [] }, 4)).toBe(3);
+  expect(removeOldDeliveries(kit.database.store, { nowMs: before, wrong: [] }, 4)).toBe(0);
   const left = kit.database.store.select({ id: deliveries.eventId }).from(deliveries).all();
   expect(left.map(({ id }) => id).sort()).toEqual([late, pending, young].sort());
   expect(kit.database.store.select().from(events).all()).toHaveLength(3);

@@ -8,6 +8,7 @@ import { errorResponse, toAppError } from "../http/wire/errors.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import { type Log, silentLog } from "../lib/log.ts";
+import { type ClockTrust, createClockTrust } from "../services/clock-trust.ts";
 import type { Scope } from "../services/ownership.ts";
 import { createDecoderLanes } from "../services/uploads/decoder-lanes.ts";
 import { createUploadService, type UploadDeps, type UploadService } from "../services/uploads/uploads.ts";
@@ -36,6 +37,7 @@ export type UploadBench = {
   dataDir: string;
   database: Database;
   config: Config;
+  trust: ClockTrust;
   uploads: UploadService;
   close(): Promise<void>;
 };
@@ -50,11 +52,10 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
   const database = openDatabase(join(dataDir, "shruti.db"));
   const config = options.config ?? testConfig({ storage: { reserve_bytes: 0 } });
   insertOwners(database);
+  const { clock = systemClock, log = silentLog } = options;
+  const trust = createClockTrust({ database, clock, log });
   const uploads = createUploadService({
-    database,
-    clock: options.clock ?? systemClock,
-    config,
-    log: options.log ?? silentLog,
+    ...{ database, clock, config, log, ages: trust.ages },
     dataDir,
     verifyAudio: options.verifyAudio ?? acceptingVerifier,
     decoders: options.decoders ?? createDecoderLanes(),
@@ -65,6 +66,7 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
     dataDir,
     database,
     config,
+    trust,
     uploads,
     async close() {
       await uploads.close();

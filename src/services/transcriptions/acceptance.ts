@@ -1,5 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
+import type { Ages } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import { billedMsOf, type Submission, type TranscriptionRequest } from "../../domain/transcription.ts";
@@ -52,6 +53,8 @@ export type Accepted = { transcription: TranscriptionRow; isReplay: boolean };
 export type AcceptanceDeps = {
   database: Database;
   clock: Clock;
+  /** What is old now; undefined while the clock is in doubt (`ClockTrust`). Not called inside transactions. */
+  ages: () => Ages | undefined;
   config: Config;
   models: ModelService;
   uploads: Pick<UploadService, "requireComplete">;
@@ -128,21 +131,22 @@ export function checkRequest(
   return model;
 }
 
-/** Finds what was accepted under a key. @throws AppError `idempotency_conflict` when it was another request */
+/**
+ * Finds what was accepted under a key.
+ *
+ * @param ages undefined: the clock is in doubt. Then no key has expired, so that no work is charged twice
+ * @throws AppError `idempotency_conflict` when it was another request
+ */
 export function findReplay(
-  deps: Pick<AcceptanceDeps, "clock">,
   store: Store,
+  ages: Ages | undefined,
   caller: Pick<Caller, "projectId">,
   submission: Submission,
   claim: IdempotencyClaim | undefined,
 ): TranscriptionRow | undefined {
   if (!claim) return undefined;
   const { key, scope = submission } = claim;
-  const known = findIdempotencyKey(
-    store,
-    { projectId: caller.projectId, submission: scope, key },
-    deps.clock.now(),
-  );
+  const known = findIdempotencyKey(store, { projectId: caller.projectId, submission: scope, key }, ages);
   if (!known) return undefined;
   if (!isSameRequest(known.requestHash, claim.requestHash))
     throw new AppError("idempotency_conflict", { detail: "Idempotency-Key" });
@@ -159,10 +163,11 @@ export function acceptTranscription(
   model: InstalledModel,
   input: AcceptInput,
 ): Accepted {
+  const ages = input.idempotency && deps.ages();
   return transaction(deps.database.store, (tx) => {
-    const replay = findReplay(deps, tx, caller, input.submission, input.idempotency);
+    const replay = findReplay(tx, ages, caller, input.submission, input.idempotency);
     if (replay) return { transcription: replay, isReplay: true };
-    return { transcription: insertAccepted(deps, tx, caller, model, input), isReplay: false };
+    return { transcription: insertAccepted(deps, tx, caller, model, input, ages), isReplay: false };
   });
 }
 
@@ -183,14 +188,16 @@ export function checkCredit(
  * Checks the organization and everything from the upload on, and writes reservation and record, in the caller's
  * transaction.
  *
+ * @param ages which idempotency keys have expired; undefined: none
  * @throws AppError `organization_disabled`; as `TranscriptionService.accept`
  */
 export function insertAccepted(
-  deps: AcceptanceDeps,
+  deps: Omit<AcceptanceDeps, "ages">,
   tx: Store,
   caller: Scope,
   model: InstalledModel,
   input: AcceptInput,
+  ages?: Ages,
 ): TranscriptionRow {
   const nowMs = deps.clock.now();
   const organization = requireOrganization(tx, caller.organizationId);
@@ -240,15 +247,10 @@ export function insertAccepted(
   });
   if (input.idempotency) {
     const { key, requestHash, scope = input.submission } = input.idempotency;
-    insertIdempotencyKey(tx, {
-      projectId: caller.projectId,
-      submission: scope,
-      key,
-      requestHash,
-      transcriptionId: id,
-      createdAt: nowMs,
-      expiresAt: nowMs + KEEP_KEYS_MS,
-    });
+    const times = { createdAt: nowMs, expiresAt: nowMs + KEEP_KEYS_MS };
+    const { projectId } = caller;
+    const claimed = { projectId, submission: scope, key, requestHash, transcriptionId: id, ...times };
+    insertIdempotencyKey(tx, claimed, ages);
   }
   return row;
 }

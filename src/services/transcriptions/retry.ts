@@ -18,7 +18,7 @@ export type Retry = { transcription: TranscriptionRow; hasLostEndpoint: boolean 
  * @throws AppError `not_found`; `conflict` while it is unfinished, when it has a result, or when it is retried already;
  *   `content_deleted` when its recording is gone; as `TranscriptionService.accept` for limits, credit and the model
  */
-export function retryTranscription(deps: AcceptanceDeps, id: string): Retry {
+export function retryTranscription(deps: Omit<AcceptanceDeps, "ages">, id: string): Retry {
   const { store } = deps.database;
   const request = requestOf(requireFree(store, id));
   const model = checkRequest(deps.models, requireFree(store, id).modelId, request);

@@ -147,7 +147,8 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
 
   return {
     checkRequest: (modelId, request) => checkRequest(deps.models, modelId, request),
-    findReplay: (caller, submission, claim) => findReplay(deps, store, caller, submission, claim),
+    findReplay: (caller, submission, claim) =>
+      findReplay(store, claim && deps.ages(), caller, submission, claim),
     accept(caller, input) {
       const model = checkRequest(deps.models, input.modelId, input.request);
       const accepted = acceptTranscription(deps, caller, model, input);

@@ -1,5 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import type { VerifiedAudio } from "../../domain/audio.ts";
+import type { Ages } from "../../domain/clock-trust.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Shares } from "../../lib/shares.ts";
@@ -25,6 +26,8 @@ export type UploadDeps = {
   verifyAudio: (path: string, signal: AbortSignal) => Promise<VerifiedAudio>;
   /** Lanes in which verifications run. */
   decoders: DecoderLanes;
+  /** What is old now; undefined while the clock is in doubt (`ClockTrust`). Not called inside transactions. */
+  ages: () => Ages | undefined;
   /** Free bytes on the disk of recordings. */
   freeBytes: () => Promise<number>;
   /** Size of that disk, in bytes. */

@@ -153,7 +153,7 @@ describe("the sum", () => {
     await uploads.discardBytes(large);
     expect(stored(opened)).toBe(5 * KB + 8 * MIB);
     clock.advance(2 * 86_400_000);
-    await uploads.expire();
+    await uploads.expire({ nowMs: clock.now(), wrong: [] });
     expect(stored(opened)).toBe(5 * KB);
 
     isSound = false;

@@ -449,7 +449,7 @@ describe("time and sweeps", () => {
     expect(await codeOf(opened.uploads.complete(CALLER, upload.id))).toBe("upload_rejected");
     const { upload: second } = await opened.uploads.create(CALLER, { bytes: 1 });
     clock.advance(86_400_000);
-    expect(await opened.uploads.expire()).toBe(1);
+    expect(await opened.uploads.expire({ nowMs: clock.now(), wrong: [] })).toBe(1);
     expect(opened.uploads.get(CALLER, second.id)).toMatchObject({
       state: "rejected",
       errorCode: "upload_rejected",
@@ -467,7 +467,7 @@ describe("time and sweeps", () => {
     const sending = codeOf(opened.uploads.receive(upload.id, { at: "start over", body: stalled }));
     while ((await opened.uploads.storedBytes(upload.id)) !== 6) await Bun.sleep(1);
     clock.advance(86_400_000);
-    expect(await opened.uploads.expire()).toBe(1);
+    expect(await opened.uploads.expire({ nowMs: clock.now(), wrong: [] })).toBe(1);
     expect(await sending).toBe("conflict");
     expect(existsSync(opened.uploads.audioPath(upload.id))).toBe(false);
   });

@@ -1,3 +1,4 @@
+import type { Ages } from "../../domain/clock-trust.ts";
 import { createShares, usualSpare } from "../../lib/shares.ts";
 import { audioFilePath } from "../../store/audio-files.ts";
 import type { Store } from "../../store/database.ts";
@@ -134,10 +135,13 @@ export type UploadUpkeep = {
   /** Continues the verifications that a stop, a crash or a failure of the machine left unfinished. */
   resumeVerification(): void;
   /** Rejects uploads that have expired. Returns how many. */
-  expire(): Promise<number>;
+  expire(ages: Ages): Promise<number>;
   /** Removes files without a record, and marks records without a file. Called once, at the start. */
   sweepOrphans(): Promise<SweepReport>;
-  /** Removes files that no record needs and that have not changed for a day. Returns how many. */
+  /**
+   * Removes files that no record needs and that have not changed for a day; none while the clock is in doubt. Returns how
+   * many.
+   */
   removeOrphans(): Promise<number>;
   /** Ends running requests and verifications, and waits for them. */
   close(): Promise<void>;
@@ -204,9 +208,9 @@ function uploadUpkeep(context: UploadContext, { verifier }: Completions): Upload
     storedLimitOf: (organization) => storedLimitOf(context.database.store, context, organization),
     receiving: () => context.locks.held(),
     resumeVerification: () => verifier.resume(),
-    expire: () => expireUploads(context),
+    expire: (ages) => expireUploads(context, ages),
     sweepOrphans: () => sweepAudioFiles(context),
-    removeOrphans: () => removeOrphans(context, Date.now() - DAY_MS),
+    removeOrphans: async () => (context.ages() ? removeOrphans(context, Date.now() - DAY_MS) : 0),
     async close() {
       await Promise.all([context.locks.close(), verifier.close()]);
       await Promise.all(context.background);

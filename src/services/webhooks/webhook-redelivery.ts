@@ -1,4 +1,5 @@
 import type { AuditValues } from "../../domain/audit.ts";
+import type { Ages } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
 import type { DeliveryState } from "../../domain/webhook.ts";
 import { type Store, transaction } from "../../store/database.ts";
@@ -67,10 +68,10 @@ function recordRedelivery(tx: Store, endpointId: string, nowMs: number, after: A
 }
 
 /** Removes deliveries that were made before a time, in small transactions. Returns how many. */
-export async function removeDeliveriesBefore(store: Store, beforeMs: number): Promise<number> {
+export async function removeDeliveriesBefore(store: Store, madeBefore: Ages): Promise<number> {
   let removed = 0;
   for (;;) {
-    const batch = transaction(store, (tx) => removeOldDeliveries(tx, beforeMs, REMOVAL_BATCH));
+    const batch = transaction(store, (tx) => removeOldDeliveries(tx, madeBefore, REMOVAL_BATCH));
     removed += batch;
     if (batch < REMOVAL_BATCH) return removed;
     await Bun.sleep(0);

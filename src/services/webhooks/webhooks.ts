@@ -1,4 +1,5 @@
 import type { Config } from "../../config/schema.ts";
+import { type Ages, before } from "../../domain/clock-trust.ts";
 import { type EventType, eventTypeOf, type SubscribedEventType } from "../../domain/webhook.ts";
 import { ID_PREFIXES, newId } from "../../lib/ids.ts";
 import { transaction } from "../../store/database.ts";
@@ -109,7 +110,7 @@ export type WebhookService = {
    */
   test(id: string, type?: EventType): Promise<TestOutcome>;
   /** Removes deliveries older than `webhooks.keep_days`, in small transactions. Returns how many. */
-  removeOld(): Promise<number>;
+  removeOld(ages: Ages): Promise<number>;
 };
 
 /**
@@ -118,7 +119,7 @@ export type WebhookService = {
  * The methods that use `[webhooks]` addresses throw ConfigError when the section cannot be used; the others work.
  */
 export function createWebhookService(deps: WebhookServiceDeps): WebhookService {
-  const { clock, config } = deps;
+  const { config } = deps;
   const { store } = deps.database;
   let rules: AddressRules | undefined;
   return {
@@ -140,7 +141,7 @@ export function createWebhookService(deps: WebhookServiceDeps): WebhookService {
     remove: (id) => removeEndpoint(deps, id),
     rotate: (id, keepPreviousMs = ROTATION_MS) => rotateSecret(deps, id, keepPreviousMs),
     test: (id, type = "transcription.completed") => sendTestEvent(deps, id, type),
-    removeOld: () => removeDeliveriesBefore(store, clock.now() - config.webhooks.keep_days * DAY_MS),
+    removeOld: (ages) => removeDeliveriesBefore(store, before(ages, config.webhooks.keep_days * DAY_MS)),
   };
 }
 
