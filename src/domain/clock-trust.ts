@@ -18,13 +18,13 @@ const MAX_PERIODS = 32;
 /** What the clock said at an instant. */
 export type Reading = { atMs: number; since: SinceBoot };
 
-/** Readings of a clock in doubt between two leaps. */
-type Stretch = { fromMs: number; toMs: number };
+/** Times that a clock in doubt has said between two leaps. */
+type Period = { fromMs: number; toMs: number };
 
 /**
  * Times of the clock that were wrong. What was written at such a time is younger than it says, by at most `shiftMs`.
  */
-export type WrongPeriod = Stretch & { shiftMs: number };
+export type WrongPeriod = Period & { shiftMs: number };
 
 /** Why the clock is in doubt, and since when. */
 export type Doubt = {
@@ -34,8 +34,8 @@ export type Doubt = {
   isExact: boolean;
   /** For how long the clock has agreed with `knownMs`. */
   agreedMs: number;
-  /** The last one is that of the newest reading. */
-  stretches: Stretch[];
+  /** What the clock has said since then. The last period is that of the newest reading. */
+  periods: Period[];
 };
 
 export type ClockState = {
@@ -110,12 +110,12 @@ function beginDoubt(reading: Reading, knownMs: number, elapsedMs: number | undef
     knownMs,
     isExact: elapsedMs !== undefined,
     agreedMs: 0,
-    stretches: [stretchAt(reading, elapsedMs ?? 0)],
+    periods: [periodAt(reading, elapsedMs ?? 0)],
   };
 }
 
 /** The clock has said all this since its leap, which was at most `elapsedMs` ago. */
-function stretchAt({ atMs }: Reading, elapsedMs: number): Stretch {
+function periodAt({ atMs }: Reading, elapsedMs: number): Period {
   return { fromMs: atMs - elapsedMs - MARGIN_MS, toMs: atMs + MARGIN_MS };
 }
 
@@ -130,7 +130,7 @@ function followDoubt(state: ClockState, doubt: Doubt, reading: Reading): ClockSt
     knownMs: measuredMs === undefined && agrees ? Math.max(knownMs, reading.atMs) : knownMs,
     isExact: doubt.isExact && measuredMs !== undefined,
     agreedMs: agrees && hasAgreed ? doubt.agreedMs + elapsedMs : 0,
-    stretches: extended(doubt.stretches, state.last, reading, elapsedMs),
+    periods: extended(doubt.periods, state.last, reading, elapsedMs),
   };
   const followed = { ...state, last: reading, doubt: next };
   if (next.agreedMs < AGREES_FOR_MS) return followed;
@@ -138,15 +138,10 @@ function followDoubt(state: ClockState, doubt: Doubt, reading: Reading): ClockSt
   return trustAgain(followed, next, next.isExact ? { ...reading, atMs: knownMs } : reading);
 }
 
-function extended(
-  stretches: readonly Stretch[],
-  last: Reading,
-  reading: Reading,
-  elapsedMs: number,
-): Stretch[] {
-  const current = stretches.at(-1);
-  const here = stretchAt(reading, elapsedMs);
-  const before = stretches.slice(0, -1);
+function extended(periods: readonly Period[], last: Reading, reading: Reading, elapsedMs: number): Period[] {
+  const current = periods.at(-1);
+  const here = periodAt(reading, elapsedMs);
+  const before = periods.slice(0, -1);
   if (current && isNear(reading.atMs, last.atMs + elapsedMs)) {
     return [
       ...before,
@@ -162,12 +157,12 @@ function extended(
 }
 
 /** Trusts the clock again. What was written at other readings since the doubt began has a wrong time. */
-function trustAgain({ last, wrong }: ClockState, { stretches }: Doubt, anchor: Reading): ClockState {
-  const periods = stretches
+function trustAgain({ last, wrong }: ClockState, { periods }: Doubt, anchor: Reading): ClockState {
+  const wrongPeriods = periods
     .slice(0, -1)
-    .map((stretch) => ({ ...stretch, shiftMs: last.atMs - stretch.fromMs }))
+    .map((period) => ({ ...period, shiftMs: last.atMs - period.fromMs }))
     .filter(({ shiftMs }) => shiftMs > 0);
-  return { anchor, last, doubt: null, wrong: bounded([...wrong, ...periods], joinPeriods) };
+  return { anchor, last, doubt: null, wrong: bounded([...wrong, ...wrongPeriods], joinPeriods) };
 }
 
 const joinPeriods = (one: WrongPeriod, other: WrongPeriod): WrongPeriod => ({

@@ -8,7 +8,7 @@ export type Clock = {
   sinceBoot?(): SinceBoot;
 };
 
-/** A time that nobody can set. */
+/** A time that cannot be set. */
 export type SinceBoot = {
   /** Names one run of the machine. Times of different runs cannot be compared. */
   boot: string;

@@ -145,7 +145,7 @@ export function openClockWorld() {
       trueMs += milliseconds;
       clock.advance(milliseconds);
     },
-    /** Switches the machine off for a while. Its clock goes on. */
+    /** Switches the machine off for a while. Its clock continues. */
     switchOff(milliseconds: number) {
       trueMs += milliseconds;
       clock.leap(milliseconds);

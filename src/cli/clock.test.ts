@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { manualClock } from "../testing/manual-clock.ts";
+import { runCaptured } from "../testing/run-cli.ts";
+
+const DAY_MS = 86_400_000;
+const folder = mkdtempSync(join(tmpdir(), "shruti-clock-"));
+const config = join(folder, "shruti.toml");
+const clock = manualClock(Date.UTC(2026, 10, 26));
+const run = (...argv: string[]) => runCaptured(argv, { SHRUTI_CONFIG: config }, clock);
+const json = async (...argv: string[]) => JSON.parse((await run(...argv, "--json")).out);
+afterAll(() => rmSync(folder, { recursive: true }));
+beforeAll(async () => {
+  expect((await run("init", "--config", config, "--data", join(folder, "data"))).status).toBe(0);
+});
+
+const show = () => run("clock", "show");
+const prune = () => run("storage", "prune", "--older-than", "90d", "--yes");
+const entries = async () => (await json("audit", "list", "--action", "clock.confirm")).length;
+
+test("a clock in doubt: what says so, what is refused, and how an admin ends it", async () => {
+  expect((await show()).out).toContain("trusted  yes");
+  expect(await json("clock", "confirm")).toMatchObject({ confirmed: false, trusted: true });
+  expect(await entries()).toBe(0);
+  expect((await prune()).status).toBe(0);
+
+  clock.leap(40 * DAY_MS);
+  clock.reboot();
+  expect((await show()).out).toContain("no: it is 40 d 0 h ahead of what is known");
+  expect(await json("clock", "show")).toEqual({
+    ...{ trusted: false, clock: "2027-01-05T00:00:00.000Z", expected: "2026-11-26T00:00:00.000Z" },
+    ...{ offset_seconds: 40 * 86_400, agreed_seconds: 0 },
+  });
+  expect(await json("status")).toMatchObject({ clock: { trusted: false } });
+  expect((await run("status")).out).toContain("in doubt: it is 40 d 0 h ahead");
+  const checks: { check: string; ok: boolean }[] = await json("doctor");
+  expect(checks.find(({ check }) => check === "clock")).toMatchObject({ ok: false });
+  expect(await prune()).toMatchObject({ status: 5, err: expect.stringContaining("clock show") });
+
+  expect((await run("clock", "confirm")).out).toBe("The clock is trusted: 2027-01-05T00:00:00.000Z.\n");
+  expect(await entries()).toBe(1);
+  expect((await prune()).status).toBe(0);
+  expect((await run("status")).out).not.toContain("in doubt");
+  clock.leap(-400 * DAY_MS);
+  expect((await show()).out).toContain("400 d 0 h behind what is known");
+});
