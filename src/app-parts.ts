@@ -39,6 +39,7 @@ import { createWebhookService, type WebhookService } from "./services/webhooks/w
 import { type Database, databasePath, openDatabase } from "./store/database.ts";
 import type { ProcessLock } from "./store/process-lock.ts";
 import { confirmUpgrade, unconfirmedUpgrade, upgradeDatabase } from "./store/upgrade.ts";
+import { NOTICED_AFTER_MS } from "./store/write-gate.ts";
 import { createUpgradeHold, type UpgradeHold } from "./upgrade-hold.ts";
 
 export type AppOptions = {
@@ -257,6 +258,7 @@ export function openWorkers(
     ...(onUnfit ? { onUnfit } : {}),
     isHeld: base.hold.isHeld,
     isDiskFull: () => base.freeBytes() < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
+    isLocked: () => database.gate.lockedMs() >= NOTICED_AFTER_MS,
     onDefault(model) {
       base.hold.whenOver(() => {
         const capacity = engine.capacity(model);

@@ -28,6 +28,7 @@ import type { ClockTrust } from "./services/clock-trust.ts";
 import { createConsoleSessionService } from "./services/console-sessions.ts";
 import { findLaterDeletions, repeatDeletions } from "./services/deletions.ts";
 import type { Database } from "./store/database.ts";
+import type { GateListener } from "./store/write-gate.ts";
 
 export type { AppOptions } from "./app-parts.ts";
 
@@ -132,6 +133,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         verification.start();
         sweeper.start();
         backups.start();
+        base.database.gate.serve(lockListener(base.log));
       });
       readiness.start();
       base.hold.start(readiness.hasModel);
@@ -161,6 +163,15 @@ export async function openApp(options: AppOptions): Promise<App> {
       base.database.close();
       base.lock.release();
     },
+  };
+}
+
+/** Reports that another program keeps the database from being written, once, and its end. */
+function lockListener(log: AppBase["log"]): GateListener {
+  return {
+    onLocked: () =>
+      log.error("another program has locked the database: requests that write get 503, accepted work waits"),
+    onFree: (lockedMs) => log.info({ seconds: lockedMs / 1000 }, "the database is not locked any more"),
   };
 }
 

@@ -9,6 +9,8 @@ export type ReadinessDeps = {
   defaultModel: () => InstalledModel;
   log: Log;
   isDiskFull: () => boolean;
+  /** Reports whether another program keeps the database from being written. */
+  isLocked?: () => boolean;
   /** Reports whether work still waits for the end of an upgrade. */
   isHeld?: () => boolean;
   /** Called with the default model at the start and after each change, before it is loaded. */
@@ -122,6 +124,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
         ...(problem === undefined ? [] : [problem]),
         ...(deps.isHeld?.() ? ["the server is starting after an upgrade"] : []),
         ...(deps.isDiskFull() ? ["the disk is nearly full"] : []),
+        ...(deps.isLocked?.() ? ["the database is locked by another program"] : []),
       ];
     },
   };

@@ -83,7 +83,12 @@ try {
       moveTranscription(store, last, "claim", 1);
       const row = findTranscription(store, last);
       if (!row) throw new Error("the transcription is gone");
-      const checkpoint = createRowCheckpoint(first.app.database, row, createGroupCommit(store), systemClock);
+      const checkpoint = createRowCheckpoint(
+        first.app.database,
+        row,
+        createGroupCommit(first.app.database),
+        systemClock,
+      );
       await pausesOf(what, () => checkpoint.savePreparation({ ...preparation, ...more }, never));
       await pausesOf(`${what}, read`, checkpoint.chunks);
       moveTranscription(store, last, "requeue", 1);

@@ -5,6 +5,7 @@ import { derivedFrom } from "../lib/derived.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
 import { isDiskFull, isOutOfFiles } from "../store/disk-full.ts";
+import { REQUEST_WAIT } from "../store/write-gate.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
 import { adminRoutes } from "./console/admin-routes.ts";
@@ -40,6 +41,8 @@ const STORAGE = "/storage/";
 const UNKNOWN = "/*";
 /** Unknown methods become OTHER, to bound the label's values. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+/** Methods that change nothing. */
+const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 /** Answered by a stopping server as well; they need no store. */
 const PROBES = new Set(["/healthz", "/readyz"]);
 
@@ -83,6 +86,11 @@ function createApp(deps: HttpDeps, cors: Cors) {
     })
     .onTransform(({ request, route }) => {
       contextOf(request).route = route;
+    })
+    .onBeforeHandle(async ({ request }) => {
+      // Handlers write in synchronous transactions. One that met a lock of another program would be refused at once.
+      if (!READS.has(request.method) && !contextOf(request).path.startsWith(STORAGE))
+        await deps.database.gate.passed(REQUEST_WAIT);
     })
     .onError(({ error, request, route }) => {
       contextOf(request).route = route;

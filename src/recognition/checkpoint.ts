@@ -65,15 +65,15 @@ export type Checkpoint = {
   completeChunk(position: number, attempt: string, text: ChunkText, doneMs: number): Promise<boolean>;
   /** Ends a waiting chunk as a gap. Resolves with false where `completeChunk` would. */
   giveUpChunk(position: number, attempt: string, reason: GapReason, doneMs: number): Promise<boolean>;
-  /** Counts a failed attempt and begins another. Returns undefined where `completeChunk` would resolve with false. */
-  countFailure(position: number, attempt: string, hasCrashed: boolean): AttemptCounts | undefined;
+  /** Counts a failed attempt and begins another. Resolves with undefined where `completeChunk` would resolve with false. */
+  countFailure(position: number, attempt: string, hasCrashed: boolean): Promise<AttemptCounts | undefined>;
   /**
-   * Begins another attempt without counting the last one, and returns its token. Returns undefined where `completeChunk`
-   * would resolve with false.
+   * Begins another attempt without counting the last one. Resolves with its token, or with undefined where
+   * `completeChunk` would resolve with false.
    */
-  renewAttempt(position: number, attempt: string): string | undefined;
-  /** Records that every chunk has an outcome. Returns false when the transcription has ended meanwhile. */
-  finishChunks(): boolean;
+  renewAttempt(position: number, attempt: string): Promise<string | undefined>;
+  /** Records that every chunk has an outcome. Resolves with false when the transcription has ended meanwhile. */
+  finishChunks(): Promise<boolean>;
 };
 
 /**
@@ -117,18 +117,18 @@ export function createMemoryCheckpoint(onProgress: (share: number) => void = () 
       end(find(position, attempt), { state: "done", ...text }, doneMs),
     giveUpChunk: async (position, attempt, gapReason, doneMs) =>
       end(find(position, attempt), { state: "failed", gapReason }, doneMs),
-    countFailure(position, attempt, hasCrashed) {
+    async countFailure(position, attempt, hasCrashed) {
       const record = find(position, attempt);
       if (!record) return undefined;
       record.failures++;
       if (hasCrashed) record.crashes++;
       return { attempt: renew(record), failures: record.failures, crashes: record.crashes };
     },
-    renewAttempt(position, attempt) {
+    async renewAttempt(position, attempt) {
       const record = find(position, attempt);
       return record && renew(record);
     },
-    finishChunks: () => true,
+    finishChunks: async () => true,
   };
 }
 

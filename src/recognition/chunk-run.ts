@@ -61,12 +61,12 @@ export async function runChunk(
       const { kind, message } = failure;
       if (kind === "interrupted" && interruptions++ < MAX_INTERRUPTIONS) {
         isSuspect ||= failure.isSuspect;
-        const renewed = checkpoint.renewAttempt(position, attempt);
+        const renewed = await checkpoint.renewAttempt(position, attempt);
         if (renewed === undefined) return;
         attempt = renewed;
         continue;
       }
-      const counted = checkpoint.countFailure(position, attempt, kind === "crashed");
+      const counted = await checkpoint.countFailure(position, attempt, kind === "crashed");
       // The transcription has ended, and its files may be gone. The log would name a failure that does not matter.
       if (!counted) return;
       log.warn({ chunk: position, kind, reason: message }, "a chunk failed");

@@ -117,7 +117,8 @@ describe("a recording without a server", () => {
   test("drops the outcome of a chunk that another run has taken over, and does not end without that chunk", async () => {
     const checkpoint = createMemoryCheckpoint();
     watchChunks(kit.engine, async ({ startMs }) => {
-      if (startMs === CHUNK_MS) checkpoint.renewAttempt(1, (await checkpoint.chunks())[1]?.attempt ?? "");
+      if (startMs === CHUNK_MS)
+        await checkpoint.renewAttempt(1, (await checkpoint.chunks())[1]?.attempt ?? "");
       return "late";
     });
     const run = kit.recognize(kit.recordingOf(FOUR_CHUNKS), { checkpoint });

@@ -41,7 +41,7 @@ export async function recognizeRecording(
     const limits = chunkLimits(maxChunkMsOf(job, tools));
     const decoded = await decodeRecording(job, limits, tools, signal);
     const ended = await recognizeChunks(job, decoded, tools, signal);
-    if (!ended || !tools.checkpoint.finishChunks()) return undefined;
+    if (!ended || !(await tools.checkpoint.finishChunks())) return undefined;
     return await assemble(job, { ...decoded, ended }, tools, signal);
   } catch (error) {
     if (signal.aborted || !(error instanceof AppError || error instanceof EngineError)) throw error;

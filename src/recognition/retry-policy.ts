@@ -11,9 +11,11 @@ import { EngineError } from "../engine/protocol.ts";
  * |                            |                             | be the cause (`isSuspect`)                 |           |
  * | decoding, speech, speakers | `crashed`, `hung`, `failed` | `MAX_RECORDING_ATTEMPTS` attempts in all   | the end   |
  * |                            | `interrupted`               | `MAX_INTERRUPTIONS` times                  | the end   |
- * |                            | a full disk                 | without limit                              |           |
+ * |                            | a full disk, a locked       | without limit                              |           |
+ * |                            | database                    |                                            |           |
  * | a run of a transcription   | the store, or a bug         | `MAX_UNEXPECTED_ENDS` runs in all          | the end   |
- * |                            | a full disk                 | without limit                              |           |
+ * |                            | a full disk, a locked       | without limit                              |           |
+ * |                            | database                    |                                            |           |
  * | use of the store           | any                         | without limit                              |           |
  *
  * "A failure" means that the next interruption counts as a failure of the chunk. "The end" means that the transcription

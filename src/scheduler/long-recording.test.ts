@@ -60,7 +60,7 @@ async function leaveRecognized(directory: string): Promise<{ id: string; key: st
   const { database } = app;
   const row = rowOf();
   if (!row) throw new Error("the transcription is gone");
-  const checkpoint = createRowCheckpoint(database, row, createGroupCommit(database.store), systemClock);
+  const checkpoint = createRowCheckpoint(database, row, createGroupCommit(database), systemClock);
   await checkpoint.savePreparation({ warnings: [], totalMs: COUNT * CHUNK_MS, chunks: newChunks }, NEVER);
   database.sqlite.run(
     `UPDATE chunks SET state = 'done', warnings = '[]', segments = json_array(json_object(

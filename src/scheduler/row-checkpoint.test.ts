@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { systemClock } from "../lib/clock.ts";
 import { nextTurn } from "../lib/in-slices.ts";
 import { type Checkpoint, createMemoryCheckpoint } from "../recognition/checkpoint.ts";
-import { CHUNKS_AT_ONCE } from "../store/chunks.ts";
+import { CHUNKS_AT_ONCE, sliceStarts } from "../store/chunks.ts";
 import { createGroupCommit } from "../store/group-commit.ts";
 import { findWaveform } from "../store/outlines.ts";
 import { moveTranscription } from "../store/transcriptions.ts";
@@ -55,13 +55,15 @@ describe.each([
     expect(await checkpoint.chunks()).toEqual([]);
     const preparation = { warnings: ["low_volume" as const], totalMs: 15_000, chunks: CHUNKS };
     expect(await checkpoint.savePreparation(preparation, NEVER)).toBe(true);
-    expect(checkpoint.countFailure(0, await attemptAt(checkpoint, 0), false)).toMatchObject({
+    expect(await checkpoint.countFailure(0, await attemptAt(checkpoint, 0), false)).toMatchObject({
       ...{ failures: 1, crashes: 0, attempt: await attemptAt(checkpoint, 0) },
     });
-    expect(checkpoint.countFailure(0, await attemptAt(checkpoint, 0), true)).toMatchObject({
+    expect(await checkpoint.countFailure(0, await attemptAt(checkpoint, 0), true)).toMatchObject({
       ...{ failures: 2, crashes: 1, attempt: await attemptAt(checkpoint, 0) },
     });
-    expect(checkpoint.renewAttempt(0, await attemptAt(checkpoint, 0))).toBe(await attemptAt(checkpoint, 0));
+    expect(await checkpoint.renewAttempt(0, await attemptAt(checkpoint, 0))).toBe(
+      await attemptAt(checkpoint, 0),
+    );
     expect(await checkpoint.completeChunk(0, await attemptAt(checkpoint, 0), TEXT, 5_000)).toBe(true);
     expect(await checkpoint.giveUpChunk(2, await attemptAt(checkpoint, 2), "time_limit", 10_000)).toBe(true);
     const again = reopen();
@@ -72,7 +74,7 @@ describe.each([
       { ...CHUNKS[1], position: 1, state: "waiting", failures: 0, segments: null, gapReason: null },
       { ...CHUNKS[2], position: 2, state: "failed", segments: null, gapReason: "time_limit" },
     ]);
-    expect(again.finishChunks()).toBe(true);
+    expect(await again.finishChunks()).toBe(true);
   });
 
   test("does not change a chunk that has ended, not even for the attempt that ended it", async () => {
@@ -99,9 +101,9 @@ describe.each([
     ];
     expect(new Set([...attempts, ""]).size).toBe(4);
     const [failed = "", interrupted = "", running = ""] = attempts;
-    checkpoint.countFailure(0, failed, false);
+    await checkpoint.countFailure(0, failed, false);
     await expectNoChange(checkpoint, 0, failed);
-    checkpoint.renewAttempt(1, interrupted);
+    await checkpoint.renewAttempt(1, interrupted);
     await expectNoChange(checkpoint, 1, interrupted);
     await expectNoChange(checkpoint, 2, "");
     await expectNoChange(checkpoint, 2, interrupted);
@@ -122,7 +124,7 @@ async function openClaimed() {
   const { database, services } = app;
   const rowOf = () => services.transcriptions.find(id);
   await until("it is claimed", () => rowOf()?.state === "preparing");
-  const commits = createGroupCommit(database.store);
+  const commits = createGroupCommit(database);
   const reopen = () => {
     const row = rowOf();
     if (!row) throw new Error("the transcription is gone");
@@ -198,9 +200,10 @@ describe("more chunks than are written at once", () => {
       const stop = new AbortController();
       const first = preparationOf(many(5 * CHUNKS_AT_ONCE, 4_000));
       const saved = checkpoint.savePreparation({ ...first, outline: undefined }, stop.signal);
-      for (let slice = 1; slice < written; slice++) await nextTurn();
+      while (sliceStarts(store, id).length < written) await nextTurn();
       stop.abort(new Error("the program is stopping"));
-      await expect(saved).rejects.toThrow("the program is stopping");
+      // Bun's matcher for rejections runs a loop of its own, in which no immediate runs.
+      expect(await saved.catch((error: Error) => error.message)).toBe("the program is stopping");
       expect(rowOf()).toMatchObject({ state: "preparing", audioWarnings: null });
       expect((await checkpoint.chunks()).length).toBe(written * CHUNKS_AT_ONCE);
       moveTranscription(store, id, "requeue", 1);
@@ -236,7 +239,7 @@ async function expectNoChange(checkpoint: Checkpoint, position: number, attempt:
   const other = { segments: [], warnings: ["script_mismatch" as const] };
   expect(await checkpoint.completeChunk(position, attempt, other, 15_000)).toBe(false);
   expect(await checkpoint.giveUpChunk(position, attempt, "engine_error", 15_000)).toBe(false);
-  expect(checkpoint.countFailure(position, attempt, true)).toBeUndefined();
-  expect(checkpoint.renewAttempt(position, attempt)).toBeUndefined();
+  expect(await checkpoint.countFailure(position, attempt, true)).toBeUndefined();
+  expect(await checkpoint.renewAttempt(position, attempt)).toBeUndefined();
   expect(await checkpoint.chunks()).toEqual(before);
 }

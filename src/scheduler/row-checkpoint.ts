@@ -42,7 +42,7 @@ const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
  * the transcription.
  */
 export function createRowCheckpoint(
-  { store }: Database,
+  { store, gate }: Pick<Database, "store" | "gate">,
   { id, audioWarnings }: Pick<TranscriptionRow, "id" | "audioWarnings">,
   commits: GroupCommit,
   clock: Clock,
@@ -61,12 +61,14 @@ export function createRowCheckpoint(
   }
 
   /** Writes something unless the transcription has ended. Its content may be deleted then, and nothing must come after it. */
-  function writeWhilePreparing(write: Step): boolean {
-    return transaction(store, (tx) => {
-      const isPreparing = findTranscription(tx, id)?.state === "preparing";
-      if (isPreparing) write(tx);
-      return isPreparing;
-    });
+  function writeWhilePreparing(write: Step, signal: AbortSignal): Promise<boolean> {
+    const writeNow = () =>
+      transaction(store, (tx) => {
+        const isPreparing = findTranscription(tx, id)?.state === "preparing";
+        if (isPreparing) write(tx);
+        return isPreparing;
+      });
+    return gate.run(writeNow, { signal });
   }
 
   /** Returns the steps that replace all chunks. There are some only when the program ended between such steps. */
@@ -99,18 +101,20 @@ export function createRowCheckpoint(
       const last = steps.pop();
       for (const step of steps) {
         signal.throwIfAborted();
-        if (!writeWhilePreparing(step)) return false;
+        if (!(await writeWhilePreparing(step, signal))) return false;
         await nextTurn();
       }
       signal.throwIfAborted();
-      return transaction(store, (tx) => {
-        // First: it may have been cancelled meanwhile, and its content deleted. Then nothing of the recording is kept.
-        const change = { audioWarnings: warnings };
-        if (!moveTranscription(tx, id, "prepared", clock.now(), change)) return false;
-        last?.(tx);
-        if (outline) insertOutline(tx, id, outline, speech ?? null, clock.now());
-        return true;
-      });
+      const prepare = () =>
+        transaction(store, (tx) => {
+          // First: it may have been cancelled meanwhile, and its content deleted. Then nothing of the recording is kept.
+          const change = { audioWarnings: warnings };
+          if (!moveTranscription(tx, id, "prepared", clock.now(), change)) return false;
+          last?.(tx);
+          if (outline) insertOutline(tx, id, outline, speech ?? null, clock.now());
+          return true;
+        });
+      return gate.run(prepare, { signal });
     },
     chunks: () => listChunks(store, id),
     completeChunk: (position, attempt, text, doneMs) =>
@@ -118,9 +122,11 @@ export function createRowCheckpoint(
     giveUpChunk: (position, attempt, reason, doneMs) =>
       end(doneMs, (tx) => giveUpChunk(tx, keyOf(position, attempt), reason)),
     countFailure: (position, attempt, hasCrashed) =>
-      countChunkFailure(store, keyOf(position, attempt), hasCrashed),
-    renewAttempt: (position, attempt) => renewAttempt(store, keyOf(position, attempt))?.attempt,
-    finishChunks: () => moveTranscription(store, id, "transcribed", clock.now()) !== undefined,
+      gate.run(() => countChunkFailure(store, keyOf(position, attempt), hasCrashed)),
+    renewAttempt: (position, attempt) =>
+      gate.run(() => renewAttempt(store, keyOf(position, attempt))?.attempt),
+    finishChunks: () =>
+      gate.run(() => moveTranscription(store, id, "transcribed", clock.now()) !== undefined),
   };
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { isFinal } from "../domain/transcription.ts";
 import { MAX_UNEXPECTED_ENDS, STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
-import { isDiskFull } from "../store/disk-full.ts";
+import { isWaitedOut } from "../store/disk-full.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
 import { runTranscription } from "./transcribe.ts";
@@ -98,8 +98,8 @@ type HandBack = {
   /** Forgets a transcription's unexpected ends. */
   forget(id: string): void;
   /**
-   * Puts a transcription back into the queue after an unexpected error, or fails it after too many. A full disk does
-   * not count. Waits until the store can be written. When the signal is aborted first, nothing changes.
+   * Puts a transcription back into the queue after an unexpected error, or fails it after too many. A full disk
+   * and a lock of another program do not count. Waits until the store can be written. When the signal is aborted first, nothing changes.
    */
   afterError(row: TranscriptionRow, cause: unknown, signal: AbortSignal): Promise<void>;
 };
@@ -110,7 +110,7 @@ function createHandBack({ transcriptions, log }: RunContext): HandBack {
     forget: (id) => void unexpectedEnds.delete(id),
     async afterError(row, cause, signal) {
       const { id } = row;
-      const ends = (unexpectedEnds.get(id) ?? 0) + (isDiskFull(cause) ? 0 : 1);
+      const ends = (unexpectedEnds.get(id) ?? 0) + (isWaitedOut(cause) ? 0 : 1);
       unexpectedEnds.set(id, ends);
       while (!signal.aborted) {
         await pause(STORE_PAUSE_MS, undefined, { signal }).catch(() => {});

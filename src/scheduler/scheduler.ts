@@ -117,7 +117,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const turns = createTurns();
   const workingFiles = createWorkingFiles(options.dataDir);
   const finished = createWaiters<TranscriptionRow>();
-  const commits = createGroupCommit(store);
+  const commits = createGroupCommit(options.database);
   const textStreams = createTextStreams({ ...options, commits });
   const context: RunContext = {
     ...options,
@@ -156,6 +156,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       recovery.stop();
       slots.pause();
       await drained(runs, () => slots.status().running, config.server.drain_seconds * 1000);
+      // The stop does not wait for a lock of another program: the next start continues.
+      options.database.gate.giveUp();
       for (const row of await runs.abortAll()) requeue(row, options);
       stopListening();
     },

@@ -8,7 +8,7 @@ import { recognizeRecording } from "../recognition/recognize.ts";
 import { requestOf } from "../services/transcriptions/acceptance.ts";
 import type { DecoderWork } from "../services/uploads/decoder-lanes.ts";
 import { countEndedChunks } from "../store/chunks.ts";
-import { isDiskFull } from "../store/disk-full.ts";
+import { isWaitedOut } from "../store/disk-full.ts";
 import { packResult } from "../store/results.ts";
 import type { TranscriptionRow } from "../store/transcriptions.ts";
 import { isSynchronous, type RunContext } from "./context.ts";
@@ -22,25 +22,27 @@ import { createRowCheckpoint } from "./row-checkpoint.ts";
  * @throws errors that neither the recording nor the engine caused, such as that the store cannot be written
  */
 export async function runTranscription(context: RunContext, id: string, signal: AbortSignal): Promise<void> {
-  const row = context.transcriptions.move(id, "claim", { startedAt: context.clock.now() });
-  if (!row) return;
+  const { transcriptions, database } = context;
+  // Work is neither repeated nor lost because another program holds the write lock: it waits.
+  const write = <T>(work: () => T) => database.gate.run(work, { signal });
   try {
+    const row = await write(() => transcriptions.move(id, "claim", { startedAt: context.clock.now() }));
+    if (!row) return;
     const ending = await recognize(context, row, signal);
     if (!ending) return;
     if (ending.kind === "result") {
       // Outside the transaction, because both take long where the recording is long.
       const result = await packResult(ending.result);
-      const chunks = await countEndedChunks(context.database.store, id);
+      const chunks = await countEndedChunks(database.store, id);
       const billedMs = ending.recognizedMs;
-      context.transcriptions.finish(id, {
-        ...{ kind: "result", result, billedMs, chunks },
-        ...meansOf(context, row),
-      });
+      const means = meansOf(context, row);
+      await write(() => transcriptions.finish(id, { kind: "result", result, billedMs, chunks, ...means }));
       return;
     }
     const { code, message, cause } = ending;
     if (cause) context.log.error({ transcription_id: id, err: cause }, "transcription failed");
-    context.transcriptions.finish(id, { kind: "failed", code, message, ...meansOf(context, row) });
+    const means = meansOf(context, row);
+    await write(() => transcriptions.finish(id, { kind: "failed", code, message, ...means }));
   } catch (error) {
     if (!signal.aborted) throw error;
   }
@@ -109,7 +111,7 @@ async function recognize(
     maxDurationMs: context.config.limits.max_duration_seconds * 1000,
     chunkAttempts: context.config.engine.chunk_attempts,
     // Accepted work waits until an admin has freed disk space.
-    isWaitedOut: isDiskFull,
+    isWaitedOut,
   };
   return recognizeRecording({ recording, request: requestOf(row), model }, tools, signal);
 }

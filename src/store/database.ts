@@ -13,6 +13,7 @@ import { forgetStatements, noteTransaction } from "./prepared.ts";
 import { makePrivateFile } from "./private-file.ts";
 import * as schema from "./schema.ts";
 import { withPath, withSettledPath } from "./with-path.ts";
+import { createWriteGate, noteLocked, rememberGate, type WriteGate } from "./write-gate.ts";
 
 /** What store functions work on: the database, or the transaction that their caller has opened. */
 export type Store = BaseSQLiteDatabase<"sync", void, typeof schema>;
@@ -20,6 +21,8 @@ export type Store = BaseSQLiteDatabase<"sync", void, typeof schema>;
 /** An open database file. */
 export type Database = {
   store: Store;
+  /** Through it the server waits for a write lock of another program. */
+  gate: WriteGate;
   /** The connection under drizzle, for pragmas and raw statements. */
   sqlite: SqliteDatabase;
   path: string;
@@ -70,11 +73,14 @@ export function openDatabase(path: string, options: OpenDatabaseOptions = {}): D
     throw error;
   }
   const store = drizzle(sqlite, { schema });
+  const gate = createWriteGate(sqlite);
+  rememberGate(store, gate);
   const close = () => {
+    gate.giveUp();
     forgetStatements(store);
     sqlite.close();
   };
-  return { store, sqlite, path, close };
+  return { store, gate, sqlite, path, close };
 }
 
 /** Opens an existing database for a copy of it, whatever its version. */
@@ -113,15 +119,20 @@ function createPrivately(path: string): void {
  * the transaction would end before a promise does its work, so a promise is refused.
  */
 export function transaction<T>(store: Store, work: (tx: Store) => T): T {
-  return store.transaction(
-    (tx) => {
-      noteTransaction(tx, store);
-      const outcome = work(tx as unknown as Store);
-      if (outcome instanceof Promise) throw new Error("a transaction cannot wait for a promise");
-      return outcome;
-    },
-    { behavior: "immediate" },
-  );
+  try {
+    return store.transaction(
+      (tx) => {
+        noteTransaction(tx, store);
+        const outcome = work(tx as unknown as Store);
+        if (outcome instanceof Promise) throw new Error("a transaction cannot wait for a promise");
+        return outcome;
+      },
+      { behavior: "immediate" },
+    );
+  } catch (error) {
+    noteLocked(store, error);
+    throw error;
+  }
 }
 
 /**

@@ -43,6 +43,19 @@ export function isOutOfFiles(error: unknown): boolean {
   return someCause(error, ({ code }) => FILE_LIMIT_CODES.has(code));
 }
 
+/**
+ * Reports whether work failed because another program holds a lock on the database. It succeeds once that program has
+ * ended its transaction.
+ */
+export function isLocked(error: unknown): boolean {
+  return someCause(error, ({ code }) => typeof code === "string" && code.startsWith("SQLITE_BUSY"));
+}
+
+/** Reports whether an admin, or another program, is what accepted work waits for: it must not fail because of this. */
+export function isWaitedOut(error: unknown): boolean {
+  return isDiskFull(error) || isLocked(error);
+}
+
 type Coded = Error & { code?: unknown; reason?: unknown };
 
 function someCause(error: unknown, isIt: (error: Coded) => boolean): boolean {

@@ -8,7 +8,7 @@ import { settings } from "./schema.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-group-"));
 const database = openDatabase(join(folder, "shruti.db"));
-const { store, sqlite } = database;
+const { sqlite } = database;
 const other = openDatabase(join(folder, "shruti.db"));
 afterAll(() => {
   other.close();
@@ -33,12 +33,12 @@ const version = () =>
 
 describe("a group commit", () => {
   test("resolves after the commit, with the value", async () => {
-    expect(await createGroupCommit(store).run(insert("a"))).toBe("a");
+    expect(await createGroupCommit(database).run(insert("a"))).toBe("a");
     expect(names()).toEqual(["a"]);
   });
 
   test("makes one transaction of writes that come together, sixteen at most", async () => {
-    const group = createGroupCommit(store);
+    const group = createGroupCommit(database);
     const before = version();
     const all = Array.from({ length: 20 }, (_, index) => group.run(insert(String(index))));
     expect(version()).toBe(before + 1);
@@ -49,7 +49,7 @@ describe("a group commit", () => {
   });
 
   test("rolls back the write that throws, and keeps the others", async () => {
-    const group = createGroupCommit(store);
+    const group = createGroupCommit(database);
     const outcomes = await Promise.allSettled([
       group.run(insert("a")),
       group.run((tx) => {
@@ -64,7 +64,7 @@ describe("a group commit", () => {
   });
 
   test("rejects every write of a transaction that cannot be written, and works again afterwards", async () => {
-    const group = createGroupCommit(store);
+    const group = createGroupCommit(database);
     sqlite.run("PRAGMA query_only = ON");
     const outcomes = await Promise.allSettled([group.run(insert("a")), group.run(insert("b"))]);
     sqlite.run("PRAGMA query_only = OFF");

@@ -1,10 +1,11 @@
-import { type Store, transaction } from "./database.ts";
+import { type Database, type Store, transaction } from "./database.ts";
 
 /** Runs small writes that come at the same time in one transaction, because each commit waits for the disk. */
 export type GroupCommit = {
   /**
    * Runs a synchronous function inside the next transaction, in a savepoint of its own: its error rolls back its own
-   * writes alone. Resolves with its value after the commit. Rejects with its error, or with the error of the commit.
+   * writes alone. Resolves with its value after the commit. Rejects with its error, or with the error of the commit. While
+   * another program holds the write lock, the commit waits.
    */
   run<T>(work: (tx: Store) => T): Promise<T>;
 };
@@ -16,7 +17,7 @@ const LONGEST_WAIT_MS = 5;
 
 type Write = { run: (tx: Store) => void; settle: () => void; fail: (error: unknown) => void };
 
-export function createGroupCommit(store: Store): GroupCommit {
+export function createGroupCommit({ store, gate }: Pick<Database, "store" | "gate">): GroupCommit {
   let waiting: Write[] = [];
   let timer: Timer | undefined;
   let lastCommit = Number.NEGATIVE_INFINITY;
@@ -26,14 +27,18 @@ export function createGroupCommit(store: Store): GroupCommit {
     timer = undefined;
     const writes = waiting;
     waiting = [];
-    try {
+    const write = () =>
       transaction(store, (tx) => {
         for (const { run } of writes) run(tx);
       });
-      for (const { settle } of writes) settle();
-    } catch (error) {
-      for (const { fail } of writes) fail(error);
-    }
+    gate.run(write).then(
+      () => {
+        for (const { settle } of writes) settle();
+      },
+      (error: unknown) => {
+        for (const { fail } of writes) fail(error);
+      },
+    );
     lastCommit = performance.now();
   }
 

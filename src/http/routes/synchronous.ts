@@ -13,6 +13,7 @@ import { STOPPED } from "../../services/transcriptions/transcription-endings.ts"
 import { requireSound } from "../../services/uploads/upload-verification.ts";
 import type { AdoptedFile } from "../../services/uploads/uploads.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
+import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { HttpDeps, SynchronousPlace } from "../deps.ts";
 import { createKeyLocks } from "../key-locks.ts";
 
@@ -267,7 +268,7 @@ async function namingFile<T>(work: () => Promise<T>): Promise<T> {
 
 /** Makes the file an upload and the order a transcription that has its place, or leaves nothing behind. */
 async function acceptFile(
-  { uploads, transcriptions }: HttpDeps,
+  { uploads, transcriptions, database }: HttpDeps,
   caller: Caller,
   file: AdoptedFile,
   { modelId, request, claim, submission }: Prepared & { submission: Submission },
@@ -277,13 +278,11 @@ async function acceptFile(
   try {
     uploadId = (await uploads.adoptFile(caller, file)).id;
     place.take();
-    const accepted = transcriptions.accept(caller, {
-      submission,
-      modelId,
-      request,
-      uploadId,
+    const input = {
+      ...{ submission, modelId, request, uploadId },
       ...(claim === undefined ? {} : { idempotency: claim }),
-    });
+    };
+    const accepted = await database.gate.run(() => transcriptions.accept(caller, input), REQUEST_WAIT);
     if (accepted.isReplay) await uploads.discardAdopted(uploadId);
     return accepted.transcription;
   } catch (error) {
@@ -304,13 +303,12 @@ async function supervise(
     return await deps.synchronous.waitFor(row.id, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (!deps.stopping.aborted) {
-      return deps.transcriptions.cancelById(row.id, {
-        code: "timeout",
-        message: ERROR_TABLE.timeout.message,
-      });
-    }
-    return deps.transcriptions.cancelById(row.id, STOPPED);
+    const timeout = { code: "timeout", message: ERROR_TABLE.timeout.message } as const;
+    // While another program holds the write lock, the answer waits for the cancellation: otherwise the work could still end
+    // with a charge.
+    return deps.database.gate.run(() =>
+      deps.transcriptions.cancelById(row.id, deps.stopping.aborted ? STOPPED : timeout),
+    );
   }
 }
 
@@ -334,7 +332,7 @@ const stoppedError = () => new AppError("capacity_unavailable", { message: STOPP
 /** No client waits for the outcome. After a failure, the deadline of the work cancels it. */
 async function cancelQuietly(deps: HttpDeps, id: string): Promise<void> {
   try {
-    await deps.transcriptions.cancelById(id);
+    await deps.database.gate.run(() => deps.transcriptions.cancelById(id));
   } catch (error) {
     deps.log.warn({ err: error, transcription_id: id }, "cancelling failed");
   }

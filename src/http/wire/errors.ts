@@ -1,18 +1,20 @@
 import { ParseError, NotFoundError as RouteNotFoundError } from "elysia";
 import { AppError } from "../../domain/errors.ts";
-import { isDiskFull, isOutOfFiles } from "../../store/disk-full.ts";
+import { isDiskFull, isLocked, isOutOfFiles } from "../../store/disk-full.ts";
 
 /** The body of every non-success response (docs/interface.md section 7). */
 export type ErrorBody = { error: { code: string; message: string; detail?: string } };
 
 /** An admin must free space, which takes an unknown time; `GET /readyz` reports the full disk. */
 const DISK_RETRY_SECONDS = 60;
+/** The other program's transaction ends at an unknown time; `GET /readyz` reports the lock. */
+const LOCK_RETRY_SECONDS = 5;
 /** Files are closed as soon as other requests end. */
 const FILES_RETRY_SECONDS = 2;
 
 /**
- * Turns any thrown value into an error that a client may see. A full disk and too many open files become
- * `capacity_unavailable`, because they pass; everything else that is not an AppError becomes `internal_error`. The
+ * Turns any thrown value into an error that a client may see. A full disk, a locked database and too many open
+ * files become `capacity_unavailable`, because they pass; everything else that is not an AppError becomes `internal_error`. The
  * thrown value is its cause.
  */
 export function toAppError(thrown: unknown): AppError {
@@ -23,6 +25,13 @@ export function toAppError(thrown: unknown): AppError {
     return new AppError("capacity_unavailable", {
       message: "The disk has no space for this now.",
       retryAfterSeconds: DISK_RETRY_SECONDS,
+      cause: thrown,
+    });
+  }
+  if (isLocked(thrown)) {
+    return new AppError("capacity_unavailable", {
+      message: "Another program has locked the database.",
+      retryAfterSeconds: LOCK_RETRY_SECONDS,
       cause: thrown,
     });
   }

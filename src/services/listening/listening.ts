@@ -12,6 +12,7 @@ import { type Database, transaction } from "../../store/database.ts";
 import { findPoints, findWaveform, insertOutline, type StoredWaveform } from "../../store/outlines.ts";
 import { findTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findUpload } from "../../store/uploads.ts";
+import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { ApiKeyService } from "../api-keys.ts";
 import { requireOwned } from "../ownership.ts";
 import { createDecoderLanes, type DecoderWork } from "../uploads/decoder-lanes.ts";
@@ -144,11 +145,13 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
         signal,
       ),
     );
-    transaction(store, (tx) => {
-      const now = findTranscription(tx, id);
-      if (!now || now.contentDeletedAt !== null) throw new AppError("content_deleted");
-      insertOutline(tx, id, outline, null, clock.now());
-    });
+    const keep = () =>
+      transaction(store, (tx) => {
+        const now = findTranscription(tx, id);
+        if (!now || now.contentDeletedAt !== null) throw new AppError("content_deleted");
+        insertOutline(tx, id, outline, null, clock.now());
+      });
+    await database.gate.run(keep, REQUEST_WAIT);
   });
 
   async function pointsFor(

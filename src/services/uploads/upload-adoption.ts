@@ -4,6 +4,7 @@ import { newId } from "../../lib/ids.ts";
 import { audioFilePath, ensureAudioDirectory, removeFile } from "../../store/audio-files.ts";
 import { type Store, transaction } from "../../store/database.ts";
 import { deleteUpload, insertUpload, type UploadRow } from "../../store/uploads.ts";
+import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { UploadContext } from "./upload-context.ts";
 import type { Uploader } from "./upload-creation.ts";
 import { takeSpace } from "./upload-space.ts";
@@ -22,6 +23,7 @@ export async function adoptFile(
   file: AdoptedFile,
 ): Promise<UploadRow> {
   await ensureAudioDirectory(context.dataDir);
+  const { store, gate } = context.database;
   const nowMs = context.clock.now();
   const id = newId("upload", nowMs);
   const path = audioFilePath(context.dataDir, id);
@@ -50,7 +52,7 @@ export async function adoptFile(
     });
   };
   try {
-    return transaction(context.database.store, insert);
+    return await gate.run(() => transaction(store, insert), REQUEST_WAIT);
   } catch (error) {
     await removeFile(path);
     throw error;
@@ -61,5 +63,6 @@ export async function adoptFile(
 export async function discardAdopted(context: UploadContext, id: string): Promise<void> {
   // The file goes first: on a full disk the record cannot be removed, and the file must not stay because of that.
   await removeFile(audioFilePath(context.dataDir, id));
-  transaction(context.database.store, (tx) => deleteUpload(tx, id));
+  const { store, gate } = context.database;
+  await gate.run(() => transaction(store, (tx) => deleteUpload(tx, id)), REQUEST_WAIT);
 }

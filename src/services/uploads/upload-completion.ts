@@ -5,6 +5,7 @@ import { within } from "../../lib/within.ts";
 import { audioFilePath, syncFile } from "../../store/audio-files.ts";
 import { type Store, transaction } from "../../store/database.ts";
 import { findUpload, moveUpload, type UploadRow } from "../../store/uploads.ts";
+import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import { requireOwned, type Scope } from "../ownership.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { expireUpload } from "./upload-expiry.ts";
@@ -55,11 +56,11 @@ async function startVerification(context: UploadContext, upload: UploadRow): Pro
       throw new AppError("upload_incomplete", { message: `${bytes} of ${upload.bytes} bytes have arrived.` });
     }
     await syncFile(audioFilePath(context.dataDir, upload.id));
-    const { store } = context.database;
+    const { store, gate } = context.database;
     const changes = { spaceBytes: upload.bytes };
-    const moved = transaction(store, (tx) =>
-      moveUpload(tx, upload.id, "verify", context.clock.now(), changes),
-    );
+    const move = () =>
+      transaction(store, (tx) => moveUpload(tx, upload.id, "verify", context.clock.now(), changes));
+    const moved = await gate.run(move, REQUEST_WAIT);
     return moved ?? findUpload(store, upload.id) ?? upload;
   } finally {
     release();

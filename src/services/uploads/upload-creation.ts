@@ -5,6 +5,7 @@ import { sha256Hex } from "../../lib/sha256.ts";
 import { ensureAudioDirectory } from "../../store/audio-files.ts";
 import { transaction } from "../../store/database.ts";
 import { insertUpload, type UploadRow } from "../../store/uploads.ts";
+import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { Scope } from "../ownership.ts";
 import type { UploadContext } from "./upload-context.ts";
 import { checkDisk } from "./upload-disk.ts";
@@ -39,24 +40,26 @@ export async function createUpload(
   await checkDisk(context, request.bytes);
   const nowMs = context.clock.now();
   const token = `upt_${randomBytes(32).toString("base64url")}`;
-  const upload = transaction(context.database.store, (tx) => {
-    requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
-    requireFit(tx, context, caller.organizationId, request.bytes);
-    const spaceBytes = spaceFor(request.bytes, 0);
-    takeSpace(tx, context, caller.organizationId, spaceBytes);
-    return insertUpload(tx, {
-      spaceBytes,
-      apiKeyId: caller.keyId ?? null,
-      id: newId("upload", nowMs),
-      organizationId: caller.organizationId,
-      projectId: caller.projectId,
-      state: "allocated",
-      bytes: request.bytes,
-      sha256: request.sha256 ?? null,
-      tokenHash: sha256Hex(token),
-      createdAt: nowMs,
-      expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
+  const { store, gate } = context.database;
+  const insert = () =>
+    transaction(store, (tx) => {
+      requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
+      requireFit(tx, context, caller.organizationId, request.bytes);
+      const spaceBytes = spaceFor(request.bytes, 0);
+      takeSpace(tx, context, caller.organizationId, spaceBytes);
+      return insertUpload(tx, {
+        spaceBytes,
+        apiKeyId: caller.keyId ?? null,
+        id: newId("upload", nowMs),
+        organizationId: caller.organizationId,
+        projectId: caller.projectId,
+        state: "allocated",
+        bytes: request.bytes,
+        sha256: request.sha256 ?? null,
+        tokenHash: sha256Hex(token),
+        createdAt: nowMs,
+        expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
+      });
     });
-  });
-  return { upload, token };
+  return { upload: await gate.run(insert, REQUEST_WAIT), token };
 }

@@ -1,6 +1,7 @@
 import { type Ages, isOver } from "../../domain/clock-trust.ts";
 import { audioFilePath, removeFile } from "../../store/audio-files.ts";
 import { transaction } from "../../store/database.ts";
+import { isWaitedOut } from "../../store/disk-full.ts";
 import { listExpiredUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
 import { inBackground, logEnding, type UploadContext } from "./upload-context.ts";
 
@@ -32,6 +33,19 @@ function rejectExpired(context: UploadContext, upload: UploadRow, nowMs: number)
   logEnding(context, expired);
   inBackground(context, "remove expired bytes", removeBytes(context, upload.id));
   return expired;
+}
+
+/**
+ * Does what `expireUpload` does, for a client that only asks. While nothing can be written, it returns the upload as the
+ * database has it.
+ */
+export function expireWherePossible(context: UploadContext, upload: UploadRow): UploadRow {
+  try {
+    return expireUpload(context, upload);
+  } catch (error) {
+    if (isWaitedOut(error)) return upload;
+    throw error;
+  }
 }
 
 /** Rejects each upload that has expired and removes its bytes. Returns how many. */

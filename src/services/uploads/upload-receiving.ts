@@ -86,7 +86,7 @@ export async function receiveBytes(
     checkDeclared(upload, start, receiving.declaredBytes);
     await checkDisk(context, 0);
     const space = openSpace(context, upload);
-    space.require(start + (receiving.declaredBytes ?? 0));
+    await space.require(start + (receiving.declaredBytes ?? 0));
     const file = await openForWriting(path, receiving.at === "start over" ? "empty" : "keep");
     try {
       const received = await receiveInto(context, {
@@ -181,7 +181,7 @@ async function pump(context: UploadContext, writer: AudioWriter, into: Receiving
       if (done) return true;
       taken += value.length;
       if (start + taken > upload.bytes) return false;
-      space.require(start + taken);
+      await pace.during(space.require(start + taken));
       receiving.onChunk?.(value);
       pace.arrived(value.length);
       const full = writer.write(value);
@@ -208,7 +208,7 @@ export async function discardBytes(context: UploadContext, uploadId: string): Pr
   try {
     const upload = requireReceiving(context, uploadId);
     await removeFile(audioFilePath(context.dataDir, uploadId));
-    returnSpace(context, upload);
+    await returnSpace(context, upload);
   } finally {
     release();
   }

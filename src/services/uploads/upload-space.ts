@@ -7,6 +7,7 @@ import {
   requireOrganization,
 } from "../../store/organizations.ts";
 import { changeSpace, type UploadRow } from "../../store/uploads.ts";
+import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { UploadContext } from "./upload-context.ts";
 
 /**
@@ -105,28 +106,33 @@ export type UploadSpace = {
    *
    * @throws AppError as `takeSpace`; `conflict` when the upload takes no bytes any more
    */
-  require(end: number): void;
+  require(end: number): Promise<void>;
 };
 
 /** Opens the space of an upload. The caller holds the lock of the upload. */
 export function openSpace(context: UploadContext, upload: UploadRow): UploadSpace {
   let held = upload.spaceBytes;
   return {
-    require(end) {
+    async require(end) {
       if (end <= held) return;
       const wanted = spaceFor(upload.bytes, end);
-      transaction(context.database.store, (tx) => {
-        takeSpace(tx, context, upload.organizationId, wanted - held);
-        if (!changeSpace(tx, upload.id, held, wanted)) throw new AppError("conflict");
-      });
+      const take = () =>
+        transaction(context.database.store, (tx) => {
+          takeSpace(tx, context, upload.organizationId, wanted - held);
+          if (!changeSpace(tx, upload.id, held, wanted)) throw new AppError("conflict");
+        });
+      await context.database.gate.run(take, REQUEST_WAIT);
       held = wanted;
     },
   };
 }
 
 /** Gives space back whose bytes were removed, but for the first step. The caller holds the lock of the upload. */
-export function returnSpace(context: UploadContext, { id, bytes, spaceBytes }: UploadRow): void {
+export async function returnSpace(
+  { database: { store, gate } }: UploadContext,
+  { id, bytes, spaceBytes }: UploadRow,
+): Promise<void> {
   const first = spaceFor(bytes, 0);
   if (spaceBytes <= first) return;
-  transaction(context.database.store, (tx) => changeSpace(tx, id, spaceBytes, first));
+  await gate.run(() => transaction(store, (tx) => changeSpace(tx, id, spaceBytes, first)), REQUEST_WAIT);
 }

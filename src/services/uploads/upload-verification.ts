@@ -4,7 +4,7 @@ import type { UploadErrorCode } from "../../domain/upload.ts";
 import { equalsConstantTime } from "../../lib/sha256.ts";
 import { audioFilePath, fileBytes, removeFile } from "../../store/audio-files.ts";
 import { transaction } from "../../store/database.ts";
-import { isDiskFull } from "../../store/disk-full.ts";
+import { isWaitedOut } from "../../store/disk-full.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
 import { logEnding, type UploadContext } from "./upload-context.ts";
@@ -50,19 +50,20 @@ export function createVerifier(context: UploadContext): Verifier {
   }
 
   /**
-   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full.
+   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full or the database is
+   * locked.
    * The promise never rejects.
    */
   async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
     const earlier = failures.get(upload.id);
     const count = (earlier?.count ?? 0) + 1;
-    const isFull = isDiskFull(error);
-    const otherFailures = (earlier?.otherFailures ?? 0) + (isFull ? 0 : 1);
+    const isPassing = isWaitedOut(error);
+    const otherFailures = (earlier?.otherFailures ?? 0) + (isPassing ? 0 : 1);
     context.log.error({ err: error, upload_id: upload.id, attempt: count }, "verification could not be done");
     const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
     failures.set(upload.id, { count, otherFailures, retryAtMs: context.clock.now() + retryMs });
     try {
-      if (isFull || otherFailures < MAX_ATTEMPTS) {
+      if (isPassing || otherFailures < MAX_ATTEMPTS) {
         return findUpload(context.database.store, upload.id) ?? upload;
       }
       const rejected = await reject(context, upload, "upload_rejected", "The upload failed verification.");
@@ -107,7 +108,7 @@ export function createVerifier(context: UploadContext): Verifier {
 
 /** Checks size and declared SHA-256, and decodes the file to its end (docs/decisions.md section 5). */
 async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
-  const { store } = context.database;
+  const { store, gate } = context.database;
   const upload = findUpload(store, id);
   if (!upload) throw new Error(`the upload ${id} is gone`);
   if (upload.state !== "verifying") return upload;
@@ -122,15 +123,17 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
     requireSound(audio);
     const { durationMs, channels, sampleRateHz, truncated } = audio;
     const nowMs = context.clock.now();
-    const verified = transaction(store, (tx) =>
-      moveUpload(tx, upload.id, "verified", nowMs, {
-        ...{ finishedAt: nowMs, storedSha256: sha256 },
-        durationMs: Math.round(durationMs),
-        channels,
-        sampleRateHz,
-        truncated,
-      }),
-    );
+    const verify = () =>
+      transaction(store, (tx) =>
+        moveUpload(tx, upload.id, "verified", nowMs, {
+          ...{ finishedAt: nowMs, storedSha256: sha256 },
+          durationMs: Math.round(durationMs),
+          channels,
+          sampleRateHz,
+          truncated,
+        }),
+      );
+    const verified = await gate.run(verify, { signal });
     if (verified) logEnding(context, verified);
     return verified ?? findUpload(store, upload.id) ?? upload;
   } catch (error) {
@@ -187,13 +190,15 @@ export async function reject(
   errorCode: UploadErrorCode,
   errorMessage: string,
 ): Promise<UploadRow> {
-  const { store } = context.database;
+  const { store, gate } = context.database;
   const nowMs = context.clock.now();
-  const rejected = transaction(store, (tx) =>
-    moveUpload(tx, upload.id, "reject", nowMs, {
-      ...{ finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage },
-    }),
-  );
+  const rejectNow = () =>
+    transaction(store, (tx) =>
+      moveUpload(tx, upload.id, "reject", nowMs, {
+        ...{ finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage },
+      }),
+    );
+  const rejected = await gate.run(rejectNow);
   if (!rejected) return findUpload(store, upload.id) ?? upload;
   logEnding(context, rejected);
   await removeFile(audioFilePath(context.dataDir, upload.id));

@@ -16,7 +16,7 @@ import {
 import type { UploadContext, UploadDeps } from "./upload-context.ts";
 import { type CreatedUpload, createUpload, type Uploader, type UploadRequest } from "./upload-creation.ts";
 import { checkDisk } from "./upload-disk.ts";
-import { expireUpload, expireUploads, removeBytes } from "./upload-expiry.ts";
+import { expireUploads, expireWherePossible, removeBytes } from "./upload-expiry.ts";
 import { createUploadLocks } from "./upload-locks.ts";
 import { removeOrphans, type SweepReport, sweepAudioFiles } from "./upload-orphans.ts";
 import {
@@ -170,7 +170,7 @@ function clientUploads(context: UploadContext, completions: Completions): Client
   const { store } = context.database;
   return {
     create: (caller, request) => createUpload(context, caller, request),
-    get: (caller, id) => expireUpload(context, requireOwned(findUpload(store, id), caller)),
+    get: (caller, id) => expireWherePossible(context, requireOwned(findUpload(store, id), caller)),
     complete: (caller, id) => completeUpload(context, completions, caller, id),
   };
 }
