@@ -6,6 +6,7 @@ import { ConfigError, type ConfigProblem } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { printableJson, printableLines } from "../lib/printable.ts";
+import { actAs } from "../lib/rights.ts";
 import type { Admin } from "../services/admin.ts";
 import { type Cell, renderTable } from "./output.ts";
 
@@ -93,7 +94,8 @@ export type CliContext = {
    */
   loadOwnConfig(): OwnConfig;
   /**
-   * Opens the database and the services that need no engine, once. They are closed when the command ends.
+   * Opens the database and the services that need no engine, once. They are closed when the command ends. A command of
+   * root then has the rights of the data directory's owner; what is root's own needs `asOwnerOf`.
    *
    * @throws ConfigError; AppError `not_found` when there is no database yet
    */
@@ -185,10 +187,12 @@ export function createCliContext(
     async openServices() {
       if (services) return services;
       const { config } = load(find());
-      const [{ openAdmin }, { openLog }] = await Promise.all([
+      const [{ openAdmin, dataDirOf }, { ownerOfData }, { openLog }] = await Promise.all([
         import("../services/admin.ts"),
+        import("../services/data-owner.ts"),
         import("../lib/log.ts"),
       ]);
+      actAs(ownerOfData(dataDirOf(config)));
       // What a command does is its own output. The log of the server's work is for the server.
       const level = config.log.level === "info" ? "warn" : config.log.level;
       services = openAdmin({ config, clock, log: openLog(level, config.log.format, io.err) });
@@ -204,6 +208,7 @@ export function createCliContext(
     close() {
       services?.close();
       services = undefined;
+      actAs(undefined);
     },
   };
 }

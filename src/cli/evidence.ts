@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { AppError } from "../domain/errors.ts";
+import { asWriterOf } from "../lib/rights.ts";
 import { plainMessage } from "../lib/system-error.ts";
 import type { Evidence } from "../services/signed/evidence.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -39,7 +40,7 @@ export function registerMakeEvidence(transcriptions: Command, context: CliContex
 async function writeNew(path: string, text: string): Promise<void> {
   const { writeNewFileNow } = await import("../lib/durable-files.ts");
   try {
-    writeNewFileNow(path, text, 0o644);
+    asWriterOf(path, () => writeNewFileNow(path, text, 0o644));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     throw new CommandError("conflict", `${path} exists already.`);

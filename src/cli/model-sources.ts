@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { asOwnerOf } from "../lib/rights.ts";
 import {
   type ImportJob,
   RefusedImport,
@@ -77,10 +78,13 @@ const KINDS: readonly SourceKind[] = [
  * @throws CommandError `not_found`
  */
 export function findSource(path: string, options: SourceOptions): FoundSource {
-  if (!existsSync(path)) throw new CommandError("not_found", `There is no file ${path}.`);
-  const kind = KINDS.find(({ recognizes }) => recognizes(path));
-  if (!kind) throw new CommandError("usage", `${path} is nothing that can be added.`);
-  return kind.open(path, options);
+  // The file may be one that only the user who runs this can read.
+  return asOwnerOf(path, () => {
+    if (!existsSync(path)) throw new CommandError("not_found", `There is no file ${path}.`);
+    const kind = KINDS.find(({ recognizes }) => recognizes(path));
+    if (!kind) throw new CommandError("usage", `${path} is nothing that can be added.`);
+    return kind.open(path, options);
+  });
 }
 
 function isFolder(path: string): boolean {
@@ -149,7 +153,7 @@ function importSource(
   };
   const hint = kind === "folder" ? readCardHint(source) : undefined;
   const name = nameOf(source, quantise);
-  const check = () => (kind === "folder" ? checkFolder(source) : undefined);
+  const check = () => (kind === "folder" ? asOwnerOf(source, () => checkFolder(source)) : undefined);
   const added: ModelSource = {
     kind: kindName,
     name,

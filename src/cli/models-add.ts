@@ -4,6 +4,7 @@ import { AppError } from "../domain/errors.ts";
 import type { InstalledModel } from "../domain/model.ts";
 import type { Mode } from "../domain/transcription.ts";
 import { errorMessage } from "../lib/error-message.ts";
+import { asOwnerOf } from "../lib/rights.ts";
 import type { StagedImport } from "../model-import/import-process.ts";
 import type { WeightType } from "../model-import/quantise.ts";
 import type { AddModelOptions } from "../services/models/models.ts";
@@ -99,7 +100,8 @@ export function registerModelsAdd(models: Command, context: CliContext): void {
 
 async function addSpeakerWeights(context: CliContext, file: string, kind: SpeakerWeightKind): Promise<void> {
   const { existsSync } = await import("node:fs");
-  if (!existsSync(file)) throw new CommandError("not_found", `There is no file ${file}.`);
+  if (!asOwnerOf(file, () => existsSync(file)))
+    throw new CommandError("not_found", `There is no file ${file}.`);
   const service = await openModels(context);
   await service.addSpeakerWeights(kind, file);
   context.note(`the ${service.diarizationMethod()} method distinguishes speakers now`);

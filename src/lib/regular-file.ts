@@ -8,6 +8,7 @@ import {
   type Stats,
   statSync,
 } from "node:fs";
+import { asOwnerOf } from "./rights.ts";
 
 /** A path does not name a regular file, or the file is too large for its purpose. */
 export class RegularFileError extends Error {
@@ -28,20 +29,22 @@ export class RegularFileError extends Error {
  * @throws RegularFileError for a folder, pipe, socket or device; the system's error when the path cannot be read
  */
 export function statRegularFile(path: string): Stats {
-  const facts = statSync(path);
+  const facts = asOwnerOf(path, () => statSync(path));
   if (!facts.isFile()) throw new RegularFileError(path, `it is ${kindOf(facts)}, not a regular file`);
   return facts;
 }
 
 /**
- * Opens a regular file for reading. It never blocks, even when the file is replaced by a pipe at this moment.
+ * Opens a regular file for reading. It never blocks, even when the file is replaced by a pipe at this moment. A command of
+ * root has the rights of the user who decides what the path means.
  *
  * @returns the descriptor, which the caller closes
  * @throws RegularFileError, the system's error
  */
 export function openRegularFile(path: string): number {
   statRegularFile(path);
-  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  const { O_RDONLY, O_NONBLOCK, O_NOCTTY } = constants;
+  const descriptor = asOwnerOf(path, () => openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   const facts = fstatSync(descriptor);
   if (facts.isFile()) return descriptor;
   closeSync(descriptor);

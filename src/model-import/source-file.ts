@@ -2,6 +2,7 @@ import { closeSync, existsSync, fstatSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { errorMessage } from "../lib/error-message.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
+import { asOwnerOf } from "../lib/rights.ts";
 import { ImportError } from "./import-error.ts";
 
 /** An open file of a checkpoint. It is read in parts; nothing is kept in memory. */
@@ -20,7 +21,7 @@ export type SourceFile = {
 export type CheckpointFolder = { path: string };
 
 export function hasFile({ path }: CheckpointFolder, name: string): boolean {
-  return existsSync(join(path, name));
+  return asOwnerOf(path, () => existsSync(join(path, name)));
 }
 
 /** Opens a regular file of the folder. @throws ImportError for everything else */

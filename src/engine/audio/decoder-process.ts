@@ -1,4 +1,5 @@
 import { CHILD_FOLDER } from "../../lib/child-folder.ts";
+import { requireOneUser } from "../../lib/rights.ts";
 import { decoderEnvironment } from "./decoder-environment.ts";
 
 /** The end of a decoder process. */
@@ -34,6 +35,7 @@ const MAX_LINE_CHARACTERS = 64 * 1024;
 export async function runDecoder(command: string[], limits: DecoderLimits): Promise<DecoderOutcome> {
   const { timeoutMs, signal, onProgress } = limits;
   if (signal?.aborted) return { report: undefined, status: null, signal: null, ended: "aborted" };
+  requireOneUser();
   const child = Bun.spawn(command, {
     ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: decoderEnvironment() },
     cwd: CHILD_FOLDER,

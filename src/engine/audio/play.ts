@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { CHILD_FOLDER } from "../../lib/child-folder.ts";
+import { requireOneUser } from "../../lib/rights.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
 import { decoderEnvironment } from "./decoder-environment.ts";
@@ -35,6 +36,7 @@ export async function playAudio(
   if (signal.aborted) throw aborted();
   const point = job.points ? pointBefore(job.points, fromSample) : "-";
   const command = [decoder, "play", resolve(path), length, channels, String(lanes), String(fromSample)];
+  requireOneUser();
   const child = Bun.spawn([...command, String(samples), point], {
     ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: decoderEnvironment() },
     cwd: CHILD_FOLDER,

@@ -5,6 +5,7 @@ import type { ModelFamilyName } from "../../domain/model.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { ONNX_FLOAT, ONNX_INT64, type OnnxFile, type OnnxPort, readOnnxFile } from "../../lib/onnx-file.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 
 /** What the files of a CTC model say. */
 export type CtcModelInfo = {
@@ -171,7 +172,7 @@ function readLanguages(text: string, words: number): Map<string, TokenSpan> {
 }
 
 function checkExternal(path: string, bytes: number): void {
-  const found = statSync(path, { throwIfNoEntry: false });
+  const found = asOwnerOf(path, () => statSync(path, { throwIfNoEntry: false }));
   if (!found?.isFile()) throw new Error(`there is no file ${path} with its weights`);
   if (found.size < bytes) throw new Error(`${path} has ${found.size} bytes, and the model needs ${bytes}`);
 }

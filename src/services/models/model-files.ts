@@ -12,6 +12,7 @@ import {
 } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { readRegularFile, statRegularFile } from "../../lib/regular-file.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 import {
   MAX_MANIFEST_BYTES,
   ManifestError,
@@ -193,7 +194,7 @@ async function copyAndHash(source: string, target: string): Promise<{ sha256: st
   const hash = createHash("sha256");
   let bytes = 0;
   statRegularFile(source);
-  const from = await open(source, constants.O_RDONLY | constants.O_NONBLOCK);
+  const from = await asOwnerOf(source, () => open(source, constants.O_RDONLY | constants.O_NONBLOCK));
   try {
     const to = await createFile(target, FILE_MODE);
     try {
