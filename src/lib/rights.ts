@@ -19,8 +19,13 @@ const groupsOfUsers = new Map<number, number[]>();
 /** The rights of this process do not change any more. */
 let isSettled = false;
 
-/** Reports whether this process was started by root and may still change its rights. */
-const canChange = () => !isSettled && process.getuid?.() === 0;
+/** This module has taken the rights of another user than root, and can take root's again. */
+let hasTaken = false;
+
+const isStartedByRoot = () => process.getuid?.() === 0;
+/** Reports whether root runs this process, and it may still change its rights. */
+export const canChangeRights = () =>
+  !isSettled && isStartedByRoot() && (hasTaken || process.geteuid?.() === 0);
 
 /**
  * Returns the user who decides what a path means: the owner of the folder that the path names, or of the nearest one that
@@ -29,7 +34,7 @@ const canChange = () => !isSettled && process.getuid?.() === 0;
  * @returns undefined for root, and where this process cannot change its rights anyway
  */
 export function ownerOf(path: string): User | undefined {
-  if (!canChange()) return undefined;
+  if (!canChangeRights()) return undefined;
   const { folder, linkMaker } = asUser(undefined, () => decidersOf(resolve(path)));
   return linkMaker ?? (folder.uid === 0 ? undefined : folder);
 }
@@ -70,7 +75,7 @@ const namesIn = (path: string) => path.split("/").filter((name) => name !== "");
  * @throws what `work` throws; Error when the system does not let root take the user's rights
  */
 export function asUser<T>(user: User | undefined, work: () => T): T {
-  if (!canChange()) return work();
+  if (!canChangeRights()) return work();
   const before = current();
   take(rightsOf(user ?? ROOT));
   let isPending = false;
@@ -96,7 +101,7 @@ export function asOwnerOf<T>(path: string, work: () => T): T {
  * @param work creates what is at the path, and replaces or follows nothing there
  */
 export function asWriterOf<T>(path: string, work: () => T): T {
-  if (!canChange()) return work();
+  if (!canChangeRights()) return work();
   return asUser(asUser(undefined, () => decidersOf(resolve(path))).linkMaker, work);
 }
 
@@ -106,15 +111,17 @@ export function asWriterOf<T>(path: string, work: () => T): T {
  * @param user undefined: the user who has started this process
  */
 export function actAs(user: User | undefined): void {
-  if (canChange()) take(rightsOf(user ?? ROOT));
+  if (canChangeRights()) take(rightsOf(user ?? ROOT));
 }
 
 /**
- * Gives up all other rights for good: the process stays the user whose rights it has, or becomes `user`. Native code and
- * other programs must not run before that, because they could take root's rights again.
+ * Becomes a user for good. Native code and other programs must not run before that in a process with the rights of two
+ * users, because they could take root's again.
+ *
+ * @param user undefined: the process stays what it is, also then for good
  */
-export function stayUser(user: User | undefined = effectiveUser()): void {
-  if (canChange() && user !== undefined) {
+export function stayUser(user: User | undefined): void {
+  if (isStartedByRoot() && user !== undefined) {
     const { uid, gid, groups } = rightsOf(user);
     process.seteuid?.(0);
     process.setgroups?.(groups);
@@ -124,16 +131,26 @@ export function stayUser(user: User | undefined = effectiveUser()): void {
   isSettled = true;
 }
 
+/** Gives up root's rights in a child of a command that had those of another user. */
+export function stayAsStarted(): void {
+  stayUser(effectiveUser());
+}
+
 /** @throws Error where a program that is started now could take root's rights again */
 export function requireOneUser(): void {
   if (effectiveUser() !== undefined)
     throw new Error("no program may be started with the rights of two users");
 }
 
-/** Returns the user whose rights this process has, if its real user is another one. */
+/** Returns the user whose rights a process of root has at present; undefined: root's own. */
 function effectiveUser(): User | undefined {
   const { uid, gid } = current();
-  return canChange() && uid !== 0 ? { uid, gid } : undefined;
+  return isStartedByRoot() && uid !== 0 ? { uid, gid } : undefined;
+}
+
+/** Lets a child of a command of root change its rights as the command does. It begins with those that the command had. */
+export function inheritRights(): void {
+  hasTaken = true;
 }
 
 function current(): Rights {
@@ -182,6 +199,7 @@ function take({ uid, gid, groups }: Rights): void {
     process.setgroups?.(groups);
     process.setegid?.(gid);
     process.seteuid?.(uid);
+    hasTaken = uid !== 0;
   } catch (cause) {
     const message = `root may not work here as user ${uid}, to whom the folder belongs (${(cause as NodeJS.ErrnoException).code}); run this as that user`;
     throw Object.assign(new Error(message, { cause }), { code: "EPERM" });

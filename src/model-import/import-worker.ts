@@ -2,6 +2,7 @@ import { fchmodSync, openSync, statfsSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { errorMessage } from "../lib/error-message.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
+import { inheritRights } from "../lib/rights.ts";
 import { unpackCheckpoint } from "./archive.ts";
 import { type ConvertOptions, convertWhisper, type Imported } from "./convert.ts";
 import { ImportError } from "./import-error.ts";
@@ -15,6 +16,7 @@ const STEP = 0.005;
 
 /** Runs a process that imports one model: it takes one request from its parent, answers it, and ends. */
 export function runImportWorker(): void {
+  inheritRights();
   preferToBeKilled();
   const send = (reply: ImportReply) => process.send?.(reply);
   process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));

@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import { ownerOf, type User } from "../lib/rights.ts";
+import { asUser, canChangeRights, ownerOf, type User } from "../lib/rights.ts";
 import { databasePath } from "../store/database.ts";
 
 /**
@@ -9,8 +9,8 @@ import { databasePath } from "../store/database.ts";
  */
 export function ownerOfData(dataDir: string): User | undefined {
   const owner = ownerOf(dataDir);
-  if (owner !== undefined || process.getuid?.() !== 0) return owner;
+  if (owner !== undefined || !canChangeRights()) return owner;
   // Some mounts give the folder itself to root. What is at the database's path then shows the user; a link is never followed.
-  const facts = lstatSync(databasePath(dataDir), { throwIfNoEntry: false });
+  const facts = asUser(undefined, () => lstatSync(databasePath(dataDir), { throwIfNoEntry: false }));
   return facts === undefined || facts.uid === 0 ? undefined : { uid: facts.uid, gid: facts.gid };
 }

@@ -1,6 +1,6 @@
 import { getPriority, setPriority } from "node:os";
 import { errorMessage } from "../../lib/error-message.ts";
-import { stayUser } from "../../lib/rights.ts";
+import { stayAsStarted } from "../../lib/rights.ts";
 import { samplesOf } from "../audio/chunk-samples.ts";
 import { diarizeAcoustically } from "../diarization/diarize.ts";
 import { diarizeNeurally } from "../diarization/diarize-neural.ts";
@@ -16,7 +16,7 @@ import { openVad, type Vad } from "../vad/vad.ts";
  */
 export function runWorker(): void {
   // A command of root starts it with the rights of another user. Native code must not take root's again.
-  stayUser();
+  stayAsStarted();
   lowerPriority();
   const send = (reply: WorkerReply) => process.send?.(reply);
   const worker = createWorker(send);
