@@ -1,6 +1,15 @@
 #!/usr/bin/env bash
 # Runs the Bun that package.json pins, and installs it first where it is missing: scripts/bun.sh run build
+# What `run` and `scripts/…` need is installed, too: Debian packages of the build, and node_modules.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
-shruti_bun >&2
+case "${1-} ${2-}" in
+  "run release" | "scripts/release.ts "*) shruti_setup libstdc++-11-pic libgcc-11-dev >&2 ;;
+  run\ * | scripts/* | *scripts/*.ts*) shruti_setup >&2 ;;
+  test\ * | x\ *)
+    shruti_bun >&2
+    shruti_node_modules >&2
+    ;;
+  *) shruti_bun >&2 ;;
+esac
 exec bun "$@"

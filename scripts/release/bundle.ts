@@ -23,6 +23,7 @@ import type { Parts } from "../../src/parts.ts";
 import { run } from "../native/run.ts";
 import { LICENCE_FILE } from "./build-facts.ts";
 import { requestFor } from "./checksum-request.ts";
+import { layOutDocuments } from "./documents.ts";
 import { renderSbom } from "./sbom.ts";
 import { seal } from "./seal.ts";
 import { filesBelow } from "./tarball.ts";
@@ -44,21 +45,17 @@ export async function layOutBundle(
   parts: Parts,
   key: KeyObject | undefined,
 ): Promise<void> {
-  mkdirSync(join(folder, "docs"), { recursive: true });
+  mkdirSync(folder, { recursive: true });
   copyFileSync(executable, join(folder, "shruti"));
   copyFileSync(join(ROOT, "install.sh"), join(folder, "install.sh"));
   for (const program of ["shruti", "install.sh"]) chmodSync(join(folder, program), 0o755);
   writeFileSync(join(folder, "shruti.service"), await renderUnit());
   writeFileSync(join(folder, "shruti.example.toml"), renderExampleConfig());
-  copyFileSync(join(ROOT, "README.md"), join(folder, "README.md"));
-  cpSync(join(ROOT, "docs"), join(folder, "docs"), {
-    recursive: true,
-    filter: (path) => path !== join(ROOT, LICENCE_FILE),
-  });
   if (existsSync(join(ROOT, LICENCE_FILE)))
     copyFileSync(join(ROOT, LICENCE_FILE), join(folder, "LICENSE.txt"));
   if (existsSync(join(ROOT, OPERATIONS)))
     cpSync(join(ROOT, OPERATIONS), join(folder, OPERATIONS), { recursive: true });
+  layOutDocuments(folder, (path) => path === LICENCE_FILE);
   writeFileSync(join(folder, "LICENCES.txt"), renderLicences(parts));
   writeFileSync(join(folder, "sbom.cdx.json"), renderSbom(parts, await sha256Of(executable)));
   await writeChecksums(folder, key);

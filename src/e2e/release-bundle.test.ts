@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import packageJson from "../../package.json" with { type: "json" };
 import { RELEASE_BUILD_LIMIT_MS } from "./binary.ts";
@@ -82,12 +82,14 @@ describe("a release", () => {
       [
         ...[
           "LICENCES.txt",
+          "OVERVIEW.md",
           "README.md",
           "SHA256SUMS",
           "SHA256SUMS.csr",
           "SHA256SUMS.sig",
           "docs",
           "install.sh",
+          "models",
           "ops",
           "sbom.cdx.json",
         ],
@@ -101,6 +103,23 @@ describe("a release", () => {
       expect(existsSync(join(UNPACKED, path))).toBe(true);
   });
 
+  test("has a first page for those who receive it, and all links of its documents lead to something", async () => {
+    const first = await Bun.file(join(UNPACKED, "README.md")).text();
+    expect(first).toMatch(/SHA256SUMS\.sig(.|\n)*install\.sh(.|\n)*first transcript/);
+    expect(first).not.toContain("quickstart.sh");
+    const pages = readdirSync(UNPACKED, { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.endsWith(".md"),
+    );
+    expect(pages.length).toBeGreaterThan(15);
+    const dead: string[] = [];
+    for (const page of pages) {
+      const text = await Bun.file(join(UNPACKED, page)).text();
+      for (const [, target = ""] of text.matchAll(/\]\((?![a-z]+:)([^()\s#]+)/g))
+        if (!existsSync(join(UNPACKED, dirname(page), target))) dead.push(`${page}: ${target}`);
+    }
+    expect(dead).toEqual([]);
+  });
+
   test("is verified by openssl and by the program, and a changed one is refused", async () => {
     const openssl = ["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", PUBLIC];
     const files = ["-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig"];
@@ -109,6 +128,14 @@ describe("a release", () => {
       expect(await succeed(at, SHRUTI, "verify", "SHA256SUMS", "--key", PUBLIC)).toContain(
         "are as they were signed",
       );
+    }
+    // What OpenSSL 1.1.1 can do, too.
+    for (const at of [OUTPUT, UNPACKED]) {
+      const request = ["openssl", "req", "-in", "SHA256SUMS.csr", "-noout"];
+      expect((await run(at, ...request, "-verify")).err).toContain("verify OK");
+      expect(await succeed(at, ...request, "-pubkey")).toBe(await Bun.file(PUBLIC).text());
+      const [sum = ""] = (await succeed(at, "sha256sum", "SHA256SUMS")).split(" ");
+      expect(await succeed(at, ...request, "-subject")).toContain(sum);
     }
     await succeed(UNPACKED, "sha256sum", "-c", "--strict", "--quiet", "SHA256SUMS");
     expect(await succeed(OUTPUT, SHRUTI, "verify", TARBALL, "--key", PUBLIC)).toContain("beside it");
