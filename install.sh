@@ -870,7 +870,9 @@ initialise() {
 # A config that was there first, as where a tool manages configs: what it lacks is made, and it stays as it is.
 complete() {
   if [ -e "$DATA/shruti.db" ]; then return 0; fi
-  if [ ! -e "$DATA" ]; then act install -d -o shruti -g shruti -m 0700 "$DATA"; fi
+  for folder in "$STATE_DIR" "$DATA"; do
+    if [ ! -e "$folder" ]; then act install -d -o shruti -g shruti -m 0700 "$folder"; fi
+  done
   initialise_with
   if [ "$DRY_RUN" = yes ] || is_readable_for_service; then return 0; fi
   act chgrp shruti "$CONFIG"
