@@ -96,6 +96,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     readiness.check();
     if (base.hold.isHeld()) return;
     scheduler.onOutsideChange();
+    uploads.onOutsideChange();
     deliverer.wake();
   };
   const watch = watchOutsideChanges(base.database, base.log, onChange);

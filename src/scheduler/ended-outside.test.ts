@@ -5,10 +5,11 @@ import { within } from "../lib/within.ts";
 import { openAdmin } from "../services/admin.ts";
 import { createPurgeService } from "../services/purge.ts";
 import { openTranscriptionAdmin } from "../services/transcriptions/transcription-admin.ts";
+import { deleteUpload } from "../services/upload-admin.ts";
 import { listUnfinished } from "../store/transcriptions.ts";
 import { audioForm } from "../testing/api-client.ts";
 import type { TestApp } from "../testing/open-test-app.ts";
-import { begin, FOUR_CHUNKS, forever, until, usageOf } from "../testing/scheduler-kit.ts";
+import { begin, clientOf, FOUR_CHUNKS, forever, until, usageOf } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { testAppOpener } from "../testing/test-app-opener.ts";
 
@@ -128,5 +129,31 @@ test.each<Ending>(["cancel", "purge"])(
     await command[ending]();
     expect(["conflict", "content_deleted"]).toContain(await codeOf(answer));
     command.close();
+  },
+);
+
+test.each(["a deletion", "a purge"])(
+  "an upload that is being verified is answered after %s, and its lane is free",
+  async (by) => {
+    const testApp = await open();
+    const started = Promise.withResolvers<void>();
+    const stopped = Promise.withResolvers<void>();
+    testApp.engine.interfere({
+      verify(_path, signal) {
+        started.resolve();
+        return forever(signal).finally(stopped.resolve);
+      },
+    });
+    const answer = clientOf(testApp).upload(scriptedAudio(FOUR_CHUNKS));
+    const refusal = answer.then(() => "verified").catch((error: Error) => error.message);
+    await started.promise;
+    const admin = openAdmin({ config: testApp.config, clock: testApp.clock, log: silentLog });
+    const command = openCommand(testApp);
+    const [upload] = admin.database.sqlite.query<{ id: string }, []>("SELECT id FROM uploads").all();
+    await (by === "a purge" ? command.purge() : deleteUpload(admin, upload?.id ?? ""));
+    expect(await within(ANSWERED_WITHIN_MS, refusal)).toContain("upload_rejected");
+    await stopped.promise;
+    command.close();
+    admin.close();
   },
 );

@@ -24,29 +24,40 @@ export type Verifier = {
   verify(upload: UploadRow): Promise<UploadRow>;
   /** Starts a run for each upload that waits for one and whose time to retry has come. */
   resume(): void;
+  /** Stops the runs of uploads that another process has ended, such as by deleting them. Their lanes are free then. */
+  stopEnded(): void;
   /** Stops the runs. Their uploads are verified after the next start. */
   close(): Promise<void>;
 };
+
+/** `ended`: the row of an upload that another process has ended. */
+type Run = { outcome: Promise<UploadRow>; stop: AbortController; ended?: UploadRow };
 
 /** Failed runs in a row; `otherFailures` counts those that failed for another reason than a full disk. */
 type Failures = { count: number; otherFailures: number; retryAtMs: number };
 
 /** Creates the verifier. Each upload has one run at a time, in a decoder lane; organizations share the lanes. */
 export function createVerifier(context: UploadContext): Verifier {
-  const running = new Map<string, Promise<UploadRow>>();
+  const running = new Map<string, Run>();
   const failures = new Map<string, Failures>();
-  const stop = new AbortController();
+  let isClosed = false;
 
-  async function run(upload: UploadRow): Promise<UploadRow> {
+  async function run(upload: UploadRow, signal: AbortSignal): Promise<UploadRow> {
     try {
-      stop.signal.throwIfAborted();
-      const verified = await verifyUpload(context, upload.id, stop.signal);
+      signal.throwIfAborted();
+      const verified = await verifyUpload(context, upload.id, signal);
       failures.delete(upload.id);
       return verified;
     } catch (error) {
-      if (stop.signal.aborted) return upload;
+      if (signal.aborted) throw error;
       return putOff(upload, error);
     }
+  }
+
+  /** Returns the row of an upload that is not being verified any more; undefined while it is. */
+  function findEnded(id: string): UploadRow | undefined {
+    const row = findUpload(context.database.store, id);
+    return row?.state === "verifying" ? undefined : row;
   }
 
   /**
@@ -63,10 +74,11 @@ export function createVerifier(context: UploadContext): Verifier {
     const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** count);
     failures.set(upload.id, { count, otherFailures, retryAtMs: context.clock.now() + retryMs });
     try {
-      if (isPassing || otherFailures < MAX_ATTEMPTS) {
-        return findUpload(context.database.store, upload.id) ?? upload;
-      }
-      const rejected = await reject(context, upload, "upload_rejected", "The upload failed verification.");
+      // Where another process has deleted the upload, its file is gone, and no run follows.
+      const ended = findEnded(upload.id);
+      if (!ended && (isPassing || otherFailures < MAX_ATTEMPTS)) return upload;
+      const message = "The upload failed verification.";
+      const rejected = ended ?? (await reject(context, upload, "upload_rejected", message));
       failures.delete(upload.id);
       return rejected;
     } catch (failure) {
@@ -78,16 +90,19 @@ export function createVerifier(context: UploadContext): Verifier {
 
   function verify(upload: UploadRow): Promise<UploadRow> {
     const known = running.get(upload.id);
-    if (known) return known;
+    if (known) return known.outcome;
     const isLarge = upload.bytes > context.config.limits.verify_in_request_bytes;
     const work = { organizationId: upload.organizationId, purpose: "upload", isLarge } as const;
-    const started = context.decoders
-      .run(work, stop.signal, () => run(upload))
-      // The verifier was closed while the run waited for a lane. The upload is verified after the next start.
-      .catch(() => upload)
+    const stop = new AbortController();
+    if (isClosed) stop.abort();
+    const outcome = context.decoders
+      .run(work, stop.signal, () => run(upload, stop.signal))
+      // The upload was ended by another process, or the verifier was closed and it is verified after the next start.
+      .catch(() => own.ended ?? upload)
       .finally(() => running.delete(upload.id));
-    running.set(upload.id, started);
-    return started;
+    const own: Run = { outcome, stop };
+    running.set(upload.id, own);
+    return outcome;
   }
 
   return {
@@ -99,9 +114,18 @@ export function createVerifier(context: UploadContext): Verifier {
         if (upload) void verify(upload);
       }
     },
+    stopEnded() {
+      for (const [id, own] of running) {
+        const ended = findEnded(id);
+        if (!ended) continue;
+        own.ended = ended;
+        own.stop.abort();
+      }
+    },
     async close() {
-      stop.abort();
-      await Promise.all(running.values());
+      isClosed = true;
+      for (const { stop } of running.values()) stop.abort();
+      await Promise.all([...running.values()].map(({ outcome }) => outcome));
     },
   };
 }

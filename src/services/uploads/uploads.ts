@@ -134,6 +134,8 @@ export type UploadUpkeep = {
   receiving(): number;
   /** Continues the verifications that a stop, a crash or a failure of the machine left unfinished. */
   resumeVerification(): void;
+  /** Called when another process has written to the database: it may have deleted uploads that are being verified. */
+  onOutsideChange(): void;
   /** Rejects uploads that have expired. Returns how many. */
   expire(ages: Ages): Promise<number>;
   /** Removes files without a record, and marks records without a file. Called once, at the start. */
@@ -209,6 +211,7 @@ function uploadUpkeep(context: UploadContext, { verifier }: Completions): Upload
     receiving: () => context.locks.held(),
     resumeVerification: () => verifier.resume(),
     expire: (ages) => expireUploads(context, ages),
+    onOutsideChange: () => verifier.stopEnded(),
     sweepOrphans: () => sweepAudioFiles(context),
     removeOrphans: async () => (context.ages() ? removeOrphans(context, Date.now() - DAY_MS) : 0),
     async close() {
