@@ -55,9 +55,13 @@ async function buildInto(
   const unfinished = join(cacheRoot(), "native", `.${key}.${process.pid}`);
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
+  // Some builds take minutes, and without a word they look like a program that hangs.
+  console.error(`building ${key}; the result is kept in ${cacheRoot()}`);
+  const startedAt = performance.now();
   try {
     await build(unfinished);
     moveIntoPlace(unfinished, finished);
+    console.error(`built ${key} in ${Math.round((performance.now() - startedAt) / 1000)} s`);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
