@@ -43,7 +43,11 @@ async function work(): Promise<{ panels: unknown[]; empty: string[] }> {
     creditPaise: 4_000,
     environment: {
       ...{ SHRUTI_WEBHOOKS_ALLOW_HTTP: "true", SHRUTI_WEBHOOKS_ALLOWED_NETWORKS: "127.0.0.0/8" },
-      ...{ SHRUTI_BILLING_LOW_CREDIT_PAISE: "3990", SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0" },
+      ...{
+        SHRUTI_BILLING_LOW_CREDIT_PAISE: "3990",
+        SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+        SHRUTI_LIMITS_UNPAID_ACTS_PER_SECOND: "0",
+      },
     },
   });
   const folder = mkdtempSync(join(tmpdir(), "shruti-dashboard-"));

@@ -65,6 +65,7 @@ async function main(): Promise<void> {
   const installation = await install({
     environment: {
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+      SHRUTI_LIMITS_UNPAID_ACTS_PER_SECOND: "0",
       SHRUTI_LIMITS_MAX_QUEUED: "0",
       // Further detectors end only after a minute, and processes are counted here.
       SHRUTI_ENGINE_SPEECH_WORKERS: "1",

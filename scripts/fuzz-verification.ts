@@ -353,6 +353,7 @@ async function main(): Promise<void> {
   const installation = await install({
     environment: {
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+      SHRUTI_LIMITS_UNPAID_ACTS_PER_SECOND: "0",
       SHRUTI_LIMITS_MAX_QUEUED: "0",
       // An upload that received too few bytes stays open.
       SHRUTI_LIMITS_MAX_OPEN_UPLOADS: "0",

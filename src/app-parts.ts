@@ -33,6 +33,7 @@ import {
   createTranscriptionService,
   type TranscriptionService,
 } from "./services/transcriptions/transcriptions.ts";
+import { createUnpaidActs, type UnpaidActs } from "./services/unpaid-acts.ts";
 import { createDecoderLanes, type DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import { createUploadService, type UploadService } from "./services/uploads/uploads.ts";
 import { createWebhookService, type WebhookService } from "./services/webhooks/webhooks.ts";
@@ -83,6 +84,7 @@ export type AppServices = {
   apiKeys: ApiKeyService;
   credit: CreditService;
   rateLimiter: RateLimiter;
+  unpaidActs: UnpaidActs;
   models: ModelService;
   webhooks: WebhookService;
   listening: ListeningService;
@@ -195,8 +197,9 @@ export async function openServices(
   });
   const receipts = createReceiptService({ database, clock, dataDir });
   const decoders = createDecoderLanes();
+  const unpaidActs = createUnpaidActs({ clock, config });
   const uploads = createUploadService({
-    ...{ database, clock, config, log, dataDir, decoders, ages },
+    ...{ database, clock, config, log, dataDir, decoders, ages, unpaidActs },
     // Longer recordings than the limit are verified, too. Their transcription is then refused with `audio_too_long`.
     verifyAudio: (path, signal) =>
       engine.verify(path, signal, Math.max(DAY_MS, 2 * config.limits.max_duration_seconds * 1000)),
@@ -204,7 +207,7 @@ export async function openServices(
     diskBytes: () => totalBytesOf(dataDir),
   });
   const transcriptions = createTranscriptionService({
-    ...{ database, clock, config, log, models, uploads, credit, receipts, ages },
+    ...{ database, clock, config, log, models, uploads, credit, receipts, ages, unpaidActs },
     estimateNextStartSeconds: (organizationId) => scheduler()?.estimateNextStartSeconds(organizationId) ?? 1,
     removeWorkingFiles: (id) => scheduler()?.removeWorkingFiles(id),
   });
@@ -224,6 +227,7 @@ export async function openServices(
     }),
     credit,
     rateLimiter: createRateLimiter({ clock, config }),
+    unpaidActs,
     models,
     webhooks: createWebhookService({ database, clock, config }),
     decoders,

@@ -39,7 +39,7 @@ export type App = {
   dataDir: string;
   database: Database;
   trust: ClockTrust;
-  services: Omit<AppServices, "rateLimiter" | "decoders" | "listening">;
+  services: Omit<AppServices, "rateLimiter" | "unpaidActs" | "decoders" | "listening">;
   scheduler: Scheduler;
   engine: Engine;
   /** Answers one HTTP request; never rejects. */

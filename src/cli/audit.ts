@@ -22,7 +22,7 @@ import { renderFields } from "./output.ts";
 type FilterOptions = {
   org?: string;
   object?: string;
-  source?: ActorSource;
+  source?: ActorSource[];
   actor?: string;
   action?: AuditAction;
   since?: Since;
@@ -41,7 +41,11 @@ function withFilter(command: Command): Command {
   return command
     .option("--org <id>", "only of this organization")
     .option("--object <id>", "only of this object: an identifier, or the name of a model")
-    .addOption(new Option("--source <source>", "only what came from there").choices(ACTOR_SOURCES))
+    .addOption(
+      new Option("--source <source...>", "only what came from there, or from one of several").choices(
+        ACTOR_SOURCES,
+      ),
+    )
     .option("--actor <name>", "only of this user, admin or key")
     .addOption(new Option("--action <action>", "only this act").choices(AUDIT_ACTIONS))
     .option("--since <moment>", "only from then on: a duration such as 7d, a day or a time", since)
@@ -53,7 +57,7 @@ function filterOf(context: CliContext, timeZone: string, options: FilterOptions)
   return {
     ...(org === undefined ? {} : { organizationId: org }),
     ...(object === undefined ? {} : { object }),
-    ...(source === undefined ? {} : { source }),
+    ...(source === undefined ? {} : { sources: source }),
     ...(actor === undefined ? {} : { actor }),
     ...(action === undefined ? {} : { action }),
     ...(options.since === undefined ? {} : { fromMs: sinceMs(timeZone, options.since, context.clock.now()) }),

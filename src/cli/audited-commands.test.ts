@@ -329,6 +329,8 @@ test("entries name the user, the command and the values", async () => {
   expect(exported.out).not.toContain(made.key.slice(5));
   expect((await run("audit", "export")).out).toStartWith("entry,created_at,source,actor,via,action,object,");
   expect((await run("audit", "list", "--since", "1h", "--source", "console", "--json")).out).toBe("[]\n");
+  const both = await run("audit", "list", "--source", "command_line", "console", "--limit", "1", "--json");
+  expect(JSON.parse(both.out)).toMatchObject([{ source: "command_line" }]);
 });
 
 test("an upgrade is recorded in the database that it has made", async () => {

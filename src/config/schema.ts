@@ -207,6 +207,13 @@ export const CONFIG_SCHEMA = {
       1_000_000,
       "Requests that one key may send at once before the rate applies.",
     ),
+    unpaid_acts_per_second: integer(
+      1,
+      0,
+      1_000_000,
+      "What one organization may do that costs nothing and leaves a record: changes of webhook endpoints, rejected uploads and cancelled transcriptions, each per second; 0: no limit.",
+    ),
+    unpaid_act_burst: integer(1000, 1, 1_000_000, "Such acts of each kind before the rate applies."),
     max_queued: integer(1000, 0, 10_000_000, "Waiting transcriptions of one organization; 0: no limit."),
     max_open_uploads: integer(
       1000,
@@ -350,6 +357,12 @@ export const CONFIG_SCHEMA = {
       0,
       36_500,
       "Days after which a finished transcription's transcript is removed; 0: kept.",
+    ),
+    rejected_days: integer(
+      7,
+      0,
+      36_500,
+      "Days after which the records of rejected uploads and removed webhook endpoints are removed, where nothing refers to them; 0: kept.",
     ),
     restore_copies_days: integer(
       30,

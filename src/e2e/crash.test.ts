@@ -39,6 +39,7 @@ async function openInstallation(environment: Record<string, string> = {}): Promi
       SHRUTI_WEBHOOKS_ALLOW_HTTP: "true",
       SHRUTI_WEBHOOKS_ALLOWED_NETWORKS: "127.0.0.0/8",
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+      SHRUTI_LIMITS_UNPAID_ACTS_PER_SECOND: "0",
     },
   });
   cleanups.push(installation.remove);

@@ -67,6 +67,7 @@ async function openWorld(): Promise<{ world: FaultyWorld; witness: Witness }> {
     environment: {
       SHRUTI_FLEET_LOST_AFTER_SECONDS: String(LOST_AFTER_SECONDS),
       SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+      SHRUTI_LIMITS_UNPAID_ACTS_PER_SECOND: "0",
     },
     creditPaise: 1_000_000_000,
     canBeCut: true,

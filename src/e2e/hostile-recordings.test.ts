@@ -14,7 +14,9 @@ let server: RunningServer;
 let api: ApiClient;
 
 beforeAll(async () => {
-  installation = await install({ environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0" } });
+  installation = await install({
+    environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0", SHRUTI_LIMITS_UNPAID_ACTS_PER_SECOND: "0" },
+  });
   server = await (await installation.serve()).ready();
   api = server.api();
 });

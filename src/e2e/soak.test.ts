@@ -58,7 +58,11 @@ test(
   async () => {
     installation = await install({
       // Further detectors end only after a minute, and processes are counted here.
-      environment: { SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0", SHRUTI_ENGINE_SPEECH_WORKERS: "1" },
+      environment: {
+        SHRUTI_LIMITS_REQUESTS_PER_SECOND: "0",
+        SHRUTI_LIMITS_UNPAID_ACTS_PER_SECOND: "0",
+        SHRUTI_ENGINE_SPEECH_WORKERS: "1",
+      },
     });
     const server = await (await installation.serve()).ready();
     const api = server.api();

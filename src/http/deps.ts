@@ -8,6 +8,7 @@ import type { ListeningService } from "../services/listening/listening.ts";
 import type { ModelService } from "../services/models/models.ts";
 import type { RateLimiter } from "../services/rate-limit.ts";
 import type { TranscriptionService } from "../services/transcriptions/transcriptions.ts";
+import type { UnpaidActs } from "../services/unpaid-acts.ts";
 import type { UploadService } from "../services/uploads/uploads.ts";
 import type { WebhookService } from "../services/webhooks/webhooks.ts";
 import type { Database } from "../store/database.ts";
@@ -25,6 +26,7 @@ export type HttpDeps = {
   dataDir: string;
   apiKeys: ApiKeyService;
   rateLimiter: RateLimiter;
+  unpaidActs: UnpaidActs;
   models: ModelService;
   uploads: UploadService;
   transcriptions: TranscriptionService;

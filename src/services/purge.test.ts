@@ -127,6 +127,20 @@ test("a purge that was killed between a mark and its file removes that file when
   expect(existsSync(services.uploads.audioPath(uploadId))).toBe(false);
 });
 
+test("unfinished work that names a webhook endpoint does not keep a purge from its end", async () => {
+  const { app, organization, project } = testApp;
+  const caller = { organizationId: organization.id, projectId: project.id };
+  const id = await begin(testApp);
+  const endpoint = app.services.webhooks.register(caller, { url: "https://receiver.example/" });
+  app.database.sqlite.run(
+    "UPDATE transcriptions SET webhook_endpoint_id = ?, state = 'queued' WHERE id = ?",
+    [endpoint.id, id],
+  );
+  await open().purge(organization.id);
+  expect(count("webhook_endpoints", "1")).toBe(0);
+  expect(count("transcriptions", "state = 'cancelled'")).toBe(1);
+});
+
 test("a purge that keeps failing does not keep other organizations waiting", async () => {
   const { app, clock, organization } = testApp;
   const accounts = createAccountService({ database: app.database, clock });

@@ -35,6 +35,12 @@ export type RateLimiter = {
    * @throws AppError `rate_limited`; after exactly its `Retry-After` one request is allowed
    */
   take(keyId: string, limits: RateLimits): RateStanding | undefined;
+  /**
+   * Counts one request after the fact, and never refuses: a key may owe as many as its bucket holds.
+   */
+  count(keyId: string, limits: RateLimits): void;
+  /** Checks that a request would be allowed, and counts nothing. @throws AppError as `take` */
+  require(keyId: string, limits: RateLimits): void;
   /** Returns what is left for a key and counts nothing, for the header fields of a refusal. */
   peek(keyId: string, limits: RateLimits): RateStanding | undefined;
   /** Returns the number of buckets in memory. */
@@ -65,10 +71,22 @@ export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimi
     const unitsPerSecond = requestsPerSecond * 1000;
     return {
       limit: burst,
-      remaining: Math.floor(level / REQUEST),
+      remaining: Math.max(0, Math.floor(level / REQUEST)),
       resetSeconds: Math.ceil((burst * REQUEST - level) / unitsPerSecond),
       windowSeconds: Math.ceil((burst * REQUEST) / unitsPerSecond),
     };
+  }
+
+  function put(keyId: string, bucket: Bucket): void {
+    buckets.delete(keyId);
+    if (buckets.size >= maxKeys) removeSome(bucket.atMs);
+    buckets.set(keyId, bucket);
+  }
+
+  function checkLevel(level: number, limits: RateLimits): void {
+    if (level >= REQUEST) return;
+    const retryAfterSeconds = Math.ceil((REQUEST - level) / (limits.requestsPerSecond * 1000));
+    throw new AppError("rate_limited", { retryAfterSeconds });
   }
 
   /** Removes full buckets, then the least recently used until a tenth is free, so that it runs rarely. */
@@ -95,17 +113,21 @@ export function createRateLimiter({ clock, config, maxKeys = 100_000 }: RateLimi
     take(keyId, limits) {
       if (limits.requestsPerSecond === 0) return undefined;
       const nowMs = clock.now();
-      const bucket = buckets.get(keyId);
-      const level = levelNow(bucket, limits, nowMs);
-      buckets.delete(keyId);
-      if (buckets.size >= maxKeys) removeSome(nowMs);
+      const level = levelNow(buckets.get(keyId), limits, nowMs);
       const left = level >= REQUEST ? level - REQUEST : level;
-      buckets.set(keyId, { level: left, atMs: nowMs, limits });
-      if (level < REQUEST) {
-        const retryAfterSeconds = Math.ceil((REQUEST - level) / (limits.requestsPerSecond * 1000));
-        throw new AppError("rate_limited", { retryAfterSeconds });
-      }
+      put(keyId, { level: left, atMs: nowMs, limits });
+      checkLevel(level, limits);
       return standing(left, limits);
+    },
+    count(keyId, limits) {
+      if (limits.requestsPerSecond === 0) return;
+      const nowMs = clock.now();
+      const level = levelNow(buckets.get(keyId), limits, nowMs);
+      put(keyId, { level: Math.max(level - REQUEST, -limits.burst * REQUEST), atMs: nowMs, limits });
+    },
+    require(keyId, limits) {
+      if (limits.requestsPerSecond === 0) return;
+      checkLevel(levelNow(buckets.get(keyId), limits, clock.now()), limits);
     },
     peek(keyId, limits) {
       if (limits.requestsPerSecond === 0) return undefined;

@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const bench of open.splice(0)) await bench.close();
 });
 
-function prepare(retention: { audio_days?: number; transcript_days?: number } = {}) {
+function prepare(retention: { audio_days?: number; transcript_days?: number; rejected_days?: number } = {}) {
   const clock = manualClock();
   const config = testConfig({ storage: { reserve_bytes: 0 }, retention });
   const bench = openUploadBench({ clock, config });
@@ -115,6 +115,49 @@ describe("retention", () => {
     bench.database.sqlite.run("UPDATE transcriptions SET state = 'completed' WHERE id = ?", [work]);
     expect((await retention.run()).audioRemoved).toBe(1);
     expect(existsSync(bench.uploads.audioPath(needed))).toBe(false);
+  });
+
+  test("records of rejected uploads and removed endpoints are removed after their days, unless something refers to them", async () => {
+    const { bench, clock, retention } = prepare({ audio_days: 0, rejected_days: 7 });
+    const { sqlite } = bench.database;
+    const endpoint = (id: string, removedAt: number | null) =>
+      sqlite.run(
+        `INSERT INTO webhook_endpoints (id, project_id, organization_id, url, secret, created_at, removed_at)
+         VALUES (?, ?, ?, 'https://a', '', 0, ?)`,
+        [id, CALLER.projectId, CALLER.organizationId, removedAt],
+      );
+    const event = (endpointId: string) =>
+      sqlite.run(
+        "INSERT INTO events (id, endpoint_id, type, body, created_at) VALUES (?, ?, 'credit.low', '{}', 0)",
+        [`evt of ${endpointId}`, endpointId],
+      );
+    endpoint("kept", null);
+    endpoint("removed", clock.now());
+    endpoint("with event", clock.now());
+    event("with event");
+    const whole = await completeUpload(bench);
+    const rejected = (await bench.uploads.create(CALLER, { bytes: 1 })).upload.id;
+    const referred = (await bench.uploads.create(CALLER, { bytes: 1 })).upload.id;
+    sqlite.run(
+      "UPDATE uploads SET state = 'rejected', finished_at = ?, deleted_at = ? WHERE state = 'allocated'",
+      [clock.now(), clock.now()],
+    );
+    insertTranscription(bench, referred, "completed", 0);
+    const left = (table: string) =>
+      sqlite
+        .query<{ id: string }, []>(`SELECT id FROM ${table} ORDER BY rowid`)
+        .all()
+        .map(({ id }) => id);
+    clock.advance(7 * DAY_MS);
+    expect((await retention.run()).recordsRemoved).toBe(0);
+    clock.advance(1);
+    expect((await retention.run()).recordsRemoved).toBe(2);
+    expect(left("webhook_endpoints")).toEqual(["kept", "with event"]);
+    expect(left("uploads")).toEqual([whole, referred]);
+    expect(left("uploads")).not.toContain(rejected);
+    sqlite.run("DELETE FROM events");
+    expect((await retention.run()).recordsRemoved).toBe(1);
+    expect(left("webhook_endpoints")).toEqual(["kept"]);
   });
 
   test("chunks of what has ended are removed, slice by slice, and those of unfinished work stay", async () => {

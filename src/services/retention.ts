@@ -5,11 +5,12 @@ import { runAs, SERVER } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { listEndedWithChunks, removeChunks } from "../store/chunks.ts";
-import { checkpointNow, type Database, transaction } from "../store/database.ts";
+import { checkpointNow, type Database, type Store, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
 import { listProjects } from "../store/projects.ts";
 import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
-import { findUpload, listUnusedAudio } from "../store/uploads.ts";
+import { deleteRejectedUploads, findUpload, listUnusedAudio } from "../store/uploads.ts";
+import { deleteRemovedEndpoints } from "../store/webhooks.ts";
 import type { ClockTrust } from "./clock-trust.ts";
 import { deleteUploadRecording } from "./deletions.ts";
 import { followDeletions, type RemovedCopies, removeOldCopies } from "./kept-copies.ts";
@@ -40,6 +41,8 @@ export type RetentionReport = {
   transcriptsRemoved: number;
   idempotencyKeysRemoved: number;
   deliveriesRemoved: number;
+  /** Of rejected uploads and removed webhook endpoints, `retention.rejected_days` after it. */
+  recordsRemoved: number;
 } & RemovedCopies;
 
 export type RetentionService = {
@@ -99,6 +102,7 @@ export function createRetentionService(deps: RetentionDeps): RetentionService {
             removeIdempotencyKeys(deps, ages),
           ),
           deliveriesRemoved: await byAge("the removal of deliveries", deps.webhooks.removeOld),
+          recordsRemoved: await byAge("the removal of old records", (ages) => removeOldRecords(deps, ages)),
         };
         await step("the removal of ended chunks", undefined, () => removeEndedChunks(deps.database));
         await step("the deletion in older databases", undefined, () => followDeletions(deps));
@@ -213,10 +217,24 @@ async function removeTranscripts(
   }
 }
 
-async function removeIdempotencyKeys({ database }: RetentionDeps, ages: Ages): Promise<number> {
+function removeIdempotencyKeys({ database }: RetentionDeps, ages: Ages): Promise<number> {
+  return removeInBatches(database, (tx) => deleteExpiredIdempotencyKeys(tx, ages, BATCH));
+}
+
+/** Removes the records of rejected uploads and removed endpoints that nothing refers to. */
+async function removeOldRecords({ database, config }: RetentionDeps, ages: Ages): Promise<number> {
+  const ended = agesAfter(ages, config.retention.rejected_days);
+  if (!ended) return 0;
+  const uploads = await removeInBatches(database, (tx) => deleteRejectedUploads(tx, ended, BATCH));
+  const endpoints = await removeInBatches(database, (tx) => deleteRemovedEndpoints(tx, ended, BATCH));
+  return uploads + endpoints;
+}
+
+/** Repeats a removal of at most `BATCH` rows, in small transactions, until no more are left. Returns how many. */
+async function removeInBatches({ store }: Database, remove: (tx: Store) => number): Promise<number> {
   let removed = 0;
   for (;;) {
-    const batch = transaction(database.store, (tx) => deleteExpiredIdempotencyKeys(tx, ages, BATCH));
+    const batch = transaction(store, remove);
     removed += batch;
     if (batch < BATCH) return removed;
     await Bun.sleep(0);

@@ -66,7 +66,8 @@ test("entries are listed newest first, by page and by filter", () => {
     listAudit(store, filter, { limit: 9 }).data.map(({ sequence }) => sequence);
   expect(found({ organizationId: ORG })).toEqual([2, 1]);
   expect(found({ object: "whe_1" })).toEqual([3]);
-  expect(found({ source: "api_key" })).toEqual([3]);
+  expect(found({ sources: ["api_key"] })).toEqual([3]);
+  expect(found({ sources: ["command_line", "console"] })).not.toContain(3);
   expect(found({ actor: "anna", action: "organization.set" })).toEqual([2]);
   expect(found({ fromMs: 2000, toMs: 3000 })).toEqual([2]);
 });

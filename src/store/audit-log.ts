@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, sql } from "drizzle-orm";
+import { and, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
 import type { Act, AuditAction, AuditValues } from "../domain/audit.ts";
 import { type Actor, type ActorSource, currentActor } from "../lib/actor.ts";
 import { sha256Hex } from "../lib/sha256.ts";
@@ -106,7 +106,7 @@ export function auditHash(entry: Omit<AuditEntry, "hash">): string {
 export type AuditFilter = {
   organizationId?: string;
   object?: string;
-  source?: ActorSource;
+  sources?: readonly ActorSource[];
   actor?: string;
   action?: AuditAction;
   fromMs?: number;
@@ -114,11 +114,11 @@ export type AuditFilter = {
 };
 
 function conditionsOf(filter: AuditFilter) {
-  const { organizationId, object, source, actor, action, fromMs, toMs } = filter;
+  const { organizationId, object, sources, actor, action, fromMs, toMs } = filter;
   return [
     organizationId === undefined ? undefined : eq(auditLog.organizationId, organizationId),
     object === undefined ? undefined : eq(auditLog.object, object),
-    source === undefined ? undefined : eq(auditLog.source, source),
+    sources === undefined ? undefined : inArray(auditLog.source, [...sources]),
     actor === undefined ? undefined : eq(auditLog.actor, actor),
     action === undefined ? undefined : eq(auditLog.action, action),
     fromMs === undefined ? undefined : gte(auditLog.createdAt, fromMs),

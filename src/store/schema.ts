@@ -134,6 +134,7 @@ export const uploads = sqliteTable(
     index("uploads_open").on(t.organizationId, t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
     index("uploads_by_project").on(t.projectId, t.id),
     index("uploads_unfinished").on(t.expiresAt).where(sql`state IN ('allocated', 'verifying')`),
+    index("uploads_rejected").on(t.finishedAt).where(sql`state = 'rejected'`),
     index("uploads_kept").on(t.projectId, t.finishedAt).where(sql`deleted_at IS NULL`),
   ],
 );
@@ -370,6 +371,7 @@ export const webhookEndpoints = sqliteTable(
   },
   (t) => [
     index("webhook_endpoints_by_project").on(t.projectId, t.id),
+    index("webhook_endpoints_removed").on(t.removedAt).where(sql`removed_at IS NOT NULL`),
     index("webhook_endpoints_subscribed").on(t.organizationId).where(sql`events <> '[]'`),
   ],
 );

@@ -159,6 +159,32 @@ export function deleteUpload(tx: Store, id: string): void {
   tx.delete(uploads).where(eq(uploads.id, id)).run();
 }
 
+/**
+ * Removes the records of uploads that were rejected before a time and that no transcription refers to.
+ *
+ * @param limit most that are removed
+ * @returns how many
+ */
+export function deleteRejectedUploads(tx: Store, rejectedBefore: Ages, limit: number): number {
+  const old = tx
+    .select({ id: uploads.id })
+    .from(uploads)
+    .where(
+      and(
+        sql`${uploads.state} = 'rejected'`,
+        isBefore(uploads.finishedAt, rejectedBefore),
+        notExists(
+          tx
+            .select({ id: transcriptions.id })
+            .from(transcriptions)
+            .where(eq(transcriptions.uploadId, uploads.id)),
+        ),
+      ),
+    )
+    .limit(limit);
+  return tx.delete(uploads).where(inArray(uploads.id, old)).returning({ id: uploads.id }).all().length;
+}
+
 /** Which uploads an admin lists; `sinceMs` is when they were created, epoch milliseconds. */
 export type UploadQuery = {
   organizationId?: string;

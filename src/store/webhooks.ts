@@ -1,10 +1,12 @@
-import { and, count, desc, eq, isNull, lt, sql } from "drizzle-orm";
+import { and, count, desc, eq, inArray, isNull, lt, notExists, sql } from "drizzle-orm";
+import type { Ages } from "../domain/clock-trust.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { FinalState } from "../domain/transcription.ts";
 import { type EventType, eventTypeOf, type SubscribedEventType } from "../domain/webhook.ts";
 import { newId } from "../lib/ids.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Store } from "./database.ts";
+import { isBefore } from "./over.ts";
 import { deliveries, events, webhookEndpoints } from "./schema.ts";
 
 export type WebhookEndpointRow = typeof webhookEndpoints.$inferSelect;
@@ -120,6 +122,33 @@ export function listEndpoints(
     .orderBy(desc(webhookEndpoints.id))
     .limit(filter.limit)
     .all();
+}
+
+/**
+ * Removes the records of endpoints that were removed before a time and have no events any more.
+ *
+ * @param limit most that are removed
+ * @returns how many
+ */
+export function deleteRemovedEndpoints(tx: Store, removedBefore: Ages, limit: number): number {
+  const old = tx
+    .select({ id: webhookEndpoints.id })
+    .from(webhookEndpoints)
+    .where(
+      and(
+        sql`removed_at IS NOT NULL`,
+        isBefore(webhookEndpoints.removedAt, removedBefore),
+        notExists(
+          tx.select({ id: events.id }).from(events).where(eq(events.endpointId, webhookEndpoints.id)),
+        ),
+      ),
+    )
+    .limit(limit);
+  return tx
+    .delete(webhookEndpoints)
+    .where(inArray(webhookEndpoints.id, old))
+    .returning({ id: webhookEndpoints.id })
+    .all().length;
 }
 
 /** Counts the endpoints of a project that are not removed. */

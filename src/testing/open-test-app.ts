@@ -61,7 +61,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const config = testConfig({
     ...given,
     storage: { data_dir: directory, reserve_bytes: 0, ...given.storage },
-    limits: { requests_per_second: 0, ...given.limits },
+    limits: { requests_per_second: 0, unpaid_acts_per_second: 0, ...given.limits },
     engine: { workers: 2, ...given.engine },
   });
   const { workers, threads_per_worker: threadsPerWorker } = config.engine;

@@ -10,6 +10,7 @@ import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import { type Log, silentLog } from "../lib/log.ts";
 import { type ClockTrust, createClockTrust } from "../services/clock-trust.ts";
 import type { Scope } from "../services/ownership.ts";
+import { createUnpaidActs } from "../services/unpaid-acts.ts";
 import { createDecoderLanes } from "../services/uploads/decoder-lanes.ts";
 import { createUploadService, type UploadDeps, type UploadService } from "../services/uploads/uploads.ts";
 import { type Database, openDatabase } from "../store/database.ts";
@@ -59,6 +60,7 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
     dataDir,
     verifyAudio: options.verifyAudio ?? acceptingVerifier,
     decoders: options.decoders ?? createDecoderLanes(),
+    unpaidActs: createUnpaidActs({ clock: options.clock ?? systemClock, config }),
     freeBytes: options.freeBytes ?? (async () => freeBytesOf(dataDir)),
     diskBytes: options.diskBytes ?? (() => totalBytesOf(dataDir)),
   });

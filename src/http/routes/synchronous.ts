@@ -107,7 +107,7 @@ export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
     const ended = AbortSignal.any([client, attendance.deadline, deps.stopping]);
     const { id, outcome } =
       key === undefined ? await admitIt() : await locks.run(lockName(caller, key), ended, admitIt);
-    const cancel = () => void cancelQuietly(deps, id);
+    const cancel = () => void cancelQuietly(deps, id, caller);
     if (key === undefined) {
       client.addEventListener("abort", cancel, { once: true });
       if (client.aborted) cancel();
@@ -330,9 +330,10 @@ async function follow(
 const stoppedError = () => new AppError("capacity_unavailable", { message: STOPPED.message });
 
 /** No client waits for the outcome. After a failure, the deadline of the work cancels it. */
-async function cancelQuietly(deps: HttpDeps, id: string): Promise<void> {
+async function cancelQuietly(deps: HttpDeps, id: string, { organizationId }: Caller): Promise<void> {
   try {
-    await deps.database.gate.run(() => deps.transcriptions.cancelById(id));
+    const { state } = await deps.database.gate.run(() => deps.transcriptions.cancelById(id));
+    if (state === "cancelled") deps.unpaidActs.count("cancelled transcriptions", organizationId);
   } catch (error) {
     deps.log.warn({ err: error, transcription_id: id }, "cancelling failed");
   }

@@ -17,7 +17,12 @@ afterEach(() => kit.close());
 async function register(body: unknown) {
   const app = defineRoutes("entrance")
     .onError(({ error }) => errorResponse(toAppError(error) as AppError))
-    .use(webhookEndpointRoutes({ webhooks: kit.service, onWebhooksChanged: () => {} }));
+    .use(
+      webhookEndpointRoutes({
+        ...{ webhooks: kit.service, onWebhooksChanged: () => {} },
+        unpaidActs: { require() {}, count() {} },
+      }),
+    );
   const request = new Request("http://x/v1/webhook_endpoints", {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -1,3 +1,4 @@
+import type { Caller } from "../../domain/api-key.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import type { EndpointView } from "../../services/webhooks/webhooks.ts";
 import type { WebhookEndpointRow } from "../../store/webhooks.ts";
@@ -80,14 +81,21 @@ const ROTATE = operation({
  * Registration of receivers (docs/interface.md section 4.13) and their administration (docs/decisions.md section 14);
  * callers need the scope `webhooks:write`.
  */
-export function webhookEndpointRoutes({ webhooks, onWebhooksChanged }: WebhookRouteDeps) {
+export function webhookEndpointRoutes({ webhooks, onWebhooksChanged, unpaidActs }: WebhookRouteDeps) {
+  /** Makes a change, which the audit log keeps for ever, within its rate. */
+  const changing = <T>({ organizationId }: Caller, change: () => T): T => {
+    unpaidActs.require("webhook changes", organizationId);
+    const changed = change();
+    unpaidActs.count("webhook changes", organizationId);
+    return changed;
+  };
   return defineKeyedRoutes("webhook-endpoints")
     .post(
       "/v1/webhook_endpoints",
       ({ caller, body, status }) => {
         // The event has the balance, which other keys read with this scope.
         if (body.events?.includes("credit.low")) requireScope(caller, "usage:read");
-        return status(201, toResponse(webhooks.register(caller, body)));
+        return status(201, toResponse(changing(caller, () => webhooks.register(caller, body))));
       },
       { response: { 201: WebhookEndpoint }, ...CREATE },
     )
@@ -109,7 +117,7 @@ export function webhookEndpointRoutes({ webhooks, onWebhooksChanged }: WebhookRo
       "/v1/webhook_endpoints/:webhook_endpoint_id",
       ({ caller, params }): WebhookEndpointRemoved => {
         const { id } = webhooks.get(caller, params.webhook_endpoint_id);
-        webhooks.remove(id);
+        changing(caller, () => webhooks.remove(id));
         return { id, object: "webhook_endpoint", deleted: true };
       },
       { response: { 200: WebhookEndpointRemoved }, ...REMOVE },
@@ -117,8 +125,8 @@ export function webhookEndpointRoutes({ webhooks, onWebhooksChanged }: WebhookRo
     .post(
       "/v1/webhook_endpoints/:webhook_endpoint_id/enable",
       ({ caller, params }) => {
-        const { id } = webhooks.get(caller, params.webhook_endpoint_id);
-        webhooks.enable(id);
+        const { id, disabledAt } = webhooks.get(caller, params.webhook_endpoint_id);
+        if (disabledAt !== null) changing(caller, () => webhooks.enable(id));
         onWebhooksChanged();
         return toView(webhooks.get(caller, id));
       },
@@ -129,9 +137,8 @@ export function webhookEndpointRoutes({ webhooks, onWebhooksChanged }: WebhookRo
       ({ caller, params, body }): RotatedSecret => {
         const { id } = webhooks.get(caller, params.webhook_endpoint_id);
         const { keep_previous_seconds: keep } = body;
-        const { secret, previousSecretExpiresAt } = webhooks.rotate(
-          id,
-          keep === undefined ? undefined : keep * 1000,
+        const { secret, previousSecretExpiresAt } = changing(caller, () =>
+          webhooks.rotate(id, keep === undefined ? undefined : keep * 1000),
         );
         const expires = toTimestamp(previousSecretExpiresAt);
         return { id, object: "webhook_endpoint", secret, previous_secret_expires_at: expires };
@@ -140,7 +147,7 @@ export function webhookEndpointRoutes({ webhooks, onWebhooksChanged }: WebhookRo
     );
 }
 
-type WebhookRouteDeps = Pick<HttpDeps, "webhooks" | "onWebhooksChanged">;
+type WebhookRouteDeps = Pick<HttpDeps, "webhooks" | "onWebhooksChanged" | "unpaidActs">;
 
 function toResponse({ id, url, secret, events }: WebhookEndpointRow): WebhookEndpoint {
   return { id, object: "webhook_endpoint", url, secret, ...(events.length > 0 ? { events } : {}) };

@@ -21,6 +21,7 @@ import {
 import type { CreditService } from "../credit.ts";
 import type { ModelService } from "../models/models.ts";
 import type { Scope } from "../ownership.ts";
+import type { UnpaidActs } from "../unpaid-acts.ts";
 import type { UploadService } from "../uploads/uploads.ts";
 import { requireEndpoint } from "../webhooks/webhooks.ts";
 
@@ -59,6 +60,8 @@ export type AcceptanceDeps = {
   models: ModelService;
   uploads: Pick<UploadService, "requireComplete">;
   credit: CreditService;
+  /** Transcriptions that clients cancel have a rate. Left out: an admin's command. */
+  unpaidActs?: Pick<UnpaidActs, "require">;
   /** Estimates the seconds until a full queue takes another transcription, from this machine's speed. */
   estimateNextStartSeconds: (organizationId: string) => number;
 };
@@ -208,6 +211,7 @@ export function insertAccepted(
   const durationMs = upload.durationMs ?? 0;
   const channels = upload.channels ?? 1;
   checkLimits(deps.config, input.submission, { durationMs, channels });
+  deps.unpaidActs?.require("cancelled transcriptions", organization.id);
   if (input.submission === "asynchronous") {
     const maxQueued = organization.maxQueued ?? deps.config.limits.max_queued;
     if (maxQueued > 0 && countQueued(tx, organization.id) >= maxQueued) {

@@ -13,7 +13,7 @@ import { settleReservation } from "../../store/ledger.ts";
 import { insertResult, type PackedResult } from "../../store/results.ts";
 import { moveTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { insertUsageEvent } from "../../store/usage.ts";
-import { insertEvent } from "../../store/webhooks.ts";
+import { findEndpoint, insertEvent } from "../../store/webhooks.ts";
 
 /**
  * How a transcription ends, and with what it was recognized. `billedMs` is what the customer pays for, milliseconds over all recognized channels.
@@ -96,7 +96,8 @@ export function settleTranscription(
     },
     nowMs,
   );
-  if (row.webhookEndpointId !== null) {
+  // A purge, and time after a removal, removes the endpoint's record, too: then there is no one to report to.
+  if (row.webhookEndpointId !== null && findEndpoint(tx, row.webhookEndpointId)) {
     const error =
       row.errorCode === null ? {} : { error: { code: row.errorCode, message: row.errorMessage ?? "" } };
     insertEvent(tx, { transcription: { id, state, ...error }, endpointId: row.webhookEndpointId, nowMs });

@@ -7,6 +7,7 @@ import type { Shares } from "../../lib/shares.ts";
 import { toSeconds } from "../../lib/time.ts";
 import type { Database } from "../../store/database.ts";
 import type { UploadRow } from "../../store/uploads.ts";
+import type { UnpaidActs } from "../unpaid-acts.ts";
 import type { DecoderLanes } from "./decoder-lanes.ts";
 import type { UploadLocks } from "./upload-locks.ts";
 
@@ -30,6 +31,8 @@ export type UploadDeps = {
   ages: () => Ages | undefined;
   /** Free bytes on the disk of recordings. */
   freeBytes: () => Promise<number>;
+  /** Uploads that are rejected have a rate. */
+  unpaidActs: UnpaidActs;
   /** Size of that disk, in bytes. */
   diskBytes: () => number;
 };

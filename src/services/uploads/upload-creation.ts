@@ -36,6 +36,7 @@ export async function createUpload(
       message: `The upload has more than the ${limits.max_upload_bytes} bytes allowed.`,
     });
   }
+  context.unpaidActs.require("rejected uploads", caller.organizationId);
   await ensureAudioDirectory(context.dataDir);
   await checkDisk(context, request.bytes);
   const nowMs = context.clock.now();

@@ -224,6 +224,7 @@ export async function reject(
     );
   const rejected = await gate.run(rejectNow);
   if (!rejected) return findUpload(store, upload.id) ?? upload;
+  context.unpaidActs.count("rejected uploads", upload.organizationId);
   logEnding(context, rejected);
   await removeFile(audioFilePath(context.dataDir, upload.id));
   return rejected;

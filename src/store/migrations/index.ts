@@ -14,6 +14,7 @@ import creditLowEvents from "./0015_credit_low_events.sql" with { type: "text" }
 import failedDeliveries from "./0016_failed_deliveries.sql" with { type: "text" };
 import storedBytes from "./0017_stored_bytes.sql" with { type: "text" };
 import streamedText from "./0018_streamed_text.sql" with { type: "text" };
+import oldRecords from "./0019_old_records.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -33,4 +34,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0016_failed_deliveries", sql: failedDeliveries },
   { name: "0017_stored_bytes", sql: storedBytes },
   { name: "0018_streamed_text", sql: streamedText },
+  { name: "0019_old_records", sql: oldRecords },
 ];
