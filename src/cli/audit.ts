@@ -4,7 +4,8 @@ import { ACTOR_SOURCES, type ActorSource } from "../lib/actor.ts";
 import { csvLine, portions } from "../lib/csv.ts";
 import { printableJson } from "../lib/printable.ts";
 import { toTimestamp } from "../lib/time.ts";
-import type { AuditEntry, AuditFilter } from "../store/audit-log.ts";
+import type { SignedHead, SignedHeads } from "../services/audit-heads.ts";
+import type { AuditEntry, AuditFilter, AuditVerification } from "../store/audit-log.ts";
 import {
   type Anchor,
   anchor,
@@ -94,26 +95,83 @@ function registerList(audit: Command, context: CliContext): void {
 function registerVerify(audit: Command, context: CliContext): void {
   audit
     .command("verify")
-    .description("prove that no entry was altered or removed; exit status 1 when one was")
+    .description(
+      "prove that no entry was altered or removed, as far as signed heads reach; exit status 1 when one was",
+    )
     .option("--anchor <entry:hash>", "an entry noted earlier, which must still be there", anchor)
     .option("--json", "print JSON")
     .action(async (options: { anchor?: Anchor; json?: true }) => {
-      const { database } = await context.openServices();
-      const { verifyAudit } = await import("../store/audit-log.ts");
-      const { ok, entries, head, problems, problemCount } = verifyAudit(database.store, options.anchor);
-      if (options.json) context.printJson({ ok, entries, head, problem_count: problemCount, problems });
-      else {
-        context.io.out(
-          renderFields([
-            ["Entries", String(entries)],
-            ["Head", `${head.sequence}:${head.hash}`],
-            ["Outcome", ok ? "the audit log holds" : `${problemCount} problems`],
-          ]),
-        );
-        for (const problem of problems) context.printLine(problem);
-      }
+      const { database, dataDir } = await context.openServices();
+      const [{ verifyAudit }, { readSignedHeads }] = await Promise.all([
+        import("../store/audit-log.ts"),
+        import("../services/audit-heads.ts"),
+      ]);
+      // Read first: the log that is read afterwards has every entry that they name.
+      const signed = readSignedHeads(database.store, dataDir);
+      const verification = verifyAudit(database.store, [
+        ...(options.anchor ? [{ ...options.anchor, known: "noted earlier" }] : []),
+        ...signed.heads.map((head) => ({ ...head, known: `signed at ${head.createdAt}` })),
+      ]);
+      printVerification(context, options, verification, signed);
+      const { ok, problemCount } = verification;
       if (!ok) throw new CommandError("failed", `the audit log has ${problemCount} problems`);
     });
+}
+
+function printVerification(
+  context: CliContext,
+  options: { anchor?: Anchor; json?: true },
+  { ok, entries, head, problems, problemCount }: AuditVerification,
+  signed: SignedHeads,
+): void {
+  const newest = signed.heads.toSorted((a, b) => a.sequence - b.sequence).at(-1);
+  const notProven = notProvenBy(entries, newest, signed.foreign, options.anchor);
+  if (options.json) {
+    context.printJson({
+      ...{ ok, entries, head, problem_count: problemCount, problems, signed_heads: signed.heads.length },
+      newest_signed_head: newest
+        ? { sequence: newest.sequence, hash: newest.hash, created_at: newest.createdAt }
+        : null,
+      not_proven: notProven,
+    });
+    return;
+  }
+  context.io.out(
+    renderFields([
+      ["Entries", String(entries)],
+      ["Head", `${head.sequence}:${head.hash}`],
+      ["Signed head", newest && `entry ${newest.sequence}, signed at ${newest.createdAt}`],
+      ["Outcome", ok ? "the audit log holds" : `${problemCount} problems`],
+    ]),
+  );
+  for (const problem of problems) context.printLine(problem);
+  for (const claim of notProven) context.printLine(`Not proven: ${claim}`);
+}
+
+/** Says what could have been done to the log without being found. */
+function notProvenBy(
+  entries: number,
+  newest: SignedHead | undefined,
+  foreign: number,
+  given: Anchor | undefined,
+): string[] {
+  const provenTo = Math.max(newest?.sequence ?? 0, given?.sequence ?? 0);
+  const claims: string[] = [];
+  if (provenTo === 0)
+    claims.push(
+      "that the end of the log is there, because no head of it is signed (each start of the server signs one)",
+    );
+  else if (entries > provenTo)
+    claims.push(
+      `that the entries after ${provenTo} are all, and as they were written: no signed head is newer`,
+    );
+  if (newest && given === undefined)
+    claims.push(
+      "that no person has removed the newest signed heads together with the end of the log, or has signed with signing-key.pem: give --anchor with a head that is kept on another machine, such as audit_head in the log of a start",
+    );
+  if (foreign > 0)
+    claims.push(`what ${foreign} lines of audit-heads.jsonl say: this appliance's key has not signed them`);
+  return claims;
 }
 
 function registerExport(audit: Command, context: CliContext): void {

@@ -2,11 +2,12 @@ import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Command } from "commander";
 import type { AuditAction } from "../domain/audit.ts";
 import { newId } from "../lib/ids.ts";
 import { sha256Hex } from "../lib/sha256.ts";
+import { AUDIT_HEADS_FILE } from "../services/audit-heads.ts";
 import { audioFilePath } from "../store/audio-files.ts";
 import { exportAudit, verifyAudit } from "../store/audit-log.ts";
 import { databasePath, migrate, openDatabase, transaction } from "../store/database.ts";
@@ -353,6 +354,8 @@ test("an upgrade is recorded in the database that it has made", async () => {
 test("undoing and keeping an upgrade are recorded, once", async () => {
   freeDatabases();
   rmSync(path());
+  // They are of the log that was removed with the database.
+  rmSync(join(dirname(path()), AUDIT_HEADS_FILE), { force: true });
   const older = new SqliteDatabase(path(), { create: true });
   migrate(older, MIGRATIONS.slice(0, -1));
   older.close();

@@ -1,17 +1,21 @@
+import { holdsNewestHead, signAuditHead } from "../services/audit-heads.ts";
 import { createRetentionService, type RetentionDeps } from "../services/retention.ts";
 import type { UploadService } from "../services/uploads/uploads.ts";
 
 const EVERY_MS = 60_000;
 /** How often files without a record are looked for: a command that was killed in the middle of a deletion leaves them. */
 const LOOK_FOR_ORPHANS_MS = 24 * 3_600_000;
+const SIGN_AUDIT_LOG_MS = 24 * 3_600_000;
 
 export type SweeperDeps = Omit<RetentionDeps, "uploads"> & {
   uploads: Pick<UploadService, "expire" | "removeAudioFile" | "sweepOrphans" | "removeOrphans">;
+  dataDir: string;
 };
 
 /**
  * Compares the recordings on disk with the records once at the start. Then removes, each minute, all data whose
- * retention time has passed, and each day files without a record. Failures are logged, and the work is tried again in the
+ * retention time has passed, and each day files without a record. It also signs the head of the audit log, at the start and
+ * each day. Failures are logged, and the work is tried again in the
  * next minute.
  */
 export type Sweeper = {
@@ -34,6 +38,7 @@ export function createSweeper(
   let timer: Timer | undefined;
   let running: Promise<void> = Promise.resolve();
   let lookedMs = performance.now();
+  let signedMs = performance.now();
 
   async function guarded(what: string, work: () => Promise<unknown>): Promise<void> {
     try {
@@ -48,9 +53,21 @@ export function createSweeper(
       const report = await retention.run();
       if (Object.values(report).some((count) => count > 0)) deps.log.info(report, "retention");
     });
+    if (performance.now() - signedMs > SIGN_AUDIT_LOG_MS)
+      await guarded("the signature of the audit log", async () => signLog("day"));
     if (performance.now() - lookedMs > lookForOrphansMs)
       await guarded("the removal of files", lookForOrphans);
     if (!stopping.signal.aborted) timer = setTimeout(next, everyMs);
+  }
+
+  /** A log line has the head as well: it may be kept on another machine. */
+  function signLog(reason: "start" | "day"): void {
+    const { database, dataDir, clock, log } = deps;
+    if (!holdsNewestHead(database.store, dataDir))
+      log.error("the audit log lacks entries that were signed (`shruti audit verify` says which)");
+    const head = signAuditHead(database.store, dataDir, reason, clock.now());
+    signedMs = performance.now();
+    if (head) log.info({ audit_head: `${head.sequence}:${head.hash}` }, "the audit log is signed");
   }
 
   async function lookForOrphans(): Promise<void> {
@@ -65,7 +82,9 @@ export function createSweeper(
 
   return {
     start() {
-      running = guarded("the sweep of recordings", deps.uploads.sweepOrphans).then(round);
+      running = guarded("the signature of the audit log", async () => signLog("start"))
+        .then(() => guarded("the sweep of recordings", deps.uploads.sweepOrphans))
+        .then(round);
     },
     async stop() {
       stopping.abort();

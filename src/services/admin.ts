@@ -16,6 +16,7 @@ import { checkRestored } from "../store/restore-check.ts";
 import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
+import { beginAuditHeads, signAuditHeadOfBackup } from "./audit-heads.ts";
 import { type BackupSigner, backupSigner } from "./backups/backup-signature.ts";
 import { sealDatabase } from "./backups/database-seal.ts";
 import { closeAgain, type RestoredAccess } from "./backups/restored-access.ts";
@@ -123,7 +124,8 @@ export function backUpDatabase(
       sealDatabase(copy, signer(), clock.now());
     });
     // A database of another version has its log in another form.
-    if (versionOf(path).state === "current") recordBackup(path, resolve(file), bytes, clock.now());
+    if (versionOf(path).state === "current")
+      recordBackup(dataDirOf(config), resolve(file), bytes, clock.now());
     return { bytes, signer: signer() };
   } finally {
     database.sqlite.close();
@@ -131,12 +133,13 @@ export function backUpDatabase(
 }
 
 /** Records that all data were copied to a file. */
-function recordBackup(path: string, file: string, bytes: number, nowMs: number): void {
-  const database = openDatabase(path);
+function recordBackup(dataDir: string, file: string, bytes: number, nowMs: number): void {
+  const database = openDatabase(databasePath(dataDir));
   try {
     transaction(database.store, (tx) =>
       recordAct(tx, { action: "database.backup", object: file, after: { bytes } }, nowMs),
     );
+    signAuditHeadOfBackup(database.store, dataDir, nowMs);
   } finally {
     database.close();
   }
@@ -191,6 +194,7 @@ export function restoreDatabase(
   const kept = [...listRestoreCopies(path), ...listUpgradeCopies(path)].map((copy) => copy.path);
   const prepare = (copy: string) => {
     access = closeAgain(copy, { nowMs, backup, previousPath: path, keptPaths: kept, confirmKeys });
+    beginAuditHeads(copy, dataDirOf(config), nowMs);
   };
   const previousPath = restoreBackup(source, path, stamp, check, prepare, (copy) => {
     checkLast = receive(copy);

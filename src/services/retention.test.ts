@@ -279,7 +279,7 @@ test("the sweeper reconciles once, continues with rounds, survives a failure and
       return Promise.reject(new Error("the disk is away"));
     },
   };
-  const sweeper = createSweeper({ ...deps, uploads }, 1);
+  const sweeper = createSweeper({ ...deps, uploads, dataDir: bench.dataDir }, 1);
   sweeper.start();
   while (calls.deliveries < 3) await Bun.sleep(1);
   await sweeper.stop();
@@ -296,7 +296,11 @@ test("the sweeper looks for files without a record again and again", async () =>
     looks += 1;
     return looks === 1 ? Promise.reject(new Error("the disk is away")) : Promise.resolve(1);
   };
-  const sweeper = createSweeper({ ...deps, uploads: { ...bench.uploads, removeOrphans } }, 1, 1);
+  const sweeper = createSweeper(
+    { ...deps, uploads: { ...bench.uploads, removeOrphans }, dataDir: bench.dataDir },
+    1,
+    1,
+  );
   sweeper.start();
   while (looks < 3) await Bun.sleep(1);
   await sweeper.stop();

@@ -32,12 +32,7 @@ const MAX_PROBLEMS = 100;
  * @param actor left out: `currentActor()`
  */
 export function recordAct(tx: Store, act: Act, nowMs: number, actor: Actor = currentActor()): AuditEntry {
-  const head = tx
-    .select({ sequence: auditLog.sequence, hash: auditLog.hash })
-    .from(auditLog)
-    .orderBy(desc(auditLog.sequence))
-    .limit(1)
-    .get();
+  const head = auditHead(tx);
   const row = entryAfter(head, act, nowMs, actor);
   tx.insert(auditLog).values(row).run();
   return row;
@@ -177,15 +172,39 @@ export type AuditVerification = {
   problemCount: number;
 };
 
-/** Checks the whole chain on one snapshot. @param anchor an entry noted earlier; the log must still contain it */
-export function verifyAudit(store: Store, anchor?: AuditAnchor): AuditVerification {
-  return store.transaction((tx) => verifyChain(tx as unknown as Store, anchor), { behavior: "deferred" });
+/** An entry that the log must still have, and how it is known: `noted earlier`, or `signed at …`. */
+export type ExpectedEntry = AuditAnchor & { known: string };
+
+/** Returns the newest entry; undefined for an empty log. */
+export function auditHead(store: Store): AuditAnchor | undefined {
+  return store
+    .select({ sequence: auditLog.sequence, hash: auditLog.hash })
+    .from(auditLog)
+    .orderBy(desc(auditLog.sequence))
+    .limit(1)
+    .get();
 }
 
-function verifyChain(store: Store, anchor: AuditAnchor | undefined): AuditVerification {
+/** Reports whether the log has an entry with this number and this hash. */
+export function hasAuditEntry(store: Store, { sequence, hash }: AuditAnchor): boolean {
+  const found = store
+    .select({ hash: auditLog.hash })
+    .from(auditLog)
+    .where(eq(auditLog.sequence, sequence))
+    .get();
+  return found?.hash === hash;
+}
+
+/** Checks the whole chain on one snapshot. @param expected entries that the log must still contain */
+export function verifyAudit(store: Store, expected: readonly ExpectedEntry[] = []): AuditVerification {
+  return store.transaction((tx) => verifyChain(tx as unknown as Store, expected), { behavior: "deferred" });
+}
+
+function verifyChain(store: Store, expected: readonly ExpectedEntry[]): AuditVerification {
   const problems: string[] = [];
+  const missing = new Set(expected);
+  const bySequence = Map.groupBy(expected, ({ sequence }) => sequence);
   let before: AuditEntry | undefined;
-  let isAnchored = anchor === undefined;
   let entries = 0;
   let problemCount = 0;
   const report = (problem: string) => {
@@ -193,16 +212,18 @@ function verifyChain(store: Store, anchor: AuditAnchor | undefined): AuditVerifi
     if (problems.length < MAX_PROBLEMS) problems.push(problem);
   };
   for (const entry of exportAudit(store)) {
-    const expected = (before?.sequence ?? 0) + 1;
-    if (entry.sequence !== expected) report(`entries ${expected} to ${entry.sequence - 1} are missing`);
+    const next = (before?.sequence ?? 0) + 1;
+    if (entry.sequence !== next) report(`entries ${next} to ${entry.sequence - 1} are missing`);
     else if (entry.previousHash !== (before?.hash ?? GENESIS_HASH))
       report(`entry ${entry.sequence} does not follow the one before it`);
     if (auditHash(entry) !== entry.hash) report(`entry ${entry.sequence} was altered`);
-    if (anchor?.sequence === entry.sequence && anchor.hash === entry.hash) isAnchored = true;
+    for (const each of bySequence.get(entry.sequence) ?? [])
+      if (each.hash === entry.hash) missing.delete(each);
     before = entry;
     entries++;
   }
-  if (!isAnchored) report(`entry ${anchor?.sequence} is not the one with the hash noted earlier`);
   const head = { sequence: before?.sequence ?? 0, hash: before?.hash ?? GENESIS_HASH };
+  for (const { sequence, known } of missing)
+    report(`entry ${sequence} is not the one with the hash ${known}`);
   return { ok: problemCount === 0, entries, head, problems, problemCount };
 }

@@ -7,7 +7,8 @@ import { settings } from "./schema.ts";
  * Names of the choices that an admin makes at run time, of what the last backup of everything was, of the last scheduled
  * one that failed, of the stores of backups, of how much of the file of deletions the database knows, of when a copy of the
  * database was made (only in that copy), of the keys that wait for an admin's confirmation after a restore, of how far
- * deletions were followed in older databases, and of what is known of the clock.
+ * deletions were followed in older databases, of what is known of the clock, and of the signed heads of
+ * the audit log: the newest, and the one with which a restored log begins.
  */
 export const SETTING_NAMES = {
   defaultModel: "models.default",
@@ -20,6 +21,8 @@ export const SETTING_NAMES = {
   heldKeys: "keys.held",
   followedCopies: "copies.followed",
   clock: "clock.state",
+  auditHead: "audit.head",
+  auditBase: "audit.base",
 } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
 

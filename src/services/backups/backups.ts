@@ -9,6 +9,7 @@ import { isDiskFull } from "../../store/disk-full.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
+import { signAuditHeadOfBackup } from "../audit-heads.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
 import { applianceId, readKnownStores, readLastPath, rememberStore } from "./backup-memory.ts";
@@ -126,6 +127,8 @@ function noteBackup(config: Config, last: LastBackup, store: { path: string; id:
     if (store) rememberStore(tx, store, last.at_ms);
     recordAct(tx, { action: "database.backup", object, after }, last.at_ms);
   });
+  // After the commit: a head names only what no crash takes back.
+  inDatabase(config, (tx) => signAuditHeadOfBackup(tx, dataDirOf(config), last.at_ms));
 }
 
 /** Runs a transaction in the database. @returns undefined, and nothing is done, where it must not be written to */
