@@ -14,6 +14,7 @@ import { type Database, transaction } from "../store/database.ts";
 
 const LINK_MS = 10 * 60_000;
 const SESSION_MS = 12 * 3_600_000;
+const NO_LINK = "The link has been used, has expired, or is not complete.";
 const SECRET = /^adm_[0-9A-Za-z_-]{43}$/;
 
 /** A session, with the secret that is in the browser's cookie. */
@@ -73,12 +74,13 @@ export function createConsoleSessionService({
 
     open(linkSecret) {
       const nowMs = clock.now();
+      const hash = sha256Hex(linkSecret);
+      // A wrong link needs no transaction: many of them do not keep others from writing.
+      if (!SECRET.test(linkSecret) || !findConsoleSecret(store, "link", hash, nowMs)) throw refused(NO_LINK);
       const secret = newSecret();
       const expiresAt = nowMs + SESSION_MS;
       const opened = transaction(store, (tx) => {
-        const link = SECRET.test(linkSecret)
-          ? takeConsoleSecret(tx, "link", sha256Hex(linkSecret), nowMs)
-          : undefined;
+        const link = takeConsoleSecret(tx, "link", hash, nowMs);
         if (!link) return undefined;
         const { madeBy } = link;
         insertConsoleSecret(tx, {
@@ -88,7 +90,7 @@ export function createConsoleSessionService({
         recordAct(tx, { action: "session.begin" }, nowMs, { source: "console", name: madeBy, via });
         return link;
       });
-      if (!opened) throw refused("The link has been used, has expired, or is not complete.");
+      if (!opened) throw refused(NO_LINK);
       return { secret, csrfToken: tokenOf(secret), name: opened.madeBy, expiresAt };
     },
 

@@ -84,11 +84,12 @@ export function createGuard({ config, clock, sessions, baseUrl }: GuardDeps): Gu
       return session;
     },
     signIn(linkSecret) {
-      const waitSeconds = tries.waitSeconds();
-      if (waitSeconds > 0) throw new AppError("rate_limited", { retryAfterSeconds: waitSeconds });
       try {
         return sessions.open(linkSecret);
       } catch (error) {
+        // Only wrong links wait. A right one always works: its 256 bits cannot be guessed, however many are tried.
+        const waitSeconds = tries.waitSeconds();
+        if (waitSeconds > 0) throw new AppError("rate_limited", { retryAfterSeconds: waitSeconds });
         tries.countWrong();
         throw error;
       }
