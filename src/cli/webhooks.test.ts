@@ -168,6 +168,14 @@ describe("shruti webhooks", () => {
       out: "",
       err: "error: not delivered: the receiver answered 500\n",
     });
+    answer = 410;
+    const gone = await run("test", id);
+    expect(gone.err).toContain(
+      "answered 410: it wants no more events; a test changes nothing, but the next event",
+    );
+    expect((await json<{ id: string; state: string }[]>("list")).find((one) => one.id === id)?.state).toBe(
+      "enabled",
+    );
     answer = 204;
     expect((await run("test", id, "--type", "x")).status).toBe(2);
   });

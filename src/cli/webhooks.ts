@@ -211,7 +211,7 @@ function addTest(webhooks: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (id: string, { type, json }: { type: EventType; json?: true }) => {
       const { webhooks: service } = await context.openServices();
-      const { eventId, status, error, durationMs, address } = await service.test(id, type);
+      const { eventId, status, error, isGone, durationMs, address } = await service.test(id, type);
       if (json) {
         context.printJson({
           event_id: eventId,
@@ -224,7 +224,8 @@ function addTest(webhooks: Command, context: CliContext): void {
       } else if (error === null) {
         context.printLine(`Delivered: ${address} answered ${status} after ${durationMs} ms.`);
       }
-      if (error !== null) throw new CommandError("failed", `not delivered: ${error}`);
+      const gone = isGone ? "; a test changes nothing, but the next event would disable the endpoint" : "";
+      if (error !== null) throw new CommandError("failed", `not delivered: ${error}${gone}`);
     });
 }
 

@@ -47,8 +47,7 @@ export function describeResolverFailure(error: unknown): string {
 /** Says why an answer is a failure; undefined for a status 2xx. */
 export function describeStatus(status: number): string | undefined {
   if (status >= 200 && status < 300) return undefined;
-  if (status === 410)
-    return "the receiver answered 410: it wants no more events, so the endpoint was disabled";
+  if (status === 410) return "the receiver answered 410: it wants no more events";
   if (status >= 300 && status < 400) {
     return `the receiver answered ${status}: redirects are not followed, register the final address`;
   }
