@@ -45,29 +45,61 @@ export const STANDARD_INPUT = "-";
  * name.
  *
  * @param spool file that receives standard input
+ * @param note is called with a line for the user, about links that are left out
  * @throws CommandError `not_found` for a folder or a pattern without recordings, `usage` for a second `-`
  */
-export async function findInputs(args: readonly string[], spool: string): Promise<Input[]> {
+export async function findInputs(
+  args: readonly string[],
+  spool: string,
+  note: (line: string) => void,
+): Promise<Input[]> {
   const inputs: Input[] = [];
-  for (const arg of args) inputs.push(...(await inputsOf(arg, spool)));
+  for (const arg of args) inputs.push(...(await inputsOf(arg, spool, note)));
   if (inputs.filter(({ name }) => name === STANDARD_INPUT).length > 1)
     throw new CommandError("usage", "Standard input can be read once.");
   return [...new Map(inputs.map((input) => [input.path, input])).values()];
 }
 
-async function inputsOf(arg: string, spool: string): Promise<Input[]> {
+async function inputsOf(arg: string, spool: string, note: (line: string) => void): Promise<Input[]> {
   if (arg === STANDARD_INPUT) return [{ path: spool, name: STANDARD_INPUT, target: "stdin" }];
   const kind = statSync(arg, { throwIfNoEntry: false });
-  if (kind?.isDirectory()) return recordingsBelow(arg);
+  if (kind?.isDirectory()) return recordingsBelow(arg, note);
   if (kind === undefined && /[*?[{]/.test(arg)) return recordingsOfPattern(arg);
   // A missing file is reported when it is its turn, so that the others are transcribed.
   return [{ path: arg, name: arg, target: stem(basename(arg)) }];
 }
 
-function recordingsBelow(folder: string): Input[] {
-  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(isRecording).sort(byName);
+function recordingsBelow(folder: string, note: (line: string) => void): Input[] {
+  const names = [...filesBelow(folder, "", note)].filter(isRecording).sort(byName);
   if (names.length === 0) throw new CommandError("not_found", `${folder} has no recordings.`);
   return names.map((name) => ({ path: join(folder, name), name: join(folder, name), target: stem(name) }));
+}
+
+/**
+ * Iterates over the files below a folder, by their paths from there. Links to folders are left out, with a note: they can
+ * lead out of the folder, or in circles. So are hidden folders.
+ */
+function* filesBelow(folder: string, below: string, note: (line: string) => void): Generator<string> {
+  for (const entry of readdirSync(join(folder, below), { withFileTypes: true })) {
+    const name = join(below, entry.name);
+    if (entry.name.startsWith(".")) continue;
+    if (entry.isDirectory()) yield* filesBelow(folder, name, note);
+    else if (!entry.isSymbolicLink()) yield name;
+    else if (leadsToFolder(join(folder, name))) {
+      note(
+        `${join(folder, name)} is a link to a folder, or in circles, and is left out; what it leads to can be named itself`,
+      );
+    } else yield name;
+  }
+}
+
+/** Reports whether a link leads to a folder, or to nothing because it leads in circles. */
+function leadsToFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ELOOP";
+  }
 }
 
 async function recordingsOfPattern(pattern: string): Promise<Input[]> {

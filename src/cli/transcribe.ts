@@ -69,7 +69,7 @@ async function transcribe(context: CliContext, files: readonly string[], options
   const scratch = files.includes(STANDARD_INPUT) ? makeScratch() : undefined;
   try {
     const spool = join(scratch ?? "", "standard-input");
-    const inputs = await findInputs(files, spool);
+    const inputs = await findInputs(files, spool, context.note);
     const destination = chooseDestination(inputs, options);
     const wanted = options.skipExisting
       ? inputs.filter((input) => !hasTranscript(destination, input))

@@ -60,7 +60,11 @@ test.each([
   ["pending events of an endpoint", () => countPendingOfEndpoint(store, "whe_1"), "deliveries_due"],
   ["failed events of an endpoint", () => countFailedOfEndpoint(store, "whe_1"), "deliveries_failed"],
   ["records of rejected uploads", () => deleteRejectedUploads(store, ages, 10), "uploads_rejected"],
-  ["records of removed endpoints", () => deleteRemovedEndpoints(store, ages, 10), "webhook_endpoints_removed"],
+  [
+    "records of removed endpoints",
+    () => deleteRemovedEndpoints(store, ages, 10),
+    "webhook_endpoints_removed",
+  ],
   [
     "files of a purge",
     () => listUploadsOf(store, org, { projectId: prj, id: "up_1" }, 10),
