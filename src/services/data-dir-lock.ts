@@ -1,6 +1,7 @@
 import { readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
+import { lockFolder } from "../lib/folder-lock.ts";
 import { type ProcessLock, takeProcessLock } from "../store/process-lock.ts";
 
 /** Returns the path of the lock of a data directory. */
@@ -31,12 +32,29 @@ function linkOf(path: string): string | undefined {
 }
 
 /**
- * Takes the lock of a data directory. Its holder is the only server there, and may upgrade the database.
+ * Takes the lock of a data directory. Its holder is the only server there, and may upgrade the database. The directory
+ * itself is locked beside the file: who deletes the file does not let another server in.
  *
  * @throws AppError `conflict` when another process holds it
  */
 export function lockDataDir(dataDir: string): ProcessLock {
-  const lock = takeProcessLock(lockPathOf(dataDir));
-  if (lock) return lock;
-  throw new AppError("conflict", { message: `Another server is using the data directory ${dataDir}.` });
+  const taken = new AppError("conflict", {
+    message: `Another server is using the data directory ${dataDir}.`,
+  });
+  const folder = lockFolder(dataDir);
+  if (folder.state === "taken by another") throw taken;
+  const releaseFolder = folder.state === "held" ? folder.release : () => {};
+  try {
+    const file = takeProcessLock(lockPathOf(dataDir));
+    if (!file) throw taken;
+    return {
+      release() {
+        file.release();
+        releaseFolder();
+      },
+    };
+  } catch (error) {
+    releaseFolder();
+    throw error;
+  }
 }
