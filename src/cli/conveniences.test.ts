@@ -76,6 +76,51 @@ describe("names", () => {
     expect((await run(["projects", "create", "x", "--org", "Nobody"])).status).toBe(4);
   });
 
+  test("that are taken are said to be, and --unless-exists makes none", async () => {
+    const first = await run(["orgs", "create", "Chemistry"]);
+    expect(first.err).toBe("");
+    const id = first.out.trim();
+    const again = await run(["orgs", "create", "Chemistry", "--unless-exists", "--price", "5"]);
+    expect(again).toMatchObject({
+      status: 0,
+      out: `${id}\n`,
+      err: `${id} has the name Chemistry already.\n`,
+    });
+    const project = await run(["projects", "create", "calls", "--org", id, "--unless-exists"]);
+    expect(project).toMatchObject({ status: 0, err: "" });
+    expect(await idOf("projects", "create", "calls", "--org", id, "--unless-exists")).toBe(
+      project.out.trim(),
+    );
+    expect((await run(["projects", "create", "calls", "--org", id])).err).toContain("warning: prj_");
+    const twin = await run(["orgs", "create", "Chemistry"]);
+    expect(twin).toMatchObject({ status: 0, err: expect.stringContaining(`warning: ${id} had the name`) });
+    const named = await run(["orgs", "create", "Chemistry", "--unless-exists"]);
+    expect(named).toMatchObject({ status: 5, err: expect.stringContaining(id) });
+    const renamed = await run(["orgs", "set", twin.out.trim(), "--name", "Physics"]);
+    expect(renamed.err).toContain("warning: org_");
+    await run(["orgs", "set", twin.out.trim(), "--name", "Alchemy"]);
+  });
+
+  test("of a purged organization are free again, and lists show it where it is asked for", async () => {
+    const old = await idOf("orgs", "create", "Leaving");
+    const calls = await idOf("projects", "create", "leaving calls", "--org", old);
+    expect((await run(["orgs", "purge", old, "--yes"])).status).toBe(0);
+    // Its name still finds it while it is the only one.
+    expect((await run(["orgs", "show", "Leaving", "--json"])).out).toContain(old);
+    for (const [argv, id] of [
+      [["orgs", "list", "--json"], old],
+      [["projects", "list", "--json"], calls],
+    ] as const) {
+      expect((await run(argv)).out).not.toContain(id);
+      expect((await run([...argv, "--all"])).out).toContain(id);
+    }
+    const back = await run(["orgs", "create", "Leaving", "--unless-exists"]);
+    expect(back).toMatchObject({ status: 0, err: "" });
+    expect((await run(["orgs", "show", "Leaving", "--json"])).out).toContain(back.out.trim());
+    const project = await idOf("projects", "create", "leaving calls", "--org", "Leaving");
+    expect((await run(["projects", "show", "leaving calls", "--json"])).out).toContain(project);
+  });
+
   test("and identifiers that nothing has are not found by lists, too: an empty list would look like an answer", async () => {
     const [org, project] = ["org_01M81MQR0YVJQVCYVCF0THGJYZ", "prj_01M81MQR0YVJQVCYVCF0THGJYZ"];
     for (const line of [

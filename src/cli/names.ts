@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { named } from "../lib/named.ts";
 import { type CliContext, CommandError } from "./context.ts";
 
 /** Things that people give by name. Names need not be unique, so every interface uses IDs. */
@@ -33,9 +34,18 @@ export async function replaceNames(command: Command, context: CliContext): Promi
 
 async function idOf(name: string, kind: Named, context: CliContext): Promise<string> {
   const { accounts } = await context.openServices();
-  const all = kind === "organization" ? accounts.listOrganizations() : accounts.listProjects();
-  // The same letters can be written with other code points, such as क़ with and without a sign of its own.
-  const ids = all.filter((each) => each.name.normalize() === name.normalize()).map(({ id }) => id);
+  const organizations = accounts.listOrganizations();
+  const left = new Set(organizations.filter((each) => each.purgeStartedAt !== null).map(({ id }) => id));
+  const found =
+    kind === "organization"
+      ? named(organizations, name).map(({ id }) => ({ id, hasLeft: left.has(id) }))
+      : named(accounts.listProjects(), name).map((each) => ({
+          id: each.id,
+          hasLeft: left.has(each.organizationId),
+        }));
+  // A customer who was purged does not keep a name from others.
+  const present = found.filter(({ hasLeft }) => !hasLeft);
+  const ids = (present.length > 0 ? present : found).map(({ id }) => id);
   if (ids.length > 1) {
     throw new CommandError(
       "usage",

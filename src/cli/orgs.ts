@@ -27,21 +27,24 @@ export function registerOrgs(program: Command, context: CliContext): void {
 
   withSettings(orgs.command("create").argument("<name>", "name, for people"))
     .description("make an organization; prints its ID")
+    .option("--unless-exists", "print the ID of the one that has the name, and change nothing")
     .option("--json", "print JSON")
-    .action(async (name: string, options: SettingOptions & { json?: true }) => {
+    .action(async (name: string, options: SettingOptions & { unlessExists?: true; json?: true }) => {
       const admin = await context.openServices();
-      const organization = admin.accounts.createOrganization({ ...settingsOf(options), name });
+      const organization = createOrganization(context, admin, { ...settingsOf(options), name }, options);
       if (options.json) context.printJson(toJson(admin, organization));
       else context.printLine(organization.id);
     });
 
   orgs
     .command("list")
-    .description("all organizations")
+    .description("all organizations but those that were purged")
+    .option("--all", "also those that were purged")
     .option("--json", "print JSON")
-    .action(async (options: { json?: true }) => {
+    .action(async (options: { all?: true; json?: true }) => {
       const admin = await context.openServices();
-      const all = admin.accounts.listOrganizations();
+      const every = admin.accounts.listOrganizations();
+      const all = options.all ? every : every.filter(({ purgedAt }) => purgedAt === null);
       if (options.json) {
         context.printJson(all.map((organization) => toJson(admin, organization)));
         return;
@@ -74,8 +77,36 @@ export function registerOrgs(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(async (id: string, options: SettingOptions & { json?: true }) => {
       const admin = await context.openServices();
-      print(context, admin, admin.accounts.setOrganization(id, settingsOf(options)), options);
+      const organization = admin.accounts.setOrganization(id, settingsOf(options));
+      if (options.name !== undefined)
+        noteNamesakes(context, admin.accounts.organizationsNamed(organization.name), id);
+      print(context, admin, organization, options);
     });
+}
+
+function createOrganization(
+  context: CliContext,
+  { accounts }: Admin,
+  input: Parameters<Admin["accounts"]["createOrganization"]>[0],
+  { unlessExists }: { unlessExists?: true },
+): Organization {
+  if (unlessExists) {
+    const { organization, isNew } = accounts.ensureOrganization(input);
+    if (!isNew) context.note(`${organization.id} has the name ${organization.name} already.`);
+    return organization;
+  }
+  const organization = accounts.createOrganization(input);
+  noteNamesakes(context, accounts.organizationsNamed(organization.name), organization.id);
+  return organization;
+}
+
+/** Says that a name does not name one organization alone any more. */
+function noteNamesakes(context: CliContext, found: readonly Organization[], id: string): void {
+  const others = found.filter((each) => each.id !== id).map((each) => each.id);
+  if (others.length === 0) return;
+  context.note(
+    `warning: ${others.join(", ")} had the name before; from now on commands need an ID (--unless-exists makes none)`,
+  );
 }
 
 function registerPurge(orgs: Command, context: CliContext): void {

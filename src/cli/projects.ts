@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { named } from "../lib/named.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { wholeNumberOrDefault } from "./arguments.ts";
@@ -16,22 +17,24 @@ export function registerProjects(program: Command, context: CliContext): void {
     .description("make a project; prints its ID")
     .argument("<name>", "name, for people")
     .requiredOption("--org <id>", "organization")
+    .option("--unless-exists", "print the ID of the one that has the name in the organization")
     .option("--json", "print JSON")
-    .action(async (name: string, options: { org: string; json?: true }) => {
+    .action(async (name: string, options: { org: string; unlessExists?: true; json?: true }) => {
       const { accounts } = await context.openServices();
-      const project = accounts.createProject({ organizationId: options.org, name });
+      const project = createProject(context, accounts, { organizationId: options.org, name }, options);
       if (options.json) context.printJson(toJson(project));
       else context.printLine(project.id);
     });
 
   projects
     .command("list")
-    .description("projects of one organization or of all")
+    .description("projects of one organization, or of all but those that were purged")
     .option("--org <id>", "organization")
+    .option("--all", "also those of organizations that were purged")
     .option("--json", "print JSON")
-    .action(async (options: { org?: string; json?: true }) => {
+    .action(async (options: { org?: string; all?: true; json?: true }) => {
       const { accounts } = await context.openServices();
-      const all = accounts.listProjects(options.org);
+      const all = listed(accounts, options);
       if (options.json) {
         context.printJson(all.map(toJson));
         return;
@@ -51,6 +54,39 @@ export function registerProjects(program: Command, context: CliContext): void {
     });
 
   registerSet(projects, context);
+}
+
+/** Lists projects. Those of customers who have left are shown where they are asked for. */
+function listed(accounts: Admin["accounts"], { org, all }: { org?: string; all?: true }): Project[] {
+  const projects = accounts.listProjects(org);
+  if (all || org !== undefined) return projects;
+  const purged = accounts.listOrganizations().filter(({ purgedAt }) => purgedAt !== null);
+  const left = new Set(purged.map(({ id }) => id));
+  return projects.filter(({ organizationId }) => !left.has(organizationId));
+}
+
+function createProject(
+  context: CliContext,
+  accounts: Admin["accounts"],
+  input: { organizationId: string; name: string },
+  { unlessExists }: { unlessExists?: true },
+): Project {
+  if (unlessExists) {
+    const { project, isNew } = accounts.ensureProject(input);
+    if (!isNew) context.note(`${project.id} has the name ${project.name} already.`);
+    return project;
+  }
+  const project = accounts.createProject(input);
+  const others = named(accounts.listProjects(input.organizationId), project.name).filter(
+    ({ id }) => id !== project.id,
+  );
+  if (others.length > 0) {
+    const ids = others.map(({ id }) => id).join(", ");
+    context.note(
+      `warning: ${ids} had the name before; from now on commands need an ID (--unless-exists makes none)`,
+    );
+  }
+  return project;
 }
 
 function registerSet(projects: Command, context: CliContext): void {

@@ -1,6 +1,7 @@
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
+import { named } from "../lib/named.ts";
 import { differences, recordAct } from "../store/audit-log.ts";
 import { type Database, transaction } from "../store/database.ts";
 import { endLowCredit } from "../store/low-credit.ts";
@@ -40,6 +41,16 @@ export type NewProject = { organizationId: string; name: string };
 export type AccountService = {
   /** Creates an organization. @throws AppError `invalid_request` for a name or a setting out of bounds */
   createOrganization(input: NewOrganization): OrganizationRow;
+  /**
+   * Returns the organization of a name, and creates it where there is none. One that has left (`purge`) has no name any
+   * more. Settings are only those of a new one.
+   *
+   * @throws AppError as `createOrganization`; `conflict` when several have the name
+   */
+  ensureOrganization(input: NewOrganization): { organization: OrganizationRow; isNew: boolean };
+  /** Lists the organizations that have a name, without those that have left. */
+  organizationsNamed(name: string): OrganizationRow[];
+  /** Lists all organizations, oldest first, also those that have left. */
   listOrganizations(): OrganizationRow[];
   showOrganization(id: string): OrganizationRow;
   /**
@@ -54,6 +65,12 @@ export type AccountService = {
   enableOrganization(id: string): OrganizationRow;
   /** Creates a project. @throws AppError `not_found` for an unknown organization, `invalid_request` for the name */
   createProject(input: NewProject): ProjectRow;
+  /**
+   * Returns the project of a name in an organization, and creates it where there is none.
+   *
+   * @throws AppError as `createProject`; `conflict` when several have the name
+   */
+  ensureProject(input: NewProject): { project: ProjectRow; isNew: boolean };
   /** Lists all projects, or those of one organization. */
   listProjects(organizationId?: string): ProjectRow[];
   showProject(id: string): ProjectRow;
@@ -87,12 +104,6 @@ export function createAccountService({
 
   const showOrganization = (id: string) => requireOrganization(store, id);
 
-  function showProject(id: string): ProjectRow {
-    const row = findProject(store, id);
-    if (!row) throw new AppError("not_found", { message: `There is no project ${id}.` });
-    return row;
-  }
-
   /** Changes a row by a compare-and-set, which does nothing when the row has the wanted state already. */
   function change(
     id: string,
@@ -124,24 +135,38 @@ export function createAccountService({
     return changed;
   }
 
+  /** Makes an organization in a transaction. The settings have been checked. */
+  function makeOrganization(tx: typeof store, settings: NewOrganization): OrganizationRow {
+    const nowMs = clock.now();
+    const made = insertOrganization(tx, {
+      ...settings,
+      id: newId("organization", nowMs),
+      createdAt: nowMs,
+    });
+    const { id } = made;
+    const after = settingsOf(made);
+    recordAct(tx, { action: "organization.create", object: id, organizationId: id, after }, nowMs);
+    return made;
+  }
+
+  const checkedOrganization = (input: NewOrganization) => ({
+    ...checkSettings(input),
+    name: checkName(input.name),
+  });
+
   return {
     createOrganization(input) {
-      const settings = checkSettings(input);
-      const nowMs = clock.now();
-      const row = {
-        ...settings,
-        name: checkName(input.name),
-        id: newId("organization", nowMs),
-        createdAt: nowMs,
-      };
+      const settings = checkedOrganization(input);
+      return transaction(store, (tx) => makeOrganization(tx, settings));
+    },
+    ensureOrganization(input) {
+      const settings = checkedOrganization(input);
       return transaction(store, (tx) => {
-        const made = insertOrganization(tx, row);
-        const { id } = made;
-        const after = settingsOf(made);
-        recordAct(tx, { action: "organization.create", object: id, organizationId: id, after }, nowMs);
-        return made;
+        const found = onlyOne(named(listOrganizations(tx), settings.name).filter(isPresent), "organizations");
+        return { organization: found ?? makeOrganization(tx, settings), isNew: found === undefined };
       });
     },
+    organizationsNamed: (name) => named(listOrganizations(store), name).filter(isPresent),
     listOrganizations: () => listOrganizations(store),
     showOrganization,
     setOrganization(id, input) {
@@ -160,23 +185,51 @@ export function createAccountService({
         });
       return change(id, "organization.enable", (tx) => markOrganizationEnabled(tx, id));
     },
+    ...projectsOf({ database, clock }),
+  };
+}
+
+type ProjectMethods = Pick<
+  AccountService,
+  "createProject" | "ensureProject" | "listProjects" | "showProject" | "setProject"
+>;
+
+function projectsOf({
+  database: { store },
+  clock,
+}: Pick<AccountServiceDeps, "database" | "clock">): ProjectMethods {
+  function showProject(id: string): ProjectRow {
+    const row = findProject(store, id);
+    if (!row) throw new AppError("not_found", { message: `There is no project ${id}.` });
+    return row;
+  }
+
+  function makeProject(tx: typeof store, { organizationId, name }: NewProject): ProjectRow {
+    const nowMs = clock.now();
+    const row = { id: newId("project", nowMs), organizationId, name, createdAt: nowMs };
+    recordAct(tx, { action: "project.create", object: row.id, organizationId, after: { name } }, nowMs);
+    return insertProject(tx, row);
+  }
+
+  const checked = ({ organizationId, name }: NewProject) => ({
+    organizationId: requireOrganization(store, organizationId).id,
+    name: checkName(name),
+  });
+
+  return {
     createProject(input) {
-      const nowMs = clock.now();
-      const organizationId = showOrganization(input.organizationId).id;
-      const row = {
-        id: newId("project", nowMs),
-        organizationId,
-        name: checkName(input.name),
-        createdAt: nowMs,
-      };
+      const wanted = checked(input);
+      return transaction(store, (tx) => makeProject(tx, wanted));
+    },
+    ensureProject(input) {
+      const wanted = checked(input);
       return transaction(store, (tx) => {
-        const after = { name: row.name };
-        recordAct(tx, { action: "project.create", object: row.id, organizationId, after }, nowMs);
-        return insertProject(tx, row);
+        const found = onlyOne(named(listProjects(tx, wanted.organizationId), wanted.name), "projects");
+        return { project: found ?? makeProject(tx, wanted), isNew: found === undefined };
       });
     },
     listProjects(organizationId) {
-      if (organizationId !== undefined) showOrganization(organizationId);
+      if (organizationId !== undefined) requireOrganization(store, organizationId);
       return listProjects(store, organizationId);
     },
     showProject,
@@ -194,6 +247,17 @@ export function createAccountService({
       });
     },
   };
+}
+
+/** A customer whose purge has begun has left for good. */
+const isPresent = ({ purgeStartedAt }: OrganizationRow) => purgeStartedAt === null;
+
+function onlyOne<T extends { id: string; name: string }>(found: readonly T[], what: string): T | undefined {
+  if (found.length < 2) return found[0];
+  const ids = found.map(({ id }) => id).join(", ");
+  throw new AppError("conflict", {
+    message: `${found.length} ${what} have the name ${found[0]?.name}: ${ids}.`,
+  });
 }
 
 const retentionOf = ({ audioDays, transcriptDays }: ProjectRetention) => ({

@@ -100,10 +100,20 @@ function organizationRoutes({ admin, config, uploads }: HttpDeps, { requireAdmin
   const shown = (row: OrganizationRow) => toOrganization(row, config, uploads.storedLimitOf(row).bytes);
   const answer = { response: { 200: wire.Organization } };
   return defineRoutes("console-organizations")
-    .get("/console/api/organizations", () => whole(accounts.listOrganizations().map(shown)), {
-      response: { 200: wire.OrganizationList },
-      ...adminOperation(requireAdmin),
-    })
+    .get(
+      "/console/api/organizations",
+      () =>
+        whole(
+          accounts
+            .listOrganizations()
+            .filter(({ purgedAt }) => purgedAt === null)
+            .map(shown),
+        ),
+      {
+        response: { 200: wire.OrganizationList },
+        ...adminOperation(requireAdmin),
+      },
+    )
     .post(
       "/console/api/organizations",
       ({ body }) => shown(accounts.createOrganization(settingsOf(body) as NewOrganization)),
