@@ -7,6 +7,7 @@ import {
   openServices,
   openWorkers,
 } from "./app-parts.ts";
+import { createBallastUpkeep } from "./ballast-upkeep.ts";
 import type { Config } from "./config/schema.ts";
 import { type ConsoleNumbers, createConsoleNumbers } from "./console-numbers.ts";
 import type { Engine } from "./engine/engine.ts";
@@ -83,6 +84,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const laterDeletions = await findLaterDeletions(later);
   const stopWaking = transcriptions.listen({ finished: () => deliverer.wake() });
   const stopping = new AbortController();
+  const ballast = createBallastUpkeep(base);
   const backups = createScheduledBackups({ ...base, make: options.makeBackup });
   const numbers = createConsoleNumbers({
     ...base,
@@ -136,6 +138,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         backups.start();
         base.database.gate.serve(lockListener(base.log));
       });
+      ballast.start();
       readiness.start();
       base.hold.start(readiness.hasModel);
     },
@@ -151,6 +154,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await drain();
       await within(REQUESTS_END_WITHIN_MS, http.answered());
       await backups.stop();
+      await ballast.stop();
       await sweeper.stop();
       base.trust.stop();
       await verification.stop();

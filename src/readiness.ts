@@ -2,6 +2,7 @@ import type { InstalledModel } from "./domain/model.ts";
 import type { Engine } from "./engine/engine.ts";
 import { errorMessage } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
+import { SPACE_ADVICE } from "./store/disk-full.ts";
 
 export type ReadinessDeps = {
   engine: Pick<Engine, "warm" | "warmSpeech" | "status">;
@@ -53,6 +54,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
   let problem: string | undefined = "the engine is starting";
   let warmed: string | undefined;
   let known: string | undefined;
+  let noted = problem;
   let knownEnds = 0;
   let running: Promise<void> | undefined;
   let timer: Timer | undefined;
@@ -84,8 +86,13 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       }
       await engine.warm(model, stopping.signal);
       warmed = identity;
-      if (problem !== undefined) log.info({ model: model.id }, "ready: the default model is loaded");
-      problem = undefined;
+      if (problem !== undefined) {
+        problem = undefined;
+        if (reasons().length === 0) {
+          noted = "";
+          log.info({ model: model.id }, "ready: the default model is loaded");
+        }
+      }
     } catch (error) {
       if (stopping.signal.aborted) return;
       const reason = errorMessage(error);
@@ -96,12 +103,34 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
     }
   }
 
+  function reasons(): string[] {
+    if (isDraining) return ["the server is stopping"];
+    return [
+      ...(problem === undefined ? [] : [problem]),
+      ...(deps.isHeld?.() ? ["the server is starting after an upgrade"] : []),
+      ...(deps.isDiskFull() ? ["the disk is nearly full"] : []),
+      ...(deps.isLocked?.() ? ["the database is locked by another program"] : []),
+    ];
+  }
+
+  /** Logs each change of what keeps the server from taking work, but for the model, which has lines of its own. */
+  function noteReasons(): void {
+    if (problem !== undefined || isDraining) return;
+    const found = reasons();
+    const key = found.join("; ");
+    if (key === noted) return;
+    noted = key;
+    if (found.length === 0) log.info("ready");
+    else log.warn({ reasons: found, ...(deps.isDiskFull() ? { advice: SPACE_ADVICE } : {}) }, "not ready");
+  }
+
   /** Checks now unless a check is running, and plans the next one. */
   function check(): void {
     clearTimeout(timer);
     if (stopping.signal.aborted || running) return;
     running = checkModel().finally(() => {
       running = undefined;
+      noteReasons();
       if (stopping.signal.aborted) return;
       timer = setTimeout(check, deps.everyMs ?? EVERY_MS);
     });
@@ -118,15 +147,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       stopping.abort(new Error("the program is stopping"));
     },
     hasModel: () => problem === undefined,
-    reasons() {
-      if (isDraining) return ["the server is stopping"];
-      return [
-        ...(problem === undefined ? [] : [problem]),
-        ...(deps.isHeld?.() ? ["the server is starting after an upgrade"] : []),
-        ...(deps.isDiskFull() ? ["the disk is nearly full"] : []),
-        ...(deps.isLocked?.() ? ["the database is locked by another program"] : []),
-      ];
-    },
+    reasons,
   };
 }
 

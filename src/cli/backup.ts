@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { currentActor, runAs, SERVER } from "../lib/actor.ts";
+import { plainMessage } from "../lib/system-error.ts";
 import type { KnownKeys } from "../services/backups/backup-signature.ts";
 import type { VerifiedOne } from "../services/backups/backup-verify.ts";
 import type { MadeBackup } from "../services/backups/backups.ts";
@@ -129,10 +130,13 @@ function checkOptions(file: string | undefined, options: BackupOptions): void {
 async function backUpDatabaseAlone(context: CliContext, file: string, options: BackupOptions): Promise<void> {
   const { config } = context.loadConfig();
   const { backUpDatabase } = await import("../services/admin.ts");
-  const { bytes, signer } = backUpDatabase({ config, clock: context.clock }, file);
-  if (options.json) context.printJson({ file: resolve(file), bytes, signed: "key" in signer });
-  else context.printLine(`${resolve(file)}: ${bytes} bytes`);
+  const { bytes, signer, unrecorded } = backUpDatabase({ config, clock: context.clock }, file);
+  if (options.json) {
+    const recorded = unrecorded === undefined;
+    context.printJson({ file: resolve(file), bytes, signed: "key" in signer, recorded });
+  } else context.printLine(`${resolve(file)}: ${bytes} bytes`);
   noteUnsigned(context, signer);
+  noteUnrecorded(context, unrecorded);
 }
 
 async function backUpAll(
@@ -170,6 +174,7 @@ async function backUpAll(
       context.printLine(`${made.written} bytes written, ${made.removed.length} old backups removed`);
   }
   noteUnsigned(context, made.signer);
+  noteUnrecorded(context, made.unrecorded);
   noteNames(context, made.missing, "recordings are in the database and not on the disk");
   noteNames(context, made.damaged, "recordings are damaged: their bytes are not those that were uploaded");
   noteNames(context, made.unreadable, "files cannot be read");
@@ -183,8 +188,17 @@ function backupJson(made: MadeBackup) {
     ...("removed" in made ? { written_bytes: made.written, removed: made.removed } : {}),
     deleted_meanwhile: made.deletedMeanwhile,
     signed: "key" in made.signer,
+    recorded: made.unrecorded === undefined,
     ...{ missing, unreadable, damaged, complete: lacking.count === 0, lacking },
   };
+}
+
+/** A backup that was written counts as made, although the database could not note it. */
+function noteUnrecorded({ note }: CliContext, failure: unknown): void {
+  if (failure === undefined) return;
+  note(
+    `warning: the backup is whole, and the audit log has no entry of it: ${plainMessage(failure).split("\n", 1)[0]}`,
+  );
 }
 
 /** @throws CommandError `incomplete` when a file could not be taken from the data directory as it should be */

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { toTimestamp } from "../lib/time.ts";
+import { hasServer } from "../services/data-dir-lock.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { localAddress } from "./listen-address.ts";
+import { addressOfConfig } from "./listen-address.ts";
 import { readServerStatus } from "./status-file.ts";
 
 /** `shruti console` */
@@ -24,9 +25,8 @@ export function registerConsole(program: Command, context: CliContext): void {
       const server = readServerStatus(dataDir);
       const isLocal = config.console.admin_from.length === 0;
       const base = isLocal
-        ? (server?.local_address ?? addressOf(config.server.listen, config.server.tls_cert !== ""))
-        : config.server.base_url ||
-          (server?.address ?? addressOf(config.server.listen, config.server.tls_cert !== ""));
+        ? (server?.local_address ?? addressOfConfig(config))
+        : config.server.base_url || (server?.address ?? addressOfConfig(config));
       const { secret, expiresAt } = consoleSessions.createLink();
       const url = `${base}/console#admin=${secret}`;
       if (options.json) return context.printJson({ url, expires_at: toTimestamp(expiresAt) });
@@ -37,10 +37,7 @@ export function registerConsole(program: Command, context: CliContext): void {
           "It works on this machine only. From another one: ssh -L PORT:127.0.0.1:PORT, or console.admin_from.",
         );
       }
-      if (!server) context.note("No server runs on this data directory at the moment.");
+      if (!server && !hasServer(dataDir))
+        context.note("No server runs on this data directory at the moment.");
     });
 }
-
-/** Returns the address of a server that does not run: a wildcard is reached by loopback. */
-const addressOf = (listen: string, isTls: boolean): string =>
-  localAddress(listen, isTls, Number(listen.slice(listen.lastIndexOf(":") + 1)));

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
-import { loadConfig } from "../config/load.ts";
+import { loadConfig, readConfig } from "../config/load.ts";
 import { renderConfigToEdit } from "../config/render.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
 import { type CliContext, CommandError } from "./context.ts";
@@ -95,7 +95,15 @@ async function init(context: CliContext, place: Place, options: InitOptions): Pr
       return made;
     });
   }
+  await makeBallast(context, place);
   report(context, options, place, records);
+}
+
+/** Keeps space for commands on a full disk. What fails here, the server tries again. */
+async function makeBallast({ io }: CliContext, { configPath, dataDir }: Place): Promise<void> {
+  const { fillBallast } = await import("../services/ballast.ts");
+  const { config } = readConfig(configPath, io.environment);
+  await fillBallast(dataDir, config.storage.ballast_bytes).catch(() => {});
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { Config } from "../config/schema.ts";
+
 /** Makes addresses of `server.listen`, which is a host, a colon and a port. */
 
 /** Returns the host of `server.listen` as it is written in a URL: an IPv6 address has brackets there. */
@@ -27,4 +29,9 @@ export function localAddress(listen: string, isTls: boolean, port: number | unde
   const host = hostOf(listen);
   const local = host === "[::]" ? "[::1]" : namesNoHost(listen) || host === "" ? "127.0.0.1" : host;
   return `${isTls ? "https" : "http"}://${local}:${port}`;
+}
+
+/** Returns the address of a server that does not say its own: a wildcard is reached by loopback. */
+export function addressOfConfig({ server: { listen, tls_cert } }: Config): string {
+  return localAddress(listen, tls_cert !== "", Number(listen.slice(listen.lastIndexOf(":") + 1)));
 }

@@ -7,6 +7,7 @@ import { printable } from "../lib/printable.ts";
 import { ProgramFileError } from "../lib/program-file.ts";
 import { isOtherKind, plainMessage } from "../lib/system-error.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
+import { isDiskFull, SPACE_ADVICE } from "../store/disk-full.ts";
 import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
@@ -21,6 +22,7 @@ import { type CliContext, type CliIo, CommandError, createCliContext } from "./c
 import { registerCredit } from "./credit.ts";
 import { registerDoctor } from "./doctor.ts";
 import { needsOnlyData } from "./emergency-commands.ts";
+import { createEmergencySpace, type EmergencySpace } from "./emergency-space.ts";
 import { registerEvidence } from "./evidence.ts";
 import { EXIT } from "./exit-statuses.ts";
 import { registerFleet } from "./fleet.ts";
@@ -96,9 +98,13 @@ const EXIT_BY_CODE: Partial<Record<ErrorCode, number>> = {
 };
 
 /** Builds the command line. Nothing is opened before a command needs it. */
-export function buildProgram(io: CliIo, clock?: Clock): { program: Command; context: CliContext } {
+export function buildProgram(
+  io: CliIo,
+  clock?: Clock,
+): { program: Command; context: CliContext; space: EmergencySpace } {
   const program = new Command("shruti");
   const context = createCliContext(io, () => program.opts<{ config?: string }>().config, clock);
+  const space = createEmergencySpace(context);
   program
     .description("Self-hosted speech transcription in one executable.")
     .option("--config <file>", "config file; else $SHRUTI_CONFIG, ./shruti.toml, /etc/shruti/shruti.toml")
@@ -113,10 +119,11 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
   registerHelp(program, context);
   program.hook("preAction", async (_, command) => {
     if (needsOnlyData(command)) context.ignoreMistakes();
+    await space.allow(command);
     await replaceNames(command, context);
     await confirm(command, context);
   });
-  return { program, context };
+  return { program, context, space };
 }
 
 /**
@@ -126,7 +133,15 @@ export function buildProgram(io: CliIo, clock?: Clock): { program: Command; cont
  * @returns the exit status. It throws nothing: an error becomes one line on standard error, and each mistake in the config one
  */
 export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number> {
-  const { program, context } = buildProgram(io, clock);
+  let status = await runOnce(argv, io, clock);
+  // Each repetition has used a part of the ballast. A person has confirmed the command already.
+  while (status === "repeat") status = await runOnce(argv, { ...io, ask: undefined }, clock);
+  return status;
+}
+
+/** Runs one command once. @returns its exit status; `repeat`: the disk was full, and has some space now */
+async function runOnce(argv: readonly string[], io: CliIo, clock?: Clock): Promise<number | "repeat"> {
+  const { program, context, space } = buildProgram(io, clock);
   // Noted now: some commands give up root's rights.
   const user = systemUser(io.environment);
   let via: string | null = null;
@@ -136,8 +151,13 @@ export async function runCli(argv: readonly string[], io: CliIo, clock?: Clock):
   const actor = (): Actor => (via === "serve" ? SERVER : { source: "command_line", name: user, via });
   try {
     await runAs(actor, () => program.parseAsync([...argv], { from: "user" }));
+    await space.refill();
     return EXIT.done;
   } catch (error) {
+    if (isDiskFull(error) && (await space.free())) {
+      context.note("The disk is full: a part of the ballast was freed, and the command is repeated.");
+      return "repeat";
+    }
     // Commander has printed its own message already.
     if (!(error instanceof CommanderError)) {
       for (const line of linesOf(error)) context.io.err(`error: ${printable(line)}\n`);
@@ -178,6 +198,7 @@ function messageOf(error: unknown): string {
     return "The database is busy; another program writes to it. Try again.";
   }
   const message = plainMessage(error);
+  if (isDiskFull(error)) return `${message.split("\n", 1)[0]}; ${SPACE_ADVICE}`;
   // The default message does not name the capability.
   if (error instanceof AppError && error.code === "capability_unavailable")
     return `${error.detail}: ${message}`;

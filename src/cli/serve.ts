@@ -14,6 +14,7 @@ import { localAddress, namesNoHost, publicAddress } from "./listen-address.ts";
 import { type Listeners, openListeners } from "./listeners.ts";
 import { becomeOwner } from "./owner.ts";
 import { createReload } from "./reload.ts";
+import { repeatedErrors } from "./repeated-errors.ts";
 import { STATUS_FILE } from "./status-file.ts";
 import { type Certificate, endingOf, readCertificate } from "./tls.ts";
 
@@ -41,7 +42,7 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
   process.umask(0o077);
   const write = (line: string) => void context.io.err(line);
   const hasPriorities = isJournal(context.io.environment.JOURNAL_STREAM);
-  const log = openLog(config.log.level, config.log.format, write, hasPriorities);
+  const log = openLog(config.log.level, config.log.format, write, hasPriorities, await repeatedErrors());
   if (user !== undefined) log.info({ user }, "started by root: continues as the owner of the data directory");
   const [{ openApp, REQUESTS_END_WITHIN_MS }, { backupProcess }] = await Promise.all([
     import("../app.ts"),

@@ -9,6 +9,7 @@ import type { ClockVerdict } from "../services/clock-trust.ts";
 import { clockJson, describeDoubt } from "./clock.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { describeWorker } from "./fleet.ts";
+import { addressOfConfig } from "./listen-address.ts";
 import { renderFields } from "./output.ts";
 import { becomeOwner } from "./owner.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
@@ -28,7 +29,7 @@ export function registerStatus(program: Command, context: CliContext): void {
       const status = await readStatus(context);
       if (options.json) context.printJson(toJson(status));
       else context.io.out(render(status));
-      requireRunning(status.server, status.dataDir);
+      requireRunning(status);
     });
 }
 
@@ -52,6 +53,8 @@ async function watch(context: CliContext, { json }: StatusOptions): Promise<neve
 
 type Status = {
   dataDir: string;
+  /** Also true while the server cannot write its status file, such as on a full disk. */
+  isRunning: boolean;
   server: ServerStatus | undefined;
   states: { state: string; count: number; audioMs: number }[];
   /** Keys that a restore holds back. */
@@ -70,11 +73,13 @@ async function readStatus(context: CliContext): Promise<Status> {
       import("../store/held-keys.ts"),
       import("../services/backups/backup-state.ts"),
     ]);
+  const { hasServer } = await import("../services/data-dir-lock.ts");
+  const server = readServerStatus(dataDir);
   const backups = readBackupState(database, config);
   const hasBackups = backups.isScheduled || backups.lastAt !== undefined;
   return {
-    dataDir,
-    server: readServerStatus(dataDir),
+    ...{ dataDir, server },
+    isRunning: server !== undefined || hasServer(dataDir),
     states: countUnfinishedByState(database.store),
     heldKeys: countHeldKeys(database, context.clock.now()),
     clock: trust.verdict(),
@@ -83,9 +88,9 @@ async function readStatus(context: CliContext): Promise<Status> {
   };
 }
 
-function toJson({ dataDir, server, states, heldKeys, backups, clock }: Status) {
+function toJson({ dataDir, isRunning, server, states, heldKeys, backups, clock }: Status) {
   return {
-    running: server !== undefined,
+    running: isRunning,
     data_dir: dataDir,
     transcriptions: Object.fromEntries(states.map(({ state, count }) => [state, count])),
     keys_held: heldKeys,
@@ -101,7 +106,9 @@ function toJson({ dataDir, server, states, heldKeys, backups, clock }: Status) {
   };
 }
 
-function render({ server, states, heldKeys, backupLine, clock }: Status): string {
+const NO_STATUS = "its status file is old or missing, as on a full disk";
+
+function render({ isRunning, server, states, heldKeys, backupLine, clock }: Status): string {
   const queue = states.map(
     ({ state, count, audioMs }) =>
       [state, `${count} (${(audioMs / 3_600_000).toFixed(2)} h of audio)`] as const,
@@ -109,7 +116,7 @@ function render({ server, states, heldKeys, backupLine, clock }: Status): string
   return renderFields([
     server
       ? ["running", `${server.address}, process ${server.pid}, since ${server.started_at}`]
-      : ["running", "no"],
+      : ["running", isRunning ? `yes; ${NO_STATUS}` : "no"],
     ...(clock.isDoubtful ? [["clock", `in doubt: ${describeDoubt(clock)}`] as const] : []),
     ...(queue.length === 0 ? [["queue", "empty"] as const] : queue),
     ...(heldKeys === 0
@@ -129,8 +136,13 @@ async function reportReadiness(context: CliContext, isJson: boolean): Promise<vo
   becomeOwner(config);
   const { dataDirOf } = await import("../services/admin.ts");
   const dataDir = dataDirOf(config);
+  const { hasServer } = await import("../services/data-dir-lock.ts");
   const server = readServerStatus(dataDir);
-  const reasons = server ? await askReadiness(server) : [`no server runs on ${dataDir}`];
+  const reasons = server
+    ? await askReadiness(server)
+    : hasServer(dataDir)
+      ? await askReadiness({ local_address: addressOfConfig(config), unready: [] })
+      : [`no server runs on ${dataDir}`];
   const isReady = reasons.length === 0;
   if (isJson) context.printJson({ ready: isReady, pid: server?.pid ?? null, reasons });
   else if (isReady) context.printLine("ready");
@@ -138,7 +150,10 @@ async function reportReadiness(context: CliContext, isJson: boolean): Promise<vo
 }
 
 /** @returns why the server is not ready; empty: it is */
-async function askReadiness({ local_address, unready }: ServerStatus): Promise<string[]> {
+async function askReadiness({
+  local_address,
+  unready,
+}: Pick<ServerStatus, "local_address" | "unready">): Promise<string[]> {
   if (local_address === undefined) return unready;
   try {
     const answer = await fetch(`${local_address}/readyz`, {
@@ -155,8 +170,8 @@ async function askReadiness({ local_address, unready }: ServerStatus): Promise<s
 }
 
 /** Ends the command with an exit status for scripts, after the findings are printed. */
-function requireRunning(server: ServerStatus | undefined, dataDir: string): void {
-  if (!server) throw new CommandError("failed", `no server runs on ${dataDir}`);
+function requireRunning({ isRunning, dataDir }: Status): void {
+  if (!isRunning) throw new CommandError("failed", `no server runs on ${dataDir}`);
 }
 
 function wire(server: ServerStatus) {

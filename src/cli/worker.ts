@@ -5,6 +5,7 @@ import { openLog } from "../lib/log.ts";
 import { notifyServiceManager } from "../lib/service-manager.ts";
 import type { CliContext } from "./context.ts";
 import { becomeOwner } from "./owner.ts";
+import { repeatedErrors } from "./repeated-errors.ts";
 
 /** The first connection is waited for this long before the service manager counts the worker as started. */
 const CONNECT_WITHIN_MS = 30_000;
@@ -23,7 +24,8 @@ async function runWorker(context: CliContext): Promise<void> {
   // Other users may be able to read the data directory.
   process.umask(0o077);
   const { environment } = context.io;
-  const log = openLog(config.log.level, config.log.format, (line) => void context.io.err(line));
+  const write = (line: string) => void context.io.err(line);
+  const log = openLog(config.log.level, config.log.format, write, false, await repeatedErrors());
   const { openFleetWorker } = await import("../fleet-worker.ts");
   const worker = await openFleetWorker(config, context.clock, log, project.version);
   const stopped = Promise.withResolvers<void>();

@@ -9,6 +9,7 @@ const RELOADED: readonly string[] = [
     (name) => `server.${name}`,
   ),
   "storage.reserve_bytes",
+  "storage.ballast_bytes",
   "engine.chunk_attempts",
   ...["default", "languages"].map((name) => `models.${name}`),
   ...Object.keys(CONFIG_SCHEMA.limits)

@@ -135,6 +135,12 @@ export const CONFIG_SCHEMA = {
       isPath: true,
     }),
     reserve_bytes: integer(1 * GIB, 0, MANY, "Free disk space below which new uploads are refused."),
+    ballast_bytes: integer(
+      16 * MIB,
+      0,
+      1 * GIB,
+      "Space that is kept for commands on a full disk, at most a sixteenth of the disk; 0: none.",
+    ),
   },
   engine: {
     workers: auto(1, 256, "Chunks recognized at once; auto: from cores and memory."),

@@ -4,7 +4,7 @@ import { type Actor, runAs, SERVER } from "../lib/actor.ts";
 import { derivedFrom } from "../lib/derived.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
-import { isDiskFull, isOutOfFiles } from "../store/disk-full.ts";
+import { isDiskFull, isOutOfFiles, lastingState } from "../store/disk-full.ts";
 import { REQUEST_WAIT } from "../store/write-gate.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
@@ -228,7 +228,9 @@ function refuse(deps: HttpDeps, request: Request, thrown: unknown): Response {
   const { requestId } = context;
   const fault = describeFault(error.cause ?? error);
   if (!request.signal.aborted) {
-    deps.log.error({ request_id: requestId, fault }, "a request failed");
+    // A state of the machine: with its name, the log leaves repetitions out.
+    const state = lastingState(error.cause);
+    deps.log.error({ request_id: requestId, ...(state ? { state } : {}), fault }, "a request failed");
     return errorResponse(error, shape);
   }
   // Work that its client has left fails in many ways. The answer reaches no client, and the program is not at fault.

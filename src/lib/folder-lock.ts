@@ -25,7 +25,7 @@ export function lockFolder(path: string): FolderLock {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     if (flock(descriptor)) return { state: "held", release: () => closeSync(descriptor) };
     // The result does not say why. The holder may have ended in between, so that another attempt is due.
-    if (!isLocked(path)) continue;
+    if (!isFolderLocked(path)) continue;
     closeSync(descriptor);
     return { state: "taken by another" };
   }
@@ -53,9 +53,9 @@ function flock(descriptor: number): boolean {
 }
 
 /** Reports whether a process has such a lock on a folder. The list has a line for each lock: `1: FLOCK ADVISORY WRITE PID DEVICE:INODE …`. */
-function isLocked(path: string): boolean {
-  const { ino } = statSync(path);
+export function isFolderLocked(path: string): boolean {
   try {
+    const { ino } = statSync(path);
     const lock = new RegExp(`^\\d+: FLOCK .*:${ino} `, "m");
     return lock.test(readFileSync("/proc/locks", "utf8"));
   } catch {

@@ -1,6 +1,7 @@
 import { fstatSync } from "node:fs";
 import pino from "pino";
 import { printable, printableJson } from "./printable.ts";
+import type { LogCall } from "./repeated-errors.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 export type Log = pino.Logger;
@@ -23,12 +24,14 @@ const REDACTED = [
  *
  * @param hasPriorities whether systemd's journal reads the lines: each begins with its priority, which the journal
  *   takes away (`isJournal`)
+ * @param filter returns the line that is logged in the place of one, or undefined for none
  */
 export function openLog(
   level: LogLevel,
   format: "json" | "text",
   write = writeToStandardError,
   hasPriorities = false,
+  filter?: LogFilter,
 ): Log {
   const render = (line: string) => (format === "json" ? escaped(line) : readable(line));
   const stream = {
@@ -42,9 +45,19 @@ export function openLog(
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: REDACTED, remove: true },
       serializers: { err: describeError },
+      ...(filter ? { hooks: { logMethod: filtered(filter) } } : {}),
     },
     stream,
   );
+}
+
+type LogFilter = (call: LogCall) => LogCall | undefined;
+
+function filtered(filter: LogFilter): NonNullable<NonNullable<pino.LoggerOptions["hooks"]>["logMethod"]> {
+  return function (this: pino.Logger, args, method) {
+    const call = filter(args as unknown as LogCall);
+    if (call) method.apply(this, call as unknown as Parameters<pino.LogFn>);
+  };
 }
 
 /** A log that writes nothing, for tests and short commands. */

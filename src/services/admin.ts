@@ -20,6 +20,7 @@ import { beginAuditHeads, signAuditHeadOfBackup } from "./audit-heads.ts";
 import { type BackupSigner, backupSigner } from "./backups/backup-signature.ts";
 import { sealDatabase } from "./backups/database-seal.ts";
 import { closeAgain, type RestoredAccess } from "./backups/restored-access.ts";
+import { failureToRecord } from "./ballast.ts";
 import { type ClockTrust, createClockTrust } from "./clock-trust.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
@@ -107,13 +108,14 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
 /**
  * Copies the database to a new file, whatever its version, and signs the copy. A server may be running.
  *
- * @returns the file's size in bytes, and with what it is signed
+ * @returns the file's size in bytes, and with what it is signed; `unrecorded`: why the audit log has no entry of the backup,
+ *   which is whole all the same
  * @throws AppError `not_found` without a database, `conflict` when the file exists
  */
 export function backUpDatabase(
   { config, clock }: Pick<AdminDeps, "config" | "clock">,
   file: string,
-): { bytes: number; signer: BackupSigner } {
+): { bytes: number; signer: BackupSigner; unrecorded: unknown } {
   const path = requireDatabase(config);
   requireFolderOf(resolve(file));
   const signer = backupSigner(dataDirOf(config));
@@ -124,9 +126,13 @@ export function backUpDatabase(
       sealDatabase(copy, signer(), clock.now());
     });
     // A database of another version has its log in another form.
-    if (versionOf(path).state === "current")
-      recordBackup(dataDirOf(config), resolve(file), bytes, clock.now());
-    return { bytes, signer: signer() };
+    const unrecorded =
+      versionOf(path).state === "current"
+        ? failureToRecord(dataDirOf(config), () =>
+            recordBackup(dataDirOf(config), resolve(file), bytes, clock.now()),
+          )
+        : undefined;
+    return { bytes, signer: signer(), unrecorded };
   } finally {
     database.sqlite.close();
   }

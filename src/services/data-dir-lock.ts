@@ -1,12 +1,17 @@
 import { readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
-import { lockFolder } from "../lib/folder-lock.ts";
-import { type ProcessLock, takeProcessLock } from "../store/process-lock.ts";
+import { isFolderLocked, lockFolder } from "../lib/folder-lock.ts";
+import { isLockHeld, type ProcessLock, takeProcessLock } from "../store/process-lock.ts";
 
 /** Returns the path of the lock of a data directory. */
 export function lockPathOf(dataDir: string): string {
   return join(dataDir, "serve.lock");
+}
+
+/** Reports whether a server runs on a data directory, also one that cannot write its status file. */
+export function hasServer(dataDir: string): boolean {
+  return isLockHeld(lockPathOf(dataDir)) || isFolderLocked(dataDir);
 }
 
 /**

@@ -12,6 +12,7 @@ export type StorageKind =
   | "models"
   | "work"
   | "program"
+  | "ballast"
   | "other";
 export type StorageUse = { kind: StorageKind; path: string; files: number; bytes: number };
 
@@ -23,6 +24,7 @@ const KINDS: readonly [pattern: RegExp, kind: StorageKind][] = [
   [/^(work|incoming)$/, "work"],
   [/^(native|embedded-models|backends)$/, "program"],
   [/^models$/, "models"],
+  [/^ballast$/, "ballast"],
 ];
 
 /** Measures the parts of a data directory, and the directory of models where it is elsewhere. */

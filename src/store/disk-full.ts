@@ -18,6 +18,10 @@ const FULL_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, ...FULL_DA
  */
 const REFUSED_WRITE_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, "EFBIG", "EIO"]);
 
+/** What an admin does about a full disk, as the second half of a sentence. */
+export const SPACE_ADVICE =
+  "`shruti storage` shows what it is used for, `shruti storage prune` removes old recordings";
+
 /** Errors wrap each other a few times. The bound ends the search in a chain that leads back to itself. */
 const MAX_CAUSES = 8;
 
@@ -54,6 +58,13 @@ export function isLocked(error: unknown): boolean {
 /** Reports whether an admin, or another program, is what accepted work waits for: it must not fail because of this. */
 export function isWaitedOut(error: unknown): boolean {
   return isDiskFull(error) || isLocked(error);
+}
+
+/** Names the lasting state of the machine that an error reports, for the log; undefined: it reports none. */
+export function lastingState(error: unknown): string | undefined {
+  if (isDiskFull(error)) return "the disk is full";
+  if (isLocked(error)) return "the database is locked";
+  return isOutOfFiles(error) ? "too many files are open" : undefined;
 }
 
 type Coded = Error & { code?: unknown; reason?: unknown };

@@ -1,4 +1,6 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
+import { isLocked } from "./disk-full.ts";
+import { rowsOnce } from "./once.ts";
 import { withPath } from "./with-path.ts";
 
 /** A lock that a server holds on its data directory. The operating system releases it when the process ends. */
@@ -13,7 +15,8 @@ export type ProcessLock = { release(): void };
 export function takeProcessLock(path: string): ProcessLock | undefined {
   const file = withPath(path, () => new SqliteDatabase(path, { create: true }));
   try {
-    file.run("PRAGMA busy_timeout = 0");
+    // `isLockHeld` has a lock of its own for an instant.
+    file.run("PRAGMA busy_timeout = 100");
     // Nothing is ever written, so a journal in a file is not needed.
     file.run("PRAGMA journal_mode = MEMORY");
     file.run("BEGIN EXCLUSIVE");
@@ -23,4 +26,19 @@ export function takeProcessLock(path: string): ProcessLock | undefined {
     throw error;
   }
   return { release: () => file.close() };
+}
+
+/** Reports whether another process holds the lock of a file. The lock stays as it is. */
+export function isLockHeld(path: string): boolean {
+  let file: SqliteDatabase | undefined;
+  try {
+    file = new SqliteDatabase(path, { readonly: true });
+    file.run("PRAGMA busy_timeout = 0");
+    rowsOnce(file, "SELECT count(*) FROM sqlite_schema");
+    return false;
+  } catch (error) {
+    return isLocked(error);
+  } finally {
+    file?.close();
+  }
 }

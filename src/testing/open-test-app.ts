@@ -60,7 +60,7 @@ export async function openTestApp(options: TestAppOptions = {}) {
   const given = options.config ?? {};
   const config = testConfig({
     ...given,
-    storage: { data_dir: directory, reserve_bytes: 0, ...given.storage },
+    storage: { data_dir: directory, reserve_bytes: 0, ballast_bytes: 0, ...given.storage },
     limits: { requests_per_second: 0, unpaid_acts_per_second: 0, ...given.limits },
     engine: { workers: 2, ...given.engine },
   });

@@ -5,11 +5,12 @@ import type { Clock } from "../../lib/clock.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { openAnyVersion, openDatabase, type Store, transaction } from "../../store/database.ts";
 import { DatabaseVersionError } from "../../store/database-version.ts";
-import { isDiskFull } from "../../store/disk-full.ts";
+import { isWaitedOut } from "../../store/disk-full.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
 import { signAuditHeadOfBackup } from "../audit-heads.ts";
+import { failureToRecord } from "../ballast.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
 import { applianceId, readKnownStores, readLastPath, rememberStore } from "./backup-memory.ts";
@@ -38,7 +39,11 @@ export type BackupOptions = {
 export type BackupTarget = { file: string } | { store: string; keep: number | undefined; isNew?: boolean };
 
 /** A backup that was made. */
-export type MadeBackup = ((BackupContents & { path: string }) | StoredBackup) & { signer: BackupSigner };
+export type MadeBackup = ((BackupContents & { path: string }) | StoredBackup) & {
+  signer: BackupSigner;
+  /** Why the database has no note of the backup, which is whole all the same; undefined: it has one. */
+  unrecorded: unknown;
+};
 
 /**
  * Makes a backup of everything while a server may be running, and notes its time in the database for
@@ -71,8 +76,12 @@ export async function backUpEverything(options: BackupOptions, target: BackupTar
         : await addToStore(target, request);
     const { path, files, bytes, lacking } = made;
     const faulty = joinNames(made.missing, made.unreadable, made.damaged);
-    noteBackup(config, { at_ms: nowMs, path, files, bytes, lacking, faulty }, storeOf(target, made));
-    return { ...made, signer: signer() };
+    const last = { at_ms: nowMs, path, files, bytes, lacking, faulty };
+    const note = () => noteBackup(config, last, storeOf(target, made));
+    const unrecorded = failureToRecord(dataDir, note);
+    // After the commit: a head names only what no crash takes back.
+    if (unrecorded === undefined) signHead(config, nowMs);
+    return { ...made, signer: signer(), unrecorded };
   } finally {
     live.sqlite.close();
   }
@@ -94,8 +103,8 @@ function findAppliance(config: Config, nowMs: number): string | undefined {
   try {
     return inDatabase(config, (tx) => applianceId(tx, nowMs));
   } catch (error) {
-    // The disk of the backups may have space.
-    if (isDiskFull(error)) return undefined;
+    // The disk of the backups may have space, and the lock of another program ends.
+    if (isWaitedOut(error)) return undefined;
     throw error;
   }
 }
@@ -127,8 +136,15 @@ function noteBackup(config: Config, last: LastBackup, store: { path: string; id:
     if (store) rememberStore(tx, store, last.at_ms);
     recordAct(tx, { action: "database.backup", object, after }, last.at_ms);
   });
-  // After the commit: a head names only what no crash takes back.
-  inDatabase(config, (tx) => signAuditHeadOfBackup(tx, dataDirOf(config), last.at_ms));
+}
+
+/** Signs the head of the audit log. Where the database cannot be written now, the next start of the server does it. */
+function signHead(config: Config, nowMs: number): void {
+  try {
+    inDatabase(config, (tx) => signAuditHeadOfBackup(tx, dataDirOf(config), nowMs));
+  } catch (error) {
+    if (!isWaitedOut(error)) throw error;
+  }
 }
 
 /** Runs a transaction in the database. @returns undefined, and nothing is done, where it must not be written to */
