@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
-import { modelHashOf } from "./fleet/job-id.ts";
+import { modelHashOf } from "./domain/model-hash.ts";
 import type { FetchOptions } from "./fleet/worker/model-fetching.ts";
 import type { ModelService } from "./services/models/models.ts";
 

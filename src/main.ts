@@ -13,8 +13,11 @@ function complain(message: string): void {
 
 /** This executable is a worker process, a process that imports a model, or the command line, which also serves. */
 if (process.argv[2] === WORKER_COMMAND) {
-  const { runWorker } = await import("./engine/workers/worker.ts");
-  runWorker();
+  const [{ runWorker }, { sha256OfFile }] = await Promise.all([
+    import("./engine/workers/worker.ts"),
+    import("./store/file-hash.ts"),
+  ]);
+  runWorker(sha256OfFile);
 } else if (process.argv[2] === IMPORT_COMMAND) {
   const { runImportWorker } = await import("./model-import/import-worker.ts");
   runImportWorker();

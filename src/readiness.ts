@@ -1,4 +1,5 @@
 import type { InstalledModel } from "./domain/model.ts";
+import { modelHashOf } from "./domain/model-hash.ts";
 import type { Engine } from "./engine/engine.ts";
 import { errorMessage } from "./lib/error-message.ts";
 import type { Log } from "./lib/log.ts";
@@ -151,6 +152,6 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
   };
 }
 
-function identityOf({ id, version, files }: InstalledModel): string {
-  return [id, version, ...Object.values(files)].join(" ");
+function identityOf(model: InstalledModel): string {
+  return [model.id, model.version, modelHashOf(model), ...Object.values(model.files)].join(" ");
 }

@@ -48,7 +48,11 @@ export function makeEvidence(store: Store, id: string, nowMs: number): Evidence 
       ...{ upload_id: upload.id, sha256, bytes: upload.bytes },
       ...{ duration_seconds: toSeconds(row.durationMs), channels: row.channels },
     },
-    model: { id: row.modelId, version: row.modelVersion, sha256: means.modelSha256 },
+    model: {
+      ...{ id: row.modelId, version: row.modelVersion, sha256: means.modelSha256 },
+      ...(means.modelFiles ? { files: means.modelFiles } : {}),
+      hashed: means.isHashedAtLoad ? "loaded" : "manifest",
+    },
     request: {
       ...{
         language: row.language,

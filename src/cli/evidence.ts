@@ -102,7 +102,10 @@ function print(
       ["Transcription", `${transcription.id}, ${transcription.state}`],
       ["Finished", transcription.finished_at],
       ["Recording", `${audio.upload_id}, ${audio.bytes} bytes, SHA-256 ${audio.sha256}`],
-      ["Model", `${model.id} ${model.version}, SHA-256 ${model.sha256}`],
+      [
+        "Model",
+        `${model.id} ${model.version}, SHA-256 ${model.sha256}, ${HASHED[model.hashed ?? "manifest"]}`,
+      ],
       ["Request", [request.language, request.mode, request.channel_mode].join(", ")],
       ["Recognized on", where(engine.device, engine.cpu_variant)],
       ["Precision", engine.precision],
@@ -123,6 +126,11 @@ function print(
       "The key is the document's own, which proves nothing about who signed. Compare it with `shruti receipts key`, or give it with --key.",
     );
 }
+
+const HASHED = {
+  loaded: "of the weights that were loaded",
+  manifest: "as the manifest said: an older version did not hash what it loaded",
+};
 
 function wholeResult({ words, whole }: Repeated): string {
   if (whole) return "the same";
@@ -185,6 +193,8 @@ async function requireModel({ model, engine }: Evidence, { model: installed }: L
   const { canonicalJson } = await import("../services/signed/signed-documents.ts");
   requireSame(`The version of ${model.id}`, model.version, installed.version);
   requireSame(`The SHA-256 of ${model.id}`, model.sha256, installed.sha256);
+  const files = installed.parts?.map(({ name, sha256 }) => ({ name, sha256 }));
+  if (model.files) requireSame(`The files of ${model.id}`, canonicalJson(model.files), canonicalJson(files));
   requireSame(`[decoding] of ${model.id}`, canonicalJson(engine.decoding), canonicalJson(installed.decoding));
 }
 

@@ -31,8 +31,12 @@ export type ChunkCounts = {
 export type Means = {
   /** Such as `cpu`; null: no chunk was recognized in this process. */
   device: string | null;
-  /** SHA-256 of the model's weights. */
+  /** SHA-256 of the model's weights; of several files that with the role `model`. */
   modelSha256: string;
+  /** Of a model with several files: all of them. */
+  modelFiles?: { name: string; sha256: string }[];
+  /** The engine has compared the hashes with the bytes that it loaded. Older versions left it out, and took the manifest's. */
+  isHashedAtLoad?: boolean;
   /** Names the code for this machine's processor, such as `haswell`; left out in rows of older versions. */
   cpuVariant?: string | null;
   /** Version of the executable. */

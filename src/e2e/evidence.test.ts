@@ -1,12 +1,12 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openApplianceKey } from "../services/signed/appliance-key.ts";
 import type { Evidence } from "../services/signed/evidence.ts";
 import { canonicalJson, type SignedDocument, signDocument } from "../services/signed/signed-documents.ts";
 import type { ApiClient } from "../testing/api-client.ts";
-import { type Installation, install, type RunningServer, reached, uploaded } from "./kit.ts";
+import { type Installation, install, type RunningServer, reached, until, uploaded } from "./kit.ts";
 import { sampleBytes, samplePath } from "./samples.ts";
 
 /** Evidence of transcriptions, made and verified by the compiled executable. */
@@ -183,3 +183,46 @@ test("what has no result, or not what evidence needs, has no evidence", async ()
   await installation.output("transcriptions", "delete", id);
   expect(await refused(id)).toMatchObject({ code: 5, err: expect.stringContaining("is deleted") });
 }, 60_000);
+
+test("weights that are not those of the manifest recognize nothing, and ready, doctor and the log say so", async () => {
+  await server.stop();
+  const copy = at("court.bin");
+  copyFileSync(DEMO, copy);
+  await installation.output(
+    ...[
+      "models",
+      "add",
+      copy,
+      "--id",
+      "court",
+      "--languages",
+      "en",
+      "--licence",
+      "test",
+      "--no-trial",
+      "--default",
+    ],
+  );
+  const path = join(installation.dataDir, "models/court.bin");
+  const right = readFileSync(path);
+  writeFileSync(path, Buffer.from(right).fill("damage", 500_000, 500_006));
+  server = await installation.serve();
+  api = server.api();
+  const reason = "court.bin is not the file of its manifest";
+  await until("the server says why it is not ready", async () => {
+    const { reasons = [] } = (await (await fetch(`${server.baseUrl}/readyz`)).json()) as {
+      reasons?: string[];
+    };
+    return reasons.some((each) => each.includes(reason));
+  });
+  const doctor = await installation.command("doctor");
+  expect(doctor).toMatchObject({ code: 1, out: expect.stringContaining(reason) });
+  const upload_id = await uploaded(api, sampleBytes("01-en"));
+  const { id } = (await api.start({ audio: { upload_id }, language: "en" })).body;
+  const failed = await reached(api, id, ["failed"]);
+  expect(failed.error?.code).toBe("capacity_unavailable");
+  writeFileSync(path, right);
+  await until("the server is ready", async () => (await fetch(`${server.baseUrl}/readyz`)).ok);
+  const again = await evidenceOf(await transcribed("01-en"));
+  expect(again.signed.document.model).toMatchObject({ id: "court", sha256: sha256(right), hashed: "loaded" });
+}, 120_000);

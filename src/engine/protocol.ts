@@ -1,5 +1,6 @@
 import type { ChunkLimits } from "../domain/chunk.ts";
 import type { ModelFamilyName, ModelFiles, ModelPart, SpeakerWeights } from "../domain/model.ts";
+import type { DescribedFile } from "../domain/model-hash.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
 import type { NativeFiles } from "./native-files.ts";
@@ -143,7 +144,8 @@ export type WorkerRequest =
       sharedSteps?: SharedSteps | undefined;
       opens: WorkerPart[];
     }
-  | { type: "load"; files: ModelFiles; device: DevicePreference }
+  /** `described`: the files with the hashes that they must have; left out: these are not known. */
+  | { type: "load"; files: ModelFiles; described?: DescribedFile[]; device: DevicePreference }
   | ({ type: "transcribe"; id: number; audio: AudioRef; settings: RecognizerSettings } & ChunkThreads)
   | ({ type: "detect_speech"; id: number; reportsFound: boolean } & SpeechJob)
   | { type: "diarize"; id: number; job: DiarizeJob }

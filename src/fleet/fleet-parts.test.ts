@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
+import { modelHashOf } from "../domain/model-hash.ts";
 import { createSuspects } from "./control/suspects.ts";
-import { jobIdOf, modelHashOf } from "./job-id.ts";
+import { jobIdOf } from "./job-id.ts";
 import type { Link } from "./link.ts";
 import {
   type Beat,

@@ -1,4 +1,3 @@
-import type { ModelPart } from "../domain/model.ts";
 import type { AudioRef, ChunkJob } from "../engine/protocol.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 
@@ -19,16 +18,6 @@ export function jobIdOf(
 function placeOf(audio: AudioRef): unknown {
   if ("pcm" in audio) return sha256Hex(audio.pcm);
   return [audio.pcmPath, audio.slices, audio.totalSamples];
-}
-
-/**
- * Returns the SHA-256 by which machines find a model: that of its file, or of several files together. Undefined when the
- * caller does not know it.
- */
-export function modelHashOf({ sha256, parts }: { sha256?: string; parts?: ModelPart[] }): string | undefined {
-  if (parts === undefined || parts.length === 0) return sha256;
-  const lines = parts.map((part) => `${part.role} ${part.name} ${part.sha256}`).sort();
-  return sha256Hex(lines.join("\n"));
 }
 
 /**

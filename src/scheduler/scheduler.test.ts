@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EngineError } from "../engine/protocol.ts";
 import { lanesOfOne } from "../services/uploads/decoder-lanes.ts";
+import { openDatabase } from "../store/database.ts";
 import { findTranscription, moveTranscription } from "../store/transcriptions.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../testing/open-test-app.ts";
 import {
@@ -122,6 +123,27 @@ describe("a stop", () => {
       progressMs: 10_000,
     });
     await testApp.close();
+  });
+
+  test("and other weights of the same version: what had begun with the old ones does not continue with them", async () => {
+    const engine = createScriptedEngine();
+    const directory = newFolder();
+    const first = await openTestApp({ engine, directory, config: { server: { drain_seconds: 0 } } });
+    const chunks = watchChunks(engine, (_chunk, signal) => forever(signal));
+    const id = await begin(first);
+    await until("it runs", () => chunks.runs.length > 0);
+    await first.close();
+    const database = openDatabase(join(directory, "shruti.db"));
+    const { modelSha256 } = findTranscription(database.store, id) ?? {};
+    expect(modelSha256).toMatch(/^[0-9a-f]{64}$/);
+    database.sqlite.run("UPDATE transcriptions SET model_sha256 = ? WHERE id = ?", ["0".repeat(64), id]);
+    database.close();
+    const again = watchChunks(engine, async () => "text");
+    const second = await openTestApp({ engine, directory });
+    const ended = await clientOf(second, first.key).finished(id);
+    expect(ended).toMatchObject({ state: "failed", error: { code: "capacity_unavailable" } });
+    expect(again.runs).toEqual([]);
+    await second.close();
   });
 
   test("does not wait for a recording that is being prepared", async () => {

@@ -1,5 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
 import type { InstalledModel } from "../domain/model.ts";
+import { modelHashOf } from "../domain/model-hash.ts";
 import type { Means } from "../domain/story.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ChunkSlots, Recording } from "../recognition/context.ts";
@@ -26,61 +27,70 @@ export async function runTranscription(context: RunContext, id: string, signal: 
   // Work is neither repeated nor lost because another program holds the write lock: it waits.
   const write = <T>(work: () => T) => database.gate.run(work, { signal });
   try {
-    const row = await write(() => transcriptions.move(id, "claim", { startedAt: context.clock.now() }));
+    const row = await write(() => claim(context, id));
     if (!row) return;
-    const ending = await recognize(context, row, signal);
+    const model = modelFor(context, row);
+    const ending = "kind" in model ? model : await recognize(context, row, model, signal);
     if (!ending) return;
+    const means = "kind" in model ? {} : { means: meansOf(context, model) };
     if (ending.kind === "result") {
       // Outside the transaction, because both take long where the recording is long.
       const result = await packResult(ending.result);
       const chunks = await countEndedChunks(database.store, id);
       const billedMs = ending.recognizedMs;
-      const means = meansOf(context, row);
-      await write(() => transcriptions.finish(id, { kind: "result", result, billedMs, chunks, ...means }));
+      await write(() =>
+        transcriptions.finish(id, { ...{ kind: "result", result, billedMs, chunks }, ...means }),
+      );
       return;
     }
     const { code, message, cause } = ending;
     if (cause) context.log.error({ transcription_id: id, err: cause }, "transcription failed");
-    const means = meansOf(context, row);
     await write(() => transcriptions.finish(id, { kind: "failed", code, message, ...means }));
   } catch (error) {
     if (!signal.aborted) throw error;
   }
 }
 
-/** Returns with what the recording was recognized; nothing where the model is gone. */
-function meansOf(
-  { engine, config, commit, findModel }: RunContext,
-  row: TranscriptionRow,
-): { means?: Means } {
-  const model = findModel(row.modelId);
-  if (model?.version !== row.modelVersion) return {};
+/** Claims a transcription. The first claim notes the weights that recognition begins with. */
+function claim({ transcriptions, findModel, clock }: RunContext, id: string): TranscriptionRow | undefined {
+  const waiting = transcriptions.find(id);
+  const model = waiting?.modelSha256 === null ? findModel(waiting.modelId) : undefined;
+  const modelSha256 = model && model.version === waiting?.modelVersion ? modelHashOf(model) : undefined;
+  const change = modelSha256 === undefined ? {} : { modelSha256 };
+  return transcriptions.move(id, "claim", { startedAt: clock.now(), ...change });
+}
+
+/** Returns with what a recording was recognized. The engine loads no weights but those of the manifest. */
+function meansOf({ engine, config, commit }: RunContext, model: InstalledModel): Means {
   const { device, cpuVariant } = engine.status().models.find(({ modelId }) => modelId === model.id) ?? {};
-  const { sha256: modelSha256, decoding } = model;
+  const { sha256: modelSha256, decoding, parts } = model;
   const { precision } = config.engine;
-  const executable = packageJson.version;
   return {
-    means: {
-      ...{ device: device ?? null, cpuVariant: cpuVariant ?? null, modelSha256, executable, commit },
-      ...{ precision, decoding: { ...decoding } },
-    },
+    ...{ device: device ?? null, cpuVariant: cpuVariant ?? null, modelSha256, isHashedAtLoad: true },
+    ...(parts ? { modelFiles: parts.map(({ name, sha256 }) => ({ name, sha256 })) } : {}),
+    ...{ executable: packageJson.version, commit, precision, decoding: { ...decoding } },
   };
 }
 
-/** Recognizes the recording with the version of the model that the transcription was accepted for. */
+/** Finds the version and the weights of the model that the transcription was accepted for, and begun with. */
+function modelFor({ findModel }: RunContext, row: TranscriptionRow): InstalledModel | Ending {
+  const model = findModel(row.modelId);
+  const failed = (message: string): Ending => ({ kind: "failed", code: "capacity_unavailable", message });
+  if (!model) return failed("The model was removed.");
+  if (model.version !== row.modelVersion)
+    return failed(`Version ${row.modelVersion} of the model has been replaced by ${model.version}.`);
+  if (row.modelSha256 !== null && row.modelSha256 !== modelHashOf(model))
+    return failed("The weights of the model have been replaced.");
+  return model;
+}
+
+/** Recognizes the recording. */
 async function recognize(
   context: RunContext,
   row: TranscriptionRow,
+  model: InstalledModel,
   signal: AbortSignal,
 ): Promise<Ending | undefined> {
-  const model = context.findModel(row.modelId);
-  if (!model) {
-    return { kind: "failed", code: "capacity_unavailable", message: "The model was removed." };
-  }
-  if (model.version !== row.modelVersion) {
-    const message = `Version ${row.modelVersion} of the model has been replaced by ${model.version}.`;
-    return { kind: "failed", code: "capacity_unavailable", message };
-  }
   const { durationMs, channels } = row;
   const recording: Recording = {
     path: context.audioPath(row.uploadId),

@@ -186,6 +186,8 @@ export const transcriptions = sqliteTable(
     work: text("work", { mode: "json" }).$type<TranscriptionWork>(),
     /** The failed or cancelled transcription in whose place an admin has started this one. */
     retryOfId: text("retry_of_id"),
+    /** SHA-256 of the weights that recognition began with (domain/model-hash.ts); null: it has not begun. */
+    modelSha256: text("model_sha256"),
   },
   (t) => [
     index("transcriptions_by_project").on(t.projectId, t.id),

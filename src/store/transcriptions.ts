@@ -47,6 +47,7 @@ export function findTranscription(store: Store, id: string): TranscriptionRow | 
 export type TranscriptionChange = {
   work?: TranscriptionWork;
   startedAt?: number;
+  modelSha256?: string;
   finishedAt?: number;
   errorCode?: ErrorCode;
   errorMessage?: string;

@@ -6,6 +6,7 @@ import type { OpenRecognizer } from "../engine/recognizer.ts";
 import { createWorker } from "../engine/workers/worker.ts";
 import type { WorkerExit, WorkerProcess } from "../engine/workers/worker-process.ts";
 import type { ModelFamily } from "../pipeline/families/family.ts";
+import { sha256OfFile } from "../store/file-hash.ts";
 
 /**
  * A second model family, which shows that the interface fits more than Whisper: several files in roles, its own settings
@@ -70,9 +71,13 @@ export const openScripted: OpenRecognizer = async (family) => {
 export function spawnScripted(onReply: (reply: WorkerReply) => void): WorkerProcess {
   const exited = Promise.withResolvers<WorkerExit>();
   let isGone = false;
-  const worker = createWorker((reply) => {
-    if (!isGone) onReply(structuredClone(reply));
-  }, openScripted);
+  const worker = createWorker(
+    (reply) => {
+      if (!isGone) onReply(structuredClone(reply));
+    },
+    sha256OfFile,
+    openScripted,
+  );
   const exit = (how: WorkerExit) => {
     isGone = true;
     exited.resolve(how);

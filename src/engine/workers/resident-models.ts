@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import type { ModelFiles } from "../../domain/model.ts";
+import { describedFiles, modelHashOf } from "../../domain/model-hash.ts";
 import { availableMemoryBytes } from "../machine.ts";
 import { type DevicePreference, EngineError, type EngineModel } from "../protocol.ts";
 import { createChangeSignal } from "./change-signal.ts";
@@ -75,7 +76,8 @@ export function createResidentModels(
   let isClosed = false;
 
   function modelFor(wanted: EngineModel): ResidentModel {
-    const key = [wanted.id, wanted.version, pathsOf(wanted.files)].join(" ");
+    // Other weights at the same paths are another model: what is in memory is not what they are.
+    const key = [wanted.id, wanted.version, modelHashOf(wanted), pathsOf(wanted.files)].join(" ");
     const model = models.get(key) ?? newModel(key, wanted, options, hostOptions);
     models.set(key, model);
     return model;
@@ -190,7 +192,11 @@ function newModel(
     paths: pathsOf(files),
     bytes,
     gpuBytes: gpuBytesOf?.({ ...model, bytes }),
-    host: createWorkerHost({ ...hostOptions, opens: [family], load: { files, device } }),
+    host: createWorkerHost({
+      ...hostOptions,
+      opens: [family],
+      load: { files, described: describedFiles(model), device },
+    }),
     users: 0,
     inside: 0,
     isResident: false,

@@ -1,4 +1,5 @@
 import type { ModelFiles } from "../../domain/model.ts";
+import type { DescribedFile } from "../../domain/model-hash.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { untilAborted } from "../../lib/until-aborted.ts";
 import { type BrokenVariants, createBrokenVariants } from "../cpu-variants.ts";
@@ -39,7 +40,7 @@ export type HostOptions = {
   /** The parts that a process opens while it starts. */
   opens: WorkerPart[];
   /** The model to load, of a family that is opened; without it the process recognizes nothing. */
-  load?: { files: ModelFiles; device: DevicePreference };
+  load?: { files: ModelFiles; described?: DescribedFile[]; device: DevicePreference };
   /** Code for this processor that ended worker processes; shared by the hosts of a program. */
   brokenVariants?: BrokenVariants;
   /** Left out: `fast`. */

@@ -20,7 +20,11 @@ async function usedOn(device: string, request: Partial<ChunkThreads>): Promise<P
       },
     }),
   });
-  const worker = createWorker(() => {}, open);
+  const worker = createWorker(
+    () => {},
+    async () => "",
+    open,
+  );
   await worker.handle({
     ...{ type: "start", nativeFiles: {} as NativeFiles, backendDirs: [], avoidedVariants: [] },
     ...{ precision: "fast", opens: ["whisper"] },

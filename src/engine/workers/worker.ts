@@ -9,17 +9,20 @@ import { openRecognizer } from "../open-recognizer.ts";
 import type { SpeechRegion, WorkerReply, WorkerRequest } from "../protocol.ts";
 import type { LoadedRecognizer, OpenRecognizer, Recognizer } from "../recognizer.ts";
 import { openVad, type Vad } from "../vad/vad.ts";
+import { type HashFile, loadVerified } from "./verified-load.ts";
 
 /**
  * Runs a worker process: answers the `WorkerRequest`s of its parent until the parent is gone. Native code runs only in
  * such processes, so that a crash ends one process, which can be replaced.
+ *
+ * @param sha256OfFile hashes a file in a thread
  */
-export function runWorker(): void {
+export function runWorker(sha256OfFile: HashFile): void {
   // A command of root starts it with the rights of another user. Native code must not take root's again.
   stayAsStarted();
   lowerPriority();
   const send = (reply: WorkerReply) => process.send?.(reply);
-  const worker = createWorker(send);
+  const worker = createWorker(send, sha256OfFile);
   // Without its parent the process has nothing to do and nothing to save.
   process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
   // A terminal's Ctrl-C and a service manager's stop reach the whole process group. Only the parent ends workers.
@@ -60,9 +63,13 @@ export type Worker = {
 
 type Requests = { [Type in WorkerRequest["type"]]: Extract<WorkerRequest, { type: Type }> };
 
-/** @param open opens the recognizer of a family; replaced in tests */
+/**
+ * @param sha256OfFile hashes a file in a thread
+ * @param open opens the recognizer of a family; replaced in tests
+ */
 export function createWorker(
   send: (reply: WorkerReply) => void,
+  sha256OfFile: HashFile,
   open: OpenRecognizer = openRecognizer,
 ): Worker {
   const running = new Map<number, AbortController>();
@@ -90,7 +97,7 @@ export function createWorker(
     // This request follows the start at once, while its parts may still be opening.
     await starting;
     if (!recognizer) throw new Error("no recognizer has been opened");
-    model = await recognizer.load(request.files, request.device);
+    model = await loadVerified(recognizer, request, sha256OfFile);
     const { device, gpuFailure } = model;
     send({ type: "loaded", device, ...(gpuFailure === undefined ? {} : { gpuFailure }) });
   }

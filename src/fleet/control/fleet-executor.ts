@@ -1,7 +1,8 @@
+import { modelHashOf } from "../../domain/model-hash.ts";
 import { type ChunkTimes, createChunkTimes } from "../../engine/chunk-times.ts";
 import type { ChunkExecutor } from "../../engine/executor.ts";
 import { type ChunkJob, type ChunkOutcome, EngineError, type EngineModel } from "../../engine/protocol.ts";
-import { jobIdOf, modelHashOf } from "../job-id.ts";
+import { jobIdOf } from "../job-id.ts";
 import type { Link } from "../link.ts";
 import type { Subjects } from "../subjects.ts";
 import type { JobTokens } from "../tokens.ts";

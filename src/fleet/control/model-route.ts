@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import type { InstalledModel } from "../../domain/model.ts";
-import { modelHashOf } from "../job-id.ts";
+import { modelHashOf } from "../../domain/model-hash.ts";
 import type { HelloReply } from "../messages.ts";
 import type { JobTokens } from "../tokens.ts";
 import { answerPiece } from "./file-piece.ts";

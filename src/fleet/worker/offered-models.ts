@@ -1,6 +1,6 @@
-import type { InstalledModel, ModelFiles } from "../../domain/model.ts";
+import type { InstalledModel } from "../../domain/model.ts";
+import { describedFiles, modelHashOf } from "../../domain/model-hash.ts";
 import { errorMessage } from "../../lib/error-message.ts";
-import { modelHashOf } from "../job-id.ts";
 
 /** A model whose files this worker has read and compared with the manifest. */
 export type OfferedModel = InstalledModel & { hash: string };
@@ -66,24 +66,16 @@ export function createOfferedModels({
 
 /** Says why a model's files are not those of its manifest; undefined: they are. */
 async function problemOf(
-  { sha256, parts, files }: InstalledModel,
+  model: InstalledModel,
   sha256OfFile: OfferedModelsDeps["sha256OfFile"],
 ): Promise<string | undefined> {
   try {
-    for (const { role, path, expected } of expectedFiles(sha256, parts, files)) {
+    for (const { role, path, sha256 } of describedFiles(model)) {
       const found = await sha256OfFile(path);
-      if (found !== expected) return `the SHA-256 of its ${role} is ${found}, and not that of its manifest`;
+      if (found !== sha256) return `the SHA-256 of its ${role} is ${found}, and not that of its manifest`;
     }
     return undefined;
   } catch (error) {
     return errorMessage(error);
   }
-}
-
-function expectedFiles(sha256: string, parts: InstalledModel["parts"], files: ModelFiles) {
-  if (!parts || parts.length === 0) return [{ role: "weights", path: files.weights ?? "", expected: sha256 }];
-  return parts.flatMap(({ role, sha256: expected }) => {
-    const path = files[role];
-    return path === undefined ? [] : [{ role, path, expected }];
-  });
 }

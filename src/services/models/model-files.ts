@@ -3,6 +3,7 @@ import { constants, readdirSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstalledModel, ModelFiles, ModelManifest, ModelPart } from "../../domain/model.ts";
+import { fileKeyOf } from "../../domain/model-hash.ts";
 import {
   createFile,
   isUnfinishedName,
@@ -125,8 +126,7 @@ function readModel(directory: string, id: string): InstalledModel {
 
 /** Returns the paths of a model's files by their roles. Weights that the model itself names have the role `weights:NAME`. */
 export function partPaths(folder: string, parts: readonly ModelPart[]): ModelFiles {
-  const keyOf = ({ role, name }: ModelPart) => (role === "weights" ? `weights:${name}` : role);
-  return Object.fromEntries(parts.map((part) => [keyOf(part), join(folder, part.name)]));
+  return Object.fromEntries(parts.map((part) => [fileKeyOf(part), join(folder, part.name)]));
 }
 
 async function* slices(file: FileHandle): AsyncGenerator<Uint8Array> {

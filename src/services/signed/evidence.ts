@@ -37,7 +37,15 @@ const EVIDENCE = Type.Object({
     duration_seconds: Type.Number(),
     channels: Type.Integer(),
   }),
-  model: Type.Object({ id: Text, version: Text, sha256: Sha256 }),
+  model: Type.Object({
+    id: Text,
+    version: Text,
+    sha256: Sha256,
+    /** Of a model with several files. */
+    files: Type.Optional(Type.Array(Type.Object({ name: Text, sha256: Sha256 }))),
+    /** `loaded`: of the bytes that recognized; `manifest` or left out, by older versions: as the manifest said. */
+    hashed: Type.Optional(oneOf(["loaded", "manifest"])),
+  }),
   request: Type.Object({
     language: Text,
     mode: oneOf(MODES),

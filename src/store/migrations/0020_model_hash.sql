@@ -1,0 +1,1 @@
+ALTER TABLE `transcriptions` ADD `model_sha256` text;
