@@ -12,6 +12,11 @@ import { setTimeout as pause } from "node:timers/promises";
 const [path, language, output] = process.argv.slice(2);
 const { API_URL, API_KEY, HOOK_URL, HOOK_PORT } = process.env;
 const ATTEMPTS = 8;
+// Before anything is sent: what is done is charged.
+if (!output || !API_URL || !API_KEY || !HOOK_URL || !HOOK_PORT) {
+  console.error("usage: API_URL=… API_KEY=… HOOK_URL=… HOOK_PORT=… node transcribe.mjs FILE LANGUAGE OUTPUT.srt");
+  process.exit(2);
+}
 
 async function api(method, address, body, headers = {}) {
   for (let attempt = 1; ; attempt++) {

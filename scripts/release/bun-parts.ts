@@ -225,7 +225,13 @@ function libraryPart({ name, version, licence, copyright, source }: Library): Pa
     kind: "runtime",
     licence,
     source,
+    purl: purlOf(source, known),
     within: "Bun",
     texts: licence.split(" AND ").map((id) => standardText(id, copyright)),
   };
+}
+
+/** @param version a version or a commit; undefined: not known, and then a scanner has to ask for Bun's */
+function purlOf(source: string, version: string | undefined): string {
+  return `pkg:github/${source.replace("https://github.com/", "").toLowerCase()}${version === undefined ? "" : `@${version}`}`;
 }

