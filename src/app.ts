@@ -14,7 +14,7 @@ import type { Engine } from "./engine/engine.ts";
 import type { PoolStatus } from "./engine/workers/pool.ts";
 import type { FleetStatus } from "./fleet/control/fleet-status.ts";
 import { addFleetGauges } from "./fleet-gauges.ts";
-import { addGauges } from "./gauges.ts";
+import { addGauges, type Endings } from "./gauges.ts";
 import { countRequests } from "./http/in-flight.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createHttpHandler } from "./http/server.ts";
@@ -49,6 +49,8 @@ export type App = {
   idleSeconds: number;
   /** Is called after settings of the config have changed. */
   onConfigChange(): void;
+  /** Is called when the server listens with a certificate, and when another one takes its place. */
+  onCertificate(endsAtMs: number): void;
   /** Takes up work, unfinished work first. The engine becomes ready meanwhile. */
   start(): void;
   /** Returns numbers of the running program; `unready` names what keeps it from taking work. */
@@ -91,7 +93,9 @@ export async function openApp(options: AppOptions): Promise<App> {
     ...{ scheduler, deliverer, transcriptions, decoders: services.decoders },
     unready: readiness.reasons,
   });
-  const http = openHttp(base, services, { ...workers, backups, numbers }, stopping.signal, options.baseUrl);
+  const ends: Endings = { certificateAtMs: undefined };
+  const parts = { ...workers, backups, numbers, ends };
+  const http = openHttp(base, services, parts, stopping.signal, options.baseUrl);
   const onChange = () => {
     apiKeys.forgetCached();
     models.forgetCached();
@@ -123,6 +127,9 @@ export async function openApp(options: AppOptions): Promise<App> {
     handle: http.handle,
     idleSeconds: IDLE_SECONDS,
     onConfigChange: onChange,
+    onCertificate(endsAtMs) {
+      ends.certificateAtMs = endsAtMs;
+    },
     start() {
       base.hold.whenOver(() => {
         if (stopping.signal.aborted) return;
@@ -180,13 +187,13 @@ function lockListener(log: AppBase["log"]): GateListener {
   };
 }
 
-type HttpFacts = { backups: ScheduledBackups; numbers: ConsoleNumbers };
+type HttpFacts = { backups: ScheduledBackups; numbers: ConsoleNumbers; ends: Endings };
 
 /** @param stopping aborts after the drain: from then on requests are refused */
 function openHttp(
   base: AppBase,
   services: AppServices,
-  { scheduler, deliverer, readiness, backups, numbers }: AppWorkers & HttpFacts,
+  { scheduler, deliverer, readiness, backups, numbers, ends }: AppWorkers & HttpFacts,
   stopping: AbortSignal,
   baseUrl: () => string,
 ): ReturnType<typeof countRequests> {
@@ -194,7 +201,7 @@ function openHttp(
   const { decoders, transcriptions, ...others } = services;
   const metrics = createMetrics();
   addGauges(metrics, {
-    ...{ scheduler, deliverer, engine, decoders, database, backups, config, trust: base.trust },
+    ...{ scheduler, deliverer, engine, decoders, database, backups, config, trust: base.trust, ends, clock },
     freeBytes: base.freeBytes,
     uploads: others.uploads,
     unreadyReasons: readiness.reasons,

@@ -4,16 +4,21 @@ import { FINAL_STATES, UNFINISHED_STATES, type UnfinishedState } from "./domain/
 import type { Engine } from "./engine/engine.ts";
 import type { Metrics } from "./http/metrics.ts";
 import { addProcessMetrics } from "./http/process-metrics.ts";
+import type { Clock } from "./lib/clock.ts";
 import type { ScheduledBackups } from "./scheduled-backups.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
 import type { ClockTrust } from "./services/clock-trust.ts";
 import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
 import type { UploadService } from "./services/uploads/uploads.ts";
+import { nextKeyEnd } from "./store/api-keys.ts";
 import type { Database } from "./store/database.ts";
 import { listLowCredit } from "./store/low-credit.ts";
 import { listOrganizations } from "./store/organizations.ts";
 import { endingsAfter, lastUsageRow } from "./store/usage.ts";
+
+/** What ends on a day that is known: the certificate with which the server listens, epoch milliseconds; undefined: plain HTTP. */
+export type Endings = { certificateAtMs: number | undefined };
 
 /** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */
 export function addGauges(
@@ -26,6 +31,8 @@ export function addGauges(
     database: Database;
     backups: ScheduledBackups;
     trust: Pick<ClockTrust, "verdict">;
+    ends: Endings;
+    clock: Clock;
     config: Config;
     freeBytes: () => number;
     uploads: Pick<UploadService, "storedLimitOf">;
@@ -47,6 +54,7 @@ export function addGauges(
   );
   addBackupGauges(metrics, parts.backups);
   addClockGauges(metrics, parts.trust);
+  addEndGauges(metrics, parts);
   addOrganizationGauges(metrics, parts);
   metrics.addGauge("shruti_disk_free_bytes", "Free space for the data directory.", parts.freeBytes);
 }
@@ -132,6 +140,22 @@ function addClockGauges(metrics: Metrics, { verdict }: Pick<ClockTrust, "verdict
     "shruti_clock_offset_seconds",
     "How far a clock in doubt is ahead of what is known; negative: behind; 0 without a doubt.",
     () => clock().offsetMs / 1000,
+  );
+}
+
+function addEndGauges(
+  metrics: Metrics,
+  { ends, clock, database: { store } }: Pick<Parameters<typeof addGauges>[1], "ends" | "clock" | "database">,
+): void {
+  metrics.addGauge(
+    "shruti_certificate_end_timestamp_seconds",
+    "When the TLS certificate in use ends, seconds since 1970; 0 without TLS.",
+    () => (ends.certificateAtMs ?? 0) / 1000,
+  );
+  metrics.addGauge(
+    "shruti_next_key_end_timestamp_seconds",
+    "When the next API key ends, seconds since 1970; 0 when none does.",
+    () => (nextKeyEnd(store, clock.now()) ?? 0) / 1000,
   );
 }
 

@@ -17,6 +17,7 @@ import parseExpression from "spdx-expression-parse";
 import { loadConfig } from "../../src/config/load.ts";
 import { sha256Hex } from "../../src/lib/sha256.ts";
 import type { Parts } from "../../src/parts.ts";
+import { bunParts } from "./bun-parts.ts";
 import { renderExampleConfig } from "./bundle.ts";
 import { demoModel, nativeParts } from "./native-parts.ts";
 import { npmPart, npmParts, packageFolder } from "./npm-parts.ts";
@@ -121,7 +122,9 @@ describe("parts", () => {
   });
 
   test("every part but weights of ours has a package URL, and SQLite a name that scanners of vulnerabilities know", () => {
-    const { components } = JSON.parse(renderSbom(list, sha256Hex("executable"))) as {
+    const { texts, ...others } = list;
+    const parts = [...list.parts, ...bunParts().map((part) => ({ ...part, texts: [] }))];
+    const { components } = JSON.parse(renderSbom({ ...others, texts, parts }, sha256Hex("executable"))) as {
       components: { name: string; purl?: string; cpe?: string; version?: string }[];
     };
     const without = components.filter(({ purl }) => purl === undefined).map(({ name }) => name);

@@ -11,7 +11,7 @@ const TYPES = {
 
 /**
  * Names of parts in the American vulnerability database (NVD), by which scanners find their faults. Only parts with a version of
- * their own have one: a commit is no version there.
+ * their own have one: it does not know commits.
  */
 const NVD: Readonly<Record<string, string>> = {
   SQLite: "sqlite:sqlite",

@@ -44,12 +44,13 @@ type Listener = {
 /** @throws CommandError when the address cannot be listened on */
 export function openListeners(
   config: Config,
-  app: Pick<App, "handle" | "idleSeconds">,
+  app: Pick<App, "handle" | "idleSeconds" | "onCertificate">,
   certificate: Certificate | undefined,
   log: Log,
 ): Listeners {
   /** In the kernel's order of the port's sockets. */
   const all: Listener[] = [open(config, app, certificate)];
+  if (certificate) app.onCertificate(certificate.endsAtMs);
   let timer: Timer | undefined;
 
   const current = () => {
@@ -86,6 +87,7 @@ export function openListeners(
       const added = listen({ config, app, certificate: next, port: old.server.port ?? 0 });
       old.retiredAtMs = performance.now();
       all.push(added);
+      app.onCertificate(next.endsAtMs);
       if (!steer()) log.warn("new connections may get the old certificate for some seconds");
       clearTimeout(timer);
       timer = setTimeout(look, LOOK_EVERY_MS);

@@ -99,17 +99,21 @@ test.each([
   ["node", "transcribe.mjs"],
   ["python3", "transcribe.py"],
   ["bash", "transcribe.sh"],
-])("%s docs/clients/%s without a file for the subtitles does nothing that is charged", async (program, script) => {
-  const uploads = async () => (await installation.json<unknown[]>("uploads", "list")).length;
-  const before = await uploads();
-  const command = program === "node" && !Bun.which("node") ? process.execPath : program;
-  const child = Bun.spawn([command, join(ROOT, "docs/clients", script), recording, "en"], {
-    env: {
-      ...{ PATH: process.env.PATH ?? "", API_URL: server.baseUrl, API_KEY: installation.key },
-      ...{ HOOK_URL: "http://127.0.0.1:9/hook", HOOK_PORT: "9" },
-    },
-    ...{ cwd: installation.folder, stdin: "ignore", stdout: "ignore", stderr: "ignore" },
-  });
-  expect(await child.exited).not.toBe(0);
-  expect(await uploads()).toBe(before);
-}, 30_000);
+])(
+  "%s docs/clients/%s without a file for the subtitles does nothing that is charged",
+  async (program, script) => {
+    const uploads = async () => (await installation.json<unknown[]>("uploads", "list")).length;
+    const before = await uploads();
+    const command = program === "node" && !Bun.which("node") ? process.execPath : program;
+    const child = Bun.spawn([command, join(ROOT, "docs/clients", script), recording, "en"], {
+      env: {
+        ...{ PATH: process.env.PATH ?? "", API_URL: server.baseUrl, API_KEY: installation.key },
+        ...{ HOOK_URL: "http://127.0.0.1:9/hook", HOOK_PORT: "9" },
+      },
+      ...{ cwd: installation.folder, stdin: "ignore", stdout: "ignore", stderr: "ignore" },
+    });
+    expect(await child.exited).not.toBe(0);
+    expect(await uploads()).toBe(before);
+  },
+  30_000,
+);

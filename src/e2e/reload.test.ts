@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -138,6 +139,10 @@ test("a certificate is replaced under load, and no request fails", async () => {
   expect(reloads()).toBe(5);
   expect(server.log().includes('"new_certificate":true')).toBe(true);
   expect(await servedPair()).toBe(1);
+  const { validTo } = new X509Certificate(pairs[1]?.cert ?? "");
+  expect(await (await send("/metrics")).text()).toContain(
+    `\nshruti_certificate_end_timestamp_seconds ${Date.parse(validTo) / 1000}\n`,
+  );
 }, 120_000);
 
 const original = () => readFileSync(installation.configPath, "utf8");

@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, min, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { prepared } from "./prepared.ts";
 import { apiKeys, organizations, projects } from "./schema.ts";
@@ -91,4 +91,14 @@ export function markApiKeyUsed(tx: Store, id: string, usedAt: number): void {
     .set({ lastUsedAt: usedAt })
     .where(and(eq(apiKeys.id, id), sql`coalesce(${apiKeys.lastUsedAt}, 0) < ${usedAt}`))
     .run();
+}
+
+/** Returns when the next of the keys that hold now ends, epoch milliseconds; undefined: none of them does. */
+export function nextKeyEnd(store: Store, nowMs: number): number | undefined {
+  const found = store
+    .select({ at: min(apiKeys.expiresAt) })
+    .from(apiKeys)
+    .where(and(isNull(apiKeys.revokedAt), gt(apiKeys.expiresAt, nowMs)))
+    .get();
+  return found?.at ?? undefined;
 }
