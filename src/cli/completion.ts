@@ -1,6 +1,20 @@
 import { type Command, Option } from "commander";
-import { findCommand, isHidden } from "./command-tree.ts";
+import { SCOPES } from "../domain/api-key.ts";
+import { CHANNEL_MODES, MODES } from "../domain/transcription.ts";
+import { FORMATS } from "../pipeline/render.ts";
+import { findCommand, isHidden, pathOf } from "./command-tree.ts";
 import type { CliContext } from "./context.ts";
+import { TOPICS } from "./topics.ts";
+import { OUTPUT_FORMATS } from "./transcribe-output.ts";
+
+/** Values of options that commander itself does not know, by the option, or by command and option. */
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  "--mode": MODES,
+  "--channel-mode": CHANNEL_MODES,
+  "--scopes": SCOPES,
+  "--format": FORMATS,
+  "transcribe --format": OUTPUT_FORMATS,
+};
 
 /**
  * Shells ask the executable itself for the words that can follow, so completions are always those of the installed
@@ -56,38 +70,61 @@ export function registerCompletion(program: Command, context: CliContext): void 
  * Lists the words that can follow, with their meanings.
  *
  * @param typed words after the program's name; the last one is unfinished, or empty
- * @returns commands, or options where the last word begins with a dash; empty where a file or another value is expected
+ * @returns commands, topics of the manual, options where the last word begins with a dash, or the values of an option that has
+ *   only some; empty where a file or another value is expected
  */
 export function completionsOf(program: Command, typed: readonly string[]): [word: string, meaning: string][] {
   const unfinished = typed.at(-1) ?? "";
-  const { command, isValue, arguments: given } = follow(program, typed.slice(0, -1));
-  if (isValue) return [];
-  if (unfinished.startsWith("-")) return optionsOf(command).filter(([word]) => word.startsWith(unfinished));
-  if (given > 0) return [];
-  return command.commands
-    .filter((each) => !isHidden(each) && each.name().startsWith(unfinished))
+  const { command, wantsValue, arguments: given } = follow(program, typed.slice(0, -1));
+  const begun = ([word]: [string, string]) => word.startsWith(unfinished);
+  if (wantsValue) return valuesOf(command, wantsValue).filter(begun);
+  if (unfinished.startsWith("-")) return optionsOf(command).filter(begun);
+  if (pathOf(command) === "help") return topicsAnd(program, typed.slice(1, -1)).filter(begun);
+  return given > 0 ? [] : commandsOf(command).filter(begun);
+}
+
+const commandsOf = (command: Command): [string, string][] =>
+  command.commands
+    .filter((each) => !isHidden(each))
     .map((each) => [each.name(), firstLine(each.description())]);
+
+function valuesOf(command: Command, option: Option): [string, string][] {
+  const name = option.long ?? "";
+  const values = option.argChoices ?? VALUES[`${pathOf(command)} ${name}`] ?? VALUES[name] ?? [];
+  return values.map((value) => [value, ""]);
+}
+
+/** Lists what can follow `help` and some words after it: commands, and the topics of the manual. */
+function topicsAnd(program: Command, words: readonly string[]): [string, string][] {
+  const topics = TOPICS.map(({ name, title }): [string, string] => [name, title]);
+  const [first] = words;
+  if (first === "topics") return words.length === 1 ? topics : [];
+  if (first !== undefined) {
+    const command = findCommand(program, [...words]);
+    return command ? commandsOf(command) : [];
+  }
+  return [...commandsOf(program), ["topics", "the manual by topic"], ...topics];
 }
 
 /** Follows finished words through the commands. */
 function follow(program: Command, words: readonly string[]) {
   let command = program;
-  let isValue = false;
+  let wantsValue: Option | undefined;
   let given = 0;
   for (const word of words) {
-    if (isValue) {
-      isValue = false;
+    if (wantsValue) {
+      wantsValue = undefined;
       continue;
     }
     const option = [command, program]
       .flatMap(({ options }) => options)
       .find(({ long, short }) => word === long || word === short);
     const next = findCommand(command, [word]);
-    if (option) isValue = option.required;
+    if (option) wantsValue = option.required ? option : undefined;
     else if (next && given === 0) command = next;
     else if (!word.startsWith("-")) given++;
   }
-  return { command, isValue, arguments: given };
+  return { command, wantsValue, arguments: given };
 }
 
 function optionsOf(command: Command): [string, string][] {

@@ -259,6 +259,12 @@ describe("completion", () => {
     ["transcribe a.wav ", []],
     ["completion ", ["bash", "zsh", "fish"]],
     ["sing ", []],
+    ["transcribe a.wav --format ", ["text", "json", "jsonl", "srt", "vtt"]],
+    ["transcribe --mode co", ["codemix"]],
+    ["audit list --source s", ["server"]],
+    ["help topics u", ["upgrade"]],
+    ["help orgs cr", ["create"]],
+    ["help mon", ["money"]],
   ];
   for (const [typed, expected] of cases) {
     test(`of "${typed}"`, () => {

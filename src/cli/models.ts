@@ -82,6 +82,8 @@ function registerRoute(models: Command, context: CliContext): void {
       const routes = service.routes();
       if (options.json) context.printJson(routes);
       else for (const [code, id] of Object.entries(routes).sort()) context.printLine(`${code}=${id}`);
+      if (!options.json && Object.keys(routes).length === 0)
+        context.note("No language has a model of its own: requests that name none get the default.");
       for (const problem of service.routeProblems()) context.note(problem);
       const overridden = Object.entries(changes ?? {}).filter(([code, id]) => routes[code] !== id);
       if (overridden.length > 0) context.note("`models.languages` in the config file overrides this.");

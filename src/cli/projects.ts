@@ -39,8 +39,12 @@ export function registerProjects(program: Command, context: CliContext): void {
         context.printJson(all.map(toJson));
         return;
       }
-      const rows = all.map(({ id, name, organizationId }) => [id, name, organizationId]);
-      context.printTable(["ID", "NAME", "ORGANIZATION"], rows);
+      const names = new Map(accounts.listOrganizations().map((each) => [each.id, each.name]));
+      const rows = all.map(({ id, name, organizationId }) => [
+        ...[id, name, organizationId],
+        names.get(organizationId),
+      ]);
+      context.printTable(["ID", "NAME", "ORGANIZATION", "ITS NAME"], rows);
     });
 
   projects
