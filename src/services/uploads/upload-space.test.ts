@@ -144,14 +144,14 @@ describe("the sum", () => {
 
     // An announced file takes its first step, and more when more bytes come.
     const large = await created(opened, 20 * MIB);
-    expect(stored(opened)).toBe(5 * KB + 8 * MIB);
+    expect(stored(opened)).toBe(5 * KB + 1 * MIB);
     const part = 9 * MIB;
     await uploads.receive(large, { at: 0, body: bodyOf(part), declaredBytes: part });
     expect(stored(opened)).toBe(5 * KB + 16 * MIB);
     await uploads.receive(large, { at: part, body: bodyOf(11 * MIB) });
     expect(stored(opened)).toBe(5 * KB + 20 * MIB);
     await uploads.discardBytes(large);
-    expect(stored(opened)).toBe(5 * KB + 8 * MIB);
+    expect(stored(opened)).toBe(5 * KB + 1 * MIB);
     clock.advance(2 * 86_400_000);
     await uploads.expire({ nowMs: clock.now(), wrong: [] });
     expect(stored(opened)).toBe(5 * KB);
@@ -229,6 +229,13 @@ describe("the bound", () => {
     expect(outcomes.filter((outcome) => outcome === "none")).toHaveLength(11);
     expect(new Set(outcomes)).toEqual(new Set(["none", CREDIT_NEEDED]));
     expect(stored(opened)).toBe(99 * KB);
+  });
+
+  test("as many uploads as may be open can be announced without credit, however large they are", async () => {
+    const opened = bench({});
+    const { max_open_uploads: most, max_upload_bytes: largest } = opened.config.limits;
+    for (let count = 0; count < most; count++) await created(opened, largest);
+    expect(await refusalOf(created(opened, 1))).toBe("rate_limited");
   });
 
   test("an upload that an earlier version has received counts when it is completed", async () => {

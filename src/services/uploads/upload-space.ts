@@ -16,7 +16,12 @@ import type { UploadContext } from "./upload-context.ts";
  * bytes come. The transaction that deletes or rejects an upload gives its space back.
  */
 
-/** An upload's space grows in steps of this size: that of a tus request. The first step is taken with its record. */
+/**
+ * Taken with the record of an upload. The default of `limits.max_open_uploads` times this is less than
+ * `limits.stored_bytes_without_credit`, so that uploads which have only been announced meet their own limit first.
+ */
+const FIRST_BYTES = 1024 * 1024;
+/** An upload's space then grows in steps of this size: that of a tus request. */
 const STEP_BYTES = 8 * 1024 * 1024;
 /** What an organization may keep at most, as a share of the disk's size, while there are others. */
 const DISK_SHARE = 0.75;
@@ -57,8 +62,8 @@ function hasCredit({ billing }: Config, organization: OrganizationRow): boolean 
 
 /** Returns the space that a file needs whose first `end` bytes are there. */
 export function spaceFor(fileBytes: number, end: number): number {
-  const steps = Math.max(1, Math.ceil(end / STEP_BYTES));
-  return Math.min(fileBytes, steps * STEP_BYTES);
+  const wanted = end <= FIRST_BYTES ? FIRST_BYTES : Math.ceil(end / STEP_BYTES) * STEP_BYTES;
+  return Math.min(fileBytes, wanted);
 }
 
 /**
