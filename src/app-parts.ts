@@ -288,7 +288,7 @@ export function openWorkers(
         receipts,
         dataDir,
       },
-      purge: createPurgeService({ database, clock, dataDir, receipts, transcriptions }),
+      purge: createPurgeService({ database, clock, config, dataDir, receipts, transcriptions }),
     }),
     readiness,
   };

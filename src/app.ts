@@ -19,6 +19,7 @@ import { countRequests } from "./http/in-flight.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createHttpHandler } from "./http/server.ts";
 import { IDLE_SECONDS } from "./http/unread.ts";
+import { createJournalUpkeep } from "./journal-upkeep.ts";
 import type { Clock } from "./lib/clock.ts";
 import { within } from "./lib/within.ts";
 import { watchOutsideChanges } from "./outside-changes.ts";
@@ -28,6 +29,7 @@ import { createAccountService } from "./services/accounts.ts";
 import type { ClockTrust } from "./services/clock-trust.ts";
 import { createConsoleSessionService } from "./services/console-sessions.ts";
 import { findLaterDeletions, repeatDeletions } from "./services/deletions.ts";
+import { closeLaterIn } from "./services/journal/closings.ts";
 import type { Database } from "./store/database.ts";
 import type { GateListener } from "./store/write-gate.ts";
 
@@ -88,6 +90,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const stopping = new AbortController();
   const ballast = createBallastUpkeep(base);
   const backups = createScheduledBackups({ ...base, make: options.makeBackup });
+  const journal = createJournalUpkeep(base);
   const numbers = createConsoleNumbers({
     ...base,
     ...{ scheduler, deliverer, transcriptions, decoders: services.decoders },
@@ -137,6 +140,9 @@ export async function openApp(options: AppOptions): Promise<App> {
         repeatDeletions(later, laterDeletions);
         if (laterDeletions.length > 0)
           base.log.info({ count: laterDeletions.length }, "deletions from after the backup were repeated");
+        const closed = closeLaterIn(base);
+        if (closed > 0) base.log.warn({ count: closed }, "what was closed after the backup is closed again");
+        apiKeys.forgetCached();
         base.trust.start();
         scheduler.start();
         deliverer.start();
@@ -144,6 +150,7 @@ export async function openApp(options: AppOptions): Promise<App> {
         sweeper.start();
         backups.start();
         base.database.gate.serve(lockListener(base.log));
+        journal.start();
       });
       ballast.start();
       readiness.start();
@@ -161,6 +168,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await drain();
       await within(REQUESTS_END_WITHIN_MS, http.answered());
       await backups.stop();
+      await journal.stop();
       await ballast.stop();
       await sweeper.stop();
       base.trust.stop();

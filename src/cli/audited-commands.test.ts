@@ -110,6 +110,7 @@ const COMMANDS: Record<string, Case> = {
   "receipts list": { reads: nothing },
   "receipts show": { reads: () => [ids.spare] },
   "receipts key": { reads: nothing },
+  "receipts export": { reads: () => ["--org", ids.org] },
   "receipts verify": { elsewhere: "it changes nothing in a data directory" },
   "evidence verify": NO_DATA,
   "uploads show": { reads: () => [ids.upload] },

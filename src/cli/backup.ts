@@ -10,7 +10,7 @@ import { describeSignature, knownKeys, noteUnsigned, sayWhoSigned } from "./back
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
 import { explainBackup, noteNames, type RestoreOptions, restoreEverything } from "./restore.ts";
-import { accessJson, reportAccess } from "./restored-access.ts";
+import { accessJson, reportAccess, reportRepeated } from "./restored-access.ts";
 
 type BackupOptions = {
   all?: true;
@@ -285,7 +285,8 @@ async function restoreDatabaseAlone(
   const deps = { config, clock: context.clock, log: silentLog, confirmKeys };
   const restored = restoreDatabaseFile(deps, file, keys);
   const { ledger, databasePath, previousPath, signature, access } = restored;
-  const repeated = await repeatDeletionsAfter(context);
+  const { repeatLaterDeletions } = await import("../services/backups/backup-restore.ts");
+  const repeated = await repeatLaterDeletions(deps);
   if (options.json) {
     context.printJson({
       deletions_repeated: repeated ?? null,
@@ -299,25 +300,7 @@ async function restoreDatabaseAlone(
     context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
     if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
     sayWhoSigned(context, signature);
-    if (repeated === undefined) context.note("The next start of the server repeats later deletions.");
-    else if (repeated > 0) context.printLine(`${repeated} deletions from after the backup were repeated`);
+    reportRepeated(context, repeated);
     reportAccess(context, access);
   }
-}
-
-/** Repeats deletions from after the backup. @returns how many; undefined when the database must be upgraded first */
-async function repeatDeletionsAfter(context: CliContext): Promise<number | undefined> {
-  const [{ requireDatabase }, { versionOf }, deletions, { createReceiptService }] = await Promise.all([
-    import("../services/admin.ts"),
-    import("../store/upgrade.ts"),
-    import("../services/deletions.ts"),
-    import("../services/receipts.ts"),
-  ]);
-  if (versionOf(requireDatabase(context.loadConfig().config)).state !== "current") return undefined;
-  const { database, clock, config, dataDir } = await context.openServices();
-  const receipts = createReceiptService({ database, clock, dataDir });
-  const later = { database, clock, config, dataDir, receipts };
-  const found = await deletions.findLaterDeletions(later);
-  deletions.repeatDeletions(later, found);
-  return found.length;
 }

@@ -8,6 +8,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { printableJson, printableLines } from "../lib/printable.ts";
 import { actAs } from "../lib/rights.ts";
 import type { Admin } from "../services/admin.ts";
+import type { BegunCommand } from "../services/journal/command-end.ts";
 import { type Cell, renderTable } from "./output.ts";
 
 /** The environment of a command and the functions that write its output. Texts include their line ends. */
@@ -110,6 +111,11 @@ export type CliContext = {
   clearScreen(): void;
   /** Prints one line for people on standard error. Scripts read standard output. */
   note(line: string): void;
+  /**
+   * Brings what the command has deleted and closed into the files beside the database, and these to the folders of backups.
+   * The server does so, too, so a failure only has a note.
+   */
+  finish(): Promise<void>;
   close(): void;
 };
 
@@ -133,6 +139,7 @@ export function createCliContext(
 ): CliContext {
   const io = printableIo(terminal);
   let services: Admin | undefined;
+  let begun: BegunCommand | undefined;
 
   // Kept, because commands may go on as another user, to whom other files belong.
   let found: FoundConfig | undefined;
@@ -187,15 +194,17 @@ export function createCliContext(
     async openServices() {
       if (services) return services;
       const { config } = load(find());
-      const [{ openAdmin, dataDirOf }, { ownerOfData }, { openLog }] = await Promise.all([
+      const [{ openAdmin, dataDirOf }, { ownerOfData }, { openLog }, { beginCommand }] = await Promise.all([
         import("../services/admin.ts"),
         import("../services/data-owner.ts"),
         import("../lib/log.ts"),
+        import("../services/journal/command-end.ts"),
       ]);
       actAs(ownerOfData(dataDirOf(config)));
       // What a command does is its own output. The log of the server's work is for the server.
       const level = config.log.level === "info" ? "warn" : config.log.level;
       services = openAdmin({ config, clock, log: openLog(level, config.log.format, io.err) });
+      begun = beginCommand(services);
       return services;
     },
     printJson: (value) => void io.out(`${printableJson(value, 2)}\n`),
@@ -205,6 +214,9 @@ export function createCliContext(
       if (terminal.columns !== undefined) terminal.out(TOP_OF_SCREEN);
     },
     note,
+    async finish() {
+      for (const problem of (await begun?.finish()) ?? []) note(problem);
+    },
     close() {
       services?.close();
       services = undefined;

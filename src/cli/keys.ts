@@ -68,8 +68,12 @@ function registerConfirm(keys: Command, context: CliContext): void {
     .action(async (ids: string[], options: { all?: true; json?: true }) => {
       if (ids.length > 0 === (options.all === true))
         throw new CommandError("usage", "name the keys, or give --all");
-      const { apiKeys } = await context.openServices();
+      const { apiKeys, dataDir } = await context.openServices();
       const confirmed = apiKeys.confirmKeys(options.all ? undefined : ids);
+      if (options.all) {
+        const { releaseWorkers } = await import("../services/backups/held-workers.ts");
+        for (const name of releaseWorkers(dataDir)) context.note(`The worker ${name} is accepted again.`);
+      }
       if (options.json) context.printJson(confirmed.map((key) => toJson(key, context)));
       else for (const { id, name } of confirmed) context.printLine(`${id} (${name}) is accepted again.`);
       const others = ids.length - confirmed.length;

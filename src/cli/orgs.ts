@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Credit } from "../domain/credit.ts";
+import type { NotReached } from "../domain/receipt.ts";
 import { totalBytesOf } from "../lib/disk-space.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
@@ -130,16 +131,31 @@ function registerPurge(orgs: Command, context: CliContext): void {
           import("../services/receipts.ts"),
           import("../services/transcriptions/transcription-admin.ts"),
         ]);
-      const { database, clock, dataDir } = admin;
+      const { database, clock, config, dataDir } = admin;
       const receipts = createReceiptService({ database, clock, dataDir });
       const transcriptions = openTranscriptionAdmin(admin);
-      const purges = createPurgeService({ database, clock, dataDir, receipts, transcriptions });
-      const { organization, copies } = await purges.purge(id);
-      if (options.json) context.printJson({ ...toJson(admin, organization), copies });
+      const purges = createPurgeService({ database, clock, config, dataDir, receipts, transcriptions });
+      const { organization, copies, notReached } = await purges.purge(id);
+      if (options.json)
+        context.printJson({ ...toJson(admin, organization), copies, not_reached: notReached });
       else context.printLine(`${id} is purged. Its receipt: shruti receipts show ${id}`);
       for (const path of copies.removed) context.note(`removed: ${path}, an older database that held it`);
       for (const { path, reason } of copies.kept) context.note(`not removed: ${path}: ${reason}`);
+      for (const line of describeNotReached(notReached)) context.note(line);
     });
+}
+
+function describeNotReached({ backups, backups_count, elsewhere }: NotReached): string[] {
+  const more =
+    backups_count > backups.length ? [`not reached: ${backups_count - backups.length} more backups`] : [];
+  return [
+    ...backups.map(
+      ({ path, made_at, found }) =>
+        `not reached: backup ${path}${made_at === null ? "" : ` of ${made_at}`}${found ? "" : ", which is not there now"}; it may hold the customer`,
+    ),
+    ...more,
+    `not reached: ${elsewhere}`,
+  ];
 }
 
 function withSettings(command: Command): Command {

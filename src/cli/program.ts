@@ -164,6 +164,7 @@ async function runOnce(argv: readonly string[], io: CliIo, clock?: Clock): Promi
     }
     return exitStatusOf(error);
   } finally {
+    await context.finish();
     context.close();
   }
 }

@@ -1,7 +1,12 @@
+import { closeSync, fstatSync, readSync } from "node:fs";
 import type { Command } from "commander";
+import { errorMessage } from "../lib/error-message.ts";
+import { openRegularFile } from "../lib/regular-file.ts";
+import { readPublicKey } from "../lib/signatures.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { wholeNumber } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { openKey } from "./key-file.ts";
 import { renderFields } from "./output.ts";
 import { readSigned } from "./signed-file.ts";
 
@@ -60,13 +65,31 @@ export function registerReceipts(program: Command, context: CliContext): void {
       context.io.out(pem.toString());
     });
 
+  registerExport(receipts, context);
   registerVerify(receipts, context);
+}
+
+function registerExport(receipts: Command, context: CliContext): void {
+  receipts
+    .command("export")
+    .description(
+      "print all receipts of an organization, one signed receipt a line; redirect them into a file",
+    )
+    .requiredOption("--org <id>", "organization")
+    .action(async (options: { org: string }) => {
+      const { database, accounts } = await context.openServices();
+      const { id } = accounts.showOrganization(options.org);
+      const { exportReceipts } = await import("../store/receipts.ts");
+      for (const { signed } of exportReceipts(database.store, id)) context.printLine(signed);
+    });
 }
 
 function registerVerify(receipts: Command, context: CliContext): void {
   receipts
     .command("verify")
-    .description("check a receipt on any machine; needs neither config nor data directory")
+    .description(
+      "check a receipt, or a file of `receipts export`, on any machine; needs neither config nor data directory",
+    )
     .argument("<file>")
     .option(
       "--key <file>",
@@ -74,6 +97,7 @@ function registerVerify(receipts: Command, context: CliContext): void {
     )
     .option("--json", "print JSON")
     .action(async (file: string, options: { key?: string; json?: true }) => {
+      if (hasManyLines(file)) return verifyLines(context, file, options);
       const [{ document, fingerprint }, { isReceipt }] = await Promise.all([
         readSigned(file, options.key),
         import("../services/signed/receipt.ts"),
@@ -110,4 +134,62 @@ function registerVerify(receipts: Command, context: CliContext): void {
       if (options.key === undefined)
         context.note("Compare the key with `shruti receipts key`, or give it with --key.");
     });
+}
+
+const FIRST_BYTES = 64 * 1024;
+const MAX_LINE_BYTES = 64 * 1024;
+
+/** Reports whether a file has a whole document in its first line, and more lines. A file that cannot be read has not. */
+function hasManyLines(file: string): boolean {
+  try {
+    const descriptor = openRegularFile(file);
+    try {
+      const head = Buffer.alloc(FIRST_BYTES);
+      const text = head.toString("utf8", 0, readSync(descriptor, head));
+      const [first = "", ...others] = text.split("\n");
+      return others.some((line) => line.trim() !== "") && typeof JSON.parse(first) === "object";
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return false;
+  }
+}
+
+/** Verifies each line of a file of `receipts export`, which may be large. */
+async function verifyLines(
+  context: CliContext,
+  file: string,
+  options: { key?: string; json?: true },
+): Promise<void> {
+  const [{ verifyDocument }, { isReceipt }, { linesOf }] = await Promise.all([
+    import("../services/signed/signed-documents.ts"),
+    import("../services/signed/receipt.ts"),
+    import("../services/backups/backup-bytes.ts"),
+  ]);
+  const key = options.key === undefined ? undefined : openKey(options.key, readPublicKey);
+  const fingerprints = new Set<string>();
+  let count = 0;
+  const descriptor = openRegularFile(file);
+  try {
+    const region = { descriptor, offset: 0, bytes: fstatSync(descriptor).size };
+    for (const line of linesOf(region, MAX_LINE_BYTES)) {
+      count += 1;
+      const { document, fingerprint } = verifyDocument(line, key);
+      if (!isReceipt(document)) throw new Error("it is not a receipt that this version can read");
+      fingerprints.add(fingerprint);
+    }
+  } catch (error) {
+    throw new CommandError("failed", `${file}, line ${count}: ${errorMessage(error)}`);
+  } finally {
+    closeSync(descriptor);
+  }
+  const trusted = options.key !== undefined;
+  if (options.json) {
+    context.printJson({ ok: true, receipts: count, fingerprints: [...fingerprints], trusted });
+    return;
+  }
+  const outcome = trusted ? "signed with the key" : "unchanged since they were signed";
+  context.printLine(`${count} receipts, ${outcome}: ${[...fingerprints].join(", ")}`);
+  if (!trusted) context.note("Compare the key with `shruti receipts key`, or give it with --key.");
 }

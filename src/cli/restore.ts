@@ -11,7 +11,7 @@ import type { RestoredAll } from "../services/backups/backup-restore.ts";
 import type { KnownKeys } from "../services/backups/backup-signature.ts";
 import { knownKeys, sayWhoSigned } from "./backup-keys.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { accessJson, reportAccess } from "./restored-access.ts";
+import { accessJson, reportAccess, reportRepeated } from "./restored-access.ts";
 import { configOfBackup, namedPlaces } from "./restored-config.ts";
 
 export type RestoreOptions = {
@@ -166,6 +166,8 @@ function report(
       files_kept: restored.kept,
       config: configFile ?? null,
       access: accessJson(restored.access),
+      workers_held: restored.workersHeld,
+      deletions_repeated: restored.deletionsRepeated ?? null,
       ...configJson(setup),
       signature: verified.signature,
       missing_recordings: missingRecordings,
@@ -188,7 +190,12 @@ function report(
   for (const each of missing) context.note(`missing: ${each}`);
   if (missing.length === 0 && missingRecordings.count === 0 && !lacking)
     context.note("no recording, model or key of the backup is missing");
+  reportRepeated(context, restored.deletionsRepeated);
   reportAccess(context, restored.access);
+  if (restored.workersHeld > 0)
+    context.note(
+      `${restored.workersHeld} workers of the fleet are refused until you confirm all keys: \`shruti keys confirm --all\``,
+    );
 }
 
 /** What a config that this machine did not have names; nothing where its own was kept. */

@@ -1,12 +1,23 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId } from "../lib/ids.ts";
 import { createApiKeyService } from "../services/api-keys.ts";
-import { verifyAudit } from "../store/audit-log.ts";
-import { databasePath, openDatabase } from "../store/database.ts";
+import { closeLaterIn } from "../services/journal/closings.ts";
+import { recordAct, verifyAudit } from "../store/audit-log.ts";
+import { databasePath, openDatabase, transaction } from "../store/database.ts";
 import { insertEndpoint } from "../store/webhooks.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
@@ -58,6 +69,12 @@ async function machine(name: string) {
     path: databasePath(dataDir),
     restore: async (path: string, ...options: string[]) =>
       (JSON.parse(await run("restore", path, "--json", ...options)) as { access: Access }).access,
+    restoreAll: async (path: string) =>
+      JSON.parse(await run("restore", path, "--json")) as {
+        access: Access;
+        deletions_repeated: number;
+        workers_held: number;
+      },
     keys: async () => JSON.parse(await run("keys", "list", "--json")) as { id: string; state: string }[],
     /** Reports whether the server would accept the key. */
     accepts(key: string): boolean {
@@ -201,7 +218,8 @@ test("a held key is refused until it is confirmed, also by a second restore, and
   expect(there.accepts(old.key)).toBe(true);
 }, 60_000);
 
-test("a previous database that is damaged proves nothing: keys are held", async () => {
+test("a previous database that is damaged proves nothing: keys are held, and the file of closings still counts", async () => {
+  await old.run("keys", "create", "--project", old.project_id, "--name", "second");
   const made = await backup("database");
   nowMs += 60 * MINUTE_MS;
   await old.run("keys", "revoke", (await old.keys())[0]?.id ?? "");
@@ -212,7 +230,9 @@ test("a previous database that is damaged proves nothing: keys are held", async 
     status: 1,
   });
   rmSync(old.path);
-  expect(await old.restore(made)).toMatchObject({ all_known: false, keys_held: 1 });
+  expect(await old.restore(made)).toMatchObject({
+    ...{ all_known: false, keys_valid: 1, keys_held: 1, closed: [{ change: "revoked" }] },
+  });
 }, 60_000);
 
 test("a mistaken restore is undone with the copy that it kept, and nothing is held or opened", async () => {
@@ -241,6 +261,137 @@ test("a backup from before the audit log and the sessions: what was closed stays
   const { closeAgain } = await import("../services/backups/restored-access.ts");
   const access = closeAgain(made, {
     ...{ nowMs, backup: "older", previousPath: old.path, keptPaths: [], confirmKeys: false },
+    ...{ dataDir: old.dataDir, journalFolder: undefined, signedBy: undefined },
   });
   expect(access).toMatchObject({ isAllKnown: false, keys: 0, held: 0, closed: [{ change: "revoked" }] });
 });
+
+/** Deletes an organization and closes something on the old machine, after its backup. */
+async function closeThings(): Promise<{ key: string; other: string; left: string }> {
+  const [key] = await old.keys();
+  const [other, left] = [await old.run("orgs", "create", "Other"), await old.run("orgs", "create", "Left")];
+  return { key: key?.id ?? "", other: other.trim(), left: left.trim() };
+}
+
+test("a new machine learns from the folder of backups what was closed and deleted after the backup", async () => {
+  const { key, other, left } = await closeThings();
+  const store = await backup("store");
+  nowMs += 90 * MINUTE_MS;
+  await old.run("keys", "revoke", key);
+  await old.run("orgs", "disable", left);
+  await old.run("orgs", "enable", left);
+  await old.run("orgs", "disable", other);
+  const purged = JSON.parse(await old.run("orgs", "purge", left, "--yes", "--json")) as {
+    not_reached: { backups: { path: string; found: boolean }[]; elsewhere: string };
+  };
+  const [name = ""] = readdirSync(join(store, "backups"));
+  expect(purged.not_reached.backups).toMatchObject([{ path: join(store, "backups", name), found: true }]);
+  const knownUntil = new Date(nowMs).toISOString();
+  // Lines that were cut, and those of another machine, count nothing.
+  const stranger = await machine("stranger");
+  const mine = (await old.run("orgs", "create", "Mine")).trim();
+  appendFileSync(join(store, "journal/closings.jsonl"), '{"document": {"object": "access_ch');
+  const foreign = await strangerCloses(stranger, mine);
+  appendFileSync(join(store, "journal/closings.jsonl"), `\n${foreign}\n${"x".repeat(200_000)}\n`);
+  // The old machine and its signing key are gone.
+  rmSync(old.dataDir, { recursive: true });
+  nowMs += 5 * MINUTE_MS;
+  const there = await machine("there");
+  const outcome = await there.restoreAll(store);
+  expect(outcome).toMatchObject({ deletions_repeated: 1 });
+  expect(outcome.access).toMatchObject({
+    all_known: false,
+    known_until: knownUntil,
+    keys_held: 0,
+    keys_valid: 0,
+  });
+  expect(outcome.access.closed.map(({ id, change }) => `${id} ${change}`).sort()).toEqual(
+    [`${key} revoked`, `${other} disabled`].sort(),
+  );
+  expect(there.accepts(old.key)).toBe(false);
+  expect(JSON.parse(await there.run("orgs", "show", other, "--json"))).toMatchObject({ disabled: true });
+  const purging = JSON.parse(await there.run("orgs", "show", left, "--json")) as { disabled: boolean };
+  expect(purging.disabled).toBe(true);
+  const database = openDatabase(there.path);
+  expect(verifyAudit(database.store)).toMatchObject({ ok: true });
+  database.close();
+}, 60_000);
+
+/** Returns a line that a stranger's machine has signed. */
+async function strangerCloses(stranger: Machine, target: string): Promise<string> {
+  const database = openDatabase(stranger.path);
+  const act = { action: "organization.disable", object: target, organizationId: target } as const;
+  transaction(database.store, (tx) => recordAct(tx, act, nowMs));
+  database.close();
+  await stranger.run("keys", "list");
+  return readFileSync(join(stranger.dataDir, "closings.jsonl"), "utf8").trim().split("\n").at(-1) ?? "";
+}
+
+test("after an hour without word from the old machine, the keys of its folder of backups are held", async () => {
+  const store = await backup("store");
+  nowMs += 60 * MINUTE_MS;
+  await old.run("orgs", "disable", (await old.run("orgs", "create", "Other")).trim());
+  const knownUntil = new Date(nowMs).toISOString();
+  nowMs += 60 * MINUTE_MS;
+  const there = await machine("there");
+  expect(await there.restore(store)).toMatchObject({ known_until: knownUntil, keys_held: 1 });
+}, 60_000);
+
+test("a folder of backups that is not there is not made again, and the command says so", async () => {
+  const store = await backup("store");
+  renameSync(store, `${store}.unmounted`);
+  const [key] = await old.keys();
+  const revoke = ["keys", "revoke", key?.id ?? ""];
+  const { status, err } = await runCaptured(revoke, old.environment, { now: () => nowMs });
+  expect({ status, err }).toMatchObject({
+    status: 0,
+    err: expect.stringContaining(`A restore from ${store}`),
+  });
+  expect(existsSync(store)).toBe(false);
+  // Once it is there again, the next change brings everything.
+  renameSync(`${store}.unmounted`, store);
+  await old.run("orgs", "disable", (await old.run("orgs", "create", "Other")).trim());
+  const lines = readFileSync(join(store, "journal/closings.jsonl"), "utf8");
+  expect(lines).toContain(key?.id ?? "none");
+  expect(lines).toBe(`\n${readFileSync(join(old.dataDir, "closings.jsonl"), "utf8")}`);
+}, 60_000);
+
+test("the file of closings tells a damaged machine, and a database that was put back by hand, what was closed", async () => {
+  const made = await backup("database");
+  nowMs += 60 * MINUTE_MS;
+  const [key] = await old.keys();
+  await old.run("keys", "revoke", key?.id ?? "");
+  Bun.gc(true);
+  for (const ending of ["", "-wal", "-shm"]) rmSync(old.path + ending, { force: true });
+  expect(await old.restore(made)).toMatchObject({ closed: [{ id: key?.id, change: "revoked" }] });
+  expect(await old.keys()).toMatchObject([{ state: "revoked" }]);
+  Bun.gc(true);
+  for (const ending of ["", "-wal", "-shm"]) rmSync(old.path + ending, { force: true });
+  copyFileSync(made, old.path);
+  const database = openDatabase(old.path);
+  const deps = { database, clock: { now: () => nowMs }, dataDir: old.dataDir };
+  expect(closeLaterIn(deps)).toBe(1);
+  expect(closeLaterIn(deps)).toBe(0);
+  database.close();
+  expect(await old.keys()).toMatchObject([{ state: "revoked" }]);
+}, 60_000);
+
+test("workers of a fleet: removed ones stay removed, and the others are held with the keys", async () => {
+  await old.run("fleet", "init", "--nats", "tls://127.0.0.1:4222", "--base-url", "https://127.0.0.1:8443");
+  for (const name of ["gpu-1", "gpu-2"]) await old.run("fleet", "add", name, "--output", join(root, name));
+  const store = join(root, "store");
+  await old.run("backup", "--to", store, "--with-secrets");
+  await old.run("fleet", "remove", "gpu-1");
+  const there = await machine("there");
+  nowMs += 60 * MINUTE_MS;
+  const outcome = await there.restoreAll(store);
+  expect(outcome).toMatchObject({ workers_held: 1, access: { keys_held: 1 } });
+  expect(outcome.access.closed).toMatchObject([{ kind: "fleet_worker", id: "gpu-1", change: "removed" }]);
+  const names = () =>
+    (JSON.parse(readFileSync(join(there.dataDir, "fleet/workers.json"), "utf8")) as { name: string }[]).map(
+      ({ name }) => name,
+    );
+  expect(names()).toEqual([]);
+  await there.run("keys", "confirm", "--all");
+  expect(names()).toEqual(["gpu-2"]);
+}, 60_000);

@@ -11,8 +11,14 @@ const CHANGES = {
   purge_started: "being purged",
   removed: "removed",
   secret_rotated: "has its newer secret",
+  secret_is_old: "has its older secret again: rotate it",
 } as const;
-const KINDS = { api_key: "key", organization: "organization", webhook_endpoint: "webhook endpoint" } as const;
+const KINDS = {
+  api_key: "key",
+  organization: "organization",
+  webhook_endpoint: "webhook endpoint",
+  fleet_worker: "worker",
+} as const;
 
 const time = (epochMs: number | undefined) => (epochMs === undefined ? null : toTimestamp(epochMs));
 
@@ -29,6 +35,12 @@ export function accessJson(access: RestoredAccess) {
   };
 }
 
+/** Prints how many deletions were repeated. @param count undefined: the database must be upgraded first */
+export function reportRepeated(context: CliContext, count: number | undefined): void {
+  if (count === undefined) context.note("The next start of the server repeats later deletions.");
+  else if (count > 0) context.printLine(`${count} deletions from after the backup were repeated`);
+}
+
 /** Prints what was closed again, what is not known, and what the admin has to do. */
 export function reportAccess(context: CliContext, access: RestoredAccess): void {
   const { closed, ended, keys, held, isAllKnown } = access;
@@ -40,8 +52,8 @@ export function reportAccess(context: CliContext, access: RestoredAccess): void 
   const until = time(access.knownUntilMs) ?? "a time that it does not name";
   context.note(
     isAllKnown
-      ? `backup of ${time(access.backupMs) ?? "an unknown time"}; this machine knows what was revoked and disabled since then`
-      : `backup of ${time(access.backupMs) ?? "an unknown time"}; what was revoked or disabled after ${until} is not known`,
+      ? `backup of ${time(access.backupMs) ?? "an unknown time"}; this machine knows what was deleted, revoked and disabled since then`
+      : `backup of ${time(access.backupMs) ?? "an unknown time"}; what was deleted, revoked or disabled is known until ${until}, and nothing later`,
   );
   if (held > 0)
     context.note(

@@ -14,4 +14,17 @@ export type DeletionReceipt = {
   transcript: { sha256: string } | null;
   /** Of an organization: how many of each were removed; `uploads` are recordings. */
   removed: Record<string, number> | null;
+  /** Of an organization: what the purge cannot reach. Receipts of older versions do not have it. */
+  not_reached?: NotReached;
+};
+
+export type NotReached = {
+  /**
+   * Backups that this machine has made and that may hold the organization. `found`: the machine has found it at its path.
+   * The newest come first; `backups_count` counts all.
+   */
+  backups: { path: string; made_at: string | null; found: boolean }[];
+  backups_count: number;
+  /** What no machine knows, in words. */
+  elsewhere: string;
 };

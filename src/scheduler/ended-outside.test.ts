@@ -29,7 +29,7 @@ function openCommand({ clock, config, organization }: TestApp) {
   const transcriptions = openTranscriptionAdmin(admin);
   const { database, dataDir } = admin;
   const receipts = { write: () => ({ id: "rcp_none" }), mirror: async () => {} } as never;
-  const purges = createPurgeService({ database, clock, dataDir, receipts, transcriptions });
+  const purges = createPurgeService({ database, clock, config, dataDir, receipts, transcriptions });
   return {
     cancel: async () => {
       for (const { id } of listUnfinished(database.store)) transcriptions.cancelById(id);

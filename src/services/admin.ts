@@ -24,6 +24,8 @@ import { failureToRecord } from "./ballast.ts";
 import { type ClockTrust, createClockTrust } from "./clock-trust.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
+import { saveClosings } from "./journal/closings.ts";
+import { noteKnownBackup } from "./journal/known-backups.ts";
 import { requireFolderOf } from "./output-folder.ts";
 import { saveReceipts } from "./receipts.ts";
 import { createWebhookService, type WebhookService } from "./webhooks/webhooks.ts";
@@ -142,9 +144,10 @@ export function backUpDatabase(
 function recordBackup(dataDir: string, file: string, bytes: number, nowMs: number): void {
   const database = openDatabase(databasePath(dataDir));
   try {
-    transaction(database.store, (tx) =>
-      recordAct(tx, { action: "database.backup", object: file, after: { bytes } }, nowMs),
-    );
+    transaction(database.store, (tx) => {
+      noteKnownBackup(tx, { path: file, kind: "database", at_ms: nowMs });
+      recordAct(tx, { action: "database.backup", object: file, after: { bytes } }, nowMs);
+    });
     signAuditHeadOfBackup(database.store, dataDir, nowMs);
   } finally {
     database.close();
@@ -161,6 +164,16 @@ export type Restored = {
 export type RestoreDeps = AdminDeps & {
   /** The admin vouches for all keys of the backup, so that none is held. */
   confirmKeys?: boolean;
+  /** The folder with the copies of the files of deletions and closings, beside the backup. */
+  journalFolder?: string | undefined;
+};
+
+/** Receives the private copy of a backup before anything reads it. */
+export type ReceiveCopy = (copyPath: string) => {
+  /** Is made last. @throws AppError `invalid_request` for a copy that must not be restored */
+  check: () => void;
+  /** Returns the fingerprint of the key that the copy is signed with; undefined: it is not signed. */
+  signedBy: () => string | undefined;
 };
 
 /**
@@ -169,20 +182,21 @@ export type RestoreDeps = AdminDeps & {
  * after the backup stays closed (`closeAgain`).
  *
  * @param backup what the audit log calls the file
- * @param receive is called with the path of the private copy, before anything reads it. @returns a check that is made last
+ * @param receive is called with the path of the private copy
  * @throws AppError `not_found` without a data directory or such a file, `invalid_request` for a file that fails a
  *   check, `conflict` while another process has the database open
  */
 export function restoreDatabase(
-  { config, clock, confirmKeys = false }: RestoreDeps,
+  { config, clock, confirmKeys = false, journalFolder }: RestoreDeps,
   file: string,
   backup = resolve(file),
-  receive: (copyPath: string) => () => void = () => () => {},
+  receive: ReceiveCopy = () => ({ check() {}, signedBy: () => undefined }),
 ): Restored {
-  const path = databasePath(dataDirOf(config));
-  if (!existsSync(dataDirOf(config))) {
+  const dataDir = dataDirOf(config);
+  const path = databasePath(dataDir);
+  if (!existsSync(dataDir)) {
     throw new AppError("not_found", {
-      message: `There is no data directory ${dataDirOf(config)}; \`shruti init\` makes one.`,
+      message: `There is no data directory ${dataDir}; \`shruti init\` makes one.`,
     });
   }
   const source = resolve(file);
@@ -190,20 +204,24 @@ export function restoreDatabase(
   let access: RestoredAccess | undefined;
   const nowMs = clock.now();
   const stamp = toTimestamp(nowMs).replaceAll(/[:.]/g, "-");
-  // The restored database learns of later deletions from the file alone.
-  saveReceipts(dataDirOf(config));
-  let checkLast = () => {};
+  // The restored database learns of later deletions and closings from the files alone.
+  saveReceipts(dataDir);
+  saveClosings(dataDir);
+  let received: ReturnType<ReceiveCopy> | undefined;
   const check = (copy: Database) => {
     ledger = checkRestored(copy, source);
-    checkLast();
+    received?.check();
   };
   const kept = [...listRestoreCopies(path), ...listUpgradeCopies(path)].map((copy) => copy.path);
   const prepare = (copy: string) => {
-    access = closeAgain(copy, { nowMs, backup, previousPath: path, keptPaths: kept, confirmKeys });
-    beginAuditHeads(copy, dataDirOf(config), nowMs);
+    access = closeAgain(copy, {
+      ...{ nowMs, backup, previousPath: path, keptPaths: kept, confirmKeys },
+      ...{ dataDir, journalFolder, signedBy: received?.signedBy() },
+    });
+    beginAuditHeads(copy, dataDir, nowMs);
   };
   const previousPath = restoreBackup(source, path, stamp, check, prepare, (copy) => {
-    checkLast = receive(copy);
+    received = receive(copy);
   });
   if (!ledger || !access) throw new Error("the restored database was not audited");
   return { databasePath: path, previousPath, ledger, access };

@@ -10,8 +10,8 @@ import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
 import { begin, clientOf, until } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { createAccountService } from "./accounts.ts";
+import { DELETIONS_FILE } from "./journal/journal-file.ts";
 import { createPurgeService } from "./purge.ts";
-import { DELETIONS_FILE } from "./receipts.ts";
 
 let testApp: TestApp;
 beforeEach(async () => {
@@ -33,6 +33,7 @@ function open(failAt = Number.POSITIVE_INFINITY) {
   return createPurgeService({
     database,
     clock,
+    config: app.config,
     dataDir,
     receipts,
     transcriptions: { cancelById, deleteById },
@@ -43,7 +44,7 @@ test("a purge that was killed right after its last transaction has its receipt i
   const { app, clock, directory: dataDir, organization } = testApp;
   const { transcriptions, receipts } = app.services;
   const killed = () => Promise.reject(new Error("killed"));
-  const deps = { database: app.database, clock, dataDir, transcriptions };
+  const deps = { database: app.database, clock, config: app.config, dataDir, transcriptions };
   const service = createPurgeService({ ...deps, receipts: { write: receipts.write, mirror: killed } });
   await expect(service.purge(organization.id)).rejects.toThrow("killed");
   expect(count("organizations", "purged_at IS NOT NULL")).toBe(1);

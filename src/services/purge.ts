@@ -1,5 +1,7 @@
 import { rm } from "node:fs/promises";
+import type { Config } from "../config/schema.ts";
 import { AppError } from "../domain/errors.ts";
+import type { NotReached } from "../domain/receipt.ts";
 import type { Clock } from "../lib/clock.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { audioFilePath } from "../store/audio-files.ts";
@@ -23,6 +25,7 @@ import {
 import { countDeletedSince } from "../store/receipts.ts";
 import { findUpload } from "../store/uploads.ts";
 import { deleteUploadRecording } from "./deletions.ts";
+import { type EarlierBackup, earlierBackups } from "./journal/known-backups.ts";
 import { type PurgedCopies, removeCopiesWith } from "./kept-copies.ts";
 import type { ReceiptService } from "./receipts.ts";
 import type { TranscriptionEndings } from "./transcriptions/transcription-endings.ts";
@@ -31,6 +34,7 @@ export type PurgeDeps = {
   database: Database;
   clock: Clock;
   dataDir: string;
+  config: Pick<Config, "backup">;
   receipts: Pick<ReceiptService, "write" | "mirror">;
   transcriptions: Pick<TranscriptionEndings, "cancelById" | "deleteById">;
 };
@@ -60,7 +64,13 @@ export type Purged = {
   organization: OrganizationRow;
   /** Older databases beside the database, which held the organization's content. */
   copies: PurgedCopies;
+  notReached: NotReached;
 };
+
+/** The receipt names the newest backups; the text stays small. */
+const MAX_BACKUPS = 20;
+const ELSEWHERE =
+  "Backups and copies that others have made, and backups that were moved. What clients and receivers of webhooks keep. What browsers keep: the console forgets it when it finds that it is deleted.";
 
 const BATCH = 200;
 
@@ -77,6 +87,7 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
     await removeContent(deps, id);
     if (isContinued) await removeLeftFiles(deps, id);
     const copies = await removeCopiesWith(database.path, deps.dataDir, id);
+    const notReached = notReachedOf(await earlierBackups(store, deps.config));
     const organization = transaction(store, (tx) => {
       const purged = markPurged(tx, id, clock.now());
       if (!purged) return requireOrganization(tx, id);
@@ -86,19 +97,22 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
         database_copies: copies.removed.length,
       };
       const deleted = { kind: "organization", id, organization_id: id } as const;
-      const receipt = deps.receipts.write(tx, { deleted, recording: null, transcript: null, removed });
+      const nothing = { recording: null, transcript: null };
+      const receipt = deps.receipts.write(tx, { deleted, ...nothing, removed, not_reached: notReached });
       const after = { ...removed, receipt: receipt.id };
       recordAct(tx, { action: "organization.purge", object: id, organizationId: id, after }, clock.now());
       return purged;
     });
-    return { organization, copies };
+    return { organization, copies, notReached };
   }
 
   async function purgeAndMirror(id: string): Promise<Purged> {
     const row = findOrganization(store, id);
     const endedAt = row?.purgedAt ?? undefined;
     const isOver = row !== undefined && endedAt !== undefined;
-    const purged = isOver ? { organization: row, copies: { removed: [], kept: [] } } : await purge(id);
+    const purged = isOver
+      ? { organization: row, copies: { removed: [], kept: [] }, notReached: notReachedOf([]) }
+      : await purge(id);
     // Also when it has ended before: a kill may have come right after the last transaction.
     await deps.receipts.mirror();
     // SQLite overwrites the deleted content in the database file only when the write-ahead log is checkpointed.
@@ -124,6 +138,12 @@ export function createPurgeService(deps: PurgeDeps): PurgeService {
       return completed;
     },
   };
+}
+
+/** Each backup of this machine may hold the organization: only a restore would tell. */
+function notReachedOf(backups: EarlierBackup[]): NotReached {
+  const newest = backups.toSorted((a, b) => (b.made_at ?? "").localeCompare(a.made_at ?? ""));
+  return { backups: newest.slice(0, MAX_BACKUPS), backups_count: backups.length, elsewhere: ELSEWHERE };
 }
 
 /** Cancels unfinished work, then deletes content, in small steps. Each step can be repeated. */

@@ -9,7 +9,8 @@ import { writeBackup } from "../store/backup.ts";
 import { type Database, openDatabase, transaction } from "../store/database.ts";
 import { testConfig } from "../testing/test-config.ts";
 import { restoreDatabase } from "./admin.ts";
-import { createReceiptService, DELETIONS_FILE } from "./receipts.ts";
+import { DELETIONS_FILE } from "./journal/journal-file.ts";
+import { createReceiptService } from "./receipts.ts";
 
 /** The file of deletions, from which a restored database learns of later ones. */
 

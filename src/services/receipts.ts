@@ -1,14 +1,13 @@
-import { createPublicKey, type KeyObject } from "node:crypto";
-import { appendFileSync, existsSync } from "node:fs";
-import { appendFile, open, stat } from "node:fs/promises";
+import type { KeyObject } from "node:crypto";
+import { existsSync } from "node:fs";
+import { appendFile, open } from "node:fs/promises";
 import { join } from "node:path";
 import type { DeletionReceipt } from "../domain/receipt.ts";
 import { currentActor } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
-import { syncPath, syncPathNow } from "../lib/durable-files.ts";
+import { syncPath } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { newId } from "../lib/ids.ts";
-import { sha256Hex } from "../lib/sha256.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type Database, databasePath, openAnyVersion, type Store, transaction } from "../store/database.ts";
 import {
@@ -20,13 +19,25 @@ import {
   type ReceiptRow,
 } from "../store/receipts.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
+import {
+  appendLines,
+  beginningOf,
+  DELETIONS_FILE,
+  knownBytes,
+  readLines,
+  readTrusted,
+  trustedKeys,
+} from "./journal/journal-file.ts";
 import { openApplianceKey } from "./signed/appliance-key.ts";
 import { isReceipt } from "./signed/receipt.ts";
-import { signDocument, verifyDocument } from "./signed/signed-documents.ts";
+import { signDocument } from "./signed/signed-documents.ts";
 
 export type ReceiptDeps = { database: Database; clock: Clock; dataDir: string };
 /** A deletion, without what the service fills in. */
-export type Deletion = Pick<DeletionReceipt, "deleted" | "recording" | "transcript" | "removed">;
+export type Deletion = Pick<
+  DeletionReceipt,
+  "deleted" | "recording" | "transcript" | "removed" | "not_reached"
+>;
 
 /**
  * Signed receipts of deletions. They are also the memory of what must stay deleted: a file beside the database holds
@@ -44,7 +55,6 @@ export type ReceiptService = {
   readUnknown(): AsyncGenerator<{ document: DeletionReceipt; signed: string }>;
 };
 
-export const DELETIONS_FILE = "deletions.jsonl";
 const BATCH = 500;
 
 export function createReceiptService({ database, clock, dataDir }: ReceiptDeps): ReceiptService {
@@ -96,7 +106,7 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
     },
     async *readUnknown() {
       if (!existsSync(path)) return;
-      const own = createPublicKey(key());
+      const trusted = trustedKeys(dataDir, database.store);
       const start = await knownBytes(path, findSetting(database.store, SETTING_NAMES.mirroredReceipts));
       const file = await open(path);
       try {
@@ -104,8 +114,8 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
           const id = idIn(line);
           // Before the signature, which takes much longer.
           if (id === undefined || hasReceipt(database.store, id)) continue;
-          const document = receiptIn(line, own);
-          if (document !== undefined) yield { document, signed: line };
+          const document = readTrusted(line, trusted);
+          if (isReceipt(document)) yield { document, signed: line };
         }
       } finally {
         await file.close();
@@ -131,10 +141,10 @@ export function saveReceipts(dataDir: string): void {
     const rows = readUnmirrored(databasePath(dataDir), after);
     const last = rows.at(-1);
     if (last === undefined) return;
-    const isNew = !existsSync(path);
-    appendFileSync(path, textOf(rows), { mode: 0o600 });
-    if (isNew) giveToOwner(path);
-    syncPathNow(path);
+    appendLines(
+      path,
+      rows.map(({ signed }) => signed),
+    );
     after = last.id;
   }
 }
@@ -152,16 +162,6 @@ function readUnmirrored(path: string, after: string): Pick<ReceiptRow, "id" | "s
   }
 }
 
-/** Returns the receipt in a line; undefined for one that another key has signed, which deletes nothing, and for evidence. */
-function receiptIn(line: string, key: KeyObject): DeletionReceipt | undefined {
-  try {
-    const { document } = verifyDocument(line, key);
-    return isReceipt(document) ? document : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns the identifier of the receipt in a line; undefined for a line that a crash has cut. */
 function idIn(line: string): string | undefined {
   try {
@@ -173,34 +173,35 @@ function idIn(line: string): string | undefined {
 }
 
 /**
- * The beginning of the file whose receipts the database has: each is a row before it gets into the file. `tail` is the
- * SHA-256 of the last bytes of the beginning, by which it is recognised: the file may be another one.
+ * Brings receipts from a copy of the file, in a folder of backups, into the file of a data directory, as far as a restored
+ * database does not have them.
+ *
+ * @param trusted fingerprints of the keys whose lines count
+ * @param hasReceiptOf reports whether the restored database has a receipt
+ * @returns how many
+ * @throws the system's error when the file cannot be written
  */
-type Beginning = { bytes: number; tail: string };
-
-const TAIL_BYTES = 4096;
-
-/** Describes all that is in the file now. */
-async function beginningOf(path: string): Promise<Beginning> {
-  const { size: bytes } = await stat(path);
-  return { bytes, tail: await hashBefore(path, bytes) };
-}
-
-/** Returns how many bytes of the file need not be read; 0 where it is not the file that the database knows. */
-async function knownBytes(path: string, known: unknown): Promise<number> {
-  const { bytes = 0, tail } = (known ?? {}) as Partial<Beginning>;
-  const isThere = Number.isSafeInteger(bytes) && bytes > 0 && (await stat(path)).size >= bytes;
-  return isThere && (await hashBefore(path, bytes)) === tail ? bytes : 0;
-}
-
-/** Hashes the last bytes before a position of the file. */
-async function hashBefore(path: string, end: number): Promise<string> {
-  const file = await open(path);
-  try {
-    const start = Math.max(0, end - TAIL_BYTES);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
-    return sha256Hex(buffer.subarray(0, bytesRead));
-  } finally {
-    await file.close();
+export function takeReceipts(
+  dataDir: string,
+  folder: string,
+  trusted: ReadonlySet<string>,
+  hasReceiptOf: (id: string) => boolean,
+): number {
+  const [from, to] = [join(folder, DELETIONS_FILE), join(dataDir, DELETIONS_FILE)];
+  const taken = new Set<string>();
+  let lines: string[] = [];
+  const write = () => {
+    appendLines(to, lines);
+    lines = [];
+  };
+  for (const line of readLines(from)) {
+    const id = idIn(line);
+    if (id === undefined || taken.has(id) || hasReceiptOf(id) || !isReceipt(readTrusted(line, trusted)))
+      continue;
+    taken.add(id);
+    lines.push(line);
+    if (lines.length >= BATCH) write();
   }
+  write();
+  return taken.size;
 }

@@ -12,11 +12,16 @@ import { rowsOnce } from "./once.ts";
 
 /** What is closed in the restored database, because it was closed in the previous one. */
 export type Closing = {
-  kind: "api_key" | "organization" | "webhook_endpoint";
+  kind: "api_key" | "organization" | "webhook_endpoint" | "fleet_worker";
+  /** The identifier; of a worker, its name. */
   id: string;
   organization_id: string;
-  change: "revoked" | "disabled" | "purge_started" | "removed" | "secret_rotated";
+  /** `secret_is_old`: the newer secret of the endpoint is not known. */
+  change: "revoked" | "disabled" | "purge_started" | "removed" | "secret_rotated" | "secret_is_old";
 };
+
+/** A change from after the backup, as a file beside the database tells it. */
+export type LaterChange = { action: AuditAction; target: string; atMs: number };
 
 /** Links and sessions of the console that a restore has ended. */
 export type EndedSessions = { links: number; sessions: number };
@@ -112,6 +117,59 @@ function applyRule(restored: SqliteDatabase, rule: Rule, nowMs: number): Closing
     recordIn(restored, actOf(rule.action, closing), nowMs);
     return closing;
   });
+}
+
+type LaterRule = Pick<Closing, "kind" | "change"> & { table: string; column: string; organization: string };
+const LATER: Partial<Record<AuditAction, LaterRule>> = {
+  "key.revoke": {
+    ...{ kind: "api_key", change: "revoked", table: "api_keys", column: "revoked_at" },
+    organization: KEY_ORGANIZATION,
+  },
+  "organization.disable": {
+    ...{ kind: "organization", change: "disabled", table: "organizations", column: "disabled_at" },
+    organization: "old.id",
+  },
+  "webhook.remove": {
+    ...{ kind: "webhook_endpoint", change: "removed", table: "webhook_endpoints", column: "removed_at" },
+    organization: "old.organization_id",
+  },
+  "webhook.disable": {
+    ...{ kind: "webhook_endpoint", change: "disabled", table: "webhook_endpoints", column: "disabled_at" },
+    organization: "old.organization_id",
+  },
+};
+
+/**
+ * Closes in a database what was closed after its backup, with entries of the audit log. The caller holds a transaction.
+ * What is closed already, or is not there, is left out. A newer secret of an endpoint is not known, so it is only named.
+ */
+export function closeLater(
+  sqlite: SqliteDatabase,
+  changes: readonly LaterChange[],
+  nowMs: number,
+): Closing[] {
+  return changes.flatMap((change) => closeOne(sqlite, change, nowMs));
+}
+
+function closeOne(sqlite: SqliteDatabase, { action, target, atMs }: LaterChange, nowMs: number): Closing[] {
+  if (action === "webhook.rotate") {
+    const sql = "SELECT organization_id FROM webhook_endpoints WHERE id = ? AND removed_at IS NULL";
+    const [row] = rowsOnce<{ organization_id: string }>(sqlite, sql, target);
+    return row ? [{ kind: "webhook_endpoint", change: "secret_is_old", id: target, ...row }] : [];
+  }
+  const rule = LATER[action];
+  if (!rule) return [];
+  const { kind, change, table, column, organization } = rule;
+  const [row] = rowsOnce<{ organization_id: string | null }>(
+    sqlite,
+    `SELECT ${organization} AS organization_id FROM ${table} AS old WHERE id = ? AND ${column} IS NULL`,
+    target,
+  );
+  if (!row) return [];
+  rowsOnce(sqlite, `UPDATE ${table} SET ${column} = ? WHERE id = ? AND ${column} IS NULL`, atMs, target);
+  const closing: Closing = { kind, change, id: target, organization_id: row.organization_id ?? "" };
+  recordIn(sqlite, actOf(action, closing), nowMs);
+  return [closing];
 }
 
 const actOf = (action: AuditAction, { id, organization_id, change }: Closing): Act => ({

@@ -1,5 +1,5 @@
 import type { Database as SqliteDatabase } from "bun:sqlite";
-import { and, asc, desc, eq, gte, inArray, isNull, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, inArray, isNull, or, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 import { rowsOnce } from "./once.ts";
 import { receipts } from "./schema.ts";
@@ -36,6 +36,25 @@ export function listReceipts(
     .orderBy(desc(receipts.id))
     .limit(limit)
     .all();
+}
+
+const PAGE = 500;
+
+/** Iterates over the receipts of an organization, oldest first. Memory does not grow with their number. */
+export function* exportReceipts(store: Store, organizationId: string): Generator<ReceiptRow> {
+  for (let after = ""; ; ) {
+    const page = store
+      .select()
+      .from(receipts)
+      .where(and(eq(receipts.organizationId, organizationId), gt(receipts.id, after)))
+      .orderBy(asc(receipts.id))
+      .limit(PAGE)
+      .all();
+    yield* page;
+    const last = page.at(-1);
+    if (page.length < PAGE || !last) return;
+    after = last.id;
+  }
 }
 
 /** Counts the transcripts and the recordings of an organization that were deleted since a time, by their receipts. */

@@ -4,8 +4,9 @@ import { prepared } from "./prepared.ts";
 import { settings } from "./schema.ts";
 
 /**
- * Names of the choices that an admin makes at run time, of what the last backup of everything was, of the last scheduled
- * one that failed, of the stores of backups, of how much of the file of deletions the database knows, of when a copy of the
+ * Names of the choices that an admin makes at run time, of what the last backup of everything was and which others are
+ * known, of the last scheduled one that failed, of the stores of backups, of how much of the files of deletions and closings
+ * the database knows, whose lines in them count, and what of them was copied to folders of backups, of when a copy of the
  * database was made (only in that copy), of the keys that wait for an admin's confirmation after a restore, of how far
  * deletions were followed in older databases, of what is known of the clock, and of the signed heads of
  * the audit log: the newest, and the one with which a restored log begins.
@@ -17,6 +18,10 @@ export const SETTING_NAMES = {
   backupFailure: "backup.failure",
   backupStores: "backup.stores",
   mirroredReceipts: "receipts.mirrored",
+  mirroredClosings: "closings.mirrored",
+  journalKeys: "journal.keys",
+  journalCopies: "journal.copies",
+  knownBackups: "backup.known",
   copyMoment: "copy.moment",
   heldKeys: "keys.held",
   followedCopies: "copies.followed",

@@ -112,7 +112,9 @@ async function command(testApp: TestApp, how: "cancel" | "purge"): Promise<void>
     for (const { id } of listUnfinished(database.store)) transcriptions.cancelById(id);
   } else {
     const receipts = { write: () => ({ id: "rcp_none" }), mirror: async () => {} } as never;
-    await createPurgeService({ database, clock, dataDir, receipts, transcriptions }).purge(organization.id);
+    await createPurgeService({ database, clock, config, dataDir, receipts, transcriptions }).purge(
+      organization.id,
+    );
   }
   admin.close();
 }

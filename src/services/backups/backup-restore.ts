@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
@@ -7,17 +7,23 @@ import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import type { Log } from "../../lib/log.ts";
 import { audioDirectory } from "../../store/audio-files.ts";
 import { restoringPath } from "../../store/backup.ts";
-import { type Database, databasePath, openAnyVersion } from "../../store/database.ts";
+import { type Database, databasePath, openAnyVersion, openDatabase } from "../../store/database.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
-import { type RestoreDeps, type Restored, restoreDatabase } from "../admin.ts";
+import { versionOf } from "../../store/upgrade.ts";
+import { type AdminDeps, dataDirOf, type RestoreDeps, type Restored, restoreDatabase } from "../admin.ts";
 import { lockDataDir, lockPathOf } from "../data-dir-lock.ts";
+import { findLaterDeletions, repeatDeletions } from "../deletions.ts";
+import { JOURNAL_FOLDER } from "../journal/journal-file.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
+import { createReceiptService } from "../receipts.ts";
 import { addName, type Names, noNames } from "./backup-create.ts";
-import { CONFIG, DATABASE, FLEET, MODELS, SIGNING_KEY, UPLOADS } from "./backup-format.ts";
+import { CONFIG, DATABASE, FLEET, MODELS, SIGNING_KEY, STORE_BACKUPS, UPLOADS } from "./backup-format.ts";
 import { type BackupFile, type BackupReader, openBackup } from "./backup-reader.ts";
 import type { BackupSignature, KnownKeys } from "./backup-signature.ts";
 import { modelsIn, recordingsIn } from "./backup-sources.ts";
 import { copyOut, textOf, type VerifiedBackup, verifyBackup } from "./backup-verify.ts";
+import { holdWorkers, removeWorkers, WORKERS } from "./held-workers.ts";
+import type { RestoredAccess } from "./restored-access.ts";
 
 export type RestoreOptions = {
   config: Config;
@@ -32,6 +38,10 @@ export type RestoreOptions = {
 /** What a restore has done, and what this machine still lacks. */
 export type RestoredAll = Restored & {
   verified: VerifiedBackup;
+  /** Deletions from after the backup that were repeated; undefined: a start of the server upgrades and repeats them. */
+  deletionsRepeated: number | undefined;
+  /** Workers of the fleet that are held back, as keys are. */
+  workersHeld: number;
   /** Files that were written, and files that were there already with the same content. */
   written: number;
   kept: number;
@@ -86,16 +96,52 @@ async function restoreFrom(backup: BackupReader, options: RestoreOptions): Promi
     const verified = await verifyBackup(backup, { databaseCopy: copy, keys: options.keys ?? {} });
     requireSpace(backup, options);
     const written = await writeFiles(backup, options);
-    const restored = restoreDatabase({ ...options, config: withDataDir(config, dataDir) }, copy, backup.path);
+    const deps = { ...options, config: withDataDir(config, dataDir), journalFolder: journalOf(backup.path) };
+    const signedBy = () => verified.signature.fingerprint ?? undefined;
+    const restored = restoreDatabase(deps, copy, backup.path, () => ({ check() {}, signedBy }));
+    const workersHeld = closeWorkers(restored.access, dataDir, written);
+    const deletionsRepeated = await repeatLaterDeletions(deps);
     return {
       ...restored,
       ...written,
-      verified,
+      workersHeld,
+      ...{ verified, deletionsRepeated },
       missingRecordings: missingRecordings(restored.databasePath, dataDir),
       ...missingParts(backup, options),
     };
   } finally {
     for (const ending of ["", "-journal", "-wal", "-shm"]) rmSync(copy + ending, { force: true });
+  }
+}
+
+/** Removes the fleet's workers that were removed after the backup, and holds the others back. @returns how many are held */
+function closeWorkers(access: RestoredAccess, dataDir: string, { otherFiles }: Written): number {
+  for (const id of removeWorkers(dataDir, access.removedWorkers))
+    access.closed.push({ kind: "fleet_worker", change: "removed", id, organization_id: "" });
+  // A list of this machine, which differs from that of the backup, was not replaced.
+  return access.isHeld && !otherFiles.includes(WORKERS) ? holdWorkers(dataDir) : 0;
+}
+
+/** Returns the folder with the copies of the files of deletions and closings, where the backup is in a folder of backups. */
+function journalOf(path: string): string | undefined {
+  const folder = dirname(path);
+  return basename(folder) === STORE_BACKUPS ? join(dirname(folder), JOURNAL_FOLDER) : undefined;
+}
+
+/** Repeats deletions from after the backup. @returns how many; undefined when the database must be upgraded first */
+export async function repeatLaterDeletions({ config, clock }: AdminDeps): Promise<number | undefined> {
+  const dataDir = dataDirOf(config);
+  const path = databasePath(dataDir);
+  if (versionOf(path).state !== "current") return undefined;
+  const database = openDatabase(path);
+  try {
+    const receipts = createReceiptService({ database, clock, dataDir });
+    const deps = { database, clock, config, dataDir, receipts };
+    const found = await findLaterDeletions(deps);
+    repeatDeletions(deps, found);
+    return found.length;
+  } finally {
+    database.close();
   }
 }
 

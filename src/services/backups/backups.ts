@@ -11,6 +11,7 @@ import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
 import { signAuditHeadOfBackup } from "../audit-heads.ts";
 import { failureToRecord } from "../ballast.ts";
+import { noteKnownBackup } from "../journal/known-backups.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
 import { applianceId, readKnownStores, readLastPath, rememberStore } from "./backup-memory.ts";
@@ -77,7 +78,8 @@ export async function backUpEverything(options: BackupOptions, target: BackupTar
     const { path, files, bytes, lacking } = made;
     const faulty = joinNames(made.missing, made.unreadable, made.damaged);
     const last = { at_ms: nowMs, path, files, bytes, lacking, faulty };
-    const note = () => noteBackup(config, last, storeOf(target, made));
+    const note = () =>
+      noteBackup(config, last, "file" in target ? "archive" : "store", storeOf(target, made));
     const unrecorded = failureToRecord(dataDir, note);
     // After the commit: a head names only what no crash takes back.
     if (unrecorded === undefined) signHead(config, nowMs);
@@ -128,11 +130,17 @@ export type LastBackup = {
   faulty?: Names;
 };
 
-function noteBackup(config: Config, last: LastBackup, store: { path: string; id: string } | undefined): void {
+function noteBackup(
+  config: Config,
+  last: LastBackup,
+  kind: "archive" | "store",
+  store: { path: string; id: string } | undefined,
+): void {
   const { path: object, bytes, files, lacking } = last;
   const after = { bytes, files, ...(lacking?.count ? { lacking: lacking.count } : {}) };
   inDatabase(config, (tx) => {
     putSetting(tx, SETTING_NAMES.lastBackup, last, last.at_ms);
+    noteKnownBackup(tx, { path: last.path, kind, at_ms: last.at_ms });
     if (store) rememberStore(tx, store, last.at_ms);
     recordAct(tx, { action: "database.backup", object, after }, last.at_ms);
   });

@@ -17,7 +17,10 @@ export function restoreDatabaseFile(
   const restored = restoreDatabase(deps, file, resolve(file), (copy) => {
     const received = receiveSealed(copy, keys, resolve(file));
     signatureOf = received.signature;
-    return () => void received.signature();
+    return {
+      check: () => void received.signature(),
+      signedBy: () => received.signature().fingerprint ?? undefined,
+    };
   });
   return { ...restored, signature: signatureOf() };
 }

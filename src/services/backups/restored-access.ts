@@ -4,6 +4,7 @@ import {
   attach,
   type Closing,
   carryClosingsOver,
+  closeLater,
   type EndedSessions,
   endSessionsIn,
   isLaterState,
@@ -12,6 +13,11 @@ import { recordIn } from "../../store/audit-in-file.ts";
 import { takeMoment } from "../../store/copy-moment.ts";
 import { type HeldKeys, holdKeysIn, readHeldKeys, validKeysIn } from "../../store/held-keys.ts";
 import { rowsOnce } from "../../store/once.ts";
+import { SETTING_NAMES } from "../../store/settings.ts";
+import { findUnknownClosings, toLaterChange } from "../journal/closings.ts";
+import { knownUntilIn } from "../journal/journal-copies.ts";
+import { takeReceipts } from "../receipts.ts";
+import { findFingerprint } from "../signed/appliance-key.ts";
 
 /** What a restore does with keys, organizations, endpoints and sessions, so that nothing that was closed opens again. */
 export type RestoredAccess = {
@@ -28,6 +34,12 @@ export type RestoredAccess = {
   keys: number;
   /** Those of them that are refused until an admin confirms them. */
   held: number;
+  /** Keys and workers are held: it is not known what was closed after the backup. */
+  isHeld: boolean;
+  /** Names of the fleet's workers that were removed after the backup. */
+  removedWorkers: string[];
+  /** Deletions that the copies in the folder of backups have, and that the data directory did not have. */
+  deletionsTaken: number;
 };
 
 export type AccessOptions = {
@@ -40,12 +52,20 @@ export type AccessOptions = {
   keptPaths: readonly string[];
   /** The admin vouches for all keys of the backup. */
   confirmKeys: boolean;
+  /** Absolute path of the data directory, with the files of deletions and closings. */
+  dataDir: string;
+  /** The folder of backups with copies of these files; undefined: the backup comes from elsewhere. */
+  journalFolder: string | undefined;
+  /** Fingerprint of the key that the backup is signed with; undefined: it is not signed. */
+  signedBy: string | undefined;
 };
 
 /** A backup that is not older is taken for a planned move, in which nothing is closed meanwhile. */
 const MOVE_WITHIN_MS = 15 * 60_000;
 /** Clocks of two machines may differ by that. A backup from further ahead means that one of them is wrong. */
 const CLOCKS_DIFFER_MS = 2 * 60_000;
+/** Each restore on another machine can add a key. */
+const MAX_KEYS = 20;
 
 /**
  * Closes in a copy that is about to become the database what was closed after the backup, as far as this machine knows
@@ -54,25 +74,55 @@ const CLOCKS_DIFFER_MS = 2 * 60_000;
  * @param copyPath the checked copy, of any version
  */
 export function closeAgain(copyPath: string, options: AccessOptions): RestoredAccess {
-  const { nowMs, previousPath } = options;
+  const { nowMs, previousPath, dataDir, journalFolder } = options;
   const sqlite = new SqliteDatabase(copyPath, { readwrite: true, create: false });
   try {
     const isLater = [previousPath, ...options.keptPaths].some((path) => isLaterState(sqlite, path));
     const isPreviousReadable = existsSync(previousPath) && attachIfReadable(sqlite, previousPath);
+    const trusted = trustedIn(sqlite, options);
+    const deletionsTaken =
+      journalFolder === undefined ? 0 : takeDeletions(sqlite, journalFolder, dataDir, trusted);
+    const folders = [dataDir, ...(journalFolder === undefined ? [] : [journalFolder])];
+    const later = findUnknownClosings(sqlite, folders, trusted).map(toLaterChange);
     const access = sqlite
       .transaction(() => {
+        putTrusted(sqlite, trusted, nowMs);
         const backupMs = takeMoment(sqlite);
-        const closed = isPreviousReadable ? carryClosingsOver(sqlite, nowMs) : [];
+        const carried = isPreviousReadable ? carryClosingsOver(sqlite, nowMs) : [];
+        const renewed = new Set(
+          carried.filter(({ change }) => change === "secret_rotated").map(({ id }) => id),
+        );
+        const closed = [
+          ...carried,
+          ...closeLater(sqlite, later, nowMs).filter(
+            ({ id, change }) => change !== "secret_is_old" || !renewed.has(id),
+          ),
+        ];
+        const removedWorkers = later
+          .filter(({ action }) => action === "fleet_worker.remove")
+          .map(({ target }) => target);
         const ended = endSessionsIn(sqlite, nowMs);
         const isAllKnown = isLater && isPreviousReadable;
-        const knownUntilMs = isAllKnown ? nowMs : backupMs;
+        const copiedMs = journalFolder === undefined ? undefined : knownUntilIn(journalFolder, trusted);
+        const knownUntilMs = isAllKnown ? nowMs : latest(backupMs, copiedMs);
         const earlier = isPreviousReadable ? readHeldKeys(sqlite, "previous") : undefined;
         const held = heldAfter({ isAllKnown, knownUntilMs, earlier, ...options });
         const heldCount = held === undefined ? 0 : holdKeysIn(sqlite, held, nowMs);
         const after = { closed: closed.length, held: heldCount, confirmed: options.confirmKeys };
         recordIn(sqlite, { action: "database.restore", object: options.backup, after }, nowMs);
         const keys = validKeysIn(sqlite, nowMs).length;
-        return { backupMs, isAllKnown, knownUntilMs, closed, ended, keys, held: heldCount };
+        return {
+          backupMs,
+          isAllKnown,
+          knownUntilMs,
+          closed,
+          ended,
+          keys,
+          held: heldCount,
+          deletionsTaken,
+          removedWorkers,
+          isHeld: held !== undefined,
+        };
       })
       .immediate();
     if (isPreviousReadable) rowsOnce(sqlite, "DETACH previous");
@@ -80,6 +130,55 @@ export function closeAgain(copyPath: string, options: AccessOptions): RestoredAc
   } finally {
     sqlite.close();
   }
+}
+
+const latest = (one: number | undefined, other: number | undefined) =>
+  one === undefined || other === undefined ? (one ?? other) : Math.max(one, other);
+
+/** The lines of these keys count: this machine's, and that of the machine of which the backup is. */
+function trustedIn(sqlite: SqliteDatabase, { dataDir, signedBy }: AccessOptions): Set<string> {
+  const own = findFingerprint(dataDir);
+  const sql = "SELECT value FROM settings WHERE name = ?";
+  const [earlier] = rowsOnce<{ value: string }>(sqlite, sql, SETTING_NAMES.journalKeys);
+  return new Set([
+    ...[own, signedBy, keyOfReceipts(sqlite)].filter((each) => each !== undefined),
+    ...fingerprintsIn(earlier?.value),
+  ]);
+}
+
+/** The key that has signed the newest receipt; a version without receipts has none. */
+function keyOfReceipts(sqlite: SqliteDatabase): string | undefined {
+  const sql = `SELECT json_extract(signed, '$.signature.fingerprint') AS fingerprint
+    FROM receipts ORDER BY rowid DESC LIMIT 1`;
+  try {
+    const [row] = rowsOnce<{ fingerprint: unknown }>(sqlite, sql);
+    return typeof row?.fingerprint === "string" ? row.fingerprint : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function fingerprintsIn(value: string | undefined): string[] {
+  const parsed: unknown = value === undefined ? [] : JSON.parse(value);
+  return Array.isArray(parsed) ? parsed.map(String) : [];
+}
+
+/** A start of the server reads lines that only they have signed. */
+function putTrusted(sqlite: SqliteDatabase, trusted: ReadonlySet<string>, nowMs: number): void {
+  const sql = "INSERT OR REPLACE INTO settings (name, value, updated_at) VALUES (?, ?, ?)";
+  rowsOnce(sqlite, sql, SETTING_NAMES.journalKeys, JSON.stringify([...trusted].slice(-MAX_KEYS)), nowMs);
+}
+
+function takeDeletions(
+  sqlite: SqliteDatabase,
+  folder: string,
+  dataDir: string,
+  trusted: ReadonlySet<string>,
+): number {
+  const hasTable = rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'receipts'");
+  const hasReceipt = (id: string) =>
+    hasTable.length > 0 && rowsOnce(sqlite, "SELECT 1 FROM receipts WHERE id = ?", id).length > 0;
+  return takeReceipts(dataDir, folder, trusted, hasReceipt);
 }
 
 /** A database that is damaged has nothing to tell. */

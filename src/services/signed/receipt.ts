@@ -22,6 +22,15 @@ const RECEIPT = Type.Object({
   ]),
   transcript: Type.Union([Type.Null(), Type.Object({ sha256: Text })]),
   removed: Type.Union([Type.Null(), Type.Record(Type.String(), Count)]),
+  not_reached: Type.Optional(
+    Type.Object({
+      backups: Type.Array(
+        Type.Object({ path: Text, made_at: Type.Union([Type.Null(), Text]), found: Type.Boolean() }),
+      ),
+      backups_count: Count,
+      elsewhere: Text,
+    }),
+  ),
 });
 
 /** Reports whether a signed document is a receipt of a deletion that this version can read. */

@@ -8,7 +8,8 @@ import { findTranscription, type TranscriptionRow } from "../../store/transcript
 import { openTestApp, type TestApp } from "../../testing/open-test-app.ts";
 import { runCaptured } from "../../testing/run-cli.ts";
 import { begin, clientOf, until } from "../../testing/scheduler-kit.ts";
-import { createReceiptService, DELETIONS_FILE } from "../receipts.ts";
+import { DELETIONS_FILE } from "../journal/journal-file.ts";
+import { createReceiptService } from "../receipts.ts";
 import { createTranscriptionEndings } from "./transcription-endings.ts";
 
 /** Deletions that are killed between the transaction and the removal of what it has marked, and then repeated. */
