@@ -136,12 +136,15 @@ function registerPurge(orgs: Command, context: CliContext): void {
       const transcriptions = openTranscriptionAdmin(admin);
       const purges = createPurgeService({ database, clock, config, dataDir, receipts, transcriptions });
       const { organization, copies, notReached } = await purges.purge(id);
-      if (options.json)
+      if (options.json) {
         context.printJson({ ...toJson(admin, organization), copies, not_reached: notReached });
-      else context.printLine(`${id} is purged. Its receipt: shruti receipts show ${id}`);
-      for (const path of copies.removed) context.note(`removed: ${path}, an older database that held it`);
-      for (const { path, reason } of copies.kept) context.note(`not removed: ${path}: ${reason}`);
-      for (const line of describeNotReached(notReached)) context.note(line);
+        return;
+      }
+      context.printLine(`${id} is purged. Its receipt: shruti receipts show ${id}`);
+      for (const path of copies.removed)
+        context.printLine(`removed: ${path}, an older database that held it`);
+      for (const { path, reason } of copies.kept) context.printLine(`not removed: ${path}: ${reason}`);
+      for (const line of describeNotReached(notReached)) context.printLine(line);
     });
 }
 
