@@ -22,14 +22,17 @@ import { makePrivateFile } from "../store/private-file.ts";
 
 const BALLAST_FILE = "ballast";
 const MIB = 1024 * 1024;
-/** What a command frees at a time. Its records need much less, and other programs may take some of it. */
-const STEP_BYTES = 4 * MIB;
+/**
+ * What a command frees at a time: more than its records need, and so little that many commands find some, also where other
+ * programs take all that gets free.
+ */
+const STEP_BYTES = MIB / 2;
 /** The largest share of a small disk. */
 const SHARE_OF_DISK = 1 / 16;
 /** The disk must have this many times the space that the ballast lacks. */
 const SPARE_FACTOR = 4;
 /** With less free space a command frees some before it writes anything. */
-const SCARCE_BYTES = MIB;
+const SCARCE_BYTES = MIB / 4;
 
 /** `foreign`: something else has the name of the ballast, and is left as it is. */
 export type BallastState = { bytes: number; isForeign: boolean };
