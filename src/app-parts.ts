@@ -273,7 +273,10 @@ export function openWorkers(
   });
   return {
     scheduler,
-    deliverer: createDeliverer({ database, clock, config, log }),
+    deliverer: createDeliverer({
+      ...{ database, clock, config, log },
+      isClockDoubtful: () => base.trust.verdict().isDoubtful,
+    }),
     verification: createVerification({ uploads, log }),
     sweeper: createSweeper({
       ...{

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { manualClock } from "../testing/manual-clock.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
@@ -45,4 +45,22 @@ test("a clock in doubt: what says so, what is refused, and how an admin ends it"
   expect((await run("status")).out).not.toContain("in doubt");
   clock.leap(-400 * DAY_MS);
   expect((await show()).out).toContain("400 d 0 h behind what is known");
+  clock.leap(400 * DAY_MS);
+});
+
+test("old backups are not removed under a clock in doubt, and one from the future is not newer than the last one", async () => {
+  const store = join(folder, "store");
+  const backUp = async (keep: number) => {
+    clock.advance(1000);
+    const { path, removed } = await json("backup", "--to", store, "--keep", String(keep));
+    return { name: basename(path), removed: removed as string[] };
+  };
+  const [first, second] = [await backUp(2), await backUp(2)];
+  clock.leap(40 * DAY_MS);
+  const ahead = await backUp(1);
+  expect(ahead.removed).toEqual([]);
+  clock.leap(-40 * DAY_MS);
+  const last = await backUp(2);
+  expect(last.removed).toEqual([ahead.name, first.name]);
+  expect(readdirSync(join(store, "backups")).sort()).toEqual([second.name, last.name]);
 });

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { MAX_DIFFERENCE_MS } from "../domain/clock-trust.ts";
 import { describeDuration, toTimestamp } from "../lib/time.ts";
 import type { ClockVerdict } from "../services/clock-trust.ts";
 import type { CliContext } from "./context.ts";
@@ -59,7 +60,7 @@ function fieldsOf(verdict: ClockVerdict): [name: string, value: string][] {
 /** Says in one line what is wrong with a clock in doubt, and how the doubt ends. */
 export function describeDoubt({ offsetMs, agreedMs }: ClockVerdict): string {
   const ending = "nothing is removed because of its age until `shruti clock confirm`";
-  if (agreedMs > 0)
+  if (Math.abs(offsetMs) <= MAX_DIFFERENCE_MS)
     return `it was wrong, and agrees again for ${describeDuration(agreedMs)}; ${ending}, or for a day`;
   const where = offsetMs < 0 ? "behind" : "ahead of";
   return `it is ${describeDuration(Math.abs(offsetMs))} ${where} what is known; ${ending}, or until it agrees for a day`;

@@ -1,3 +1,4 @@
+import { RETRY_DELAYS_SECONDS } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Message, WebhookSender } from "../services/webhooks/webhook-sender.ts";
@@ -22,6 +23,8 @@ export type AttemptsDeps = {
   recorder: OutcomeRecorder;
   /** Returns numbers in [0, 1) for the schedule's jitter. */
   random: () => number;
+  /** Returns whether the clock may be wrong. */
+  isClockDoubtful: () => boolean;
   /** Called after each attempt that a stop did not abort. */
   onEnded: () => void;
 };
@@ -87,7 +90,11 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       limits.release(endpointId, delivery.eventId);
       return;
     }
-    const outcome = outcomeOf({ ...delivery, endpointId }, made, clock.now(), deps.random());
+    const planned = { ...delivery, endpointId };
+    const isLast = delivery.attempts >= RETRY_DELAYS_SECONDS.length;
+    const outcome = outcomeOf(
+      ...([planned, made, clock.now(), deps.random(), isLast && deps.isClockDoubtful()] as const),
+    );
     limits.end(receiver, outcome.error === null ? "working" : "failing");
     noteOutcome(outcome);
     recorder.add(outcome);

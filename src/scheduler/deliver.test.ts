@@ -399,3 +399,39 @@ describe("crash and stop", () => {
     expect(slow.received).toHaveLength(1);
   });
 });
+
+describe("a clock that leaps", () => {
+  const DAY_MS = 24 * HOUR_MS;
+  const refusing = () => new Response(null, { status: 500 });
+
+  test("back by 40 days does not make a delivery wait for them, with or without a restart", async () => {
+    for (const isStarted of [false, true]) {
+      const bench = open();
+      let answer = refusing;
+      const { url } = receiver(() => answer());
+      const [eventId = ""] = bench.finish(bench.addEndpoint(url).id);
+      await bench.pass(0);
+      if (isStarted) await bench.deliverer.stop(0);
+      bench.clock.leap(-40 * DAY_MS);
+      answer = () => new Response(null, { status: 200 });
+      if (isStarted) bench.deliverer.start();
+      await bench.pass(0);
+      expect(bench.stateOf(eventId)).toMatchObject({ state: "delivered", attempts: 2 });
+    }
+  });
+
+  test("ahead again and again costs one attempt each time, and gives nothing up while it is in doubt", async () => {
+    let isDoubtful = true;
+    const bench = open({}, { isClockDoubtful: () => isDoubtful });
+    const [eventId = ""] = bench.finish(bench.addEndpoint(receiver(refusing).url).id);
+    await bench.pass(0);
+    for (let leaps = 1; leaps <= RETRY_DELAYS_SECONDS.length + 2; leaps += 1) {
+      bench.clock.leap(40 * DAY_MS);
+      await bench.pass(0);
+      expect(bench.stateOf(eventId)).toMatchObject({ state: "pending", attempts: leaps + 1 });
+    }
+    isDoubtful = false;
+    await bench.pass(2 * DAY_MS);
+    expect(bench.stateOf(eventId)).toMatchObject({ state: "failed" });
+  });
+});

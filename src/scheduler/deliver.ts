@@ -4,10 +4,11 @@ import type { Log } from "../lib/log.ts";
 import { STORE_PAUSE_MS } from "../recognition/retry-policy.ts";
 import { createWebhookSender, type Resolve } from "../services/webhooks/webhook-sender.ts";
 import type { Database } from "../store/database.ts";
-import { countDeliveries, waitingEndpoints } from "../store/webhook-deliveries.ts";
+import { countDeliveries, hastenFarDeliveries, waitingEndpoints } from "../store/webhook-deliveries.ts";
 import { type AttemptCounts, createAttempts } from "./deliver-attempts.ts";
 import { createDeliveryLimits } from "./deliver-limits.ts";
 import { createOutcomeRecorder } from "./deliver-recorder.ts";
+import { LONGEST_WAIT_MS } from "./deliver-schedule.ts";
 
 /** Longest sleep: a change of the clock, or the sleep of the machine, is noticed after it. */
 const MAX_SLEEP_MS = 30_000;
@@ -20,6 +21,8 @@ export type DelivererDeps = {
   log: Log;
   /** Finds the addresses of a host name. Absent: the system's resolver. */
   resolve?: Resolve;
+  /** Returns whether the clock may be wrong. Absent: it is right. */
+  isClockDoubtful?: () => boolean;
   /** Returns numbers in [0, 1) for the schedule's jitter. Absent: `Math.random`. */
   random?: () => number;
 };
@@ -83,7 +86,11 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
       wake();
     },
   });
-  const attempts = createAttempts({ database, clock, log, sender, limits, recorder, random, onEnded: wake });
+  const { isClockDoubtful = () => false } = deps;
+  const attempts = createAttempts({
+    ...{ database, clock, log, sender, limits, recorder, random, isClockDoubtful, onEnded: wake },
+  });
+  let lookedMs = Number.POSITIVE_INFINITY;
 
   function wake(): void {
     if (isPumpPlanned || !isRunning) return;
@@ -99,6 +106,9 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
     let sleepMs = MAX_SLEEP_MS;
     try {
       const nowMs = clock.now();
+      // Before the first look, the clock may have been put back while the program did not run.
+      if (nowMs < lookedMs) hastenFarDeliveries(database, nowMs, LONGEST_WAIT_MS);
+      lookedMs = nowMs;
       const waiting = waitingEndpoints(database);
       const waitingIds = new Set(waiting.map(({ endpointId }) => endpointId));
       limits.prune((endpointId) => waitingIds.has(endpointId));

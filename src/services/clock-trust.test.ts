@@ -5,6 +5,7 @@ import { exportAudit } from "../store/audit-log.ts";
 import { findIdempotencyKey } from "../store/idempotency.ts";
 import { DAY_MS, type Made, openClockWorld, PERIODS } from "../testing/clock-world.ts";
 import { createClockTrust } from "./clock-trust.ts";
+import { createConsoleSessionService } from "./console-sessions.ts";
 
 type World = ReturnType<typeof openClockWorld>;
 const KINDS = ["recording", "transcript", "upload", "key", "delivery", "copy"] as const;
@@ -219,6 +220,24 @@ describe("what the clock's leaps do not do", () => {
     expect(access.now()).toBe(nowMs + 5 * HOUR_MS);
     world.setError(400 * DAY_MS);
     expect(access.now()).toBe(world.clock.now());
+  });
+
+  test("an admin is not shut out, and a session of a clock that was ahead does not stay open", () => {
+    const world = openWorld();
+    const { access } = world.trust();
+    const sessions = createConsoleSessionService({ database: world.database, clock: access });
+    const begin = () => sessions.open(sessions.createLink().secret).secret;
+    world.setError(-400 * DAY_MS);
+    const behind = begin();
+    expect(sessions.require(behind).secret).toBe(behind);
+    world.advance(12 * HOUR_MS);
+    expect(() => sessions.require(behind)).toThrow("no admin session");
+    world.setError(400 * DAY_MS);
+    const ahead = begin();
+    expect(sessions.require(ahead).secret).toBe(ahead);
+    world.setError(0);
+    expect(() => sessions.require(ahead)).toThrow("no admin session");
+    expect(sessions.require(begin()).name).toBeString();
   });
 
   test("what was made under a clock of another year is not old when the clock is right", async () => {

@@ -11,6 +11,9 @@ export function insertConsoleSecret(tx: Store, row: ConsoleSecretRow): void {
   tx.insert(consoleSecrets).values(row).run();
 }
 
+/** What was made later than this is of a clock that was ahead: it would not end for as long. */
+const MAX_AHEAD_MS = 5 * 60_000;
+
 /** Finds what has not expired. */
 export function findConsoleSecret(
   store: Store,
@@ -22,7 +25,12 @@ export function findConsoleSecret(
     .select()
     .from(consoleSecrets)
     .where(
-      and(eq(consoleSecrets.hash, hash), eq(consoleSecrets.kind, kind), gt(consoleSecrets.expiresAt, nowMs)),
+      and(
+        eq(consoleSecrets.hash, hash),
+        eq(consoleSecrets.kind, kind),
+        gt(consoleSecrets.expiresAt, nowMs),
+        lte(consoleSecrets.createdAt, nowMs + MAX_AHEAD_MS),
+      ),
     )
     .get();
 }

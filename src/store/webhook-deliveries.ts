@@ -196,6 +196,17 @@ export function hastenDeliveries(tx: Store, endpointId: string, nowMs: number): 
     .run();
 }
 
+/**
+ * Makes deliveries due that wait longer than they ever should: the clock was put back since their last attempts.
+ *
+ * @param longestWaitMs the longest wait for an attempt
+ */
+export function hastenFarDeliveries({ sqlite }: Database, nowMs: number, longestWaitMs: number): void {
+  sqlite
+    .query("UPDATE deliveries SET next_attempt_at = ?1 WHERE state = 'pending' AND next_attempt_at > ?2")
+    .run(nowMs, nowMs + longestWaitMs);
+}
+
 /** Fails the pending deliveries of an endpoint that is being removed. */
 export function failPendingDeliveries(tx: Store, endpointId: string, nowMs: number): void {
   tx.update(deliveries)

@@ -13,15 +13,16 @@ export type StartBackoff = {
 
 export function createStartBackoff(): StartBackoff {
   let pauseMs = 0;
+  // Not on the clock: where that is put back, no process would start for as long.
   let startAfterMs = 0;
   return {
     lengthen() {
       pauseMs = Math.min(MAX_PAUSE_MS, Math.max(FIRST_PAUSE_MS, pauseMs * 2));
-      startAfterMs = Date.now() + pauseMs;
+      startAfterMs = performance.now() + pauseMs;
     },
     reset() {
       pauseMs = 0;
     },
-    remainingMs: () => startAfterMs - Date.now(),
+    remainingMs: () => startAfterMs - performance.now(),
   };
 }

@@ -15,10 +15,11 @@ const HASH_CHARACTERS = 64;
  * Removes old backups of a store, and the objects that no backup needs any more.
  *
  * @param keep number of the newest backups that stay; at least one does
+ * @param nowMs when the newest one was made
  * @returns the names of the removed backups
  */
-export function prune(store: string, keep: number): string[] {
-  const names = backupsIn(store);
+export function prune(store: string, keep: number, nowMs: number): string[] {
+  const names = backupsIn(store, nowMs);
   const removed = names.slice(0, Math.max(0, names.length - Math.max(1, keep)));
   for (const name of removed) {
     // From here on it is not a backup any more, even when the removal is interrupted.

@@ -1,8 +1,10 @@
 import { closeSync, existsSync, fstatSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { MAX_DIFFERENCE_MS } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
 import { type Checksum, parseChecksum } from "../../lib/checksums.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
+import { toTimestamp } from "../../lib/time.ts";
 import {
   hashNow,
   linesOf,
@@ -87,13 +89,18 @@ export function kindOfBackup(path: string): BackupKind {
 
 const BACKUP_NAME = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 
-/** Returns the names of the complete backups of a store, oldest first. */
-export function backupsIn(store: string): string[] {
+/**
+ * Returns the names of the complete backups of a store, oldest first. Those from the future were made under a clock that was
+ * ahead, so they come before all that were made under a right one: pruning must not prefer them to the present backup.
+ */
+export function backupsIn(store: string, nowMs = Date.now()): string[] {
   const folder = join(store, STORE_BACKUPS);
   if (!existsSync(folder)) return [];
+  const newest = toTimestamp(nowMs + MAX_DIFFERENCE_MS).replaceAll(/[:.]/g, "-");
+  const isAhead = (name: string) => name > newest;
   return readdirSync(folder)
     .filter((name) => BACKUP_NAME.test(name))
-    .sort();
+    .sort((one, other) => Number(isAhead(other)) - Number(isAhead(one)) || (one < other ? -1 : 1));
 }
 
 /**

@@ -83,7 +83,7 @@ export async function backUpToStore(
     removeUnfinished(store);
     explain(store);
     const made = await addBackup(store, request);
-    const removed = keep === undefined ? [] : prune(store, keep);
+    const removed = keep === undefined ? [] : prune(store, keep, request.nowMs);
     return { ...made, removed, storeId };
   } finally {
     lock.release();

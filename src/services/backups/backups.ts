@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import packageJson from "../../../package.json" with { type: "json" };
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { silentLog } from "../../lib/log.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { openAnyVersion, openDatabase, type Store, transaction } from "../../store/database.ts";
 import { DatabaseVersionError } from "../../store/database-version.ts";
@@ -12,6 +13,7 @@ import { dataDirOf, requireDatabase } from "../admin.ts";
 import { signAuditHeadOfBackup } from "../audit-heads.ts";
 import { failureToRecord } from "../ballast.ts";
 import { noteKnownBackup } from "../journal/known-backups.ts";
+import { createClockTrust } from "../clock-trust.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
 import { applianceId, readKnownStores, readLastPath, rememberStore } from "./backup-memory.ts";
@@ -74,7 +76,7 @@ export async function backUpEverything(options: BackupOptions, target: BackupTar
     const made =
       "file" in target
         ? { ...(await backUpToArchive(resolve(target.file), request)), path: resolve(target.file) }
-        : await addToStore(target, request);
+        : await addToStore(target, request, clock);
     const { path, files, bytes, lacking } = made;
     const faulty = joinNames(made.missing, made.unreadable, made.damaged);
     const last = { at_ms: nowMs, path, files, bytes, lacking, faulty };
@@ -91,13 +93,36 @@ export async function backUpEverything(options: BackupOptions, target: BackupTar
 
 type StoreTarget = Extract<BackupTarget, { store: string }>;
 
-async function addToStore(target: StoreTarget, request: BackupRequest): Promise<StoredBackup> {
+async function addToStore(target: StoreTarget, request: BackupRequest, clock: Clock): Promise<StoredBackup> {
   const { config, dataDir, nowMs } = request;
   const store = resolve(target.store);
   const { sqlite } = request.database;
   const remembered = { known: readKnownStores(sqlite), lastPath: readLastPath(sqlite) };
   requireStore({ store, dataDir, ...remembered, isNew: target.isNew ?? false });
-  return backUpToStore(store, request, target.keep, findAppliance(config, nowMs));
+  // Under a wrong clock it is not known which backups are the oldest ones: none is removed.
+  const keep = isClockDoubtful(config, clock) ? undefined : target.keep;
+  return backUpToStore(store, request, keep, findAppliance(config, nowMs));
+}
+
+/**
+ * Reports whether the clock may be wrong. Nothing is known of it where the database is of another version, and before a
+ * server has read it.
+ */
+function isClockDoubtful(config: Config, clock: Clock): boolean {
+  try {
+    const database = openDatabase(requireDatabase(config));
+    try {
+      const isKnown = findSetting(database.store, SETTING_NAMES.clock) !== undefined;
+      return isKnown && createClockTrust({ database, clock, log: silentLog }).verdict().isDoubtful;
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    if (error instanceof DatabaseVersionError) return false;
+    // It is not known then, and the disk of the backups may have space.
+    if (isDiskFull(error)) return true;
+    throw error;
+  }
 }
 
 /** Returns the identifier of this appliance; undefined where the database cannot be written. */

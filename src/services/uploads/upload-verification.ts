@@ -109,7 +109,9 @@ export function createVerifier(context: UploadContext): Verifier {
     verify,
     resume() {
       for (const id of listVerifyingUploads(context.database.store)) {
-        if (running.has(id) || (failures.get(id)?.retryAtMs ?? 0) > context.clock.now()) continue;
+        const waitMs = (failures.get(id)?.retryAtMs ?? 0) - context.clock.now();
+        // A longer wait than the longest one means that the clock was put back.
+        if (running.has(id) || (waitMs > 0 && waitMs <= LONGEST_RETRY_MS)) continue;
         const upload = findUpload(context.database.store, id);
         if (upload) void verify(upload);
       }
