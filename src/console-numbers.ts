@@ -10,6 +10,7 @@ import { totalBytesOf } from "./lib/disk-space.ts";
 import { toSeconds, toTimestamp } from "./lib/time.ts";
 import type { Deliverer } from "./scheduler/deliver.ts";
 import type { Scheduler } from "./scheduler/scheduler.ts";
+import type { ClockTrust } from "./services/clock-trust.ts";
 import { createSeries, type SeriesSample } from "./services/console-series.ts";
 import type { TranscriptionService } from "./services/transcriptions/transcriptions.ts";
 import type { DecoderLanes } from "./services/uploads/decoder-lanes.ts";
@@ -21,6 +22,7 @@ export type NumbersDeps = {
   clock: Clock;
   dataDir: string;
   database: Database;
+  trust: Pick<ClockTrust, "verdict">;
   scheduler: Scheduler;
   deliverer: Deliverer;
   engine: Engine;
@@ -100,6 +102,7 @@ function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
   const { slots, states, realTimeFactor, emptyInMs } = scheduler.status();
   const models = engine.status().models;
   const lanes = decoders.status();
+  const verdict = deps.trust.verdict();
   const webhooks = deliverer.metrics();
   const countOf = (wanted: string) => states.find(({ state }) => state === wanted)?.count ?? 0;
   return {
@@ -117,6 +120,7 @@ function overviewOf(deps: NumbersDeps, startedAt: number): Overview {
     },
     workers: { places: slots.workers, busy: slots.running, chunks_waiting: slots.waiting },
     real_time_factor: realTimeFactor ?? null,
+    clock: { trusted: !verdict.isDoubtful, expected: toTimestamp(verdict.knownMs) },
     models: modelStatesJson(models),
     restarts: models.reduce((sum, { restarts }) => sum + restarts, 0),
     decoders: { lanes: lanes.lanes, busy: lanes.running, waiting: lanes.waiting },

@@ -53,6 +53,7 @@ const OVERVIEW: Overview = {
   },
   workers: { places: 8, busy: 7, chunks_waiting: 112 },
   real_time_factor: 12.9,
+  clock: { trusted: true, expected: NOW },
   models: [
     { id: "large-v3-q5_0", state: "ready", device: "cpu", pid: 2211, restarts: 0, running: 7 },
     { id: "indicconformer", state: "idle", device: "cpu", restarts: 1, running: 0 },

@@ -33,7 +33,8 @@ export function Overview() {
   );
 }
 
-function Readiness({ data: { ready, reasons, version, started_at: startedAt } }: { data: OverviewData }) {
+function Readiness({ data }: { data: OverviewData }) {
+  const { ready, reasons, version, started_at: startedAt, now, clock } = data;
   const t = words.value.admin;
   return (
     <section class={ready ? "readiness" : "readiness failure"} role="status">
@@ -50,6 +51,7 @@ function Readiness({ data: { ready, reasons, version, started_at: startedAt } }:
             ))}
           </ul>
         )}
+        {!clock.trusted && <p>{t.clockInDoubt(moment(now), moment(clock.expected))}</p>}
       </div>
     </section>
   );

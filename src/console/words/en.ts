@@ -339,6 +339,8 @@ export const en = {
     until: (time: string) => `Session until ${time}`,
     ready: "Ready",
     notReady: "Not ready",
+    clockInDoubt: (said: string, expected: string) =>
+      `The clock is in doubt: it says ${said}, and ${expected} was expected. Nothing is removed because of its age. On the server: shruti clock show`,
     running: (version: string, time: string) => `Shruti ${version}, running since ${time}`,
     queued: "Waiting",
     inWork: "In work",

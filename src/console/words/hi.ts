@@ -305,6 +305,8 @@ export const hi: Words = {
     until: (time) => `सत्र ${time} तक`,
     ready: "तैयार",
     notReady: "तैयार नहीं",
+    clockInDoubt: (said, expected) =>
+      `घड़ी पर संदेह है: वह ${said} दिखाती है, जबकि ${expected} होना चाहिए था। पुराना होने के कारण कुछ भी नहीं हटाया जाता। सर्वर पर: shruti clock show`,
     running: (version, time) => `श्रुति ${version}, ${time} से चालू`,
     queued: "प्रतीक्षा में",
     inWork: "चल रही",

@@ -479,6 +479,12 @@ describe("an admin", () => {
     expect(overview).toMatchObject({ object: "console.overview", workers: { places: 2 }, restarts: 0 });
     expect(overview.disk.total_bytes).toBeGreaterThan(overview.disk.free_bytes);
     expect(overview.memory.server_bytes).toBeGreaterThan(1_000_000);
+    expect(overview.clock).toEqual({ trusted: true, expected: overview.now });
+    const leapMs = 40 * 86_400_000;
+    testApp.clock.leap(-leapMs);
+    // The session stays open, and the admin sees why nothing is removed.
+    expect((await get<Overview>("/overview")).clock).toEqual({ trusted: false, expected: overview.now });
+    testApp.clock.leap(leapMs);
     for (const [span, steps] of [
       ["hour", 360],
       ["day", 288],

@@ -94,6 +94,8 @@ export const Overview = closed({
   workers: closed({ places: count, busy: count, chunks_waiting: count }),
   /** Length of recordings transcribed per time by the whole machine; null before the first chunk. */
   real_time_factor: nullable(number),
+  /** In doubt, nothing is removed because of its age. `expected` is what the clock should say. */
+  clock: closed({ trusted: Type.Boolean(), expected: time }),
   models: Type.Array(ModelProcess),
   /** Worker processes that ended unexpectedly since the start. */
   restarts: count,
