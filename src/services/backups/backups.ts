@@ -120,7 +120,7 @@ function isClockDoubtful(config: Config, clock: Clock): boolean {
   } catch (error) {
     if (error instanceof DatabaseVersionError) return false;
     // It is not known then, and the disk of the backups may have space.
-    if (isDiskFull(error)) return true;
+    if (isWaitedOut(error)) return true;
     throw error;
   }
 }
