@@ -84,7 +84,10 @@ function registerRestore(program: Command, context: CliContext): void {
       "put a backup back while no server runs: the database, which is kept beside it, or everything of --all and --to",
     )
     .argument("<file>", "file or folder that `shruti backup` made; of a folder of --to the newest backup")
-    .option("--data <dir>", "data directory, where this machine has no config file yet")
+    .option(
+      "--data <dir>",
+      "data directory, where this machine has no config file yet (default: shruti-data in this folder, beside a new shruti.toml)",
+    )
     .option(
       "--confirm-keys",
       "hold no keys back, although it is not known which of them were revoked after the backup",
@@ -99,13 +102,23 @@ function registerRestore(program: Command, context: CliContext): void {
     )
     .option("--json", "print JSON")
     .action(async (file: string, options: RestoreOptions) => {
-      const { kindOfBackup } = await import("../services/backups/backup-reader.ts");
-      const kind = kindOfBackup(resolve(file));
-      if (kind !== "other") return restoreEverything(context, file, options);
+      if (await isEverything(resolve(file))) return restoreEverything(context, file, options);
       if (options.data !== undefined || options.trustConfig)
         throw new CommandError("usage", "--data and --trust-config are only for backups of everything");
       await restoreDatabaseAlone(context, file, options);
     });
+}
+
+/** Reports whether a path holds a backup of everything. @throws CommandError `failed` for what cannot be any backup */
+async function isEverything(path: string): Promise<boolean> {
+  const { kindOfBackup, refuseOther } = await import("../services/backups/backup-reader.ts");
+  if (kindOfBackup(path) !== "other") return true;
+  try {
+    refuseOther(path);
+  } catch (error) {
+    explainBackup(path)(error);
+  }
+  return false;
 }
 
 function checkOptions(file: string | undefined, options: BackupOptions): void {
@@ -216,8 +229,7 @@ function requireWhole({ missing, unreadable, damaged, lacking }: MadeBackup): vo
 async function verify(context: CliContext, given: string, options: VerifyOptions): Promise<void> {
   const path = resolve(given);
   const keys = await knownKeys(context, options.key);
-  const { kindOfBackup } = await import("../services/backups/backup-reader.ts");
-  if (kindOfBackup(path) === "other") return verifyDatabaseAlone(context, path, keys, options);
+  if (!(await isEverything(path))) return verifyDatabaseAlone(context, path, keys, options);
   const { verifyAll } = await import("../services/backups/backup-verify.ts");
   const outcomes = await verifyAll(path, keys).catch(explainBackup(path));
   const shown = outcomes.map((outcome) =>

@@ -87,6 +87,37 @@ export function kindOfBackup(path: string): BackupKind {
   }
 }
 
+/**
+ * Explains what cannot even be a copy of the database alone.
+ *
+ * @param path of the kind `other`
+ * @throws BackupError for a folder without a backup, and for a file that another program has packed
+ */
+export function refuseOther(path: string): void {
+  if (statSync(path).isDirectory())
+    throw new BackupError(
+      `it is a folder without a backup: it has neither ${DESCRIPTION} nor ${STORE_BACKUPS}/`,
+    );
+  const descriptor = openRegularFile(path);
+  try {
+    const { size } = fstatSync(descriptor);
+    const first = Buffer.from(readWhole({ descriptor, offset: 0, bytes: Math.min(size, 4) })).toString("hex");
+    const [, program] = PACKED.find(([begin]) => first.startsWith(begin)) ?? [];
+    if (program !== undefined) throw new BackupError(`it is packed by ${program}: unpack it first`);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** How packed files begin, in hex. */
+const PACKED = [
+  ["1f8b", "gzip"],
+  ["28b52ffd", "zstd"],
+  ["fd377a58", "xz"],
+  ["504b0304", "zip"],
+  ["425a68", "bzip2"],
+] as const;
+
 const BACKUP_NAME = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 
 /**

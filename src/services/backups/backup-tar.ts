@@ -34,8 +34,18 @@ export type TarEntry = Region & { name: string };
 /** Reports whether a file begins as the archive of a backup. It may be damaged, or end early. */
 export function isArchive(descriptor: number, size: number): boolean {
   if (size < BLOCK) return false;
-  const header = new Header(Buffer.from(readWhole({ descriptor, offset: 0, bytes: BLOCK })));
-  return header.cksumValid && header.path?.startsWith(`${FOLDER}/`) === true;
+  const header = headerAt(descriptor, 0);
+  return header?.cksumValid === true && header.path?.startsWith(`${FOLDER}/`) === true;
+}
+
+/** Reads a head; undefined for bytes that are none. */
+function headerAt(descriptor: number, offset: number): Header | undefined {
+  const block = Buffer.from(readWhole({ descriptor, offset, bytes: BLOCK }));
+  try {
+    return new Header(block);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -48,9 +58,9 @@ export function* tarEntries(descriptor: number, size: number): Generator<TarEntr
   let offset = 0;
   for (;;) {
     if (offset + BLOCK > size) throw cut();
-    const header = new Header(Buffer.from(readWhole({ descriptor, offset, bytes: BLOCK })));
-    if (header.nullBlock) break;
-    if (!header.cksumValid) throw new BackupError(`it is damaged at byte ${offset}`);
+    const header = headerAt(descriptor, offset);
+    if (header?.nullBlock) break;
+    if (!header?.cksumValid) throw new BackupError(`it is damaged at byte ${offset}`);
     const { path = "", size: bytes = Number.NaN, type } = header;
     const shown = JSON.stringify(path.slice(0, 200));
     if (type !== "File") throw new BackupError(`${shown} in it is not a regular file`);

@@ -27,7 +27,7 @@ import { manualClock } from "../../testing/manual-clock.ts";
 import { createProjectIn } from "../../testing/small-database.ts";
 import { mayMountDisks, mountSmallDisk, unmountDisk } from "../../testing/small-disk.ts";
 import { testConfig } from "../../testing/test-config.ts";
-import { openBackup } from "./backup-reader.ts";
+import { kindOfBackup, openBackup, refuseOther } from "./backup-reader.ts";
 import { restoreAll } from "./backup-restore.ts";
 import { verifyAll } from "./backup-verify.ts";
 import { type BackupTarget, backUpEverything, lastBackup } from "./backups.ts";
@@ -694,4 +694,21 @@ test("an open backup reads nothing beyond its files", async () => {
   expect(names).toEqual([...names].sort());
   backup.close();
   renameSync(archive(), join(folder, "moved.tar"));
+});
+
+test("what is not a backup is refused in plain words", async () => {
+  const gzip = join(folder, "strange.tar.gz");
+  writeFileSync(gzip, Bun.gzipSync(new Uint8Array(randomBytes(3_000))));
+  expect(() => refuseOther(gzip)).toThrow("it is packed by gzip: unpack it first");
+  mkdirSync(join(folder, "empty"));
+  expect(() => refuseOther(join(folder, "empty"))).toThrow(
+    "it is a folder without a backup: it has neither backup.json nor backups/",
+  );
+  for (const path of [gzip, join(folder, "empty")])
+    expect(await problemOf(restore(path, join(folder, "other")))).toBe("it is not a backup of everything");
+  // Bytes in which a size of a tar archive cannot be read.
+  const bytes = Buffer.alloc(2_048, 0xff);
+  writeFileSync(join(folder, "bytes"), bytes);
+  expect(kindOfBackup(join(folder, "bytes"))).toBe("other");
+  expect(() => refuseOther(join(folder, "bytes"))).not.toThrow();
 });
