@@ -85,6 +85,27 @@ describe("messages", () => {
     expect(readDone(encode({ ...done, failed })).failed?.kind).toBe("failed");
   });
 
+  // The control plane reads them in the thread that answers requests.
+  const BYTES = 256 * 1024;
+  const filled = (before: string, piece: string, after: string) =>
+    before + piece.repeat(Math.floor((BYTES - before.length - after.length) / piece.length)) + after;
+  test.each([
+    ["brackets", filled("", "[", "")],
+    ["pairs of brackets", "[".repeat(BYTES / 2) + "]".repeat(BYTES / 2)],
+    ["objects in each other", '{"a":'.repeat(40_000) + "1".padEnd(40_001, "}")],
+    ["empty objects", filled(`{"v":${PROTOCOL},"models":[`, "{},", "{}]}")],
+    ["short texts", filled(`{"v":${PROTOCOL},"jobs":[`, '"a",', '"a"]}')],
+    ["numbers", filled("[", "1e308,", "1]")],
+  ])("that consist of %s are refused within 50 ms of the processor's time", (_, text) => {
+    const data = new TextEncoder().encode(text);
+    for (const read of [readBeat, readDone, readTicket]) {
+      const { user, system } = process.threadCpuUsage();
+      expect(() => read(data)).toThrow(MessageError);
+      const after = process.threadCpuUsage();
+      expect((after.user + after.system - user - system) / 1000).toBeLessThan(50);
+    }
+  });
+
   test("a result must lie within its audio and window", () => {
     const segment = { startMs: 0, endMs: 29_900, text: "t", language: "en", confidence: 1 };
     const bounds = { audioMs: 4_000, windowMs: 30_000 };
@@ -108,7 +129,7 @@ test("tokens hold for one job, ten minutes and one purpose", () => {
   expect(tokens.opens("audio", JOB, token)).toBe(true);
   expect(tokens.opens("audio", other, token)).toBe(false);
   expect(createJobTokens("another", () => now).opens("audio", JOB, token)).toBe(false);
-  for (const wrong of ["", ".", `${token}x`, `9${token}`, token.replace(/^\d+/, "Infinity")]) {
+  for (const wrong of ["", ".", `${token}x`, `9${token}`, `${token}.x`, token.replace(/^\d+/, "Infinity")]) {
     expect(tokens.opens("audio", JOB, wrong)).toBe(false);
   }
   expect(tokens.opens("model", JOB, token)).toBe(false);

@@ -2,6 +2,7 @@ import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { MODEL_FAMILIES } from "../domain/model.ts";
 import { printable } from "../lib/printable.ts";
+import { nestsDeeperThan } from "../lib/strict-json.ts";
 import { NAME_PATTERN } from "./subjects.ts";
 
 /**
@@ -16,6 +17,7 @@ const OLDEST_PROTOCOL = 1;
 /** Largest ticket, and largest of all other messages. */
 const MAX_TICKET_BYTES = 8 * 1024;
 const MAX_MESSAGE_BYTES = 256 * 1024;
+const MAX_DEPTH = 32;
 /** A window of 30 s has some dozens of segments. */
 const MAX_SEGMENTS = 2_000;
 const MAX_TEXT = 4_000;
@@ -257,8 +259,11 @@ function read<T extends TSchema>(schema: T, data: Uint8Array, maxBytes = MAX_MES
   if (data.length > maxBytes) throw new MessageError(`a message of ${data.length} bytes`);
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(data));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(data);
+    if (nestsDeeperThan(MAX_DEPTH, text)) throw new MessageError("a message that nests too deep");
+    value = JSON.parse(text);
   } catch (cause) {
+    if (cause instanceof MessageError) throw cause;
     throw new MessageError("a message that is not JSON", { cause });
   }
   const found = (value as { v?: unknown } | null)?.v;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { inspectJson, readStrictJson, StrictJsonError } from "./strict-json.ts";
+import { inspectJson, nestsDeeperThan, readStrictJson, StrictJsonError } from "./strict-json.ts";
 
 describe("inspectJson", () => {
   const TEXTS: [text: string, duplicate: string | undefined, depth: number][] = [
@@ -75,4 +75,16 @@ describe("readStrictJson", () => {
       }),
     );
   });
+});
+
+test("the depth of a text is found without reading it as JSON", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value);
+      const { depth } = inspectJson(text);
+      expect(nestsDeeperThan(depth, text)).toBe(false);
+      if (depth > 0) expect(nestsDeeperThan(depth - 1, text)).toBe(true);
+    }),
+  );
+  for (const text of ['"[[[', "]]][[", '{"a', "\\", ""]) expect(nestsDeeperThan(2, text)).toBe(false);
 });

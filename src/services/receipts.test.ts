@@ -7,6 +7,7 @@ import { systemClock } from "../lib/clock.ts";
 import { silentLog } from "../lib/log.ts";
 import { writeBackup } from "../store/backup.ts";
 import { type Database, openDatabase, transaction } from "../store/database.ts";
+import { peakMemoryOf } from "../testing/peak-memory.ts";
 import { testConfig } from "../testing/test-config.ts";
 import { restoreDatabase } from "./admin.ts";
 import { DELETIONS_FILE } from "./journal/journal-file.ts";
@@ -115,4 +116,17 @@ test("a restore replaces a database that cannot be read", async () => {
     join(dataDir, "backup.db"),
   );
   expect(await open("shruti.db").unknown()).toEqual([]);
+});
+
+test("memory does not grow with a line of the file", async () => {
+  await open("now.db").deleteSome("tr_1");
+  writeFileSync(file(), `${"x".repeat(300_000_000)}\n${readFileSync(file(), "utf8")}`);
+  const { bytes, outcome } = await peakMemoryOf(`
+    const { readLines } = await import(source("services/journal/journal-file.ts"));
+    outcome = [...readLines(${JSON.stringify(file())})].length;
+  `);
+  expect(outcome).toBe(1);
+  // The process itself has some 100 MB.
+  expect(bytes).toBeLessThan(280_000_000);
+  expect(await open("empty.db").unknown()).toEqual(["tr_1"]);
 });

@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
-import { appendFile, open } from "node:fs/promises";
+import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DeletionReceipt } from "../domain/receipt.ts";
 import { currentActor } from "../lib/actor.ts";
@@ -108,17 +108,12 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
       if (!existsSync(path)) return;
       const trusted = trustedKeys(dataDir, database.store);
       const start = await knownBytes(path, findSetting(database.store, SETTING_NAMES.mirroredReceipts));
-      const file = await open(path);
-      try {
-        for await (const line of file.readLines({ start })) {
-          const id = idIn(line);
-          // Before the signature, which takes much longer.
-          if (id === undefined || hasReceipt(database.store, id)) continue;
-          const document = readTrusted(line, trusted);
-          if (isReceipt(document)) yield { document, signed: line };
-        }
-      } finally {
-        await file.close();
+      for (const line of readLines(path, start)) {
+        const id = idIn(line);
+        // Before the signature, which takes much longer.
+        if (id === undefined || hasReceipt(database.store, id)) continue;
+        const document = readTrusted(line, trusted);
+        if (isReceipt(document)) yield { document, signed: line };
       }
     },
   };

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseFormatted } from "../../lib/formatted-json.ts";
+import { readStrictJson } from "../../lib/strict-json.ts";
 
 /**
  * A backup of everything is a set of named files:
@@ -126,7 +127,7 @@ export function parseDescription(bytes: Uint8Array): BackupDescription {
 /** @throws BackupError for anything but a `without.json` */
 export function parseLacking(text: string): Lacking {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = readStrictJson(text);
     if (Value.Check(Lacking, value)) return value;
   } catch {}
   throw new BackupError(`its ${WITHOUT} cannot be read`);

@@ -39,32 +39,36 @@ export function appendLines(path: string, lines: readonly string[]): void {
 }
 
 /**
- * Reads the complete lines of a file, which may be damaged: a line that is too long is left out. Memory does not grow
- * with the file.
+ * Reads the lines of a file, which may be damaged: a line that is too long is left out. Memory does not grow with the file.
  *
+ * @param start where to begin, bytes
  * @throws RegularFileError when it is not a file; the system's error when it cannot be read
  */
-export function* readLines(path: string): Generator<string> {
+export function* readLines(path: string, start = 0): Generator<string> {
   if (!existsSync(path)) return;
   const file = openRegularFile(path);
   try {
     const block = Buffer.alloc(BLOCK_BYTES);
     let rest = Buffer.alloc(0);
     let isTooLong = false;
-    for (let count = readSync(file, block); count > 0; count = readSync(file, block)) {
+    for (let at = start; ; ) {
+      const count = readSync(file, block, 0, BLOCK_BYTES, at);
+      if (count === 0) break;
+      at += count;
       const bytes = Buffer.concat([rest, block.subarray(0, count)]);
-      let start = 0;
-      for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
-        if (!isTooLong && end > start && end - start <= MAX_LINE_BYTES)
-          yield bytes.toString("utf8", start, end);
+      let begin = 0;
+      for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, begin)) {
+        if (!isTooLong && end > begin && end - begin <= MAX_LINE_BYTES)
+          yield bytes.toString("utf8", begin, end);
         isTooLong = false;
-        start = end + 1;
+        begin = end + 1;
       }
-      rest = bytes.subarray(start);
+      rest = bytes.subarray(begin);
       if (rest.length <= MAX_LINE_BYTES) continue;
       isTooLong = true;
       rest = Buffer.alloc(0);
     }
+    if (!isTooLong && rest.length > 0) yield rest.toString();
   } finally {
     closeSync(file);
   }
