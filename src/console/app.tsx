@@ -3,10 +3,12 @@ import { useEffect } from "preact/hooks";
 import { linkTo, route } from "./lib/address.ts";
 import { asFailure, type Failure, isConnected } from "./lib/api.ts";
 import { money } from "./lib/format.ts";
+import { forgetEverything, forgetShown } from "./list/forgetting.ts";
 import { RecordingList } from "./list/list.tsx";
 import { loadNames } from "./list/names.ts";
 import { items } from "./list/transcriptions.ts";
-import { Announcer } from "./parts/announce.tsx";
+import { Announcer, announce } from "./parts/announce.tsx";
+import { Question } from "./parts/dialog.tsx";
 import { FailureBox } from "./parts/failure-box.tsx";
 import { Icon } from "./parts/icons.tsx";
 import { KeysDialog, openKeys } from "./parts/keys-dialog.tsx";
@@ -102,8 +104,24 @@ function Nothing() {
   );
 }
 
+/** Signs out. What was shown with this key is not shown to the next one. */
+function leave(): void {
+  signOut();
+  items.value = undefined;
+  forgetShown();
+}
+
 function Header() {
   const t = words.value.header;
+  const isAsking = useSignal(false);
+  const forget = async () => {
+    isAsking.value = false;
+    const isDone = await forgetEverything().then(
+      () => true,
+      () => false,
+    );
+    announce(isDone ? t.forgotten : t.notForgotten);
+  };
   return (
     <header class="top">
       <a href={linkTo()} class="brand" aria-label={words.value.signIn.title}>
@@ -130,11 +148,30 @@ function Header() {
         <div class="menu-body">
           <PreferenceFields />
           <a href="docs">{t.api}</a>
-          <button type="button" onClick={signOut}>
+          <button
+            type="button"
+            onClick={() => {
+              isAsking.value = true;
+            }}
+          >
+            <Icon name="trash" /> {t.forget}
+          </button>
+          <button type="button" onClick={leave}>
             <Icon name="signOut" /> {t.signOut}
           </button>
         </div>
       </details>
+      {isAsking.value && (
+        <Question
+          text={t.forgetSure}
+          yes={t.forgetYes}
+          no={words.value.facts.keepIt}
+          onYes={() => void forget()}
+          onNo={() => {
+            isAsking.value = false;
+          }}
+        />
+      )}
     </header>
   );
 }

@@ -36,6 +36,21 @@ const keeps = (text: string) => `new Promise((resolve, reject) => {
   };
 })`;
 
+/** An expression for the page: everything that the browser keeps, as one text. */
+const KEPT = `new Promise((resolve, reject) => {
+  const opening = indexedDB.open("shruti-console");
+  opening.onerror = () => reject(opening.error);
+  opening.onsuccess = async () => {
+    const names = [...opening.result.objectStoreNames];
+    const transaction = opening.result.transaction(names);
+    const all = (request) => new Promise((done) => { request.onsuccess = () => done(request.result); });
+    const found = names.map((name) => transaction.objectStore(name))
+      .map(async (store) => [await all(store.getAllKeys()), await all(store.getAll())]);
+    resolve(JSON.stringify(await Promise.all(found)));
+    opening.result.close();
+  };
+})`;
+
 describe.skipIf(!hasBrowser)("the console", () => {
   const folder = mkdtempSync(join(tmpdir(), "shruti-console-files-"));
   let installation: Installation;
@@ -294,6 +309,54 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByText("That is another file.").waitFor();
     await page.locator(".upload input[type=file]").setInputFiles(path);
     await page.locator(".entry", { hasText: "again.wav" }).waitFor({ timeout: 60_000 });
+  });
+
+  test("the browser forgets what is deleted, also by a command, and everything when it is asked to", async () => {
+    const kept = () => page.evaluate<string>(KEPT);
+    const api = server.api();
+    const path = join(folder, "secret.wav");
+    writeFileSync(path, readFileSync(samplePath("01-en")));
+    const correctOne = async (text: string): Promise<{ id: string; original: string }> => {
+      const before = (await api.list()).data[0]?.id;
+      await upload(path);
+      const isNew = async () => (await api.list()).data[0]?.id !== before;
+      await until("it is accepted", isNew);
+      const id = (await api.list()).data[0]?.id ?? "";
+      await page.locator(`a[href*="${id}"]`).first().click();
+      const first = page.locator(".segment-text").first();
+      await first.waitFor({ timeout: 60_000 });
+      const original = (await first.textContent()) ?? "";
+      await first.focus();
+      await page.keyboard.press("e");
+      await page.getByLabel("Correct this text").fill(text);
+      await page.keyboard.press("Control+Enter");
+      await until("the browser keeps the correction", () => page.evaluate(keeps(text)));
+      return { id, original };
+    };
+    const one = await correctOne("my number is ABCDE1234F");
+    expect(await kept()).not.toContain(one.original);
+    await page.getByRole("button", { name: "Delete recording" }).click();
+    await page.locator("dialog .danger").click();
+    await until("it is forgotten", async () => !(await kept()).includes(one.id));
+    expect(await kept()).not.toContain("ABCDE1234F");
+
+    // Deleted elsewhere: the list shows it.
+    const two = await correctOne("my number is FGHIJ5678K");
+    await page.goto(`${origin}/console#/`);
+    await installation.output("transcriptions", "delete", two.id);
+    // The list looks every ten seconds, and at once after a reload.
+    await page.reload();
+    await until("it is forgotten", async () => !(await kept()).includes(two.id));
+    expect(await kept()).not.toContain("FGHIJ5678K");
+
+    const three = await correctOne("my number is LMNOP9012Q");
+    expect(await kept()).toContain(three.id);
+    await page.locator("details.menu summary").click();
+    await page.getByRole("button", { name: "Forget what this browser keeps" }).click();
+    await page.locator("dialog .danger").click();
+    await until("nothing is kept", async () => /^(\[*\[\],\[\]\],?)*\]$/.test(await kept()));
+    expect(await page.locator(".segment-text").first().textContent()).toBe(three.original);
+    await page.keyboard.press("Escape");
   });
 
   test("no request left the server, and nothing violated the policy", () => {

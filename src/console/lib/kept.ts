@@ -1,6 +1,7 @@
 /**
  * What the browser keeps (IndexedDB): uploads that are not complete, names of files, corrections, names of speakers.
- * It never keeps a key, a recording or a transcript. Where the browser refuses to keep anything, all of it lives as long as
+ * It never keeps a key, a recording or a transcript; of a transcript only the words with which a person has corrected it.
+ * Where the browser refuses to keep anything, all of it lives as long as
  * the page.
  */
 
@@ -50,6 +51,27 @@ export async function forget(table: Table, key: string): Promise<void> {
   const database = await open();
   if (!database) memory.delete(`${table} ${key}`);
   else await settled(database.transaction(table, "readwrite").objectStore(table).delete(key));
+}
+
+/** Removes everything whose key begins with a text. */
+export async function forgetUnder(table: Table, prefix: string): Promise<void> {
+  const database = await open();
+  if (!database) {
+    for (const key of memory.keys()) if (key.startsWith(`${table} ${prefix}`)) memory.delete(key);
+    return;
+  }
+  const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`);
+  await settled(database.transaction(table, "readwrite").objectStore(table).delete(range));
+}
+
+/** Removes everything that is kept. */
+export async function forgetAll(): Promise<void> {
+  memory.clear();
+  const database = await open();
+  if (!database) return;
+  await Promise.all(
+    TABLES.map((table) => settled(database.transaction(table, "readwrite").objectStore(table).clear())),
+  );
 }
 
 /** Returns everything whose key begins with a text, by key. */

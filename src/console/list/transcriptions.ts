@@ -2,6 +2,7 @@ import { computed, signal } from "@preact/signals";
 import type { Transcription, TranscriptionList } from "../../http/wire/schemas.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
 import { read, refreshAccount } from "../session.ts";
+import { forgetDeleted } from "./forgetting.ts";
 
 /** Choices of the list; each is several states of the interface. */
 export const FILTERS = {
@@ -56,6 +57,7 @@ export async function refreshList(): Promise<void> {
   try {
     const page = await read<TranscriptionList>(`v1/transcriptions?limit=${PAGE}${queryOf(which)}`);
     if (which !== filter.value) return;
+    forgetDeleted(page.data);
     const before = items.value;
     const isFirst = before === undefined;
     const oldest = page.data.at(-1)?.id;
@@ -88,6 +90,7 @@ export async function loadOlder(): Promise<void> {
       `v1/transcriptions?limit=${PAGE}&after=${after}${queryOf(which)}`,
     );
     if (which !== filter.value) return;
+    forgetDeleted(page.data);
     items.value = [...(items.value ?? []), ...page.data];
     older.value = page.next;
   } catch (error) {

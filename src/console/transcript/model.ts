@@ -7,6 +7,7 @@ import type {
 } from "../../http/wire/schemas.ts";
 import { sameOrigin } from "../lib/address.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
+import { forgetDeleted, forgetOne } from "../list/forgetting.ts";
 import { isUnfinished, lookNow } from "../list/transcriptions.ts";
 import { read } from "../session.ts";
 import { createCorrections } from "./corrections.ts";
@@ -103,12 +104,15 @@ export function openTranscript(id: string) {
       const now = await read<Transcription>(`v1/transcriptions/${id}`, { signal: abort.signal });
       failure.value = undefined;
       transcription.value = now;
+      forgetDeleted([now]);
       if (isUnfinished(now)) return void setTimeout(poll, POLL_MS);
       const hasWords = now.state === "completed" || now.state === "partial";
       if (hasWords && now.content_deleted_at === undefined) await readEverything();
     } catch (error) {
       if (abort.signal.aborted) return;
       failure.value = asFailure(error);
+      // It was deleted between the two requests.
+      if (failure.value.code === "content_deleted") void forgetOne(id).catch(() => undefined);
       if (failure.value.code === "offline") setTimeout(poll, 3 * POLL_MS);
     }
   };
@@ -132,6 +136,7 @@ export function openTranscript(id: string) {
     close() {
       abort.abort();
       stopFollowing();
+      corrections.close();
       player.value?.close();
     },
   };

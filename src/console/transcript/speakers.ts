@@ -27,6 +27,11 @@ export async function loadSpeakerNames(id: string): Promise<void> {
   if (names) given.value = new Map([...given.value, [id, names]]);
 }
 
+/** Forgets the names in the views; what the browser keeps is another matter. @param id left out: of all transcriptions */
+export function forgetSpeakerNames(id?: string): void {
+  given.value = id === undefined ? new Map() : new Map([...given.value].filter(([one]) => one !== id));
+}
+
 export async function renameSpeaker(id: string, speaker: string, name: string): Promise<void> {
   const names = { ...given.value.get(id), [speaker]: name.trim() };
   if (name.trim() === "") delete names[speaker];

@@ -43,6 +43,12 @@ export const en = {
     settings: "Language and colours",
     newUpload: "New recording",
     api: "API",
+    forget: "Forget what this browser keeps",
+    forgetSure:
+      "Forget everything that this browser keeps? Corrections, names of files and speakers, and unfinished uploads are gone then, for all keys. Download what you need first. The server keeps its recordings and transcripts.",
+    forgetYes: "Forget all",
+    forgotten: "This browser keeps nothing now.",
+    notForgotten: "The browser did not forget everything. Clear the data of this site in its settings.",
   },
 
   list: {
