@@ -150,10 +150,7 @@ function extended(periods: readonly Period[], last: Reading, reading: Reading, e
   }
   // The clock has run on until it leapt, at the latest just before this reading.
   const ended = current && { ...current, toMs: current.toMs + elapsedMs };
-  return bounded([...before, ...(ended ? [ended] : []), here], (one, other) => ({
-    fromMs: Math.min(one.fromMs, other.fromMs),
-    toMs: Math.max(one.toMs, other.toMs),
-  }));
+  return [...bounded([...before, ...(ended ? [ended] : [])], joinTimes), here];
 }
 
 /** Trusts the clock again. What was written at other readings since the doubt began has a wrong time. */
@@ -165,16 +162,35 @@ function trustAgain({ last, wrong }: ClockState, { periods }: Doubt, anchor: Rea
   return { anchor, last, doubt: null, wrong: bounded([...wrong, ...wrongPeriods], joinPeriods) };
 }
 
-const joinPeriods = (one: WrongPeriod, other: WrongPeriod): WrongPeriod => ({
+const joinTimes = (one: Period, other: Period): Period => ({
   fromMs: Math.min(one.fromMs, other.fromMs),
   toMs: Math.max(one.toMs, other.toMs),
+});
+const joinPeriods = (one: WrongPeriod, other: WrongPeriod): WrongPeriod => ({
+  ...joinTimes(one, other),
   shiftMs: Math.max(one.shiftMs, other.shiftMs),
 });
 
-/** Joins the oldest periods where there are too many. What was written then counts as younger still. */
-function bounded<P>(periods: readonly P[], join: (one: P, other: P) => P): P[] {
-  const surplus = periods.slice(0, Math.max(1, periods.length - MAX_PERIODS + 1));
-  return periods.length === 0 ? [] : [surplus.reduce(join), ...periods.slice(surplus.length)];
+/**
+ * Joins periods where there are too many: those that are closest to each other, so that little else counts as younger.
+ */
+function bounded<P extends Period & { shiftMs?: number }>(
+  periods: readonly P[],
+  join: (one: P, other: P) => P,
+): P[] {
+  const kept = [...periods].sort((one, other) => one.fromMs - other.fromMs);
+  while (kept.length > MAX_PERIODS) {
+    let nearest = 0;
+    let least = Number.POSITIVE_INFINITY;
+    for (const [index, one] of kept.slice(0, -1).entries()) {
+      const other = kept[index + 1] as P;
+      const between = other.fromMs - one.toMs;
+      const distance = Math.max(0, between) + Math.abs((one.shiftMs ?? 0) - (other.shiftMs ?? 0));
+      if (distance < least) [nearest, least] = [index, distance];
+    }
+    kept.splice(nearest, 2, join(kept[nearest] as P, kept[nearest + 1] as P));
+  }
+  return kept;
 }
 
 /** What is old now. The time is checked: there is none while the clock is in doubt. */

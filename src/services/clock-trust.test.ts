@@ -269,6 +269,26 @@ describe("what the clock's leaps do not do", () => {
   });
 });
 
+test("hundreds of leaps keep the state small, and delay only what was made under a wrong clock", async () => {
+  const world = openWorld();
+  const before = world.make("recording");
+  for (let leap = 0; leap < 300; leap += 1) {
+    world.setError((leap % 2 === 0 ? -9_000 - leap : -3) * DAY_MS);
+    world.trust().ages();
+    world.advance(HOUR_MS / 4);
+    world.setError(0);
+    if (leap % 3 === 0) world.trust().confirm();
+    world.trust().ages();
+  }
+  world.trust().confirm();
+  const [{ value } = { value: "" }] = world.database.sqlite
+    .query<{ value: string }, []>("SELECT value FROM settings WHERE name = 'clock.state'")
+    .all();
+  expect(value.length).toBeLessThan(4_000);
+  await live(world, 38 * DAY_MS, 20 * HOUR_MS);
+  expect(before.isKept()).toBe(false);
+});
+
 describe("what an appliance keeps", () => {
   const DAYS = Number(process.env.SHRUTI_CLOCK_DAYS ?? 0);
   test.skipIf(DAYS === 0)(

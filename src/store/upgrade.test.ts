@@ -192,6 +192,18 @@ test("only the newest backups are kept, and other files are left alone", async (
   expect(names().map((name) => join(path, "..", name))).toEqual(expected.sort());
 });
 
+test("a copy that was made under a clock that was ahead is not newer than the others", async () => {
+  const YEAR_MS = 365 * 86_400_000;
+  const made: string[] = [];
+  for (const offsetMs of [YEAR_MS, 0, 1, 2]) {
+    rmSync(path, { force: true });
+    makeOlder();
+    made.push((await upgradeDatabase(path, { nowMs: NOW_MS + offsetMs }))?.backup ?? "");
+  }
+  const left = names().filter((name) => name.includes(".version-"));
+  expect(left.map((name) => join(path, "..", name))).toEqual(made.slice(1).sort());
+});
+
 test("a migration that fails changes nothing and leaves no backup behind", async () => {
   makeOlder();
   const migrations = [

@@ -2,6 +2,7 @@ import { Database as SqliteDatabase } from "bun:sqlite";
 import { readdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Act } from "../domain/audit.ts";
+import { MAX_DIFFERENCE_MS } from "../domain/clock-trust.ts";
 import { AppError } from "../domain/errors.ts";
 import { syncPathNow, writeDurably } from "../lib/durable-files.ts";
 import { errorMessage } from "../lib/error-message.ts";
@@ -19,7 +20,7 @@ import {
 } from "./database-version.ts";
 import { isDiskFull } from "./disk-full.ts";
 import { sha256OfFile } from "./file-hash.ts";
-import { isUpgradeCopy, listUpgradeCopies } from "./kept-copies.ts";
+import { isUpgradeCopy, type KeptCopy, listUpgradeCopies } from "./kept-copies.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { rowsOnce } from "./once.ts";
 import { withPath, withSettledPath } from "./with-path.ts";
@@ -106,7 +107,7 @@ async function migrateWithBackup(
   { migrations = MIGRATIONS, nowMs }: UpgradeOptions,
 ): Promise<void> {
   removeUnfinished(path);
-  prune(path, KEPT_UPGRADE_BACKUPS - 1);
+  prune(path, KEPT_UPGRADE_BACKUPS - 1, nowMs);
   backUp(path, upgrade.backup);
   try {
     // Written before the commit: a server that starts after a crash right behind it must know of the upgrade.
@@ -301,7 +302,9 @@ function removeUnfinished(path: string): void {
 }
 
 /** Removes the oldest backups of upgrades. */
-function prune(path: string, kept: number): void {
-  const copies = listUpgradeCopies(path).sort((a, b) => b.atMs - a.atMs);
+function prune(path: string, kept: number, nowMs: number): void {
+  // A copy from the future was made under a clock that was ahead, so it is older than all others.
+  const isAhead = ({ atMs }: KeptCopy) => Number(atMs > nowMs + MAX_DIFFERENCE_MS);
+  const copies = listUpgradeCopies(path).sort((a, b) => isAhead(a) - isAhead(b) || b.atMs - a.atMs);
   for (const copy of copies.slice(kept)) rmSync(copy.path, { force: true });
 }
