@@ -117,3 +117,6 @@ export type InstalledModel = ModelManifest & {
 
 /** Speaker weights that an admin has installed, absolute paths. Both are needed. */
 export type SpeakerWeights = { segmentationPath: string; embeddingPath: string };
+
+/** SHA-256 of the speaker weights that distinguished speakers, by their kind, lower-case hex. */
+export type SpeakerWeightHashes = { segmentation: string; speaker: string };

@@ -1,3 +1,4 @@
+import type { SpeakerWeightHashes } from "./model.ts";
 import type { GapReason } from "./result.ts";
 
 /** A move to another state: when, in epoch milliseconds, and to which state. */
@@ -37,6 +38,8 @@ export type Means = {
   modelFiles?: { name: string; sha256: string }[];
   /** The engine has compared the hashes with the bytes that it loaded. Older versions left it out, and took the manifest's. */
   isHashedAtLoad?: boolean;
+  /** Of installed weights that distinguished the speakers. */
+  speakerWeights?: SpeakerWeightHashes;
   /** Names the code for this machine's processor, such as `haswell`; left out in rows of older versions. */
   cpuVariant?: string | null;
   /** Version of the executable. */

@@ -1,5 +1,11 @@
 import type { ChunkLimits } from "../domain/chunk.ts";
-import type { ModelFamilyName, ModelFiles, ModelPart, SpeakerWeights } from "../domain/model.ts";
+import type {
+  ModelFamilyName,
+  ModelFiles,
+  ModelPart,
+  SpeakerWeightHashes,
+  SpeakerWeights,
+} from "../domain/model.ts";
 import type { DescribedFile } from "../domain/model-hash.ts";
 import type { RecognizedSegment, RecognizerSettings } from "../domain/recognition.ts";
 import type { AudioSlice, SpeechRegion } from "../domain/speech.ts";
@@ -125,6 +131,8 @@ export type DiarizeOutcome = {
   turns: SpeakerTurn[][];
   /** The number of speakers was found by the engine, and the evidence for it is weak. */
   isCountUncertain: boolean;
+  /** Of the installed weights that were loaded for it; left out: the built-in method did it. */
+  weightHashes?: SpeakerWeightHashes;
 };
 
 /**

@@ -1,4 +1,5 @@
 import { AppError, type ErrorCode } from "../domain/errors.ts";
+import type { SpeakerWeightHashes } from "../domain/model.ts";
 import type { Gap, TranscriptionResult, Warning } from "../domain/result.ts";
 import { billedMsOf, type TranscriptionRequest } from "../domain/transcription.ts";
 import type { EngineError } from "../engine/protocol.ts";
@@ -12,6 +13,8 @@ export type Ending =
       result: TranscriptionResult;
       /** Audio without gaps, milliseconds over the channels that were recognized. */
       recognizedMs: number;
+      /** Of installed weights, where they distinguished the speakers. */
+      speakerWeights?: SpeakerWeightHashes;
     }
   | {
       kind: "failed";
@@ -32,6 +35,7 @@ export type EndingInput = {
   segments: readonly LooseSegment[];
   /** Warnings about the recording as a whole. */
   warnings: readonly Warning[];
+  speakerWeights?: SpeakerWeightHashes;
 };
 
 /** Makes a result, a partial result or a failure from the outcomes of the chunks (docs/decisions.md section 4). */
@@ -58,7 +62,9 @@ export function endingOf({ request, chunks, durationMs, channels, ...input }: En
   });
   const gapMs = gaps.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
   const totalMs = billedMsOf({ durationMs, channelMode: request.channelMode, channels });
-  return { kind: "result", result, recognizedMs: Math.max(0, totalMs - gapMs) };
+  const { speakerWeights } = input;
+  const ending = { kind: "result", result, recognizedMs: Math.max(0, totalMs - gapMs) } as const;
+  return speakerWeights ? { ...ending, speakerWeights } : ending;
 }
 
 /** Makes the ending of a recognition that failed because of the recording or the engine. */

@@ -168,5 +168,6 @@ async function assemble(
     chunks,
     segments: spoken.segments,
     warnings: [...warnings, ...spoken.warnings],
+    ...(spoken.speakerWeights ? { speakerWeights: spoken.speakerWeights } : {}),
   });
 }

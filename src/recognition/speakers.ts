@@ -1,3 +1,4 @@
+import type { SpeakerWeightHashes } from "../domain/model.ts";
 import type { Warning } from "../domain/result.ts";
 import type { DiarizationRequest } from "../domain/transcription.ts";
 import { joinSpeakers, speechByChannel } from "../pipeline/speakers.ts";
@@ -16,7 +17,12 @@ export type SpeakerInput = {
 };
 
 /** Segments with their speakers, and the warnings about them. */
-export type LabelledSegments = { segments: LooseSegment[]; warnings: Warning[] };
+export type LabelledSegments = {
+  segments: LooseSegment[];
+  warnings: Warning[];
+  /** Of installed weights, where they distinguished the speakers. */
+  speakerWeights?: SpeakerWeightHashes;
+};
 
 /**
  * Distinguishes the speakers, where the request asks for it, and labels the segments.
@@ -30,7 +36,7 @@ export async function labelSpeakers(
 ): Promise<LabelledSegments> {
   if (!diarization || segments.length === 0) return { segments, warnings: [] };
   const job = { tracks: speechByChannel(tracks, chunks), ...diarization };
-  const { turns, isCountUncertain } = await withRetries(tools, signal, () => {
+  const { turns, isCountUncertain, weightHashes } = await withRetries(tools, signal, () => {
     // An admin may have changed the weights since the last attempt.
     const weights = tools.speakerWeights();
     return tools.engine.diarize(weights === undefined ? job : { ...job, weights }, signal);
@@ -38,5 +44,6 @@ export async function labelSpeakers(
   return {
     segments: joinSpeakers(segments, turns),
     warnings: isCountUncertain ? ["speaker_count_uncertain"] : [],
+    ...(weightHashes ? { speakerWeights: weightHashes } : {}),
   };
 }

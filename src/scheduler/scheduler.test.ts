@@ -67,6 +67,22 @@ describe("a recording that decodes to another length than was verified", () => {
   });
 });
 
+test("with what a recording was recognized is stored: the hashes of its weights, and of those of its speakers", async () => {
+  const engine = createScriptedEngine();
+  const { diarize } = engine;
+  const weightHashes = { segmentation: "1".repeat(64), speaker: "2".repeat(64) };
+  engine.diarize = async (job, signal) => ({ ...(await diarize(job, signal)), weightHashes });
+  const testApp = await open({ engine });
+  const id = await begin(testApp, FOUR_CHUNKS, { diarization: true });
+  await clientOf(testApp).finished(id);
+  const row = findTranscription(testApp.app.database.store, id);
+  const { sha256 } = testApp.app.services.models.resolve(undefined);
+  expect(row?.modelSha256).toBe(sha256);
+  expect(row?.work?.means).toMatchObject({
+    ...{ modelSha256: sha256, isHashedAtLoad: true, speakerWeights: weightHashes },
+  });
+});
+
 describe("a stop", () => {
   const textOf = async ({ startMs }: { startMs: number }) => `शब्द ${startMs}`;
 

@@ -32,7 +32,7 @@ export async function runTranscription(context: RunContext, id: string, signal: 
     const model = modelFor(context, row);
     const ending = "kind" in model ? model : await recognize(context, row, model, signal);
     if (!ending) return;
-    const means = "kind" in model ? {} : { means: meansOf(context, model) };
+    const means = "kind" in model ? {} : { means: meansOf(context, model, ending) };
     if (ending.kind === "result") {
       // Outside the transaction, because both take long where the recording is long.
       const result = await packResult(ending.result);
@@ -61,13 +61,14 @@ function claim({ transcriptions, findModel, clock }: RunContext, id: string): Tr
 }
 
 /** Returns with what a recording was recognized. The engine loads no weights but those of the manifest. */
-function meansOf({ engine, config, commit }: RunContext, model: InstalledModel): Means {
+function meansOf({ engine, config, commit }: RunContext, model: InstalledModel, ending: Ending): Means {
   const { device, cpuVariant } = engine.status().models.find(({ modelId }) => modelId === model.id) ?? {};
   const { sha256: modelSha256, decoding, parts } = model;
   const { precision } = config.engine;
   return {
     ...{ device: device ?? null, cpuVariant: cpuVariant ?? null, modelSha256, isHashedAtLoad: true },
     ...(parts ? { modelFiles: parts.map(({ name, sha256 }) => ({ name, sha256 })) } : {}),
+    ...("speakerWeights" in ending ? { speakerWeights: ending.speakerWeights } : {}),
     ...{ executable: packageJson.version, commit, precision, decoding: { ...decoding } },
   };
 }

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sha256Hex } from "../../lib/sha256.ts";
 import { BAND_NORM_METADATA, bandNormModel, emptyModel } from "../../testing/onnx-makers.ts";
 import { HIGH_VOICE, LOW_VOICE, makeConversation } from "../../testing/voices.ts";
 import { extractNativeFiles } from "../native-files.ts";
@@ -58,7 +59,7 @@ describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../sha
   test("segmentation, embedding and clustering run to their end", async () => {
     const weights = { segmentationPath: SEGMENTATION, embeddingPath: write("bands.onnx", bandNormModel()) };
     const job = { tracks: [track(20)], minSpeakers: 2, maxSpeakers: 2, weights };
-    const { turns, isCountUncertain } = await pool.diarize(job, new AbortController().signal);
+    const { turns, isCountUncertain, weightHashes } = await pool.diarize(job, new AbortController().signal);
     const found = turns[0] ?? [];
     expect(found.length).toBeGreaterThan(1);
     expect(new Set(found.map(({ speaker }) => speaker)).size).toBe(2);
@@ -66,6 +67,10 @@ describe.skipIf(!existsSync(SEGMENTATION))("with installed weights (needs ../sha
       true,
     );
     expect(isCountUncertain).toBe(false);
+    expect(weightHashes).toEqual({
+      segmentation: sha256Hex(readFileSync(weights.segmentationPath)),
+      speaker: sha256Hex(readFileSync(weights.embeddingPath)),
+    });
   }, 60_000);
 
   test("weights without a network fail only this work, and with a reason", async () => {

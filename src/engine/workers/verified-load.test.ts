@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import type { LoadedRecognizer, Recognizer } from "../recognizer.ts";
-import { loadVerified } from "./verified-load.ts";
+import { diarizeHashed, loadVerified } from "./verified-load.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "shruti-verified-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -68,4 +68,21 @@ test("what the recognizer says of missing files comes first, and without hashes 
     const request = { type: "load", files: {}, described: files, device: "cpu" } as const;
     await expect(loadVerified(recognizer, request, sha256OfFile)).rejects.toThrow("there are no weights");
   }
+});
+
+test("the weights that distinguish speakers are hashed, and must not change meanwhile", async () => {
+  const speakers = { segmentationPath: weights, embeddingPath: tokens };
+  const outcome = { turns: [], isCountUncertain: false };
+  const hashes = { segmentation: sha256Hex("weights"), speaker: sha256Hex("tokens") };
+  expect(await diarizeHashed(speakers, sha256OfFile, async () => outcome)).toEqual({
+    ...outcome,
+    weightHashes: hashes,
+  });
+  const change = async () => {
+    writeFileSync(tokens, "Tokens");
+    return outcome;
+  };
+  await expect(diarizeHashed(speakers, sha256OfFile, change)).rejects.toThrow("changed while it was loaded");
+  const fail = () => Promise.reject(new Error("no speech"));
+  await expect(diarizeHashed(speakers, sha256OfFile, fail)).rejects.toThrow("no speech");
 });

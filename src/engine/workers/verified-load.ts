@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
+import type { SpeakerWeights } from "../../domain/model.ts";
 import type { DescribedFile } from "../../domain/model-hash.ts";
-import type { WorkerRequest } from "../protocol.ts";
+import type { DiarizeOutcome, WorkerRequest } from "../protocol.ts";
 import type { LoadedRecognizer, Recognizer } from "../recognizer.ts";
 
 /** Computes the SHA-256 of a file, lower-case hex. */
@@ -17,7 +18,8 @@ export async function loadVerified(
   { files, described = [], device }: Extract<WorkerRequest, { type: "load" }>,
   sha256OfFile: HashFile,
 ): Promise<LoadedRecognizer> {
-  const before = described.map(identityOf);
+  const paths = described.map(({ path }) => path);
+  const before = paths.map(identityOf);
   const [hashes, loaded] = await Promise.allSettled([
     Promise.all(described.map((file) => problemOf(file, sha256OfFile))),
     recognizer.load(files, device),
@@ -27,9 +29,35 @@ export async function loadVerified(
   if (problem !== undefined) throw new Error(problem);
   if (loaded.status === "rejected") throw loaded.reason;
   if (hashes.status === "rejected") throw hashes.reason;
-  const changed = described.find((file, index) => identityOf(file) !== before[index]);
-  if (changed) throw new Error(`${changed.path} changed while it was loaded`);
+  requireSame(paths, before);
   return loaded.value;
+}
+
+/**
+ * Distinguishes speakers with weights, and hashes these meanwhile.
+ *
+ * @throws Error for weights that changed meanwhile; what `diarize` throws
+ */
+export async function diarizeHashed(
+  { segmentationPath, embeddingPath }: SpeakerWeights,
+  sha256OfFile: HashFile,
+  diarize: () => Promise<DiarizeOutcome>,
+): Promise<DiarizeOutcome> {
+  const paths = [segmentationPath, embeddingPath];
+  const before = paths.map(identityOf);
+  const hashing = Promise.all(paths.map((path) => sha256OfFile(path)));
+  // A failure of the work comes first, and must not leave this one without a handler.
+  hashing.catch(() => {});
+  const outcome = await diarize();
+  const [segmentation = "", speaker = ""] = await hashing;
+  requireSame(paths, before);
+  return { ...outcome, weightHashes: { segmentation, speaker } };
+}
+
+/** @throws Error for a file that was written to, or replaced */
+function requireSame(paths: readonly string[], before: readonly string[]): void {
+  const changed = paths.find((path, index) => identityOf(path) !== before[index]);
+  if (changed !== undefined) throw new Error(`${changed} changed while it was loaded`);
 }
 
 async function problemOf(
@@ -42,7 +70,7 @@ async function problemOf(
 }
 
 /** Changes with each write to the file, and when another file takes its place. */
-function identityOf({ path }: DescribedFile): string {
+function identityOf(path: string): string {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found ? [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(" ") : "none";
 }

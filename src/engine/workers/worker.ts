@@ -9,7 +9,7 @@ import { openRecognizer } from "../open-recognizer.ts";
 import type { SpeechRegion, WorkerReply, WorkerRequest } from "../protocol.ts";
 import type { LoadedRecognizer, OpenRecognizer, Recognizer } from "../recognizer.ts";
 import { openVad, type Vad } from "../vad/vad.ts";
-import { type HashFile, loadVerified } from "./verified-load.ts";
+import { diarizeHashed, type HashFile, loadVerified } from "./verified-load.ts";
 
 /**
  * Runs a worker process: answers the `WorkerRequest`s of its parent until the parent is gone. Native code runs only in
@@ -137,8 +137,11 @@ export function createWorker(
   }
 
   async function diarize({ id, job }: Requests["diarize"], signal: AbortSignal): Promise<WorkerReply> {
-    const outcome = job.weights
-      ? await diarizeNeurally(requireFiles(), job, job.weights, signal)
+    const { weights } = job;
+    const outcome = weights
+      ? await diarizeHashed(weights, sha256OfFile, () =>
+          diarizeNeurally(requireFiles(), job, weights, signal),
+        )
       : await diarizeAcoustically(job, signal);
     return { type: "diarized", id, outcome };
   }

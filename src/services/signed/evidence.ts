@@ -59,6 +59,8 @@ const EVIDENCE = Type.Object({
     cpu_variant: OrNull(Text),
     precision: Text,
     decoding: Type.Record(Type.String(), Type.Unknown()),
+    /** SHA-256 of installed weights that distinguished the speakers. */
+    speaker_weights: Type.Optional(Type.Object({ segmentation: Sha256, speaker: Sha256 })),
   }),
   executable: Type.Object({ version: Text, commit: OrNull(Text) }),
   result: Type.Object({
