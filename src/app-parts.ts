@@ -23,6 +23,7 @@ import { type ApiKeyService, createApiKeyService } from "./services/api-keys.ts"
 import { type ClockTrust, createClockTrust, newestFileMs } from "./services/clock-trust.ts";
 import { type CreditService, createCreditService } from "./services/credit.ts";
 import { lockDataDir } from "./services/data-dir-lock.ts";
+import { unwritableFolders } from "./services/data-parts.ts";
 import { createListeningService, type ListeningService } from "./services/listening/listening.ts";
 import { renderManifest } from "./services/models/model-manifest.ts";
 import { createModelService, type ModelService } from "./services/models/models.ts";
@@ -262,6 +263,7 @@ export function openWorkers(
     ...(onUnfit ? { onUnfit } : {}),
     isHeld: base.hold.isHeld,
     isDiskFull: () => base.freeBytes() < Math.max(LEAST_FREE_BYTES, config.storage.reserve_bytes),
+    unwritableFolders: () => unwritableFolders(dataDir),
     isLocked: () => database.gate.lockedMs() >= NOTICED_AFTER_MS,
     onDefault(model) {
       base.hold.whenOver(() => {

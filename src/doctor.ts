@@ -10,12 +10,18 @@ import { createModelNeeds } from "./engine/model-needs.ts";
 import type { ChunkJob, EngineInfo } from "./engine/protocol.ts";
 import { chooseSizing, type SizingInfo } from "./engine/sizing.ts";
 import type { PoolStatus } from "./engine/workers/pool.ts";
+import { errorMessage } from "./lib/error-message.ts";
 import type { LocalOptions } from "./local.ts";
 import { openLocalParts } from "./local.ts";
 import { familyOf } from "./pipeline/families/families.ts";
+import type { ModelService } from "./services/models/models.ts";
 
 export type EngineReport = {
   whisperVersion: string;
+  /** Models whose files have changed since they were added. */
+  damagedModels: string[];
+  /** Models that are too large to be read here to their end. */
+  unreadModels: string[];
   /** Choices of models for languages that cannot be followed. */
   routeProblems: string[];
   cpuVariant: string;
@@ -32,6 +38,8 @@ export type EngineReport = {
 const SAMPLE_RATE_HZ = 16_000;
 const WINDOW_SECONDS = 30;
 const ROUNDS = 2;
+/** Enough for tens of gigabytes from a quick disk. */
+const READ_WITHIN_MS = 30_000;
 const GIB = 1024 ** 3;
 
 /**
@@ -43,8 +51,8 @@ const GIB = 1024 ** 3;
 export async function examineEngine(options: LocalOptions): Promise<EngineReport> {
   const { engine, gpuFreeBytes, probed, models, close } = await openLocalParts(withSharedThreads(options));
   try {
-    const model = models.resolve(undefined);
-    await engine.warm(model, new AbortController().signal);
+    const read = await readModels(models);
+    const model = await warmDefault(engine, models, read.damagedModels);
     const machine = measureMachine();
     // Not more than there is memory for.
     const most = Math.min(machine.cores, engine.capacity(model).chunks);
@@ -53,6 +61,7 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
     const isOnGpu = gpuFreeBytes !== undefined && status.models[0]?.device !== "cpu";
     return {
       ...describeNative(status, probed),
+      ...read,
       routeProblems: models.routeProblems(),
       model: describeModel(model, status),
       workers: describeSizing(options.config, { ...machine, ...(isOnGpu ? { gpuFreeBytes } : {}) }, model),
@@ -61,6 +70,42 @@ export async function examineEngine(options: LocalOptions): Promise<EngineReport
   } finally {
     await close();
   }
+}
+
+/** Loads the default model. @throws Error that also names the damage that was found, which may be the cause */
+async function warmDefault(
+  engine: Pick<Engine, "warm">,
+  models: Pick<ModelService, "resolve">,
+  damages: readonly string[],
+): Promise<InstalledModel> {
+  try {
+    const model = models.resolve(undefined);
+    await engine.warm(model, new AbortController().signal);
+    return model;
+  } catch (cause) {
+    if (damages.length === 0) throw cause;
+    throw new Error([...damages, errorMessage(cause)].join("; "), { cause });
+  }
+}
+
+/** Compares the files of all models with their SHA-256, for `READ_WITHIN_MS` in all. */
+async function readModels(
+  models: Pick<ModelService, "list" | "verify">,
+): Promise<Pick<EngineReport, "damagedModels" | "unreadModels">> {
+  const signal = AbortSignal.timeout(READ_WITHIN_MS);
+  const damagedModels: string[] = [];
+  const unreadModels: string[] = [];
+  for (const { id } of models.list()) {
+    try {
+      const { problems } = await models.verify(id, signal);
+      damagedModels.push(...problems.map((problem) => `${id}: ${problem}`));
+    } catch (error) {
+      if (signal.aborted)
+        unreadModels.push(`${id}: too large to be read here; \`shruti models verify ${id}\` reads it`);
+      else damagedModels.push(`${id}: ${errorMessage(error)}`);
+    }
+  }
+  return { damagedModels, unreadModels };
 }
 
 /** Recognizes noise, so that the times are those of the encoder and of little else. */

@@ -11,6 +11,8 @@ export type ReadinessDeps = {
   defaultModel: () => InstalledModel;
   log: Log;
   isDiskFull: () => boolean;
+  /** Returns why recordings cannot be written, one sentence each. */
+  unwritableFolders?: () => string[];
   /** Reports whether another program keeps the database from being written. */
   isLocked?: () => boolean;
   /** Reports whether work still waits for the end of an upgrade. */
@@ -110,6 +112,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
       ...(problem === undefined ? [] : [problem]),
       ...(deps.isHeld?.() ? ["the server is starting after an upgrade"] : []),
       ...(deps.isDiskFull() ? ["the disk is nearly full"] : []),
+      ...(deps.unwritableFolders?.() ?? []),
       ...(deps.isLocked?.() ? ["the database is locked by another program"] : []),
     ];
   }

@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { totalmem } from "node:os";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
@@ -56,6 +57,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   const user = becomeOwner(config);
   const findings: Finding[] = [...ofConfig, ...executable, await machine()];
   findings.push(directory(dataDir, user), ...service);
+  findings.push(...(await contentsOf(config, dataDir, context.io.environment)));
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   if (hasOpenMetrics(config)) findings.push({ check: "metrics", ok: true, detail: OPEN_METRICS });
   findings.push(...certificate(config));
@@ -100,6 +102,30 @@ function directory(dataDir: string, user: number | undefined): Finding {
   } catch {
     return { check: "data", ok: false, detail: `${dataDir} cannot be written` };
   }
+}
+
+/** Looks at the files and folders of the data directory, with the rights of the server's user. */
+async function contentsOf(
+  config: Config,
+  dataDir: string,
+  environment: CliContext["io"]["environment"],
+): Promise<Finding[]> {
+  const [{ unusableParts }, { ballastState }, { requireServerRights }] = await Promise.all([
+    import("../services/data-parts.ts"),
+    import("../services/ballast.ts"),
+    import("./server-rights.ts"),
+  ]);
+  if (!existsSync(dataDir)) return [];
+  const bad = (detail: string): Finding => ({ check: "data", ok: false, detail });
+  const findings = unusableParts(dataDir).map(bad);
+  try {
+    if (existsSync(join(dataDir, "shruti.db"))) requireServerRights(config, environment);
+  } catch (error) {
+    findings.push(bad(errorMessage(error)));
+  }
+  if (ballastState(dataDir).isForeign)
+    findings.push(bad(`${dataDir}/ballast is not the server's own file, so nothing is kept for a full disk`));
+  return findings;
 }
 
 /** Reports whether the unit of the service, where there is one, lets the service use its folders. */
@@ -222,6 +248,8 @@ async function engine(context: CliContext, config: Config, ignoresDatabase: bool
       ...report.backendFailures.map((detail) => ({ check: "backend", ok: false, detail })),
       ...report.avoidedCode.map((detail) => ({ check: "processor", ok: false, detail })),
       { check: "model", ok: true, detail: report.model },
+      ...report.damagedModels.map((detail) => ({ check: "model", ok: false, detail })),
+      ...report.unreadModels.map((detail) => ({ check: "model", ok: true, detail })),
       ...report.routeProblems.map((detail) => ({ check: "languages", ok: false, detail })),
       { check: "workers", ok: true, detail: report.workers },
       ...report.speeds.map((detail) => ({ check: "speed", ok: true, detail })),

@@ -2,12 +2,16 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   chmodSync,
   chownSync,
+  closeSync,
   copyFileSync,
   lstatSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { join } from "node:path";
 import { bandNormModel, emptyModel, SEGMENTATION_METADATA } from "../testing/onnx-makers.ts";
@@ -89,6 +93,40 @@ test.skipIf(!isRoot)(
     await json("credit", "grant", "--org", organizationId, "--paise", "5");
     expect(await server.stop()).toBe(0);
     expect(strangers()).toEqual([]);
+  },
+  120_000,
+);
+
+test.skipIf(!isRoot)(
+  "doctor finds what the service's user may not use, and weights that have changed",
+  async () => {
+    const { command, dataDir } = installation;
+    const at = (name: string) => join(dataDir, name);
+    chownSync(at("uploads"), 0, 0);
+    chownSync(at("shruti.db"), 0, 0);
+    chmodSync(at("shruti.db"), 0o600);
+    const weights = at("models/mine.bin");
+    const file = openSync(weights, "r+");
+    writeSync(file, "x", statSync(weights).size - 1_000);
+    closeSync(file);
+    const { code, out } = await command("doctor");
+    expect(code).toBe(1);
+    const bad = out.split("\n").filter((line) => line.startsWith("BAD"));
+    expect(bad).toEqual(
+      expect.arrayContaining([
+        expect.stringContaining(`${at("uploads")} cannot be written (EACCES): no recording can be received`),
+        expect.stringContaining(`user ${USER} may not read and write ${at("shruti.db")} (EACCES)`),
+        expect.stringMatching(/^BAD {2}engine {5}mine: the SHA-256 is /),
+      ]),
+    );
+    for (const name of ["uploads", "shruti.db"]) chownSync(at(name), USER, USER);
+    await command("models", "default", "second");
+    // It is not the default now, so nothing loads it.
+    expect((await command("doctor")).out).toMatch(/^BAD {2}model {6}mine: the SHA-256 is /m);
+    await command("models", "remove", "mine", "--yes");
+    const repaired = await command("doctor");
+    expect(repaired.out).not.toContain("BAD  data");
+    expect(repaired.out).not.toContain("SHA-256 is");
   },
   120_000,
 );

@@ -4,7 +4,7 @@ import { type Actor, runAs, SERVER } from "../lib/actor.ts";
 import { derivedFrom } from "../lib/derived.ts";
 import { newId } from "../lib/ids.ts";
 import { trustedProxies } from "../services/trusted-proxies.ts";
-import { isDiskFull, isOutOfFiles, lastingState } from "../store/disk-full.ts";
+import { isDiskFull, isOutOfFiles, isRefusedAccess, lastingState } from "../store/disk-full.ts";
 import { REQUEST_WAIT } from "../store/write-gate.ts";
 import { admit } from "./auth.ts";
 import { createClientAddress } from "./client-address.ts";
@@ -245,7 +245,7 @@ function shapeFor({ config }: HttpDeps, { path }: RequestContext): ErrorShape | 
 
 /** Whether an admin must know of an error. */
 function isOurFault({ code, cause }: AppError): boolean {
-  return code === "internal_error" || isDiskFull(cause) || isOutOfFiles(cause);
+  return code === "internal_error" || isDiskFull(cause) || isRefusedAccess(cause) || isOutOfFiles(cause);
 }
 
 /** Describes where a failure happened. A database error's own message repeats the statement's values: its cause's does not. */

@@ -6,12 +6,13 @@ import {
   ftruncateSync,
   openSync,
   rmSync,
-  statfsSync,
   statSync,
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { freeBytesOf, totalBytesOf } from "../lib/disk-space.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
+import { asOwnerOf } from "../lib/rights.ts";
 import { isDiskFull, isWaitedOut } from "../store/disk-full.ts";
 import { makePrivateFile } from "../store/private-file.ts";
 
@@ -46,10 +47,13 @@ const FOREIGN: BallastState = { bytes: 0, isForeign: true };
  * @param wantedBytes its size (`storage.ballast_bytes`), on a small disk less; 0: none
  * @throws the system's error
  */
-export async function fillBallast(dataDir: string, wantedBytes: number): Promise<BallastState> {
-  const { bsize, blocks } = statfsSync(dataDir);
-  const size = Math.min(wantedBytes, Math.floor((bsize * blocks * SHARE_OF_DISK) / MIB) * MIB);
-  const state = ballastState(dataDir);
+export function fillBallast(dataDir: string, wantedBytes: number): Promise<BallastState> {
+  return asOwnerOf(join(dataDir, BALLAST_FILE), () => fill(dataDir, wantedBytes));
+}
+
+async function fill(dataDir: string, wantedBytes: number): Promise<BallastState> {
+  const size = Math.min(wantedBytes, Math.floor((totalBytesOf(dataDir) * SHARE_OF_DISK) / MIB) * MIB);
+  const state = stateOf(dataDir);
   if (state.isForeign || state.bytes === size) return state;
   if (size < state.bytes) return shrink(dataDir, size);
   if (freeBytesOf(dataDir) < SPARE_FACTOR * (size - state.bytes)) return state;
@@ -76,11 +80,15 @@ async function grow(dataDir: string, size: number): Promise<BallastState> {
   } finally {
     await file.close();
   }
-  return ballastState(dataDir);
+  return stateOf(dataDir);
 }
 
 /** Returns what there is of the ballast. */
 export function ballastState(dataDir: string): BallastState {
+  return asOwnerOf(join(dataDir, BALLAST_FILE), () => stateOf(dataDir));
+}
+
+function stateOf(dataDir: string): BallastState {
   return withBallast(dataDir, (file) => ({ bytes: fstatSync(file).size, isForeign: false })) ?? FOREIGN;
 }
 
@@ -93,8 +101,10 @@ export function ballastState(dataDir: string): BallastState {
 export function freeBallast(dataDir: string, when: "scarce" | "now"): number {
   try {
     if (when === "scarce" && freeBytesOf(dataDir) >= SCARCE_BYTES) return 0;
-    const { bytes } = ballastState(dataDir);
-    return bytes - shrink(dataDir, Math.max(0, bytes - STEP_BYTES)).bytes;
+    return asOwnerOf(join(dataDir, BALLAST_FILE), () => {
+      const { bytes } = stateOf(dataDir);
+      return bytes - shrink(dataDir, Math.max(0, bytes - STEP_BYTES)).bytes;
+    });
   } catch {
     return 0;
   }
@@ -156,7 +166,7 @@ function withBallast(dataDir: string, look: (file: number) => BallastState): Bal
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return { bytes: 0, isForeign: false };
-    if (code === "ELOOP" || code === "EISDIR" || code === "ENXIO") return undefined;
+    if (["ELOOP", "EISDIR", "ENXIO", "EACCES"].includes(code ?? "")) return undefined;
     throw error;
   }
   try {
@@ -169,9 +179,4 @@ function withBallast(dataDir: string, look: (file: number) => BallastState): Bal
 function isOwn(file: number, dataDir: string): boolean {
   const facts = fstatSync(file);
   return facts.isFile() && facts.nlink === 1 && facts.uid === statSync(dataDir).uid;
-}
-
-function freeBytesOf(directory: string): number {
-  const { bavail, bsize } = statfsSync(directory);
-  return bavail * bsize;
 }

@@ -22,6 +22,12 @@ const REFUSED_WRITE_CODES: ReadonlySet<unknown> = new Set([...FULL_DISK_CODES, "
 export const SPACE_ADVICE =
   "`shruti storage` shows what it is used for, `shruti storage prune` removes old recordings";
 
+/** The system or SQLite refuses to write, or to open for writing, what belongs to the server: an admin must repair it. */
+const REFUSED_ACCESS_CODES: ReadonlySet<unknown> = new Set([
+  ...["EACCES", "EPERM", "EROFS"],
+  ...["SQLITE_READONLY", "SQLITE_READONLY_DBMOVED", "SQLITE_READONLY_DIRECTORY"],
+]);
+
 /** Errors wrap each other a few times. The bound ends the search in a chain that leads back to itself. */
 const MAX_CAUSES = 8;
 
@@ -40,6 +46,11 @@ export function isDiskFull(error: unknown): boolean {
 /** Reports whether the disk refused to write an upload's bytes. Looks at the error itself, not at its causes. */
 export function isRefusedWrite(error: unknown): boolean {
   return error instanceof Error && REFUSED_WRITE_CODES.has((error as Coded).code);
+}
+
+/** Reports whether work failed because a file or folder may not be used, such as one of another owner. */
+export function isRefusedAccess(error: unknown): boolean {
+  return someCause(error, ({ code }) => REFUSED_ACCESS_CODES.has(code));
 }
 
 /** Reports whether work failed because no further file can be opened. It succeeds once other requests have ended. */
@@ -64,6 +75,7 @@ export function isWaitedOut(error: unknown): boolean {
 export function lastingState(error: unknown): string | undefined {
   if (isDiskFull(error)) return "the disk is full";
   if (isLocked(error)) return "the database is locked";
+  if (isRefusedAccess(error)) return "a file or folder may not be used";
   return isOutOfFiles(error) ? "too many files are open" : undefined;
 }
 

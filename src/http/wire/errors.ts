@@ -1,6 +1,6 @@
 import { ParseError, NotFoundError as RouteNotFoundError } from "elysia";
 import { AppError } from "../../domain/errors.ts";
-import { isDiskFull, isLocked, isOutOfFiles } from "../../store/disk-full.ts";
+import { isDiskFull, isLocked, isOutOfFiles, isRefusedAccess } from "../../store/disk-full.ts";
 
 /** The body of every non-success response (docs/interface.md section 7). */
 export type ErrorBody = { error: { code: string; message: string; detail?: string } };
@@ -13,8 +13,8 @@ const LOCK_RETRY_SECONDS = 5;
 const FILES_RETRY_SECONDS = 2;
 
 /**
- * Turns any thrown value into an error that a client may see. A full disk, a locked database and too many open
- * files become `capacity_unavailable`, because they pass; everything else that is not an AppError becomes `internal_error`. The
+ * Turns any thrown value into an error that a client may see. A full disk, a locked database, refused rights and
+ * too many open files become `capacity_unavailable`, because they pass; everything else that is not an AppError becomes `internal_error`. The
  * thrown value is its cause.
  */
 export function toAppError(thrown: unknown): AppError {
@@ -32,6 +32,13 @@ export function toAppError(thrown: unknown): AppError {
     return new AppError("capacity_unavailable", {
       message: "Another program has locked the database.",
       retryAfterSeconds: LOCK_RETRY_SECONDS,
+      cause: thrown,
+    });
+  }
+  if (isRefusedAccess(thrown)) {
+    return new AppError("capacity_unavailable", {
+      message: "The server cannot write its files now.",
+      retryAfterSeconds: DISK_RETRY_SECONDS,
       cause: thrown,
     });
   }

@@ -130,7 +130,7 @@ export type ModelService = {
   /** Installs a model that `prepare` has accepted. */
   addPrepared(model: PreparedModel): Promise<InstalledModel>;
   /** Reads and hashes the whole file of a model again. @throws AppError `not_found` */
-  verify(id: string): Promise<ModelVerification>;
+  verify(id: string, signal?: AbortSignal): Promise<ModelVerification>;
   /**
    * Removes a model's files. After the last one the demonstration model is the default.
    *
@@ -185,7 +185,7 @@ export async function createModelService(deps: ModelServiceDeps): Promise<ModelS
     add: async (source, options = {}) => recordAdded(deps, await addFrom(deps, registry, source, options)),
     prepare: (files) => checkPrepared(deps, registry, files),
     addPrepared: async (model) => recordAdded(deps, await placePrepared(registry, model)),
-    verify: (id) => verifyModel(deps, registry, id),
+    verify: (id, signal) => verifyModel(deps, registry, id, signal),
     remove: (id) => removeModel(deps, registry, id),
     setDefault: (id) => setDefault(registry, id),
     measured: (model) => measuredFigures(directory, model),
@@ -264,16 +264,17 @@ async function verifyModel(
   { checkModelFile, checkCtcFiles }: ModelServiceDeps,
   registry: ModelRegistry,
   id: string,
+  signal?: AbortSignal,
 ): Promise<ModelVerification> {
   const model = registry.find(id) ?? registry.requireInstalled(id);
   const { files, parts } = model;
   const problems: string[] = [];
   const weightsPath = fileOf(files, parts ? "model" : "weights");
-  const sha256 = await sha256OfFile(weightsPath);
+  const sha256 = await sha256OfFile(weightsPath, signal);
   if (sha256 !== model.sha256) problems.push(`the SHA-256 is ${sha256}, the manifest says ${model.sha256}`);
   const folder = dirname(weightsPath);
   for (const part of parts?.filter(({ role }) => role !== "model") ?? []) {
-    const found = await sha256OfFile(join(folder, part.name));
+    const found = await sha256OfFile(join(folder, part.name), signal);
     if (found !== part.sha256) {
       problems.push(`the SHA-256 of ${part.name} is ${found}, the manifest says ${part.sha256}`);
     }
