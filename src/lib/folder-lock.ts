@@ -1,12 +1,16 @@
-import { dlopen, FFIType } from "bun:ffi";
+import { dlopen, FFIType, type Pointer, read } from "bun:ffi";
 import { closeSync, openSync, readFileSync, statSync } from "node:fs";
 
-/** `flock` of libc, which Bun does not offer. */
-const SYMBOLS = { flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 } } as const;
+/** `flock` of libc, which Bun does not offer, and where libc puts the reason of a failure. */
+const SYMBOLS = {
+  flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+  __errno_location: { args: [], returns: FFIType.ptr },
+} as const;
 /** Exclusive, and without waiting (flock(2)). */
 const LOCK_EX = 2;
 const LOCK_NB = 4;
-const ATTEMPTS = 3;
+/** Another process has the lock. */
+const EWOULDBLOCK = 11;
 
 /** What became of an attempt to lock a folder. */
 export type FolderLock =
@@ -22,15 +26,10 @@ export type FolderLock =
 export function lockFolder(path: string): FolderLock {
   const descriptor = openFolder(path);
   if (descriptor === undefined) return { state: "not possible" };
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    if (flock(descriptor)) return { state: "held", release: () => closeSync(descriptor) };
-    // The result does not say why. The holder may have ended in between, so that another attempt is due.
-    if (!isFolderLocked(path)) continue;
-    closeSync(descriptor);
-    return { state: "taken by another" };
-  }
+  const failure = flock(descriptor);
+  if (failure === 0) return { state: "held", release: () => closeSync(descriptor) };
   closeSync(descriptor);
-  return { state: "not possible" };
+  return { state: failure === EWOULDBLOCK ? "taken by another" : "not possible" };
 }
 
 function openFolder(path: string): number | undefined {
@@ -41,18 +40,26 @@ function openFolder(path: string): number | undefined {
   }
 }
 
-function flock(descriptor: number): boolean {
+/** Locks a descriptor. Returns 0, or the reason of the failure; undefined where libc cannot be asked. */
+function flock(descriptor: number): number | undefined {
   try {
     const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
-    const isHeld = symbols.flock(descriptor, LOCK_EX | LOCK_NB) === 0;
-    close();
-    return isHeld;
+    try {
+      const reason = symbols.__errno_location() as Pointer;
+      // Nothing comes between the two calls: any call of libc may change the reason.
+      return symbols.flock(descriptor, LOCK_EX | LOCK_NB) === 0 ? 0 : read.i32(reason);
+    } finally {
+      close();
+    }
   } catch {
-    return false;
+    return undefined;
   }
 }
 
-/** Reports whether a process has such a lock on a folder. The list has a line for each lock: `1: FLOCK ADVISORY WRITE PID DEVICE:INODE …`. */
+/**
+ * Reports whether a process has such a lock on a folder, and takes none. The system's list has a line for each lock of
+ * processes that it shows to this one: `1: FLOCK ADVISORY WRITE PID DEVICE:INODE …`.
+ */
 export function isFolderLocked(path: string): boolean {
   try {
     const { ino } = statSync(path);
