@@ -11,6 +11,7 @@ import { describeDoubt } from "./clock.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { hasOpenMetrics, OPEN_METRICS } from "./open-metrics.ts";
 import { becomeOwner } from "./owner.ts";
+import { keysAre } from "./restored-access.ts";
 import { problemOfSandbox, readUnit } from "./service-sandbox.ts";
 import { endingOf, readCertificate } from "./tls.ts";
 
@@ -172,7 +173,7 @@ async function heldKeys(dataDir: string, nowMs: number): Promise<Finding[]> {
   const database = openDatabase(databasePath(dataDir));
   try {
     const count = countHeldKeys(database, nowMs);
-    const detail = `${count} keys are refused since a restore; \`shruti keys confirm\` accepts them`;
+    const detail = `${keysAre(count)} refused since a restore; \`shruti keys confirm\` accepts them`;
     return count === 0 ? [] : [{ check: "keys", ok: false, detail }];
   } finally {
     database.close();

@@ -112,7 +112,7 @@ function addEndpoint(): string {
   return id;
 }
 
-test.each(["database", "archive", "store"] as const)(
+test.each(["database", "store"] as const)(
   "on the same machine, what was closed after a backup (%s) stays closed",
   async (form) => {
     const [rotated, removed, disabled] = [addEndpoint(), addEndpoint(), addEndpoint()];

@@ -38,8 +38,14 @@ export function accessJson(access: RestoredAccess) {
 /** Prints how many deletions were repeated. @param count undefined: the database must be upgraded first */
 export function reportRepeated(context: CliContext, count: number | undefined): void {
   if (count === undefined) context.note("The next start of the server repeats later deletions.");
-  else if (count > 0) context.printLine(`${count} deletions from after the backup were repeated`);
+  else if (count > 0) {
+    const deletions = count === 1 ? "1 deletion" : `${count} deletions`;
+    context.printLine(`${deletions} from after the backup ${count === 1 ? "was" : "were"} repeated`);
+  }
 }
+
+/** Begins a sentence about keys, such as `1 key is` or `2 keys are`. */
+export const keysAre = (count: number): string => (count === 1 ? "1 key is" : `${count} keys are`);
 
 /** Prints what was closed again, what is not known, and what the admin has to do. */
 export function reportAccess(context: CliContext, access: RestoredAccess): void {
@@ -48,7 +54,7 @@ export function reportAccess(context: CliContext, access: RestoredAccess): void 
     context.printLine(`closed again: ${KINDS[kind]} ${id} (${CHANGES[change]})`);
   if (closed.length > MAX_LINES) context.printLine(`closed again: ${closed.length - MAX_LINES} more`);
   const sessions = ended.links + ended.sessions;
-  if (sessions > 0) context.printLine(`ended: ${sessions} sessions and links of the console`);
+  if (sessions > 0) context.printLine(`ended: sessions and links of the console (${sessions})`);
   const until = time(access.knownUntilMs) ?? "a time that it does not name";
   context.note(
     isAllKnown
@@ -57,8 +63,8 @@ export function reportAccess(context: CliContext, access: RestoredAccess): void 
   );
   if (held > 0)
     context.note(
-      `${held} keys are refused until you confirm them: \`shruti keys list\` shows them, \`shruti keys confirm\` accepts them`,
+      `${keysAre(held)} refused until confirmed: \`shruti keys list\` shows which, \`shruti keys confirm\` accepts them`,
     );
   else if (keys > 0 && !isAllKnown)
-    context.note(`${keys} keys of the backup are valid; revoke those that should not be`);
+    context.note(`${keysAre(keys)} valid as in the backup; revoke what should not be`);
 }

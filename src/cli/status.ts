@@ -12,6 +12,7 @@ import { describeWorker } from "./fleet.ts";
 import { addressOfConfig } from "./listen-address.ts";
 import { renderFields } from "./output.ts";
 import { becomeOwner } from "./owner.ts";
+import { keysAre } from "./restored-access.ts";
 import { readServerStatus, type ServerStatus } from "./status-file.ts";
 
 export function registerStatus(program: Command, context: CliContext): void {
@@ -121,7 +122,7 @@ function render({ isRunning, server, states, heldKeys, backupLine, clock }: Stat
     ...(queue.length === 0 ? [["queue", "empty"] as const] : queue),
     ...(heldKeys === 0
       ? []
-      : [["keys", `${heldKeys} are refused since a restore, until \`shruti keys confirm\``] as const]),
+      : [["keys", `${keysAre(heldKeys)} refused since a restore, until \`shruti keys confirm\``] as const]),
     ...(backupLine === undefined ? [] : [["backup", backupLine] as const]),
     ...(server ? describe(server) : []),
   ]);
