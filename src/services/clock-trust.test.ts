@@ -1,9 +1,16 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
 import { openLog, silentLog } from "../lib/log.ts";
 import { exportAudit } from "../store/audit-log.ts";
 import { findIdempotencyKey } from "../store/idempotency.ts";
 import { DAY_MS, type Made, openClockWorld, PERIODS } from "../testing/clock-world.ts";
+import { manualClock } from "../testing/manual-clock.ts";
+import { openTestApp } from "../testing/open-test-app.ts";
+import { clientOf, until } from "../testing/scheduler-kit.ts";
+import { scriptedAudio } from "../testing/scripted-engine.ts";
 import { createClockTrust } from "./clock-trust.ts";
 import { createConsoleSessionService } from "./console-sessions.ts";
 
@@ -335,6 +342,43 @@ describe("what an appliance keeps", () => {
     },
     3_600_000,
   );
+});
+
+test("a server that starts with a clock 40 days ahead keeps its recordings, until an admin confirms the clock", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "shruti-ahead-"));
+  const clock = manualClock();
+  const start = (lines: string[] = []) =>
+    openTestApp({ directory, clock, log: openLog("info", "json", (line) => void lines.push(line)) });
+  const recordings = () => readdirSync(join(directory, "uploads")).length;
+  try {
+    const first = await start();
+    const done = await clientOf(first).transcribe(scriptedAudio({ seconds: 2, text: "a" }), {
+      language: "hi",
+    });
+    expect([done.status, recordings()]).toEqual(["completed", 1]);
+    await first.close();
+    clock.reboot();
+    clock.leap(40 * DAY_MS);
+    const lines: string[] = [];
+    const second = await start(lines);
+    // The first round of retention comes right after the start.
+    await until("it warns", () => lines.some((line) => line.includes("the clock is in doubt")));
+    const metrics = await (await second.fetch("/metrics")).text();
+    expect(metrics).toContain("\nshruti_clock_doubtful 1\n");
+    expect(metrics).toContain(`\nshruti_clock_offset_seconds ${40 * 86_400}\n`);
+    await second.close();
+    expect(recordings()).toBe(1);
+    expect(lines.filter((line) => line.includes('"retention"'))).toEqual([]);
+
+    const third = await start();
+    third.app.trust.confirm();
+    await third.close();
+    const fourth = await start();
+    await until("the recording is removed", () => recordings() === 0);
+    await fourth.close();
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
 
 type Step =

@@ -85,7 +85,7 @@ export function createJournalCopier(deps: JournalDeps): JournalCopier {
       if (beginning) after[name] = beginning;
     }
     const isNew = JSON.stringify(after) !== JSON.stringify(before);
-    if (isNew || clock.now() - (stated.get(store) ?? 0) >= STATE_EVERY_MS) {
+    if (isNew || Math.abs(clock.now() - (stated.get(store) ?? 0)) >= STATE_EVERY_MS) {
       await writeState(folder, deps);
       stated.set(store, clock.now());
     }
