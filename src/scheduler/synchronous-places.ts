@@ -56,7 +56,7 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
 
   /** Estimates when a place is free. A request that is overdue by t is expected to take another t, up to its timeout. */
   function remainingMs({ sinceMs, recordingMs }: Taken): number {
-    // Where the clock was put back, no client is told to wait for as long.
+    // Where the clock was put back, the estimate must not grow by as much.
     const elapsedMs = Math.max(0, options.clock.now() - sinceMs);
     return Math.min(Math.abs(expectedMsOf(recordingMs) - elapsedMs), options.timeoutMs() - elapsedMs);
   }
