@@ -59,7 +59,7 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
     try {
       await work(stopping.signal);
       const made: Partial<LastBackup> = lastBackup(database.store) ?? {};
-      forgetLast();
+      await forgetLast();
       const { path, bytes, lacking, faulty } = made;
       const fields = { path, bytes, seconds: (clock.now() - startedMs) / 1000 };
       if (lacking?.count) log.error({ ...fields, lacking }, "a backup was made, and it is incomplete");
@@ -71,16 +71,16 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
       failures += 1;
       log.error({ err: error, to: config.backup.to }, "the backup failed");
       const failure = { at_ms: clock.now(), to: config.backup.to, reason: errorMessage(error) };
-      remember((tx) => rememberFailure(tx, failure));
+      await remember((tx) => rememberFailure(tx, failure));
     }
   }
 
   const forgetLast = () => remember((tx) => forgetFailure(tx, clock.now()));
 
-  /** A full disk does not stop the schedule. */
-  function remember(write: (tx: Store) => void): void {
+  /** A full disk does not stop the schedule. A lock of another program is waited for. */
+  async function remember(write: (tx: Store) => void): Promise<void> {
     try {
-      transaction(database.store, write);
+      await database.gate.run(() => transaction(database.store, write));
     } catch (error) {
       log.error({ err: error }, "the outcome of the backup could not be noted");
     }
