@@ -161,12 +161,16 @@ async function backUpAll(
   const { backUpEverything } = await import("../services/backups/backups.ts");
   // Commands that a scheduler has ended must not leave half an archive.
   const cleanUp = cleanUpAtEnd();
-  const [{ isServer }, { dataDirOf }] = await Promise.all([
+  const [{ isServer }, { dataDirOf }, { readServerStatus }] = await Promise.all([
     import("../services/data-dir-lock.ts"),
     import("../services/admin.ts"),
+    import("./status-file.ts"),
   ]);
-  // The server starts this command for its schedule. The audit log must not name a person then.
-  const actor = isServer(process.ppid, dataDirOf(config)) ? SERVER : currentActor();
+  const dataDir = dataDirOf(config);
+  // The server starts this command for its schedule. The audit log must not name a person then. Of a server that has given
+  // up root's rights, the system does not show the open files.
+  const isOfServer = isServer(process.ppid, dataDir) || readServerStatus(dataDir)?.pid === process.ppid;
+  const actor = isOfServer ? SERVER : currentActor();
   const everything = () =>
     backUpEverything(
       {
