@@ -107,7 +107,7 @@ async function verify(...options: string[]) {
 const ATTACKS: Record<string, { change: (sqlite: SqliteDatabase) => void; problems: RegExp }> = {
   "its end removed": {
     change: (sqlite) => void sqlite.run("DELETE FROM audit_log WHERE sequence > 3"),
-    problems: /^entry 5 is not the one with the hash signed at 2026/,
+    problems: /^entry 5 is not the one with the hash signed at 2026.*: the log ends at entry 3$/,
   },
   "all of it removed": {
     change: (sqlite) => void sqlite.run("DELETE FROM audit_log"),
@@ -159,7 +159,7 @@ describe("a signed head", () => {
     expect(holdsNewestHead(opened().store, dataDir)).toBe(false);
     const verified = await verify();
     expect(verified.status).toBe(1);
-    expect(verified.problems[0]).toMatch(problems);
+    expect(verified.problems).toEqual([expect.stringMatching(problems)]);
   });
 
   test("is still missed after the log has grown again and was signed again", async () => {

@@ -172,12 +172,10 @@ export function readSignedHeads(store: Store, dataDir: string): SignedHeads {
   const { lines, base } = currentLines(store, dataDir);
   const read = lines.map((line) => signedBy(HEAD, line, dataDir));
   const own = signedBy(HEAD, findSetting(store, SETTING_NAMES.auditHead), dataDir);
-  const found = [
-    ...(base ? [base] : []),
-    ...read.filter((head) => head !== undefined),
-    ...(own ? [own] : []),
-  ];
-  return { heads: found.map(toHead), foreign: read.filter((head) => head === undefined).length };
+  const found = [base, own, ...read].filter((head) => head !== undefined);
+  // The newest is in the file and in the database.
+  const heads = new Map(found.map((head) => [`${head.entry} ${head.hash}`, toHead(head)]));
+  return { heads: [...heads.values()], foreign: read.filter((head) => head === undefined).length };
 }
 
 function currentLines(store: Store, dataDir: string) {

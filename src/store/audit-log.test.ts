@@ -132,7 +132,7 @@ describe("the log is append-only", () => {
     sqlite.run("DELETE FROM audit_log WHERE sequence = 3");
     expect(verifyAudit(store).ok).toBe(true);
     expect(verifyAudit(store, [{ ...head, known: "noted earlier" }]).problems).toEqual([
-      "entry 3 is not the one with the hash noted earlier",
+      "entry 3 is not the one with the hash noted earlier: the log ends at entry 2",
     ]);
   });
 });

@@ -223,7 +223,9 @@ function verifyChain(store: Store, expected: readonly ExpectedEntry[]): AuditVer
     entries++;
   }
   const head = { sequence: before?.sequence ?? 0, hash: before?.hash ?? GENESIS_HASH };
-  for (const { sequence, known } of missing)
-    report(`entry ${sequence} is not the one with the hash ${known}`);
+  for (const { sequence, known } of missing) {
+    const end = sequence > head.sequence ? `: the log ends at entry ${head.sequence}` : "";
+    report(`entry ${sequence} is not the one with the hash ${known}${end}`);
+  }
   return { ok: problemCount === 0, entries, head, problems, problemCount };
 }
