@@ -102,7 +102,8 @@ describe.skipIf(!hasPrometheus)("with Debian's package prometheus", () => {
       expect(answers.filter(({ error }) => error !== undefined)).toEqual([]);
       // These have values only after something has happened.
       const silent = [
-        "Organizations with low credit",
+        "Organizations: credit and space",
+        "What ends: certificate, next API key",
         "Workers that ended unexpectedly",
         "Errors per second",
         "Time to the answer",
