@@ -9,6 +9,7 @@ import { syncPath, writeDurably } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
+import { asUser, canChangeRights, ownerOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
@@ -102,7 +103,7 @@ export function createJournalCopier(deps: JournalDeps): JournalCopier {
       const copied = Object.fromEntries(Object.entries(noted).filter(([path]) => stores.includes(path)));
       for (const store of stores) {
         try {
-          await copyTo(store, copied);
+          await withRightsFor(store, () => copyTo(store, copied));
           outcome.reached.push(store);
         } catch (error) {
           outcome.failed.push({ path: store, reason: errorMessage(error) });
@@ -111,6 +112,12 @@ export function createJournalCopier(deps: JournalDeps): JournalCopier {
       return outcome;
     },
   };
+}
+
+/** A command of root has the rights of the data directory's owner, who may not reach a folder that root has made. */
+function withRightsFor(store: string, work: () => Promise<void>): Promise<void> {
+  const isRoots = canChangeRights() && ownerOf(join(store, STORE_BACKUPS)) === undefined;
+  return isRoots ? asUser(undefined, work) : work();
 }
 
 /** @throws Error for a folder with the backups of another appliance, such as another disk that is mounted there */
