@@ -1,8 +1,9 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHash, generateKeyPairSync } from "node:crypto";
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdtempSync,
   readdirSync,
@@ -37,14 +38,17 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const clock = manualClock();
 let folder: string;
 let dataDir: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(root, "t-"));
-  dataDir = join(folder, "data");
-  const database = openDatabase(join(dataDir, "shruti.db"));
+beforeAll(() => {
+  const database = openDatabase(join(root, "template/shruti.db"));
   const { uploadId } = createProjectIn(database);
   database.sqlite.run("DELETE FROM uploads WHERE id = ?", [uploadId]);
   database.sqlite.run("UPDATE organizations SET name = 'City Hospital'");
   database.close();
+});
+beforeEach(() => {
+  folder = mkdtempSync(join(root, "t-"));
+  dataDir = join(folder, "data");
+  cpSync(join(root, "template"), dataDir, { recursive: true });
 });
 
 const configOf = (data: string) => testConfig({ storage: { data_dir: data, reserve_bytes: 0 } });

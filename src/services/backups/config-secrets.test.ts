@@ -34,6 +34,11 @@ test("a file without secrets stays as it is, also with line ends of Windows", ()
   expect(withoutSecrets(`${text}# ${name} = "x"\r\n`)).toBe(text);
 });
 
+test("a setting that is empty stays", () => {
+  const text = '[engine]\ndecoder = ""\n';
+  expect(commentOut(text, ["engine.decoder"], "No:")).toEqual({ text, found: [] });
+});
+
 test("a setting of several lines becomes a comment of several lines", () => {
   const text = '[engine]\ndecoder = """\n/a"""\nworkers = 1\n';
   expect(commentOut(text, ["engine.decoder", "log.level"], "No:")).toEqual({

@@ -5,7 +5,7 @@ import { readToml } from "../../lib/toml.ts";
 /** Names the secret settings that a config file sets. @throws TomlError */
 export function secretsIn(text: string): string[] {
   return secretPairs(text)
-    .filter(({ pair }) => !(pair.value.type === "TOMLValue" && pair.value.value === ""))
+    .filter(({ pair }) => !isEmpty(pair))
     .map(({ setting }) => setting);
 }
 
@@ -45,7 +45,7 @@ function withItsLine(text: string, [start, end]: readonly [number, number]): rea
 const secretPairs = (text: string) => pairsOf(text, SECRET_SETTINGS);
 
 /**
- * Turns settings in the text of a config file into comments.
+ * Turns settings in the text of a config file into comments. Those that are empty stay.
  *
  * @param reason a comment before each of them
  * @returns the text, and the settings that it had
@@ -56,7 +56,7 @@ export function commentOut(
   settings: readonly string[],
   reason: string,
 ): { text: string; found: string[] } {
-  const pairs = pairsOf(text, settings);
+  const pairs = pairsOf(text, settings).filter(({ pair }) => !isEmpty(pair));
   let result = text;
   for (const { pair } of pairs.toReversed()) {
     const [start, end] = pair.range;
@@ -65,6 +65,8 @@ export function commentOut(
   }
   return { text: result, found: pairs.map(({ setting }) => setting) };
 }
+
+const isEmpty = ({ value }: AST.TOMLKeyValue) => value.type === "TOMLValue" && value.value === "";
 
 function pairsOf(text: string, settings: readonly string[]): { setting: string; pair: AST.TOMLKeyValue }[] {
   return readToml(text)
