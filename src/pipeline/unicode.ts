@@ -15,14 +15,24 @@ const VOWEL_SIGNS =
   "\u0900-\u0903\u093A\u093B\u093E-\u094C\u0955-\u0957\u0981-\u0983\u09BE-\u09CC\u0A01-\u0A03\u0A3E-\u0A4C" +
   "\u0A70\u0A71\u0A81-\u0A83\u0ABE-\u0ACC\u0B01-\u0B03\u0B3E-\u0B4C\u0B82\u0BBE-\u0BCC\u0C00-\u0C04\u0C3E-\u0C4C" +
   "\u0C81-\u0C83\u0CBE-\u0CCC\u0D00-\u0D03\u0D3E-\u0D4C";
-const VIRAMAS = "\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D4D";
+/** The viramas of all scripts: canonical combining class 9 of Unicode 17. */
+const VIRAMAS =
+  "\u094D\u09CD\u0A4D\u0ACD\u0B4D\u0BCD\u0C4D\u0CCD\u0D3B\u0D3C\u0D4D\u0DCA\u0E3A\u0EBA" +
+  "\u0F84\u1039\u103A\u1714\u1715\u1734\u17D2\u1A60\u1B44\u1BAA\u1BAB\u1BF2\u1BF3\u2D7F" +
+  "\uA806\uA82C\uA8C4\uA953\uA9C0\uAAF6\uABED\u{10A3F}\u{11046}\u{11070}\u{1107F}\u{110B9}" +
+  "\u{11133}\u{11134}\u{111C0}\u{11235}\u{112EA}\u{1134D}\u{113CE}\u{113CF}\u{113D0}\u{11442}" +
+  "\u{114C2}\u{115BF}\u{1163F}\u{116B6}\u{1172B}\u{11839}\u{1193D}\u{1193E}\u{119E0}\u{11A34}" +
+  "\u{11A47}\u{11A99}\u{11C3F}\u{11D44}\u{11D45}\u{11D97}\u{11F41}\u{11F42}\u{1612F}";
 
 const NUKTA_BEHIND_VOWEL = new RegExp(`([${VOWEL_SIGNS}]+)([${NUKTAS}])`, "gu");
 const DOUBLED_MARK = new RegExp(`([${VOWEL_SIGNS}${NUKTAS}${VIRAMAS}])\\1+`, "gu");
-/** Joiners have a meaning after a virama, and the non-joiner also between Arabic letters. All others are removed. */
+/**
+ * Joiners have a meaning on both sides of a virama, where they choose between a conjunct, a half letter and a letter with a
+ * visible virama; ra with a joiner stays whole. The non-joiner has one also between Arabic letters. All others are removed.
+ */
 const IDLE_JOINER = new RegExp(
-  `(?<![${VIRAMAS}])\\u200D(?!\\u09CD)|\\u200D(?![\\p{L}\\u09CD])|` +
-    `(?<![${VIRAMAS}]|\\p{Script=Arabic})\\u200C|\\u200C(?!\\p{L})`,
+  `(?<![${VIRAMAS}])\\u200D(?![${VIRAMAS}])|\\u200D(?![\\p{L}${VIRAMAS}])|` +
+    `(?<![${VIRAMAS}]|\\p{Script=Arabic})\\u200C(?![${VIRAMAS}])|\\u200C(?![\\p{L}${VIRAMAS}])`,
   "gu",
 );
 
@@ -80,9 +90,22 @@ const URDU_LIKE = new Set(["ur", "ks"]);
  * Normalizes text.
  *
  * @param language ISO code; it matters for languages in Arabic script, whose letters differ
- * @returns the text in NFC, without invisible characters, with single spaces, trimmed
+ * @returns the text in NFC, without invisible characters, with single spaces, trimmed; a second application changes nothing
  */
 export function normalizeText(text: string, language: string): string {
+  let clean = text;
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
+    const before = clean;
+    clean = normalizeOnce(before, language);
+    if (clean === before) break;
+  }
+  return clean;
+}
+
+/** What a step removes can bring letters together that an earlier step corrects. Two or three passes are usual. */
+const MAX_PASSES = 10;
+
+function normalizeOnce(text: string, language: string): string {
   let clean = text
     .replace(INVISIBLE, "")
     .replace(ARABIC_PRESENTATION_FORMS, (letters) => letters.normalize("NFKC"))

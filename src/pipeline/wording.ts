@@ -139,8 +139,11 @@ function capitalize(word: string): string {
   return word.replace(/\p{Ll}/u, (letter) => letter.toUpperCase());
 }
 
-/** Matches "w-what", "कु-कुछ" and "wh- what": beginnings of the word that follows, with hyphens. */
-const FALSE_START = /(?<![\p{L}\p{M}\p{N}])((?:[\p{L}][\p{L}\p{M}]{0,5}[-–—]+ ?)+)(?=([\p{L}\p{M}]+))/gu;
+/**
+ * Matches "w-what", "कु-कुछ" and "wh- what": beginnings of the word that follows, with hyphens. Joiners are parts of words.
+ */
+const FALSE_START =
+  /(?<![\p{L}\p{M}\p{N}\u200C\u200D])((?:[\p{L}][\p{L}\p{M}\u200C\u200D]{0,5}[-–—]+ ?)+)(?=([\p{L}\p{M}\u200C\u200D]+))/gu;
 /** Words with a prefix of one letter. */
 const HYPHENATED = /^(?:e-|t-tests?$|x-)/iu;
 
