@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  chmodSync,
   chownSync,
   copyFileSync,
   existsSync,
@@ -118,7 +119,9 @@ test.if(process.geteuid?.() === 0)(
   async () => {
     const receiver = open("owned");
     const owner = 12_345;
-    chownSync(at("owned"), owner, owner);
+    // Its owner can reach it and read what is there, or no server could use it.
+    for (const name of ["", ...readdirSync(at("owned"))]) chownSync(at("owned", name), owner, owner);
+    chmodSync(at(""), 0o755);
     const installed = await receiver.run("bundle", "install", bundle, "--key", `${key}.pub`, "--no-trial");
     expect(installed.status).toBe(0);
     const paths = readdirSync(at("owned"), { recursive: true, encoding: "utf8" });

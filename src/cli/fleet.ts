@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "../config/schema.ts";
 import type { Act } from "../domain/audit.ts";
 import type { WorkerStatus } from "../fleet/control/fleet-status.ts";
+import { actAs } from "../lib/rights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { readServerStatus } from "./status-file.ts";
 
@@ -60,8 +61,14 @@ const setup = () => import("../fleet/setup/fleet-setup.ts");
 
 async function dataDirFor(context: CliContext): Promise<{ config: Config; dataDir: string }> {
   const { config } = context.loadConfig();
-  const { dataDirOf } = await import("../services/admin.ts");
-  return { config, dataDir: dataDirOf(config) };
+  const [{ dataDirOf }, { ownerOfData }] = await Promise.all([
+    import("../services/admin.ts"),
+    import("../services/data-owner.ts"),
+  ]);
+  const dataDir = dataDirOf(config);
+  // Nothing that the service's user has put there may lead to root's files.
+  actAs(ownerOfData(dataDir));
+  return { config, dataDir };
 }
 
 async function init(context: CliContext, options: InitOptions): Promise<void> {

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
+import { asWriterOf } from "../lib/rights.ts";
 import type { AccountService } from "../services/accounts.ts";
 import type { ApiKeyService } from "../services/api-keys.ts";
 import { CommandError } from "./context.ts";
@@ -80,12 +81,12 @@ function makeKey(
   name: string,
   keyFile: string | undefined,
 ): string {
-  if (keyFile !== undefined && existsSync(keyFile))
+  if (keyFile !== undefined && asWriterOf(keyFile, () => existsSync(keyFile)))
     throw new CommandError("conflict", `${keyFile} exists already; init does not overwrite it`);
   const { id, key } = apiKeys.createKey({ projectId, name });
   if (keyFile === undefined) return key;
   try {
-    writeNewFileNow(keyFile, `${key}\n`, 0o600);
+    asWriterOf(keyFile, () => writeNewFileNow(keyFile, `${key}\n`, 0o600));
     return key;
   } catch (error) {
     apiKeys.revokeKey(id);

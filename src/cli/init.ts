@@ -5,6 +5,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { loadConfig, readConfig } from "../config/load.ts";
 import { renderConfigToEdit } from "../config/render.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
+import { asOwnerOf, asWriterOf } from "../lib/rights.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { makeRecords, type Records } from "./init-records.ts";
 
@@ -78,19 +79,23 @@ async function init(context: CliContext, place: Place, options: InitOptions): Pr
   const names = { organization: options.name, project: options.projectName, key: options.keyName };
   let records: Records;
   const finish = () => {
-    if (place.text !== undefined) {
-      mkdirSync(dirname(place.configPath), { recursive: true });
+    const { configPath, text } = place;
+    if (text === undefined) return;
+    asWriterOf(configPath, () => {
+      mkdirSync(dirname(configPath), { recursive: true });
       // The file may later hold a token, so only its owner may read it.
-      writeNewFileNow(place.configPath, place.text, 0o600);
-    }
+      writeNewFileNow(configPath, text, 0o600);
+    });
   };
+  // A folder that is there may belong to the service's user, who could have put links into it.
+  const makeAll = () => asOwnerOf(place.dataDir, () => makeRecords(path, context.clock, names, keyFile));
   if (existsSync(path)) {
     if (!options.unlessExists) throw hasDatabase(place.dataDir);
-    records = await makeRecords(path, context.clock, names, keyFile);
+    records = await makeAll();
     finish();
   } else {
     records = await makeDatabase(path, async () => {
-      const made = await makeRecords(path, context.clock, names, keyFile);
+      const made = await makeAll();
       finish();
       return made;
     });
@@ -113,13 +118,16 @@ async function makeBallast({ io }: CliContext, { configPath, dataDir }: Place): 
  */
 async function makeDatabase<T>(path: string, make: () => Promise<T>): Promise<T> {
   const dataDir = dirname(path);
-  const isNewFolder = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
-  await claim(path, dataDir);
+  const makeDataDir = () => mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const isNewFolder = asWriterOf(dataDir, makeDataDir) !== undefined;
+  await asOwnerOf(dataDir, () => claim(path, dataDir));
   try {
     return await make();
   } catch (error) {
-    for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(path + suffix, { force: true });
-    if (isNewFolder) rmdirSync(dataDir);
+    asOwnerOf(dataDir, () => {
+      for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(path + suffix, { force: true });
+    });
+    if (isNewFolder) asWriterOf(dataDir, () => rmdirSync(dataDir));
     throw error;
   }
 }

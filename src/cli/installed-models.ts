@@ -1,4 +1,5 @@
 import { engineOf, fileOf, type InstalledModel } from "../domain/model.ts";
+import { actAs, asUser, ownerOf } from "../lib/rights.ts";
 import type { ModelService } from "../services/models/models.ts";
 import type { CliContext } from "./context.ts";
 
@@ -14,7 +15,9 @@ export async function openModels(
     context.openServices(),
   ]);
   const { database, config, dataDir, log, clock } = services;
-  return createModelService({
+  const { ownerOfData } = await import("../services/data-owner.ts");
+  const owner = ownerOfData(dataDir);
+  const service = await createModelService({
     database,
     config,
     dataDir,
@@ -22,12 +25,16 @@ export async function openModels(
     clock,
     checkModelFile,
     checkCtcFiles,
-    ...(tryOutModel ? { tryOutModel } : {}),
+    // Native code comes from the data directory, and runs as its owner.
+    ...(tryOutModel ? { tryOutModel: (model) => asUser(owner, () => tryOutModel(model)) } : {}),
     tryOutSpeakerWeights: async (weights) => {
       const { tryOutSpeakerWeights } = await import("./speaker-weights.ts");
-      await tryOutSpeakerWeights(config, dataDir, log, weights);
+      await asUser(owner, () => tryOutSpeakerWeights(config, dataDir, log, weights));
     },
   });
+  // `models.dir` may be elsewhere, and root's.
+  actAs(ownerOf(service.directory));
+  return service;
 }
 
 /** Renders an installed model for `--json`, in the words of `GET /v1/models` and with its files. */

@@ -1,6 +1,6 @@
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { makeFoldersBelow } from "../lib/output-files.ts";
 import type { CatalogueEntry, CatalogueFile } from "../services/models/catalogue.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { renderFields, renderTable } from "./output.ts";
@@ -100,7 +100,7 @@ async function fetchEntry(context: CliContext, entry: CatalogueEntry, options: F
     );
   }
   const folder = entry.form === "folder" ? join(options.directory, entry.name) : options.directory;
-  mkdirSync(folder, { recursive: true });
+  makeFoldersBelow(options.directory, folder);
   const received: { name: string; path: string; sha256: string; verified: boolean }[] = [];
   for (const file of entry.files) {
     const { name, bytes, sha256 } = file;

@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { renderConfigToEdit } from "../config/render.ts";
 import type { Config } from "../config/schema.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
+import { asOwnerOf, asWriterOf } from "../lib/rights.ts";
 import type { Names } from "../services/backups/backup-create.ts";
 import { BackupError } from "../services/backups/backup-format.ts";
 import type { RestoredAll } from "../services/backups/backup-restore.ts";
@@ -89,26 +90,32 @@ async function setUp(context: CliContext, path: string, options: RestoreOptions)
 
 /** Loads a text as the config file that it will be. */
 function parse(text: string, configPath: string, environment: CliContext["io"]["environment"]): Config {
-  mkdirSync(dirname(configPath), { recursive: true });
   const draft = `${configPath}.${process.pid}.unfinished`;
-  writeNewFileNow(draft, text, 0o600);
-  try {
-    return loadConfig(draft, environment);
-  } finally {
-    rmSync(draft, { force: true });
-  }
+  return asWriterOf(configPath, () => {
+    mkdirSync(dirname(configPath), { recursive: true });
+    writeNewFileNow(draft, text, 0o600);
+    try {
+      return loadConfig(draft, environment);
+    } finally {
+      rmSync(draft, { force: true });
+    }
+  });
 }
 
 /** @returns the file that was written; undefined: none */
 function placeConfig({ path, text, dataDir }: Setup, fromBackup: string | undefined): string | undefined {
   if (text !== undefined) {
-    writeNewFileNow(path, text, 0o600);
+    asWriterOf(path, () => writeNewFileNow(path, text, 0o600));
     return path;
   }
   if (fromBackup === undefined) return undefined;
   const other = join(dataDir, OTHER_CONFIG);
-  writeFileSync(other, fromBackup, { mode: 0o600 });
-  giveToOwner(other);
+  asOwnerOf(dataDir, () => {
+    // It replaces the one of an earlier restore, and a link that the service's user may have put there.
+    rmSync(other, { force: true });
+    writeNewFileNow(other, fromBackup, 0o600);
+    giveToOwner(other);
+  });
   return other;
 }
 

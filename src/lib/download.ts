@@ -1,5 +1,5 @@
 import { createHash, type Hash } from "node:crypto";
-import { statfsSync } from "node:fs";
+import { constants, statfsSync } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -41,7 +41,9 @@ export async function download(options: DownloadOptions): Promise<string> {
   const part = `${path}.part`;
   // Without a hash, a beginning of another file would go unnoticed.
   if (expected.sha256 === undefined) await rm(part, { force: true });
-  const file = await open(part, "a+");
+  const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
+  // Another person may have put a link into the folder.
+  const file = await open(part, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o666);
   try {
     const progress: Progress = { file, hash: createHash("sha256"), bytes: 0, total: expected.bytes };
     progress.bytes = await hashExisting(file, progress.hash);

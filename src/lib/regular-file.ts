@@ -8,7 +8,7 @@ import {
   type Stats,
   statSync,
 } from "node:fs";
-import { asOwnerOf } from "./rights.ts";
+import { asUser, decisionOn } from "./rights.ts";
 
 /** A path does not name a regular file, or the file is too large for its purpose. */
 export class RegularFileError extends Error {
@@ -29,7 +29,8 @@ export class RegularFileError extends Error {
  * @throws RegularFileError for a folder, pipe, socket or device; the system's error when the path cannot be read
  */
 export function statRegularFile(path: string): Stats {
-  const facts = asOwnerOf(path, () => statSync(path));
+  const { user, path: decided } = decisionOn(path);
+  const facts = asUser(user, () => statSync(decided));
   if (!facts.isFile()) throw new RegularFileError(path, `it is ${kindOf(facts)}, not a regular file`);
   return facts;
 }
@@ -44,7 +45,8 @@ export function statRegularFile(path: string): Stats {
 export function openRegularFile(path: string): number {
   statRegularFile(path);
   const { O_RDONLY, O_NONBLOCK, O_NOCTTY } = constants;
-  const descriptor = asOwnerOf(path, () => openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  const { user, path: decided, flags } = decisionOn(path);
+  const descriptor = asUser(user, () => openSync(decided, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags));
   const facts = fstatSync(descriptor);
   if (facts.isFile()) return descriptor;
   closeSync(descriptor);

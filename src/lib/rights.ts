@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync } from "node:fs";
+import { constants, lstatSync, readlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 /**
@@ -16,31 +16,47 @@ const ROOT: User = { uid: 0, gid: 0 };
 const MAX_LINKS = 40;
 const groupsOfUsers = new Map<number, number[]>();
 
-/** The rights of this process do not change any more. */
-let isSettled = false;
-
 /** This module has taken the rights of another user than root, and can take root's again. */
 let hasTaken = false;
 
 const isStartedByRoot = () => process.getuid?.() === 0;
 /** Reports whether root runs this process, and it may still change its rights. */
-export const canChangeRights = () =>
-  !isSettled && isStartedByRoot() && (hasTaken || process.geteuid?.() === 0);
+export const canChangeRights = () => isStartedByRoot() && (hasTaken || process.geteuid?.() === 0);
+
+/** How root opens a path that other users may have changed. */
+export type Decision = {
+  /** The user who decides what the path means; undefined: root, or this process cannot change its rights. */
+  user: User | undefined;
+  /** Where root decides: the path with its links replaced, all of which are root's. */
+  path: string;
+  /** For `open`: O_NOFOLLOW where no link may be at the path any more. */
+  flags: number;
+};
 
 /**
- * Returns the user who decides what a path means: the owner of the folder that the path names, or of the nearest one that
- * is there; for a path through a link that another user than root has made, that user.
- *
- * @returns undefined for root, and where this process cannot change its rights anyway
+ * Finds the user who decides what a path means: the owner of the folder that it names, or of its nearest folder that is
+ * there; for a path through a link of another user than root, that user. A file of root is root's word in any folder.
  */
-export function ownerOf(path: string): User | undefined {
-  if (!canChangeRights()) return undefined;
-  const { folder, linkMaker } = asUser(undefined, () => decidersOf(resolve(path)));
-  return linkMaker ?? (folder.uid === 0 ? undefined : folder);
+export function decisionOn(path: string): Decision {
+  if (!canChangeRights()) return { user: undefined, path, flags: 0 };
+  const { folder, linkMaker, isRootsFile, resolved } = asUser(undefined, () => decidersOf(resolve(path)));
+  if (linkMaker !== undefined) return { user: linkMaker, path, flags: 0 };
+  const user = folder.uid === 0 || isRootsFile ? undefined : folder;
+  return { user, path: resolved, flags: constants.O_NOFOLLOW };
 }
 
-/** The owner of the last folder of a path; and the user, besides root, who has made a link on the way to it. */
-type Deciders = { folder: User; linkMaker?: User };
+/** Returns the user who decides what a path means; undefined for root. `decisionOn` says more. */
+export const ownerOf = (path: string): User | undefined => decisionOn(path).user;
+
+type Deciders = {
+  /** The owner of the last folder of the path that is there. */
+  folder: User;
+  /** The user, besides root, who has made a link on the way; nothing behind it has been looked at. */
+  linkMaker?: User;
+  /** The path names a regular file of root. */
+  isRootsFile: boolean;
+  resolved: string;
+};
 
 function decidersOf(path: string): Deciders {
   let names = namesIn(path);
@@ -48,11 +64,12 @@ function decidersOf(path: string): Deciders {
   let owner = ROOT;
   for (let links = 0; ; ) {
     const name = names.shift();
-    if (name === undefined) break;
+    if (name === undefined) return { folder: owner, isRootsFile: false, resolved: folder };
     const next = join(folder, name);
     const facts = lstatSync(next, { throwIfNoEntry: false });
     if (facts?.isSymbolicLink()) {
-      if (facts.uid !== 0) return { folder: owner, linkMaker: { uid: facts.uid, gid: facts.gid } };
+      const { uid, gid } = facts;
+      if (uid !== 0) return { folder: owner, linkMaker: { uid, gid }, isRootsFile: false, resolved: next };
       if (++links > MAX_LINKS) throw new Error(`${path}: too many links`);
       names = [...namesIn(resolve(folder, readlinkSync(next))), ...names];
       folder = "/";
@@ -60,9 +77,11 @@ function decidersOf(path: string): Deciders {
     } else if (facts?.isDirectory()) {
       folder = next;
       owner = { uid: facts.uid, gid: facts.gid };
-    } else break;
+    } else {
+      const isRootsFile = names.length === 0 && facts?.isFile() === true && facts.uid === 0;
+      return { folder: owner, isRootsFile, resolved: join(next, ...names) };
+    }
   }
-  return { folder: owner };
 }
 
 const namesIn = (path: string) => path.split("/").filter((name) => name !== "");
@@ -102,7 +121,8 @@ export function asOwnerOf<T>(path: string, work: () => T): T {
  */
 export function asWriterOf<T>(path: string, work: () => T): T {
   if (!canChangeRights()) return work();
-  return asUser(asUser(undefined, () => decidersOf(resolve(path))).linkMaker, work);
+  const { linkMaker } = asUser(undefined, () => decidersOf(resolve(path)));
+  return asUser(linkMaker, work);
 }
 
 /**
@@ -118,17 +138,15 @@ export function actAs(user: User | undefined): void {
  * Becomes a user for good. Native code and other programs must not run before that in a process with the rights of two
  * users, because they could take root's again.
  *
- * @param user undefined: the process stays what it is, also then for good
+ * @param user undefined: the process stays what it is
  */
 export function stayUser(user: User | undefined): void {
-  if (isStartedByRoot() && user !== undefined) {
-    const { uid, gid, groups } = rightsOf(user);
-    process.seteuid?.(0);
-    process.setgroups?.(groups);
-    process.setgid?.(gid);
-    process.setuid?.(uid);
-  }
-  isSettled = true;
+  if (!isStartedByRoot() || user === undefined) return;
+  const { uid, gid, groups } = rightsOf(user);
+  process.seteuid?.(0);
+  process.setgroups?.(groups);
+  process.setgid?.(gid);
+  process.setuid?.(uid);
 }
 
 /** Gives up root's rights in a child of a command that had those of another user. */

@@ -5,6 +5,7 @@ import type { Act } from "../domain/audit.ts";
 import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { asUser, asWriterOf } from "../lib/rights.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
@@ -12,6 +13,7 @@ import { noteMoment } from "../store/copy-moment.ts";
 import { type Database, databasePath, openAnyVersion, openDatabase, transaction } from "../store/database.ts";
 import { listRestoreCopies, listUpgradeCopies } from "../store/kept-copies.ts";
 import type { AuditReport } from "../store/ledger-audit.ts";
+import { rowsOnce } from "../store/once.ts";
 import { checkRestored } from "../store/restore-check.ts";
 import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
@@ -24,6 +26,7 @@ import { failureToRecord } from "./ballast.ts";
 import { type ClockTrust, createClockTrust } from "./clock-trust.ts";
 import { type ConsoleSessionService, createConsoleSessionService } from "./console-sessions.ts";
 import { type CreditService, createCreditService } from "./credit.ts";
+import { ownerOfData } from "./data-owner.ts";
 import { saveClosings } from "./journal/closings.ts";
 import { noteKnownBackup } from "./journal/known-backups.ts";
 import { requireFolderOf } from "./output-folder.ts";
@@ -117,22 +120,30 @@ export function openAdmin({ config, clock, log }: AdminDeps): Admin {
 export function backUpDatabase(
   { config, clock }: Pick<AdminDeps, "config" | "clock">,
   file: string,
-): { bytes: number; signer: BackupSigner; unrecorded: unknown } {
+): BackedUp {
+  return asUser(ownerOfData(dataDirOf(config)), () => copyDatabase(config, clock, resolve(file)));
+}
+
+type BackedUp = { bytes: number; signer: BackupSigner; unrecorded: unknown };
+
+function copyDatabase(config: Config, clock: Clock, file: string): BackedUp {
   const path = requireDatabase(config);
-  requireFolderOf(resolve(file));
+  asWriterOf(file, () => requireFolderOf(file));
   const signer = backupSigner(dataDirOf(config));
   const database = openAnyVersion(path);
   try {
-    const bytes = writeBackup(database, resolve(file), (copy) => {
-      noteMoment(copy, clock.now());
-      sealDatabase(copy, signer(), clock.now());
-    });
+    // The copy is written with other rights, which must not be the first to open the files beside the database.
+    rowsOnce(database.sqlite, "SELECT count(*) FROM sqlite_master");
+    const write = () =>
+      writeBackup(database, file, (copy) => {
+        noteMoment(copy, clock.now());
+        sealDatabase(copy, signer(), clock.now());
+      });
+    const bytes = asWriterOf(file, write);
     // A database of another version has its log in another form.
     const unrecorded =
       versionOf(path).state === "current"
-        ? failureToRecord(dataDirOf(config), () =>
-            recordBackup(dataDirOf(config), resolve(file), bytes, clock.now()),
-          )
+        ? failureToRecord(dataDirOf(config), () => recordBackup(dataDirOf(config), file, bytes, clock.now()))
         : undefined;
     return { bytes, signer: signer(), unrecorded };
   } finally {
@@ -187,10 +198,19 @@ export type ReceiveCopy = (copyPath: string) => {
  *   check, `conflict` while another process has the database open
  */
 export function restoreDatabase(
-  { config, clock, confirmKeys = false, journalFolder }: RestoreDeps,
+  deps: RestoreDeps,
   file: string,
   backup = resolve(file),
   receive: ReceiveCopy = () => ({ check() {}, signedBy: () => undefined }),
+): Restored {
+  return asUser(ownerOfData(dataDirOf(deps.config)), () => exchangeDatabase(deps, file, backup, receive));
+}
+
+function exchangeDatabase(
+  { config, clock, confirmKeys = false, journalFolder }: RestoreDeps,
+  file: string,
+  backup: string,
+  receive: ReceiveCopy,
 ): Restored {
   const dataDir = dataDirOf(config);
   const path = databasePath(dataDir);

@@ -17,6 +17,7 @@ import { isUnfinishedName, syncPathNow } from "../lib/durable-files.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { isRunning } from "../lib/is-running.ts";
 import { openRegularFile } from "../lib/regular-file.ts";
+import { asOwnerOf } from "../lib/rights.ts";
 import { backupDatabase, type Database, migrate, openDatabase } from "./database.ts";
 import { peekVersion } from "./database-version.ts";
 import { makePrivateFile } from "./private-file.ts";
@@ -105,7 +106,7 @@ export function restoreBackup(
   prepare: (copyPath: string) => void = () => {},
   receive: (copyPath: string) => void = () => {},
 ): string | undefined {
-  if (!existsSync(backupPath))
+  if (!asOwnerOf(backupPath, () => existsSync(backupPath)))
     throw new AppError("not_found", { message: `There is no file ${backupPath}.` });
   if (existsSync(databaseFile)) requireUnused(databaseFile);
   removeAbandonedCopies(databaseFile);
@@ -312,7 +313,7 @@ function withExclusive(path: string, work: (sqlite: SqliteDatabase) => void): vo
 }
 
 /** Copies a file into a new one that only its owner may read, from its first byte on. */
-function copyPrivately(from: string, to: string): void {
+export function copyPrivately(from: string, to: string): void {
   const source = openRegularFile(from);
   try {
     // A link at this path must not be followed.

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { writeDurably } from "../../lib/durable-files.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
+import { asWriterOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { MEMBERS_FILE, type Member, readMembers } from "../control/members.ts";
 import { FLEET_FILES, fleetFolderOf, readFleetFile } from "../fleet-folder.ts";
@@ -110,21 +111,28 @@ export async function addWorker(
   if (members.some((member) => member.name === name)) {
     throw new AppError("conflict", { message: `There is a worker ${name} already.` });
   }
-  if (existsSync(folder)) throw new AppError("conflict", { message: `${folder} exists already.` });
   const { seed, publicKey } = makeMemberKey();
+  const ca = readFleetFile(join(fleetFolderOf(dataDir), FLEET_FILES.ca));
+  const texts = { key: `${seed}\n`, ca: `${ca}\n`, config: workerConfig(plan, name) };
+  const files = await asWriterOf(folder, () => writeWorkerFiles(folder, texts));
+  const added: Member = { name, key: publicKey, addedAt: toTimestamp(nowMs), isDraining: false };
+  await writeMembers(dataDir, plan, [...members, added]);
+  return files;
+}
+
+/** @throws AppError `conflict` when the folder is there */
+async function writeWorkerFiles(
+  folder: string,
+  { key, ca, config }: Record<"key" | "ca" | "config", string>,
+): Promise<WorkerFiles> {
+  if (existsSync(folder)) throw new AppError("conflict", { message: `${folder} exists already.` });
   mkdirSync(folder, { mode: FOLDER_MODE });
   giveToOwner(folder);
   const at = (file: string) => join(folder, file);
   const files = { folder, config: at("shruti.toml"), key: at("worker.key"), ca: at("ca.pem") };
-  await writeDurably(files.key, `${seed}\n`, SECRET_MODE);
-  await writeDurably(
-    files.ca,
-    `${readFleetFile(join(fleetFolderOf(dataDir), FLEET_FILES.ca))}\n`,
-    PUBLIC_MODE,
-  );
-  await writeDurably(files.config, workerConfig(plan, name), PUBLIC_MODE);
-  const added: Member = { name, key: publicKey, addedAt: toTimestamp(nowMs), isDraining: false };
-  await writeMembers(dataDir, plan, [...members, added]);
+  await writeDurably(files.key, key, SECRET_MODE);
+  await writeDurably(files.ca, ca, PUBLIC_MODE);
+  await writeDurably(files.config, config, PUBLIC_MODE);
   return files;
 }
 

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, writeSync } from "node:fs";
 import { errorMessage } from "../../lib/error-message.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 
 /** Reading and writing of backups, block by block. It runs in a process of its own, never in a server's. */
 
@@ -79,7 +80,7 @@ export function writeWhole(descriptor: number, bytes: Uint8Array): void {
 }
 
 /**
- * Opens a regular file and follows no link.
+ * Opens a regular file and follows no link. A command of root has the rights of the user who decides what the path means.
  *
  * @returns undefined when there is none
  * @throws UnreadableError for a link, folder, pipe or device, and where the system refuses
@@ -87,7 +88,8 @@ export function writeWhole(descriptor: number, bytes: Uint8Array): void {
 export function openPlainFile(path: string): { descriptor: number; facts: Stats } | undefined {
   let descriptor: number;
   try {
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+    descriptor = asOwnerOf(path, () => openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;

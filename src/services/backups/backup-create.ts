@@ -1,10 +1,12 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { closeSync } from "node:fs";
 import { hostname } from "node:os";
+import { asUser } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { noteMoment } from "../../store/copy-moment.ts";
 import { backupDatabase, type Database } from "../../store/database.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
+import { ownerOfData } from "../data-owner.ts";
 import { modelDirectoryOf } from "../models/model-registry.ts";
 import { ChangedError, openPlainFile, UnreadableError } from "./backup-bytes.ts";
 import { type BackupDescription, DESCRIPTION, FORMAT, isWeights, WITHOUT } from "./backup-format.ts";
@@ -110,11 +112,13 @@ export async function writeContents(request: BackupRequest, sink: BackupSink): P
   noteMoment(sink.snapshotPath, request.nowMs);
   const snapshot = new SqliteDatabase(sink.snapshotPath, { readonly: true });
   try {
-    sink.addText(DESCRIPTION, `${JSON.stringify(descriptionOf(request, sink.layout), null, 2)}\n`);
+    const owner = ownerOfData(request.dataDir);
+    const description = asUser(owner, () => descriptionOf(request, sink.layout));
+    sink.addText(DESCRIPTION, `${JSON.stringify(description, null, 2)}\n`);
     contents.files += 1;
-    for (const source of sourcesOf(request, sink.snapshotPath, snapshot)) {
-      await addSource(request, sink, source, contents);
-    }
+    const sources = sourcesOf(request, sink.snapshotPath, snapshot);
+    const next = () => asUser(owner, () => sources.next().value);
+    for (let source = next(); source; source = next()) await addSource(request, sink, source, contents);
     if (contents.lacking.count > 0) {
       sink.addText(WITHOUT, `${JSON.stringify(contents.lacking, null, 2)}\n`);
       contents.files += 1;

@@ -4,6 +4,7 @@ import { MAX_DIFFERENCE_MS } from "../../domain/clock-trust.ts";
 import { AppError } from "../../domain/errors.ts";
 import { type Checksum, parseChecksum } from "../../lib/checksums.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import {
   hashNow,
@@ -200,7 +201,7 @@ function openFolder(path: string): BackupReader {
   const objects = join(path, "../..", STORE_OBJECTS);
   // An admin may have made a plain folder of a backup in a store.
   const pathOf = (name: string, sha256: string) =>
-    description.layout === "files" || existsSync(join(path, name))
+    description.layout === "files" || asOwnerOf(path, () => existsSync(join(path, name)))
       ? join(path, name)
       : objectPath(objects, sha256);
   const listPath = join(path, LIST);

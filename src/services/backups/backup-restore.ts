@@ -5,6 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import type { Log } from "../../lib/log.ts";
+import { asOwnerOf, asUser, ownerOf } from "../../lib/rights.ts";
 import { audioDirectory } from "../../store/audio-files.ts";
 import { restoringPath } from "../../store/backup.ts";
 import { type Database, databasePath, openAnyVersion, openDatabase } from "../../store/database.ts";
@@ -75,14 +76,16 @@ const MODEL_MODE = 0o644;
 export async function restoreAll(path: string, options: RestoreOptions): Promise<RestoredAll> {
   const backup = openBackup(path);
   try {
-    makeFolder(options.dataDir, FOLDER_MODE);
-    const lock = lockDataDir(options.dataDir);
-    try {
-      giveToOwner(lockPathOf(options.dataDir));
-      return await restoreFrom(backup, options);
-    } finally {
-      lock.release();
-    }
+    return await asOwnerOf(options.dataDir, async () => {
+      makeFolder(options.dataDir, FOLDER_MODE);
+      const lock = lockDataDir(options.dataDir);
+      try {
+        giveToOwner(lockPathOf(options.dataDir));
+        return await restoreFrom(backup, options);
+      } finally {
+        lock.release();
+      }
+    });
   } finally {
     backup.close();
   }
@@ -172,21 +175,31 @@ type Written = Pick<RestoredAll, "written" | "kept" | "otherFiles" | "configText
 async function writeFiles(backup: BackupReader, options: RestoreOptions): Promise<Written> {
   const outcome: Written = { written: 0, kept: 0, otherFiles: [], configText: undefined };
   const folders = new Set<string>();
+  const models = modelDirectoryOf(options.config, options.dataDir);
   for (const file of backup.files()) {
     if (file.name === CONFIG) outcome.configText = await textOf(file);
     const target = targetOf(file.name, backup, options);
     if (target === undefined) continue;
-    makeFolder(dirname(target), file.name.startsWith(MODELS) ? MODEL_FOLDER_MODE : FOLDER_MODE);
-    if (await isThere(target, file)) outcome.kept += 1;
-    else if (!file.name.startsWith(UPLOADS) && existsSync(target)) outcome.otherFiles.push(file.name);
-    else {
-      await place(file, target);
-      outcome.written += 1;
-      folders.add(dirname(target));
-    }
+    const write = () => writeFile(file, target, outcome);
+    // `models.dir` may be elsewhere, and root's.
+    const isWritten = file.name.startsWith(MODELS) ? await asUser(ownerOf(models), write) : await write();
+    if (isWritten) folders.add(dirname(target));
   }
   for (const folder of folders) syncPathNow(folder);
   return outcome;
+}
+
+/** Writes a file where it is not there yet. @returns whether it was written */
+async function writeFile(file: BackupFile, target: string, outcome: Written): Promise<boolean> {
+  makeFolder(dirname(target), file.name.startsWith(MODELS) ? MODEL_FOLDER_MODE : FOLDER_MODE);
+  if (await isThere(target, file)) outcome.kept += 1;
+  else if (!file.name.startsWith(UPLOADS) && existsSync(target)) outcome.otherFiles.push(file.name);
+  else {
+    await place(file, target);
+    outcome.written += 1;
+    return true;
+  }
+  return false;
 }
 
 function targetOf(

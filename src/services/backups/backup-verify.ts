@@ -1,9 +1,9 @@
-import { closeSync, copyFileSync, openSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { statRegularFile } from "../../lib/regular-file.ts";
 import { makeScratch, removeScratch } from "../../lib/scratch.ts";
-import { checkCopy } from "../../store/backup.ts";
+import { checkCopy, copyPrivately } from "../../store/backup.ts";
 import type { AuditReport } from "../../store/ledger-audit.ts";
 import { makePrivateFile } from "../../store/private-file.ts";
 import { checkRestored } from "../../store/restore-check.ts";
@@ -132,7 +132,7 @@ export function verifyDatabaseFile(
   const folder = makeScratch();
   try {
     const copy = join(folder, DATABASE);
-    copyFileSync(path, copy);
+    copyPrivately(path, copy);
     const unsealed = receiveSealed(copy, keys, path);
     const ledger = checkDatabase(copy, path);
     return { ledger, signature: unsealed.signature() };

@@ -1,21 +1,26 @@
-import { resolve } from "node:path";
+import type { Database as SqliteDatabase } from "bun:sqlite";
+import { dirname, join, resolve } from "node:path";
 import packageJson from "../../../package.json" with { type: "json" };
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { silentLog } from "../../lib/log.ts";
+import { asOwnerOf, asUser, ownerOf } from "../../lib/rights.ts";
 import { recordAct } from "../../store/audit-log.ts";
 import { openAnyVersion, openDatabase, type Store, transaction } from "../../store/database.ts";
 import { DatabaseVersionError } from "../../store/database-version.ts";
 import { isWaitedOut } from "../../store/disk-full.ts";
+import { rowsOnce } from "../../store/once.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { unconfirmedUpgrade } from "../../store/upgrade.ts";
 import { dataDirOf, requireDatabase } from "../admin.ts";
 import { signAuditHeadOfBackup } from "../audit-heads.ts";
 import { failureToRecord } from "../ballast.ts";
 import { createClockTrust } from "../clock-trust.ts";
+import { ownerOfData } from "../data-owner.ts";
 import { noteKnownBackup } from "../journal/known-backups.ts";
 import { backUpToArchive } from "./backup-archive.ts";
 import { type BackupContents, type BackupRequest, joinNames, type Names } from "./backup-create.ts";
+import { STORE_BACKUPS } from "./backup-format.ts";
 import { applianceId, readKnownStores, readLastPath, rememberStore } from "./backup-memory.ts";
 import { type BackupSigner, backupSigner } from "./backup-signature.ts";
 import { backUpToStore, type StoredBackup } from "./backup-store.ts";
@@ -56,13 +61,19 @@ export type MadeBackup = ((BackupContents & { path: string }) | StoredBackup) & 
  *   backup to the store runs or the store is another appliance's, `invalid_request` for a store in the data directory; the
  *   system's error
  */
-export async function backUpEverything(options: BackupOptions, target: BackupTarget): Promise<MadeBackup> {
+export function backUpEverything(options: BackupOptions, target: BackupTarget): Promise<MadeBackup> {
+  return asUser(ownerOfData(dataDirOf(options.config)), () => backUp(options, target));
+}
+
+/** Does the work with the rights of the data directory's owner; what is written elsewhere, with those of its place. */
+async function backUp(options: BackupOptions, target: BackupTarget): Promise<MadeBackup> {
   const { config, configPath, clock } = options;
   const nowMs = clock.now();
   const dataDir = dataDirOf(config);
   const signer = backupSigner(dataDir);
   const live = openAnyVersion(requireDatabase(config));
   try {
+    openAllFiles(live.sqlite);
     const request: BackupRequest = {
       ...{ config, configPath, nowMs, database: live },
       ...{ weights: options.weights, secrets: options.secrets },
@@ -75,7 +86,7 @@ export async function backUpEverything(options: BackupOptions, target: BackupTar
     };
     const made =
       "file" in target
-        ? { ...(await backUpToArchive(resolve(target.file), request)), path: resolve(target.file) }
+        ? { ...(await addArchive(resolve(target.file), request)), path: resolve(target.file) }
         : await addToStore(target, request, clock);
     const { path, files, bytes, lacking } = made;
     const faulty = joinNames(made.missing, made.unreadable, made.damaged);
@@ -91,6 +102,12 @@ export async function backUpEverything(options: BackupOptions, target: BackupTar
   }
 }
 
+/** Copying with the rights of another user must not be the first to open the files beside the database. */
+const openAllFiles = (live: SqliteDatabase) => void rowsOnce(live, "SELECT count(*) FROM sqlite_master");
+
+const addArchive = (file: string, request: BackupRequest) =>
+  asOwnerOf(dirname(file), () => backUpToArchive(file, request));
+
 type StoreTarget = Extract<BackupTarget, { store: string }>;
 
 async function addToStore(target: StoreTarget, request: BackupRequest, clock: Clock): Promise<StoredBackup> {
@@ -98,10 +115,12 @@ async function addToStore(target: StoreTarget, request: BackupRequest, clock: Cl
   const store = resolve(target.store);
   const { sqlite } = request.database;
   const remembered = { known: readKnownStores(sqlite), lastPath: readLastPath(sqlite) };
-  requireStore({ store, dataDir, ...remembered, isNew: target.isNew ?? false });
+  const storeUser = ownerOf(join(store, STORE_BACKUPS));
+  asUser(storeUser, () => requireStore({ store, dataDir, ...remembered, isNew: target.isNew ?? false }));
   // Under a wrong clock it is not known which backups are the oldest ones: none is removed.
   const keep = isClockDoubtful(config, clock) ? undefined : target.keep;
-  return backUpToStore(store, request, keep, findAppliance(config, nowMs));
+  const appliance = findAppliance(config, nowMs);
+  return asUser(storeUser, () => backUpToStore(store, request, keep, appliance));
 }
 
 /**

@@ -1,13 +1,24 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { rename } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { create } from "tar";
 import { AppError } from "../../domain/errors.ts";
 import type { InstalledModel } from "../../domain/model.ts";
 import { renderChecksums } from "../../lib/checksums.ts";
 import { syncPath } from "../../lib/durable-files.ts";
+import { asWriterOf } from "../../lib/rights.ts";
 import { signMessage } from "../../lib/signatures.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { renderManifest } from "../models/model-manifest.ts";
@@ -42,8 +53,10 @@ export type BundleRequest = {
  * @throws AppError `conflict` when there is such a file; BundleError when a model changes meanwhile; the system's errors
  */
 export async function createBundle(path: string, request: BundleRequest): Promise<VerifiedBundle> {
-  requireFolderOf(resolve(path));
-  if (existsSync(path)) throw new AppError("conflict", { message: `There is a file ${path} already.` });
+  asWriterOf(path, () => {
+    requireFolderOf(resolve(path));
+    if (existsSync(path)) throw new AppError("conflict", { message: `There is a file ${path} already.` });
+  });
   const staging = mkdtempSync(join(tmpdir(), "shruti-bundle-"));
   const unfinished = `${path}.part`;
   try {
@@ -51,19 +64,28 @@ export async function createBundle(path: string, request: BundleRequest): Promis
     // The list comes first, so that a reader has it before the large files.
     const first = [CHECKSUMS, SIGNATURE, CONTENTS, LICENCES].map((name) => `${FOLDER}/${name}`);
     const rest = namesOf(request).map(({ name }) => `${FOLDER}/${name}`);
-    await create({ file: unfinished, cwd: staging, follow: true, portable: true, strict: true }, [
-      ...first,
-      ...rest,
-    ]);
-    const verified = await verifyBundle(unfinished, createPublicKey(request.privateKey));
-    await syncPath(unfinished);
-    await rename(unfinished, path);
-    await syncPath(dirname(resolve(path)));
-    return verified;
+    const names = [...first, ...rest];
+    // What is packed is read with the rights of its place, and the bundle is written with those of another.
+    const target = asWriterOf(path, () => openNew(unfinished));
+    const packed = create({ cwd: staging, follow: true, portable: true, strict: true }, names);
+    await pipeline(packed, createWriteStream("", { fd: target }));
+    return await asWriterOf(path, async () => {
+      const verified = await verifyBundle(unfinished, createPublicKey(request.privateKey));
+      await syncPath(unfinished);
+      await rename(unfinished, path);
+      await syncPath(dirname(resolve(path)));
+      return verified;
+    });
   } finally {
     rmSync(staging, { recursive: true, force: true });
-    rmSync(unfinished, { force: true });
+    asWriterOf(path, () => rmSync(unfinished, { force: true }));
   }
+}
+
+/** Opens a new file in the place of what an earlier command has left. */
+function openNew(path: string): number {
+  rmSync(path, { force: true });
+  return openSync(path, "wx", 0o666);
 }
 
 type Source = { name: string; path?: string; text?: string };

@@ -1,11 +1,13 @@
 import type { KeyObject } from "node:crypto";
 import { existsSync, statfsSync } from "node:fs";
-import { chmod, copyFile, mkdir, rename, rm } from "node:fs/promises";
+import { chmod, mkdir, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { type ReadEntry, Unpack } from "tar";
 import type { InstalledModel } from "../../domain/model.ts";
 import { syncPath, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
+import { asOwnerOf, asWriterOf } from "../../lib/rights.ts";
+import { copyPrivately } from "../../store/backup.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import type { ModelService } from "../models/models.ts";
 import type { PreparedModel } from "../models/prepared-models.ts";
@@ -61,8 +63,10 @@ export async function installBundle(path: string, options: InstallOptions): Prom
     const installed: InstalledModel[] = [];
     for (const model of prepared) if (!model.isThere) installed.push(await models.addPrepared(model));
     for (const name of contents.backends)
-      await place(at(`backends/${name}`), join(backendsDir, name), FOLDER_MODE);
-    if (options.executable !== undefined) await place(at(EXECUTABLE), options.executable, PROGRAM_MODE);
+      await asOwnerOf(backendsDir, () => place(at(`backends/${name}`), join(backendsDir, name), FOLDER_MODE));
+    const { executable } = options;
+    if (executable !== undefined)
+      await asWriterOf(executable, () => place(at(EXECUTABLE), executable, PROGRAM_MODE));
     return {
       verified,
       installed,
@@ -135,7 +139,7 @@ async function place(from: string, to: string, mode: number): Promise<void> {
   makeFolder(dirname(target), FOLDER_MODE);
   const unfinished = unfinishedPath(dirname(target));
   try {
-    await copyFile(from, unfinished);
+    copyPrivately(from, unfinished);
     await chmod(unfinished, mode);
     giveToOwner(unfinished);
     await syncPath(unfinished);

@@ -13,7 +13,7 @@ import {
 } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { readRegularFile, statRegularFile } from "../../lib/regular-file.ts";
-import { asOwnerOf } from "../../lib/rights.ts";
+import { asUser, decisionOn } from "../../lib/rights.ts";
 import {
   MAX_MANIFEST_BYTES,
   ManifestError,
@@ -194,7 +194,8 @@ async function copyAndHash(source: string, target: string): Promise<{ sha256: st
   const hash = createHash("sha256");
   let bytes = 0;
   statRegularFile(source);
-  const from = await asOwnerOf(source, () => open(source, constants.O_RDONLY | constants.O_NONBLOCK));
+  const { user, path, flags } = decisionOn(source);
+  const from = await asUser(user, () => open(path, constants.O_RDONLY | constants.O_NONBLOCK | flags));
   try {
     const to = await createFile(target, FILE_MODE);
     try {

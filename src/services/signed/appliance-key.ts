@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { writeNewFileNow } from "../../lib/durable-files.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 import { keyFingerprint, readPrivateKey } from "../../lib/signatures.ts";
 
 /** The appliance's own key, in the data directory. It signs receipts, evidence and backups. */
@@ -17,7 +18,9 @@ const MAX_KEY_BYTES = 16 * 1024;
  */
 export function openApplianceKey(dataDir: string): KeyObject {
   const path = join(dataDir, SIGNING_KEY_FILE);
-  if (!existsSync(path)) makeKey(path);
+  asOwnerOf(dataDir, () => {
+    if (!existsSync(path)) makeKey(path);
+  });
   return readPrivateKey(readRegularFile(path, MAX_KEY_BYTES));
 }
 
