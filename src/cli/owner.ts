@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { stayUser } from "../lib/rights.ts";
+import { settleRights, stayUser } from "../lib/rights.ts";
 import { dataDirOf } from "../services/admin.ts";
 import { ownerOfData } from "../services/data-owner.ts";
 
@@ -14,4 +14,11 @@ export function becomeOwner(config: Config): number | undefined {
   const owner = ownerOfData(dataDirOf(config));
   stayUser(owner);
   return owner?.uid;
+}
+
+/** Does the same for a process that does several things at once, and may not change its rights for one of them. */
+export function becomeOwnerForGood(config: Config): number | undefined {
+  const user = becomeOwner(config);
+  settleRights();
+  return user;
 }

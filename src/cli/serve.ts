@@ -12,7 +12,7 @@ import { toTimestamp } from "../lib/time.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { localAddress, namesNoHost, publicAddress } from "./listen-address.ts";
 import { type Listeners, openListeners } from "./listeners.ts";
-import { becomeOwner } from "./owner.ts";
+import { becomeOwnerForGood } from "./owner.ts";
 import { createReload } from "./reload.ts";
 import { repeatedErrors } from "./repeated-errors.ts";
 import { STATUS_FILE } from "./status-file.ts";
@@ -34,7 +34,7 @@ async function serve(config: Config, configPath: string | undefined, context: Cl
   await checkSettings(config);
   const { requireServerRights } = await import("./server-rights.ts");
   requireServerRights(config, context.io.environment);
-  const user = becomeOwner(config);
+  const user = becomeOwnerForGood(config);
   if (user !== undefined) requireServerRights(config, context.io.environment);
   const notify = (state: ServiceState) =>
     void notifyServiceManager(context.io.environment.NOTIFY_SOCKET, state);

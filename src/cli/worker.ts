@@ -4,7 +4,7 @@ import { default as project } from "../../package.json";
 import { openLog } from "../lib/log.ts";
 import { notifyServiceManager } from "../lib/service-manager.ts";
 import type { CliContext } from "./context.ts";
-import { becomeOwner } from "./owner.ts";
+import { becomeOwnerForGood } from "./owner.ts";
 import { repeatedErrors } from "./repeated-errors.ts";
 
 /** The first connection is waited for this long before the service manager counts the worker as started. */
@@ -20,7 +20,7 @@ export function registerWorker(program: Command, context: CliContext): void {
 
 async function runWorker(context: CliContext): Promise<void> {
   const { config, path } = context.loadConfig({ isLogged: true });
-  becomeOwner(config);
+  becomeOwnerForGood(config);
   // Other users may be able to read the data directory.
   process.umask(0o077);
   const { environment } = context.io;

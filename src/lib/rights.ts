@@ -16,12 +16,15 @@ const ROOT: User = { uid: 0, gid: 0 };
 const MAX_LINKS = 40;
 const groupsOfUsers = new Map<number, number[]>();
 
+/** The rights of this process do not change any more. */
+let isSettled = false;
 /** This module has taken the rights of another user than root, and can take root's again. */
 let hasTaken = false;
 
 const isStartedByRoot = () => process.getuid?.() === 0;
 /** Reports whether root runs this process, and it may still change its rights. */
-export const canChangeRights = () => isStartedByRoot() && (hasTaken || process.geteuid?.() === 0);
+export const canChangeRights = () =>
+  !isSettled && isStartedByRoot() && (hasTaken || process.geteuid?.() === 0);
 
 /** How root opens a path that other users may have changed. */
 export type Decision = {
@@ -147,6 +150,11 @@ export function stayUser(user: User | undefined): void {
   process.setgroups?.(groups);
   process.setgid?.(gid);
   process.setuid?.(uid);
+}
+
+/** Keeps the present rights: a process that does several things at once cannot change them for one of them. */
+export function settleRights(): void {
+  isSettled = true;
 }
 
 /** Gives up root's rights in a child of a command that had those of another user. */

@@ -9,7 +9,7 @@ import { syncPath, writeDurably } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
-import { asUser, canChangeRights, ownerOf } from "../../lib/rights.ts";
+import { asOwnerOf, asUser, canChangeRights, ownerOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
@@ -146,12 +146,13 @@ async function copyFile(
   to: string,
   known: Beginning | undefined,
 ): Promise<Beginning | undefined> {
+  const asReader = <T>(work: () => Promise<T>): Promise<T> => asOwnerOf(from, work);
   if (!existsSync(from)) return undefined;
-  const end = await beginningOf(from);
+  const end = await asReader(() => beginningOf(from));
   const isCopyThere = await isThere(to);
-  const start = isCopyThere ? await knownBytes(from, known) : 0;
+  const start = isCopyThere ? await asReader(() => knownBytes(from, known)) : 0;
   if (start === end.bytes) return known;
-  const source = await open(from);
+  const source = await asReader(() => open(from));
   try {
     // A copy that was interrupted has ended in the middle of a line.
     await appendFile(to, "\n", { mode: 0o600 });

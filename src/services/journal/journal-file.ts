@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { syncPathNow } from "../../lib/durable-files.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { keyFingerprint } from "../../lib/signatures.ts";
 import type { Store } from "../../store/database.ts";
@@ -45,7 +46,7 @@ export function appendLines(path: string, lines: readonly string[]): void {
  * @throws RegularFileError when it is not a file; the system's error when it cannot be read
  */
 export function* readLines(path: string, start = 0): Generator<string> {
-  if (!existsSync(path)) return;
+  if (!asOwnerOf(path, () => existsSync(path))) return;
   const file = openRegularFile(path);
   try {
     const block = Buffer.alloc(BLOCK_BYTES);
@@ -128,5 +129,7 @@ export function readTrusted(line: string, trusted: ReadonlySet<string>): unknown
 
 /** Returns the paths of a file in several folders, as far as it is there. */
 export function pathsIn(folders: readonly string[], name: string): string[] {
-  return folders.map((folder) => join(folder, name)).filter((path) => existsSync(path));
+  return folders
+    .map((folder) => join(folder, name))
+    .filter((path) => asOwnerOf(path, () => existsSync(path)));
 }
