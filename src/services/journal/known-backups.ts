@@ -3,6 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Config } from "../../config/schema.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import type { Store } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
@@ -60,7 +61,7 @@ export async function earlierBackups(store: Store, config: Pick<Config, "backup"
   for (const path of knownStores(store, config)) found.push(...(await inStore(path)));
   for (const { path, at_ms, kind } of read(store)) {
     if (kind === "store") continue;
-    const isThere = await stat(path).then(
+    const isThere = await asOwnerOf(path, () => stat(path)).then(
       () => true,
       () => false,
     );
@@ -71,7 +72,7 @@ export async function earlierBackups(store: Store, config: Pick<Config, "backup"
 
 async function inStore(store: string): Promise<EarlierBackup[]> {
   const folder = join(store, STORE_BACKUPS);
-  const names = await readdir(folder).catch(() => undefined);
+  const names = await asOwnerOf(folder, () => readdir(folder)).catch(() => undefined);
   if (names === undefined) return [{ path: store, made_at: null, found: false }];
   return names.sort().flatMap((name) => {
     const [, day, ...time] = BACKUP_NAME.exec(name) ?? [];
