@@ -9,7 +9,7 @@ import { syncPath, writeDurably } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { readRegularFile } from "../../lib/regular-file.ts";
-import { asOwnerOf, asUser, canChangeRights, ownerOf } from "../../lib/rights.ts";
+import { asOwnerOf } from "../../lib/rights.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { type Database, transaction } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
@@ -103,7 +103,8 @@ export function createJournalCopier(deps: JournalDeps): JournalCopier {
       const copied = Object.fromEntries(Object.entries(noted).filter(([path]) => stores.includes(path)));
       for (const store of stores) {
         try {
-          await withRightsFor(store, () => copyTo(store, copied));
+          // A command of root has the rights of the data directory's owner, who may not reach that folder.
+          await asOwnerOf(join(store, STORE_BACKUPS), () => copyTo(store, copied));
           outcome.reached.push(store);
         } catch (error) {
           outcome.failed.push({ path: store, reason: errorMessage(error) });
@@ -112,12 +113,6 @@ export function createJournalCopier(deps: JournalDeps): JournalCopier {
       return outcome;
     },
   };
-}
-
-/** A command of root has the rights of the data directory's owner, who may not reach a folder that root has made. */
-function withRightsFor(store: string, work: () => Promise<void>): Promise<void> {
-  const isRoots = canChangeRights() && ownerOf(join(store, STORE_BACKUPS)) === undefined;
-  return isRoots ? asUser(undefined, work) : work();
 }
 
 /** @throws Error for a folder with the backups of another appliance, such as another disk that is mounted there */
