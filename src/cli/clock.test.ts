@@ -2,8 +2,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { newId } from "../lib/ids.ts";
+import { databasePath, openDatabase } from "../store/database.ts";
+import { insertUpload } from "../store/uploads.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { runCaptured } from "../testing/run-cli.ts";
+import { runCli } from "./program.ts";
 
 const DAY_MS = 86_400_000;
 const folder = mkdtempSync(join(tmpdir(), "shruti-clock-"));
@@ -14,14 +18,43 @@ const json = async (...argv: string[]) => JSON.parse((await run(...argv, "--json
 afterAll(() => rmSync(folder, { recursive: true }));
 beforeAll(async () => {
   expect((await run("init", "--config", config, "--data", join(folder, "data"))).status).toBe(0);
+  await makeRecording();
 });
+
+/** Runs a command on a terminal on which a person answers. */
+async function answer(text: string, ...argv: string[]) {
+  const said = { err: "", asked: "" };
+  const io = {
+    out: () => {},
+    err: (line: string) => {
+      said.err += line;
+    },
+    environment: { SHRUTI_CONFIG: config },
+    ask: (question: string) => {
+      said.asked = question;
+      return Promise.resolve(text);
+    },
+  };
+  return { status: await runCli(argv, io, clock), ...said };
+}
+
+/** Writes the record of a recording that is finished now. */
+async function makeRecording(): Promise<void> {
+  const [{ id: projectId, organization_id: organizationId }] = await json("projects", "list");
+  const database = openDatabase(databasePath(join(folder, "data")));
+  const nowMs = clock.now();
+  const id = newId("upload", nowMs);
+  const row = { organizationId, projectId, id, bytes: 1, tokenHash: "", createdAt: nowMs, expiresAt: nowMs };
+  insertUpload(database.store, { ...row, state: "complete", finishedAt: nowMs });
+  database.close();
+}
 
 const show = () => run("clock", "show");
 const prune = () => run("storage", "prune", "--older-than", "90d", "--yes");
 const entries = async () => (await json("audit", "list", "--action", "clock.confirm")).length;
 
 test("a clock in doubt: what says so, what is refused, and how an admin ends it", async () => {
-  expect((await show()).out).toContain("trusted  yes");
+  expect((await show()).out).toMatch(/trusted +yes\nold by it +0 recordings, 0 transcripts/);
   expect(await json("clock", "confirm")).toMatchObject({ confirmed: false, trusted: true });
   expect(await entries()).toBe(0);
   expect((await prune()).status).toBe(0);
@@ -29,9 +62,14 @@ test("a clock in doubt: what says so, what is refused, and how an admin ends it"
   clock.leap(40 * DAY_MS);
   clock.reboot();
   expect((await show()).out).toContain("no: it is 40 d 0 h ahead of what is known");
+  const { status, err, asked } = await answer("no", "clock", "confirm");
+  expect([status, err, await entries()]).toEqual([1, "error: Nothing was changed.\n", 0]);
+  expect(asked).toStartWith("Is 2027-01-05T00:00:00.000Z the right time?");
+  expect(asked).toContain("1 recordings, 0 transcripts");
   expect(await json("clock", "show")).toEqual({
     ...{ trusted: false, clock: "2027-01-05T00:00:00.000Z", expected: "2026-11-26T00:00:00.000Z" },
     ...{ offset_seconds: 40 * 86_400, agreed_seconds: 0 },
+    old: { recordings: 1, transcripts: 0 },
   });
   expect(await json("status")).toMatchObject({ clock: { trusted: false } });
   expect((await run("status")).out).toContain("in doubt: it is 40 d 0 h ahead");

@@ -18,8 +18,9 @@ export function registerClock(program: Command, context: CliContext): void {
     .action(async (options: { json?: true }) => {
       const { trust } = await context.openServices();
       const verdict = trust.verdict();
-      if (options.json) context.printJson(clockJson(verdict));
-      else context.io.out(renderFields(fieldsOf(verdict)));
+      const old = await findOld(context);
+      if (options.json) context.printJson({ ...clockJson(verdict), old });
+      else context.io.out(renderFields([...fieldsOf(verdict), ["old by it", describeOld(old)]]));
     });
 
   clock
@@ -37,6 +38,24 @@ export function registerClock(program: Command, context: CliContext): void {
           : "The clock was trusted already; nothing was changed.",
       );
     });
+}
+
+type Old = { recordings: number; transcripts: number };
+
+/** Counts what is old if the clock is right. */
+async function findOld(context: CliContext): Promise<Old> {
+  const admin = await context.openServices();
+  const { countOldContent } = await import("../services/retention.ts");
+  return countOldContent(admin, admin.trust.agesIfConfirmed());
+}
+
+const describeOld = ({ recordings, transcripts }: Old) =>
+  `${recordings} recordings, ${transcripts} transcripts`;
+
+/** Asks for the confirmation of the present reading, and says what it would remove. */
+export async function clockQuestion(context: CliContext): Promise<string> {
+  const old = describeOld(await findOld(context));
+  return `Is ${toTimestamp(context.clock.now())} the right time? What is old by it is removed for good: ${old}.`;
 }
 
 /** What scripts read about the clock. */

@@ -1,12 +1,16 @@
 import type { Command } from "commander";
-import { toTimestamp } from "../lib/time.ts";
+import { clockQuestion } from "./clock.ts";
 import { commandsBelow, pathOf } from "./command-tree.ts";
 import { type CliContext, CommandError } from "./context.ts";
 
 /** What each destructive command does to its first argument. People confirm it; scripts need not. */
 const QUESTIONS: Record<
   string,
-  (argument: string, options: Record<string, unknown>, context: CliContext) => string | undefined
+  (
+    argument: string,
+    options: Record<string, unknown>,
+    context: CliContext,
+  ) => string | undefined | Promise<string>
 > = {
   "keys revoke": (id) => `Refuse the key ${id} from now on? It cannot be made valid again.`,
   "models remove": (id, { kind }) => `Remove the model ${id ?? kind ?? ""} and its files?`,
@@ -17,8 +21,7 @@ const QUESTIONS: Record<
   "webhooks remove": (id) => `Remove the endpoint ${id}? What has not been delivered to it never will be.`,
   "fleet remove": (name) => `Remove the worker ${name}? Its key cannot be used again.`,
   restore: (file) => `Replace the database by ${file}? What was accepted since that backup is then missing.`,
-  "clock confirm": (_, _options, { clock }) =>
-    `Is ${toTimestamp(clock.now())} the right time? What is old by it is removed for good.`,
+  "clock confirm": (_, _options, context) => clockQuestion(context),
   migrate: (_, { undo }) => (undo ? "Put the database back to the version before the upgrade?" : undefined),
 };
 
@@ -40,7 +43,7 @@ export async function confirm(command: Command, context: CliContext): Promise<vo
   const path = pathOf(command);
   const options = command.opts<Record<string, unknown>>();
   if (!Object.hasOwn(QUESTIONS, path) || options.yes === true || options.json === true || !io.ask) return;
-  const question = QUESTIONS[path]?.(String(command.processedArgs[0] ?? ""), options, context);
+  const question = await QUESTIONS[path]?.(String(command.processedArgs[0] ?? ""), options, context);
   if (question === undefined) return;
   const answer = await io.ask(`${question} [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandError("failed", "Nothing was changed.");

@@ -41,6 +41,8 @@ export type ClockTrust = {
   ages(): Ages | undefined;
   /** Returns the same for a command, and writes nothing. */
   peekAges(): Ages | undefined;
+  /** Returns what would count as old if the present reading were confirmed, and writes nothing. */
+  agesIfConfirmed(): Ages;
   /** Returns what is known of the clock, and writes nothing. */
   verdict(): ClockVerdict;
   /** Reads the clock each minute from now on, notes it, and writes a doubt to the log, once and then daily. */
@@ -140,6 +142,10 @@ export function createClockTrust(deps: ClockTrustDeps): ClockTrust {
       return agesOf(state);
     },
     peekAges: () => agesOf(peek()),
+    agesIfConfirmed() {
+      const { last, wrong } = confirmClock(peek(), read());
+      return { nowMs: last.atMs, wrong };
+    },
     verdict: () => verdictOf(peek()),
     start() {
       watch();

@@ -7,9 +7,14 @@ import type { Log } from "../lib/log.ts";
 import { listEndedWithChunks, removeChunks } from "../store/chunks.ts";
 import { checkpointNow, type Database, type Store, transaction } from "../store/database.ts";
 import { deleteExpiredIdempotencyKeys } from "../store/idempotency.ts";
-import { listProjects } from "../store/projects.ts";
-import { isUploadInUse, listFinishedBefore, type TranscriptionRow } from "../store/transcriptions.ts";
-import { deleteRejectedUploads, findUpload, listUnusedAudio } from "../store/uploads.ts";
+import { listProjects, type ProjectRow } from "../store/projects.ts";
+import {
+  countFinishedBefore,
+  isUploadInUse,
+  listFinishedBefore,
+  type TranscriptionRow,
+} from "../store/transcriptions.ts";
+import { countUnusedAudio, deleteRejectedUploads, findUpload, listUnusedAudio } from "../store/uploads.ts";
 import { deleteRemovedEndpoints } from "../store/webhooks.ts";
 import type { ClockTrust } from "./clock-trust.ts";
 import { deleteUploadRecording } from "./deletions.ts";
@@ -123,19 +128,15 @@ type Step = <T>(what: string, otherwise: T, work: () => T | Promise<T>) => Promi
 
 /** Removes what is older than the periods of its project, else those of `[retention]`. */
 async function removeContent(deps: RetentionDeps, step: Step): Promise<RemovedContent> {
-  const { retention } = deps.config;
   const total: RemovedContent = { audioRemoved: 0, transcriptsRemoved: 0 };
-  for (const { id, audioDays, transcriptDays } of listProjects(deps.database.store)) {
+  for (const project of listProjects(deps.database.store)) {
     const ages = deps.trust.ages();
     if (!ages) return total;
-    const age = {
-      audio: agesAfter(ages, audioDays ?? retention.audio_days),
-      transcripts: agesAfter(ages, transcriptDays ?? retention.transcript_days),
-    };
+    const age = agesOf(project, deps.config, ages);
     const { audioRemoved, transcriptsRemoved } = await step(
       "the removal of content",
       { audioRemoved: 0, transcriptsRemoved: 0 },
-      () => removeContentOf(deps, id, age),
+      () => removeContentOf(deps, project.id, age),
     );
     total.audioRemoved += audioRemoved;
     total.transcriptsRemoved += transcriptsRemoved;
@@ -143,6 +144,29 @@ async function removeContent(deps: RetentionDeps, step: Step): Promise<RemovedCo
     await Bun.sleep(0);
   }
   return total;
+}
+
+type Periods = Pick<ProjectRow, "audioDays" | "transcriptDays">;
+
+function agesOf({ audioDays, transcriptDays }: Periods, { retention }: Config, ages: Ages): ContentAge {
+  return {
+    audio: agesAfter(ages, audioDays ?? retention.audio_days),
+    transcripts: agesAfter(ages, transcriptDays ?? retention.transcript_days),
+  };
+}
+
+/** Counts the recordings and transcripts that are over by these ages: the next round would remove them. */
+export function countOldContent(
+  { database: { store }, config }: Pick<RetentionDeps, "database" | "config">,
+  ages: Ages,
+): { recordings: number; transcripts: number } {
+  const found = { recordings: 0, transcripts: 0 };
+  for (const project of listProjects(store)) {
+    const { audio, transcripts } = agesOf(project, config, ages);
+    if (audio) found.recordings += countUnusedAudio(store, project.id, audio);
+    if (transcripts) found.transcripts += countFinishedBefore(store, project.id, transcripts);
+  }
+  return found;
 }
 
 /** Returns what is over after some days; undefined: nothing ever is. */

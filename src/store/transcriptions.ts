@@ -444,9 +444,7 @@ export function listFinishedBefore(
     .from(transcriptions)
     .where(
       and(
-        eq(transcriptions.projectId, projectId),
-        sql`content_deleted_at IS NULL`,
-        isBefore(transcriptions.finishedAt, finishedBefore),
+        hasOldTranscript(projectId, finishedBefore),
         after && sql`(finished_at, id) > (${after.finishedAt}, ${after.id})`,
       ),
     )
@@ -454,3 +452,16 @@ export function listFinishedBefore(
     .limit(limit)
     .all();
 }
+
+/** Counts what `listFinishedBefore` lists. */
+export function countFinishedBefore(store: Store, projectId: string, finishedBefore: Ages): number {
+  const condition = hasOldTranscript(projectId, finishedBefore);
+  return store.select({ found: count() }).from(transcriptions).where(condition).get()?.found ?? 0;
+}
+
+const hasOldTranscript = (projectId: string, finishedBefore: Ages) =>
+  and(
+    eq(transcriptions.projectId, projectId),
+    sql`content_deleted_at IS NULL`,
+    isBefore(transcriptions.finishedAt, finishedBefore),
+  );

@@ -283,16 +283,23 @@ export function listUnusedAudio(
   return store
     .select()
     .from(uploads)
-    .where(
-      and(
-        eq(uploads.projectId, projectId),
-        eq(uploads.state, "complete"),
-        sql`${uploads.deletedAt} IS NULL`,
-        isBefore(uploads.finishedAt, finishedBefore),
-        notExists(unfinishedWork(store)),
-      ),
-    )
+    .where(isUnusedAudio(store, projectId, finishedBefore))
     .orderBy(asc(uploads.finishedAt))
     .limit(limit)
     .all();
 }
+
+/** Counts what `listUnusedAudio` lists. */
+export function countUnusedAudio(store: Store, projectId: string, finishedBefore: Ages): number {
+  const condition = isUnusedAudio(store, projectId, finishedBefore);
+  return store.select({ found: count() }).from(uploads).where(condition).get()?.found ?? 0;
+}
+
+const isUnusedAudio = (store: Store, projectId: string, finishedBefore: Ages) =>
+  and(
+    eq(uploads.projectId, projectId),
+    eq(uploads.state, "complete"),
+    sql`${uploads.deletedAt} IS NULL`,
+    isBefore(uploads.finishedAt, finishedBefore),
+    notExists(unfinishedWork(store)),
+  );
