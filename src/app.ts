@@ -143,13 +143,14 @@ export async function openApp(options: AppOptions): Promise<App> {
         const closed = closeLaterIn(base);
         if (closed > 0) base.log.warn({ count: closed }, "what was closed after the backup is closed again");
         apiKeys.forgetCached();
+        // What comes before this must be written now, and may wait for another program.
+        base.database.gate.serve(lockListener(base.log));
         base.trust.start();
         scheduler.start();
         deliverer.start();
         verification.start();
         sweeper.start();
         backups.start();
-        base.database.gate.serve(lockListener(base.log));
         journal.start();
       });
       ballast.start();

@@ -7,7 +7,7 @@ import { printable } from "../lib/printable.ts";
 import { ProgramFileError } from "../lib/program-file.ts";
 import { isOtherKind, plainMessage } from "../lib/system-error.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
-import { isDiskFull, SPACE_ADVICE } from "../store/disk-full.ts";
+import { isDiskFull, isLocked, SPACE_ADVICE } from "../store/disk-full.ts";
 import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
@@ -194,9 +194,8 @@ function linesOf(error: unknown): string[] {
 }
 
 function messageOf(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code;
-  if (typeof code === "string" && code.startsWith("SQLITE_BUSY")) {
-    return "The database is busy; another program writes to it. Try again.";
+  if (isLocked(error)) {
+    return "Another program has locked the database, and nothing was changed; end its transaction (`fuser -v shruti.db` names it), or try again.";
   }
   const message = plainMessage(error);
   if (isDiskFull(error)) return `${message.split("\n", 1)[0]}; ${SPACE_ADVICE}`;
