@@ -52,8 +52,12 @@ export function lockDataDir(dataDir: string): ProcessLock {
   try {
     const file = takeProcessLock(lockPathOf(dataDir));
     if (!file) throw taken;
+    let isReleased = false;
     return {
       release() {
+        // A second release could close a file that has got the same number since.
+        if (isReleased) return;
+        isReleased = true;
         file.release();
         releaseFolder();
       },
