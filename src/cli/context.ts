@@ -73,7 +73,7 @@ export type CliContext = {
   clock: Clock;
   /** Returns the config file: `--config`, else the first of the usual places; undefined when there is none. */
   configPath(): string | undefined;
-  /** Reads the config, mistakes included, and prints nothing. */
+  /** Reads the config, mistakes included, and prints nothing. Files that are left out are among the warnings. */
   readConfig(): ConfigWithProblems;
   /**
    * Loads the config, and prints its warnings once, and its path where it was found in the working directory.
@@ -178,7 +178,11 @@ export function createCliContext(
     io,
     clock,
     configPath: () => find().path,
-    readConfig: () => read(find().path),
+    readConfig() {
+      const { path, leftOut } = find();
+      const found = read(path);
+      return { ...found, warnings: [...leftOut, ...found.warnings] };
+    },
     loadConfig: (options) => load(find(), options?.isLogged),
     ignoreMistakes() {
       ignoresMistakes = true;

@@ -159,6 +159,8 @@ describe("a config file that only lies in the folder", () => {
       expect(err).toContain(`./shruti.toml ${what}`);
       expect(err).toContain("so it is not used; --config ./shruti.toml would use it.");
       expect(JSON.parse(out).log.level).toBe("info");
+      const checked = JSON.parse(run("config", "check", "--json").out);
+      expect(checked.warnings).toEqual([expect.stringContaining(`./shruti.toml ${what}`)]);
     });
   }
 });

@@ -19,6 +19,8 @@ import { asOwnerOf, asUser, asWriterOf, ownerOf } from "./rights.ts";
 
 const USER = { uid: 65_534, gid: 65_534 };
 const folder = mkdtempSync(join(tmpdir(), "shruti-rights-"));
+const READ_STDIN = `import { readRegularFile } from ${JSON.stringify(join(import.meta.dir, "regular-file.ts"))};
+process.stdout.write(readRegularFile("/dev/stdin", 100));`;
 const at = (...names: string[]) => join(folder, ...names);
 
 beforeAll(() => {
@@ -64,6 +66,18 @@ describe.skipIf(process.getuid?.() !== 0)("a command of root", () => {
     expect(readRegularFile(at("root/to-theirs/file"), 100)).toBe("theirs");
     for (const path of ["theirs/secret", "theirs/link/secret"])
       expect(() => readRegularFile(at(path), 100)).toThrow("EACCES");
+  });
+
+  test("reads what is open already", async () => {
+    const child = Bun.spawn([
+      "sh",
+      "-c",
+      `exec "$0" -e "$1" <"$2"`,
+      process.execPath,
+      READ_STDIN,
+      at("theirs/of-root.toml"),
+    ]);
+    expect(await child.stdout.text()).toBe("of root");
   });
 
   test("writes with its own rights, but not through a link of another user", () => {

@@ -14,6 +14,7 @@ type Rights = User & { groups: number[] };
 
 const ROOT: User = { uid: 0, gid: 0 };
 const MAX_LINKS = 40;
+const PROC = "/proc";
 const groupsOfUsers = new Map<number, number[]>();
 
 /** The rights of this process do not change any more. */
@@ -45,7 +46,7 @@ export function decisionOn(path: string): Decision {
   const { folder, linkMaker, isRootsFile, resolved } = asUser(undefined, () => decidersOf(resolve(path)));
   if (linkMaker !== undefined) return { user: linkMaker, path, flags: 0 };
   const user = folder.uid === 0 || isRootsFile ? undefined : folder;
-  return { user, path: resolved, flags: constants.O_NOFOLLOW };
+  return { user, path: resolved, flags: resolved.startsWith(PROC) ? 0 : constants.O_NOFOLLOW };
 }
 
 /** Returns the user who decides what a path means; undefined for root. `decisionOn` says more. */
@@ -69,6 +70,8 @@ function decidersOf(path: string): Deciders {
     const name = names.shift();
     if (name === undefined) return { folder: owner, isRootsFile: false, resolved: folder };
     const next = join(folder, name);
+    // Links there are the kernel's, and lead to open files, such as that of /dev/stdin.
+    if (folder === PROC) return { folder: ROOT, isRootsFile: false, resolved: join(next, ...names) };
     const facts = lstatSync(next, { throwIfNoEntry: false });
     if (facts?.isSymbolicLink()) {
       const { uid, gid } = facts;
