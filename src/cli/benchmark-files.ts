@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, extname, join, sep } from "node:path";
-import { readRegularFile } from "../lib/regular-file.ts";
+import { readRegularBytes } from "../lib/regular-file.ts";
+import { decodeText, TextEncodingError } from "../lib/text-encoding.ts";
 import { CommandError } from "./context.ts";
 
 /** A recording and its reference transcript. */
@@ -41,15 +42,21 @@ export function findBenchmarkFiles(directory: string, language: string, isByChan
 }
 
 function fromTextFiles(directory: string): BenchmarkSet {
-  const names = readdirSync(directory)
-    .filter((name) => statSync(join(directory, name)).isFile())
-    .sort();
   const set: BenchmarkSet = { files: [], leftOut: [] };
+  const names: string[] = [];
+  for (const name of readdirSync(directory).sort()) {
+    if (name.startsWith(".")) continue;
+    const kind = kindOfEntry(join(directory, name));
+    if (kind === "file") names.push(name);
+    else if (kind === "broken link") set.leftOut.push(`${name}: it is a link that leads nowhere`);
+  }
+  const textOf = new Map(names.filter(isText).map((name) => [withoutExtension(name).toLowerCase(), name]));
   for (const name of names) {
-    if (name.startsWith(".") || extname(name) === ".txt") continue;
-    const text = `${basename(name, extname(name))}.txt`;
-    if (!names.includes(text)) {
-      set.leftOut.push(`${name}: there is no ${text}`);
+    if (isText(name)) continue;
+    const exact = `${withoutExtension(name)}.txt`;
+    const text = names.includes(exact) ? exact : textOf.get(withoutExtension(name).toLowerCase());
+    if (text === undefined) {
+      set.leftOut.push(`${name}: there is no ${exact}`);
       continue;
     }
     const transcript = readText(directory, join(directory, text));
@@ -58,10 +65,23 @@ function fromTextFiles(directory: string): BenchmarkSet {
   return set;
 }
 
+const isText = (name: string) => extname(name).toLowerCase() === ".txt";
+const withoutExtension = (name: string) => basename(name, extname(name));
+
+function kindOfEntry(path: string): "file" | "broken link" | "other" {
+  try {
+    return statSync(path).isFile() ? "file" : "other";
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ELOOP") return "broken link";
+    throw error;
+  }
+}
+
 type Line = { transcript: string; language: string | undefined; channel: number; start: number };
 
 function fromTable(directory: string, text: string, language: string, isByChannel: boolean): BenchmarkSet {
-  const [head = "", ...rows] = text.replace(/^\uFEFF/, "").split(/\r?\n/);
+  const [head = "", ...rows] = text.split(/\r\n?|\n/);
   const columns = head.split("\t").map((column) => column.trim().toLowerCase());
   const columnOf = (name: string) => columns.indexOf(name);
   for (const name of ["file", "transcript"]) {
@@ -97,12 +117,23 @@ function fromTable(directory: string, text: string, language: string, isByChanne
   return set;
 }
 
-/** A transcript is shown in the report. So a link must not make a text of it that is not one of the folder's. */
+/**
+ * Reads a text in any encoding of `decodeText`. A transcript is shown in the report. So a link must not make a text of
+ * it that is not one of the folder's.
+ *
+ * @throws CommandError with the path, when it cannot be read
+ */
 function readText(directory: string, path: string): string {
   if (!realpathSync(path).startsWith(join(realpathSync(directory), sep)))
     throw new CommandError(
       "failed",
       `${path} is a link that leads out of the folder; copy the text into it.`,
     );
-  return readRegularFile(path, MAX_TRANSCRIPT_BYTES);
+  try {
+    return decodeText(readRegularBytes(path, MAX_TRANSCRIPT_BYTES));
+  } catch (error) {
+    // Read as if it were UTF-8, its words would all count as errors of the model.
+    if (error instanceof TextEncodingError) throw new CommandError("failed", `${path}: ${error.message}.`);
+    throw error;
+  }
 }

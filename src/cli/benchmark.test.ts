@@ -65,6 +65,57 @@ test("a transcript that is a link out of the folder is refused, because the repo
   expect(() => findBenchmarkFiles(calls, "hi", false)).toThrow("a link that leads out of the folder");
 });
 
+describe("references of any editor", () => {
+  const hindi = "मेरा काम नंबर पाँच है";
+  const utf16 = (text: string) => Buffer.from(`\uFEFF${text}`, "utf16le");
+  const readable = (text: string) => [
+    Buffer.from(text),
+    Buffer.from(`\uFEFF${text}`),
+    utf16(text),
+    utf16(text).swap16(),
+  ];
+
+  test("are read in UTF-8 and UTF-16, as text files and as a table", () => {
+    write("a.wav", "");
+    for (const bytes of readable(hindi)) {
+      writeFileSync(join(directory, "a.txt"), bytes);
+      expect(findBenchmarkFiles(directory, "hi", false).files[0]?.transcript).toBe(hindi);
+    }
+    for (const end of ["\n", "\r\n", "\r"]) {
+      for (const bytes of readable(`file\ttranscript${end}a.wav\t${hindi}${end}`)) {
+        writeFileSync(join(directory, "transcripts.tsv"), bytes);
+        expect(findBenchmarkFiles(directory, "hi", false).files).toMatchObject([{ transcript: hindi }]);
+      }
+    }
+  });
+
+  test("are refused by their names in other encodings, before anything is scored", () => {
+    write("a.wav", "");
+    const others = [Buffer.from("caf\xE9", "latin1"), utf16(hindi).subarray(2), utf16(hindi).subarray(0, 9)];
+    for (const bytes of others) {
+      rmSync(join(directory, "transcripts.tsv"), { force: true });
+      for (const name of ["a.txt", "transcripts.tsv"]) {
+        writeFileSync(join(directory, name), bytes);
+        const find = () => findBenchmarkFiles(directory, "hi", false);
+        expect(find).toThrow(CommandError);
+        expect(find).toThrow(new RegExp(`${name}: it .*save it as UTF-8`));
+      }
+    }
+  });
+
+  test("may have capital letters in their endings, and links that lead nowhere are left out", () => {
+    write("CALL.WAV", "");
+    write("CALL.TXT", "one");
+    symlinkSync("nowhere", join(directory, "b.wav"));
+    symlinkSync("circle.txt", join(directory, "circle.txt"));
+    const { files, leftOut } = findBenchmarkFiles(directory, "en", false);
+    expect(files).toMatchObject([{ name: "CALL.WAV", transcript: "one" }]);
+    expect(leftOut).toEqual(
+      ["b.wav", "circle.txt"].map((name) => `${name}: it is a link that leads nowhere`),
+    );
+  });
+});
+
 describe("the command", () => {
   const environment = () => ({
     SHRUTI_STORAGE_DATA_DIR: join(directory, "data"),
