@@ -189,6 +189,18 @@ describe("a wait for a place", () => {
     expect(places.taken()).toBe(0);
   });
 
+  test("ends for many with the time of the work that is really ahead: none counts others that are refused, too", async () => {
+    const { places } = open();
+    const first = places.reserve(30_000);
+    const refusals = Array.from({ length: 8 }, () => places.reserveWithin(30_000, 10, never));
+    const seconds = (await Promise.allSettled(refusals)).map(
+      (outcome) => (outcome as PromiseRejectedResult).reason.retryAfterSeconds,
+    );
+    expect(seconds).toEqual(Array(8).fill(15));
+    first.release();
+    expect(places.taken()).toBe(0);
+  });
+
   test("a place that gets free in the moment in which a waiting request ends is not lost", async () => {
     const { places, refused } = open();
     const taken = places.reserve(1_000);

@@ -41,7 +41,8 @@ export type SynchronousPlaces = {
 };
 
 type Taken = { sinceMs: number; recordingMs: number };
-type Waiting = { recordingMs: number; begin: () => void; refuse: () => void };
+/** `untilMs`: when it is refused. */
+type Waiting = { recordingMs: number; untilMs: number; begin: () => void; refuse: () => void };
 
 /** `Retry-After` where synchronous work is switched off. */
 const SWITCHED_OFF_SECONDS = 3_600;
@@ -61,12 +62,18 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
     return Math.min(Math.abs(expectedMsOf(recordingMs) - elapsedMs), options.timeoutMs() - elapsedMs);
   }
 
-  /** Estimates when a place is free that none of the waiting requests will have taken, in seconds. */
+  /**
+   * Estimates when a place is free that none of the waiting requests will have taken, in seconds. A request that will be
+   * refused before its turn takes none. So where many come at once, all of them learn when the running work ends.
+   */
   function retryAfterSeconds(): number {
     if (options.count === 0) return SWITCHED_OFF_SECONDS;
+    const nowMs = options.clock.now();
     const freeInMs = [...taken].map(remainingMs).sort((a, b) => a - b);
-    for (const { recordingMs } of waiting) {
-      const beginsInMs = freeInMs.shift() ?? 0;
+    for (const { recordingMs, untilMs } of waiting) {
+      const beginsInMs = freeInMs[0] ?? 0;
+      if (beginsInMs > untilMs - nowMs) continue;
+      freeInMs.shift();
       freeInMs.push(beginsInMs + expectedMsOf(recordingMs));
       freeInMs.sort((a, b) => a - b);
     }
@@ -103,6 +110,7 @@ export function createSynchronousPlaces(options: SynchronousPlacesOptions): Sync
       const { promise, resolve, reject } = Promise.withResolvers<SynchronousPlace>();
       const own: Waiting = {
         recordingMs,
+        untilMs: options.clock.now() + waitMs,
         begin() {
           waiting.delete(own);
           resolve(take(recordingMs));
