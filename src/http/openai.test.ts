@@ -55,6 +55,39 @@ describe("the official OpenAI SDK", () => {
     expect(error.message).toContain("temperature");
   });
 
+  test.each([
+    ["whose layer is enabled", true, "/openai/v1, not /v1"],
+    ["whose layer is not enabled", false, "once openai.enabled is set"],
+  ])(
+    "is told the address of OpenAI's layer at a server %s, where its request shows whose client it is",
+    async (_, enabled, remedy) => {
+      const app = await openTestApp({ listens: true, config: { openai: { enabled } } });
+      try {
+        const stranger = new OpenAI({ apiKey: app.key, baseURL: `${app.baseUrl()}/v1`, maxRetries: 0 });
+        const create = async (fields: object) =>
+          refusalOf(stranger.audio.transcriptions.create({ file: await audio(), model: "demo", ...fields }));
+        for (const [fields, param] of [
+          [{}, "language"],
+          [{ language: "hi", model: "whisper-1" }, "model"],
+          [{ language: "hi", response_format: "verbose_json" }, "response_format"],
+          [{ timestamp_granularities: ["word"], language: "hi" }, "timestamp_granularities[]"],
+        ] as const) {
+          const error = await create(fields);
+          expect([
+            error.status,
+            error.message.includes(remedy),
+            (error.error as { detail: string }).detail,
+          ]).toEqual([422, true, param]);
+        }
+        for (const fields of [{ language: "auto" }, { language: "tlh" }, { language: "" }]) {
+          expect((await create(fields)).message).not.toContain("OpenAI");
+        }
+      } finally {
+        await app.close();
+      }
+    },
+  );
+
   test("throws on a wrong key", async () => {
     const stranger = new OpenAI({ apiKey: "shr_wrong", baseURL: `${testApp.baseUrl()}/v1`, maxRetries: 0 });
     const error = await refusalOf(

@@ -8,6 +8,7 @@ import { requestOfForm } from "../wire/requests.ts";
 import { RESULT_ALTERNATIVES, resultResponse } from "../wire/results.ts";
 import { AudioForm, TranscriptionResult } from "../wire/schemas.ts";
 import { refuseUnknown, validate } from "../wire/validate.ts";
+import { namingOpenAiAddress } from "./openai-address.ts";
 import { RECORDING_ERRORS, type SynchronousDesk, type SynchronousOrder } from "./synchronous.ts";
 
 const TRANSCRIBE = operation({
@@ -32,8 +33,9 @@ export function audioRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchro
       const key = idempotencyKeyOf(request);
       const { form, bounds } = limitsNow(deps);
       return receive(request, caller, form, async (received, path, attendance) => {
-        const order = { ...orderOf(received, path), bounds, key };
-        const row = await desk.transcribe(caller, order, attendance);
+        const row = await namingOpenAiAddress(deps.config, received.names, async () =>
+          desk.transcribe(caller, { ...orderOf(received, path), bounds, key }, attendance),
+        );
         return resultResponse(request, deps.transcriptions.result(caller, row.id));
       });
     },
