@@ -60,7 +60,10 @@ const text = (value: string, help: string, form: TextForm = {}): TextSetting => 
   ...form,
 });
 const boolean = (value: boolean, help: string): BooleanSetting => ({ type: "boolean", default: value, help });
-const list = (help: string, form: Pick<ListSetting, "pattern" | "example"> = {}): ListSetting => ({
+const list = (
+  help: string,
+  form: Partial<Pick<ListSetting, "default" | "pattern" | "example">> = {},
+): ListSetting => ({
   type: "list",
   default: [],
   help,
@@ -298,12 +301,20 @@ export const CONFIG_SCHEMA = {
       example: "hi",
     }),
     model_aliases: list(
-      "Further names of models, such as whisper-1=large-v3, or whisper-1 alone for the default model.",
-      { pattern: /^[^\s=,]+(=[^\s=,]+)?$/, example: "whisper-1=large-v3" },
+      "Further names of models, such as whisper-1=large-v3, or whisper-1 alone for the model that serves the language; * matches any characters.",
+      {
+        default: ["whisper-1", "gpt-*transcribe*"],
+        pattern: /^[^\s=,]+(=[^\s=,]+)?$/,
+        example: "whisper-1=large-v3",
+      },
     ),
     ignored_parameters: list(
       "Parameters that are ignored where they cannot be honoured, such as prompt or temperature; the answer names them in a header.",
-      { pattern: /^[a-z][a-z0-9_]*$/, example: "temperature" },
+      {
+        default: ["prompt", "temperature", "include", "chunking_strategy", "language"],
+        pattern: /^[a-z][a-z0-9_]*(\[[a-z0-9_]*\])*$/,
+        example: "temperature",
+      },
     ),
     wait_seconds: integer(10, 0, 600, "How long a request waits for a free synchronous place."),
     max_bytes: integer(128 * MIB, 1, 1 * GIB, "Size of the largest file."),

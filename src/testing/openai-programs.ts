@@ -4,7 +4,7 @@ export type ProgramForm = {
   /** Text fields in their order; a list's name ends with brackets and may be repeated. */
   fields: [name: string, value: string][];
   fileName: string;
-  /** Settings of `[openai]` beside `enabled`. */
+  /** Settings of `[openai]` that it needs beside `enabled`; of the others it needs the defaults. */
   needs: ("default_language" | "model_aliases" | "ignored_parameters")[];
   /** What the answer names as ignored. */
   ignored?: string;
@@ -22,75 +22,75 @@ export const PROGRAM_FORMS: ProgramForm[] = [
     program: "Open WebUI",
     fields: [MODEL],
     fileName: "0b1c.wav",
-    needs: ["default_language", "model_aliases"],
+    needs: ["default_language"],
   },
   {
     program: "LibreChat",
     fields: [MODEL],
     fileName: "audio.webm",
-    needs: ["default_language", "model_aliases"],
+    needs: ["default_language"],
   },
   {
     program: "LibreChat with a language",
     fields: [MODEL, ["language", "hi"]],
     fileName: "audio.webm",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "n8n",
     fields: [MODEL, ["language", "hi"]],
     fileName: "data.mp3",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "n8n with a temperature",
     fields: [MODEL, ["temperature", "0.3"]],
     fileName: "data.mp3",
-    needs: ["default_language", "model_aliases", "ignored_parameters"],
+    needs: ["default_language"],
     ignored: "temperature",
   },
   {
     program: "Dify",
     fields: [MODEL],
     fileName: "temp.mp3",
-    needs: ["default_language", "model_aliases"],
+    needs: ["default_language"],
   },
   {
     program: "LiteLLM",
     fields: [MODEL, ["language", "hi"], VERBOSE],
     fileName: "call.mp3",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "Buzz",
     fields: [MODEL, VERBOSE, ["prompt", ""], ["language", "hi"]],
     fileName: "tmpab12.mp3",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "Buzz with word timings",
     fields: [MODEL, VERBOSE, ["prompt", ""], ["timestamp_granularities[]", "word"], ["language", "hi"]],
     fileName: "tmpab12.mp3",
-    needs: ["model_aliases", "ignored_parameters"],
+    needs: ["ignored_parameters"],
     ignored: "timestamp_granularities",
   },
   {
     program: "LiveKit Agents",
     fields: [MODEL, ["language", "hi"], VERBOSE],
     fileName: "file.wav",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "Subtitle Edit",
     fields: [MODEL, VERBOSE, ["language", "hi"]],
     fileName: "audio.mp3",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "Home Assistant (openai_stt_ha)",
     fields: [["language", "hi"], MODEL, ["prompt", ""], ["temperature", "0"], ["response_format", "json"]],
     fileName: "audio.wav",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "Home Assistant with a prompt",
@@ -102,7 +102,7 @@ export const PROGRAM_FORMS: ProgramForm[] = [
       ["response_format", "json"],
     ],
     fileName: "audio.wav",
-    needs: ["model_aliases", "ignored_parameters"],
+    needs: [],
     ignored: "prompt",
   },
   {
@@ -115,20 +115,20 @@ export const PROGRAM_FORMS: ProgramForm[] = [
       ["timestamp_granularities[]", "segment"],
     ],
     fileName: "0.wav",
-    needs: ["model_aliases", "ignored_parameters"],
+    needs: [],
     ignored: "prompt",
   },
   {
     program: "AnythingLLM",
     fields: [MODEL, ["response_format", "text"], ["temperature", "0"]],
     fileName: "meeting.mp3",
-    needs: ["default_language", "model_aliases"],
+    needs: ["default_language"],
   },
   {
     program: "Flowise (LocalAI)",
     fields: [MODEL, ["language", "hi"]],
     fileName: "audio.webm",
-    needs: ["model_aliases"],
+    needs: [],
   },
   {
     program: "Flowise (Groq)",

@@ -90,14 +90,17 @@ function usageOf(durationMs: number) {
   return { type: "duration" as const, seconds: Math.ceil(durationMs / 1000) };
 }
 
-/** Docs: docs/clients/openai.md, "verbose_json". */
+/**
+ * Docs: docs/clients/openai.md, "verbose_json". The text begins with a space, as Whisper's segments do: programs join
+ * segments without anything between them.
+ */
 function toSegment({ index, startMs, endMs, text, confidence }: Segment): OpenAiSegment {
   return {
     id: index,
     seek: Math.floor(startMs / 10),
     start: toSeconds(startMs),
     end: toSeconds(endMs),
-    text,
+    text: ` ${text}`,
     tokens: [],
     temperature: 0,
     avg_logprob: rounded(Math.log(Math.max(LEAST_CONFIDENCE, confidence))),

@@ -77,8 +77,66 @@ describe("the OpenAI layer", () => {
     ["constructor", {}, { seconds: 1 }, { constructor: "1" }, [400, "unknown_parameter", "constructor"]],
     ["no language", {}, { seconds: 1 }, { language: "" }, [400, "invalid_request", "language"]],
     [
-      "a word for a number",
+      "a language that is to be found out, where no default is set",
       {},
+      { seconds: 1 },
+      { language: "auto" },
+      [400, "capability_unavailable", "language"],
+    ],
+    [
+      "the same where an admin lets nothing be ignored",
+      { default_language: "hi", ignored_parameters: [] },
+      { seconds: 1 },
+      { language: "auto" },
+      [400, "capability_unavailable", "language"],
+    ],
+    ["an unknown model", {}, { seconds: 1 }, { model: "gpt-5" }, [404, "model_not_found", "model"]],
+    [
+      "a usual name that the admin's list leaves out",
+      { model_aliases: ["gpt-transcribe"] },
+      { seconds: 1 },
+      { model: "whisper-1" },
+      [404, "model_not_found", "model"],
+    ],
+    [
+      "a name whose model is not installed",
+      { model_aliases: ["gpt-*=large"] },
+      { seconds: 1 },
+      { model: "gpt-5" },
+      [404, "model_not_found", "model"],
+    ],
+    ["a list of models", {}, { seconds: 1 }, { "model[]": "demo" }, [400, "unknown_parameter", "model[]"]],
+    [
+      "a member that no parameter has",
+      {},
+      { seconds: 1 },
+      { "prompt[text]": "x" },
+      [400, "unknown_parameter", "prompt[text]"],
+    ],
+    ...Object.entries({
+      prompt: "x",
+      temperature: "0.2",
+      include: "logprobs",
+      "chunking_strategy[type]": "manual",
+      "chunking_strategy[threshold]": "0.5",
+    }).map(
+      ([name, value]): [
+        string,
+        Partial<Config["openai"]>,
+        Script,
+        Record<string, string>,
+        (string | number)[],
+      ] => [
+        `${name} where an admin lets nothing be ignored`,
+        { ignored_parameters: [] },
+        { seconds: 1 },
+        { [name]: value },
+        [400, "capability_unavailable", name.replace(/\[.*/, "")],
+      ],
+    ),
+    [
+      "a word for a number",
+      { ignored_parameters: [] },
       { seconds: 1 },
       { temperature: "warm" },
       [400, "capability_unavailable", "temperature"],
@@ -95,12 +153,34 @@ describe("the OpenAI layer", () => {
     const before = fingerprint(app);
     for (const seconds of [2, 90]) {
       expect(await errorOf(await send(app, { seconds, text: "a" }))).toEqual([
-        402,
+        429,
         "insufficient_quota",
         null,
       ]);
     }
     expect(fingerprint(app)).toEqual(before);
+  });
+
+  test("says which setting helps, which names there are, and what is not worth repeating", async () => {
+    const app = await open({ model_aliases: ["whisper-1", "gpt-*", "large*=none"] });
+    const messageOf = async (fields: Record<string, string>) =>
+      ((await (await send(app, { seconds: 1 }, { fields })).json()) as { error: { message: string } }).error
+        .message;
+    expect(await messageOf({ language: "" })).toContain("openai.default_language");
+    expect(await messageOf({ language: "auto" })).toContain("openai.default_language");
+    expect(await messageOf({ model: "x" })).toBe('There is no model "x"; there are demo, whisper-1, gpt-*.');
+    const poor = await open({}, { creditPaise: 0 });
+    const { headers } = await send(poor, { seconds: 1, text: "a" });
+    expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual(["false", "3600"]);
+  });
+
+  test("ignores a member of a parameter under the name of the parameter or its own", async () => {
+    for (const name of ["chunking_strategy", "chunking_strategy[threshold]"]) {
+      const app = await open({ ignored_parameters: [name] });
+      const fields = { "chunking_strategy[type]": "server_vad", "chunking_strategy[threshold]": "0.5" };
+      const served = await send(app, { seconds: 2, text: "a" }, { fields });
+      expect([served.status, served.headers.get("x-ignored-parameters")]).toEqual([200, "chunking_strategy"]);
+    }
   });
 
   test("ignores a parameter whatever its value is, and no other fault beside it", async () => {

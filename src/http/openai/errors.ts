@@ -3,7 +3,17 @@ import type { ErrorShape } from "../wire/errors.ts";
 import type { OpenAiError } from "./schemas.ts";
 
 /** Where OpenAI's status, type or code differs from this program's. */
-type Translation = { status?: number; type?: string; code?: string; isFinal?: boolean };
+type Translation = {
+  status?: number;
+  type?: string;
+  code?: string;
+  isFinal?: boolean;
+  /** Where the error names no time itself, and its status needs one. */
+  retryAfterSeconds?: number;
+};
+
+/** `Retry-After` where only a payment helps. */
+const PAYMENT_SECONDS = 3_600;
 
 const INVALID = "invalid_request_error";
 
@@ -16,8 +26,14 @@ const TRANSLATIONS: Partial<Record<ErrorCode, Translation>> = {
   forbidden: { type: "permission_error" },
   organization_disabled: { type: "permission_error" },
   audio_decode_failed: { status: 400 },
-  // OpenAI's status is 429, after which clients would repeat what cannot succeed.
-  insufficient_credits: { type: "insufficient_quota", code: "insufficient_quota" },
+  // The status by which clients know it. They repeat requests after others of 429, and this one cannot succeed.
+  insufficient_credits: {
+    status: 429,
+    type: "insufficient_quota",
+    code: "insufficient_quota",
+    isFinal: true,
+    retryAfterSeconds: PAYMENT_SECONDS,
+  },
   spend_limit_reached: { type: "insufficient_quota", isFinal: true },
   rate_limited: { type: "requests", code: "rate_limit_exceeded" },
   too_many_queued: { type: "requests" },
@@ -28,12 +44,18 @@ const TRANSLATIONS: Partial<Record<ErrorCode, Translation>> = {
 
 /** Writes an error as OpenAI does: `type`, `param` and `code`. `param` is the field that `detail` names. */
 export const openAiShape: ErrorShape = (error) => {
-  const { status, type, code, isFinal } = translate(error);
+  const { status, type, code, isFinal, retryAfterSeconds } = translate(error);
   const body: OpenAiError = { error: { message: error.message, type, param: error.detail ?? null, code } };
-  return { status, body, ...(isFinal ? { headers: { "x-should-retry": "false" } } : {}) };
+  const headers = {
+    ...(isFinal ? { "x-should-retry": "false" } : {}),
+    ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }),
+  };
+  return { status, body, headers };
 };
 
-function translate(error: AppError): Required<Translation> {
+type Translated = Required<Omit<Translation, "retryAfterSeconds">> & Pick<Translation, "retryAfterSeconds">;
+
+function translate(error: AppError): Translated {
   const { code, status } = error;
   // The model is part of the address in OpenAI's view.
   if (code === "invalid_request" && error.detail === "model") {
@@ -41,6 +63,7 @@ function translate(error: AppError): Required<Translation> {
   }
   const translation = TRANSLATIONS[code] ?? {};
   return {
+    ...translation,
     status: translation.status ?? statusOf(code),
     type: translation.type ?? (status >= 500 ? "server_error" : INVALID),
     code: translation.code ?? code,

@@ -3,7 +3,7 @@ import { AppError } from "../../domain/errors.ts";
 import type { TranscriptionRequest } from "../../domain/transcription.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { languageCodeOf } from "./languages.ts";
-import { modelIdOf } from "./model-names.ts";
+import type { ModelNames } from "./model-names.ts";
 import { RESPONSE_FORMATS, type ResponseFormat } from "./schemas.ts";
 
 /** Names that clients may write with and without brackets, and may repeat. */
@@ -32,11 +32,19 @@ export type Wanted = {
 
 type OpenAiConfig = Config["openai"];
 
+/** Members of the parameters that are objects. A form carries each as a field, such as `chunking_strategy[type]`. */
+const MEMBERS: Record<string, readonly string[]> = {
+  chunking_strategy: ["type", "threshold", "prefix_padding_ms", "silence_duration_ms"],
+};
+
+/** Members whose value a parameter's rule judges; a value of any other is a preference. */
+const JUDGED_MEMBERS = new Set(["chunking_strategy[type]"]);
+
 /** A parameter's rule: true for a value that changes nothing, or that describes what happens anyway. */
 const HARMLESS: Record<string, (value: string) => boolean> = {
   temperature: (value) => Number(value) === 0,
   prompt: (value) => value.trim() === "",
-  chunking_strategy: (value) => value === "auto" || value === "",
+  chunking_strategy: (value) => ["auto", "server_vad", ""].includes(value),
   timestamp_granularities: (value) => value.split("\n").every((word) => word === "segment" || word === ""),
   include: (value) => value === "",
 };
@@ -44,7 +52,10 @@ const HARMLESS: Record<string, (value: string) => boolean> = {
 /** Returns the names under which a form may carry the parameters that an admin lets the server ignore. */
 export function ignoredFieldsOf({ ignored_parameters: names }: OpenAiConfig): string[] {
   // Of these the value counts wherever it can be honoured.
-  return names.filter((name) => !READ.has(name)).flatMap((name) => [name, `${name}[]`]);
+  return names
+    .map(parameterOf)
+    .filter((name) => !READ.has(name))
+    .flatMap((name) => [name, `${name}[]`, ...membersOf(name)]);
 }
 
 /** Why a parameter of OpenAI's is refused. */
@@ -62,13 +73,13 @@ const READ = new Set(["file", "model", "language", "response_format", "stream"])
 /**
  * Reads a form of OpenAI's audio API. Each parameter is honoured, harmless, ignored by the admin's leave, or refused.
  *
- * @throws AppError `unknown_parameter`, `capability_unavailable`, `invalid_request`; `audio_too_large` for a part that
- *   was cut off
+ * @throws AppError `unknown_parameter`, `capability_unavailable`, `invalid_request` (also for an unknown model);
+ *   `audio_too_large` for a part that was cut off
  */
-export function wantedOf(form: ReceivedForm, config: OpenAiConfig): Wanted {
-  const ignorable = new Set(config.ignored_parameters);
+export function wantedOf(form: ReceivedForm, config: OpenAiConfig, models: ModelNames): Wanted {
+  const ignorable = new Set(config.ignored_parameters.map(parameterOf));
   const ignored = new Set<string>();
-  const names = new Set(form.names.map(plain));
+  const names = new Set(form.names.map(parameterOf));
   for (const name of names) {
     if (READ.has(name) || isHarmless(form, name)) continue;
     if (!ignorable.has(name)) throw refusalOf(name);
@@ -76,7 +87,8 @@ export function wantedOf(form: ReceivedForm, config: OpenAiConfig): Wanted {
   }
   if (form.isCutOff) throw new AppError("audio_too_large", { detail: "file" });
   const { fault } = form;
-  if (fault) throw new AppError("invalid_request", { detail: plain(fault.name), message: fault.message });
+  if (fault)
+    throw new AppError("invalid_request", { detail: parameterOf(fault.name), message: fault.message });
   if (!form.file)
     throw new AppError("invalid_request", { detail: "file", message: "file is required, with a file name." });
   const format = formatOf(form.fields.get("response_format"));
@@ -87,21 +99,35 @@ export function wantedOf(form: ReceivedForm, config: OpenAiConfig): Wanted {
     // The number of speakers is found.
     ...(format === "diarized_json" ? { diarization: {} } : {}),
   };
-  const modelId = modelIdOf(form.fields.get("model"), config.model_aliases);
+  const modelId = models.idOf(form.fields.get("model"));
   return { modelId, request, format, isStream, ignored: [...ignored].sort() };
 }
 
 /** What a request cannot choose. */
 const UNCHOSEN = { mode: "native", timestamps: "segment", channelMode: "mix" } as const;
 
-function plain(name: string): string {
-  return name.endsWith("[]") ? name.slice(0, -2) : name;
+function membersOf(parameter: string): string[] {
+  const members = Object.hasOwn(MEMBERS, parameter) ? MEMBERS[parameter] : undefined;
+  return (members ?? []).map((member) => `${parameter}[${member}]`);
+}
+
+/**
+ * Returns the parameter that a field belongs to: `include` for `include[]`, and `chunking_strategy` for
+ * `chunking_strategy[type]`. Other names are returned as they are.
+ */
+function parameterOf(field: string): string {
+  const at = field.indexOf("[");
+  if (at < 0) return field;
+  const name = field.slice(0, at);
+  const isList = field === `${name}[]` && !READ.has(name);
+  return isList || Object.hasOwn(MEMBERS, name) ? name : field;
 }
 
 function isHarmless(form: ReceivedForm, name: string): boolean {
   const rule = Object.hasOwn(HARMLESS, name) ? HARMLESS[name] : undefined;
-  const values = [form.fields.get(name), form.fields.get(`${name}[]`)].filter((value) => value !== undefined);
-  return rule !== undefined && values.every(rule);
+  const fields = [...form.fields].filter(([field]) => parameterOf(field) === name);
+  const isJudged = (field: string) => field === name || field === `${name}[]` || JUDGED_MEMBERS.has(field);
+  return rule !== undefined && fields.every(([field, value]) => isJudged(field) && rule(value));
 }
 
 function refusalOf(name: string): AppError {
@@ -134,7 +160,7 @@ function isStreamed(value: string | undefined, format: ResponseFormat): boolean 
   });
 }
 
-/** @throws AppError `invalid_request` where neither the request nor the config names a language */
+/** @throws AppError `invalid_request`, `capability_unavailable` where neither the request nor the config names a language */
 function languageOf(
   form: ReceivedForm,
   { default_language: fallback }: OpenAiConfig,
@@ -143,13 +169,21 @@ function languageOf(
 ): string {
   const given = (form.fields.get("language") ?? "").trim();
   const isAuto = given.toLowerCase() === "auto";
-  if (given !== "" && !(isAuto && fallback !== "" && ignorable.has("language"))) return languageCodeOf(given);
+  if (given !== "" && !isAuto) return languageCodeOf(given);
   if (fallback === "") {
-    throw new AppError("invalid_request", {
+    const message = `${isAuto ? "language cannot be auto" : "language is required"}: the server cannot find it out. Send a language such as hi, or let the server's admin set openai.default_language.`;
+    throw new AppError(isAuto ? "capability_unavailable" : "invalid_request", {
       detail: "language",
-      message: "language is required: the server cannot find it out, and its admin has set none.",
+      message,
     });
   }
-  if (isAuto) ignored.add("language");
+  if (!isAuto) return fallback;
+  if (!ignorable.has("language")) {
+    throw new AppError("capability_unavailable", {
+      detail: "language",
+      message: `language cannot be auto: the server cannot find it out. Leave it out to mean ${fallback}, or let the server's admin add language to openai.ignored_parameters.`,
+    });
+  }
+  ignored.add("language");
   return fallback;
 }

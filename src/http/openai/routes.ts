@@ -12,7 +12,7 @@ import {
 import { idempotencyKeyOf } from "../wire/idempotency.ts";
 import type { ReceivedForm } from "../wire/multipart.ts";
 import { answerOf } from "./answers.ts";
-import { modelNames, requireName, toModel } from "./model-names.ts";
+import { createModelNames, toModel } from "./model-names.ts";
 import { ignoredFieldsOf, LIST_FIELDS, MAX_FIELD_BYTES, type Wanted, wantedOf } from "./parameters.ts";
 import { OpenAiForm, OpenAiModel, OpenAiModelList, OpenAiTranscription } from "./schemas.ts";
 import { streamText } from "./stream.ts";
@@ -82,7 +82,7 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchr
     ignoredFields: ignoredFieldsOf(openai),
     timeoutSeconds: openai.timeout_seconds,
   };
-  const names = () => modelNames(deps.models, openai.model_aliases);
+  const names = createModelNames(deps.models, openai.model_aliases);
 
   return defineKeyedRoutes("openai")
     .post(
@@ -90,7 +90,7 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchr
       async ({ caller, request }) => {
         const key = idempotencyKeyOf(request);
         return receive(request, caller, form, async (received, path, attendance) => {
-          const wanted = wantedOf(received, openai);
+          const wanted = wantedOf(received, openai, names);
           const order = orderOf(deps, received, path, wanted);
           const admitted = await desk.admit(caller, { ...order, key }, attendance);
           const response = await respond(deps, caller, wanted, admitted, attendance);
@@ -109,13 +109,17 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchr
       },
       TRANSLATE,
     )
-    .get(`${OPENAI_PREFIX}/models`, (): OpenAiModelList => ({ object: "list", data: names().map(toModel) }), {
-      response: { 200: OpenAiModelList },
-      ...LIST_MODELS,
-    })
+    .get(
+      `${OPENAI_PREFIX}/models`,
+      (): OpenAiModelList => ({ object: "list", data: names.list().map(toModel) }),
+      {
+        response: { 200: OpenAiModelList },
+        ...LIST_MODELS,
+      },
+    )
     .get(
       `${OPENAI_PREFIX}/models/:model`,
-      ({ params }): OpenAiModel => toModel(requireName(names(), params.model)),
+      ({ params }): OpenAiModel => toModel(names.require(params.model)),
       { response: { 200: OpenAiModel }, ...GET_MODEL },
     );
 }
