@@ -6,6 +6,7 @@ import type { InstalledModel } from "../../domain/model.ts";
 import { writeDurably } from "../../lib/durable-files.ts";
 import { makeFolder } from "../../lib/give-to-owner.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
+import { sha256OfFile } from "../../store/file-hash.ts";
 import { parseManifest } from "./model-manifest.ts";
 
 const WEIGHTS_FILE: string = weightsFile;
@@ -39,7 +40,9 @@ export async function copyOut(source: string, dir: string, sha256: string): Prom
   const target = join(dir, name);
   const carried = Bun.file(source);
   const found = await stat(target).catch(() => undefined);
-  if (found?.isFile() && found.size === carried.size) return target;
+  // A copy that was damaged since is written again: the engine would refuse it.
+  const isWhole = found?.isFile() && found.size === carried.size && (await sha256OfFile(target)) === sha256;
+  if (isWhole) return target;
   const bytes = new Uint8Array(await carried.arrayBuffer());
   if (sha256Hex(bytes) !== sha256)
     throw new Error("the executable is damaged: its demonstration model differs");

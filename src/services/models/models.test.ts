@@ -78,7 +78,7 @@ describe("the demonstration model", () => {
     expect(() => models.resolve("demo")).toThrow('There is no model "demo"; there is one.');
   });
 
-  test("is written to the disk once, and replaces a truncated copy and older versions", async () => {
+  test("is written to the disk once, and replaces a truncated or changed copy and older versions", async () => {
     const source = weights("carried.bin", "weights of the demonstration");
     const hash = sha256Hex("weights of the demonstration");
     const dir = join(folder, "out");
@@ -90,6 +90,8 @@ describe("the demonstration model", () => {
     expect(readdirSync(dir)).toEqual([`${hash.slice(0, 12)}.bin`]);
     const { ino } = statSync(path);
     expect(statSync(await copyOut(source, dir, hash)).ino).toBe(ino);
+    writeFileSync(path, "Weights of the demonstration");
+    expect(readFileSync(await copyOut(source, dir, hash), "utf8")).toBe("weights of the demonstration");
     await expect(copyOut(source, join(folder, "other"), "f".repeat(64))).rejects.toThrow("damaged");
   });
 });
