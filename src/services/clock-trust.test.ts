@@ -6,11 +6,13 @@ import fc from "fast-check";
 import { openLog, silentLog } from "../lib/log.ts";
 import { exportAudit } from "../store/audit-log.ts";
 import { findIdempotencyKey } from "../store/idempotency.ts";
+import { audioForm } from "../testing/api-client.ts";
 import { DAY_MS, type Made, openClockWorld, PERIODS } from "../testing/clock-world.ts";
 import { manualClock } from "../testing/manual-clock.ts";
-import { openTestApp } from "../testing/open-test-app.ts";
-import { clientOf, until } from "../testing/scheduler-kit.ts";
+import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
+import { until } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
+import { createAccountService } from "./accounts.ts";
 import { createClockTrust } from "./clock-trust.ts";
 import { createConsoleSessionService } from "./console-sessions.ts";
 
@@ -186,6 +188,17 @@ describe("a database whose clock was never read", () => {
     ["with an entry from the future", 40, undefined, true],
     ["with a recording from the future", 0, 40, true],
   ];
+  test("without a recording: the machine may start long after `shruti init`", () => {
+    const world = openClockWorld();
+    open.push(world);
+    createAccountService(world).createOrganization({ name: "First" });
+    world.clock.leap(90 * DAY_MS);
+    expect(createClockTrust({ ...world, log: silentLog }).ages()).toEqual({
+      nowMs: world.clock.now(),
+      wrong: [],
+    });
+  });
+
   test.each(CASES)("%s", async (_name, entryDays, fileDays, isDoubtful) => {
     const world = openClockWorld();
     open.push(world);
@@ -347,22 +360,32 @@ describe("what an appliance keeps", () => {
 test("a server that starts with a clock 40 days ahead keeps its recordings, until an admin confirms the clock", async () => {
   const directory = mkdtempSync(join(tmpdir(), "shruti-ahead-"));
   const clock = manualClock();
-  const start = (lines: string[] = []) =>
-    openTestApp({ directory, clock, log: openLog("info", "json", (line) => void lines.push(line)) });
+  const start = (lines: string[] = [], timezone = "Asia/Kolkata") => {
+    const log = openLog("info", "json", (line) => void lines.push(line));
+    return openTestApp({ directory, clock, log, config: { billing: { timezone } } });
+  };
   const recordings = () => readdirSync(join(directory, "uploads")).length;
   try {
     const first = await start();
-    const done = await clientOf(first).transcribe(scriptedAudio({ seconds: 2, text: "a" }), {
-      language: "hi",
-    });
-    expect([done.status, recordings()]).toEqual(["completed", 1]);
+    const ask = async (of: TestApp) => {
+      const body = audioForm(scriptedAudio({ seconds: 2, text: "a" }), { language: "hi" });
+      const headers = { "idempotency-key": "once" };
+      const answer = await of.as(first.key)("/v1/audio/transcriptions", { method: "POST", headers, body });
+      return ((await answer.json()) as { id: string }).id;
+    };
+    const id = await ask(first);
+    expect(recordings()).toBe(1);
+    const left = first.app.services.credit.show(first.organization.id).availablePaise;
     await first.close();
     clock.reboot();
     clock.leap(40 * DAY_MS);
     const lines: string[] = [];
-    const second = await start(lines);
+    const second = await start(lines, "Pacific/Kiritimati");
     // The first round of retention comes right after the start.
     await until("it warns", () => lines.some((line) => line.includes("the clock is in doubt")));
+    // Neither the leap nor the other time zone has the same request charged twice.
+    expect(await ask(second)).toBe(id);
+    expect(second.app.services.credit.show(first.organization.id).availablePaise).toBe(left);
     const metrics = await (await second.fetch("/metrics")).text();
     expect(metrics).toContain("\nshruti_clock_doubtful 1\n");
     expect(metrics).toContain(`\nshruti_clock_offset_seconds ${40 * 86_400}\n`);

@@ -2,8 +2,9 @@ import { sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
 
 /**
- * Returns the time of the newest entry; undefined in a new database. Entries about the database itself do not count: the
- * command that has just upgraded or restored it may run under a wrong clock.
+ * Returns the time of the newest entry; undefined before the first recording, when nothing can be removed yet: a machine may
+ * start long after `shruti init`. Entries about the database itself do not count: the command that has just upgraded or
+ * restored it may run under a wrong clock.
  */
 export function newestEntryMs(store: Store): number | undefined {
   // `get` of a raw statement returns a list of values.
@@ -15,6 +16,6 @@ export function newestEntryMs(store: Store): number | undefined {
       UNION ALL SELECT max(created_at) FROM (SELECT created_at FROM usage_events ORDER BY rowid DESC LIMIT 1)
       UNION ALL SELECT max(created_at) FROM (SELECT created_at FROM uploads ORDER BY id DESC LIMIT 1)
       UNION ALL SELECT max(created_at) FROM (SELECT created_at FROM transcriptions ORDER BY id DESC LIMIT 1)
-    )`);
+    ) WHERE EXISTS (SELECT 1 FROM uploads)`);
   return row?.at ?? undefined;
 }
