@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { InstalledModel } from "../domain/model.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
+import { asWriterOf } from "../lib/rights.ts";
 import { keyFingerprint, readPrivateKey, readPublicKey } from "../lib/signatures.ts";
 import { plainMessage } from "../lib/system-error.ts";
 import { requireFolderOf } from "../services/output-folder.ts";
@@ -66,14 +67,16 @@ export function registerBundle(program: Command, context: CliContext): void {
 }
 
 function makeKey(context: CliContext, file: string, { json }: { json?: true }): void {
-  requireFolderOf(resolve(file));
   const publicFile = `${file}.pub`;
-  for (const path of [file, publicFile]) {
-    if (existsSync(path)) throw new CommandError("conflict", `There is a file ${path} already.`);
-  }
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
-  writeNewFileNow(file, privateKey.export({ type: "pkcs8", format: "pem" }).toString(), 0o600);
-  writeNewFileNow(publicFile, publicKey.export({ type: "spki", format: "pem" }).toString(), 0o644);
+  asWriterOf(file, () => {
+    requireFolderOf(resolve(file));
+    for (const path of [file, publicFile]) {
+      if (existsSync(path)) throw new CommandError("conflict", `There is a file ${path} already.`);
+    }
+    writeNewFileNow(file, privateKey.export({ type: "pkcs8", format: "pem" }).toString(), 0o600);
+    writeNewFileNow(publicFile, publicKey.export({ type: "spki", format: "pem" }).toString(), 0o644);
+  });
   const fingerprint = keyFingerprint(publicKey);
   if (json) context.printJson({ private_key: file, public_key: publicFile, fingerprint });
   else context.printLine(`${publicFile}: fingerprint ${fingerprint}`);

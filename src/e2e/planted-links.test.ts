@@ -42,6 +42,10 @@ const FLEET = ["fleet", "init", "--nats", "tls://n.example:4222", "--base-url", 
 const ADD = ["models", "add", weights, "--id", "mine", "--language", "en", "--no-trial"];
 const SCENARIOS: Record<string, Scenario> = {
   "a purge": { commands: () => [["orgs", "purge", installation.organizationId, "--yes"]] },
+  "a purge that reaches a store": {
+    before: () => [["backup", "--to", at("store")]],
+    commands: () => [["orgs", "purge", installation.organizationId, "--yes"]],
+  },
   "a copy of the database": { commands: () => [["backup", at("out/copy.db")]] },
   "an archive of everything": { commands: () => [["backup", "--all", "--with-secrets", at("out/all.tar")]] },
   "a store of backups": {
