@@ -20,7 +20,7 @@ const LIST = "files.json";
 const STAMP = "stamp";
 
 /** Files that decide what the console's files are, besides its own sources. */
-const INPUTS = ["bun.lock", "scripts/console.ts", "scripts/console-fonts.ts"];
+const INPUTS = ["bun.lock", "scripts/console.ts", "scripts/console-fonts.ts", "src/lib/subtitle-text.ts"];
 
 /** A file of the console as it is served. */
 type Served = {

@@ -27,9 +27,10 @@ const result = (segments: Segment[], more: Partial<TranscriptionResult> = {}): T
 });
 const two = [segment(0, 0, 1_500, "turn on the fan"), segment(1, 3_723_004, 3_724_000, "a <b> & c --> d")];
 
-test("SRT and VTT have the right times, also beyond an hour, and escape characters", () => {
+test("SRT and VTT have the right times, also beyond an hour, and text is never syntax", () => {
   expect(renderResult(result(two), "srt")).toBe(
-    "1\n00:00:00,000 --> 00:00:01,500\nturn on the fan\n\n2\n01:02:03,004 --> 01:02:04,000\na <b> & c --> d\n",
+    "1\n00:00:00,000 --> 00:00:01,500\nturn on the fan\n\n" +
+      "2\n01:02:03,004 --> 01:02:04,000\na <\u2060b> & c --\u2060> d\n",
   );
   expect(renderResult(result(two), "vtt")).toBe(
     "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nturn on the fan\n\n" +
@@ -87,24 +88,37 @@ describe("toCues", () => {
   });
 });
 
-test("any result gives a valid file in both formats, with the same text", () => {
-  const word = fc.oneof(
-    fc.constantFrom(
-      "नमस्ते",
-      "क्षि".repeat(30),
-      "-->",
+/** Words with what is syntax somewhere, between any others. */
+const anyWord = fc.oneof(
+  fc.constantFrom(
+    ...["नमस्ते", "क्षि".repeat(30), "ರ\u200D್ಯಾಂಕ್", "1", "a", "<", ">", "--", "{", "}", "\\", "\\N", "&"],
+    ...["-->", "--->", "00:00:01,000 --> 00:00:02,000", "WEBVTT", "NOTE", "STYLE"],
+    ...[
       "<v x>",
+      "</v>",
+      "<i>",
+      "< i >",
+      "<b",
+      "<00:01.000>",
+      "<font color='red'>",
       "&amp;",
-      "1",
-      "00:00:01,000 --> 00:00:02,000",
-      "a",
-    ),
-    fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }),
-  );
+      "&#60;",
+      "&lt;b>",
+    ],
+    ...["{\\an8}", "{y:i}", "{", "[channel 1]", "speaker_1:", "\u2028", "\u0085", "\u0000"],
+  ),
+  fc.string({ minLength: 1, maxLength: 60, unit: "grapheme" }),
+);
+const letters = (text: string) => text.replace(/\s/gu, "");
+const textOf = (cues: readonly { lines: string[] }[]) => letters(cues.flatMap(({ lines }) => lines).join(""));
+/** The text that SRT has: it has no escape for braces. */
+const inSrt = (text: string) => text.replaceAll("{", "(").replaceAll("}", ")");
+
+test("any result gives a valid file in both formats, with the same text", () => {
   const said = fc.record({
     silenceMs: fc.integer({ min: 0, max: 4_000_000 }),
     lastsMs: fc.integer({ min: 1, max: 8_000 }),
-    words: fc.array(word, { minLength: 1, maxLength: 40 }),
+    words: fc.array(anyWord, { minLength: 1, maxLength: 40 }),
     speaker: fc.option(fc.constantFrom("speaker_1", "speaker_20"), { nil: undefined }),
     channel: fc.option(fc.constantFrom(0, 1), { nil: undefined }),
   });
@@ -120,22 +134,47 @@ test("any result gives a valid file in both formats, with the same text", () => 
         const labels = { ...(speaker ? { speaker } : {}), ...(channel === undefined ? {} : { channel }) };
         return [{ ...segment(index, startMs, atMs, text), ...labels }];
       });
-      const letters = (text: string) => text.replace(/\s/gu, "");
-      const textOf = (cues: readonly { lines: string[] }[]) =>
-        letters(cues.flatMap(({ lines }) => lines).join(""));
       const srt = parseSrt(renderResult(result(segments), "srt"));
       const vtt = parseVtt(renderResult(result(segments), "vtt"));
       const labelled = segments.map(({ text, speaker, channel }) => {
         const label = channel === undefined ? "" : `[channel ${channel}] `;
         return { srt: label + (speaker ? `${speaker}: ` : "") + text, vtt: label + text };
       });
-      expect(textOf(srt)).toBe(letters(labelled.map((label) => label.srt).join("")));
+      expect(textOf(srt)).toBe(inSrt(letters(labelled.map((label) => label.srt).join(""))));
       expect(textOf(vtt)).toBe(letters(labelled.map((label) => label.vtt).join("")));
       for (const cues of [srt, vtt]) {
         expect(cues.at(0)?.startMs).toBe(segments.at(0)?.startMs as number);
         expect(cues.at(-1)?.endMs).toBe(segments.at(-1)?.endMs as number);
       }
     }),
+  );
+});
+
+test("cues of channels that speak at the same time come in the order of their starts, also across pieces", () => {
+  const said = fc.record({
+    startMs: fc.integer({ min: 0, max: 20_000 }),
+    lastsMs: fc.integer({ min: 1, max: 30_000 }),
+    words: fc.integer({ min: 1, max: 60 }),
+  });
+  fc.assert(
+    fc.property(fc.array(said, { maxLength: 500, size: "max" }), (list) => {
+      const segments = list
+        .toSorted((a, b) => a.startMs - b.startMs)
+        .map(({ startMs, lastsMs, words }, index) => ({
+          ...segment(index, startMs, startMs + lastsMs, Array(words).fill(`w${index}`).join(" ")),
+          channel: index % 2,
+        }));
+      const wordsOf = (text: string) => text.match(/w\d+/g)?.sort() ?? [];
+      const spoken = wordsOf(segments.map(({ text }) => text).join(" "));
+      // The parsers refuse a cue that begins before the one before it.
+      for (const cues of [
+        parseSrt(renderResult(result(segments), "srt")),
+        parseVtt(renderResult(result(segments), "vtt")),
+      ]) {
+        expect(wordsOf(cues.flatMap(({ lines }) => lines).join(" "))).toEqual(spoken);
+      }
+    }),
+    { numRuns: 30 },
   );
 });
 

@@ -1,9 +1,8 @@
 import type { Gap, Segment, TranscriptionResult } from "../domain/result.ts";
 import type { Mode, Timestamps } from "../domain/transcription.ts";
-import { slicesOf } from "../lib/in-slices.ts";
-import { ITEMS_OF_PIECE } from "../lib/text-pieces.ts";
+import { srtText, vttText } from "../lib/subtitle-text.ts";
 import { toSeconds } from "../lib/time.ts";
-import { toCues } from "./subtitles.ts";
+import { cuesInOrder } from "./subtitles.ts";
 
 export const FORMATS = ["txt", "srt", "vtt", "json"] as const;
 export type Format = (typeof FORMATS)[number];
@@ -124,11 +123,12 @@ function channelLabel(channel: number | undefined): string {
 /** Writes SubRip: number, times with a comma before the milliseconds, lines, empty line. */
 function* srtPieces(segments: readonly Segment[]): Generator<string> {
   let number = 0;
-  for (const slice of slicesOf(segments, ITEMS_OF_PIECE)) {
-    const blocks = toCues(slice, labelOf).map(({ startMs, endMs, lines }) => {
+  for (const cues of cuesInOrder(segments, labelOf)) {
+    const blocks = cues.map(({ startMs, endMs, lines }) => {
       number++;
       const mark = number === 1 ? "" : "\n";
-      return `${mark}${number}\n${clock(startMs, ",")} --> ${clock(endMs, ",")}\n${lines.join("\n")}\n`;
+      const text = lines.map(srtText).join("\n");
+      return `${mark}${number}\n${clock(startMs, ",")} --> ${clock(endMs, ",")}\n${text}\n`;
     });
     yield blocks.join("");
   }
@@ -137,20 +137,14 @@ function* srtPieces(segments: readonly Segment[]): Generator<string> {
 /** Writes WebVTT (W3C Candidate Recommendation, 4 April 2019): header, cues, voice spans. Text is escaped. */
 function* vttPieces(segments: readonly Segment[]): Generator<string> {
   yield "WEBVTT\n";
-  for (const slice of slicesOf(segments, ITEMS_OF_PIECE)) {
-    const cues = toCues(slice, ({ channel }) => channelLabel(channel));
+  for (const cues of cuesInOrder(segments, ({ channel }) => channelLabel(channel))) {
     const blocks = cues.map(({ startMs, endMs, lines, speaker }) => {
-      const text = lines.map(escapeVtt).join("\n");
-      const voiced = speaker === undefined ? text : `<v ${escapeVtt(speaker)}>${text}</v>`;
+      const text = lines.map(vttText).join("\n");
+      const voiced = speaker === undefined ? text : `<v ${vttText(speaker)}>${text}</v>`;
       return `\n${clock(startMs, ".")} --> ${clock(endMs, ".")}\n${voiced}\n`;
     });
     yield blocks.join("");
   }
-}
-
-/** Escapes text (WebVTT section 4.2.2). With `>` escaped, no text can contain an arrow. */
-function escapeVtt(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
 /** Formats a time as `01:02:03,004`. Hours have at least two digits. */

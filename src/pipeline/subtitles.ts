@@ -1,4 +1,6 @@
 import type { Segment } from "../domain/result.ts";
+import { slicesOf } from "../lib/in-slices.ts";
+import { ITEMS_OF_PIECE } from "../lib/text-pieces.ts";
 
 /** Subtitle practice (Netflix Timed Text Style Guide, general requirements): two lines of 42 characters. */
 export const MAX_LINE_GRAPHEMES = 42;
@@ -58,6 +60,27 @@ export function toCues(segments: readonly Segment[], labelOf: (segment: Segment)
       return segment.speaker === undefined ? cue : { ...cue, speaker: segment.speaker };
     });
   });
+}
+
+/**
+ * Makes the cues of segments as `toCues` does, in pieces and in the order of their starts, which WebVTT demands: a long
+ * segment of one channel has cues that begin after those of another channel.
+ *
+ * @param segments in the order of their starts
+ */
+export function* cuesInOrder(
+  segments: readonly Segment[],
+  labelOf: (segment: Segment) => string,
+): Generator<Cue[]> {
+  let waiting: Cue[] = [];
+  let made = 0;
+  for (const slice of slicesOf(segments, ITEMS_OF_PIECE)) {
+    made += slice.length;
+    const cues = [...waiting, ...toCues(slice, labelOf)].sort((a, b) => a.startMs - b.startMs);
+    const nextMs = segments[made]?.startMs ?? Number.POSITIVE_INFINITY;
+    waiting = cues.filter(({ startMs }) => startMs > nextMs);
+    yield cues.filter(({ startMs }) => startMs <= nextMs);
+  }
 }
 
 /** A line and the number of its characters. */

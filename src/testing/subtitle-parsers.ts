@@ -19,7 +19,13 @@ function requireOrder(cues: readonly ParsedCue[]): void {
 
 const SRT_TIMES = /^(\d{2,}):([0-5]\d):([0-5]\d),(\d{3}) --> (\d{2,}):([0-5]\d):([0-5]\d),(\d{3})$/;
 
-/** Parses SubRip: blocks of number, times and lines, separated by one empty line. */
+/** What players take for times, markup, characters or control codes, although SubRip has no rules for them. */
+const SRT_SYNTAX = /-->|<[^\u2060]|<$|[{}]|&#?[a-z\d]+;|\\[^\u2060]|\\$/i;
+
+/**
+ * Parses SubRip: blocks of number, times and lines, separated by one empty line. Lines are without the word joiners that
+ * keep text from being syntax.
+ */
 export function parseSrt(text: string): ParsedCue[] {
   if (text === "") return [];
   if (!text.endsWith("\n") || text.endsWith("\n\n") || text.includes("\r"))
@@ -32,10 +38,12 @@ export function parseSrt(text: string): ParsedCue[] {
       if (number !== String(index + 1)) throw new Error(`cue ${index + 1} has the number ${number}`);
       const match = SRT_TIMES.exec(times);
       if (!match) throw new Error(`no times: ${times}`);
+      const syntax = lines.find((line) => SRT_SYNTAX.test(line));
+      if (syntax !== undefined) throw new Error(`a player can take text for syntax: ${syntax}`);
       return {
         startMs: milliseconds(...match.slice(1, 5)),
         endMs: milliseconds(...match.slice(5, 9)),
-        lines,
+        lines: lines.map((line) => line.replaceAll("\u2060", "")),
       };
     });
   requireOrder(cues);

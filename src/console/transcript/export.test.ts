@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { CONVERSATION, madeTranscript } from "../../testing/console-transcripts.ts";
+import { parseSrt, parseVtt } from "../../testing/subtitle-parsers.ts";
 import { type Edited, plainName, referenceText, renderEdited } from "./export.ts";
 
 const { result } = madeTranscript(CONVERSATION.slice(0, 3));
@@ -48,6 +50,55 @@ describe("an export with corrections", () => {
     expect(times.at(-1)?.[1]).toBe("00:00:03.500");
     for (const [index, [start]] of times.entries()) if (index > 0) expect(start).toBe(times[index - 1]?.[1]);
   });
+});
+
+test("whatever a person types, subtitles are valid and have the same text in the order of its times", () => {
+  const typed = fc.oneof(
+    fc.constantFrom(
+      ...[
+        "a",
+        "नमस्ते",
+        "-->",
+        "00:00:01,000 --> 00:00:02,000",
+        "<i>",
+        "&lt;b>",
+        "{\\an8}",
+        "\\N",
+        "WEBVTT",
+        "1",
+      ],
+      ...["line\nline", "\n\n", "\r\n", "\u2028", "\u0085", "<v x>"],
+    ),
+    fc.string({ maxLength: 60, unit: "grapheme" }),
+  );
+  const said = fc.record({
+    startMs: fc.integer({ min: 0, max: 10_000 }),
+    lastsMs: fc.integer({ min: 0, max: 9_000 }),
+    texts: fc.array(typed, { maxLength: 40 }),
+  });
+  const letters = (text: string) => [...text.replaceAll(/[\s\p{Cc}\u2060]/gu, "")].sort().join("");
+  fc.assert(
+    fc.property(fc.array(said, { maxLength: 12 }), typed, (list, name) => {
+      const ordered = list.toSorted((a, b) => a.startMs - b.startMs);
+      const texts = ordered.map((each) => each.texts.join(" "));
+      const segments = ordered.map(({ startMs, lastsMs }, index) => ({
+        ...{ index, start: startMs / 1000, end: (startMs + lastsMs) / 1000, text: "", language: "en" },
+        ...{ confidence: 1, channel: index % 2, speaker: `speaker_${index}` },
+      }));
+      const from = { result: { ...result, segments }, textOf: (at: number) => texts[at] ?? "" };
+      const names = (speaker: string) => (speaker === "speaker_0" ? name : undefined);
+      const spoken = texts.map((text, at) =>
+        letters(text) === "" ? "" : `${names(`speaker_${at}`) ?? `speaker_${at}`}:${text}`,
+      );
+      const said = letters(spoken.join(""));
+      const shown = (cues: { lines: string[] }[]) => letters(cues.flatMap(({ lines }) => lines).join(""));
+      const srt = renderEdited({ ...from, nameOf: names }, "srt");
+      expect(shown(parseSrt(srt))).toBe(letters(said.replaceAll("{", "(").replaceAll("}", ")")));
+      const vtt = renderEdited({ ...from, nameOf: names }, "vtt");
+      if (said !== "") expect(shown(parseVtt(vtt))).toBe(said);
+    }),
+    { numRuns: 300 },
+  );
 });
 
 test("the text of a pair goes channel after channel", () => {

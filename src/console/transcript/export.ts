@@ -1,4 +1,5 @@
 import type { TranscriptionResult } from "../../http/wire/schemas.ts";
+import { srtText, vttText } from "../../lib/subtitle-text.ts";
 import type { Segment } from "./rows.ts";
 
 /** Forms of a download. */
@@ -21,13 +22,17 @@ const CUE_LETTERS = 2 * LINE_LETTERS;
 export function renderEdited(edited: Edited, format: Format): string {
   if (format === "json") return `${JSON.stringify(editedResult(edited), null, 2)}\n`;
   if (format === "text") return renderText(edited);
-  const cues = edited.result.segments.flatMap((segment) => cuesOf(edited, segment));
-  const time = (seconds: number) => timeOf(seconds, format === "srt" ? "," : ".");
-  const blocks = cues.map(
-    ({ start, end, text }, index) =>
-      `${format === "srt" ? `${index + 1}\n` : ""}${time(start)} --> ${time(end)}\n${text}\n`,
-  );
-  return format === "srt" ? blocks.join("\n") : `WEBVTT\n\n${blocks.join("\n")}`;
+  // WebVTT demands this order: a long segment of one channel has cues that begin after those of another.
+  const cues = edited.result.segments
+    .flatMap((segment) => cuesOf(edited, segment))
+    .toSorted((one, other) => one.startMs - other.startMs);
+  const isSrt = format === "srt";
+  const blocks = cues.map(({ startMs, endMs, lines }, index) => {
+    const times = [startMs, endMs].map((ms) => timeOf(ms, isSrt ? "," : ".")).join(" --> ");
+    const text = lines.map(isSrt ? srtText : vttText).join("\n");
+    return `${isSrt ? `${index + 1}\n` : ""}${times}\n${text}\n`;
+  });
+  return isSrt ? blocks.join("\n") : `WEBVTT\n\n${blocks.join("\n")}`;
 }
 
 function editedResult({ result, textOf, nameOf }: Edited): TranscriptionResult {
@@ -54,24 +59,33 @@ function renderText({ result, textOf, nameOf }: Edited): string {
   return `${lines.join("\n\n")}\n`;
 }
 
-type Cue = { start: number; end: number; text: string };
+type Cue = { startMs: number; endMs: number; lines: string[] };
 
-/** Cuts a segment into cues that can be read; each has a share of the time by its letters. */
+/** Cuts a segment into cues that can be read; each has a share of the time by its letters, and lasts at least 1 ms. */
 function cuesOf({ textOf, nameOf }: Edited, { index, start, end, speaker }: Segment): Cue[] {
   if (start === undefined || end === undefined) return [];
-  const text = textOf(index);
+  const text = oneLine(textOf(index));
   if (text === "") return [];
-  const pieces = cut(text, CUE_LETTERS);
+  const startMs = Math.round(start * 1000);
+  const endMs = Math.max(Math.round(end * 1000), startMs + 1);
+  const cutText = cut(text, CUE_LETTERS);
+  const pieces = cutText.length > endMs - startMs ? [text] : cutText;
   const letters = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  let from = start;
+  let shown = 0;
+  let fromMs = startMs;
   return pieces.map((piece, at) => {
-    const until = at === pieces.length - 1 ? end : from + ((end - start) * piece.length) / letters;
-    const name = speaker !== undefined && at === 0 ? `${nameOf(speaker) ?? speaker}: ` : "";
-    const cue = { start: from, end: until, text: cut(name + piece, LINE_LETTERS).join("\n") };
-    from = until;
+    shown += piece.length;
+    const share = startMs + Math.round(((endMs - startMs) * shown) / letters);
+    const untilMs = Math.min(Math.max(share, fromMs + 1), endMs - (pieces.length - 1 - at));
+    const name = speaker !== undefined && at === 0 ? `${oneLine(nameOf(speaker) ?? speaker)}: ` : "";
+    const cue = { startMs: fromMs, endMs: untilMs, lines: cut(name + piece, LINE_LETTERS) };
+    fromMs = untilMs;
     return cue;
   });
 }
+
+/** A text that a person typed can have line ends, which would end a cue. */
+const oneLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim();
 
 /** Cuts a text between words into about equal pieces, none much longer than a number of letters. */
 function cut(text: string, letters: number): string[] {
@@ -90,8 +104,7 @@ function cut(text: string, letters: number): string[] {
   return [...pieces, piece];
 }
 
-function timeOf(seconds: number, point: string): string {
-  const ms = Math.round(seconds * 1000);
+function timeOf(ms: number, point: string): string {
   const part = (value: number, digits: number) => String(value).padStart(digits, "0");
   const clock = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60];
   return `${clock.map((value) => part(value, 2)).join(":")}${point}${part(ms % 1000, 3)}`;
