@@ -1,4 +1,6 @@
-const SENTENCE_END = /[.?!।॥۔…]["”’)]?$/;
+import { SENTENCE_ENDS } from "./sentence-ends.ts";
+
+const SENTENCE_END = new RegExp(`[${SENTENCE_ENDS}…]["”’)]?$`, "u");
 /** A boundary after a sentence is preferred as if it were this much nearer, as a share of the text. */
 const SENTENCE_PULL = 0.15;
 

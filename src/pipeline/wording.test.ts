@@ -199,6 +199,39 @@ const PAIRS: Record<string, Pair[]> = {
   ],
 };
 
+/** Marks that end a sentence, with a language that has them and one of its words. */
+const SENTENCE_MARKS = [
+  ...[".", "?", "!"].map((mark) => ({ mark, language: "en", word: "yes" })),
+  ...["।", "॥", "?", "!"].map((mark) => ({ mark, language: "hi", word: "हाँ" })),
+  ...["।", "॥"].map((mark) => ({ mark, language: "bn", word: "হ্যাঁ" })),
+  ...["۔", "؟", "!"].map((mark) => ({ mark, language: "ur", word: "ہاں" })),
+  ...["۔", "؟"].map((mark) => ({ mark, language: "sd", word: "ها" })),
+  ...["\u1C7E", "\u1C7F", "?", "!"].map((mark) => ({ mark, language: "sat", word: "ᱦᱮᱸ" })),
+  ...["\uABEB", "\uAAF0", "\uAAF1"].map((mark) => ({ mark, language: "mni", word: "ꯍꯣꯏ" })),
+];
+
+describe("a mark that ends a sentence", () => {
+  for (const { mark, language, word } of SENTENCE_MARKS) {
+    test(`${language} ${mark} has a space only behind it`, () => {
+      const native = (text: string) => applyWording(text, { language, mode: "native" });
+      expect(native(`${word} ${mark} ${word} , ${mark}`)).toBe(`${word}${mark} ${word}${mark}`);
+      expect(native(`${mark} ${word}`)).toBe(word);
+      if (mark !== ".") expect(native(`${word}${mark}${word}`)).toBe(`${word}${mark} ${word}`);
+      expect(applyWording(`${word} ${mark}`, { language, mode: "verbatim" })).toBe(`${word} ${mark}`);
+    });
+  }
+
+  test("moves from a removed hesitation to the word before it", () => {
+    for (const { mark, language, word } of SENTENCE_MARKS) {
+      const hesitation = { en: "um", hi: "उम्म", bn: "উম্ম", ur: "ہممم", sd: "ہممم", sat: "ᱩᱢ", mni: "ꯎꯝ" }[
+        language
+      ];
+      const text = applyWording(`${word}, ${hesitation}${mark}`, { language, mode: "native" });
+      expect(text).toBe(`${word}${mark}`);
+    }
+  });
+});
+
 describe("applyWording", () => {
   for (const [language, pairs] of Object.entries(PAIRS)) {
     for (const pair of pairs) {

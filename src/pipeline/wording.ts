@@ -1,5 +1,6 @@
 import { type Language, languageOf, type Script } from "../domain/languages.ts";
 import type { Mode } from "../domain/transcription.ts";
+import { SENTENCE_ENDS } from "./sentence-ends.ts";
 import { normalizeText } from "./unicode.ts";
 import { type LanguageWording, wordingOf } from "./wording-tables.ts";
 
@@ -106,7 +107,8 @@ function splitWord(word: string): { before: string; core: string; after: string 
   return { before, core, after };
 }
 
-const SENTENCE_END = /[.?!।॥۔]/u;
+const SENTENCE_END = new RegExp(`[${SENTENCE_ENDS}]`, "u");
+const AT_SENTENCE_END = new RegExp(`[${SENTENCE_ENDS}]$`, "u");
 
 /**
  * Removes hesitations. The punctuation of a removed last word moves to the word before it. The capital letter of a removed
@@ -125,7 +127,7 @@ function dropFillers(text: string, filler: RegExp): string {
     }
     const previous = kept.at(-1);
     if (previous !== undefined && SENTENCE_END.test(after)) {
-      kept[kept.length - 1] = /[.?!।॥۔]$/u.test(previous)
+      kept[kept.length - 1] = AT_SENTENCE_END.test(previous)
         ? previous
         : previous.replace(/[,;:]$/u, "") + after;
     }
@@ -171,10 +173,19 @@ function dropStutters(text: string, neverDoubled: ReadonlySet<string>): string {
     const key = core.toLowerCase();
     if (before === "" && key === previous && neverDoubled.has(key)) kept.pop();
     kept.push(word);
-    previous = /[.?!।॥۔]$/u.test(word) ? "" : key;
+    previous = AT_SENTENCE_END.test(word) ? "" : key;
   }
   return kept.join(" ");
 }
+
+/** Marks within a sentence. */
+const PAUSES = ",;:،؛";
+const SPACE_BEFORE_MARK = new RegExp(`\\s+([${PAUSES}${SENTENCE_ENDS}%])`, "gu");
+const SEVERAL_PAUSES = new RegExp(`([${PAUSES}])[${PAUSES}]+`, "gu");
+const PAUSES_BEFORE_END = new RegExp(`[${PAUSES}]+([${SENTENCE_ENDS}])`, "gu");
+/** A full stop or a colon may be inside a word or a number. */
+const NO_SPACE_AFTER_MARK = new RegExp(`((?![.:])[${PAUSES}${SENTENCE_ENDS}])(?=[\\p{L}\\p{M}])`, "gu");
+const MARKS_AT_START = new RegExp(`^[\\s${PAUSES}${SENTENCE_ENDS}…–—-]+(?=[\\s\\p{L}\\p{N}"“‘'(₹$]|$)`, "u");
 
 /** Corrects spaces around punctuation, punctuation of removed words, and dandas that were written as bars. */
 function cleanPunctuation(text: string, hasDanda: boolean): string {
@@ -183,12 +194,12 @@ function cleanPunctuation(text: string, hasDanda: boolean): string {
     : text;
   return withDandas
     .replace(/\s+/gu, " ")
-    .replace(/\s+([,.;:?!।॥،؛؟۔%])/gu, "$1")
-    .replace(/([,;:،؛])[,;:،؛]+/gu, "$1")
-    .replace(/[,;:،؛]+([.?!।॥۔؟])/gu, "$1")
+    .replace(SPACE_BEFORE_MARK, "$1")
+    .replace(SEVERAL_PAUSES, "$1")
+    .replace(PAUSES_BEFORE_END, "$1")
     .replace(/([?!।۔؟])\1+/gu, "$1")
-    .replace(/([,;?!।॥،؛؟۔])(?=[\p{L}\p{M}])/gu, "$1 ")
-    .replace(/^[\s,.;:?!।॥،؛؟۔…–—-]+(?=[\s\p{L}\p{N}"“‘'(₹$]|$)/u, "")
+    .replace(NO_SPACE_AFTER_MARK, "$1 ")
+    .replace(MARKS_AT_START, "")
     .trim();
 }
 
