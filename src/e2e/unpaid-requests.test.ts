@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { type ApiClient, ApiError, audioForm } from "../testing/api-client.ts";
 import { changingFlac, changingMp3, denseFlac, hugeIndexMp4 } from "../testing/bombs.ts";
 import { type Installation, install, type RunningServer, uploaded } from "./kit.ts";
-import { argumentsOf, descendantsOf } from "./processes.ts";
+import { argumentsOf, cpuMsOf, descendantsOf } from "./processes.ts";
 import { sampleBytes } from "./samples.ts";
 
 /**
@@ -242,6 +242,30 @@ describe("an organization without credit sends, in a loop,", () => {
     expect(done.synchronous).toBeLessThanOrEqual(2 * alone.synchronous + DECODING_MS);
   }, 60_000);
 });
+
+test("forms of boundaries take hardly any processor time, while another organization is served", async () => {
+  const headers = {
+    authorization: `Bearer ${attackerKey}`,
+    "content-type": "multipart/form-data; boundary=B",
+  };
+  const body = "--B\r\n\r\n\r\n".repeat(2_900_000);
+  const beforeMs = cpuMsOf([server.pid]);
+  let isOver = false;
+  const forms = Promise.all(
+    Array.from({ length: 12 }, async () => {
+      const init = { method: "POST", headers, body };
+      const response = await fetch(`${server.baseUrl}/v1/audio/transcriptions`, init);
+      await response.arrayBuffer();
+      return response.status;
+    }),
+  ).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) expect((await server.api().call("GET", "/v1/models")).status).toBe(200);
+  expect(await forms).toEqual(Array.from({ length: 12 }, () => 422));
+  // To receive 300 MB takes some of it. To understand all of them took 22 s.
+  expect(cpuMsOf([server.pid]) - beforeMs).toBeLessThan(6_000);
+}, 60_000);
 
 test("an honest client at 2 kB/s is not refused as too slow", async () => {
   const bytes = sampleBytes("02-hi").slice(0, 2 * SLOW_SECONDS * 2_000);
