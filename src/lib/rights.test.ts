@@ -3,6 +3,7 @@ import {
   chmodSync,
   chownSync,
   lchownSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -29,6 +30,7 @@ beforeAll(() => {
   writeFileSync(at("root/secret"), "secret", { mode: 0o600 });
   writeFileSync(at("theirs/of-root.toml"), "of root", { mode: 0o600 });
   writeFileSync(at("theirs/file"), "theirs", { mode: 0o600 });
+  linkSync(at("root/secret"), at("theirs/second-name"));
   symlinkSync(at("root"), at("theirs/link"));
   symlinkSync(at("root/secret"), at("theirs/secret"));
   symlinkSync(at("theirs"), at("root/to-theirs"));
@@ -55,6 +57,7 @@ describe.skipIf(process.getuid?.() !== 0)("a command of root", () => {
     // What root has made in a folder of another user stays root's.
     ["theirs/of-root", undefined],
     ["theirs/of-root.toml", undefined],
+    ["theirs/second-name", USER],
   ];
   test.each(decided)("lets the right user decide what %s means", (path, user) => {
     expect(ownerOf(at(path))).toEqual(user);

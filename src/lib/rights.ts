@@ -57,7 +57,7 @@ type Deciders = {
   folder: User;
   /** The user, besides root, who has made a link on the way; nothing behind it has been looked at. */
   linkMaker?: User;
-  /** The path names a regular file of root. */
+  /** The path names a regular file of root, which has no other name. */
   isRootsFile: boolean;
   resolved: string;
 };
@@ -84,7 +84,9 @@ function decidersOf(path: string): Deciders {
       folder = next;
       owner = { uid: facts.uid, gid: facts.gid };
     } else {
-      const isRootsFile = names.length === 0 && facts?.isFile() === true && facts.uid === 0;
+      // A file with a second name may be one that the folder's owner has linked to this place.
+      const isOnly = facts?.isFile() === true && facts.nlink === 1;
+      const isRootsFile = names.length === 0 && isOnly && facts.uid === 0;
       return { folder: owner, isRootsFile, resolved: join(next, ...names) };
     }
   }
