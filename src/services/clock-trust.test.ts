@@ -493,7 +493,7 @@ test("whatever the clock does, nothing young is removed, and what is old is remo
           await world.close();
         }
       }),
-      { numRuns: Number(process.env.SHRUTI_CLOCK_RUNS ?? 15) },
+      { numRuns: Number(process.env.SHRUTI_CLOCK_RUNS ?? 10) },
     );
   } finally {
     if (zone === undefined) delete process.env.TZ;
