@@ -151,10 +151,12 @@ export function actAs(user: User | undefined): void {
 export function stayUser(user: User | undefined): void {
   if (!isStartedByRoot() || user === undefined) return;
   const { uid, gid, groups } = rightsOf(user);
-  process.seteuid?.(0);
-  process.setgroups?.(groups);
-  process.setgid?.(gid);
-  process.setuid?.(uid);
+  orSay(uid, () => {
+    process.seteuid?.(0);
+    process.setgroups?.(groups);
+    process.setgid?.(gid);
+    process.setuid?.(uid);
+  });
 }
 
 /** Keeps the present rights: a process that does several things at once cannot change them for one of them. */
@@ -224,15 +226,23 @@ function findGroups(uid: number, gid: number): number[] {
 
 function take({ uid, gid, groups }: Rights): void {
   if (uid === process.geteuid?.()) return;
-  try {
+  orSay(uid, () => {
     // Only root may change its groups and become another user.
     process.seteuid?.(0);
     process.setgroups?.(groups);
     process.setegid?.(gid);
     process.seteuid?.(uid);
-    hasTaken = uid !== 0;
+  });
+  hasTaken = uid !== 0;
+}
+
+/** @throws Error with what to do where the system does not let root change its rights, as in some containers */
+function orSay(uid: number, change: () => void): void {
+  try {
+    change();
   } catch (cause) {
-    const message = `root may not work here as user ${uid}, to whom the folder belongs (${(cause as NodeJS.ErrnoException).code}); run this as that user`;
+    const { code } = cause as NodeJS.ErrnoException;
+    const message = `root may not work here as user ${uid}, to whom the folder belongs (${code}); run this as that user`;
     throw Object.assign(new Error(message, { cause }), { code: "EPERM" });
   }
 }
