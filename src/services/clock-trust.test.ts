@@ -184,9 +184,9 @@ describe("a database whose clock was never read", () => {
   const CASES: [name: string, entryDays: number, fileDays: number | undefined, isDoubtful: boolean][] = [
     ["with an entry of today", 0, undefined, false],
     ["with an entry from long ago", -40, undefined, true],
-    ["with an entry from long ago and a recording of today", -40, 0, false],
+    ["with an entry from long ago and a file of today, which a restore has written", -40, 0, true],
     ["with an entry from the future", 40, undefined, true],
-    ["with a recording from the future", 0, 40, true],
+    ["with a file from the future", 0, 40, true],
   ];
   test("without a recording: the machine may start long after `shruti init`", () => {
     const world = openClockWorld();

@@ -5,6 +5,7 @@ import {
   type ClockState,
   confirmClock,
   followClock,
+  MAX_DIFFERENCE_MS,
   offsetOf,
   type Reading,
 } from "../domain/clock-trust.ts";
@@ -83,7 +84,7 @@ export function createClockTrust(deps: ClockTrustDeps): ClockTrust {
   const read = (): Reading => ({ atMs: clock.now(), since: clock.sinceBoot?.() ?? otherRun });
   const stored = (from: Store) => findSetting(from, SETTING_NAMES.clock) as ClockState | undefined;
   // Read before anything is written under the present clock. A clock that was read before does not need it.
-  const newestMs = stored(store) ? undefined : newestOf(newestEntryMs(store), deps.newestFileMs?.());
+  const newestMs = stored(store) ? undefined : firstKnownMs(deps);
   const follow = (state: ClockState | undefined, reading: Reading) =>
     state ? followClock(state, reading) : beginClock(reading, newestMs);
 
@@ -211,15 +212,18 @@ function verdictOf(state: ClockState): ClockVerdict {
   };
 }
 
-function newestOf(...times: (number | undefined)[]): number | undefined {
-  const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? undefined : Math.max(...known);
+/**
+ * Returns the time that a clock which was never read is compared with; undefined: there is none. A file from the future tells
+ * of a clock that is behind. A file of today tells nothing: a restore under a wrong clock may have written it.
+ */
+function firstKnownMs({ database, clock, newestFileMs }: ClockTrustDeps): number | undefined {
+  const entryMs = newestEntryMs(database.store);
+  const fileMs = newestFileMs?.();
+  if (entryMs === undefined || fileMs === undefined) return entryMs;
+  return fileMs > clock.now() + MAX_DIFFERENCE_MS ? Math.max(entryMs, fileMs) : entryMs;
 }
 
-/**
- * Returns when a recording was last added to a data directory, or removed. The time of the database file says nothing: a
- * command that upgrades it under a wrong clock has just written to it.
- */
+/** Returns when a recording was last added to a data directory, or removed. */
 export function newestFileMs(dataDir: string): number | undefined {
   return statSync(audioDirectory(dataDir), { throwIfNoEntry: false })?.mtimeMs;
 }
