@@ -57,8 +57,9 @@ async function examine(context: CliContext): Promise<Finding[]> {
   // This comes before all checks, because the server does not have the rights of root.
   const user = becomeOwner(config);
   const findings: Finding[] = [...ofConfig, ...executable, await machine()];
-  findings.push(directory(dataDir, user), ...service);
-  findings.push(...(await contentsOf(config, dataDir, context.io.environment)));
+  const folder = directory(dataDir, user);
+  findings.push(folder, ...service);
+  if (folder.ok) findings.push(...(await contentsOf(config, dataDir, context.io.environment)));
   findings.push(disk(dataDir, config.storage.reserve_bytes));
   if (hasOpenMetrics(config)) findings.push({ check: "metrics", ok: true, detail: OPEN_METRICS });
   findings.push(...certificate(config));
@@ -101,7 +102,8 @@ function directory(dataDir: string, user: number | undefined): Finding {
     const owner = user === undefined ? "" : `, looked at as its owner, user ${user}`;
     return { check: "data", ok: true, detail: `${dataDir}${owner}` };
   } catch {
-    return { check: "data", ok: false, detail: `${dataDir} cannot be written` };
+    const advice = process.geteuid?.() === 0 || user !== undefined ? "" : "; run doctor with sudo";
+    return { check: "data", ok: false, detail: `${dataDir} cannot be written${advice}` };
   }
 }
 

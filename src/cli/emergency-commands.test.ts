@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCaptured } from "../testing/run-cli.ts";
@@ -115,5 +115,40 @@ test.skipIf(process.geteuid?.() !== 0)(
         err: expect.stringContaining("may not read the config file (EACCES); run the command with sudo"),
       });
     }
+  },
+);
+
+/** Runs a command as another user for good, in a process of its own whose code was loaded before. */
+function runAsNobody(words: readonly string[]): { status: number | null; err: string } {
+  const script = `
+    const { runCaptured } = await import(${JSON.stringify(join(import.meta.dir, "../testing/run-cli.ts"))});
+    await runCaptured(["version"], {});
+    await import(${JSON.stringify(join(import.meta.dir, "../services/admin.ts"))});
+    process.setuid(65_534);
+    const { status, err } = await runCaptured(${JSON.stringify(words)}, ${JSON.stringify(environment)});
+    console.error(err);
+    process.exit(status);`;
+  const child = Bun.spawnSync([process.execPath, "-e", script], { cwd: folder });
+  return { status: child.exitCode, err: child.stderr.toString() };
+}
+
+test.skipIf(process.geteuid?.() !== 0)(
+  "a data directory that this user may not use ends with 7, and names sudo",
+  () => {
+    writeFileSync(path, storage);
+    chmodSync(path, 0o644);
+    chmodSync(folder, 0o755);
+    const expected = { status: 7, err: expect.stringContaining("run the command with sudo") };
+    for (const words of [
+      ["orgs", "list"],
+      ["status", "--ready"],
+    ])
+      expect(runAsNobody(words)).toEqual(expected);
+    chmodSync(dataDir, 0o755);
+    for (const words of [
+      ["orgs", "list"],
+      ["keys", "revoke", ids.key],
+    ])
+      expect(runAsNobody(words)).toEqual(expected);
   },
 );

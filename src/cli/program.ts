@@ -8,6 +8,7 @@ import { ProgramFileError } from "../lib/program-file.ts";
 import { isOtherKind, plainMessage } from "../lib/system-error.ts";
 import { DatabaseVersionError, UpgradeError } from "../store/database-version.ts";
 import { isDiskFull, isLocked, SPACE_ADVICE } from "../store/disk-full.ts";
+import { isNotAllowed } from "../store/with-path.ts";
 import { registerAudit } from "./audit.ts";
 import { registerBackup } from "./backup.ts";
 import { registerBenchmark } from "./benchmark.ts";
@@ -185,7 +186,9 @@ function exitStatusOf(error: unknown): number {
 /** Reports whether the system refused an access for want of rights. */
 function isDenied(error: unknown): boolean {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } };
-  return [code, cause?.code].some((each) => each === "EACCES" || each === "EPERM" || each === "EROFS");
+  return [code, cause?.code].some(
+    (each) => each === "EACCES" || each === "EPERM" || each === "EROFS" || isNotAllowed(each),
+  );
 }
 
 /** A config can have several mistakes, each on a line of its own. */

@@ -1,3 +1,4 @@
+import { accessSync, constants } from "node:fs";
 import type { Command } from "commander";
 import { type BrokenVariant, describeBroken } from "../engine/cpu-variants.ts";
 import { modelStatesJson } from "../engine/model-states.ts";
@@ -137,6 +138,7 @@ async function reportReadiness(context: CliContext, isJson: boolean): Promise<vo
   becomeOwner(config);
   const { dataDirOf } = await import("../services/admin.ts");
   const dataDir = dataDirOf(config);
+  requireReadable(dataDir);
   const { hasServer } = await import("../services/data-dir-lock.ts");
   const server = readServerStatus(dataDir);
   const reasons = server
@@ -148,6 +150,17 @@ async function reportReadiness(context: CliContext, isJson: boolean): Promise<vo
   if (isJson) context.printJson({ ready: isReady, pid: server?.pid ?? null, reasons });
   else if (isReady) context.printLine("ready");
   if (!isReady) throw new CommandError("failed", reasons.join("; "));
+}
+
+/** Otherwise a server that runs would be reported as not running. @throws Error when this user may not look into the folder */
+function requireReadable(dataDir: string): void {
+  try {
+    accessSync(dataDir, constants.R_OK | constants.X_OK);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== "EACCES" && code !== "EPERM") return;
+    throw new Error(`${dataDir} cannot be read by this user (${code}); run the command with sudo`, { cause });
+  }
 }
 
 /** @returns why the server is not ready; empty: it is */

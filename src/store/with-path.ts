@@ -4,6 +4,9 @@ import { whenSettled } from "../lib/settled.ts";
 
 const NOT_ALLOWED = /^SQLITE_(CANTOPEN|READONLY|PERM|AUTH)/;
 
+/** Reports whether a code of SQLite says that this user may not use the file. */
+export const isNotAllowed = (code: unknown): boolean => typeof code === "string" && NOT_ALLOWED.test(code);
+
 /** Adds the path, and what to do about it, to errors of SQLite. Their code stays. */
 export function withPath<T>(path: string, work: () => T): T {
   try {
@@ -11,7 +14,10 @@ export function withPath<T>(path: string, work: () => T): T {
   } catch (cause) {
     const code = (cause as { code?: unknown }).code;
     if (typeof code !== "string" || !code.startsWith("SQLITE_")) throw cause;
-    const hint = NOT_ALLOWED.test(code) ? "; the user who runs this must be able to read and write it" : "";
+    const advice = process.geteuid?.() === 0 ? "" : ": run the command with sudo";
+    const hint = isNotAllowed(code)
+      ? `; the user who runs this must be able to read and write it${advice}`
+      : "";
     const error = new Error(`${path}: ${(cause as Error).message}${hint}`, { cause });
     throw Object.assign(error, { code });
   }
