@@ -21,6 +21,12 @@ export function wholeNumberOrDefault(min: number, max?: number): (text: string) 
   return (text) => (text === "default" ? text : read(text));
 }
 
+/** Parses a code of a language, or the word `default`, which means the config's value. */
+export function languageOrDefault(text: string): string {
+  if (text === "default" || /^[a-z]{2,3}$/.test(text)) return text;
+  throw new InvalidArgumentError("It is a code of two or three small letters, such as hi, or `default`.");
+}
+
 /** Makes a parser of identifiers of a kind. */
 export function identifier(kind: IdKind): (text: string) => string {
   return (text) => {

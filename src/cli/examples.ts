@@ -88,7 +88,10 @@ export const EXAMPLES: Record<string, readonly (readonly [purpose: string, line:
   ],
   "storage prune": [["what would go", "storage prune --older-than 90d --dry-run"]],
   "clock confirm": [["after a look at a clock that is right", "clock confirm"]],
-  "projects set": [["recordings for a week", "projects set calls --audio-days 7"]],
+  "projects set": [
+    ["recordings for a week", "projects set calls --audio-days 7"],
+    ["Hindi for programs that send no language", "projects set calls --default-language hi"],
+  ],
   backup: [
     ["everything, of which the newest 14 backups are kept", "backup --to /backup/shruti --keep 14"],
     ["everything in one file", "backup /backup/shruti-2026-11-22.tar --all"],

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { named } from "../lib/named.ts";
 import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
-import { wholeNumberOrDefault } from "./arguments.ts";
+import { languageOrDefault, wholeNumberOrDefault } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { renderFields } from "./output.ts";
 
@@ -96,7 +96,7 @@ function createProject(
 function registerSet(projects: Command, context: CliContext): void {
   projects
     .command("set")
-    .description("change how long a project keeps content; `default` restores the periods of [retention]")
+    .description("change a project's settings; `default` restores the config's")
     .argument("<id>", "project")
     .option(
       "--audio-days <n>",
@@ -108,28 +108,36 @@ function registerSet(projects: Command, context: CliContext): void {
       "days for transcripts; 0: no limit; or `default`",
       wholeNumberOrDefault(0, 36_500),
     )
+    .option(
+      "--default-language <code>",
+      "language of requests to /openai/v1 that name none; or `default`",
+      languageOrDefault,
+    )
     .option("--json", "print JSON")
-    .action(async (id: string, options: RetentionOptions) => {
+    .action(async (id: string, options: ProjectOptions) => {
       const admin = await context.openServices();
-      const { audioDays, transcriptDays } = options;
+      const { audioDays, transcriptDays, defaultLanguage } = options;
       print(
         context,
         admin,
         admin.accounts.setProject(id, {
           ...(audioDays === undefined ? {} : { audioDays: ownOf(audioDays) }),
           ...(transcriptDays === undefined ? {} : { transcriptDays: ownOf(transcriptDays) }),
+          ...(defaultLanguage === undefined ? {} : { defaultLanguage: ownOf(defaultLanguage) }),
         }),
         options,
       );
     });
 }
 
-type RetentionOptions = {
+type ProjectOptions = {
   audioDays?: number | "default";
   transcriptDays?: number | "default";
+  defaultLanguage?: string;
   json?: true;
 };
-const ownOf = (days: number | "default") => (days === "default" ? null : days);
+const ownOf = <T extends number | string>(value: T) =>
+  value === "default" ? null : (value as Exclude<T, "default">);
 
 function print(context: CliContext, { config }: Admin, project: Project, options: { json?: true }): void {
   if (options.json) {
@@ -148,13 +156,20 @@ function print(context: CliContext, { config }: Admin, project: Project, options
       ["Created", toTimestamp(project.createdAt)],
       ["Recordings are kept", period(project.audioDays, config.retention.audio_days)],
       ["Transcripts are kept", period(project.transcriptDays, config.retention.transcript_days)],
+      ["Default language", languageText(project.defaultLanguage, config.openai.default_language)],
     ]),
   );
 }
 
-function toJson({ id, name, organizationId, createdAt, audioDays, transcriptDays }: Project) {
+function languageText(own: string | null, standard: string): string {
+  if (own !== null) return own;
+  return standard === "" ? "none" : `${standard} (default)`;
+}
+
+function toJson({ id, name, organizationId, createdAt, ...settings }: Project) {
+  const { audioDays, transcriptDays, defaultLanguage } = settings;
   return {
     ...{ id, object: "project", name, organization_id: organizationId, created_at: toTimestamp(createdAt) },
-    ...{ audio_days: audioDays, transcript_days: transcriptDays },
+    ...{ audio_days: audioDays, transcript_days: transcriptDays, default_language: defaultLanguage },
   };
 }

@@ -148,7 +148,14 @@ test("a project has periods of its own", async () => {
   expect(set).toMatchObject({ audio_days: 7, transcript_days: 0 });
   expect((await run("projects", "show", ids.project_id)).out).toContain("Recordings are kept   7 days\n");
   const back = await json("projects", "set", "default", "--audio-days", "default");
-  expect(back).toMatchObject({ audio_days: null, transcript_days: 0 });
+  expect(back).toMatchObject({ audio_days: null, transcript_days: 0, default_language: null });
+  const tamil = await json("projects", "set", ids.project_id, "--default-language", "ta");
+  expect(tamil).toMatchObject({ transcript_days: 0, default_language: "ta" });
+  expect((await run("projects", "show", ids.project_id)).out).toContain("Default language      ta\n");
+  expect((await run("projects", "set", ids.project_id, "--default-language", "Tamil")).status).toBe(2);
+  expect(await json("projects", "set", ids.project_id, "--default-language", "default")).toMatchObject({
+    default_language: null,
+  });
   expect((await run("projects", "show", "default")).out).toContain("30 days (default)");
   expect((await run("projects", "set", "default")).status).toBe(2);
   expect((await run("projects", "set", "default", "--audio-days", "-1")).status).toBe(2);

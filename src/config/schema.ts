@@ -296,10 +296,14 @@ export const CONFIG_SCHEMA = {
   },
   openai: {
     enabled: boolean(false, "Serve OpenAI's audio API under /openai/v1."),
-    default_language: text("", "Language code for requests that name no language; empty: they are refused.", {
-      pattern: /^([a-z]{2,3})?$/,
-      example: "hi",
-    }),
+    default_language: text(
+      "",
+      "Language code for requests that name no language, where their project has none of its own; empty: they are refused.",
+      {
+        pattern: /^([a-z]{2,3})?$/,
+        example: "hi",
+      },
+    ),
     model_aliases: list(
       "Further names of models, such as whisper-1=large-v3, or whisper-1 alone for the model that serves the language; * matches any characters.",
       {

@@ -19,8 +19,8 @@ import {
   findProject,
   insertProject,
   listProjects,
-  type ProjectRetention,
   type ProjectRow,
+  type ProjectSettings,
   updateProject,
 } from "../store/projects.ts";
 
@@ -75,14 +75,16 @@ export type AccountService = {
   listProjects(organizationId?: string): ProjectRow[];
   showProject(id: string): ProjectRow;
   /**
-   * Changes how long a project keeps recordings and transcripts; null returns a period to the config's.
+   * Changes how long a project keeps recordings and transcripts, and the language of requests that name none; null
+   * returns a setting to the config's.
    *
-   * @throws AppError `not_found`; `invalid_request` without any period, or for one out of bounds
+   * @throws AppError `not_found`; `invalid_request` without any setting, or for one out of bounds
    */
-  setProject(id: string, retention: Partial<ProjectRetention>): ProjectRow;
+  setProject(id: string, settings: Partial<ProjectSettings>): ProjectRow;
 };
 
 const MAX_DAYS = 36_500;
+const LANGUAGE_CODE = /^[a-z]{2,3}$/;
 
 /** Bounds of the settings. They refuse a value in a wrong unit. */
 const BOUNDS = {
@@ -234,11 +236,11 @@ function projectsOf({
     },
     showProject,
     setProject(id, input) {
-      const retention = checkRetention(input);
+      const settings = checkProjectSettings(input);
       return transaction(store, (tx) => {
         const before = showProject(id);
-        const row = updateProject(tx, id, retention) ?? before;
-        const changes = differences(retentionOf(before), retentionOf(row));
+        const row = updateProject(tx, id, settings) ?? before;
+        const changes = differences(projectSettingsOf(before), projectSettingsOf(row));
         const { organizationId } = row;
         if (changes) {
           recordAct(tx, { action: "project.set", object: id, organizationId, ...changes }, clock.now());
@@ -260,17 +262,23 @@ function onlyOne<T extends { id: string; name: string }>(found: readonly T[], wh
   });
 }
 
-const retentionOf = ({ audioDays, transcriptDays }: ProjectRetention) => ({
+const projectSettingsOf = ({ audioDays, transcriptDays, defaultLanguage }: ProjectSettings) => ({
   audio_days: audioDays,
   transcript_days: transcriptDays,
+  default_language: defaultLanguage,
 });
 
-function checkRetention(input: Partial<ProjectRetention>): Partial<ProjectRetention> {
+function checkProjectSettings(input: Partial<ProjectSettings>): Partial<ProjectSettings> {
   const given = Object.entries(input).filter(([, value]) => value !== undefined);
   if (given.length === 0) {
     throw new AppError("invalid_request", { message: "Give at least one value to set." });
   }
-  for (const [name, days] of given) {
+  const { defaultLanguage: language = null, ...periods } = input;
+  if (language !== null && !LANGUAGE_CODE.test(language)) {
+    const message = "A language is a code of two or three small letters, such as hi.";
+    throw new AppError("invalid_request", { message, detail: "default_language" });
+  }
+  for (const [name, days = null] of Object.entries(periods)) {
     if (days === null || (Number.isSafeInteger(days) && days >= 0 && days <= MAX_DAYS)) continue;
     throw new AppError("invalid_request", {
       message: `A period is a whole number of days from 0 to ${MAX_DAYS}.`,

@@ -12,16 +12,16 @@ export function findProject(store: Store, id: string): ProjectRow | undefined {
   return store.select().from(projects).where(eq(projects.id, id)).get();
 }
 
-/** How long a project keeps recordings and transcripts, days; 0: no limit; null: the config's. */
-export type ProjectRetention = Pick<ProjectRow, "audioDays" | "transcriptDays">;
+/** What an admin can set: see the columns. Null: the config's. */
+export type ProjectSettings = Pick<ProjectRow, "audioDays" | "transcriptDays" | "defaultLanguage">;
 
-/** Changes at least one period. Returns the row after the change; undefined when there is none. */
+/** Changes at least one setting. Returns the row after the change; undefined when there is none. */
 export function updateProject(
   tx: Store,
   id: string,
-  retention: Partial<ProjectRetention>,
+  settings: Partial<ProjectSettings>,
 ): ProjectRow | undefined {
-  return tx.update(projects).set(retention).where(eq(projects.id, id)).returning().get();
+  return tx.update(projects).set(settings).where(eq(projects.id, id)).returning().get();
 }
 
 /** Lists the projects of one organization or of all, oldest first. */

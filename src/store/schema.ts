@@ -64,6 +64,8 @@ export const projects = sqliteTable(
     /** Days for which recordings and transcripts are kept; 0: no limit; null: the config's. */
     audioDays: integer("audio_days"),
     transcriptDays: integer("transcript_days"),
+    /** Language code of requests of the OpenAI layer that name none; null: the config's. */
+    defaultLanguage: text("default_language"),
   },
   (t) => [index("projects_by_organization").on(t.organizationId)],
 );

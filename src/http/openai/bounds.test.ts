@@ -174,6 +174,25 @@ describe("the OpenAI layer", () => {
     expect([headers.get("x-should-retry"), headers.get("retry-after")]).toEqual(["false", "3600"]);
   });
 
+  test("a project's default language goes before that of the config, and ends when it is taken back", async () => {
+    const app = await open({ default_language: "en" });
+    const languageOf = async (fields: Record<string, string>) => {
+      const served = await send(app, { seconds: 2, text: "a" }, { fields: { language: "", ...fields } });
+      expect(served.status).toBe(200);
+      return app.app.services.transcriptions.find(served.headers.get("x-transcription-id") ?? "")?.language;
+    };
+    expect(await languageOf({})).toBe("en");
+    app.accounts.setProject(app.project.id, { defaultLanguage: "hi" });
+    expect(await languageOf({})).toBe("hi");
+    expect(await languageOf({ language: "auto" })).toBe("hi");
+    expect(await languageOf({ language: "en" })).toBe("en");
+    app.accounts.setProject(app.project.id, { defaultLanguage: null });
+    expect(await languageOf({})).toBe("en");
+    expect(() => app.accounts.setProject(app.project.id, { defaultLanguage: "Hindi" })).toThrow(
+      "code of two",
+    );
+  });
+
   test("ignores a member of a parameter under the name of the parameter or its own", async () => {
     for (const name of ["chunking_strategy", "chunking_strategy[threshold]"]) {
       const app = await open({ ignored_parameters: [name] });

@@ -171,7 +171,7 @@ function languageOf(
   const isAuto = given.toLowerCase() === "auto";
   if (given !== "" && !isAuto) return languageCodeOf(given);
   if (fallback === "") {
-    const message = `${isAuto ? "language cannot be auto" : "language is required"}: the server cannot find it out. Send a language such as hi, or let the server's admin set openai.default_language.`;
+    const message = `${isAuto ? "language cannot be auto" : "language is required"}: the server cannot find it out. Send a language such as hi, or let the server's admin set openai.default_language, or one for the project.`;
     throw new AppError(isAuto ? "capability_unavailable" : "invalid_request", {
       detail: "language",
       message,

@@ -1,5 +1,7 @@
+import type { Config } from "../../config/schema.ts";
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
+import { findProject } from "../../store/projects.ts";
 import type { HttpDeps } from "../deps.ts";
 import type { FormReceiver } from "../form-receiver.ts";
 import { defineKeyedRoutes, operation } from "../route.ts";
@@ -90,7 +92,7 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchr
       async ({ caller, request }) => {
         const key = idempotencyKeyOf(request);
         return receive(request, caller, form, async (received, path, attendance) => {
-          const wanted = wantedOf(received, openai, names);
+          const wanted = wantedOf(received, openaiFor(deps, caller), names);
           const order = orderOf(deps, received, path, wanted);
           const admitted = await desk.admit(caller, { ...order, key }, attendance);
           const response = await respond(deps, caller, wanted, admitted, attendance);
@@ -122,6 +124,12 @@ export function openAiRoutes(deps: HttpDeps, receive: FormReceiver, desk: Synchr
       ({ params }): OpenAiModel => toModel(names.require(params.model)),
       { response: { 200: OpenAiModel }, ...GET_MODEL },
     );
+}
+
+/** The settings for a caller, whose project may have a default language of its own. */
+function openaiFor({ config: { openai }, database }: HttpDeps, { projectId }: Caller): Config["openai"] {
+  const own = findProject(database.store, projectId)?.defaultLanguage ?? null;
+  return own === null ? openai : { ...openai, default_language: own };
 }
 
 function orderOf({ config }: HttpDeps, received: ReceivedForm, path: string, wanted: Wanted) {

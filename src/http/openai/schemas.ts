@@ -54,7 +54,7 @@ export const OpenAiForm = closed(
     language: Type.Optional(
       Type.String({
         description:
-          "Code, tag or English name: `hi`, `hi-IN`, `hindi`. Left out: `openai.default_language`.",
+          "Code, tag or English name: `hi`, `hi-IN`, `hindi`. Left out: the default of the project, else `openai.default_language`.",
       }),
     ),
     response_format: Type.Optional(

@@ -179,6 +179,45 @@ describe("GET /openapi.json", () => {
     }
   });
 
+  test("says what pages and webhook addresses look like, and refuses nothing there that the server takes", async () => {
+    const patterns = operations().flatMap(([, { parameters = [] }]) =>
+      parameters.flatMap(({ name, schema }) => (name === "after" ? [String(schema.pattern)] : [])),
+    );
+    expect(patterns.length).toBeGreaterThan(2);
+    for (const pattern of new Set(patterns)) {
+      expect(testApp.project.id).toMatch(new RegExp(pattern));
+      for (const other of ["", "x", "tr_", `${testApp.project.id}0`])
+        expect(other).not.toMatch(new RegExp(pattern));
+    }
+    const create = document.components.schemas.WebhookEndpointCreate as { properties: Record<string, Json> };
+    const address = new RegExp(String(create.properties.url?.pattern));
+    const register = async (text: string) =>
+      testApp.as(testApp.key)("/v1/webhook_endpoints", {
+        ...{
+          method: "POST",
+          body: JSON.stringify({ url: text }),
+          headers: { "content-type": "application/json" },
+        },
+      });
+    for (const text of [
+      "https://bücher.example/a@b?c=d@e",
+      "HTTPS://HOOKS.example",
+      "https://[2606:4700::1111]:8443/",
+    ]) {
+      expect([text, address.test(text), (await register(text)).status]).toEqual([text, true, 201]);
+    }
+    for (const text of [
+      "",
+      "hooks.example",
+      "ftp://a.example",
+      "https:a.example",
+      "https://u@a.example/",
+      "https://a.example/#x",
+    ]) {
+      expect([text, address.test(text), (await register(text)).status]).toEqual([text, false, 422]);
+    }
+  });
+
   test("allows no unknown fields in any object", () => {
     const open: string[] = [];
     const walk = (value: unknown, path: string) => {

@@ -264,7 +264,10 @@ function createSchemaWriter(components: Map<string, Json>): (schema: TSchema) =>
 const KEPT = new Set(["default", "const", "enum", "required"]);
 
 /** What only the document says of a schema, under its name there. */
-const KEYWORDS: Record<string, string> = { describedFormat: "format" };
+const KEYWORDS: Record<string, string> = {
+  describedFormat: "format",
+  describedPattern: "pattern",
+};
 
 /** An object with any names, in the form that generators of clients know. */
 function asMap(schema: Json): Json {

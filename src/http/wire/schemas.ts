@@ -17,7 +17,8 @@ import { EVENT_TYPES, SUBSCRIBED_EVENT_TYPES } from "../../domain/webhook.ts";
  * A schema with a `title` becomes a named component of the document. All objects are closed.
  *
  * Fields with a default are components: generators of clients take a `default` that is written at the field itself
- * for a promise that the field is always there. `describedFormat` is `format` in the document, and checks nothing.
+ * for a promise that the field is always there. `describedFormat` and `describedPattern` are `format` and
+ * `pattern` in the document, and check nothing: the server's own checks give the errors.
  */
 
 const TRANSCRIPTION_ID = "tr_01KAJ5M0X2V7Q4N8R6T3Y9ZB1C";
@@ -25,7 +26,8 @@ const UPLOAD_ID = "up_01KAJ5KZQ8D3F5G7H9J1K3M5N7";
 const ENDPOINT_ID = "whe_01KAJ5KZQ8D3F5G7H9J1K3M5N7";
 const USAGE_EVENT_ID = "ue_01KAJ5M9T4R2W6S8V1X3Z5B7D9";
 const ORGANIZATION_ID = "org_01KAJ5M9T4R2W6S8V1X3Z5B7D9";
-const MODEL_ID = "indic-small";
+/** Every server has the demonstration model until another one is installed. */
+const MODEL_ID = "demo";
 const MAX_ID_LENGTH = 64;
 
 /** Options of a component: its name in the document and one complete example. */
@@ -439,6 +441,7 @@ export type AudioLink = Static<typeof AudioLink>;
 
 const limit = Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Page size." });
 const after = Type.String({
+  describedPattern: "^[a-z]+_[0-9A-HJKMNP-TV-Z]{26}$",
   minLength: 1,
   maxLength: MAX_ID_LENGTH,
   description: "The `next` of the previous page.",
@@ -641,8 +644,8 @@ export const Model = closed(
       {
         id: MODEL_ID,
         object: "model",
-        name: "Indic small",
-        version: "1.2.0",
+        name: "Shruti demonstration",
+        version: "2026-11-21.2",
         default: true,
         default_languages: ["hi", "en"],
         languages: [
@@ -760,7 +763,12 @@ const SubscribedEvents = Type.Array(oneOf(SUBSCRIBED_EVENT_TYPES), {
 
 export const WebhookEndpointCreate = closed(
   {
-    url: Type.String({ minLength: 1, maxLength: 2048, description: "HTTPS address that receives events." }),
+    url: Type.String({
+      describedPattern: "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\\\#@/?]+([/?][^\\s\\\\#]*)?$",
+      minLength: 1,
+      maxLength: 2048,
+      description: "HTTPS address that receives events.",
+    }),
     events: Type.Optional(SubscribedEvents),
   },
   {

@@ -16,6 +16,7 @@ import storedBytes from "./0017_stored_bytes.sql" with { type: "text" };
 import streamedText from "./0018_streamed_text.sql" with { type: "text" };
 import oldRecords from "./0019_old_records.sql" with { type: "text" };
 import modelHash from "./0020_model_hash.sql" with { type: "text" };
+import projectLanguage from "./0021_project_language.sql" with { type: "text" };
 
 /** Every migration, oldest first; embedded in the executable. A landed one is never edited. */
 export const MIGRATIONS: readonly { name: string; sql: string }[] = [
@@ -37,4 +38,5 @@ export const MIGRATIONS: readonly { name: string; sql: string }[] = [
   { name: "0018_streamed_text", sql: streamedText },
   { name: "0019_old_records", sql: oldRecords },
   { name: "0020_model_hash", sql: modelHash },
+  { name: "0021_project_language", sql: projectLanguage },
 ];
