@@ -66,11 +66,9 @@ export const OpenAiForm = closed(
       }),
     ),
     stream: Type.Optional(
-      oneOf(["true", "false"], {
-        title: "OpenAiStream",
-        examples: ["true"],
-        default: "false",
-        description: "Server-sent events with the text as it is recognized; only with `json` and `text`.",
+      Type.Boolean({
+        description:
+          "Server-sent events with the text as it is recognized; only with `json` and `text`. Left out: false.",
       }),
     ),
     temperature: Type.Optional(Type.String({ description: "0; other values are ignored." })),

@@ -170,6 +170,29 @@ describe("GET /openapi.json", () => {
     expect(document.components.schemas.Mode).toHaveProperty("default", "native");
   });
 
+  test("has nothing of which generators for Go and Python make code that does not compile", () => {
+    const components = Object.entries(document.components.schemas);
+    // A generator makes the words of each enumeration names of one package.
+    const words = components.flatMap(([, { enum: list }]) =>
+      ((list ?? []) as string[]).filter((word) => /^(true|false)$/.test(word)),
+    );
+    expect(words).toEqual([...new Set(words)]);
+    // A default of a union is written as one of a type that it does not have.
+    expect(components.filter(([, schema]) => "anyOf" in schema && "default" in schema)).toEqual([]);
+    // Parameters of webhooks lose their types, and schemas that only webhooks need are left out.
+    expect(document).not.toHaveProperty("webhooks");
+    const needed = new Set<string>();
+    const follow = (value: unknown) => {
+      for (const [, name = ""] of JSON.stringify(value).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+        if (needed.has(name)) continue;
+        needed.add(name);
+        follow(document.components.schemas[name]);
+      }
+    };
+    follow(document.paths);
+    expect([...needed].sort()).toEqual(components.map(([name]) => name).sort());
+  });
+
   test("gives parameters no example values, because the page for trying requests would send them", () => {
     for (const [name, { parameters }] of operations()) {
       for (const parameter of parameters ?? []) {

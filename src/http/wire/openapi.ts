@@ -68,18 +68,11 @@ export function openApiDocument(
     if (!operation || operation.isHidden) continue;
     const path = route.path.replaceAll(/:(\w+)/g, "{$1}");
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = describe(route, operation, toJson);
+    paths[path][route.method.toLowerCase()] = {
+      ...describe(route, operation, toJson),
+      ...(operation.id === REGISTRATION ? { callbacks: eventCallbacks(toJson) } : {}),
+    };
   }
-  const webhooks = {
-    transcription: describeWebhook(contentOf(WebhookEvent, toJson), {
-      operationId: "receiveEvent",
-      summary: "A transcription finished",
-    }),
-    credit_low: describeWebhook(contentOf(CreditLowEvent, toJson), {
-      operationId: "receiveCreditLow",
-      summary: "The credit of the organization is low",
-    }),
-  };
   for (const schema of [ErrorObject, Upload, Health, Readiness, NotReady]) toJson(schema);
   return {
     openapi: "3.1.0",
@@ -94,7 +87,6 @@ export function openApiDocument(
     security: [{ projectKey: [] }],
     tags: TAGS,
     paths: { ...paths, ...publicPaths({ hasMetrics }) },
-    webhooks,
     components: {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
       headers: HEADERS,
@@ -219,7 +211,27 @@ const SIGNATURE_HEADERS = [
   ],
 ];
 
-function describeWebhook(content: Json, names: { operationId: string; summary: string }): Json {
+/** The operation that registers a receiver of events. */
+const REGISTRATION = "createWebhookEndpoint";
+
+/**
+ * What a registered receiver gets. These are callbacks and not the document's `webhooks`: of those, generators of clients
+ * for Go and Python make code that does not compile.
+ */
+function eventCallbacks(toJson: (schema: TSchema) => Json): Json {
+  const ended = describeEvent(contentOf(WebhookEvent, toJson), {
+    operationId: "receiveEvent",
+    summary: "A transcription finished",
+  });
+  const low = describeEvent(contentOf(CreditLowEvent, toJson), {
+    operationId: "receiveCreditLow",
+    summary: "The credit of the organization is low",
+  });
+  const address = "{$request.body#/url}";
+  return { transcription: { [address]: ended }, credit_low: { [address]: low } };
+}
+
+function describeEvent(content: Json, names: { operationId: string; summary: string }): Json {
   return {
     post: {
       ...names,
@@ -235,7 +247,10 @@ function describeWebhook(content: Json, names: { operationId: string; summary: s
         example,
       })),
       requestBody: { required: true, content: { "application/json": content } },
-      responses: { "2XX": { description: "Received." } },
+      responses: {
+        "2XX": { description: "Received." },
+        "4XX": { description: "Not received; the delivery is repeated. After 410 the endpoint is disabled instead." },
+      },
     },
   };
 }

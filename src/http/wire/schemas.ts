@@ -130,9 +130,10 @@ export const Diarization = Type.Union(
   ],
   {
     title: "Diarization",
+    // Generators for Go write a default of a union as code that does not compile.
     examples: [true, { speakers: 2 }],
-    default: false,
-    description: "Label segments by speaker: true finds the number, an object gives it or its bounds.",
+    description:
+      "Label segments by speaker: true finds the number, an object gives it or its bounds. Left out: false.",
   },
 );
 
