@@ -5,9 +5,9 @@ import { filesBelow } from "./tarball.ts";
 const ROOT = join(import.meta.dirname, "../..");
 /** Documents of the repository that have another place in a release. Links to them follow. */
 const MOVED: Readonly<Record<string, string>> = {
-  "README.md": "OVERVIEW.md",
-  "scripts/release/first-page.md": "README.md",
-  "src/pipeline/README.md": "docs/transcripts.md",
+  "README.md": page("OVERVIEW"),
+  "scripts/release/first-page.md": page("README"),
+  "src/pipeline/README.md": page("docs/transcripts"),
 };
 /** Sections of the repository's page whose commands need the repository. The first page takes their place. */
 const OF_THE_REPOSITORY = ["Two commands", "A first transcript with curl"];
@@ -46,21 +46,24 @@ export function layOutDocuments(folder: string, isLeftOut: (path: string) => boo
 /**
  * Changes the links of a page to where their targets are in a release.
  *
- * @param page path of the page in the repository
+ * @param path of the page in the repository
  * @param isThere reports whether a release has a path
  */
-function adaptLinks(text: string, page: string, isThere: (path: string) => boolean): string {
-  const isFirstPage = page === "scripts/release/first-page.md";
-  const place = dirname(MOVED[page] ?? page);
+function adaptLinks(text: string, path: string, isThere: (path: string) => boolean): string {
+  const place = dirname(MOVED[path] ?? path);
   return text.replaceAll(LINK, (link, picture: string, words: string, to: string, within = "") => {
     if (to === "" || /^[a-z]+:/.test(to)) return link;
-    // The first page is written for its place in the release.
-    const target = normalize(join(isFirstPage ? "." : dirname(page), to));
-    const moved = isFirstPage ? target : (MOVED[target.replace(/\/$/, "")] ?? target);
+    const target = normalize(join(dirname(path), to));
+    const moved = MOVED[target.replace(/\/$/, "")] ?? target;
     if (!isThere(moved)) return picture === "" ? words : "";
-    const path = relative(place, moved) || ".";
-    return `${picture}[${words === to ? path : words}](${path}${within})`;
+    const way = relative(place, moved) || ".";
+    return `${picture}[${words === to ? way : words}](${way}${within})`;
   });
+}
+
+/** Names a page of a release. Written out, its name would look like that of a page of the repository. */
+function page(name: string): string {
+  return `${name}.md`;
 }
 
 /** Leaves sections out of a page: from their heading of the second level to the next one. */

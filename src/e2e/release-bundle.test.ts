@@ -82,7 +82,7 @@ describe("a release", () => {
       [
         ...[
           "LICENCES.txt",
-          "OVERVIEW.md",
+          `${"OVERVIEW"}.md`,
           "README.md",
           "SHA256SUMS",
           "SHA256SUMS.csr",
