@@ -249,7 +249,9 @@ function describeEvent(content: Json, names: { operationId: string; summary: str
       requestBody: { required: true, content: { "application/json": content } },
       responses: {
         "2XX": { description: "Received." },
-        "4XX": { description: "Not received; the delivery is repeated. After 410 the endpoint is disabled instead." },
+        "4XX": {
+          description: "Not received; the delivery is repeated. After 410 the endpoint is disabled instead.",
+        },
       },
     },
   };
