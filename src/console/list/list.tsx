@@ -59,7 +59,9 @@ export function RecordingList() {
   useEffect(watchList, []);
   useAnnouncedEnds();
   // Above the list the page says already that the server does not answer.
-  const isSaid = listFailure.value?.code === "offline" && items.value !== undefined;
+  // What the server refuses for a moment is read again by itself.
+  const code = listFailure.value?.code;
+  const isSaid = (code === "offline" || code === "rate_limited") && items.value !== undefined;
   return (
     <nav class="list" aria-label={t.title}>
       <UploadList />

@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Transcription, TranscriptionList } from "../../http/wire/schemas.ts";
 import { asFailure, type Failure } from "../lib/api.ts";
+import { seldom } from "../lib/patience.ts";
 import { read, refreshAccount } from "../session.ts";
 import { forgetDeleted } from "./forgetting.ts";
 
@@ -19,6 +20,9 @@ export const isUnfinished = ({ state }: Transcription): boolean => UNFINISHED.ha
 const PAGE = 50;
 const LIVE_MS = 1000;
 const QUIET_MS = 10_000;
+/** The states of unfinished ones below the newest page are read this often. */
+const DEEP_MS = 4000;
+const LARGE_PAGE = 100;
 
 export const filter = signal<Filter>("all");
 /** Undefined before the first page has come. */
@@ -37,6 +41,8 @@ const began = new Map<string, { at: number; share: number }>();
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 let isWatching = false;
+let deepAt = Number.NEGATIVE_INFINITY;
+const refreshAccountSeldom = seldom(LIVE_MS, () => void refreshAccount());
 
 const queryOf = (which: Filter) => {
   const states = FILTERS[which];
@@ -51,13 +57,46 @@ export function choose(which: Filter): void {
   void refreshList();
 }
 
+/** The newest transcription that is shown, up to which the pages have no gap. */
+const newestShown = (): string | undefined => items.value?.[0]?.id;
+
+/** The oldest one that is shown as unfinished: its state may be another by now. */
+const lowestToRead = (list: readonly Transcription[] | undefined): string | undefined =>
+  list?.findLast(isUnfinished)?.id ?? list?.[0]?.id;
+
+/**
+ * Reads the newest page and those that follow, as far as a transcription.
+ *
+ * @param lowest ID of that transcription; undefined: one page
+ * @returns the pages as one; undefined when another filter was chosen meanwhile
+ */
+async function readPages(
+  query: string,
+  which: Filter,
+  lowest: string | undefined,
+): Promise<TranscriptionList | undefined> {
+  const data: Transcription[] = [];
+  for (let after = ""; ; ) {
+    const limit = after === "" ? PAGE : LARGE_PAGE;
+    const page = await read<TranscriptionList>(`v1/transcriptions?limit=${limit}${after}${query}`);
+    if (which !== filter.value) return undefined;
+    forgetDeleted(page.data);
+    data.push(...page.data);
+    const oldest = page.data.at(-1)?.id;
+    const isFar = lowest === undefined || oldest === undefined || oldest <= lowest;
+    if (isFar || page.next === null) return { ...page, data };
+    after = `&after=${page.next}`;
+  }
+}
+
 /** Reads the newest page, and keeps older pages that are shown. */
 export async function refreshList(): Promise<void> {
   const which = filter.value;
   try {
-    const page = await read<TranscriptionList>(`v1/transcriptions?limit=${PAGE}${queryOf(which)}`);
-    if (which !== filter.value) return;
-    forgetDeleted(page.data);
+    const isDeep = performance.now() - deepAt >= DEEP_MS;
+    const page = await readPages(queryOf(which), which, isDeep ? lowestToRead(items.value) : newestShown());
+    if (page === undefined) return;
+    if (isDeep) deepAt = performance.now();
     const before = items.value;
     const isFirst = before === undefined;
     const oldest = page.data.at(-1)?.id;
@@ -66,7 +105,7 @@ export async function refreshList(): Promise<void> {
     items.value = page.next === null ? page.data : [...page.data, ...rest];
     if (isFirst || page.next === null || rest.length === 0) older.value = page.next;
     listFailure.value = undefined;
-    if (hasEnded) void refreshAccount();
+    if (hasEnded) refreshAccountSeldom();
   } catch (error) {
     listFailure.value = asFailure(error);
   } finally {
@@ -105,8 +144,9 @@ async function look(): Promise<void> {
   if (!document.hidden) await refreshList();
   if (!isWatching) return;
   const isLive = items.value?.some(isUnfinished) ?? true;
+  const askedMs = 1000 * (listFailure.value?.options.retryAfterSeconds ?? 0);
   clearTimeout(timer);
-  timer = setTimeout(() => void look(), isLive ? LIVE_MS : QUIET_MS);
+  timer = setTimeout(() => void look(), Math.max(askedMs, isLive ? LIVE_MS : QUIET_MS));
 }
 
 /** Keeps the list true until it is called off: often while something runs, seldom otherwise, never in the background. */

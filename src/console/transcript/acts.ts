@@ -1,3 +1,4 @@
+import { batch } from "@preact/signals";
 import { announce } from "../parts/announce.tsx";
 import { words } from "../words/words.ts";
 import type { TranscriptModel } from "./model.ts";
@@ -35,11 +36,21 @@ export function nextPlace(model: TranscriptModel, direction: 1 | -1 = 1): void {
   goToRow(model, found);
 }
 
+/** Opens a row's text for typing, and puts the keyboard there. */
+export function edit({ focused, editing, called }: TranscriptModel, row: number, segment: number): void {
+  batch(() => {
+    focused.value = row;
+    editing.value = segment;
+    called.value++;
+  });
+}
+
 /** Keeps the text of a segment as its correction. */
 export function correct({ corrections, segments }: TranscriptModel, index: number, text: string): void {
   const segment = segments.value[index];
   if (!segment) return;
   corrections.set([{ index, original: segment.text, text: text.trim().normalize("NFC") }]);
+  corrections.setDraft(index, undefined);
   announce(words.value.transcript.saved);
 }
 
@@ -71,14 +82,15 @@ export function undo({ corrections, rows, focused }: TranscriptModel): void {
   if (row >= 0) focused.value = row;
 }
 
-const isField = (target: EventTarget | null) =>
+/** Whether what is typed there is text: then a key is a letter, and not an act. */
+export const isField = (target: EventTarget | null) =>
   target instanceof HTMLElement &&
   target.closest("input, textarea, select, dialog, [contenteditable]") !== null;
 
 /** Keys of the transcript (`words.keys.list`). Returns whether the key meant something. */
 export function onKey(model: TranscriptModel, event: KeyboardEvent, openSearch: () => void): boolean {
   if (isField(event.target)) return false;
-  const { player, focused, rows, editing } = model;
+  const { player, focused, rows } = model;
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
     undo(model);
     return true;
@@ -100,7 +112,7 @@ export function onKey(model: TranscriptModel, event: KeyboardEvent, openSearch: 
     n: () => nextPlace(model, 1),
     e: () => {
       const row = rows.value[focused.value];
-      if (row?.kind === "segment") editing.value = row.segment.index;
+      if (row?.kind === "segment") edit(model, focused.value, row.segment.index);
     },
     "/": openSearch,
   };

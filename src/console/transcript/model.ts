@@ -37,7 +37,10 @@ export function openTranscript(id: string) {
   const query = signal("");
   /** The row with the focus of the keyboard, in `rows`. */
   const focused = signal(0);
+  /** The segment whose text a person types. Others may be open, too: `corrections.drafts`. */
   const editing = signal<number | undefined>(undefined);
+  /** Counts how often a person has asked for a text to be opened: then the keyboard goes there. */
+  const called = signal(0);
   /** The row under the pointer; -1: none. */
   const pointed = signal(-1);
   const isFollowing = signal(true);
@@ -118,12 +121,13 @@ export function openTranscript(id: string) {
   };
   void poll();
   const stopFollowing = effect(() => {
-    if (isFollowing.value && heard.value >= 0) focused.value = heard.value;
+    // While a person types, the text does not follow the sound.
+    if (isFollowing.value && heard.value >= 0 && editing.value === undefined) focused.value = heard.value;
   });
 
   return {
     ...{ id, transcription, failure, result, waveform, waveformFailure, player, corrections },
-    ...{ hiddenSpeakers, query, focused, editing, pointed, isFollowing, zoom },
+    ...{ hiddenSpeakers, query, focused, editing, called, pointed, isFollowing, zoom },
     ...{ segments, stretches, textOf, rows, places, matches, heard },
     speakers: computed(() => speakersIn(segments.value)),
     retry: poll,

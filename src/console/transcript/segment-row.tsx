@@ -3,11 +3,14 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { clock, directionOf, length } from "../lib/format.ts";
 import { Icon } from "../parts/icons.tsx";
 import { words } from "../words/words.ts";
-import { correct, playRow } from "./acts.ts";
+import { correct, edit, playRow } from "./acts.ts";
 import type { TranscriptModel } from "./model.ts";
 import { doubtOf, type Row, type Segment } from "./rows.ts";
 import { type Match, matchesIn } from "./search.ts";
 import { numberOf, SPEAKER_COLOURS, speakerName } from "./speakers.ts";
+
+/** A second click that comes sooner belongs to the first. */
+const DOUBLE_CLICK_MS = 300;
 
 type RowProps = {
   model: TranscriptModel;
@@ -105,12 +108,22 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
   const text = model.textOf(segment.index);
   const isCorrected = model.corrections.all.value.has(segment.index);
   const doubt = isCorrected ? "none" : doubtOf(segment);
-  const isEdited = useComputed(() => model.editing.value === segment.index);
+  // What is typed stays open until it is saved or given up, also when a person goes on to another segment.
+  const isEdited = useComputed(
+    () => model.editing.value === segment.index || model.corrections.drafts.value.has(segment.index),
+  );
+  const click = useRef<ReturnType<typeof setTimeout>>(undefined);
   // Only the rows that a person is at have the button: the others are lighter.
   const isAtHand = useComputed(() => model.pointed.value === index);
-  const edit = () => {
+  const open = () => {
+    clearTimeout(click.current);
+    edit(model, index, segment.index);
+  };
+  // The first click of two begins no sound.
+  const play = (clicks: number) => {
+    clearTimeout(click.current);
     model.focused.value = index;
-    model.editing.value = segment.index;
+    if (clicks <= 1) click.current = setTimeout(() => playRow(model, index), DOUBLE_CLICK_MS);
   };
   return (
     <div class="segment-body">
@@ -124,12 +137,12 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
             dir={directionOf(segment.language, text)}
             lang={segment.language}
             tabIndex={isFocused ? 0 : -1}
-            onDblClick={edit}
-            onClick={() => getSelection()?.isCollapsed !== false && playRow(model, index)}
+            onDblClick={open}
+            onClick={({ detail }) => getSelection()?.isCollapsed !== false && play(detail)}
             onKeyDown={(event) => {
               if (event.key !== "Enter") return;
               event.preventDefault();
-              edit();
+              open();
             }}
           >
             <Marked text={text} query={model.query.value} />
@@ -147,7 +160,7 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
               class="quiet edit"
               tabIndex={isFocused ? 0 : -1}
               title={t.edit}
-              onClick={edit}
+              onClick={open}
             >
               <Icon name="edit" />
               <span class="unseen">{t.edit}</span>
@@ -193,14 +206,19 @@ function Marked({ text, query }: { text: string; query: string }) {
 function Editor({ model, segment, text }: { model: TranscriptModel; segment: Segment; text: string }) {
   const t = words.value.transcript;
   const field = useRef<HTMLTextAreaElement>(null);
+  const { editing, called, corrections } = model;
+  const isCalled = useComputed(() => (editing.value === segment.index ? called.value : 0)).value;
+  const typed = corrections.drafts.value.get(segment.index) ?? text;
   // Before the next key, which is the first of the correction.
   useLayoutEffect(() => {
+    if (isCalled === 0 || document.activeElement === field.current) return;
     field.current?.focus();
-    field.current?.setSelectionRange(text.length, text.length);
-  }, []);
+    field.current?.setSelectionRange(typed.length, typed.length);
+  }, [isCalled]);
   const end = () => {
     const row = field.current?.closest<HTMLElement>(".segment-row");
-    model.editing.value = undefined;
+    corrections.setDraft(segment.index, undefined);
+    if (editing.value === segment.index) editing.value = undefined;
     // The text takes the focus back, so that the keys go on from here.
     requestAnimationFrame(() => row?.querySelector<HTMLElement>(".segment-text")?.focus());
   };
@@ -216,7 +234,13 @@ function Editor({ model, segment, text }: { model: TranscriptModel; segment: Seg
         dir={directionOf(segment.language, text)}
         lang={segment.language}
         rows={Math.max(2, Math.ceil(text.length / 70))}
-        defaultValue={text}
+        value={typed}
+        onFocus={() => {
+          editing.value = segment.index;
+        }}
+        onInput={({ currentTarget: { value } }) =>
+          corrections.setDraft(segment.index, value === text ? undefined : value)
+        }
         onKeyDown={(event) => {
           if (event.key === "Escape") end();
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(event.currentTarget.value);

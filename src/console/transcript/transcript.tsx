@@ -9,7 +9,7 @@ import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { openKeys } from "../parts/keys-dialog.tsx";
 import { failureWords, words } from "../words/words.ts";
-import { onKey } from "./acts.ts";
+import { isField, onKey } from "./acts.ts";
 import { Facts } from "./facts.tsx";
 import { openTranscript, type TranscriptModel } from "./model.ts";
 import { SegmentList } from "./segment-list.tsx";
@@ -24,7 +24,7 @@ export function TranscriptView({ id }: { id: string }) {
   const areFactsOpen = useSignal(false);
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
-      if (event.key === "?" && !(event.target instanceof HTMLInputElement)) openKeys();
+      if (event.key === "?" && !isField(event.target)) openKeys();
       const isMeant = onKey(model, event, () => {
         isSearching.value = true;
       });

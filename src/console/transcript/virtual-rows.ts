@@ -1,5 +1,12 @@
-import { type Signal, useSignal } from "@preact/signals";
-import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from "@tanstack/virtual-core";
+import { type Signal, useComputed, useSignal } from "@preact/signals";
+import {
+  defaultRangeExtractor,
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+  type Range,
+  Virtualizer,
+} from "@tanstack/virtual-core";
 import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import type { TranscriptModel } from "./model.ts";
@@ -16,7 +23,7 @@ const keyOf = (row: Row | undefined, index: number): string | number =>
 
 /** Keeps account of which rows are near the window and where they are. The component is drawn again when others are. */
 export function useVirtualRows(
-  { rows, textOf }: TranscriptModel,
+  { rows, textOf, editing }: TranscriptModel,
   scroller: RefObject<HTMLDivElement | null>,
 ): List {
   const changed = useSignal(0);
@@ -49,7 +56,17 @@ export function useVirtualRows(
       }),
     [rows],
   );
-  virtual.setOptions({ ...virtual.options, ...layout, count: shown.length });
+  // The row in which a person types stays in the page, with its cursor and its keyboard, wherever the text is scrolled.
+  const edited = useComputed(() =>
+    editing.value === undefined
+      ? -1
+      : rows.value.findIndex((row) => row.kind === "segment" && row.segment.index === editing.value),
+  ).value;
+  const rangeExtractor = useMemo(
+    () => (range: Range) => withRow(defaultRangeExtractor(range), edited),
+    [edited],
+  );
+  virtual.setOptions({ ...virtual.options, ...layout, rangeExtractor, count: shown.length });
   // The number says that other rows are visible.
   void changed.value;
   useLayoutEffect(() => virtual._didMount(), []);
@@ -60,6 +77,9 @@ export function useVirtualRows(
   useLayoutEffect(() => measureShown(virtual), [layout]);
   return virtual;
 }
+
+const withRow = (shown: number[], row: number): number[] =>
+  row < 0 || shown.includes(row) ? shown : [...shown, row].sort((one, other) => one - other);
 
 /** Corrects the estimates of the rows in the page. The virtualizer does not know those that were right by another estimate. */
 function measureShown(virtual: List): void {

@@ -59,7 +59,7 @@ export function startSending(file: File, destination: Destination, events: Sendi
       const status = statusOf(error);
       if (!WORTH_A_RETRY.has(status)) return events.onRefused(status, error.message);
       events.onWaiting();
-      timer = setTimeout(() => upload.start(), RECONNECT_EVERY_MS);
+      timer = setTimeout(() => upload.start(), Math.max(RECONNECT_EVERY_MS, askedMs(error)));
     },
   });
   upload.start();
@@ -74,6 +74,14 @@ export function startSending(file: File, destination: Destination, events: Sendi
       upload.start();
     },
   };
+}
+
+/** How long the server asks to wait, milliseconds; 0: it does not. */
+function askedMs(error: unknown): number {
+  const { originalResponse } = error as {
+    originalResponse?: { getHeader(name: string): string | undefined } | null;
+  };
+  return 1000 * (Number(originalResponse?.getHeader("retry-after")) || 0);
 }
 
 /** The status of a failed request; 0 where no answer came. */

@@ -6,9 +6,11 @@ import { FailureBox } from "../parts/failure-box.tsx";
 import { words } from "../words/words.ts";
 import {
   dropUpload,
+  isWorthARetry,
   pauseUpload,
   pickAgain,
   resumeUpload,
+  retryAll,
   retryUpload,
   startTranscription,
   type UploadItem,
@@ -18,8 +20,14 @@ import {
 /** Uploads that are on their way, or wait for a person. */
 export function UploadList() {
   if (uploads.value.length === 0) return null;
+  const failed = uploads.value.filter(isWorthARetry).length;
   return (
     <section class="uploads" aria-label={words.value.upload.inProgress}>
+      {failed > 1 && (
+        <button type="button" class="retry-all" onClick={retryAll}>
+          {words.value.upload.retryAll(failed)}
+        </button>
+      )}
       <ul>
         {uploads.value.map((item) => (
           <Entry key={item.id} item={item} />
@@ -31,10 +39,6 @@ export function UploadList() {
 
 /** Steps without a bar: everything has arrived, or nothing more will. */
 const ARRIVED: ReadonlySet<UploadItem["step"]> = new Set(["checking", "ready", "starting", "failed"]);
-/** What another try with the same file cannot change. */
-const FINAL: ReadonlySet<string> = new Set([
-  ...["audio_decode_failed", "upload_rejected", "audio_too_large", "audio_too_long", "too_many_channels"],
-]);
 
 function Entry({ item }: { item: UploadItem }) {
   const t = words.value.upload;
@@ -61,7 +65,8 @@ function Entry({ item }: { item: UploadItem }) {
   );
 }
 
-function Actions({ item: { id, step, pricePaise, fileName, failure } }: { item: UploadItem }) {
+function Actions({ item }: { item: UploadItem }) {
+  const { id, step, pricePaise, fileName } = item;
   const t = words.value.upload;
   if (step === "sending" || step === "lost") {
     return (
@@ -79,7 +84,7 @@ function Actions({ item: { id, step, pricePaise, fileName, failure } }: { item: 
   }
   if (step === "unpicked") return <PickAgain id={id} fileName={fileName} />;
   if (step === "failed") {
-    if (FINAL.has(failure?.code ?? "")) return null;
+    if (!isWorthARetry(item)) return null;
     return (
       <button type="button" onClick={() => retryUpload(id)}>
         {words.value.tryAgain}

@@ -2,6 +2,8 @@ import { computed, signal } from "@preact/signals";
 import type { Transcription, Upload, UploadCreated } from "../../http/wire/schemas.ts";
 import { asFailure, Failure } from "../lib/api.ts";
 import { forget, keep, keptUnder } from "../lib/kept.ts";
+import { askBeforeLeaving } from "../lib/leaving.ts";
+import { patiently, seldom } from "../lib/patience.ts";
 import { noteName } from "../list/names.ts";
 import { lookNow } from "../list/transcriptions.ts";
 import { account, askWithKey, keyName, models, read, refreshAccount } from "../session.ts";
@@ -56,6 +58,10 @@ export type Picked = { file: File; choices: Choices; agreedPaise: number | undef
 
 const SENT_AT_ONCE = 2;
 const VERIFY_EVERY_MS = 1000;
+/** All uploads that the server checks are asked about at most so often together. */
+const VERIFY_TOGETHER_EVERY_MS = 200;
+/** The list and the credit are read so often at most, however many recordings begin. */
+const LOOK_AFTER_STARTS_EVERY_MS = 1000;
 /** Progress is kept this often. */
 const KEEP_EVERY_BYTES = 8_000_000;
 
@@ -66,9 +72,7 @@ const ACTIVE: readonly UploadStep[] = ["sending", "lost"];
 /** Whether closing the page would interrupt something. */
 export const isSending = computed(() => uploads.value.some(({ step }) => ACTIVE.includes(step)));
 
-addEventListener("beforeunload", (event) => {
-  if (isSending.value) event.preventDefault();
-});
+askBeforeLeaving(() => isSending.value);
 
 const find = (id: string) => uploads.value.find((item) => item.id === id);
 
@@ -169,7 +173,11 @@ async function begin(id: string): Promise<void> {
 async function allocate(id: string): Promise<void> {
   const item = find(id);
   if (!item) return;
-  const created = await read<UploadCreated>("v1/uploads", { method: "POST", body: { bytes: item.bytes } });
+  const body = { bytes: item.bytes };
+  const created = await patiently(
+    () => read<UploadCreated>("v1/uploads", { method: "POST", body }),
+    () => find(id) !== undefined,
+  );
   const tus = created.resumable_upload;
   if (!tus) throw new Failure("page_error", "The server offers no resumable upload.");
   change(id, {
@@ -278,8 +286,38 @@ export function retryUpload(id: string): void {
   if (!item) return;
   change(id, { failure: undefined });
   if (item.isSent) void verify(id);
-  else if (item.file) void begin(id);
-  else change(id, { step: "unpicked" });
+  else if (item.file) {
+    change(id, { step: "waiting" });
+    next();
+  } else change(id, { step: "unpicked" });
+}
+
+function verifyEveryMs(): number {
+  const checked = uploads.value.filter(({ step }) => step === "checking").length;
+  return Math.max(VERIFY_EVERY_MS, checked * VERIFY_TOGETHER_EVERY_MS);
+}
+
+/** Shows what has begun, and what it takes of the credit. */
+const lookAfterStarts = seldom(LOOK_AFTER_STARTS_EVERY_MS, () => {
+  lookNow();
+  void refreshAccount();
+});
+
+/** What another try with the same file cannot change. */
+const FINAL: ReadonlySet<string> = new Set([
+  ...["audio_decode_failed", "upload_rejected", "audio_too_large", "audio_too_long", "too_many_channels"],
+]);
+
+/** Whether another try may help. */
+export const isWorthARetry = ({ step, failure }: UploadItem): boolean =>
+  failure !== undefined && (step === "ready" || (step === "failed" && !FINAL.has(failure.code)));
+
+/** Does everything again that failed and that another try may help. */
+export function retryAll(): void {
+  for (const item of uploads.value.filter(isWorthARetry)) {
+    if (item.step === "ready") void startTranscription(item.id);
+    else retryUpload(item.id);
+  }
 }
 
 /** Completes a sent upload and waits until the server has measured it. */
@@ -288,11 +326,15 @@ async function verify(id: string): Promise<void> {
   if (uploadId === undefined) return;
   change(id, { step: "checking", failure: undefined });
   try {
-    let upload = await read<Upload>(`v1/uploads/${uploadId}/complete`, { method: "POST" });
+    const isWanted = () => find(id) !== undefined;
+    let upload = await patiently(
+      () => read<Upload>(`v1/uploads/${uploadId}/complete`, { method: "POST" }),
+      isWanted,
+    );
     while (upload.state === "verifying") {
-      await new Promise((resolve) => setTimeout(resolve, VERIFY_EVERY_MS));
+      await new Promise((resolve) => setTimeout(resolve, verifyEveryMs()));
       if (!find(id)) return;
-      upload = await read<Upload>(`v1/uploads/${uploadId}`).catch((error) => {
+      upload = await patiently(() => read<Upload>(`v1/uploads/${uploadId}`), isWanted).catch((error) => {
         if (asFailure(error).code === "offline") return upload;
         throw error;
       });
@@ -328,16 +370,19 @@ export async function startTranscription(id: string): Promise<void> {
   if (item?.uploadId === undefined) return;
   change(id, { step: "starting", failure: undefined });
   try {
-    const answer = await askWithKey("v1/transcriptions", {
+    const request = {
       method: "POST",
       body: requestOf(item.uploadId, item.choices),
       headers: { "idempotency-key": `console-${item.uploadId}` },
-    });
+    };
+    const answer = await patiently(
+      () => askWithKey("v1/transcriptions", request),
+      () => find(id) !== undefined,
+    );
     const transcription = (await answer.json()) as Transcription;
     await noteName(transcription.id, item.fileName);
     dropUpload(id);
-    lookNow();
-    void refreshAccount();
+    lookAfterStarts();
   } catch (error) {
     change(id, { step: "ready", failure: asFailure(error) });
   }

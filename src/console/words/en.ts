@@ -132,6 +132,7 @@ export const en = {
     pause: "Pause",
     resume: "Go on",
     drop_it: "Give up",
+    retryAll: (count: number) => `Try all ${count} again`,
     takeAway: "Remove",
     pickAgain: "Pick the file",
     otherFile: (name: string) => `That is another file. Please pick ${name}, unchanged.`,

@@ -126,6 +126,7 @@ export const hi: Words = {
     pause: "रोकें",
     resume: "आगे बढ़ाएँ",
     drop_it: "छोड़ दें",
+    retryAll: (count: number) => `सभी ${count} की फिर कोशिश करें`,
     takeAway: "हटाएँ",
     pickAgain: "फ़ाइल चुनें",
     otherFile: (name) => `यह दूसरी फ़ाइल है। कृपया ${name} ही चुनें, बिना बदले।`,
