@@ -74,6 +74,16 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     await other.close();
   });
 
+  test("opens by a link in the tab that waits for it", async () => {
+    const { page: waiting, close } = await openConsoleBrowser();
+    await waiting.goto(`${server.baseUrl}/console#/admin`);
+    await waiting.getByText("There is no admin session here").waitFor();
+    await waiting.evaluate(`location.assign(${JSON.stringify(await newLink())})`);
+    await waiting.getByText("Ready", { exact: true }).waitFor();
+    expect(waiting.url()).toBe(`${server.baseUrl}/console#/admin`);
+    await close();
+  });
+
   test("grants credit, which the command line sees", async () => {
     await view("Organizations");
     await page.locator("td a").first().click();
@@ -110,6 +120,13 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     await page.locator("dialog button[type=submit]").click();
     const key = (await page.locator(".new-key").textContent()) ?? "";
     expect(key).toStartWith("shr_");
+    // As on a page that came over plain HTTP from another machine.
+    await page.evaluate(`Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true });
+      window.copies = [];
+      document.addEventListener("copy", () => window.copies.push(document.activeElement.value))`);
+    await page.locator("dialog").getByRole("button", { name: "Copy" }).click();
+    await page.locator("dialog").getByText("Copied").waitFor();
+    expect(await page.evaluate<string[]>("window.copies")).toEqual([key]);
     expect((await server.api(key).list()).object).toBe("list");
     await page.keyboard.press("Escape");
     await page.locator(".new-key").waitFor({ state: "detached" });

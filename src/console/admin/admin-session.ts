@@ -10,6 +10,9 @@ const LINK = /^#admin=(.+)$/;
 export const session = signal<Session | null | undefined>(undefined);
 export const sessionProblem = signal<Failure | undefined>(undefined);
 
+/** Whether the address is a link with a secret. */
+export const hasLink = (): boolean => LINK.test(location.hash);
+
 /** Opens a session with the link's secret, or finds the one that the browser has. */
 export async function openSession(): Promise<void> {
   const token = LINK.exec(location.hash)?.[1];

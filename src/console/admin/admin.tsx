@@ -7,7 +7,7 @@ import { Icon } from "../parts/icons.tsx";
 import { PreferenceFields } from "../parts/preference-fields.tsx";
 import { Mark } from "../sign-in.tsx";
 import { words } from "../words/words.ts";
-import { endSession, openSession, session, sessionProblem } from "./admin-session.ts";
+import { endSession, hasLink, openSession, session, sessionProblem } from "./admin-session.ts";
 import { OrganizationView } from "./organization.tsx";
 import { Organizations } from "./organizations.tsx";
 import { Overview } from "./overview.tsx";
@@ -20,6 +20,10 @@ export function Admin() {
   const t = words.value;
   useEffect(() => {
     void openSession();
+    // A link that is opened in this tab changes only the part of the address behind `#`.
+    const open = () => void (hasLink() && openSession());
+    addEventListener("hashchange", open);
+    return () => removeEventListener("hashchange", open);
   }, []);
   if (session.value === undefined) return <p class="empty">{t.loading}</p>;
   if (session.value === null) return <NoSession />;

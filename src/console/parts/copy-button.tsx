@@ -3,16 +3,29 @@ import { words } from "../words/words.ts";
 import { announce } from "./announce.tsx";
 import { Icon } from "./icons.tsx";
 
-/** Copies a text. Pages that came over plain HTTP have no clipboard of their own and use the older way. */
-async function copyText(text: string): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+/**
+ * Copies a text. Pages that came over plain HTTP have no clipboard of their own and use the older way, as where the
+ * browser refuses the clipboard.
+ *
+ * @returns whether the clipboard has it now
+ */
+async function copyText(text: string): Promise<boolean> {
+  const isWritten = await navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  );
+  if (isWritten) return true;
+  const focused = document.activeElement;
   const field = document.createElement("textarea");
   field.value = text;
   field.className = "unseen";
-  document.body.append(field);
+  // Outside an open window everything is inert, and nothing can be selected there.
+  ([...document.querySelectorAll("dialog:modal")].at(-1) ?? document.body).append(field);
   field.select();
-  document.execCommand("copy");
+  const isCopied = document.activeElement === field && document.execCommand("copy");
   field.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return isCopied;
 }
 
 type CopyButtonProps = {
@@ -23,21 +36,25 @@ type CopyButtonProps = {
   class?: string;
 };
 
+const ICONS = { none: "copy", copied: "done", refused: "failed" } as const;
+const LABELS = { copied: "copied", refused: "notCopied" } as const;
+
 export function CopyButton({ text, label, hint, class: className = "quiet" }: CopyButtonProps) {
-  const isCopied = useSignal(false);
+  const outcome = useSignal<"none" | "copied" | "refused">("none");
   const t = words.value;
   const copy = async () => {
-    await copyText(await text());
-    isCopied.value = true;
-    announce(t.copied);
+    outcome.value = (await copyText(await text())) ? "copied" : "refused";
+    announce(t[LABELS[outcome.value]]);
     setTimeout(() => {
-      isCopied.value = false;
+      outcome.value = "none";
     }, 2000);
   };
   return (
     <button type="button" class={className} onClick={() => void copy()} title={hint ?? label ?? t.copy}>
-      <Icon name={isCopied.value ? "done" : "copy"} />
-      <span class={label === undefined ? "unseen" : ""}>{isCopied.value ? t.copied : (label ?? t.copy)}</span>
+      <Icon name={ICONS[outcome.value]} />
+      <span class={label === undefined && outcome.value !== "refused" ? "unseen" : ""}>
+        {outcome.value === "none" ? (label ?? t.copy) : t[LABELS[outcome.value]]}
+      </span>
     </button>
   );
 }

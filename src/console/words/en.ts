@@ -16,6 +16,7 @@ export const en = {
   cancel: "Cancel",
   copy: "Copy",
   copied: "Copied",
+  notCopied: "Not copied: select and copy it yourself",
   more: "More",
   back: "Back to the list",
   skipToContent: "Skip to the transcript",

@@ -13,6 +13,7 @@ export const hi: Words = {
   cancel: "रहने दें",
   copy: "कॉपी करें",
   copied: "कॉपी हो गया",
+  notCopied: "कॉपी नहीं हुआ: ख़ुद चुनकर कॉपी करें",
   more: "और",
   back: "सूची पर वापस",
   skipToContent: "सीधे लिखे हुए पाठ पर जाएँ",
