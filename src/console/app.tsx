@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { linkTo, route } from "./lib/address.ts";
 import { asFailure, type Failure, isConnected } from "./lib/api.ts";
 import { money } from "./lib/format.ts";
-import { forgetEverything, forgetShown } from "./list/forgetting.ts";
+import { forgetEverything } from "./list/forgetting.ts";
 import { RecordingList } from "./list/list.tsx";
 import { loadNames } from "./list/names.ts";
 import { items } from "./list/transcriptions.ts";
@@ -17,7 +17,7 @@ import { account, isSignedIn, resumeSession, signOut } from "./session.ts";
 import { Mark, SignIn } from "./sign-in.tsx";
 import { TranscriptView } from "./transcript/transcript.tsx";
 import { isUploadOpen, offerUpload, UploadDialog } from "./uploads/upload-dialog.tsx";
-import { restoreUploads } from "./uploads/uploads.ts";
+import { isSending, restoreUploads } from "./uploads/uploads.ts";
 import { words } from "./words/words.ts";
 
 type AdminPart = typeof import("./admin/admin.tsx");
@@ -104,13 +104,6 @@ function Nothing() {
   );
 }
 
-/** Signs out. What was shown with this key is not shown to the next one. */
-function leave(): void {
-  signOut();
-  items.value = undefined;
-  forgetShown();
-}
-
 function Header() {
   const t = words.value.header;
   const isAsking = useSignal(false);
@@ -156,9 +149,7 @@ function Header() {
           >
             <Icon name="trash" /> {t.forget}
           </button>
-          <button type="button" onClick={leave}>
-            <Icon name="signOut" /> {t.signOut}
-          </button>
+          <SignOut />
         </div>
       </details>
       {isAsking.value && (
@@ -173,6 +164,34 @@ function Header() {
         />
       )}
     </header>
+  );
+}
+
+/** Signs out, and asks first while a recording is being sent. */
+function SignOut() {
+  const t = words.value.header;
+  const isAsking = useSignal(false);
+  const leave = () => {
+    if (isSending.value) isAsking.value = true;
+    else signOut();
+  };
+  return (
+    <>
+      <button type="button" onClick={leave}>
+        <Icon name="signOut" /> {t.signOut}
+      </button>
+      {isAsking.value && (
+        <Question
+          text={t.signOutSure}
+          yes={t.signOut}
+          no={words.value.cancel}
+          onYes={() => signOut()}
+          onNo={() => {
+            isAsking.value = false;
+          }}
+        />
+      )}
+    </>
   );
 }
 

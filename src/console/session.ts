@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Model, ModelList, Usage } from "../http/wire/schemas.ts";
-import { type Ask, asFailure, ask, type Failure } from "./lib/api.ts";
+import { type Ask, asFailure, ask } from "./lib/api.ts";
+import { loadAnew } from "./lib/leaving.ts";
 
 const STORED = "shruti-key";
 
@@ -13,6 +14,21 @@ function storedKey(): string | undefined {
 }
 
 const key = signal<string | undefined>(storedKey());
+/** Is kept for the page that is loaded after a session has ended by itself. */
+const ENDED = "shruti-ended";
+
+/** Whether the session before this page's ended by itself. */
+export const hasEnded = signal(takeEnded());
+
+function takeEnded(): boolean {
+  try {
+    const found = sessionStorage.getItem(ENDED) !== null;
+    sessionStorage.removeItem(ENDED);
+    return found;
+  } catch {
+    return false;
+  }
+}
 
 /** Whether a person has signed in with a project key. */
 export const isSignedIn = computed(() => key.value !== undefined);
@@ -21,8 +37,6 @@ export const keyName = computed(() => key.value?.slice(0, 28) ?? "");
 export const models = signal<readonly Model[]>([]);
 /** Credit and price; undefined while unknown, or when the key may not read it. */
 export const account = signal<Usage | undefined>(undefined);
-/** Why the session ended by itself. */
-export const sessionFailure = signal<Failure | undefined>(undefined);
 
 /**
  * Sends a request with the project key. When the key is not valid any more, the session ends.
@@ -34,11 +48,7 @@ export async function askWithKey(path: string, options: Ask = {}): Promise<Respo
   try {
     return await ask(path, { ...options, headers });
   } catch (error) {
-    const failure = asFailure(error);
-    if (failure.code === "unauthorized" && key.value !== undefined) {
-      signOut();
-      sessionFailure.value = failure;
-    }
+    if (asFailure(error).code === "unauthorized" && key.value !== undefined) signOut(true);
     throw error;
   }
 }
@@ -56,7 +66,7 @@ export async function signIn(given: string, isStored: boolean): Promise<void> {
   const headers = { authorization: `Bearer ${given}` };
   const list = (await (await ask("v1/models", { headers })).json()) as ModelList;
   models.value = list.data;
-  sessionFailure.value = undefined;
+  hasEnded.value = false;
   key.value = given;
   if (isStored) sessionStorage.setItem(STORED, given);
   await refreshAccount();
@@ -75,14 +85,14 @@ export async function refreshAccount(): Promise<void> {
   account.value = await read<Usage>("v1/usage?limit=1").catch(() => undefined);
 }
 
-/** Forgets the key and what was read with it. */
-export function signOut(): void {
+/** Removes the key and loads the page again. @param isByItself true after the server has refused the key */
+export function signOut(isByItself = false): void {
   key.value = undefined;
-  models.value = [];
-  account.value = undefined;
   try {
     sessionStorage.removeItem(STORED);
+    if (isByItself) sessionStorage.setItem(ENDED, "1");
   } catch {
     // Nothing is stored then.
   }
+  loadAnew();
 }

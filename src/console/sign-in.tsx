@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { asFailure, type Failure } from "./lib/api.ts";
 import { FailureBox } from "./parts/failure-box.tsx";
 import { PreferenceFields } from "./parts/preference-fields.tsx";
-import { sessionFailure, signIn } from "./session.ts";
+import { hasEnded, signIn } from "./session.ts";
 import { words } from "./words/words.ts";
 
 /** Asks for a project key. */
@@ -34,7 +34,7 @@ export function SignIn() {
           <Mark /> {t.title}
         </h1>
         <p class="muted">{t.tagline}</p>
-        {sessionFailure.value && <p class="note">{t.ended}</p>}
+        {hasEnded.value && <p class="note">{t.ended}</p>}
         <label for="key">{t.key}</label>
         <input
           id="key"

@@ -60,6 +60,33 @@ describe.skipIf(!hasBrowser)("many recordings", () => {
     expect(refused).toBeGreaterThan(0);
   });
 
+  test("are not shown to the next key, whether a person signs out or the key ends", async () => {
+    const other = await installation.json<{ key: string; id: string }>(
+      ...[
+        "keys",
+        "create",
+        "--project",
+        installation.projectId,
+        "--name",
+        "other",
+        "--scopes",
+        "models:read",
+      ],
+    );
+    await page.evaluate(`window.isOfTheFormerKey = true; location.hash = "#/t/none"`);
+    await page.locator("details.menu summary").click();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Project key").fill(other.key);
+    await page.locator("form button[type=submit]").click();
+    await page.locator(".workplace .failure").first().waitFor();
+    expect(await page.locator(".entry").count()).toBe(0);
+    expect(await page.evaluate("window.isOfTheFormerKey")).toBeUndefined();
+    expect(page.url()).toBe(`${server.baseUrl}/console`);
+    await installation.output("keys", "revoke", other.id);
+    await page.getByText("The key is not valid any more.").first().waitFor();
+    await page.getByLabel("Project key").waitFor();
+  });
+
   test("all have their right state in the list, also below the newest page", async () => {
     const { one } = madeTranscript([{ text: "a call", language: "en" }]);
     const made = (state: Transcription["state"]) =>

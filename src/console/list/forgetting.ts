@@ -31,7 +31,7 @@ export async function forgetEverything(): Promise<void> {
 }
 
 /** Takes it out of the views. @param id left out: of all transcriptions */
-export function forgetShown(id?: string): void {
+function forgetShown(id?: string): void {
   names.value = id === undefined ? new Map() : new Map([...names.value].filter(([one]) => one !== id));
   forgetSpeakerNames(id);
   forgetCorrections(id);

@@ -40,6 +40,8 @@ export const en = {
   header: {
     credit: "Credit left",
     signOut: "Sign out",
+    signOutSure:
+      "A recording is being sent. After signing out it stops, and goes on only when the same key signs in here and the same file is picked again.",
     help: "Keys",
     settings: "Language and colours",
     newUpload: "New recording",
