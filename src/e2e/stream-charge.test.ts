@@ -79,7 +79,13 @@ async function expectPaid({ id, text }: { id: string; text: string }, seconds: n
   expect(billedMs).toBeLessThan(seconds * 1000);
   expect(event?.amount_paise).toBe(Math.ceil((PRICE * billedMs) / 3_600_000));
   const paid = segments.filter((segment) => segment.start * 1000 < billedMs);
-  expect(paid.map((segment) => segment.text).join(" ")).toStartWith(text);
+  // Each segment begins with the space before it.
+  expect(
+    paid
+      .map((segment) => segment.text)
+      .join("")
+      .trimStart(),
+  ).toStartWith(text);
   const { code, out } = await installation.command("credit", "audit");
   expect([code, out]).toEqual([0, expect.stringContaining("the ledger holds")]);
 }
