@@ -634,9 +634,11 @@ look_at_service() {
   fi
 }
 
-# Prints the numbers of the servers that run an executable. Their other processes end with them.
+# Prints the numbers of the servers that run an executable of this system, and not that of a container. Their other processes
+# end with them.
 processes_of() {
   for entry in /proc/[0-9]*; do
+    [ "$(readlink "$entry/ns/mnt" 2>/dev/null || true)" = "$(readlink /proc/self/ns/mnt)" ] || continue
     case "$(readlink "$entry/exe" 2>/dev/null || true)" in
       "$1" | "$1 "* | "$1.previous" | "$1.previous "*)
         if tr '\000' ' ' <"$entry/cmdline" 2>/dev/null | grep -q ' serve '; then echo "${entry#/proc/}"; fi

@@ -95,22 +95,6 @@ async function reset(): Promise<void> {
 }
 
 describe.skipIf(!isPossible)("install.sh", () => {
-  test("a config that is there first stays, and what it lacks is made", async () => {
-    const text = `[server]\nlisten = "127.0.0.1:${PORT}"\n[storage]\ndata_dir = "/var/lib/shruti-data"\n`;
-    await box.must(`mkdir -p /etc/shruti; printf '${text.replaceAll("\n", "\\n")}' >/etc/shruti/shruti.toml`);
-    await box.must("chmod 600 /etc/shruti/shruti.toml");
-    const { code, out, err } = await install("this");
-    expect({ code, out, err }).toMatchObject({ code: 0, out: expect.stringMatching(/^key +shr_/m) });
-    expect(out).toContain("service     ready");
-    expect(await box.must("cat /etc/shruti/shruti.toml")).toBe(text);
-    const owners = "stat -c '%U %G %a' /var/lib/shruti-data/shruti.db /etc/shruti/shruti.toml";
-    expect(await box.must(owners)).toBe("shruti shruti 600\nroot shruti 640\n");
-    const again = await install("this");
-    expect(again).toMatchObject({ code: 0, out: expect.not.stringMatching(/^key +/m) });
-    await box.must(`systemctl stop; sh ${SCRIPT} --uninstall; userdel shruti`);
-    await box.must("rm -rf /etc/shruti /var/lib/shruti /var/lib/shruti-data");
-  }, 120_000);
-
   test("a dry run prints the steps and changes nothing; then it installs", async () => {
     const listen = ["--listen", `127.0.0.1:${PORT}`];
     const dry = await install("this", "--dry-run", ...listen);
@@ -268,4 +252,19 @@ describe.skipIf(!isPossible)("install.sh", () => {
     },
     120_000,
   );
+
+  test("a config that is there first stays, and what it lacks is made", async () => {
+    const text = `[server]\nlisten = "127.0.0.1:${PORT}"\n[storage]\ndata_dir = "/var/lib/shruti-data"\n`;
+    await box.must(`systemctl stop; sh ${SCRIPT} --uninstall; rm -rf /etc/shruti /var/lib/shruti`);
+    await box.must(`mkdir -p /etc/shruti; printf '${text.replaceAll("\n", "\\n")}' >/etc/shruti/shruti.toml`);
+    await box.must("chmod 600 /etc/shruti/shruti.toml");
+    const { code, out, err } = await install("this");
+    expect({ code, out, err }).toMatchObject({ code: 0, out: expect.stringMatching(/^key +shr_/m) });
+    expect(out).toContain("service     ready");
+    expect(await box.must("cat /etc/shruti/shruti.toml")).toBe(text);
+    const owners = "stat -c '%U %G %a' /var/lib/shruti-data/shruti.db /etc/shruti/shruti.toml";
+    expect(await box.must(owners)).toBe("shruti shruti 600\nroot shruti 640\n");
+    const again = await install("this");
+    expect(again).toMatchObject({ code: 0, out: expect.not.stringMatching(/^key +/m) });
+  }, 120_000);
 });

@@ -245,11 +245,13 @@ export function timedChunkOf({
   return { modelId: modelSha256, windowMs: job.windowMs, audioMs, threads: 1 };
 }
 
-/** Returns for how long a worker can have had a chunk at most: since its beats name it, or since the ticket was published. */
-function longestMs({ firstSeenAt, publishedAt }: WantedJob): number {
+/**
+ * Returns for how long a worker can have had a chunk at most: since its beats name it, or since a caller wants it. What ran before a
+ * start of this process counts only from then on.
+ */
+function longestMs({ firstSeenAt, wantedAt }: WantedJob): number {
   const now = performance.now();
-  if (firstSeenAt !== undefined) return now - firstSeenAt + BEATS_MS;
-  return publishedAt === undefined ? Number.POSITIVE_INFINITY : now - publishedAt;
+  return firstSeenAt === undefined ? now - wantedAt : now - firstSeenAt + BEATS_MS;
 }
 
 /**

@@ -37,6 +37,7 @@ type WantedBase = {
   /** Number of the ticket in the stream; undefined: not published, or not known to be. */
   sequence: number | undefined;
   /** Times on the clock of `performance.now()`. */
+  wantedAt: number;
   publishedAt: number | undefined;
   /** When it was noticed that the server has given the ticket to a worker. */
   deliveredAt: number | undefined;
@@ -48,7 +49,7 @@ type WantedBase = {
 
 type Waiter = { resolve: (outcome: never) => void; reject: (error: EngineError) => void };
 
-type Asked<T extends WantedJob> = Omit<T, "attempt" | keyof typeof FRESH>;
+type Asked<T extends WantedJob> = Omit<T, "attempt" | "wantedAt" | keyof typeof FRESH>;
 
 /** The jobs that callers wait for, by name. */
 export type WantedJobs = {
@@ -112,7 +113,8 @@ export function createWantedJobs(onUnwanted: (wanted: WantedJob) => void): Wante
     want<T extends WantedJob>(asked: Asked<T>, signal: AbortSignal) {
       const known = jobs.get(asked.id);
       // A job's name says what it is, so a job of that name has the kind that was asked for.
-      const wanted = (known ?? { ...FRESH, ...asked, attempt: newAttempt(), waiting: new Set() }) as T;
+      const fresh = { ...FRESH, attempt: newAttempt(), wantedAt: performance.now(), waiting: new Set() };
+      const wanted = (known ?? { ...fresh, ...asked }) as T;
       jobs.set(wanted.id, wanted);
       return { wanted, isNew: known === undefined, outcome: join(wanted, signal) };
     },
