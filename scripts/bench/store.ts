@@ -210,7 +210,8 @@ function acceptance(database: Database) {
   const credit = createCreditService({ database, clock, config });
   const upload = { id: "up_0", durationMs: 60_000, channels: 1 };
   const uploads = { requireComplete: () => upload };
-  const deps = { database, clock, config, credit, uploads } as unknown as AcceptanceDeps;
+  const ages = () => ({ nowMs: clock.now(), wrong: [] });
+  const deps = { database, clock, config, credit, uploads, ages } as unknown as AcceptanceDeps;
   const caller: Caller = { keyId: "key_0", ...scopeOf(0), scopes: new Set(SCOPES) };
   const request = { language: "hi", mode: "native", timestamps: "segment", channelMode: "mix" } as const;
   return {

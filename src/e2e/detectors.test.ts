@@ -42,7 +42,8 @@ const start = async (audio: string, more: object = {}) =>
 
 test("two recordings are searched for speech in two processes, and both are searched again when these end", async () => {
   expect(processesWith("silero.so")).toHaveLength(1);
-  const audio = await uploaded(api, concatenated(["12-en-long"], 8));
+  // Long enough for both to be searched at once also where something else keeps the machine busy.
+  const audio = await uploaded(api, concatenated(["12-en-long"], 24));
   const ids = await Promise.all([start(audio), start(audio)]);
   await until("two processes search", () => processesWith("silero.so").length === 2);
   for (const pid of processesWith("silero.so")) process.kill(pid, "SIGKILL");
