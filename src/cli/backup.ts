@@ -9,6 +9,7 @@ import { wholeNumber } from "./arguments.ts";
 import { describeSignature, knownKeys, noteUnsigned, sayWhoSigned } from "./backup-keys.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { cleanUpAtEnd } from "./ending.ts";
+import { counted } from "./output.ts";
 import { explainBackup, noteNames, type RestoreOptions, restoreEverything } from "./restore.ts";
 import { accessJson, reportAccess, reportRepeated } from "./restored-access.ts";
 
@@ -186,9 +187,11 @@ async function backUpAll(
   const made = await runAs(actor, everything).finally(cleanUp.stop);
   if (options.json) context.printJson(backupJson(made));
   else {
-    context.printLine(`${made.path}: ${made.recordings} recordings, ${made.bytes} bytes`);
+    context.printLine(`${made.path}: ${counted(made.recordings, "recording")}, ${made.bytes} bytes`);
     if ("removed" in made)
-      context.printLine(`${made.written} bytes written, ${made.removed.length} old backups removed`);
+      context.printLine(
+        `${made.written} bytes written, ${counted(made.removed.length, "old backup")} removed`,
+      );
   }
   noteUnsigned(context, made.signer);
   noteUnrecorded(context, made.unrecorded);
@@ -264,7 +267,7 @@ async function verify(context: CliContext, given: string, options: VerifyOptions
 function verdictOf(one: VerifiedOne): string {
   if ("problem" in one) return one.problem;
   const { lacking, recordings, bytes, signature } = one.verified;
-  const has = `${recordings} recordings, ${bytes} bytes, ${describeSignature(signature)}`;
+  const has = `${counted(recordings, "recording")}, ${bytes} bytes, ${describeSignature(signature)}`;
   if (!lacking) return `ok, ${has}`;
   const { count, first } = lacking;
   return `incomplete, ${has}; it lacks ${count}: ${first.join(", ")}${count > first.length ? ", …" : ""}`;

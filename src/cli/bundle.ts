@@ -13,7 +13,7 @@ import { cleanUpAtEnd } from "./ending.ts";
 import { openModels } from "./installed-models.ts";
 import { openKey } from "./key-file.ts";
 import { tryOut } from "./models-add.ts";
-import { renderTable } from "./output.ts";
+import { counted, renderTable } from "./output.ts";
 
 type CreateOptions = { models?: string; executable?: true; backends?: true; key: string; json?: true };
 type VerifyOptions = { key: string; json?: true };
@@ -116,7 +116,7 @@ async function createBundle(context: CliContext, file: string, options: CreateOp
   if (options.json) context.printJson({ file, bytes, key, contents, sha256: Object.fromEntries(hashes) });
   else
     context.printLine(
-      `${file}: ${hashes.size} files, ${Math.round(bytes / 1e6)} MB, signed with ${key.slice(0, 16)}`,
+      `${file}: ${counted(hashes.size, "file")}, ${Math.round(bytes / 1e6)} MB, signed with ${key.slice(0, 16)}`,
     );
 }
 

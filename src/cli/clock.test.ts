@@ -65,7 +65,7 @@ test("a clock in doubt: what says so, what is refused, and how an admin ends it"
   const { status, err, asked } = await answer("no", "clock", "confirm");
   expect([status, err, await entries()]).toEqual([1, "error: Nothing was changed.\n", 0]);
   expect(asked).toStartWith("Is 2027-01-05T00:00:00.000Z the right time?");
-  expect(asked).toContain("1 recordings, 0 transcripts");
+  expect(asked).toContain("1 recording, 0 transcripts");
   expect(await json("clock", "show")).toEqual({
     ...{ trusted: false, clock: "2027-01-05T00:00:00.000Z", expected: "2026-11-26T00:00:00.000Z" },
     ...{ offset_seconds: 40 * 86_400, agreed_seconds: 0 },

@@ -3,7 +3,7 @@ import { MAX_DIFFERENCE_MS } from "../domain/clock-trust.ts";
 import { describeDuration, toTimestamp } from "../lib/time.ts";
 import type { ClockVerdict } from "../services/clock-trust.ts";
 import type { CliContext } from "./context.ts";
-import { renderFields } from "./output.ts";
+import { counted, renderFields } from "./output.ts";
 
 /** `shruti clock …`: whether the clock of this machine is trusted (docs/decisions.md section 13). */
 export function registerClock(program: Command, context: CliContext): void {
@@ -50,7 +50,7 @@ async function findOld(context: CliContext): Promise<Old> {
 }
 
 const describeOld = ({ recordings, transcripts }: Old) =>
-  `${recordings} recordings, ${transcripts} transcripts`;
+  `${counted(recordings, "recording")}, ${counted(transcripts, "transcript")}`;
 
 /** Asks for the confirmation of the present reading, and says what it would remove. */
 export async function clockQuestion(context: CliContext): Promise<string> {

@@ -4,6 +4,7 @@ import type { Act } from "../domain/audit.ts";
 import type { WorkerStatus } from "../fleet/control/fleet-status.ts";
 import { actAs } from "../lib/rights.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { counted } from "./output.ts";
 import { readServerStatus } from "./status-file.ts";
 
 type InitOptions = { nats: string[]; baseUrl: string; name: string; natsFolder?: string; json?: true };
@@ -193,9 +194,9 @@ export function describeWorker(status: WorkerStatus | undefined): string {
   const lacking = status.lacking_models ?? [];
   if (state === "absent") return state;
   return [
-    `${state}, ${chunks} chunks on ${places} places of ${device}, version ${version}, models ${models.join(", ") || "none"}`,
+    `${state}, ${counted(chunks, "chunk")} on ${counted(places, "place")} of ${device}, version ${version}, models ${models.join(", ") || "none"}`,
     ...(status.preparing_places > 0
-      ? [`${status.preparing} recordings prepared on ${status.preparing_places} places`]
+      ? [`${counted(status.preparing, "recording")} prepared on ${counted(status.preparing_places, "place")}`]
       : []),
     ...(speed === undefined ? [] : [`${speed} × real time a place`]),
     ...lacking.map(({ id, reason }) => `lacks ${id}: ${reason}`),

@@ -95,6 +95,11 @@ function shownCell(cell: Cell): string {
   return printable(String(cell ?? "–"));
 }
 
+/** Says how many of something there are, such as `1 recording` and `2 recordings`. */
+export function counted(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
 const rupeeFormat = new Intl.NumberFormat("en-IN");
 
 /** Renders paise exactly as rupees with Indian grouping, such as `₹1,23,456.78`. */

@@ -12,6 +12,7 @@ import type { RestoredAll } from "../services/backups/backup-restore.ts";
 import type { KnownKeys } from "../services/backups/backup-signature.ts";
 import { knownKeys, sayWhoSigned } from "./backup-keys.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { counted } from "./output.ts";
 import { accessJson, reportAccess, reportRepeated } from "./restored-access.ts";
 import { configOfBackup, namedPlaces } from "./restored-config.ts";
 
@@ -186,7 +187,7 @@ function report(
   context.printLine(`${databasePath}: restored, ${ledger.entries} ledger entries`);
   if (previousPath !== undefined) context.printLine(`${previousPath}: the previous database`);
   context.printLine(
-    `${verified.recordings} recordings of ${verified.description.created_at}: ${restored.written} files written, ${restored.kept} were there`,
+    `${counted(verified.recordings, "recording")} of ${verified.description.created_at}: ${counted(restored.written, "file")} written, ${restored.kept} were there`,
   );
   if (configFile !== undefined) context.printLine(`${configFile}: the config file of the backup`);
   sayWhoSigned(context, verified.signature);

@@ -8,7 +8,7 @@ import { storedLimitOf } from "../services/uploads/upload-space.ts";
 import type { KeptContent } from "../store/content-size.ts";
 import { duration } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
-import { sizeText } from "./output.ts";
+import { counted, sizeText } from "./output.ts";
 
 type PruneOptions = {
   olderThan: number;
@@ -128,7 +128,10 @@ async function prune(context: CliContext, options: PruneOptions): Promise<void> 
       transcripts: wantsTranscripts ? finishedBefore : undefined,
     });
     if (options.json) context.printJson({ removed });
-    else context.printLine(`removed: ${removed.recordings} recordings, ${removed.transcripts} transcripts`);
+    else
+      context.printLine(
+        `removed: ${counted(removed.recordings, "recording")}, ${counted(removed.transcripts, "transcript")}`,
+      );
     return;
   }
   const { measureContent } = await import("../store/content-size.ts");
