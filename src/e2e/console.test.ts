@@ -175,6 +175,10 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.keyboard.press("Control+z");
     await page.getByText("A mistake").waitFor({ state: "detached" });
     expect(await first.textContent()).toBe("Corrected by hand");
+    await page.keyboard.press("Control+Shift+z");
+    await page.getByText("A mistake").waitFor();
+    await page.keyboard.press("Control+z");
+    await page.getByText("A mistake").waitFor({ state: "detached" });
   });
 
   test("the keyboard alone leads from the list to the sound and to a correction", async () => {

@@ -39,11 +39,12 @@ function settled<T>(request: IDBRequest<T>): Promise<T> {
   });
 }
 
-/** Keeps a value under a key. */
-export async function keep(table: Table, key: string, value: unknown): Promise<void> {
+/** Keeps a value under a key. Returns whether a reload finds it. @throws the browser's error, such as for a full disk */
+export async function keep(table: Table, key: string, value: unknown): Promise<boolean> {
   const database = await open();
   if (!database) memory.set(`${table} ${key}`, value);
   else await settled(database.transaction(table, "readwrite").objectStore(table).put(value, key));
+  return database !== undefined;
 }
 
 /** Removes what is kept under a key. */

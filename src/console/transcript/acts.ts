@@ -49,9 +49,10 @@ export function edit({ focused, editing, called }: TranscriptModel, row: number,
 export function correct({ corrections, segments }: TranscriptModel, index: number, text: string): void {
   const segment = segments.value[index];
   if (!segment) return;
-  corrections.set([{ index, original: segment.text, text: text.trim().normalize("NFC") }]);
+  const kept = corrections.set([{ index, original: segment.text, text: text.trim().normalize("NFC") }]);
   corrections.setDraft(index, undefined);
-  announce(words.value.transcript.saved);
+  const t = words.value.transcript;
+  void kept.then((isKept) => announce(isKept ? t.saved : t.notKept));
 }
 
 /** Replaces every match of the search in one act. */
@@ -70,14 +71,28 @@ export function replaceMatches(model: TranscriptModel, by: string): void {
       },
     ];
   });
-  corrections.set(changes);
+  void corrections.set(changes);
   announce(words.value.transcript.replaced(changes.length));
 }
 
-export function undo({ corrections, rows, focused }: TranscriptModel): void {
+export function undo(model: TranscriptModel): void {
   const t = words.value.transcript;
-  const index = corrections.undo();
-  announce(index === undefined ? t.nothingToUndo : t.undone);
+  show(model, model.corrections.undo(), t.undone, t.nothingToUndo);
+}
+
+export function redo(model: TranscriptModel): void {
+  const t = words.value.transcript;
+  show(model, model.corrections.redo(), t.redone, t.nothingToRedo);
+}
+
+/** Says what has happened, and goes to the segment where it did. */
+function show(
+  { rows, focused }: TranscriptModel,
+  index: number | undefined,
+  done: string,
+  none: string,
+): void {
+  announce(index === undefined ? none : done);
   const row = rows.value.findIndex((one) => one.kind === "segment" && one.segment.index === index);
   if (row >= 0) focused.value = row;
 }
@@ -91,11 +106,14 @@ export const isField = (target: EventTarget | null) =>
 export function onKey(model: TranscriptModel, event: KeyboardEvent, openSearch: () => void): boolean {
   if (isField(event.target)) return false;
   const { player, focused, rows } = model;
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
-    undo(model);
-    return true;
+  if (event.ctrlKey || event.metaKey) {
+    const key = event.key.toLowerCase();
+    const isRedo = key === "y" || (key === "z" && event.shiftKey);
+    if (isRedo) redo(model);
+    else if (key === "z") undo(model);
+    return isRedo || key === "z";
   }
-  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  if (event.altKey) return false;
   const isButton = event.target instanceof HTMLElement && event.target.closest("button, a, summary") !== null;
   const sound = player.value;
   const acts: Record<string, (() => void) | undefined> = {

@@ -5,6 +5,22 @@ import { askBeforeLeaving } from "../lib/leaving.ts";
 /** A corrected segment, as the browser keeps it: without the words of the server. */
 type Correction = { text: string; at: number };
 
+/** What an act has replaced in a segment; undefined: the server's own words. */
+type Replaced = { index: number; before: Correction | undefined };
+
+/** What one tab tells the others. */
+type Told = { id: string; index: number; correction: Correction | undefined };
+const TABS = "shruti-corrections";
+
+let hasAsked = false;
+
+/** Asks the browser once not to remove what it keeps when its disk gets full. */
+function askToStay(): void {
+  if (hasAsked) return;
+  hasAsked = true;
+  void globalThis.navigator?.storage?.persist?.().catch(() => false);
+}
+
 /** What the views show of one transcription, so that it can be forgotten there as well. */
 type Shown = { drafts: Signal<ReadonlyMap<number, string>>; clear: () => void };
 const shown = new Map<string, Set<Shown>>();
@@ -34,23 +50,51 @@ export function createCorrections(id: string) {
   /** Texts that are being typed and are not saved yet. Each is kept with every key, and stays until it is saved or given up. */
   const drafts = signal<ReadonlyMap<number, string>>(new Map());
   /** What each change replaced, oldest first: several segments where one act changed several. */
-  const past: { index: number; before: Correction | undefined }[][] = [];
+  const past: Replaced[][] = [];
+  /** The same of acts that were taken back, which can be made again until the next act. */
+  const undone: Replaced[][] = [];
 
-  const put = (index: number, correction: Correction | undefined) => {
+  /** False once the browser has refused to keep a text: it is lost when the page is closed. */
+  const isKept = signal(true);
+  const noteKept = (kept: boolean): boolean => {
+    if (kept) askToStay();
+    else isKept.value = false;
+    return kept;
+  };
+  const keepText = (key: string, value: Correction | string): Promise<boolean> =>
+    keep("corrections", key, value).then(noteKept, () => noteKept(false));
+
+  const showOne = (index: number, correction: Correction | undefined) => {
     const next = new Map(all.value);
     if (correction) next.set(index, correction);
     else next.delete(index);
     all.value = next;
+  };
+  const put = (index: number, correction: Correction | undefined) => {
+    showOne(index, correction);
+    tabs?.postMessage({ id, index, correction } satisfies Told);
     const key = keyOf(id, index);
-    const done = correction ? keep("corrections", key, correction) : forget("corrections", key);
-    void done.catch(() => undefined);
+    if (correction) return keepText(key, correction);
+    return forget("corrections", key).then(
+      () => true,
+      () => true,
+    );
   };
 
-  /** Keeps a text, or removes the correction where it is the original one. */
-  const setOne = (index: number, original: string, text: string) => {
-    const before = all.value.get(index);
-    put(index, text === original ? undefined : { text, at: Date.now() });
-    return { index, before };
+  // What is corrected in another tab of this browser is corrected here.
+  const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(TABS);
+  if (tabs)
+    tabs.onmessage = ({ data }: MessageEvent<Told>) => {
+      if (data.id === id) showOne(data.index, data.correction);
+    };
+
+  /** Exchanges the newest act of a list for its reverse in the other. Returns its first segment; undefined: the list is empty. */
+  const reverse = (from: Replaced[][], to: Replaced[][]): number | undefined => {
+    const last = from.pop();
+    if (!last) return undefined;
+    to.push(last.map(({ index }) => ({ index, before: all.value.get(index) })));
+    for (const { index, before } of last) void put(index, before);
+    return last[0]?.index;
   };
 
   const setDraft = (index: number, text: string | undefined) => {
@@ -60,8 +104,8 @@ export function createCorrections(id: string) {
     else next.set(index, text);
     drafts.value = next;
     const key = draftKeyOf(id, index);
-    const done = text === undefined ? forget("corrections", key) : keep("corrections", key, text);
-    void done.catch(() => undefined);
+    if (text === undefined) void forget("corrections", key).catch(() => undefined);
+    else void keepText(key, text);
   };
 
   const view: Shown = {
@@ -70,13 +114,14 @@ export function createCorrections(id: string) {
       all.value = new Map();
       drafts.value = new Map();
       past.length = 0;
+      undone.length = 0;
     },
   };
   const views = shown.get(id) ?? new Set();
   shown.set(id, views.add(view));
 
   return {
-    ...{ all, drafts, setDraft },
+    ...{ all, drafts, setDraft, isKept },
     async load() {
       const found = await keptUnder<Correction | string>("corrections", `${id}/`).catch(() => new Map());
       const loaded = new Map<number, Correction>();
@@ -98,19 +143,23 @@ export function createCorrections(id: string) {
     },
     /** Is called when the transcription is not shown any more. */
     close(): void {
+      tabs?.close();
       views.delete(view);
       if (views.size === 0) shown.delete(id);
     },
-    /** Corrects several segments in one act. */
-    set(changes: readonly { index: number; original: string; text: string }[]) {
-      const done = changes.map(({ index, original, text }) => setOne(index, original, text));
-      if (done.length > 0) past.push(done);
+    /** Corrects several segments in one act; the original text removes a correction. Returns whether a reload finds all of it. */
+    async set(changes: readonly { index: number; original: string; text: string }[]): Promise<boolean> {
+      if (changes.length === 0) return true;
+      past.push(changes.map(({ index }) => ({ index, before: all.value.get(index) })));
+      undone.length = 0;
+      const kept = changes.map(({ index, original, text }) =>
+        put(index, text === original ? undefined : { text, at: Date.now() }),
+      );
+      return (await Promise.all(kept)).every((one) => one);
     },
     /** Takes the last act back. Returns the first segment of it; undefined when there is none. */
-    undo(): number | undefined {
-      const last = past.pop();
-      for (const { index, before } of last ?? []) put(index, before);
-      return last?.[0]?.index;
-    },
+    undo: () => reverse(past, undone),
+    /** Makes the act again that was taken back last. Returns as `undo` does. */
+    redo: () => reverse(undone, past),
   };
 }

@@ -80,6 +80,27 @@ describe("search", () => {
     expect(matchesIn("text", "")).toEqual([]);
   });
 
+  test.each([
+    ["फोन", "मेरा फ़ोन है", "फ़ोन"],
+    ["फ़ोन", "मेरा फोन है", "फोन"],
+    ["जीरो", "एक ज़ीरो", "ज़ीरो"],
+    ["नंबर", "वह नम्बर", "नम्बर"],
+    ["नम्बर", "वह नंबर", "नंबर"],
+    ["हां", "जी हाँ", "हाँ"],
+    ["ಅಂಕ", "ಅಙ್ಕ", "ಅಙ್ಕ"],
+    ["ಯಾಂಕ್", "ರ\u200d್ಯಾಂಕ್", "ಯಾಂಕ್"],
+    ["straße", "Die STRAßE", "STRAßE"],
+    ["i", "İi", "i"],
+  ])("finds %s in %s, as people write it", (query, text, match) => {
+    expect(matchesIn(text, query).map(({ start, end }) => text.slice(start, end))).toContain(match);
+  });
+
+  test("does not find other words, and its places are those of the text", () => {
+    expect(matchesIn("पन चक्की", "पं")).toEqual([]);
+    expect(matchesIn("नमक", "नंक")).toEqual([]);
+    expect(replaceIn("फ़ोन नम्बर और फोन नंबर", "फोन नंबर", "मोबाइल")).toBe("मोबाइल और मोबाइल");
+  });
+
   test("replaces every match once, also by a text that contains it", () => {
     expect(replaceIn("a b a", "a", "aa")).toBe("aa b aa");
   });

@@ -1,16 +1,16 @@
+import { folded } from "./folded.ts";
+
 /** A place in a text, in UTF-16 units. */
 export type Match = { start: number; end: number };
 
-/** Finds a text in another without regard to case. Both are compared in one Unicode form. */
+/** Finds a text in another without regard to case and to spellings that mean the same (`folded`). */
 export function matchesIn(text: string, query: string): Match[] {
-  if (query === "") return [];
-  const where = text.toLocaleLowerCase();
-  const what = query.normalize("NFC").toLocaleLowerCase();
+  const what = folded(query.normalize("NFC")).text;
+  if (what === "") return [];
+  const where = folded(text);
   const found: Match[] = [];
-  // Lower case is longer than its capital in a few letters; then positions would not fit the text.
-  if (where.length !== text.length) return found;
-  for (let at = where.indexOf(what); at >= 0; at = where.indexOf(what, at + what.length)) {
-    found.push({ start: at, end: at + what.length });
+  for (let at = where.text.indexOf(what); at >= 0; at = where.text.indexOf(what, at + what.length)) {
+    found.push({ start: where.starts[at] ?? 0, end: where.ends[at + what.length - 1] ?? text.length });
   }
   return found;
 }

@@ -169,6 +169,7 @@ function Content({ model, one }: { model: TranscriptModel; one: Transcription })
   return (
     <>
       <Sound model={model} />
+      <NotKept model={model} />
       <PlacesBar model={model} />
       {model.segments.value.length === 0 && model.rows.value.length === 0 ? (
         <p class="empty">{t.none}</p>
@@ -205,6 +206,16 @@ function Ended({
         )}
       </div>
     </div>
+  );
+}
+
+/** Says so where the browser keeps no correction. */
+function NotKept({ model }: { model: TranscriptModel }) {
+  if (model.corrections.isKept.value) return null;
+  return (
+    <p class="note sound-note" role="status">
+      <Icon name="failed" /> {words.value.transcript.notKept}
+    </p>
   );
 }
 
