@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Model, ModelList, Usage } from "../http/wire/schemas.ts";
 import { type Ask, asFailure, ask } from "./lib/api.ts";
-import { loadAnew } from "./lib/leaving.ts";
+import { loadAgain } from "./lib/leaving.ts";
 
 const STORED = "shruti-key";
 
@@ -94,5 +94,5 @@ export function signOut(isByItself = false): void {
   } catch {
     // Nothing is stored then.
   }
-  loadAnew();
+  loadAgain();
 }

@@ -1,8 +1,7 @@
 /**
  * What the browser keeps (IndexedDB): uploads that are not complete, names of files, corrections, names of speakers.
  * It never keeps a key, a recording or a transcript; of a transcript only the words with which a person has corrected it.
- * Where the browser refuses to keep anything, all of it lives as long as
- * the page.
+ * Where the browser refuses to keep anything, all of it lives as long as the page.
  */
 
 const DATABASE = "shruti-console";

@@ -8,7 +8,7 @@ addEventListener("beforeunload", (event) => {
 });
 
 /** Loads the page again, without a view, so that nothing of it is left in memory. The browser does not ask. */
-export function loadAnew(): void {
+export function loadAgain(): void {
   isDecided = true;
   history.replaceState(null, "", location.pathname + location.search);
   location.reload();

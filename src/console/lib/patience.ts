@@ -4,7 +4,7 @@ import { asFailure } from "./api.ts";
 const PASSING: ReadonlySet<string> = new Set(["rate_limited", "capacity_unavailable", "too_many_queued"]);
 /** A longer wait is a person's decision. */
 const LONGEST_WAIT_SECONDS = 120;
-/** Several that wait do not all come back at the same moment: each adds up to this much for every try that failed. */
+/** Uploads that wait together come back at different moments: each adds up to this much for every try that failed. */
 const SPREAD_SECONDS = 1;
 const MOST_SPREAD_SECONDS = 8;
 
@@ -25,7 +25,7 @@ export function secondsToWait(thrown: unknown, tries: number, random = Math.rand
 /**
  * Does something, and again as often as the server asks to come back later.
  *
- * @param isWanted whether anybody still waits for it; false: the refusal is thrown
+ * @param isWanted whether its result is still wanted; where it is not, the refusal is thrown
  * @throws what `act` throws, where waiting does not help
  */
 export async function patiently<T>(act: () => Promise<T>, isWanted: () => boolean): Promise<T> {
@@ -41,9 +41,7 @@ export async function patiently<T>(act: () => Promise<T>, isWanted: () => boolea
   }
 }
 
-/**
- * Makes a function that does something at most once in a time, and once more at its end when it was called meanwhile.
- */
+/** Makes a function that acts at its first call. It acts on the calls of the next `everyMs` once, at the end of that time. */
 export function seldom(everyMs: number, act: () => void): () => void {
   let isWaiting = false;
   let lastAt = Number.NEGATIVE_INFINITY;

@@ -47,7 +47,7 @@ const KEY = /^(draft\/)?(\d+)$/;
 /** Opens the corrections of a transcription. They live in this browser, and the server never sees them. */
 export function createCorrections(id: string) {
   const all = signal<ReadonlyMap<number, Correction>>(new Map());
-  /** Texts that are being typed and are not saved yet. Each is kept with every key, and stays until it is saved or given up. */
+  /** Texts that are being typed and are not saved yet. Each is kept after every keystroke, until it is saved or given up. */
   const drafts = signal<ReadonlyMap<number, string>>(new Map());
   /** What each change replaced, oldest first: several segments where one act changed several. */
   const past: Replaced[][] = [];

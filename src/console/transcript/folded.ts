@@ -16,8 +16,8 @@ const [FIRST_CONSONANT, LAST_CONSONANT] = [0x15, 0x39];
 const JOINERS = /^[\u200c\u200d]$/;
 
 /**
- * Folds a text for searching, as people type: without regard to case, to the dot below a letter (फ़ is फ), to joiners, and to the three
- * ways to write a nasal (नम्बर, नंबर and नँबर are one).
+ * Folds a text for searching, because people spell in several ways. Nothing is left of case, of the dot below a letter
+ * (फ़ is फ), of joiners, and of the three ways to write a nasal (नम्बर, नंबर and नँबर are one).
  */
 export function folded(text: string): Folded {
   const found: Folded = { text: "", starts: [], ends: [] };

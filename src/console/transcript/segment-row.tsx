@@ -108,7 +108,7 @@ function SegmentBody({ model, segment, index, isFocused, hasWho }: BodyProps) {
   const text = model.textOf(segment.index);
   const isCorrected = model.corrections.all.value.has(segment.index);
   const doubt = isCorrected ? "none" : doubtOf(segment);
-  // What is typed stays open until it is saved or given up, also when a person goes on to another segment.
+  // What is typed stays open until it is saved or given up, also while a person is at another segment.
   const isEdited = useComputed(
     () => model.editing.value === segment.index || model.corrections.drafts.value.has(segment.index),
   );
@@ -219,7 +219,7 @@ function Editor({ model, segment, text }: { model: TranscriptModel; segment: Seg
     const row = field.current?.closest<HTMLElement>(".segment-row");
     corrections.setDraft(segment.index, undefined);
     if (editing.value === segment.index) editing.value = undefined;
-    // The text takes the focus back, so that the keys go on from here.
+    // The text takes the focus back, so that the keyboard continues from here.
     requestAnimationFrame(() => row?.querySelector<HTMLElement>(".segment-text")?.focus());
   };
   const save = (value: string) => {

@@ -41,7 +41,7 @@ export const en = {
     credit: "Credit left",
     signOut: "Sign out",
     signOutSure:
-      "A recording is being sent. After signing out it stops, and goes on only when the same key signs in here and the same file is picked again.",
+      "A recording is being sent. Signing out stops it. To continue it, sign in here with the same key and pick the same file again.",
     help: "Keys",
     settings: "Language and colours",
     newUpload: "New recording",
