@@ -21,18 +21,15 @@ function askToStay(): void {
   void globalThis.navigator?.storage?.persist?.().catch(() => false);
 }
 
-/** What the views show of one transcription, so that it can be forgotten there as well. */
-type Shown = { drafts: Signal<ReadonlyMap<number, string>>; clear: () => void };
-const shown = new Map<string, Set<Shown>>();
+/** What one view shows of a transcription, so that it can be forgotten there as well. */
+type View = { id: string; drafts: Signal<ReadonlyMap<number, string>>; clear: () => void };
+const views = new Set<View>();
 
-askBeforeLeaving(() =>
-  [...shown.values()].some((views) => [...views].some((one) => one.drafts.value.size > 0)),
-);
+askBeforeLeaving(() => [...views].some(({ drafts }) => drafts.value.size > 0));
 
 /** Forgets the corrections in the views; what the browser keeps is another matter. @param id left out: of all */
 export function forgetCorrections(id?: string): void {
-  for (const [one, views] of shown)
-    if (id === undefined || one === id) for (const { clear } of views) clear();
+  for (const view of views) if (id === undefined || view.id === id) view.clear();
 }
 
 /** Corrections of one transcription by the segment's index. */
@@ -108,8 +105,8 @@ export function createCorrections(id: string) {
     else void keepText(key, text);
   };
 
-  const view: Shown = {
-    drafts,
+  const view: View = {
+    ...{ id, drafts },
     clear() {
       all.value = new Map();
       drafts.value = new Map();
@@ -117,8 +114,7 @@ export function createCorrections(id: string) {
       undone.length = 0;
     },
   };
-  const views = shown.get(id) ?? new Set();
-  shown.set(id, views.add(view));
+  views.add(view);
 
   return {
     ...{ all, drafts, setDraft, isKept },
@@ -145,7 +141,6 @@ export function createCorrections(id: string) {
     close(): void {
       tabs?.close();
       views.delete(view);
-      if (views.size === 0) shown.delete(id);
     },
     /** Corrects several segments in one act; the original text removes a correction. Returns whether a reload finds all of it. */
     async set(changes: readonly { index: number; original: string; text: string }[]): Promise<boolean> {
