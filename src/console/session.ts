@@ -4,31 +4,23 @@ import { type Ask, asFailure, ask } from "./lib/api.ts";
 import { loadAgain } from "./lib/leaving.ts";
 
 const STORED = "shruti-key";
+/** Is kept for the page that is loaded after a session has ended by itself. */
+const ENDED = "shruti-ended";
 
-function storedKey(): string | undefined {
+/** Uses what the browser keeps until the tab is closed. Returns undefined where the browser keeps nothing. */
+function inTab<T>(use: (kept: Storage) => T): T | undefined {
   try {
-    return sessionStorage.getItem(STORED) ?? undefined;
+    return use(sessionStorage);
   } catch {
     return undefined;
   }
 }
 
-const key = signal<string | undefined>(storedKey());
-/** Is kept for the page that is loaded after a session has ended by itself. */
-const ENDED = "shruti-ended";
+const key = signal(inTab((kept) => kept.getItem(STORED)) ?? undefined);
 
 /** Whether the session before this page's ended by itself. */
-export const hasEnded = signal(takeEnded());
-
-function takeEnded(): boolean {
-  try {
-    const found = sessionStorage.getItem(ENDED) !== null;
-    sessionStorage.removeItem(ENDED);
-    return found;
-  } catch {
-    return false;
-  }
-}
+export const hasEnded = signal(inTab((kept) => kept.getItem(ENDED)) != null);
+inTab((kept) => kept.removeItem(ENDED));
 
 /** Whether a person has signed in with a project key. */
 export const isSignedIn = computed(() => key.value !== undefined);
@@ -88,11 +80,9 @@ export async function refreshAccount(): Promise<void> {
 /** Removes the key and loads the page again. @param isByItself true after the server has refused the key */
 export function signOut(isByItself = false): void {
   key.value = undefined;
-  try {
-    sessionStorage.removeItem(STORED);
-    if (isByItself) sessionStorage.setItem(ENDED, "1");
-  } catch {
-    // Nothing is stored then.
-  }
+  inTab((kept) => {
+    kept.removeItem(STORED);
+    if (isByItself) kept.setItem(ENDED, "1");
+  });
   loadAgain();
 }
