@@ -8,7 +8,7 @@ import { RecordingList } from "./list/list.tsx";
 import { loadNames } from "./list/names.ts";
 import { items } from "./list/transcriptions.ts";
 import { Announcer, announce } from "./parts/announce.tsx";
-import { Question } from "./parts/dialog.tsx";
+import { AskingButton } from "./parts/asking-button.tsx";
 import { FailureBox } from "./parts/failure-box.tsx";
 import { Icon } from "./parts/icons.tsx";
 import { KeysDialog, openKeys } from "./parts/keys-dialog.tsx";
@@ -106,15 +106,6 @@ function Nothing() {
 
 function Header() {
   const t = words.value.header;
-  const isAsking = useSignal(false);
-  const forget = async () => {
-    isAsking.value = false;
-    const isDone = await forgetEverything().then(
-      () => true,
-      () => false,
-    );
-    announce(isDone ? t.forgotten : t.notForgotten);
-  };
   return (
     <header class="top">
       <a href={linkTo()} class="brand" aria-label={words.value.signIn.title}>
@@ -141,57 +132,41 @@ function Header() {
         <div class="menu-body">
           <PreferenceFields />
           <a href="docs">{t.api}</a>
-          <button
-            type="button"
-            onClick={() => {
-              isAsking.value = true;
-            }}
+          <Forget />
+          <AskingButton
+            question={t.signOutSure}
+            isNeeded={() => isSending.value}
+            yes={t.signOut}
+            no={words.value.cancel}
+            act={() => signOut()}
           >
-            <Icon name="trash" /> {t.forget}
-          </button>
-          <SignOut />
+            <Icon name="signOut" /> {t.signOut}
+          </AskingButton>
         </div>
       </details>
-      {isAsking.value && (
-        <Question
-          text={t.forgetSure}
-          yes={t.forgetYes}
-          no={words.value.facts.keepIt}
-          onYes={() => void forget()}
-          onNo={() => {
-            isAsking.value = false;
-          }}
-        />
-      )}
     </header>
   );
 }
 
-/** Signs out, and asks first while a recording is being sent. */
-function SignOut() {
+/** Forgets everything that the browser keeps, after a question. */
+function Forget() {
   const t = words.value.header;
-  const isAsking = useSignal(false);
-  const leave = () => {
-    if (isSending.value) isAsking.value = true;
-    else signOut();
+  const forget = async () => {
+    const isDone = await forgetEverything().then(
+      () => true,
+      () => false,
+    );
+    announce(isDone ? t.forgotten : t.notForgotten);
   };
   return (
-    <>
-      <button type="button" onClick={leave}>
-        <Icon name="signOut" /> {t.signOut}
-      </button>
-      {isAsking.value && (
-        <Question
-          text={t.signOutSure}
-          yes={t.signOut}
-          no={words.value.cancel}
-          onYes={() => signOut()}
-          onNo={() => {
-            isAsking.value = false;
-          }}
-        />
-      )}
-    </>
+    <AskingButton
+      question={t.forgetSure}
+      yes={t.forgetYes}
+      no={words.value.facts.keepIt}
+      act={() => void forget()}
+    >
+      <Icon name="trash" /> {t.forget}
+    </AskingButton>
   );
 }
 

@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { asFailure, type Failure } from "../lib/api.ts";
-import { Dialog, Question } from "../parts/dialog.tsx";
+import { AskingButton } from "../parts/asking-button.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { words } from "../words/words.ts";
 import type { Loaded } from "./admin-session.ts";
@@ -187,36 +188,24 @@ type ActProps = { label: string; act: () => Promise<unknown>; question?: string;
 
 /** A button that does something on the server, after a question where one is given. */
 export function ActButton({ label, act, question, class: className = "" }: ActProps) {
-  const isAsking = useSignal(false);
   const failure = useSignal<Failure | undefined>(undefined);
   const run = async () => {
-    isAsking.value = false;
     failure.value = undefined;
     await act().catch((error) => {
       failure.value = asFailure(error);
     });
   };
-  const start = () => {
-    if (question === undefined) void run();
-    else isAsking.value = true;
-  };
   return (
     <>
-      <button type="button" class={className} onClick={start}>
+      <AskingButton
+        {...{ question, class: className }}
+        yes={label}
+        no={words.value.cancel}
+        act={() => void run()}
+      >
         {label}
-      </button>
+      </AskingButton>
       {failure.value && <FailureBox failure={failure.value} isSmall />}
-      {isAsking.value && question !== undefined && (
-        <Question
-          text={question}
-          yes={label}
-          no={words.value.cancel}
-          onYes={() => void run()}
-          onNo={() => {
-            isAsking.value = false;
-          }}
-        />
-      )}
     </>
   );
 }

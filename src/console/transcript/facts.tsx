@@ -6,8 +6,8 @@ import { languageName, length, moment, money } from "../lib/format.ts";
 import { nameOf, StateMark } from "../list/list.tsx";
 import { noteName } from "../list/names.ts";
 import { isUnfinished } from "../list/transcriptions.ts";
+import { AskingButton } from "../parts/asking-button.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
-import { Question } from "../parts/dialog.tsx";
 import { FailureBox } from "../parts/failure-box.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { askWithKey, read } from "../session.ts";
@@ -183,12 +183,10 @@ function useCharge(one: Transcription): number | undefined {
 /** Cancels or deletes, after a question. */
 function Acts({ model, one }: { model: TranscriptModel; one: Transcription }) {
   const t = words.value.facts;
-  const isAsking = useSignal(false);
   const failure = useSignal<Failure | undefined>(undefined);
   const isCancel = isUnfinished(one);
   if (!isCancel && one.content_deleted_at !== undefined) return null;
   const act = async () => {
-    isAsking.value = false;
     try {
       const path = `v1/transcriptions/${one.id}`;
       await (isCancel
@@ -202,26 +200,15 @@ function Acts({ model, one }: { model: TranscriptModel; one: Transcription }) {
   return (
     <section>
       {failure.value && <FailureBox failure={failure.value} isSmall />}
-      <button
-        type="button"
+      <AskingButton
         class="quiet fault"
-        onClick={() => {
-          isAsking.value = true;
-        }}
+        question={isCancel ? t.cancelSure : t.removeSure}
+        yes={isCancel ? t.cancelYes : t.removeYes}
+        no={t.keepIt}
+        act={() => void act()}
       >
         <Icon name={isCancel ? "close" : "trash"} /> {isCancel ? t.cancelWork : t.remove}
-      </button>
-      {isAsking.value && (
-        <Question
-          text={isCancel ? t.cancelSure : t.removeSure}
-          yes={isCancel ? t.cancelYes : t.removeYes}
-          no={t.keepIt}
-          onYes={() => void act()}
-          onNo={() => {
-            isAsking.value = false;
-          }}
-        />
-      )}
+      </AskingButton>
     </section>
   );
 }
