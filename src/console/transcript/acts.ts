@@ -50,7 +50,6 @@ export function correct({ corrections, segments }: TranscriptModel, index: numbe
   const segment = segments.value[index];
   if (!segment) return;
   const kept = corrections.set([{ index, original: segment.text, text: text.trim().normalize("NFC") }]);
-  corrections.setDraft(index, undefined);
   const t = words.value.transcript;
   void kept.then((isKept) => announce(isKept ? t.saved : t.notKept));
 }

@@ -1,4 +1,4 @@
-import { DefaultHttpStack, Upload as TusUpload } from "tus-js-client";
+import { DefaultHttpStack, type DetailedError, Upload as TusUpload } from "tus-js-client";
 import { sameOrigin } from "../lib/address.ts";
 
 /** Where the bytes of an upload go; a page that is loaded again can go on with it. */
@@ -76,16 +76,11 @@ export function startSending(file: File, destination: Destination, events: Sendi
   };
 }
 
+/** The answer to a failed request; undefined where none came. */
+const answerOf = (error: unknown) => (error as Partial<DetailedError>).originalResponse ?? undefined;
+
 /** How long the server asks to wait, milliseconds; 0: it does not. */
-function askedMs(error: unknown): number {
-  const { originalResponse } = error as {
-    originalResponse?: { getHeader(name: string): string | undefined } | null;
-  };
-  return 1000 * (Number(originalResponse?.getHeader("retry-after")) || 0);
-}
+const askedMs = (error: unknown): number => 1000 * (Number(answerOf(error)?.getHeader("retry-after")) || 0);
 
 /** The status of a failed request; 0 where no answer came. */
-function statusOf(error: unknown): number {
-  const { originalResponse } = error as { originalResponse?: { getStatus(): number } | null };
-  return originalResponse?.getStatus() ?? 0;
-}
+const statusOf = (error: unknown): number => answerOf(error)?.getStatus() ?? 0;
