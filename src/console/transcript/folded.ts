@@ -9,11 +9,12 @@ export type Folded = {
 
 /** Scripts of India whose blocks have the same order: Devanagari, Bengali, Gurmukhi, Gujarati, Odia, Telugu, Kannada. */
 const BLOCKS = [0x900, 0x980, 0xa00, 0xa80, 0xb00, 0xc00, 0xc80];
+const BLOCK_SIZE = 0x80;
 /** Places in such a block. */
 const [CANDRABINDU, ANUSVARA, NUKTA, VIRAMA] = [0x01, 0x02, 0x3c, 0x4d];
 const NASALS = [0x19, 0x1e, 0x23, 0x28, 0x2e];
 const [FIRST_CONSONANT, LAST_CONSONANT] = [0x15, 0x39];
-const JOINERS = /^[\u200c\u200d]$/;
+const JOINERS = [0x200c, 0x200d];
 
 /**
  * Folds a text for searching, because people spell in several ways. Nothing is left of case, of the dot below a letter
@@ -32,9 +33,9 @@ export function folded(text: string): Folded {
     const code = text.codePointAt(at) ?? 0;
     const character = String.fromCodePoint(code);
     const end = at + character.length;
-    const block = BLOCKS.find((first) => code >= first && code < first + 0x80) ?? 0;
-    const place = code - block;
-    if (JOINERS.test(character) || (block > 0 && place === NUKTA)) {
+    const place = code % BLOCK_SIZE;
+    const block = BLOCKS.includes(code - place) ? code - place : 0;
+    if (JOINERS.includes(code) || (block > 0 && place === NUKTA)) {
       if (found.ends.length > 0) found.ends[found.ends.length - 1] = end;
       at = end;
     } else if (block > 0 && NASALS.includes(place) && isNasalBeforeConsonant(text, at, block)) {
