@@ -76,6 +76,10 @@ askBeforeLeaving(() => isSending.value);
 
 const find = (id: string) => uploads.value.find((item) => item.id === id);
 
+/** Does something for an upload, and again as often as the server asks to come back, until the upload is given up. */
+const patientlyFor = <T>(id: string, act: () => Promise<T>): Promise<T> =>
+  patiently(act, () => find(id) !== undefined);
+
 function change(id: string, patch: Partial<UploadItem>): void {
   uploads.value = uploads.value.map((item) => (item.id === id ? { ...item, ...patch } : item));
 }
@@ -174,10 +178,7 @@ async function allocate(id: string): Promise<void> {
   const item = find(id);
   if (!item) return;
   const body = { bytes: item.bytes };
-  const created = await patiently(
-    () => read<UploadCreated>("v1/uploads", { method: "POST", body }),
-    () => find(id) !== undefined,
-  );
+  const created = await patientlyFor(id, () => read<UploadCreated>("v1/uploads", { method: "POST", body }));
   const tus = created.resumable_upload;
   if (!tus) throw new Failure("page_error", "The server offers no resumable upload.");
   change(id, {
@@ -326,15 +327,13 @@ async function verify(id: string): Promise<void> {
   if (uploadId === undefined) return;
   change(id, { step: "checking", failure: undefined });
   try {
-    const isWanted = () => find(id) !== undefined;
-    let upload = await patiently(
-      () => read<Upload>(`v1/uploads/${uploadId}/complete`, { method: "POST" }),
-      isWanted,
+    let upload = await patientlyFor(id, () =>
+      read<Upload>(`v1/uploads/${uploadId}/complete`, { method: "POST" }),
     );
     while (upload.state === "verifying") {
       await new Promise((resolve) => setTimeout(resolve, verifyEveryMs()));
       if (!find(id)) return;
-      upload = await patiently(() => read<Upload>(`v1/uploads/${uploadId}`), isWanted).catch((error) => {
+      upload = await patientlyFor(id, () => read<Upload>(`v1/uploads/${uploadId}`)).catch((error) => {
         if (asFailure(error).code === "offline") return upload;
         throw error;
       });
@@ -375,10 +374,7 @@ export async function startTranscription(id: string): Promise<void> {
       body: requestOf(item.uploadId, item.choices),
       headers: { "idempotency-key": `console-${item.uploadId}` },
     };
-    const answer = await patiently(
-      () => askWithKey("v1/transcriptions", request),
-      () => find(id) !== undefined,
-    );
+    const answer = await patientlyFor(id, () => askWithKey("v1/transcriptions", request));
     const transcription = (await answer.json()) as Transcription;
     await noteName(transcription.id, item.fileName);
     dropUpload(id);
