@@ -1,18 +1,12 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { loadAsPage } from "../../testing/console-page.ts";
 
-/** The page's own address is read when its modules are loaded. */
 let patience: typeof import("./patience.ts");
 let api: typeof import("./api.ts");
 
 beforeAll(async () => {
-  const had = Object.getOwnPropertyDescriptor(globalThis, "location");
-  Object.defineProperty(globalThis, "location", {
-    value: { href: "http://localhost/console", hash: "" },
-    configurable: true,
-  });
-  api = await import("./api.ts");
+  api = await loadAsPage(() => import("./api.ts"));
   patience = await import("./patience.ts");
-  if (had) Object.defineProperty(globalThis, "location", had);
 });
 
 describe("a refusal of the server", () => {

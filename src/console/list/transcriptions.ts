@@ -83,8 +83,8 @@ async function readPages(
     forgetDeleted(page.data);
     data.push(...page.data);
     const oldest = page.data.at(-1)?.id;
-    const isFar = lowest === undefined || oldest === undefined || oldest <= lowest;
-    if (isFar || page.next === null) return { ...page, data };
+    const isReached = lowest === undefined || oldest === undefined || oldest <= lowest;
+    if (isReached || page.next === null) return { ...page, data };
     after = `&after=${page.next}`;
   }
 }
