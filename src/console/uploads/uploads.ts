@@ -158,9 +158,15 @@ async function remember(id: string): Promise<void> {
   await keep("uploads", id, kept).catch(() => undefined);
 }
 
+/** Uploads whose place on the server is being asked for. */
+const asking = new Set<string>();
+
 /** Gets a place for the file where it has none, and sends it. */
 async function begin(id: string): Promise<void> {
   change(id, { step: "sending", failure: undefined });
+  // It was paused and resumed while it waits for its place.
+  if (asking.has(id)) return;
+  asking.add(id);
   try {
     const item = find(id);
     if (item?.destination === undefined) await allocate(id);
@@ -170,8 +176,10 @@ async function begin(id: string): Promise<void> {
     change(id, { step: failure.code === "offline" ? "lost" : "failed", failure });
     if (failure.code === "offline") setTimeout(() => find(id)?.step === "lost" && void begin(id), 3000);
     return next();
+  } finally {
+    asking.delete(id);
   }
-  send(id);
+  if (find(id)?.step === "sending") send(id);
 }
 
 async function allocate(id: string): Promise<void> {
