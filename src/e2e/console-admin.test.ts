@@ -124,8 +124,13 @@ describe.skipIf(!hasBrowser)("the console of an admin", () => {
     await page.evaluate(`Object.defineProperty(navigator, "clipboard", { value: undefined, configurable: true });
       window.copies = [];
       document.addEventListener("copy", () => window.copies.push(document.activeElement.value))`);
+    // A browser may refuse that way, too.
+    await page.evaluate("document.execCommand = () => false");
     await page.locator("dialog").getByRole("button", { name: "Copy" }).click();
-    await page.locator("dialog").getByText("Copied").waitFor();
+    await page.locator("dialog").getByText("Not copied: select and copy it yourself").waitFor();
+    await page.evaluate("delete document.execCommand");
+    await page.locator("dialog").getByRole("button", { name: "Copy", exact: true }).click();
+    await page.locator("dialog").getByText("Copied", { exact: true }).waitFor();
     expect(await page.evaluate<string[]>("window.copies")).toEqual([key]);
     expect((await server.api(key).list()).object).toBe("list");
     await page.keyboard.press("Escape");

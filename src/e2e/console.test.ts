@@ -304,6 +304,13 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByText("Paused").waitFor();
     await page.getByRole("button", { name: "Go on" }).click();
     await until("more is sent", async () => (await sent()) > 40);
+    // Slow enough that it is still being sent when the person is asked.
+    await session.send("Network.emulateNetworkConditions", { ...conditions, uploadThroughput: SLOW / 20 });
+    await page.locator("details.menu summary").click();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.locator("dialog").getByText("A recording is being sent.").waitFor();
+    await page.locator("dialog").getByRole("button", { name: "Cancel" }).click();
+    await page.locator("dialog").waitFor({ state: "detached" });
     page.once("dialog", (dialog) => void dialog.accept());
     await page.reload();
     await page.getByText("Interrupted. Pick the same file to go on").waitFor();
