@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { writeNewFileNow } from "../lib/durable-files.ts";
+import { named } from "../lib/named.ts";
 import { asWriterOf } from "../lib/rights.ts";
-import type { AccountService } from "../services/accounts.ts";
 import type { ApiKeyService } from "../services/api-keys.ts";
 import { CommandError } from "./context.ts";
 
@@ -17,7 +17,8 @@ export type Records = { organizationId: string; projectId: string; key: string |
  *
  * @param path of the database; it is made where there is none
  * @param keyFile gets the text of a key that is made, and must not be there then; undefined: no file
- * @throws CommandError `conflict` where several of one name are there, or the file for the key is; AppError as the services do
+ * @throws CommandError `conflict` where the file for the key is there; AppError as the services do, such as `conflict` where
+ *   several have one name
  */
 export async function makeRecords(
   path: string,
@@ -34,8 +35,8 @@ export async function makeRecords(
   const apiKeys = createApiKeyService({ database, clock });
   try {
     const accounts = createAccountService({ database, clock });
-    const organizationId = organizationOf(accounts, names.organization);
-    const projectId = projectOf(accounts, organizationId, names.project);
+    const organizationId = accounts.ensureOrganization({ name: names.organization }).organization.id;
+    const projectId = accounts.ensureProject({ organizationId, name: names.project }).project.id;
     const key = hasKey(apiKeys, projectId, names.key, clock.now())
       ? null
       : makeKey(apiKeys, projectId, names.key, keyFile);
@@ -46,32 +47,11 @@ export async function makeRecords(
   }
 }
 
-function organizationOf(accounts: AccountService, name: string): string {
-  // A customer who was purged has left for good.
-  const found = accounts
-    .listOrganizations()
-    .filter((each) => each.name === name && each.purgeStartedAt === null);
-  return (
-    onlyOne(found, `organizations have the name ${name}`)?.id ?? accounts.createOrganization({ name }).id
-  );
-}
-
-function projectOf(accounts: AccountService, organizationId: string, name: string): string {
-  const found = accounts.listProjects(organizationId).filter((each) => each.name === name);
-  return (
-    onlyOne(found, `projects of ${organizationId} have the name ${name}`)?.id ??
-    accounts.createProject({ organizationId, name }).id
-  );
-}
-
 /** A key that is revoked or has expired is none: the next one of its name takes its place. */
 function hasKey(apiKeys: ApiKeyService, projectId: string, name: string, nowMs: number): boolean {
-  return apiKeys
-    .listKeys({ projectId })
-    .some(
-      (key) =>
-        key.name === name && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > nowMs),
-    );
+  return named(apiKeys.listKeys({ projectId }), name.trim()).some(
+    ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || expiresAt > nowMs),
+  );
 }
 
 /** Makes a key. Where its text cannot be written down, it is revoked again, because its text would be lost. */
@@ -92,9 +72,4 @@ function makeKey(
     apiKeys.revokeKey(id);
     throw error;
   }
-}
-
-function onlyOne<T>(found: readonly T[], what: string): T | undefined {
-  if (found.length > 1) throw new CommandError("conflict", `${found.length} ${what}: init cannot choose one`);
-  return found[0];
 }

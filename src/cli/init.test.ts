@@ -79,6 +79,11 @@ describe("a config that is there before the database", () => {
     expect(statSync(keyFile).mode & 0o777).toBe(0o600);
     expect(JSON.parse((await init({}, ...ward)).out)).toEqual(made);
     expect(readFileSync(keyFile, "utf8")).toBe(key);
+    // Names are compared as they are stored, without spaces at their ends.
+    const spaced = ["--name", " Hospital ", "--project-name", "Ward 3 ", "--key-name", " ward"];
+    expect(JSON.parse((await init({}, ...argv("--unless-exists", ...spaced))).out)).toEqual(made);
+    for (const _ of [1, 2]) await runCaptured(["orgs", "create", "Twin", ...argv()], {});
+    expect((await init({}, ...argv("--unless-exists", "--name", "Twin"))).status).toBe(5);
     // A key that would be written over another file is not made.
     const other = [...again, "--key-name", "other", "--key-file", keyFile];
     expect((await init({}, ...other)).status).toBe(5);
