@@ -26,10 +26,11 @@ const HEADING = `Shruti ${packageJson.version} wrote this file. Remove the # bef
 /** Where config and database are, or will be. */
 type Place = {
   configPath: string;
-  /** Makes the config file when the rest is there; undefined: there is one, which stays as it is. */
+  /** Text of the config file, which is made when the rest is there; undefined: there is one, which stays as it is. */
   text: string | undefined;
   dataDir: string;
 };
+
 /** `shruti init`: creates all that a first request needs, as far as it is lacking, and overwrites nothing. */
 export function registerInit(program: Command, context: CliContext): void {
   program
@@ -54,7 +55,7 @@ export function registerInit(program: Command, context: CliContext): void {
     });
 }
 
-/** @throws CommandError `usage` when a config that is there names another data directory than `--data` */
+/** @throws CommandError `conflict` when a config that is there names another data directory than `--data` */
 async function placeOf(context: CliContext, configPath: string, { data }: InitOptions): Promise<Place> {
   const { environment } = context.io;
   if (!existsSync(configPath)) {
@@ -77,31 +78,26 @@ async function init(context: CliContext, place: Place, options: InitOptions): Pr
   const path = databasePath(place.dataDir);
   const keyFile = options.keyFile === undefined ? undefined : resolve(options.keyFile);
   const names = { organization: options.name, project: options.projectName, key: options.keyName };
-  let records: Records;
-  const finish = () => {
-    const { configPath, text } = place;
-    if (text === undefined) return;
-    asWriterOf(configPath, () => {
-      mkdirSync(dirname(configPath), { recursive: true });
-      // The file may later hold a token, so only its owner may read it.
-      writeNewFileNow(configPath, text, 0o600);
-    });
+  const makeAll = async () => {
+    // A folder that is there may belong to the service's user, who could have put links into it.
+    const made = await asOwnerOf(place.dataDir, () => makeRecords(path, context.clock, names, keyFile));
+    writeConfig(place);
+    return made;
   };
-  // A folder that is there may belong to the service's user, who could have put links into it.
-  const makeAll = () => asOwnerOf(place.dataDir, () => makeRecords(path, context.clock, names, keyFile));
-  if (existsSync(path)) {
-    if (!options.unlessExists) throw hasDatabase(place.dataDir);
-    records = await makeAll();
-    finish();
-  } else {
-    records = await makeDatabase(path, async () => {
-      const made = await makeAll();
-      finish();
-      return made;
-    });
-  }
+  const hasOne = existsSync(path);
+  if (hasOne && !options.unlessExists) throw hasDatabase(place.dataDir);
+  const records = hasOne ? await makeAll() : await makeDatabase(path, makeAll);
   await makeBallast(context, place);
   report(context, options, place, records);
+}
+
+function writeConfig({ configPath, text }: Place): void {
+  if (text === undefined) return;
+  asWriterOf(configPath, () => {
+    mkdirSync(dirname(configPath), { recursive: true });
+    // The file may later hold a token, so only its owner may read it.
+    writeNewFileNow(configPath, text, 0o600);
+  });
 }
 
 /** Keeps space for commands on a full disk. What fails here, the server tries again. */
