@@ -1,12 +1,13 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { totalmem } from "node:os";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { ConfigError } from "../config/problems.ts";
 import type { Config } from "../config/schema.ts";
+import type { Clock } from "../lib/clock.ts";
 import { freeBytesOf } from "../lib/disk-space.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { toTimestamp } from "../lib/time.ts";
+import type { Database } from "../store/database.ts";
 import { describeDoubt } from "./clock.ts";
 import { type CliContext, CommandError } from "./context.ts";
 import { hasOpenMetrics, OPEN_METRICS } from "./open-metrics.ts";
@@ -66,9 +67,7 @@ async function examine(context: CliContext): Promise<Finding[]> {
   findings.push(...(await fleet(config, dataDir)));
   const version = await databaseVersion(dataDir);
   if (version) findings.push(version);
-  if (version?.ok) findings.push(...(await heldKeys(dataDir, context.clock.now())));
-  if (version?.ok) findings.push(...(await backups(config, dataDir)));
-  if (version?.ok) findings.push(await clock(context, dataDir));
+  if (version?.ok) findings.push(...(await ofDatabase(context, config, dataDir)));
   findings.push(...(await engine(context, config, version?.ok === false)));
   return findings;
 }
@@ -113,7 +112,8 @@ async function contentsOf(
   dataDir: string,
   environment: CliContext["io"]["environment"],
 ): Promise<Finding[]> {
-  const [{ unusableParts }, { ballastState }, { requireServerRights }] = await Promise.all([
+  const [{ databasePath }, { unusableParts }, { ballastState }, { requireServerRights }] = await Promise.all([
+    import("../store/database.ts"),
     import("../services/data-parts.ts"),
     import("../services/ballast.ts"),
     import("./server-rights.ts"),
@@ -122,7 +122,7 @@ async function contentsOf(
   const bad = (detail: string): Finding => ({ check: "data", ok: false, detail });
   const findings = unusableParts(dataDir).map(bad);
   try {
-    if (existsSync(join(dataDir, "shruti.db"))) requireServerRights(config, environment);
+    if (existsSync(databasePath(dataDir))) requireServerRights(config, environment);
   } catch (error) {
     findings.push(bad(errorMessage(error)));
   }
@@ -166,58 +166,50 @@ async function databaseVersion(dataDir: string): Promise<Finding | undefined> {
   }
 }
 
-/** Reports keys that a restore holds back: their clients are refused. */
-async function heldKeys(dataDir: string, nowMs: number): Promise<Finding[]> {
-  const [{ databasePath, openDatabase }, { countHeldKeys }] = await Promise.all([
-    import("../store/database.ts"),
-    import("../store/held-keys.ts"),
-  ]);
-  const database = openDatabase(databasePath(dataDir));
-  try {
-    const count = countHeldKeys(database, nowMs);
-    const detail = `${keysAre(count)} refused since a restore; \`shruti keys confirm\` accepts them`;
-    return count === 0 ? [] : [{ check: "keys", ok: false, detail }];
-  } finally {
-    database.close();
-  }
-}
-
-/** Reports the last backups, and looks at the folder of the schedule with the rights of the server's user. */
-async function backups(config: Config, dataDir: string): Promise<Finding[]> {
-  const [{ databasePath, openDatabase }, { describeBackups, readBackupState }] = await Promise.all([
-    import("../store/database.ts"),
-    import("../services/backups/backup-state.ts"),
-  ]);
-  const database = openDatabase(databasePath(dataDir));
-  try {
-    const state = readBackupState(database, config, dataDir);
-    if (!state.isScheduled && state.lastAt === undefined) return [];
-    return [{ check: "backups", ok: state.problem === undefined, detail: describeBackups(state) }];
-  } finally {
-    database.close();
-  }
-}
-
-/** Compares the clock with what is known of it in a database of this program's version. Nothing is changed. */
-async function clock(context: CliContext, dataDir: string): Promise<Finding> {
-  const [{ databasePath, openDatabase }, { createClockTrust }, { silentLog }] = await Promise.all([
-    import("../store/database.ts"),
-    import("../services/clock-trust.ts"),
-    import("../lib/log.ts"),
-  ]);
+/** Looks into a database of this program's version. Nothing is changed. */
+async function ofDatabase(context: CliContext, config: Config, dataDir: string): Promise<Finding[]> {
+  const { databasePath, openDatabase } = await import("../store/database.ts");
   try {
     const database = openDatabase(databasePath(dataDir));
     try {
-      const { verdict } = createClockTrust({ database, clock: context.clock, log: silentLog });
-      const found = verdict();
-      const detail = found.isDoubtful ? describeDoubt(found) : toTimestamp(found.atMs);
-      return { check: "clock", ok: !found.isDoubtful, detail };
+      return [
+        ...(await heldKeys(database, context.clock.now())),
+        ...(await backups(database, config, dataDir)),
+        await clock(database, context.clock),
+      ];
     } finally {
       database.close();
     }
   } catch (error) {
-    return { check: "clock", ok: false, detail: errorMessage(error) };
+    return [{ check: "database", ok: false, detail: errorMessage(error) }];
   }
+}
+
+/** Reports keys that a restore holds back: their clients are refused. */
+async function heldKeys(database: Database, nowMs: number): Promise<Finding[]> {
+  const { countHeldKeys } = await import("../store/held-keys.ts");
+  const count = countHeldKeys(database, nowMs);
+  const detail = `${keysAre(count)} refused since a restore; \`shruti keys confirm\` accepts them`;
+  return count === 0 ? [] : [{ check: "keys", ok: false, detail }];
+}
+
+/** Reports the last backups, and looks at the folder of the schedule with the rights of the server's user. */
+async function backups(database: Database, config: Config, dataDir: string): Promise<Finding[]> {
+  const { describeBackups, readBackupState } = await import("../services/backups/backup-state.ts");
+  const state = readBackupState(database, config, dataDir);
+  if (!state.isScheduled && state.lastAt === undefined) return [];
+  return [{ check: "backups", ok: state.problem === undefined, detail: describeBackups(state) }];
+}
+
+/** Compares the clock with what the database knows of it. */
+async function clock(database: Database, machine: Clock): Promise<Finding> {
+  const [{ createClockTrust }, { silentLog }] = await Promise.all([
+    import("../services/clock-trust.ts"),
+    import("../lib/log.ts"),
+  ]);
+  const found = createClockTrust({ database, clock: machine, log: silentLog }).verdict();
+  const detail = found.isDoubtful ? describeDoubt(found) : toTimestamp(found.atMs);
+  return { check: "clock", ok: !found.isDoubtful, detail };
 }
 
 /** Checks the certificate with the rights of the server's user. Returns no check without TLS. */

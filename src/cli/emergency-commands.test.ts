@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { databasePath, openDatabase } from "../store/database.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
 /** A config with a mistake must not stop the commands that close a door, free space or show what is there. */
@@ -95,6 +96,21 @@ describe("a mistake in the config", () => {
     });
   }, 60_000);
 });
+
+test("doctor reports a database that cannot be read, and examines the rest", async () => {
+  writeFileSync(path, storage);
+  const database = openDatabase(databasePath(dataDir));
+  database.sqlite.run("ALTER TABLE settings RENAME TO moved");
+  try {
+    const { status, out } = await runCaptured(["doctor"], environment);
+    expect(status).toBe(1);
+    expect(out).toMatch(/^BAD {2}database {3}.*no such table/m);
+    expect(out).toMatch(/^(ok |BAD) {2}engine /m);
+  } finally {
+    database.sqlite.run("ALTER TABLE moved RENAME TO settings");
+    database.close();
+  }
+}, 60_000);
 
 test.skipIf(process.geteuid?.() !== 0)(
   "a config that this user may not read ends with 7, and names sudo",
