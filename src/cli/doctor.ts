@@ -42,7 +42,8 @@ async function self(): Promise<Finding[]> {
 }
 
 async function examine(context: CliContext): Promise<Finding[]> {
-  const { config, path, problems, knowsDataDir } = context.readConfig();
+  const { config, path, problems, warnings, knowsDataDir } = context.readConfig();
+  for (const warning of warnings) context.note(`warning: ${warning}`);
   const error = problems.length > 0 ? new ConfigError(problems) : undefined;
   // What a file means that cannot be read, only another user can say.
   if (error?.isDenied) throw error;

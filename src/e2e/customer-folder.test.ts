@@ -163,6 +163,14 @@ describe("a config file that only lies in the folder", () => {
       expect(checked.warnings).toEqual([expect.stringContaining(`./shruti.toml ${what}`)]);
     });
   }
+
+  test("that is not used is named by doctor", () => {
+    config("");
+    chmodSync(at("shruti.toml"), 0o666);
+    const { err, out } = run("doctor");
+    expect(err).toStartWith("warning: ./shruti.toml can be written by other users, so it is not used");
+    expect(out).toContain("config     none found: defaults");
+  }, 60_000);
 });
 
 test("what programs of this kind read in their folder is not read", () => {
