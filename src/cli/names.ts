@@ -38,13 +38,10 @@ async function idOf(name: string, kind: Named, context: CliContext): Promise<str
   const left = new Set(organizations.filter((each) => each.purgeStartedAt !== null).map(({ id }) => id));
   const found =
     kind === "organization"
-      ? named(organizations, name).map(({ id }) => ({ id, hasLeft: left.has(id) }))
-      : named(accounts.listProjects(), name).map((each) => ({
-          id: each.id,
-          hasLeft: left.has(each.organizationId),
-        }));
+      ? named(organizations, name).map(({ id }) => ({ id, organizationId: id }))
+      : named(accounts.listProjects(), name);
   // A customer who was purged does not keep a name from others.
-  const present = found.filter(({ hasLeft }) => !hasLeft);
+  const present = found.filter(({ organizationId }) => !left.has(organizationId));
   const ids = (present.length > 0 ? present : found).map(({ id }) => id);
   if (ids.length > 1) {
     throw new CommandError(
@@ -54,4 +51,18 @@ async function idOf(name: string, kind: Named, context: CliContext): Promise<str
   }
   if (ids[0] === undefined) throw new CommandError("not_found", `There is no ${kind} ${name}.`);
   return ids[0];
+}
+
+/**
+ * Warns where the name of a new or renamed organization or project no longer names it alone.
+ *
+ * @param found all that have the name
+ * @param id the new or renamed one
+ */
+export function noteNamesakes(context: CliContext, found: readonly { id: string }[], id: string): void {
+  const others = found.filter((each) => each.id !== id).map((each) => each.id);
+  if (others.length === 0) return;
+  context.note(
+    `warning: ${others.join(", ")} had the name before; from now on commands need an ID (--unless-exists makes none)`,
+  );
 }

@@ -7,6 +7,7 @@ import type { Admin } from "../services/admin.ts";
 import { storedLimitOf } from "../services/uploads/upload-space.ts";
 import { wholeNumber, wholeNumberOrDefault } from "./arguments.ts";
 import { type CliContext, CommandError } from "./context.ts";
+import { noteNamesakes } from "./names.ts";
 import { renderFields, rupees, sizeText } from "./output.ts";
 
 type Organization = ReturnType<Admin["accounts"]["showOrganization"]>;
@@ -99,15 +100,6 @@ function createOrganization(
   const organization = accounts.createOrganization(input);
   noteNamesakes(context, accounts.organizationsNamed(organization.name), organization.id);
   return organization;
-}
-
-/** Says that a name does not name one organization alone any more. */
-function noteNamesakes(context: CliContext, found: readonly Organization[], id: string): void {
-  const others = found.filter((each) => each.id !== id).map((each) => each.id);
-  if (others.length === 0) return;
-  context.note(
-    `warning: ${others.join(", ")} had the name before; from now on commands need an ID (--unless-exists makes none)`,
-  );
 }
 
 function registerPurge(orgs: Command, context: CliContext): void {

@@ -4,6 +4,7 @@ import { toTimestamp } from "../lib/time.ts";
 import type { Admin } from "../services/admin.ts";
 import { languageOrDefault, wholeNumberOrDefault } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
+import { noteNamesakes } from "./names.ts";
 import { renderFields } from "./output.ts";
 
 type Project = ReturnType<Admin["accounts"]["showProject"]>;
@@ -81,15 +82,7 @@ function createProject(
     return project;
   }
   const project = accounts.createProject(input);
-  const others = named(accounts.listProjects(input.organizationId), project.name).filter(
-    ({ id }) => id !== project.id,
-  );
-  if (others.length > 0) {
-    const ids = others.map(({ id }) => id).join(", ");
-    context.note(
-      `warning: ${ids} had the name before; from now on commands need an ID (--unless-exists makes none)`,
-    );
-  }
+  noteNamesakes(context, named(accounts.listProjects(input.organizationId), project.name), project.id);
   return project;
 }
 
