@@ -75,12 +75,12 @@ export function registerCompletion(program: Command, context: CliContext): void 
  */
 export function completionsOf(program: Command, typed: readonly string[]): [word: string, meaning: string][] {
   const unfinished = typed.at(-1) ?? "";
-  const { command, wantsValue, arguments: given } = follow(program, typed.slice(0, -1));
+  const { command, wantsValue, given } = follow(program, typed.slice(0, -1));
   const begun = ([word]: [string, string]) => word.startsWith(unfinished);
   if (wantsValue) return valuesOf(command, wantsValue).filter(begun);
   if (unfinished.startsWith("-")) return optionsOf(command).filter(begun);
-  if (pathOf(command) === "help") return topicsAnd(program, typed.slice(1, -1)).filter(begun);
-  return given > 0 ? [] : commandsOf(command).filter(begun);
+  if (pathOf(command) === "help") return wordsOfHelp(program, given).filter(begun);
+  return given.length > 0 ? [] : commandsOf(command).filter(begun);
 }
 
 const commandsOf = (command: Command): [string, string][] =>
@@ -94,23 +94,24 @@ function valuesOf(command: Command, option: Option): [string, string][] {
   return values.map((value) => [value, ""]);
 }
 
-/** Lists what can follow `help` and some words after it: commands, and the topics of the manual. */
-function topicsAnd(program: Command, words: readonly string[]): [string, string][] {
+/** Lists what can follow `help` and the arguments that it has: commands, and the topics of the manual. */
+function wordsOfHelp(program: Command, given: readonly string[]): [string, string][] {
   const topics = TOPICS.map(({ name, title }): [string, string] => [name, title]);
-  const [first] = words;
-  if (first === "topics") return words.length === 1 ? topics : [];
-  if (first !== undefined) {
-    const command = findCommand(program, [...words]);
-    return command ? commandsOf(command) : [];
-  }
-  return [...commandsOf(program), ["topics", "the manual by topic"], ...topics];
+  if (given.length === 0) return [...commandsOf(program), ["topics", "the manual by topic"], ...topics];
+  if (given[0] === "topics") return given.length === 1 ? topics : [];
+  const command = findCommand(program, given);
+  return command ? commandsOf(command) : [];
 }
 
-/** Follows finished words through the commands. */
+/**
+ * Follows finished words through the commands.
+ *
+ * @returns the command, the option whose value comes next, and the arguments that the command has already
+ */
 function follow(program: Command, words: readonly string[]) {
   let command = program;
   let wantsValue: Option | undefined;
-  let given = 0;
+  const given: string[] = [];
   for (const word of words) {
     if (wantsValue) {
       wantsValue = undefined;
@@ -121,10 +122,10 @@ function follow(program: Command, words: readonly string[]) {
       .find(({ long, short }) => word === long || word === short);
     const next = findCommand(command, [word]);
     if (option) wantsValue = option.required ? option : undefined;
-    else if (next && given === 0) command = next;
-    else if (!word.startsWith("-")) given++;
+    else if (next && given.length === 0) command = next;
+    else if (!word.startsWith("-")) given.push(word);
   }
-  return { command, wantsValue, arguments: given };
+  return { command, wantsValue, given };
 }
 
 function optionsOf(command: Command): [string, string][] {

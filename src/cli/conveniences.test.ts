@@ -265,6 +265,8 @@ describe("completion", () => {
     ["help topics u", ["upgrade"]],
     ["help orgs cr", ["create"]],
     ["help mon", ["money"]],
+    ["--config x.toml help topics u", ["upgrade"]],
+    ["help topics upgrade ", []],
   ];
   for (const [typed, expected] of cases) {
     test(`of "${typed}"`, () => {
