@@ -202,7 +202,7 @@ function report(
   reportAccess(context, restored.access);
   if (restored.workersHeld > 0)
     context.note(
-      `${restored.workersHeld} workers of the fleet are refused until you confirm all keys: \`shruti keys confirm --all\``,
+      `${counted(restored.workersHeld, "worker of the fleet is", "workers of the fleet are")} refused until you confirm all keys: \`shruti keys confirm --all\``,
     );
 }
 

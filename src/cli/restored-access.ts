@@ -1,6 +1,7 @@
 import { toTimestamp } from "../lib/time.ts";
 import type { RestoredAccess } from "../services/backups/restored-access.ts";
 import type { CliContext } from "./context.ts";
+import { counted } from "./output.ts";
 
 /** What a restore says about keys, organizations, endpoints and sessions. */
 
@@ -39,13 +40,13 @@ export function accessJson(access: RestoredAccess) {
 export function reportRepeated(context: CliContext, count: number | undefined): void {
   if (count === undefined) context.note("The next start of the server repeats later deletions.");
   else if (count > 0) {
-    const deletions = count === 1 ? "1 deletion" : `${count} deletions`;
-    context.printLine(`${deletions} from after the backup ${count === 1 ? "was" : "were"} repeated`);
+    const were = count === 1 ? "was" : "were";
+    context.printLine(`${counted(count, "deletion")} from after the backup ${were} repeated`);
   }
 }
 
 /** Begins a sentence about keys, such as `1 key is` or `2 keys are`. */
-export const keysAre = (count: number): string => (count === 1 ? "1 key is" : `${count} keys are`);
+export const keysAre = (count: number): string => counted(count, "key is", "keys are");
 
 /** Prints what was closed again, what is not known, and what the admin has to do. */
 export function reportAccess(context: CliContext, access: RestoredAccess): void {
