@@ -58,15 +58,17 @@ export function readConfig(path: string | undefined, environment: Environment): 
     warnings.push(...former.values());
     isDataDirFromWorkingDirectory = former.has("storage.data_dir");
   }
-  const variable = variableOf("storage", "data_dir");
-  const ofEnvironment = applyEnvironment(values, environment);
-  if (environment[variable] !== undefined) {
-    knowsDataDir = !ofEnvironment.some(({ message }) => message.startsWith(`${variable} `));
+  const unknown = unknownVariables(environment);
+  problems.push(...unknown.map((message) => ({ place: ENVIRONMENT, message })));
+  problems.push(...applyEnvironment(values, environment));
+  const given = environment[variableOf("storage", "data_dir")];
+  if (given !== undefined) {
+    // A value in a wrong form is not taken.
+    knowsDataDir = values.storage?.data_dir === given;
     isDataDirFromWorkingDirectory = false;
   }
   // One of them may be a mistyped name of that variable.
-  else if (unknownVariables(environment).length > 0) knowsDataDir = false;
-  problems.push(...ofEnvironment);
+  else if (unknown.length > 0) knowsDataDir = false;
   const config = values as unknown as Config;
   return { config, problems, warnings, knowsDataDir, isDataDirFromWorkingDirectory };
 }
@@ -225,9 +227,12 @@ function isMap(section: string, name: string): boolean {
   return settings !== undefined && Object.hasOwn(settings, name) && settings[name]?.type === "map";
 }
 
+/** Where a mistake of a variable is. */
+const ENVIRONMENT = "environment";
+
+/** Writes the values of variables into the settings, and returns what is wrong with the others. */
 function applyEnvironment(values: Values, environment: Environment): ConfigProblem[] {
-  const place = "environment";
-  const problems = unknownVariables(environment).map((message) => ({ place, message }));
+  const problems: ConfigProblem[] = [];
   for (const [section, settings] of Object.entries(SECTIONS)) {
     for (const [name, setting] of Object.entries(settings)) {
       const variable = variableOf(section, name);
@@ -235,7 +240,7 @@ function applyEnvironment(values: Values, environment: Environment): ConfigProbl
       if (raw === undefined) continue;
       const value = fromText(setting, raw);
       const problem = problemWith(name, setting, value);
-      if (problem) problems.push({ place, message: `${variable} ${problem}` });
+      if (problem) problems.push({ place: ENVIRONMENT, message: `${variable} ${problem}` });
       else Object.assign(values[section] ?? {}, { [name]: value });
     }
   }
