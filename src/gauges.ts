@@ -17,7 +17,7 @@ import { listLowCredit } from "./store/low-credit.ts";
 import { listOrganizations } from "./store/organizations.ts";
 import { endingsAfter, lastUsageRow } from "./store/usage.ts";
 
-/** What ends on a day that is known: the certificate with which the server listens, epoch milliseconds; undefined: plain HTTP. */
+/** When the certificate ends with which the server listens, epoch milliseconds; undefined: the server has none. */
 export type Endings = { certificateAtMs: number | undefined };
 
 /** Adds the metrics of the running program, except those of requests. They are read for each `GET /metrics`. */
@@ -99,33 +99,34 @@ function addOrganizationGauges(
 }
 
 function addBackupGauges(metrics: Metrics, backups: ScheduledBackups): void {
+  const status = brieflyKept(backups.status);
   metrics.addGauge(
     "shruti_backup_age_seconds",
     "Time since the last backup of everything; before the first one, since the database was made.",
-    () => backups.status().ageSeconds,
+    () => status().ageSeconds,
   );
   metrics.addGauge(
     "shruti_backup_lacking_files",
     "Recordings and models that the last backup of everything lacks, because they could not be read or have changed.",
-    () => backups.status().lacking,
+    () => status().lacking,
   );
   metrics.addGauge(
     "shruti_backup_faulty_files",
     "Recordings and models that could not be read, or had changed, when the last backup of everything was made.",
-    () => backups.status().faulty,
+    () => status().faulty,
   );
   metrics.addGauge("shruti_backup_scheduled", "1 where the config has a schedule of backups.", () =>
-    Number(backups.status().isScheduled),
+    Number(status().isScheduled),
   );
   metrics.addCounter(
     "shruti_backup_failures_total",
     "Scheduled backups that failed since the start.",
-    () => backups.status().failures,
+    () => status().failures,
   );
   metrics.addGauge(
     "shruti_backup_last_failed",
     "1 where the last scheduled backup failed, also before the start, and none was made since.",
-    () => Number(backups.status().hasFailed),
+    () => Number(status().hasFailed),
   );
 }
 

@@ -59,7 +59,7 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
     try {
       await work(stopping.signal);
       const made: Partial<LastBackup> = lastBackup(database.store) ?? {};
-      await forgetLast();
+      await remember((tx) => forgetFailure(tx, clock.now()));
       const { path, bytes, lacking, faulty } = made;
       const fields = { path, bytes, seconds: (clock.now() - startedMs) / 1000 };
       if (lacking?.count) log.error({ ...fields, lacking }, "a backup was made, and it is incomplete");
@@ -74,8 +74,6 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
       await remember((tx) => rememberFailure(tx, failure));
     }
   }
-
-  const forgetLast = () => remember((tx) => forgetFailure(tx, clock.now()));
 
   /** A full disk does not stop the schedule. A lock of another program is waited for. */
   async function remember(write: (tx: Store) => void): Promise<void> {
@@ -103,17 +101,17 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
       timer = setInterval(look, lookEveryMs);
       look();
     },
-    status: () => ({
-      isScheduled: make !== undefined && config.backup.schedule !== "",
-      ageSeconds: Math.max(
-        0,
-        (clock.now() - (lastBackup(database.store)?.at_ms ?? beginOf(database))) / 1000,
-      ),
-      failures,
-      hasFailed: failureOf(database.store, config) !== undefined,
-      lacking: lastBackup(database.store)?.lacking?.count ?? 0,
-      faulty: lastBackup(database.store)?.faulty?.count ?? 0,
-    }),
+    status() {
+      const last = lastBackup(database.store);
+      return {
+        isScheduled: make !== undefined && config.backup.schedule !== "",
+        ageSeconds: Math.max(0, (clock.now() - (last?.at_ms ?? beginOf(database))) / 1000),
+        failures,
+        hasFailed: failureOf(database.store, config) !== undefined,
+        lacking: last?.lacking?.count ?? 0,
+        faulty: last?.faulty?.count ?? 0,
+      };
+    },
     async stop() {
       clearInterval(timer);
       stopping.abort(new Error("the program is stopping"));
@@ -131,6 +129,11 @@ function beginOf(database: Database): number {
   return row?.at ?? 0;
 }
 
+/** Returns the first time of the schedule after another, epoch milliseconds; undefined: there is none. */
+function nextBackup({ backup, billing }: Config, afterMs: number): number | undefined {
+  return Bun.cron.parse(backup.schedule, afterMs, { tz: billing.timezone })?.getTime();
+}
+
 /** Checks `[backup]`. @throws ConfigError */
 export function checkBackupSettings(config: Config): void {
   const { schedule, to } = config.backup;
@@ -144,9 +147,4 @@ export function checkBackupSettings(config: Config): void {
     throw new ConfigError(`backup.schedule: ${(cause as Error).message}`, { cause });
   }
   throw new ConfigError(`backup.schedule: ${schedule} never comes`);
-}
-
-/** Returns the first time of the schedule after another, epoch milliseconds; undefined: there is none. */
-function nextBackup({ backup, billing }: Config, afterMs: number): number | undefined {
-  return Bun.cron.parse(backup.schedule, afterMs, { tz: billing.timezone })?.getTime();
 }
