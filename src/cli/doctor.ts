@@ -198,8 +198,8 @@ async function heldKeys(database: Database, nowMs: number): Promise<Finding[]> {
 async function backups(database: Database, config: Config, dataDir: string): Promise<Finding[]> {
   const { describeBackups, readBackupState } = await import("../services/backups/backup-state.ts");
   const state = readBackupState(database, config, dataDir);
-  if (!state.isScheduled && state.lastAt === undefined) return [];
-  return [{ check: "backups", ok: state.problem === undefined, detail: describeBackups(state) }];
+  const detail = describeBackups(state);
+  return detail === undefined ? [] : [{ check: "backups", ok: state.problem === undefined, detail }];
 }
 
 /** Compares the clock with what the database knows of it. */

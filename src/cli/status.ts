@@ -69,16 +69,15 @@ type Status = {
 
 async function readStatus(context: CliContext): Promise<Status> {
   const { dataDir, database, config, trust } = await context.openServices();
-  const [{ countUnfinishedByState }, { countHeldKeys }, { describeBackups, readBackupState }] =
+  const [{ countUnfinishedByState }, { countHeldKeys }, { describeBackups, readBackupState }, { hasServer }] =
     await Promise.all([
       import("../store/transcriptions.ts"),
       import("../store/held-keys.ts"),
       import("../services/backups/backup-state.ts"),
+      import("../services/data-dir-lock.ts"),
     ]);
-  const { hasServer } = await import("../services/data-dir-lock.ts");
   const server = readServerStatus(dataDir);
   const backups = readBackupState(database, config);
-  const hasBackups = backups.isScheduled || backups.lastAt !== undefined;
   return {
     ...{ dataDir, server },
     isRunning: server !== undefined || hasServer(dataDir),
@@ -86,7 +85,7 @@ async function readStatus(context: CliContext): Promise<Status> {
     heldKeys: countHeldKeys(database, context.clock.now()),
     clock: trust.verdict(),
     backups,
-    backupLine: hasBackups ? describeBackups(backups) : undefined,
+    backupLine: describeBackups(backups),
   };
 }
 

@@ -58,8 +58,10 @@ export function failureOf(store: Store, { backup }: Config): BackupFailure | und
   return failure && backup.schedule !== "" && failure.to === backup.to ? failure : undefined;
 }
 
-/** Says in one line how the backups are. */
-export function describeBackups({ isScheduled, lastAt, lastPath, problem }: BackupState): string {
+/** Says in one line how the backups are; undefined: none are scheduled, and none was made. */
+export function describeBackups(state: BackupState): string | undefined {
+  const { isScheduled, lastAt, lastPath, problem } = state;
+  if (!isScheduled && lastAt === undefined) return undefined;
   const last = lastAt === undefined ? "none was made yet" : `the last one is of ${lastAt}, ${lastPath}`;
   const schedule = isScheduled ? "" : "; none are scheduled";
   return problem === undefined ? `${last}${schedule}` : `${problem}; ${last}${schedule}`;
