@@ -58,6 +58,7 @@ const CASES: Case[] = [
     /line 2: /,
   ],
   ["with a line that was cut", () => `${lines()[0]}\n${lines()[1]?.slice(0, 90)}\n`, () => [], 1, /line 2: /],
+  ["whose last line has no end", () => lines().join("\n"), () => [], 1, /line 2: .*not complete/],
   ["with one line alone", () => `${lines()[0]}\n`, () => [], 0, /Deleted/],
 ];
 test.each(CASES)("a file of receipts is verified %s", async (_name, content, args, status, said) => {

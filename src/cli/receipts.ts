@@ -169,27 +169,27 @@ async function verifyLines(
   ]);
   const key = options.key === undefined ? undefined : openKey(options.key, readPublicKey);
   const fingerprints = new Set<string>();
-  let count = 0;
+  let verified = 0;
   const descriptor = openRegularFile(file);
   try {
     const region = { descriptor, offset: 0, bytes: fstatSync(descriptor).size };
     for (const line of linesOf(region, MAX_LINE_BYTES)) {
-      count += 1;
       const { document, fingerprint } = verifyDocument(line, key);
       if (!isReceipt(document)) throw new Error("it is not a receipt that this version can read");
       fingerprints.add(fingerprint);
+      verified += 1;
     }
   } catch (error) {
-    throw new CommandError("failed", `${file}, line ${count}: ${errorMessage(error)}`);
+    throw new CommandError("failed", `${file}, line ${verified + 1}: ${errorMessage(error)}`);
   } finally {
     closeSync(descriptor);
   }
   const trusted = options.key !== undefined;
   if (options.json) {
-    context.printJson({ ok: true, receipts: count, fingerprints: [...fingerprints], trusted });
+    context.printJson({ ok: true, receipts: verified, fingerprints: [...fingerprints], trusted });
     return;
   }
   const outcome = trusted ? "signed with the key" : "unchanged since they were signed";
-  context.printLine(`${count} receipts, ${outcome}: ${[...fingerprints].join(", ")}`);
+  context.printLine(`${verified} receipts, ${outcome}: ${[...fingerprints].join(", ")}`);
   if (!trusted) context.note("Compare the key with `shruti receipts key`, or give it with --key.");
 }
