@@ -42,7 +42,7 @@ export function describeSignature({ by, fingerprint }: BackupSignature): string 
   return by === "none" ? "not signed" : `signed with the key ${fingerprint}, which is not this machine's`;
 }
 
-/** Says who has signed a restored backup, and warns where anybody could have made or changed it. */
+/** Says who has signed a restored backup, and warns where that proves nothing. */
 export function sayWhoSigned(context: CliContext, signature: BackupSignature): void {
   if (signature.by === "none") {
     context.note(

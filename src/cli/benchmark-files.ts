@@ -118,8 +118,8 @@ function fromTable(directory: string, text: string, language: string, isByChanne
 }
 
 /**
- * Reads a text in any encoding of `decodeText`. A transcript is shown in the report. So a link must not make a text of
- * it that is not one of the folder's.
+ * Reads a text in any encoding of `decodeText`. The report shows transcripts, so a link that leads out of the folder is
+ * refused: the report would show another file of the user.
  *
  * @throws CommandError with the path, when it cannot be read
  */

@@ -83,8 +83,8 @@ export type CliContext = {
    */
   loadConfig(options?: { isLogged?: boolean }): LoadedConfig;
   /**
-   * Lets the running command go on with a config that has mistakes, as far as it names `storage.data_dir`. It prints
-   * them as warnings; settings with a mistake have their defaults.
+   * Lets the running command use a config that has mistakes, as long as it names `storage.data_dir`. The mistakes are
+   * printed as warnings; settings with a mistake have their defaults.
    */
   ignoreMistakes(): void;
   /**
@@ -122,7 +122,7 @@ export type CliContext = {
 const IGNORED =
   "the mistakes in the config are ignored, because this command needs only storage.data_dir; the server does not start with them";
 
-/** Says what helps a command that could go on without the rest of the config. */
+/** Adds what helps where a command would need only the data directory, and the config does not name it for sure. */
 function withAdvice(error: ConfigError): ConfigError {
   if (error.isDenied) return error;
   const message = `storage.data_dir is not known for sure, so nothing was done: correct the config, or name the directory with ${variableOf("storage", "data_dir")}`;
@@ -141,7 +141,7 @@ export function createCliContext(
   let services: Admin | undefined;
   let begun: BegunCommand | undefined;
 
-  // Kept, because commands may go on as another user, to whom other files belong.
+  // Kept, because a command may become another user, whose own files are others.
   let found: FoundConfig | undefined;
   let own: FoundConfig | undefined;
   function find(): FoundConfig {
@@ -180,8 +180,8 @@ export function createCliContext(
     configPath: () => find().path,
     readConfig() {
       const { path, leftOut } = find();
-      const found = read(path);
-      return { ...found, warnings: [...leftOut, ...found.warnings] };
+      const loaded = read(path);
+      return { ...loaded, warnings: [...leftOut, ...loaded.warnings] };
     },
     loadConfig: (options) => load(find(), options?.isLogged),
     ignoreMistakes() {
@@ -248,7 +248,7 @@ const CHOICES = [
   ["models", "dir"],
 ] as const;
 
-/** Says what a file of the working directory must not choose. Variables of the environment may. */
+/** Lists what a file of the working directory chooses and must not choose. A variable of the environment may choose it. */
 function choicesOf(config: Config, path: string, environment: CliIo["environment"]): ConfigProblem[] {
   return CHOICES.filter(([section, name]) => {
     const settings: Record<string, unknown> = config[section];

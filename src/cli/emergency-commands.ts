@@ -41,7 +41,7 @@ export function ballastUse(command: Command): "always" | "full" | undefined {
   return EMERGENCY_COMMANDS.has(path) && path !== "backup" ? "full" : undefined;
 }
 
-/** Reports whether a command may go on with a config that has mistakes. */
+/** Reports whether a command works also with a config that has mistakes. */
 export function needsOnlyData(command: Command): boolean {
   const { all, to, endSessions } = command.opts<{ all?: true; to?: string; endSessions?: true }>();
   const path = pathOf(command);

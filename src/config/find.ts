@@ -9,8 +9,8 @@ export type FoundConfig = {
   /** undefined: there is none. */
   path: string | undefined;
   /**
-   * No option and no variable names the file: it is in the folder in which the command runs. A customer's folder of recordings may have
-   * one, too.
+   * No option and no variable names the file: it is in the folder in which the command runs. A customer's folder of
+   * recordings may have such a file, too.
    */
   isFromWorkingDirectory: boolean;
   /** Sentences about files of the usual places that are not used. */
@@ -45,7 +45,7 @@ export function findConfigFile(
   return { path: undefined, isFromWorkingDirectory: false, leftOut };
 }
 
-/** Says why a file of the working directory is not this user's word; undefined: it is. */
+/** Says why a file of the working directory is not trusted to be this user's; undefined: it is. */
 function reasonForDistrust(path: string): string | undefined {
   const { geteuid, getegid } = process;
   if (!geteuid || !getegid) return undefined;

@@ -19,7 +19,7 @@ export class ConfigError extends Error {
     this.problems = all;
   }
 
-  /** Whether this user may not read the config file. It may be right, so that another user can go on. */
+  /** Whether this user may not read the config file. The file may be right, so another user may succeed. */
   get isDenied(): boolean {
     return this.problems.some(({ isDenied }) => isDenied === true);
   }
