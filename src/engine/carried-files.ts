@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import {
   lstatSync,
   readdirSync,
@@ -12,6 +11,7 @@ import {
 import { join, sep } from "node:path";
 import { createFile, isUnfinishedName, syncPathNow, unfinishedPath } from "../lib/durable-files.ts";
 import { makeFolder } from "../lib/give-to-owner.ts";
+import { sha256Hex } from "../lib/sha256.ts";
 
 /** One file that the executable carries. */
 export type CarriedFile = { name: string; path: string; bytes: number; sha256: string; executable: boolean };
@@ -28,7 +28,7 @@ const ABANDONED_AFTER_MS = 60 * 60 * 1000;
  *
  * @param root folder of all versions; it is created when it is missing
  * @param hash hex digest over all files; its first 12 digits name the folder
- * @param isRight `isComplete` or `isUnchanged`: how much is known of who has written the folder
+ * @param isTrusted false: another person may have prepared the folder, so all contents are checked
  * @returns the folder's path; it holds copies of `files`
  * @throws DamagedFileError, or the file system's error
  */
@@ -36,10 +36,11 @@ export async function copyCarriedFiles(
   root: string,
   hash: string,
   files: CarriedFile[],
-  isRight: Check,
+  isTrusted: boolean,
 ): Promise<string> {
   const dir = join(root, hash.slice(0, 12));
-  if (isRight === isUnchanged) requireRealFolder(root);
+  const isRight = isTrusted ? isComplete : isUnchanged;
+  if (!isTrusted) requireRealFolder(root);
   if (!isRight(dir, files)) {
     makeFolder(root, 0o700);
     await placeCopy(root, dir, files, isRight);
@@ -51,7 +52,7 @@ export async function copyCarriedFiles(
 type Check = (dir: string, files: CarriedFile[]) => boolean;
 
 /** Reports whether a folder that this program has made has all files, by their sizes and modes. */
-export function isComplete(dir: string, files: CarriedFile[]): boolean {
+function isComplete(dir: string, files: CarriedFile[]): boolean {
   return files.every((file) => {
     const found = statSync(join(dir, file.name), { throwIfNoEntry: false });
     if (found === undefined || !found.isFile() || found.size !== file.bytes) return false;
@@ -63,16 +64,16 @@ export function isComplete(dir: string, files: CarriedFile[]): boolean {
  * Reports whether a folder that any person may have made has exactly these files, with their contents: libraries are also
  * searched for in the folder.
  */
-export function isUnchanged(dir: string, files: CarriedFile[]): boolean {
+function isUnchanged(dir: string, files: CarriedFile[]): boolean {
   const facts = lstatSync(dir, { throwIfNoEntry: false });
   if (!facts?.isDirectory() || !isComplete(dir, files)) return false;
   const sums = new Map(files.map(({ name, sha256 }) => [name, sha256]));
   const found = readdirSync(dir, { withFileTypes: true });
   if (found.length !== sums.size) return false;
-  return found.every((entry) => entry.isFile() && sums.get(entry.name) === sha256Of(join(dir, entry.name)));
+  return found.every(
+    (entry) => entry.isFile() && sums.get(entry.name) === sha256Hex(readFileSync(join(dir, entry.name))),
+  );
 }
-
-const sha256Of = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 
 /** A link would lead the copies to another folder. */
 function requireRealFolder(root: string): void {
@@ -96,7 +97,7 @@ async function placeCopy(root: string, dir: string, files: CarriedFile[], isRigh
 
 async function copyOut(file: CarriedFile, target: string): Promise<void> {
   const bytes = new Uint8Array(await Bun.file(file.path).arrayBuffer());
-  if (createHash("sha256").update(bytes).digest("hex") !== file.sha256) {
+  if (sha256Hex(bytes) !== file.sha256) {
     throw new DamagedFileError(
       `the executable is damaged: ${file.name} has another SHA-256 than when it was built`,
     );

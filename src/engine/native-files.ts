@@ -1,13 +1,7 @@
 import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { NATIVE_FILES, NATIVE_HASH } from "#native-parts";
-import {
-  type CarriedFile,
-  copyCarriedFiles,
-  DamagedFileError,
-  isComplete,
-  isUnchanged,
-} from "./carried-files.ts";
+import { type CarriedFile, copyCarriedFiles, DamagedFileError } from "./carried-files.ts";
 import { isOnNoexecMount } from "./mounts.ts";
 
 /** Absolute paths of the carried programs, libraries and weights. */
@@ -58,6 +52,7 @@ export async function extractNativeFiles(dataDir: string, isTrusted = true): Pro
  *
  * @param root folder of all versions; it is created when it is missing
  * @param hash hex digest over all files; its first 12 digits name the folder
+ * @param isTrusted as for `extractNativeFiles`
  * @returns the absolute path of the folder that holds the copies
  * @throws NativeFilesError
  */
@@ -69,7 +64,7 @@ export async function extractInto(
 ): Promise<string> {
   let absolute: string;
   try {
-    absolute = realpathSync(await copyCarriedFiles(root, hash, files, isTrusted ? isComplete : isUnchanged));
+    absolute = realpathSync(await copyCarriedFiles(root, hash, files, isTrusted));
   } catch (error) {
     throw explain(root, error);
   }
