@@ -24,22 +24,32 @@ export type DecoderLimits = {
 const MAX_LINE_CHARACTERS = 64 * 1024;
 
 /**
+ * Starts a decoder, of which this process reads the output.
+ *
+ * @param command absolute paths only: the decoder does not start in this process's folder
+ * @throws what `Bun.spawn` throws when the program cannot be started
+ */
+export function startDecoder(command: string[]) {
+  requireOneUser();
+  return Bun.spawn(command, {
+    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: decoderEnvironment() },
+    cwd: CHILD_FOLDER,
+  });
+}
+
+/**
  * Runs the decoder (scripts/native/decoder) to its end. The decoder limits itself before it reads the recording:
  * processor time in proportion to bytes and claimed duration, address space, file size, niceness, and no core dump. The
  * kernel kills it first when memory is short, and when this process ends. An abort kills it at once. It has ended when
  * the promise settles.
  *
- * @param command absolute paths only: the decoder does not start in this process's folder
- * @throws what `Bun.spawn` throws when the program cannot be started
+ * @param command as for `startDecoder`
+ * @throws as `startDecoder`
  */
 export async function runDecoder(command: string[], limits: DecoderLimits): Promise<DecoderOutcome> {
   const { timeoutMs, signal, onProgress } = limits;
   if (signal?.aborted) return { report: undefined, status: null, signal: null, ended: "aborted" };
-  requireOneUser();
-  const child = Bun.spawn(command, {
-    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: decoderEnvironment() },
-    cwd: CHILD_FOLDER,
-  });
+  const child = startDecoder(command);
   let ended: DecoderOutcome["ended"] = "by itself";
   const kill = (reason: DecoderOutcome["ended"]) => {
     if (ended === "by itself" && child.exitCode === null && child.signalCode === null) ended = reason;

@@ -1,9 +1,7 @@
 import { resolve } from "node:path";
-import { CHILD_FOLDER } from "../../lib/child-folder.ts";
-import { requireOneUser } from "../../lib/rights.ts";
 import type { NativeFiles } from "../native-files.ts";
 import { DecodeError } from "./decode-failure.ts";
-import { decoderEnvironment } from "./decoder-environment.ts";
+import { startDecoder } from "./decoder-process.ts";
 import { pointBefore } from "./outline.ts";
 import { PCM_BYTES_PER_SAMPLE } from "./pcm-file.ts";
 import { readWavExtent } from "./wav-extent.ts";
@@ -36,11 +34,7 @@ export async function playAudio(
   if (signal.aborted) throw aborted();
   const point = job.points ? pointBefore(job.points, fromSample) : "-";
   const command = [decoder, "play", resolve(path), length, channels, String(lanes), String(fromSample)];
-  requireOneUser();
-  const child = Bun.spawn([...command, String(samples), point], {
-    ...{ stdin: "ignore", stdout: "pipe", stderr: "ignore", env: decoderEnvironment() },
-    cwd: CHILD_FOLDER,
-  });
+  const child = startDecoder([...command, String(samples), point]);
   let isLate = false;
   const kill = () => child.kill("SIGKILL");
   const timer = setTimeout(() => {
