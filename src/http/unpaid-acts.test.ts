@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { listAudit } from "../store/audit-log.ts";
+import { raiseStreamed } from "../store/transcriptions.ts";
 import { apiClient } from "../testing/api-client.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { openTestApp, type TestApp } from "../testing/open-test-app.ts";
@@ -135,6 +136,18 @@ describe("the rate of unpaid acts", () => {
     expect(refusal).toMatchObject({ status: 429, code: "rate_limited" });
     testApp.clock.advance((BURST + 1) * 1_000);
     expect((await start()).status).toBe(202);
+  });
+
+  test("counts no cancelled transcription of which a stream has sent words, because these are paid", async () => {
+    const testApp = await openApp();
+    watchChunks(testApp.engine, (_chunk, signal) => forever(signal));
+    const client = apiClient(testApp.as(testApp.key));
+    const upload = await client.upload(AUDIO);
+    for (let count = 0; count < 2 * BURST; count++) {
+      const { body } = await client.start({ audio: { upload_id: upload.id }, language: "hi" });
+      expect(raiseStreamed(testApp.app.database.store, body.id, 500)).toBe(true);
+      expect((await client.cancel(body.id)).state).toBe("cancelled");
+    }
   });
 
   test("does not bound what an admin does, nor anything with 0", async () => {

@@ -107,7 +107,7 @@ export function createSynchronousDesk(deps: HttpDeps): SynchronousDesk {
     const ended = AbortSignal.any([client, attendance.deadline, deps.stopping]);
     const { id, outcome } =
       key === undefined ? await admitIt() : await locks.run(lockName(caller, key), ended, admitIt);
-    const cancel = () => void cancelQuietly(deps, id, caller);
+    const cancel = () => void cancelQuietly(deps, caller, id);
     if (key === undefined) {
       client.addEventListener("abort", cancel, { once: true });
       if (client.aborted) cancel();
@@ -330,10 +330,9 @@ async function follow(
 const stoppedError = () => new AppError("capacity_unavailable", { message: STOPPED.message });
 
 /** No client waits for the outcome. After a failure, the deadline of the work cancels it. */
-async function cancelQuietly(deps: HttpDeps, id: string, { organizationId }: Caller): Promise<void> {
+async function cancelQuietly(deps: HttpDeps, caller: Caller, id: string): Promise<void> {
   try {
-    const { state } = await deps.database.gate.run(() => deps.transcriptions.cancelById(id));
-    if (state === "cancelled") deps.unpaidActs.count("cancelled transcriptions", organizationId);
+    await deps.database.gate.run(() => deps.transcriptions.cancel(caller, id));
   } catch (error) {
     deps.log.warn({ err: error, transcription_id: id }, "cancelling failed");
   }

@@ -1,11 +1,6 @@
 import type { Caller } from "../../domain/api-key.ts";
 import { AppError } from "../../domain/errors.ts";
-import {
-  billedMsOf,
-  isFinal,
-  TRANSCRIPTION_STATES,
-  type TranscriptionState,
-} from "../../domain/transcription.ts";
+import { billedMsOf, TRANSCRIPTION_STATES, type TranscriptionState } from "../../domain/transcription.ts";
 import { toSeconds, toTimestamp } from "../../lib/time.ts";
 import { type Accepted, hashRequest } from "../../services/transcriptions/acceptance.ts";
 import type { TranscriptionRow } from "../../store/transcriptions.ts";
@@ -162,14 +157,7 @@ export function transcriptionRoutes(deps: HttpDeps) {
     )
     .post(
       "/v1/transcriptions/:transcription_id/cancel",
-      async ({ caller, params }) => {
-        const before = transcriptions.get(caller, params.transcription_id);
-        const row = await transcriptions.cancel(caller, before.id);
-        if (!isFinal(before.state) && row.state === "cancelled") {
-          deps.unpaidActs.count("cancelled transcriptions", caller.organizationId);
-        }
-        return toResponse(row);
-      },
+      async ({ caller, params }) => toResponse(await transcriptions.cancel(caller, params.transcription_id)),
       { response: { 200: Transcription }, ...CANCEL },
     );
 }

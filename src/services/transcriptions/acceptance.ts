@@ -61,7 +61,7 @@ export type AcceptanceDeps = {
   uploads: Pick<UploadService, "requireComplete">;
   credit: CreditService;
   /** Transcriptions that clients cancel have a rate. Left out: an admin's command. */
-  unpaidActs?: Pick<UnpaidActs, "require">;
+  unpaidActs?: UnpaidActs;
   /** Estimates the seconds until a full queue takes another transcription, from this machine's speed. */
   estimateNextStartSeconds: (organizationId: string) => number;
 };

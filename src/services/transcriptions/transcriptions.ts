@@ -107,9 +107,12 @@ export type TranscriptionService = {
    *   cancelled
    */
   result(caller: Caller, id: string): { transcription: TranscriptionRow; result: TranscriptionResult };
-  /** Cancels unfinished work and settles it. Returns a finished row unchanged. */
+  /**
+   * Cancels unfinished work for its client, and settles it. What costs nothing is an unpaid act. Returns a finished row
+   * unchanged.
+   */
   cancel(caller: Caller, id: string): TranscriptionRow;
-  /** Cancels for the server: the client is gone, or time is over. @throws AppError `not_found` */
+  /** Cancels for the server, when time is over, or for an admin. @throws AppError `not_found` */
   cancelById: TranscriptionEndings["cancelById"];
   /** Deletes audio and transcript. @throws AppError `conflict` while this or another transcription needs them */
   delete(caller: Caller, id: string): Promise<TranscriptionRow>;
@@ -168,7 +171,15 @@ export function createTranscriptionService(deps: TranscriptionDeps): Transcripti
         throw new AppError("conflict", { message: `A ${transcription.state} transcription has no result.` });
       return { transcription, result };
     },
-    cancel: (caller, id) => endings.cancel(owned(caller, id)),
+    cancel(caller, id) {
+      const before = owned(caller, id);
+      const row = endings.cancel(before);
+      // Words that a stream has sent are paid.
+      const isUnpaid = row.state === "cancelled" && row.streamedMs === 0;
+      if (!isFinal(before.state) && isUnpaid)
+        deps.unpaidActs?.count("cancelled transcriptions", row.organizationId);
+      return row;
+    },
     cancelById: endings.cancelById,
     delete: async (caller, id) => endings.deleteContent(owned(caller, id)),
     deleteById: endings.deleteById,
