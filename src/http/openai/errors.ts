@@ -26,7 +26,7 @@ const TRANSLATIONS: Partial<Record<ErrorCode, Translation>> = {
   forbidden: { type: "permission_error" },
   organization_disabled: { type: "permission_error" },
   audio_decode_failed: { status: 400 },
-  // The status by which clients know it. They repeat requests after others of 429, and this one cannot succeed.
+  // Clients of OpenAI know this state by its 429. They must not repeat the request, as they do after other answers of 429.
   insufficient_credits: {
     status: 429,
     type: "insufficient_quota",
@@ -53,13 +53,13 @@ export const openAiShape: ErrorShape = (error) => {
   return { status, body, headers };
 };
 
-type Translated = Required<Omit<Translation, "retryAfterSeconds">> & Pick<Translation, "retryAfterSeconds">;
+type Translated = Translation & { status: number; type: string; code: string };
 
 function translate(error: AppError): Translated {
   const { code, status } = error;
   // The model is part of the address in OpenAI's view.
   if (code === "invalid_request" && error.detail === "model") {
-    return { status: 404, type: INVALID, code: "model_not_found", isFinal: false };
+    return { status: 404, type: INVALID, code: "model_not_found" };
   }
   const translation = TRANSLATIONS[code] ?? {};
   return {
@@ -67,7 +67,6 @@ function translate(error: AppError): Translated {
     status: translation.status ?? statusOf(code),
     type: translation.type ?? (status >= 500 ? "server_error" : INVALID),
     code: translation.code ?? code,
-    isFinal: translation.isFinal ?? false,
   };
 }
 

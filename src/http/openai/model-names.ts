@@ -69,25 +69,27 @@ export function createModelNames(
     return noSuchModel(name, [...listNames(ids), ...covering]);
   }
 
-  const patternOf = (name: string) => patterns.find((pattern) => covers(pattern.name, name));
+  /** An installed model is an alias of itself. */
+  function find(name: string, ids: readonly string[]): Alias | undefined {
+    const alias = exact.get(name);
+    if (alias) return alias;
+    if (ids.includes(name)) return { name, id: name };
+    return patterns.find((pattern) => covers(pattern.name, name));
+  }
 
   return {
     list: () => listNames(installed()),
     idOf(name) {
       if (name === undefined || name === "") return undefined;
-      const alias = exact.get(name);
-      if (alias) return alias.id;
       const ids = installed();
-      if (ids.includes(name)) return name;
-      const pattern = patternOf(name);
-      if (!pattern) throw refusal(name, ids);
-      return pattern.id;
+      const alias = find(name, ids);
+      if (!alias) throw refusal(name, ids);
+      return alias.id;
     },
     require(name) {
       const ids = installed();
-      if (listNames(ids).includes(name)) return name;
-      const pattern = exact.has(name) ? undefined : patternOf(name);
-      if (pattern && isUsable(pattern, ids)) return name;
+      const alias = find(name, ids);
+      if (ids.includes(name) || (alias && isUsable(alias, ids))) return name;
       throw refusal(name, ids);
     },
   };
