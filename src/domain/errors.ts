@@ -43,11 +43,11 @@ export type AppErrorOptions = {
   /** Replaces the table's message. It must not contain a path, SQL, a secret or another organization's data. */
   message?: string;
   /** Dotted name of the field, parameter or capability. */
-  detail?: string;
+  detail?: string | undefined;
   /** Whole seconds; sent as `Retry-After`. */
-  retryAfterSeconds?: number;
+  retryAfterSeconds?: number | undefined;
   /** Methods that the path allows; sent as `Allow`. */
-  allow?: string[];
+  allow?: string[] | undefined;
   cause?: unknown;
 };
 
@@ -65,6 +65,12 @@ export class AppError extends Error {
     this.detail = options.detail;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
+  }
+
+  /** Returns a copy of this error with some options replaced. */
+  with(changes: AppErrorOptions): AppError {
+    const { message, detail, retryAfterSeconds, allow, cause } = this;
+    return new AppError(this.code, { message, detail, retryAfterSeconds, allow, cause, ...changes });
   }
 
   get status(): number {

@@ -6,15 +6,18 @@ import { languageCodeOf } from "./languages.ts";
 import type { ModelNames } from "./model-names.ts";
 import { RESPONSE_FORMATS, type ResponseFormat } from "./schemas.ts";
 
-/** Names that clients may write with and without brackets, and may repeat. */
-export const LIST_FIELDS = [
+/** Parameters that are lists. */
+const LISTS = [
   "timestamp_granularities",
   "include",
   "languages",
   "keywords",
   "known_speaker_names",
   "known_speaker_references",
-].flatMap((name) => [name, `${name}[]`]);
+];
+
+/** Names that clients may write with and without brackets, and may repeat. */
+export const LIST_FIELDS = LISTS.flatMap((name) => [name, `${name}[]`]);
 
 /** A prompt has 224 tokens at most; what is longer is refused before it is judged. */
 export const MAX_FIELD_BYTES = 16 * 1024;
@@ -69,6 +72,9 @@ const REASONS: Record<string, string> = {
 
 /** Fields that are read for what they say. */
 const READ = new Set(["file", "model", "language", "response_format", "stream"]);
+
+/** What clients of OpenAI's audio API send, whether it is honoured here or not. */
+export const PARAMETERS: ReadonlySet<string> = new Set([...READ, ...Object.keys(HARMLESS), ...LISTS]);
 
 /**
  * Reads a form of OpenAI's audio API. Each parameter is honoured, harmless, ignored by the admin's leave, or refused.

@@ -1,11 +1,10 @@
 import type { Config } from "../../config/schema.ts";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
+import { PARAMETERS } from "../openai/parameters.ts";
+import { AudioForm } from "../wire/schemas.ts";
 
 /** Fields that clients of OpenAI's API send and the strict form does not have, without brackets. */
-const FOREIGN_FIELDS = new Set([
-  ...["response_format", "stream", "temperature", "prompt", "include", "chunking_strategy"],
-  ...["timestamp_granularities", "languages", "keywords", "known_speaker_names", "known_speaker_references"],
-]);
+const FOREIGN_FIELDS = new Set([...PARAMETERS].filter((name) => !Object.hasOwn(AudioForm.properties, name)));
 /** Codes of requests that the strict form refuses, and OpenAI's would not have to. */
 const CODES = new Set<ErrorCode>(["unknown_parameter", "invalid_request", "capability_unavailable"]);
 
@@ -27,12 +26,7 @@ export async function namingOpenAiAddress<T>(
     const remedy = openai.enabled
       ? "Programs that speak OpenAI's audio API use the base address /openai/v1, not /v1."
       : "Programs that speak OpenAI's audio API use the base address /openai/v1, once openai.enabled is set.";
-    const { code, detail, message, cause } = error;
-    throw new AppError(code, {
-      message: `${message} ${remedy}`,
-      cause,
-      ...(detail === undefined ? {} : { detail }),
-    });
+    throw error.with({ message: `${error.message} ${remedy}` });
   }
 }
 

@@ -255,14 +255,7 @@ async function namingFile<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    const { code, message, retryAfterSeconds, cause } = error;
-    throw new AppError(code, {
-      message,
-      detail: "file",
-      cause,
-      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    });
+    throw error instanceof AppError ? error.with({ detail: "file" }) : error;
   }
 }
 
