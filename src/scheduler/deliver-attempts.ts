@@ -1,4 +1,3 @@
-import { RETRY_DELAYS_SECONDS } from "../domain/webhook.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { Message, WebhookSender } from "../services/webhooks/webhook-sender.ts";
@@ -91,10 +90,7 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       return;
     }
     const planned = { ...delivery, endpointId };
-    const isLast = delivery.attempts >= RETRY_DELAYS_SECONDS.length;
-    const outcome = outcomeOf(
-      ...([planned, made, clock.now(), deps.random(), isLast && deps.isClockDoubtful()] as const),
-    );
+    const outcome = outcomeOf(planned, made, clock.now(), deps.random(), deps.isClockDoubtful);
     limits.end(receiver, outcome.error === null ? "working" : "failing");
     noteOutcome(outcome);
     recorder.add(outcome);

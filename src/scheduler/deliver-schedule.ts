@@ -22,14 +22,14 @@ export const LONGEST_WAIT_MS = Math.max(
  * @param delivery `attempts` is the number of attempts before this one
  * @param nowMs milliseconds since 1970
  * @param random a number in [0, 1), which varies the wait
- * @param isClockDoubtful whether the clock may be wrong
+ * @param isClockDoubtful returns whether the clock may be wrong; it is asked only when the schedule is used up
  */
 export function outcomeOf(
   delivery: { eventId: string; endpointId: string; attempts: number },
   attempt: AttemptOutcome,
   nowMs: number,
   random: number,
-  isClockDoubtful = false,
+  isClockDoubtful: () => boolean,
 ): DeliveryOutcome {
   const { eventId, endpointId, attempts } = delivery;
   const { startedAtMs, durationMs, status, error } = attempt;
@@ -38,7 +38,7 @@ export function outcomeOf(
   if (error === null) return { ...ended, state: "delivered" };
   if (attempt.isGone) return { ...ended, state: "failed", disableReason: "the receiver answered 410 (Gone)" };
   const delaySeconds =
-    RETRY_DELAYS_SECONDS[attempts] ?? (isClockDoubtful ? LONGEST_DELAY_SECONDS : undefined);
+    RETRY_DELAYS_SECONDS[attempts] ?? (isClockDoubtful() ? LONGEST_DELAY_SECONDS : undefined);
   if (delaySeconds === undefined) return { ...ended, state: "failed" };
   const scheduledMs = Math.round(delaySeconds * 1000 * (1 - JITTER + 2 * JITTER * random));
   return { ...ended, state: "pending", nextAttemptAt: nowMs + Math.max(scheduledMs, attempt.retryAfterMs) };
