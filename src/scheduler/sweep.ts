@@ -14,9 +14,8 @@ export type SweeperDeps = Omit<RetentionDeps, "uploads"> & {
 
 /**
  * Compares the recordings on disk with the records once at the start. Then removes, each minute, all data whose
- * retention time has passed, and each day files without a record. It also signs the head of the audit log, at the start and
- * each day. Failures are logged, and the work is tried again in the
- * next minute.
+ * retention time has passed, and each day files without a record. It also signs the head of the audit log, at the start
+ * and each day. Failures are logged, and the work of the rounds and the signature are tried again in the next minute.
  */
 export type Sweeper = {
   start(): void;
@@ -38,7 +37,7 @@ export function createSweeper(
   let timer: Timer | undefined;
   let running: Promise<void> = Promise.resolve();
   let lookedMs = performance.now();
-  let signedMs = performance.now();
+  let signedMs = Number.NEGATIVE_INFINITY;
 
   async function guarded(what: string, work: () => Promise<unknown>): Promise<void> {
     try {

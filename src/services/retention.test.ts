@@ -1,5 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
@@ -8,6 +17,7 @@ import { newId } from "../lib/ids.ts";
 import { openLog, silentLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { createSweeper } from "../scheduler/sweep.ts";
+import { recordAct } from "../store/audit-log.ts";
 import { countChunks, insertChunks, listEndedWithChunks } from "../store/chunks.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
 import { idempotencyKeys, transcriptions } from "../store/schema.ts";
@@ -15,6 +25,7 @@ import { markContentDeleted } from "../store/transcriptions.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { testConfig } from "../testing/test-config.ts";
 import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
+import { AUDIT_HEADS_FILE } from "./audit-heads.ts";
 import { createReceiptService } from "./receipts.ts";
 import { createRetentionService } from "./retention.ts";
 
@@ -287,6 +298,20 @@ test("the sweeper reconciles once, continues with rounds, survives a failure and
   await Bun.sleep(10);
   expect(calls.deliveries).toBe(deliveries);
   expect(sweeps).toBe(1);
+});
+
+test("the sweeper signs the audit log soon where it could not at the start", async () => {
+  const { bench, deps } = prepare();
+  const { database, dataDir, uploads } = bench;
+  recordAct(database.store, { action: "clock.confirm" }, Date.now());
+  const heads = join(dataDir, AUDIT_HEADS_FILE);
+  // No file can be read or written there.
+  mkdirSync(heads);
+  const sweeper = createSweeper({ ...deps, uploads, dataDir }, 1);
+  sweeper.start();
+  rmdirSync(heads);
+  while (!existsSync(heads)) await Bun.sleep(1);
+  await sweeper.stop();
 });
 
 test("the sweeper looks for files without a record again and again", async () => {
