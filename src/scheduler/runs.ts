@@ -98,8 +98,9 @@ type HandBack = {
   /** Forgets a transcription's unexpected ends. */
   forget(id: string): void;
   /**
-   * Puts a transcription back into the queue after an unexpected error, or fails it after too many. A full disk
-   * and a lock of another program do not count. Waits until the store can be written. When the signal is aborted first, nothing changes.
+   * Puts a transcription back into the queue after an unexpected error, or fails it after too many. A full disk and a lock
+   * of another program do not count. Waits until the store can be written. When the signal is aborted first, nothing
+   * changes.
    */
   afterError(row: TranscriptionRow, cause: unknown, signal: AbortSignal): Promise<void>;
 };

@@ -3,9 +3,9 @@ import { STARTED_BY } from "../audio/decoder-environment.ts";
 
 /**
  * Kills decoders that a killed program left behind: processes that run the decoder, that such a program has started
- * (`decoderEnvironment`), and whose parent is neither that process nor one of this executable. The config may name a decoder that
- * everybody runs, such as a shell, so a process without that mark is never one of ours. Without `/proc` it finds none; such
- * decoders end with their file.
+ * (`decoderEnvironment`), and whose parent is neither that process nor one of this executable. The config may name a
+ * program that others run, too, such as a shell, so a process without that mark is never one of ours. Without `/proc` it
+ * finds none; such decoders end with their file.
  *
  * @param decoder absolute path of the executable
  * @returns the number of killed processes

@@ -110,7 +110,7 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   });
   const heard = { executor, registry, members, log, refused, changed: places.look };
   const strange = createRefusalLog((subject, reason, count) => log.warn({ subject, count }, reason));
-  const hear = { link, onStrange: (subject: string) => strange(subject, NOBODYS) };
+  const hear = { link, strange };
   hearWorkers(hear, subjects.done, "request", executor.results.take);
   hearWorkers(hear, subjects.beat, "sign", (worker, { data }) => hearBeat(heard, worker, data));
   hearWorkers(hear, subjects.hello, "request", (worker, { data }, respond) => {
@@ -144,11 +144,11 @@ export function openFleet(options: OpenFleetOptions): Fleet {
   };
 }
 
-const NOBODYS = "a message that no worker can have sent was dropped";
+const STRANGE = "a message that no worker can have sent was dropped";
 
 /** Receives one kind of message of all workers, and drops what none of them can have sent. */
 function hearWorkers(
-  { link, onStrange }: { link: Pick<Link, "subscribe">; onStrange: (subject: string) => void },
+  { link, strange }: { link: Pick<Link, "subscribe">; strange: RefusalLog },
   subjectOf: (worker: string) => string,
   sent: Sent,
   onMessage: (worker: string, message: LinkMessage, respond: (data: Uint8Array) => void) => void,
@@ -156,7 +156,7 @@ function hearWorkers(
   const all = subjectOf("*");
   link.subscribe(all, (message, respond) => {
     const worker = senderOf(message, subjectOf, sent);
-    if (worker === undefined) onStrange(all);
+    if (worker === undefined) strange(all, STRANGE);
     else onMessage(worker, message, respond);
   });
 }

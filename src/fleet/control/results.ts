@@ -246,8 +246,8 @@ export function timedChunkOf({
 }
 
 /**
- * Returns for how long a worker can have had a chunk at most: since its beats name it, or since a caller wants it. What ran before a
- * start of this process counts only from then on.
+ * Returns for how long a worker can have had a chunk at most: since its beats name it, or since a caller wants it. Where
+ * this process was started meanwhile, only the time since then counts.
  */
 function longestMs({ firstSeenAt, wantedAt }: WantedJob): number {
   const now = performance.now();
@@ -255,8 +255,9 @@ function longestMs({ firstSeenAt, wantedAt }: WantedJob): number {
 }
 
 /**
- * Returns the time that a chunk has taken: what its worker says, and no more than this machine's own clock allows. Time limits and the
- * estimate for all work come from these times. A worker that says too little only counts as quick for the chunks that it has taken.
+ * Returns the time that a chunk has taken: what its worker says, and no more than this machine's own clock allows. Time
+ * limits and the estimate for all work come from these times. A worker that says too little only counts as quick for the
+ * chunks that it has taken.
  */
 function credibleMs(elapsedMs: number, wanted: WantedChunk): number {
   return Math.min(elapsedMs, longestMs(wanted), wanted.timeoutMs);

@@ -13,9 +13,9 @@ const LOCK_RETRY_SECONDS = 5;
 const FILES_RETRY_SECONDS = 2;
 
 /**
- * Turns any thrown value into an error that a client may see. A full disk, a locked database, refused rights and
- * too many open files become `capacity_unavailable`, because they pass; everything else that is not an AppError becomes `internal_error`. The
- * thrown value is its cause.
+ * Turns any thrown value into an error that a client may see. A full disk, a locked database, refused rights and too many
+ * open files become `capacity_unavailable`, because they pass; everything else that is not an AppError becomes
+ * `internal_error`. The thrown value is its cause.
  */
 export function toAppError(thrown: unknown): AppError {
   if (thrown instanceof AppError) return thrown;

@@ -12,9 +12,9 @@ const MAX_PARTS = 64;
 const MAX_FIELD_BYTES = 1024;
 const MAX_NAME_BYTES = 200;
 /**
- * Bytes that the parser gets in one turn of the event loop, because it works in the thread that answers everybody. It also
- * stops at the first part too many, so that a turn has few parts, whatever their size. The parser holds back the rest of a write while a part's buffer is full, and
- * stops for ever when a part that it skips ends in that same write. A piece smaller than the buffer cannot fill it.
+ * Bytes that the parser gets in one turn of the event loop: it works in the thread that answers all requests. The parser
+ * holds back the rest of a write while a part's buffer is full, and stops for ever when a part that it skips ends in that
+ * same write. A piece smaller than the buffer cannot fill it. `MAX_PARTS` bounds the parts of a turn, which may be empty.
  */
 const PIECE_BYTES = 16 * 1024;
 const PART_BUFFER_BYTES = 64 * 1024;
