@@ -254,7 +254,7 @@ describeFleet("faults of a fleet", () => {
     const counts = () => fleet.status().tickets.published;
     await until(() => counts() === 3);
     const link = rogue("evil");
-    await link.whenUp(5_000);
+    expect(await link.whenUp(5_000)).toBe(true);
     const { hello, done, beat, order, cancel, stream } = subjectsOf("main");
     const connection = link.connection();
     const targets = [
