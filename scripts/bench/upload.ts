@@ -11,13 +11,14 @@
  * declared. "all MiB/s" is the speed with that time included.
  */
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { UploadCreated } from "../../src/http/wire/schemas.ts";
+import { freeBytesOf } from "../../src/lib/disk-space.ts";
 import { median } from "./median.ts";
 
 const MIB = 1024 * 1024;
@@ -314,8 +315,8 @@ async function main(): Promise<void> {
   const bytes = Number(values.mib) * MIB;
   const folder = mkdtempSync(join(tmpdir(), "shruti-bench-"));
   try {
-    const { bavail, bsize } = statfsSync(folder);
-    if (bavail * bsize < bytes * 3) throw new Error("the disk has no space for three files of that size");
+    if (freeBytesOf(folder) < bytes * 3)
+      throw new Error("the disk has no space for three files of that size");
     const file = join(folder, "source");
     const sha256 = await makeFile(file, bytes);
     const results = new Map<string, Measured[]>();

@@ -1,7 +1,8 @@
 import { createHash, type Hash } from "node:crypto";
-import { constants, statfsSync } from "node:fs";
+import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { freeBytesOf } from "./disk-space.ts";
 
 export type DownloadOptions = {
   /** Address of the file. */
@@ -152,8 +153,7 @@ function totalOf(response: Response, { bytes, total }: Progress): number | undef
 
 function requireSpace({ path, reserveBytes = 0 }: DownloadOptions, { bytes, total }: Progress): void {
   if (total === undefined) return;
-  const { bavail, bsize } = statfsSync(dirname(path));
-  const free = bavail * bsize - reserveBytes;
+  const free = freeBytesOf(dirname(path)) - reserveBytes;
   if (total - bytes <= free) return;
   const megabytes = (value: number) => Math.ceil(Math.max(0, value) / 1e6);
   throw new FinalError(

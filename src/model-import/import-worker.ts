@@ -1,5 +1,6 @@
-import { fchmodSync, openSync, statfsSync, writeFileSync } from "node:fs";
+import { fchmodSync, openSync, writeFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import { freeBytesOf } from "../lib/disk-space.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { inheritRights } from "../lib/rights.ts";
@@ -95,8 +96,7 @@ function createOutput(
 }
 
 function checkSpace(folder: string, bytes: number, reserveBytes: number): void {
-  const { bavail, bsize } = statfsSync(folder);
-  const free = bavail * bsize - reserveBytes;
+  const free = freeBytesOf(folder) - reserveBytes;
   if (free >= bytes) return;
   const megabytes = (value: number) => Math.ceil(Math.max(0, value) / 1e6);
   throw new Error(

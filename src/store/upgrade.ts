@@ -1,9 +1,10 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
-import { readdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Act } from "../domain/audit.ts";
 import { MAX_DIFFERENCE_MS } from "../domain/clock-trust.ts";
 import { AppError } from "../domain/errors.ts";
+import { freeBytesOf } from "../lib/disk-space.ts";
 import { syncPathNow, writeDurably } from "../lib/durable-files.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
@@ -153,10 +154,10 @@ const backupFailure = (path: string, error: unknown) =>
 
 /** Looks before anything is opened. @throws UpgradeError where the copy will not fit */
 function requireSpace(path: string): void {
-  const { bavail, bsize } = statfsSync(dirname(path));
+  const free = freeBytesOf(dirname(path));
   const bytes = statSync(path).size;
-  if (bavail * bsize >= bytes) return;
-  const reason = `it needs ${bytes} bytes, and the disk has ${bavail * bsize} free`;
+  if (free >= bytes) return;
+  const reason = `it needs ${bytes} bytes, and the disk has ${free} free`;
   throw backupFailure(path, Object.assign(new Error(reason), { code: "ENOSPC" }));
 }
 

@@ -1,6 +1,6 @@
-import { statfsSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { freeBytesOf } from "../../lib/disk-space.ts";
 import { createFile } from "../../lib/durable-files.ts";
 import { errorMessage } from "../../lib/error-message.ts";
 import type { Log } from "../../lib/log.ts";
@@ -201,8 +201,7 @@ async function requireSpace(
     );
   }
   await mkdir(dirname(folder), { recursive: true });
-  const { bavail, bsize } = statfsSync(dirname(folder));
-  if (bavail * bsize < bytes + reserveBytes) {
+  if (freeBytesOf(dirname(folder)) < bytes + reserveBytes) {
     throw new FetchError(`the disk has no space for ${megabytes(bytes)} MB beside storage.reserve_bytes`);
   }
 }

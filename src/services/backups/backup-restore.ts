@@ -1,7 +1,8 @@
-import { chmodSync, existsSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
+import { chmodSync, existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { freeBytesOf } from "../../lib/disk-space.ts";
 import { syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import type { Log } from "../../lib/log.ts";
@@ -163,8 +164,7 @@ function requireSpace(backup: BackupReader, options: RestoreOptions): void {
     if (file.name === DATABASE) needed += 3 * file.bytes;
     else if (found?.size !== file.bytes) needed += file.bytes;
   }
-  const { bavail, bsize } = statfsSync(options.dataDir);
-  if (bavail * bsize >= needed) return;
+  if (freeBytesOf(options.dataDir) >= needed) return;
   throw new Error(
     `The disk of ${options.dataDir} has not enough space: ${Math.ceil(needed / 1e6)} MB are needed. Nothing was changed.`,
   );

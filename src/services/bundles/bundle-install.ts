@@ -1,9 +1,10 @@
 import type { KeyObject } from "node:crypto";
-import { existsSync, statfsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { chmod, mkdir, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { type ReadEntry, Unpack } from "tar";
 import type { InstalledModel } from "../../domain/model.ts";
+import { freeBytesOf } from "../../lib/disk-space.ts";
 import { syncPath, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
 import { asOwnerOf, asWriterOf } from "../../lib/rights.ts";
@@ -98,8 +99,7 @@ function checkContents({ models, backends, executable }: BundleContents, options
 function requireSpace(directory: string, bytes: number): void {
   let folder = directory;
   while (!existsSync(folder)) folder = dirname(folder);
-  const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize < bytes) {
+  if (freeBytesOf(folder) < bytes) {
     throw new Error(`The disk of the models has not enough space: ${Math.ceil(bytes / 1e6)} MB are needed.`);
   }
 }
