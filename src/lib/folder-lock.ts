@@ -1,7 +1,8 @@
-import { dlopen, FFIType, type Pointer, read } from "bun:ffi";
+import { FFIType, type Pointer, read } from "bun:ffi";
 import { closeSync, openSync, readFileSync, statSync } from "node:fs";
+import { withLibc } from "./libc.ts";
 
-/** `flock` of libc, which Bun does not offer, and where libc puts the reason of a failure. */
+/** `flock`, and where libc puts the reason of a failure. */
 const SYMBOLS = {
   flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
   __errno_location: { args: [], returns: FFIType.ptr },
@@ -42,18 +43,11 @@ function openFolder(path: string): number | undefined {
 
 /** Locks a descriptor. Returns 0, or the reason of the failure; undefined where libc cannot be asked. */
 function flock(descriptor: number): number | undefined {
-  try {
-    const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
-    try {
-      const reason = symbols.__errno_location() as Pointer;
-      // Nothing comes between the two calls: any call of libc may change the reason.
-      return symbols.flock(descriptor, LOCK_EX | LOCK_NB) === 0 ? 0 : read.i32(reason);
-    } finally {
-      close();
-    }
-  } catch {
-    return undefined;
-  }
+  return withLibc(SYMBOLS, (symbols) => {
+    const reason = symbols.__errno_location() as Pointer;
+    // Nothing comes between the two calls: any call of libc may change the reason.
+    return symbols.flock(descriptor, LOCK_EX | LOCK_NB) === 0 ? 0 : read.i32(reason);
+  });
 }
 
 /**

@@ -1,4 +1,5 @@
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { FFIType, ptr } from "bun:ffi";
+import { withLibc } from "./libc.ts";
 
 /**
  * Chooses which of several listening sockets of one port gets new connections. Linux distributes them over all sockets
@@ -33,7 +34,7 @@ const SYMBOLS = {
 /** Lists the descriptors of this process's listening sockets. Empty where the system does not tell. */
 export function listeningSockets(): Set<number> {
   const found = new Set<number>();
-  withLibrary(({ getsockopt }) => {
+  withLibc(SYMBOLS, ({ getsockopt }) => {
     const value = new Int32Array(1);
     const length = new Uint32Array([INT_BYTES]);
     let unused = 0;
@@ -42,7 +43,6 @@ export function listeningSockets(): Set<number> {
       unused = status === 0 ? 0 : unused + 1;
       if (status === 0 && value[0] === 1) found.add(descriptor);
     }
-    return true;
   });
   return found;
 }
@@ -64,23 +64,8 @@ export function steerTo(descriptor: number, index: number): boolean {
   const filter = new DataView(bytes.buffer, PROGRAM_BYTES);
   filter.setUint16(0, BPF_RET_K, true);
   filter.setUint32(4, index, true);
-  return withLibrary(
-    ({ setsockopt }) =>
-      setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, bytes, PROGRAM_BYTES) === 0,
+  const status = withLibc(SYMBOLS, ({ setsockopt }) =>
+    setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, bytes, PROGRAM_BYTES),
   );
-}
-
-type Library = ReturnType<typeof dlopen<typeof SYMBOLS>>;
-
-function withLibrary(work: (symbols: Library["symbols"]) => boolean): boolean {
-  try {
-    const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
-    try {
-      return work(symbols);
-    } finally {
-      close();
-    }
-  } catch {
-    return false;
-  }
+  return status === 0;
 }

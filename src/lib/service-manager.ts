@@ -1,4 +1,5 @@
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { FFIType, ptr } from "bun:ffi";
+import { withLibc } from "./libc.ts";
 
 /**
  * Reports to systemd, or another manager with the same protocol (sd_notify(3)), what the service does. Bun has no datagram
@@ -33,10 +34,8 @@ export type ServiceState = Partial<
 
 /** Returns the state of a service that begins to reload: the manager compares the time with that of its own request. */
 export function reloadingState(): ServiceState {
-  const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
   const time = new BigInt64Array(2);
-  symbols.clock_gettime(CLOCK_MONOTONIC, ptr(time));
-  close();
+  withLibc(SYMBOLS, ({ clock_gettime }) => clock_gettime(CLOCK_MONOTONIC, ptr(time)));
   const [seconds = 0n, nanoseconds = 0n] = time;
   return { RELOADING: 1, MONOTONIC_USEC: String(seconds * 1_000_000n + nanoseconds / 1_000n) };
 }
@@ -56,17 +55,14 @@ export function notifyServiceManager(path: string | undefined, state: ServiceSta
       .map(([name, value]) => `${name}=${value}\n`)
       .join(""),
   );
-  try {
-    const { symbols, close } = dlopen("libc.so.6", SYMBOLS);
-    const socket = symbols.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) return false;
-    const sent = symbols.sendto(socket, ptr(message), message.length, 0, ptr(address), address.length);
-    symbols.close(socket);
-    close();
-    return Number(sent) === message.length;
-  } catch {
-    return false;
-  }
+  const sent = withLibc(SYMBOLS, ({ socket, sendto, close }) => {
+    const descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return undefined;
+    const count = sendto(descriptor, ptr(message), message.length, 0, ptr(address), address.length);
+    close(descriptor);
+    return Number(count);
+  });
+  return sent === message.length;
 }
 
 /** Makes the bytes of `struct sockaddr_un`; undefined when the path is too long. */
