@@ -1,3 +1,5 @@
+import { createRepeats } from "../lib/repeats.ts";
+
 /**
  * Logs messages that are refused. A member of another version sends one each second, so each sender has a line at first,
  * and at most one a minute from then on, with the number of messages since the line before.
@@ -16,15 +18,9 @@ export function createRefusalLog(
   write: (sender: string, reason: string, count: number) => void,
   now: () => number = () => performance.now(),
 ): RefusalLog {
-  const senders = new Map<string, { loggedAt: number; count: number }>();
+  const repeats = createRepeats({ everyMs: AGAIN_AFTER_MS, maxKeys: MAX_SENDERS, now });
   return (sender, reason) => {
-    const known = senders.get(sender);
-    if (known && now() - known.loggedAt < AGAIN_AFTER_MS) {
-      known.count++;
-      return;
-    }
-    if (!known && senders.size >= MAX_SENDERS) senders.clear();
-    senders.set(sender, { loggedAt: now(), count: 0 });
-    write(sender, reason, (known?.count ?? 0) + 1);
+    const count = repeats(sender);
+    if (count !== undefined) write(sender, reason, count);
   };
 }

@@ -1,10 +1,12 @@
+import { createRepeats } from "./repeats.ts";
+
 /** Fields and text of a line of the log. */
 export type LogCall = [fields: unknown, message?: string, ...rest: unknown[]];
 
 /** How often a message about a state that lasts is repeated. */
 const REPEAT_EVERY_MS = 5 * 60_000;
 /** Messages of the program are few. */
-const MOST_MESSAGES = 1_000;
+const MAX_MESSAGES = 1_000;
 
 /**
  * Makes a filter of the log for errors that repeat as long as a state of the machine lasts, such as a full disk. The first
@@ -15,23 +17,16 @@ const MOST_MESSAGES = 1_000;
  */
 export function createRepeatedErrors(
   stateOf: (fields: Record<string, unknown>) => string | undefined,
-  nowMs: () => number = () => performance.now(),
+  now: () => number = () => performance.now(),
 ): (call: LogCall) => LogCall | undefined {
-  const known = new Map<string, { loggedMs: number; leftOut: number }>();
+  const repeats = createRepeats({ everyMs: REPEAT_EVERY_MS, maxKeys: MAX_MESSAGES, now });
   return (call) => {
     const [fields, message = "", ...rest] = call;
     const isObject = typeof fields === "object" && fields !== null;
     const state = isObject ? stateOf(fields as Record<string, unknown>) : undefined;
     if (state === undefined) return call;
-    const key = `${state} ${message}`;
-    const earlier = known.get(key);
-    if (earlier && nowMs() - earlier.loggedMs < REPEAT_EVERY_MS) {
-      earlier.leftOut += 1;
-      return undefined;
-    }
-    if (known.size >= MOST_MESSAGES) known.clear();
-    known.set(key, { loggedMs: nowMs(), leftOut: 0 });
-    if (!earlier || earlier.leftOut === 0) return call;
-    return [{ state, repeated: earlier.leftOut + 1 }, message, ...rest];
+    const repeated = repeats(`${state} ${message}`);
+    if (repeated === undefined) return undefined;
+    return repeated === 1 ? call : [{ state, repeated }, message, ...rest];
   };
 }
