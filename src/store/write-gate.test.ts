@@ -96,6 +96,18 @@ test("a wait ends after its time, with its signal, and with the stop of the serv
   expect(names()).toEqual(["e"]);
 });
 
+test("work whose turn has not come when the server stops is done, where the lock is free", async () => {
+  lock();
+  const first = database.gate.run(insert("a"));
+  const second = first.then(() => database.gate.giveUp());
+  const waiting = failureOf(database.gate.run(insert("b")));
+  await Bun.sleep(100);
+  unlock();
+  await second;
+  expect(await waiting).toBeUndefined();
+  expect(names()).toEqual(["a", "b"]);
+});
+
 test("an error of the work itself is passed on at once, and a command does not wait here", async () => {
   const failure = new Error("no");
   expect(

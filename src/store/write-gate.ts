@@ -180,7 +180,10 @@ export function createWriteGate(sqlite: SqliteDatabase): WriteGate {
     giveUp() {
       hasGivenUp = true;
       clearTimeout(timer);
-      for (const waiter of waiting) waiter.reject(locked?.error);
+      for (const waiter of waiting) {
+        if (locked) waiter.reject(locked.error);
+        else waiter.resolve();
+      }
     },
   };
 }
