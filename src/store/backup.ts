@@ -20,6 +20,7 @@ import { openRegularFile } from "../lib/regular-file.ts";
 import { asOwnerOf } from "../lib/rights.ts";
 import { backupDatabase, type Database, migrate, openDatabase } from "./database.ts";
 import { peekVersion } from "./database-version.ts";
+import { isLocked } from "./disk-full.ts";
 import { makePrivateFile } from "./private-file.ts";
 import { checkBackupFile } from "./restore-check.ts";
 
@@ -303,7 +304,7 @@ function withExclusive(path: string, work: (sqlite: SqliteDatabase) => void): vo
     sqlite.run("COMMIT");
     work(sqlite);
   } catch (error) {
-    if ((error as { code?: string }).code?.startsWith("SQLITE_BUSY")) {
+    if (isLocked(error)) {
       throw new AppError("conflict", { message: "The database is in use; stop the server first." });
     }
     throw error;

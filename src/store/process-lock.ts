@@ -22,7 +22,7 @@ export function takeProcessLock(path: string): ProcessLock | undefined {
     file.run("BEGIN EXCLUSIVE");
   } catch (error) {
     file.close();
-    if ((error as { code?: string }).code?.startsWith("SQLITE_BUSY")) return undefined;
+    if (isLocked(error)) return undefined;
     throw error;
   }
   return { release: () => file.close() };
