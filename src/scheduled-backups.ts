@@ -9,7 +9,7 @@ import { forgetFailure, rememberFailure } from "./services/backups/backup-memory
 import { failureOf } from "./services/backups/backup-state.ts";
 import { type LastBackup, lastBackup } from "./services/backups/backups.ts";
 import { problemOfPlace } from "./services/backups/store-identity.ts";
-import { type Database, type Store, transaction } from "./store/database.ts";
+import { type Database, gatedTransaction, type Store } from "./store/database.ts";
 import { rowsOnce } from "./store/once.ts";
 
 /** Makes a backup of everything. @param signal ends it early @throws Error with the reason when none was made */
@@ -78,7 +78,7 @@ export function createScheduledBackups(deps: Deps, lookEveryMs = LOOK_EVERY_MS):
   /** A full disk does not stop the schedule. A lock of another program is waited for. */
   async function remember(write: (tx: Store) => void): Promise<void> {
     try {
-      await database.gate.run(() => transaction(database.store, write));
+      await gatedTransaction(database, write);
     } catch (error) {
       log.error({ err: error }, "the outcome of the backup could not be noted");
     }

@@ -15,7 +15,7 @@ import {
   renewAttempts,
   sliceStarts,
 } from "../store/chunks.ts";
-import { type Database, type Store, transaction } from "../store/database.ts";
+import { type Database, gatedTransaction, type Store } from "../store/database.ts";
 import type { GroupCommit } from "../store/group-commit.ts";
 import { insertOutline, speechText } from "../store/outlines.ts";
 import {
@@ -42,12 +42,13 @@ const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
  * the transcription.
  */
 export function createRowCheckpoint(
-  { store, gate }: Pick<Database, "store" | "gate">,
+  database: Pick<Database, "store" | "gate">,
   { id, audioWarnings }: Pick<TranscriptionRow, "id" | "audioWarnings">,
   commits: GroupCommit,
   clock: Clock,
   onChunkEnded: (transcriptionId: string) => void = () => {},
 ): Checkpoint {
+  const { store, gate } = database;
   const keyOf = (position: number, attempt: string) => ({ transcriptionId: id, position, attempt });
 
   async function end(doneMs: number, endChunk: (tx: Store) => boolean): Promise<boolean> {
@@ -62,13 +63,12 @@ export function createRowCheckpoint(
 
   /** Writes something unless the transcription has ended. Its content may be deleted then, and nothing must come after it. */
   function writeWhilePreparing(write: Step, signal: AbortSignal): Promise<boolean> {
-    const writeNow = () =>
-      transaction(store, (tx) => {
-        const isPreparing = findTranscription(tx, id)?.state === "preparing";
-        if (isPreparing) write(tx);
-        return isPreparing;
-      });
-    return gate.run(writeNow, { signal });
+    const writeNow = (tx: Store) => {
+      const isPreparing = findTranscription(tx, id)?.state === "preparing";
+      if (isPreparing) write(tx);
+      return isPreparing;
+    };
+    return gatedTransaction(database, writeNow, { signal });
   }
 
   /** Returns the steps that replace all chunks. There are some only when the program ended between such steps. */
@@ -105,16 +105,15 @@ export function createRowCheckpoint(
         await nextTurn();
       }
       signal.throwIfAborted();
-      const prepare = () =>
-        transaction(store, (tx) => {
-          // First: it may have been cancelled meanwhile, and its content deleted. Then nothing of the recording is kept.
-          const change = { audioWarnings: warnings };
-          if (!moveTranscription(tx, id, "prepared", clock.now(), change)) return false;
-          last?.(tx);
-          if (outline) insertOutline(tx, id, outline, speech ?? null, clock.now());
-          return true;
-        });
-      return gate.run(prepare, { signal });
+      const prepare = (tx: Store) => {
+        // First: it may have been cancelled meanwhile, and its content deleted. Then nothing of the recording is kept.
+        const change = { audioWarnings: warnings };
+        if (!moveTranscription(tx, id, "prepared", clock.now(), change)) return false;
+        last?.(tx);
+        if (outline) insertOutline(tx, id, outline, speech ?? null, clock.now());
+        return true;
+      };
+      return gatedTransaction(database, prepare, { signal });
     },
     chunks: () => listChunks(store, id),
     completeChunk: (position, attempt, text, doneMs) =>

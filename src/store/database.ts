@@ -13,7 +13,7 @@ import { forgetStatements, noteTransaction } from "./prepared.ts";
 import { makePrivateFile } from "./private-file.ts";
 import * as schema from "./schema.ts";
 import { withPath, withSettledPath } from "./with-path.ts";
-import { createWriteGate, noteLocked, rememberGate, type WriteGate } from "./write-gate.ts";
+import { createWriteGate, noteLocked, rememberGate, type Wait, type WriteGate } from "./write-gate.ts";
 
 /** What store functions work on: the database, or the transaction that their caller has opened. */
 export type Store = BaseSQLiteDatabase<"sync", void, typeof schema>;
@@ -133,6 +133,15 @@ export function transaction<T>(store: Store, work: (tx: Store) => T): T {
     noteLocked(store, error);
     throw error;
   }
+}
+
+/** Does what `transaction` does, and waits as `WriteGate.run` while another program holds the write lock. */
+export function gatedTransaction<T>(
+  { store, gate }: Pick<Database, "store" | "gate">,
+  work: (tx: Store) => T,
+  wait?: Wait,
+): Promise<T> {
+  return gate.run(() => transaction(store, work), wait);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type Database, type Store, transaction } from "./database.ts";
+import { type Database, gatedTransaction, type Store, transaction } from "./database.ts";
 
 /** Runs small writes that come at the same time in one transaction, because each commit waits for the disk. */
 export type GroupCommit = {
@@ -17,7 +17,7 @@ const LONGEST_WAIT_MS = 5;
 
 type Write = { run: (tx: Store) => void; settle: () => void; fail: (error: unknown) => void };
 
-export function createGroupCommit({ store, gate }: Pick<Database, "store" | "gate">): GroupCommit {
+export function createGroupCommit(database: Pick<Database, "store" | "gate">): GroupCommit {
   let waiting: Write[] = [];
   let timer: Timer | undefined;
   let lastCommit = Number.NEGATIVE_INFINITY;
@@ -27,11 +27,10 @@ export function createGroupCommit({ store, gate }: Pick<Database, "store" | "gat
     timer = undefined;
     const writes = waiting;
     waiting = [];
-    const write = () =>
-      transaction(store, (tx) => {
-        for (const { run } of writes) run(tx);
-      });
-    gate.run(write).then(
+    const write = (tx: Store) => {
+      for (const { run } of writes) run(tx);
+    };
+    gatedTransaction(database, write).then(
       () => {
         for (const { settle } of writes) settle();
       },

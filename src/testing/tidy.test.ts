@@ -205,7 +205,7 @@ describe("tidy", () => {
 
   test("transactions are synchronous functions", () => {
     const found = files.filter(
-      (path) => !isTest(path) && /transaction\([^)]*async/.test(readFileSync(path, "utf8")),
+      (path) => !isTest(path) && /transaction\([^)]*async/i.test(readFileSync(path, "utf8")),
     );
     expect(found.map((path) => relative(SRC, path))).toEqual([]);
   });

@@ -8,7 +8,7 @@ import { AppError } from "../../domain/errors.ts";
 import type { Outline } from "../../domain/outline.ts";
 import { type ChannelMode, recognizedChannels } from "../../domain/transcription.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type Database, transaction } from "../../store/database.ts";
+import { type Database, gatedTransaction, type Store } from "../../store/database.ts";
 import { findPoints, findWaveform, insertOutline, type StoredWaveform } from "../../store/outlines.ts";
 import { findTranscription, type TranscriptionRow } from "../../store/transcriptions.ts";
 import { findUpload } from "../../store/uploads.ts";
@@ -145,13 +145,12 @@ export function createListeningService(deps: ListeningDeps): ListeningService {
         signal,
       ),
     );
-    const keep = () =>
-      transaction(store, (tx) => {
-        const now = findTranscription(tx, id);
-        if (!now || now.contentDeletedAt !== null) throw new AppError("content_deleted");
-        insertOutline(tx, id, outline, null, clock.now());
-      });
-    await database.gate.run(keep, REQUEST_WAIT);
+    const keep = (tx: Store) => {
+      const now = findTranscription(tx, id);
+      if (!now || now.contentDeletedAt !== null) throw new AppError("content_deleted");
+      insertOutline(tx, id, outline, null, clock.now());
+    };
+    await gatedTransaction(database, keep, REQUEST_WAIT);
   });
 
   async function pointsFor(

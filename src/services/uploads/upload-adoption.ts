@@ -2,7 +2,7 @@ import type { VerifiedAudio } from "../../domain/audio.ts";
 import { moveDurably } from "../../lib/durable-files.ts";
 import { newId } from "../../lib/ids.ts";
 import { audioFilePath, ensureAudioDirectory, removeFile } from "../../store/audio-files.ts";
-import { type Store, transaction } from "../../store/database.ts";
+import { gatedTransaction, type Store } from "../../store/database.ts";
 import { deleteUpload, insertUpload, type UploadRow } from "../../store/uploads.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { UploadContext } from "./upload-context.ts";
@@ -23,7 +23,6 @@ export async function adoptFile(
   file: AdoptedFile,
 ): Promise<UploadRow> {
   await ensureAudioDirectory(context.dataDir);
-  const { store, gate } = context.database;
   const nowMs = context.clock.now();
   const id = newId("upload", nowMs);
   const path = audioFilePath(context.dataDir, id);
@@ -52,7 +51,7 @@ export async function adoptFile(
     });
   };
   try {
-    return await gate.run(() => transaction(store, insert), REQUEST_WAIT);
+    return await gatedTransaction(context.database, insert, REQUEST_WAIT);
   } catch (error) {
     await removeFile(path);
     throw error;
@@ -63,6 +62,5 @@ export async function adoptFile(
 export async function discardAdopted(context: UploadContext, id: string): Promise<void> {
   // The file goes first: on a full disk the record cannot be removed, and the file must not stay because of that.
   await removeFile(audioFilePath(context.dataDir, id));
-  const { store, gate } = context.database;
-  await gate.run(() => transaction(store, (tx) => deleteUpload(tx, id)), REQUEST_WAIT);
+  await gatedTransaction(context.database, (tx) => deleteUpload(tx, id), REQUEST_WAIT);
 }

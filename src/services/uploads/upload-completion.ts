@@ -3,7 +3,7 @@ import { AppError } from "../../domain/errors.ts";
 import { isId } from "../../lib/ids.ts";
 import { within } from "../../lib/within.ts";
 import { audioFilePath, syncFile } from "../../store/audio-files.ts";
-import { type Store, transaction } from "../../store/database.ts";
+import { gatedTransaction, type Store } from "../../store/database.ts";
 import { findUpload, moveUpload, type UploadRow } from "../../store/uploads.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import { requireOwned, type Scope } from "../ownership.ts";
@@ -56,12 +56,11 @@ async function startVerification(context: UploadContext, upload: UploadRow): Pro
       throw new AppError("upload_incomplete", { message: `${bytes} of ${upload.bytes} bytes have arrived.` });
     }
     await syncFile(audioFilePath(context.dataDir, upload.id));
-    const { store, gate } = context.database;
+    const { database, clock } = context;
     const changes = { spaceBytes: upload.bytes };
-    const move = () =>
-      transaction(store, (tx) => moveUpload(tx, upload.id, "verify", context.clock.now(), changes));
-    const moved = await gate.run(move, REQUEST_WAIT);
-    return moved ?? findUpload(store, upload.id) ?? upload;
+    const move = (tx: Store) => moveUpload(tx, upload.id, "verify", clock.now(), changes);
+    const moved = await gatedTransaction(database, move, REQUEST_WAIT);
+    return moved ?? findUpload(database.store, upload.id) ?? upload;
   } finally {
     release();
   }

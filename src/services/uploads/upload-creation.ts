@@ -3,7 +3,7 @@ import { AppError } from "../../domain/errors.ts";
 import { newId } from "../../lib/ids.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
 import { ensureAudioDirectory } from "../../store/audio-files.ts";
-import { transaction } from "../../store/database.ts";
+import { gatedTransaction, type Store } from "../../store/database.ts";
 import { insertUpload, type UploadRow } from "../../store/uploads.ts";
 import { REQUEST_WAIT } from "../../store/write-gate.ts";
 import type { Scope } from "../ownership.ts";
@@ -41,26 +41,24 @@ export async function createUpload(
   await checkDisk(context, request.bytes);
   const nowMs = context.clock.now();
   const token = `upt_${randomBytes(32).toString("base64url")}`;
-  const { store, gate } = context.database;
-  const insert = () =>
-    transaction(store, (tx) => {
-      requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
-      requireFit(tx, context, caller.organizationId, request.bytes);
-      const spaceBytes = spaceFor(request.bytes, 0);
-      takeSpace(tx, context, caller.organizationId, spaceBytes);
-      return insertUpload(tx, {
-        spaceBytes,
-        apiKeyId: caller.keyId ?? null,
-        id: newId("upload", nowMs),
-        organizationId: caller.organizationId,
-        projectId: caller.projectId,
-        state: "allocated",
-        bytes: request.bytes,
-        sha256: request.sha256 ?? null,
-        tokenHash: sha256Hex(token),
-        createdAt: nowMs,
-        expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
-      });
+  const insert = (tx: Store) => {
+    requireOpenPlace(tx, context.config, caller.organizationId, nowMs);
+    requireFit(tx, context, caller.organizationId, request.bytes);
+    const spaceBytes = spaceFor(request.bytes, 0);
+    takeSpace(tx, context, caller.organizationId, spaceBytes);
+    return insertUpload(tx, {
+      spaceBytes,
+      apiKeyId: caller.keyId ?? null,
+      id: newId("upload", nowMs),
+      organizationId: caller.organizationId,
+      projectId: caller.projectId,
+      state: "allocated",
+      bytes: request.bytes,
+      sha256: request.sha256 ?? null,
+      tokenHash: sha256Hex(token),
+      createdAt: nowMs,
+      expiresAt: nowMs + limits.upload_expiry_seconds * 1000,
     });
-  return { upload: await gate.run(insert, REQUEST_WAIT), token };
+  };
+  return { upload: await gatedTransaction(context.database, insert, REQUEST_WAIT), token };
 }

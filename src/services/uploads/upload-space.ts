@@ -1,6 +1,6 @@
 import type { Config } from "../../config/schema.ts";
 import { AppError } from "../../domain/errors.ts";
-import { type Store, transaction } from "../../store/database.ts";
+import { gatedTransaction, type Store } from "../../store/database.ts";
 import {
   hasOtherOrganization,
   type OrganizationRow,
@@ -121,12 +121,11 @@ export function openSpace(context: UploadContext, upload: UploadRow): UploadSpac
     async require(end) {
       if (end <= held) return;
       const wanted = spaceFor(upload.bytes, end);
-      const take = () =>
-        transaction(context.database.store, (tx) => {
-          takeSpace(tx, context, upload.organizationId, wanted - held);
-          if (!changeSpace(tx, upload.id, held, wanted)) throw new AppError("conflict");
-        });
-      await context.database.gate.run(take, REQUEST_WAIT);
+      const take = (tx: Store) => {
+        takeSpace(tx, context, upload.organizationId, wanted - held);
+        if (!changeSpace(tx, upload.id, held, wanted)) throw new AppError("conflict");
+      };
+      await gatedTransaction(context.database, take, REQUEST_WAIT);
       held = wanted;
     },
   };
@@ -134,10 +133,10 @@ export function openSpace(context: UploadContext, upload: UploadRow): UploadSpac
 
 /** Gives space back whose bytes were removed, but for the first step. The caller holds the lock of the upload. */
 export async function returnSpace(
-  { database: { store, gate } }: UploadContext,
+  { database }: UploadContext,
   { id, bytes, spaceBytes }: UploadRow,
 ): Promise<void> {
   const first = spaceFor(bytes, 0);
   if (spaceBytes <= first) return;
-  await gate.run(() => transaction(store, (tx) => changeSpace(tx, id, spaceBytes, first)), REQUEST_WAIT);
+  await gatedTransaction(database, (tx) => changeSpace(tx, id, spaceBytes, first), REQUEST_WAIT);
 }

@@ -3,7 +3,7 @@ import { AppError } from "../../domain/errors.ts";
 import type { UploadErrorCode } from "../../domain/upload.ts";
 import { equalsConstantTime } from "../../lib/sha256.ts";
 import { audioFilePath, fileBytes, removeFile } from "../../store/audio-files.ts";
-import { transaction } from "../../store/database.ts";
+import { gatedTransaction, type Store } from "../../store/database.ts";
 import { isWaitedOut } from "../../store/disk-full.ts";
 import { sha256OfFile } from "../../store/file-hash.ts";
 import { findUpload, listVerifyingUploads, moveUpload, type UploadRow } from "../../store/uploads.ts";
@@ -134,7 +134,8 @@ export function createVerifier(context: UploadContext): Verifier {
 
 /** Checks size and declared SHA-256, and decodes the file to its end (docs/decisions.md section 5). */
 async function verifyUpload(context: UploadContext, id: string, signal: AbortSignal): Promise<UploadRow> {
-  const { store, gate } = context.database;
+  const { database } = context;
+  const { store } = database;
   const upload = findUpload(store, id);
   if (!upload) throw new Error(`the upload ${id} is gone`);
   if (upload.state !== "verifying") return upload;
@@ -149,17 +150,15 @@ async function verifyUpload(context: UploadContext, id: string, signal: AbortSig
     requireSound(audio);
     const { durationMs, channels, sampleRateHz, truncated } = audio;
     const nowMs = context.clock.now();
-    const verify = () =>
-      transaction(store, (tx) =>
-        moveUpload(tx, upload.id, "verified", nowMs, {
-          ...{ finishedAt: nowMs, storedSha256: sha256 },
-          durationMs: Math.round(durationMs),
-          channels,
-          sampleRateHz,
-          truncated,
-        }),
-      );
-    const verified = await gate.run(verify, { signal });
+    const verify = (tx: Store) =>
+      moveUpload(tx, upload.id, "verified", nowMs, {
+        ...{ finishedAt: nowMs, storedSha256: sha256 },
+        durationMs: Math.round(durationMs),
+        channels,
+        sampleRateHz,
+        truncated,
+      });
+    const verified = await gatedTransaction(database, verify, { signal });
     if (verified) logEnding(context, verified);
     return verified ?? findUpload(store, upload.id) ?? upload;
   } catch (error) {
@@ -216,16 +215,13 @@ export async function reject(
   errorCode: UploadErrorCode,
   errorMessage: string,
 ): Promise<UploadRow> {
-  const { store, gate } = context.database;
+  const { database } = context;
   const nowMs = context.clock.now();
-  const rejectNow = () =>
-    transaction(store, (tx) =>
-      moveUpload(tx, upload.id, "reject", nowMs, {
-        ...{ finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage },
-      }),
-    );
-  const rejected = await gate.run(rejectNow);
-  if (!rejected) return findUpload(store, upload.id) ?? upload;
+  const changes = { finishedAt: nowMs, deletedAt: nowMs, errorCode, errorMessage };
+  const rejected = await gatedTransaction(database, (tx) =>
+    moveUpload(tx, upload.id, "reject", nowMs, changes),
+  );
+  if (!rejected) return findUpload(database.store, upload.id) ?? upload;
   context.unpaidActs.count("rejected uploads", upload.organizationId);
   logEnding(context, rejected);
   await removeFile(audioFilePath(context.dataDir, upload.id));
