@@ -122,8 +122,8 @@ export function asOwnerOf<T>(path: string, work: () => T): T {
 }
 
 /**
- * Writes a file that the user of the command has asked for, with that user's rights, into whose ever folder it goes. Only
- * where a link of another user leads there, the rights are those of that other user.
+ * Writes a file that the user of the command has asked for, with that user's rights, also into a folder of another user.
+ * Only where a link of another user leads there, the rights are those of that other user.
  *
  * @param work creates what is at the path, and replaces or follows nothing there
  */

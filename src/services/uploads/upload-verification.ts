@@ -33,7 +33,7 @@ export type Verifier = {
 /** `ended`: the row of an upload that another process has ended. */
 type Run = { outcome: Promise<UploadRow>; stop: AbortController; ended?: UploadRow };
 
-/** Failed runs in a row; `otherFailures` counts those that failed for another reason than a full disk. */
+/** Failed runs in a row; `otherFailures` counts those that failed otherwise than by a full disk or a locked database. */
 type Failures = { count: number; otherFailures: number; retryAtMs: number };
 
 /** Creates the verifier. Each upload has one run at a time, in a decoder lane; organizations share the lanes. */
@@ -61,9 +61,8 @@ export function createVerifier(context: UploadContext): Verifier {
   }
 
   /**
-   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full or the database is
-   * locked.
-   * The promise never rejects.
+   * Plans another run after a failure of the machine: up to `MAX_ATTEMPTS` times, and always while the disk is full or the
+   * database is locked. The promise never rejects.
    */
   async function putOff(upload: UploadRow, error: unknown): Promise<UploadRow> {
     const earlier = failures.get(upload.id);
