@@ -13,20 +13,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../domain/errors.ts";
 import type { TranscriptionState } from "../domain/transcription.ts";
-import { newId } from "../lib/ids.ts";
 import { openLog, silentLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { createSweeper } from "../scheduler/sweep.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { countChunks, insertChunks, listEndedWithChunks } from "../store/chunks.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
-import { idempotencyKeys, transcriptions } from "../store/schema.ts";
-import { markContentDeleted } from "../store/transcriptions.ts";
+import { idempotencyKeys } from "../store/schema.ts";
 import { manualClock } from "../testing/manual-clock.ts";
+import { insertTranscription as insertRow, retentionParts } from "../testing/retention-kit.ts";
 import { testConfig } from "../testing/test-config.ts";
 import { CALLER, openUploadBench, type UploadBench } from "../testing/upload-bench.ts";
 import { AUDIT_HEADS_FILE } from "./audit-heads.ts";
-import { createReceiptService } from "./receipts.ts";
 import { createRetentionService } from "./retention.ts";
 
 const DAY_MS = 86_400_000;
@@ -42,6 +40,7 @@ function prepare(retention: { audio_days?: number; transcript_days?: number; rej
   open.push(bench);
   const { database, uploads, trust } = bench;
   const calls = { conflicts: new Set<string>(), deliveries: 0 };
+  const parts = retentionParts(bench, clock);
   const deps = {
     database,
     clock,
@@ -49,12 +48,11 @@ function prepare(retention: { audio_days?: number; transcript_days?: number; rej
     log: silentLog,
     trust,
     uploads,
+    ...parts,
     transcriptions: {
       async deleteById(id: string) {
         if (calls.conflicts.has(id)) throw new AppError("conflict");
-        const row = markContentDeleted(database.store, id, clock.now());
-        if (!row) throw new Error("deleted twice");
-        return row;
+        return parts.transcriptions.deleteById(id);
       },
     },
     webhooks: {
@@ -63,8 +61,6 @@ function prepare(retention: { audio_days?: number; transcript_days?: number; rej
         return Promise.resolve(0);
       },
     },
-    receipts: createReceiptService({ database, clock, dataDir: bench.dataDir }),
-    purge: { resume: () => Promise.resolve(0) },
   };
   return { bench, clock, calls, deps, retention: createRetentionService(deps) };
 }
@@ -78,36 +74,12 @@ async function completeUpload({ uploads, dataDir }: UploadBench): Promise<string
 }
 
 function insertTranscription(
-  { database }: UploadBench,
+  bench: UploadBench,
   uploadId: string,
   state: TranscriptionState,
   finishedAt: number | null,
 ): string {
-  const id = newId("transcription", Date.now());
-  database.store
-    .insert(transcriptions)
-    .values({
-      ...CALLER,
-      id,
-      uploadId,
-      state,
-      finishedAt,
-      submission: "asynchronous",
-      modelId: "m",
-      modelVersion: "1",
-      language: "hi",
-      mode: "native",
-      timestamps: "segment",
-      diarization: false,
-      channelMode: "mix",
-      createdAt: 0,
-      durationMs: 1000,
-      channels: 1,
-      pricePaisePerAudioHour: 0,
-      reservedPaise: 0,
-    })
-    .run();
-  return id;
+  return insertRow(bench, { uploadId, state, createdAt: 0, finishedAt });
 }
 
 describe("retention", () => {
@@ -397,7 +369,7 @@ test("databases that a restore has replaced are removed when their time is over"
     const { deps, clock } = prepare();
     const name = (daysAgo: number) =>
       `shruti.db.before-${toTimestamp(clock.now() - daysAgo * DAY_MS).replaceAll(/[:.]/g, "-")}`;
-    const others = [...["shruti.db.before", "shruti.db.version-0006", "before.db"]];
+    const others = ["shruti.db.before", "shruti.db.version-0006", "before.db"];
     const upgrade = "shruti.db.version-0006.2020-01-01T00-00-00-000Z";
     const dead = Bun.spawnSync(["true"]).pid;
     const unfinished = ".0123456789ab.unfinished";

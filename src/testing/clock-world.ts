@@ -4,17 +4,16 @@ import { newId } from "../lib/ids.ts";
 import { silentLog } from "../lib/log.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type ClockTrust, createClockTrust } from "../services/clock-trust.ts";
-import { createReceiptService } from "../services/receipts.ts";
 import { createRetentionService } from "../services/retention.ts";
 import { createWebhookService } from "../services/webhooks/webhooks.ts";
 import { insertIdempotencyKey } from "../store/idempotency.ts";
-import { deliveries, transcriptions } from "../store/schema.ts";
-import { markContentDeleted } from "../store/transcriptions.ts";
+import { deliveries } from "../store/schema.ts";
 import { insertUpload } from "../store/uploads.ts";
 import { insertEndpoint, insertEvent } from "../store/webhooks.ts";
-import { manualClock } from "./manual-clock.ts";
+import { type ManualClock, manualClock } from "./manual-clock.ts";
+import { insertTranscription, retentionParts } from "./retention-kit.ts";
 import { testConfig } from "./test-config.ts";
-import { CALLER, openUploadBench } from "./upload-bench.ts";
+import { CALLER, openUploadBench, type UploadBench } from "./upload-bench.ts";
 
 export const DAY_MS = 86_400_000;
 /** Days after which each kind is old. */
@@ -46,89 +45,22 @@ export function openClockWorld() {
     webhooks: { keep_days: PERIODS.delivery },
   });
   const bench = openUploadBench({ clock, config });
-  const { database, uploads, dataDir } = bench;
-  const { store, sqlite } = database;
+  const { database, uploads } = bench;
   // This test does not cut the power, and it commits often.
-  sqlite.run("PRAGMA synchronous = OFF");
-  const endpointId = newId("webhookEndpoint", clock.now());
-  const endpoint = { ...CALLER, id: endpointId, url: "http://127.0.0.1:1/", secret: "whsec_eA==" };
-  insertEndpoint(store, { ...endpoint, createdAt: clock.now() });
+  database.sqlite.run("PRAGMA synchronous = OFF");
   const beganMs = clock.now();
   let trueMs = beganMs;
   let { trust } = bench;
   let retention = retentionOf(trust);
+  const makers = makersOf(bench, clock, () => trust.ages());
   const made: Made[] = [];
-  const row = (sql: string, id: string) => sqlite.query<{ found: number }, [string]>(sql).get(id) !== null;
 
   function retentionOf(using: ClockTrust) {
     return createRetentionService({
       ...{ database, clock, config, log: silentLog, trust: using, uploads },
-      transcriptions: {
-        async deleteById(id: string) {
-          const deleted = markContentDeleted(store, id, clock.now());
-          if (!deleted) throw new Error("deleted twice");
-          return deleted;
-        },
-      },
+      ...retentionParts(bench, clock),
       webhooks: createWebhookService({ database, clock, config }),
-      receipts: createReceiptService({ database, clock, dataDir }),
-      purge: { resume: () => Promise.resolve(0) },
     });
-  }
-
-  const makers: Record<Kind, (nowMs: number) => () => boolean> = {
-    recording(nowMs) {
-      const id = makeUpload(nowMs, "complete");
-      return () => row("SELECT 1 AS found FROM uploads WHERE id = ? AND deleted_at IS NULL", id);
-    },
-    upload(nowMs) {
-      const id = makeUpload(nowMs, "allocated");
-      return () => row("SELECT 1 AS found FROM uploads WHERE id = ? AND state = 'allocated'", id);
-    },
-    transcript(nowMs) {
-      const id = newId("transcription", nowMs);
-      const upload = makeUpload(nowMs, "complete");
-      sqlite.run("UPDATE uploads SET deleted_at = 1 WHERE id = ?", [upload]);
-      store
-        .insert(transcriptions)
-        .values({
-          ...{ ...CALLER, id, uploadId: upload, state: "completed", createdAt: nowMs, finishedAt: nowMs },
-          ...{ submission: "asynchronous", modelId: "m", modelVersion: "1", language: "hi", mode: "native" },
-          ...{ timestamps: "segment", diarization: false, channelMode: "mix", durationMs: 1, channels: 1 },
-          ...{ pricePaisePerAudioHour: 0, reservedPaise: 0 },
-        })
-        .run();
-      return () =>
-        row("SELECT 1 AS found FROM transcriptions WHERE id = ? AND content_deleted_at IS NULL", id);
-    },
-    key(nowMs) {
-      const key = crypto.randomUUID();
-      const { projectId } = CALLER;
-      const times = { createdAt: nowMs, expiresAt: nowMs + PERIODS.key * DAY_MS };
-      const claim = { projectId, submission: "asynchronous", key, requestHash: "h", ...times } as const;
-      insertIdempotencyKey(store, { ...claim, transcriptionId: newId("transcription", nowMs) }, trust.ages());
-      return () => row("SELECT 1 AS found FROM idempotency_keys WHERE key = ?", key);
-    },
-    delivery(nowMs) {
-      const transcription = { id: newId("transcription", nowMs), state: "completed" } as const;
-      const id = insertEvent(store, { transcription, endpointId, nowMs });
-      const delivered = { state: "delivered", deliveredAt: nowMs, nextAttemptAt: null } as const;
-      store.update(deliveries).set(delivered).where(eq(deliveries.eventId, id)).run();
-      return () => row("SELECT 1 AS found FROM events WHERE id = ?", id);
-    },
-    copy(nowMs) {
-      const path = `${database.path}.before-${toTimestamp(nowMs).replaceAll(/[:.]/g, "-")}`;
-      writeFileSync(path, "x");
-      return () => existsSync(path);
-    },
-  };
-
-  function makeUpload(nowMs: number, state: "complete" | "allocated"): string {
-    const id = newId("upload", nowMs);
-    const expiresAt = nowMs + PERIODS.upload * DAY_MS;
-    const row = { ...CALLER, id, state, bytes: 1, tokenHash: "", createdAt: nowMs, expiresAt };
-    insertUpload(store, state === "complete" ? { ...row, finishedAt: nowMs } : row);
-    return id;
   }
 
   return {
@@ -169,6 +101,67 @@ export function openClockWorld() {
     async close() {
       trust.stop();
       await bench.close();
+    },
+  };
+}
+
+/** Returns what makes each kind under the given time, and then reports whether it is kept. */
+function makersOf(
+  bench: UploadBench,
+  clock: ManualClock,
+  ages: ClockTrust["ages"],
+): Record<Kind, (nowMs: number) => () => boolean> {
+  const { database } = bench;
+  const { store, sqlite } = database;
+  const endpointId = newId("webhookEndpoint", clock.now());
+  const endpoint = { ...CALLER, id: endpointId, url: "http://127.0.0.1:1/", secret: "whsec_eA==" };
+  insertEndpoint(store, { ...endpoint, createdAt: clock.now() });
+  const row = (sql: string, id: string) => sqlite.query<{ found: number }, [string]>(sql).get(id) !== null;
+
+  function makeUpload(nowMs: number, state: "complete" | "allocated"): string {
+    const id = newId("upload", nowMs);
+    const expiresAt = nowMs + PERIODS.upload * DAY_MS;
+    const row = { ...CALLER, id, state, bytes: 1, tokenHash: "", createdAt: nowMs, expiresAt };
+    insertUpload(store, state === "complete" ? { ...row, finishedAt: nowMs } : row);
+    return id;
+  }
+
+  return {
+    recording(nowMs) {
+      const id = makeUpload(nowMs, "complete");
+      return () => row("SELECT 1 AS found FROM uploads WHERE id = ? AND deleted_at IS NULL", id);
+    },
+    upload(nowMs) {
+      const id = makeUpload(nowMs, "allocated");
+      return () => row("SELECT 1 AS found FROM uploads WHERE id = ? AND state = 'allocated'", id);
+    },
+    transcript(nowMs) {
+      const uploadId = makeUpload(nowMs, "complete");
+      sqlite.run("UPDATE uploads SET deleted_at = 1 WHERE id = ?", [uploadId]);
+      const times = { createdAt: nowMs, finishedAt: nowMs };
+      const id = insertTranscription(bench, { uploadId, state: "completed", ...times });
+      return () =>
+        row("SELECT 1 AS found FROM transcriptions WHERE id = ? AND content_deleted_at IS NULL", id);
+    },
+    key(nowMs) {
+      const key = crypto.randomUUID();
+      const { projectId } = CALLER;
+      const times = { createdAt: nowMs, expiresAt: nowMs + PERIODS.key * DAY_MS };
+      const claim = { projectId, submission: "asynchronous", key, requestHash: "h", ...times } as const;
+      insertIdempotencyKey(store, { ...claim, transcriptionId: newId("transcription", nowMs) }, ages());
+      return () => row("SELECT 1 AS found FROM idempotency_keys WHERE key = ?", key);
+    },
+    delivery(nowMs) {
+      const transcription = { id: newId("transcription", nowMs), state: "completed" } as const;
+      const id = insertEvent(store, { transcription, endpointId, nowMs });
+      const delivered = { state: "delivered", deliveredAt: nowMs, nextAttemptAt: null } as const;
+      store.update(deliveries).set(delivered).where(eq(deliveries.eventId, id)).run();
+      return () => row("SELECT 1 AS found FROM events WHERE id = ?", id);
+    },
+    copy(nowMs) {
+      const path = `${database.path}.before-${toTimestamp(nowMs).replaceAll(/[:.]/g, "-")}`;
+      writeFileSync(path, "x");
+      return () => existsSync(path);
     },
   };
 }

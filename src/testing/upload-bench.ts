@@ -60,7 +60,7 @@ export function openUploadBench(options: UploadBenchOptions = {}): UploadBench {
     dataDir,
     verifyAudio: options.verifyAudio ?? acceptingVerifier,
     decoders: options.decoders ?? createDecoderLanes(),
-    unpaidActs: createUnpaidActs({ clock: options.clock ?? systemClock, config }),
+    unpaidActs: createUnpaidActs({ clock, config }),
     freeBytes: options.freeBytes ?? (async () => freeBytesOf(dataDir)),
     diskBytes: options.diskBytes ?? (() => totalBytesOf(dataDir)),
   });
