@@ -59,7 +59,7 @@ describe("the official OpenAI SDK", () => {
     ["whose layer is enabled", true, "/openai/v1, not /v1"],
     ["whose layer is not enabled", false, "once openai.enabled is set"],
   ])(
-    "is told the address of OpenAI's layer at a server %s, where its request shows whose client it is",
+    "receives the address of OpenAI's layer from a server %s, if its request has a mark of OpenAI's client",
     async (_, enabled, remedy) => {
       const app = await openTestApp({ listens: true, config: { openai: { enabled } } });
       try {

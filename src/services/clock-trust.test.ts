@@ -42,7 +42,7 @@ async function live(world: World, milliseconds: number, stepMs = HOUR_MS): Promi
 describe("the clock", () => {
   const WRONG = 40 * DAY_MS;
   const CASES: [name: string, work: (world: World) => void, isDoubtful: boolean][] = [
-    ["that goes on is trusted", (world) => world.advance(WRONG), false],
+    ["that runs without a leap is trusted", (world) => world.advance(WRONG), false],
     ["that is corrected by a day is trusted", (world) => world.setError(-DAY_MS), false],
     ["that leaps ahead is not", (world) => world.setError(WRONG), true],
     ["that leaps back is not", (world) => world.setError(-WRONG), true],

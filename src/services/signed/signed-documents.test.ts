@@ -41,7 +41,7 @@ const FORGED: Record<string, { text: () => string; reason: string }> = {
     reason: 'it has "note", which is not signed',
   },
   "a member beside the signature's": {
-    text: () => changed('"algorithm":', '"signer": "somebody else", "algorithm":'),
+    text: () => changed('"algorithm":', '"signer": "another person", "algorithm":'),
     reason: 'it has "signer", which is not signed',
   },
   "a number out of range for null": {
