@@ -61,8 +61,6 @@ function config(text: string): void {
 
 /** Makes a data directory as the customer would: with a database, and native files that this program has copied out. */
 function prepared(): string {
-  config(`[storage]\ndata_dir = "./shruti-data"\n`);
-  rmSync(at("shruti.toml"));
   expect(run("init").status).toBe(0);
   expect(transcribe("--config", "./shruti.toml")).toMatchObject({ status: 0, out: SAID });
   const native = at("shruti-data/native");
