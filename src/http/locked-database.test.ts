@@ -69,7 +69,7 @@ describe("while another program holds the write lock", () => {
       }),
       "cancel one": client.send(`/v1/transcriptions/${running}/cancel`, { method: "POST" }),
       "send a form": client.send("/v1/audio/transcriptions", { method: "POST", body: formOf("hi") }),
-      "add a webhook endpoint": client.send("/v1/webhook-endpoints", {
+      "add a webhook endpoint": client.send("/v1/webhook_endpoints", {
         ...{ method: "POST", headers: json, body: '{"url":"https://example.org/"}' },
       }),
     });
