@@ -1,13 +1,10 @@
 import { expect, test } from "bun:test";
 import { EngineError } from "../engine/protocol.ts";
-import { silentLog } from "../lib/log.ts";
 import { within } from "../lib/within.ts";
-import { openAdmin } from "../services/admin.ts";
-import { createPurgeService } from "../services/purge.ts";
-import { openTranscriptionAdmin } from "../services/transcriptions/transcription-admin.ts";
 import { deleteUpload } from "../services/upload-admin.ts";
 import { listUnfinished } from "../store/transcriptions.ts";
 import { audioForm } from "../testing/api-client.ts";
+import { openCommand } from "../testing/command-beside.ts";
 import type { TestApp } from "../testing/open-test-app.ts";
 import { begin, clientOf, FOUR_CHUNKS, forever, until, usageOf } from "../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../testing/scripted-engine.ts";
@@ -23,21 +20,6 @@ const ANSWERED_WITHIN_MS = 3_000;
 
 const openApp = testAppOpener();
 
-/** Opens the data directory as a command does beside a running server. */
-function openCommand({ clock, config, organization }: TestApp) {
-  const admin = openAdmin({ config, clock, log: silentLog });
-  const transcriptions = openTranscriptionAdmin(admin);
-  const { database, dataDir } = admin;
-  const receipts = { write: () => ({ id: "rcp_none" }), mirror: async () => {} } as never;
-  const purges = createPurgeService({ database, clock, config, dataDir, receipts, transcriptions });
-  return {
-    cancel: async () => {
-      for (const { id } of listUnfinished(database.store)) transcriptions.cancelById(id);
-    },
-    purge: async () => void (await purges.purge(organization.id)),
-    close: admin.close,
-  };
-}
 type Ending = "cancel" | "purge";
 
 const PATHS = { strict: "/v1/audio/transcriptions", layer: "/openai/v1/audio/transcriptions" } as const;
@@ -147,13 +129,12 @@ test.each(["a deletion", "a purge"])(
     const answer = clientOf(testApp).upload(scriptedAudio(FOUR_CHUNKS));
     const refusal = answer.then(() => "verified").catch((error: Error) => error.message);
     await started.promise;
-    const admin = openAdmin({ config: testApp.config, clock: testApp.clock, log: silentLog });
     const command = openCommand(testApp);
+    const { admin } = command;
     const [upload] = admin.database.sqlite.query<{ id: string }, []>("SELECT id FROM uploads").all();
     await (by === "a purge" ? command.purge() : deleteUpload(admin, upload?.id ?? ""));
     expect(await within(ANSWERED_WITHIN_MS, refusal)).toContain("upload_rejected");
     await stopped.promise;
     command.close();
-    admin.close();
   },
 );

@@ -1,12 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { EngineError } from "../../engine/protocol.ts";
-import { silentLog } from "../../lib/log.ts";
 import { chargePaise } from "../../lib/money.ts";
-import { openAdmin } from "../../services/admin.ts";
-import { createPurgeService } from "../../services/purge.ts";
-import { openTranscriptionAdmin } from "../../services/transcriptions/transcription-admin.ts";
 import { auditLedger } from "../../store/ledger-audit.ts";
 import { listUnfinished } from "../../store/transcriptions.ts";
+import { openCommand } from "../../testing/command-beside.ts";
 import type { TestApp } from "../../testing/open-test-app.ts";
 import { CHUNK_MS, clientOf, forever, until } from "../../testing/scheduler-kit.ts";
 import { scriptedAudio } from "../../testing/scripted-engine.ts";
@@ -102,21 +99,11 @@ function expectPaid(testApp: TestApp, id: string, expected: { state: string; bil
   expect(auditLedger(database.store)).toMatchObject({ ok: true, problems: [], chargedPaise: charge });
 }
 
-/** Ends all unfinished work through a connection of its own, as a command does. */
+/** Ends all unfinished work as a command does. */
 async function command(testApp: TestApp, how: "cancel" | "purge"): Promise<void> {
-  const { clock, config, organization } = testApp;
-  const admin = openAdmin({ config, clock, log: silentLog });
-  const transcriptions = openTranscriptionAdmin(admin);
-  const { database, dataDir } = admin;
-  if (how === "cancel") {
-    for (const { id } of listUnfinished(database.store)) transcriptions.cancelById(id);
-  } else {
-    const receipts = { write: () => ({ id: "rcp_none" }), mirror: async () => {} } as never;
-    await createPurgeService({ database, clock, config, dataDir, receipts, transcriptions }).purge(
-      organization.id,
-    );
-  }
-  admin.close();
+  const opened = openCommand(testApp);
+  await opened[how]();
+  opened.close();
 }
 
 type Scene = { testApp: TestApp; stream: Listener; held: ReturnType<typeof recognizeFirst> };
