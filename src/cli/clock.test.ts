@@ -6,37 +6,20 @@ import { newId } from "../lib/ids.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { insertUpload } from "../store/uploads.ts";
 import { manualClock } from "../testing/manual-clock.ts";
-import { runCaptured } from "../testing/run-cli.ts";
-import { runCli } from "./program.ts";
+import { runAnswered, runCaptured } from "../testing/run-cli.ts";
 
 const DAY_MS = 86_400_000;
 const folder = mkdtempSync(join(tmpdir(), "shruti-clock-"));
 const config = join(folder, "shruti.toml");
 const clock = manualClock(Date.UTC(2026, 10, 26));
-const run = (...argv: string[]) => runCaptured(argv, { SHRUTI_CONFIG: config }, clock);
+const environment = { SHRUTI_CONFIG: config };
+const run = (...argv: string[]) => runCaptured(argv, environment, clock);
 const json = async (...argv: string[]) => JSON.parse((await run(...argv, "--json")).out);
 afterAll(() => rmSync(folder, { recursive: true }));
 beforeAll(async () => {
   expect((await run("init", "--config", config, "--data", join(folder, "data"))).status).toBe(0);
   await makeRecording();
 });
-
-/** Runs a command on a terminal on which a person answers. */
-async function answer(text: string, ...argv: string[]) {
-  const said = { err: "", asked: "" };
-  const io = {
-    out: () => {},
-    err: (line: string) => {
-      said.err += line;
-    },
-    environment: { SHRUTI_CONFIG: config },
-    ask: (question: string) => {
-      said.asked = question;
-      return Promise.resolve(text);
-    },
-  };
-  return { status: await runCli(argv, io, clock), ...said };
-}
 
 /** Writes the record of a recording that is finished now. */
 async function makeRecording(): Promise<void> {
@@ -62,10 +45,11 @@ test("a clock in doubt: what says so, what is refused, and how an admin ends it"
   clock.leap(40 * DAY_MS);
   clock.reboot();
   expect((await show()).out).toContain("no: it is 40 d 0 h ahead of what is known");
-  const { status, err, asked } = await answer("no", "clock", "confirm");
+  const { status, err, asked } = await runAnswered("no", ["clock", "confirm"], environment, clock);
   expect([status, err, await entries()]).toEqual([1, "error: Nothing was changed.\n", 0]);
-  expect(asked).toStartWith("Is 2027-01-05T00:00:00.000Z the right time?");
-  expect(asked).toContain("1 recording, 0 transcripts");
+  expect(asked).toHaveLength(1);
+  expect(asked[0]).toStartWith("Is 2027-01-05T00:00:00.000Z the right time?");
+  expect(asked[0]).toContain("1 recording, 0 transcripts");
   expect(await json("clock", "show")).toEqual({
     ...{ trusted: false, clock: "2027-01-05T00:00:00.000Z", expected: "2026-11-26T00:00:00.000Z" },
     ...{ offset_seconds: 40 * 86_400, agreed_seconds: 0 },

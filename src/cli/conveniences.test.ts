@@ -3,11 +3,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath, openDatabase } from "../store/database.ts";
+import { runAnswered, runCaptured } from "../testing/run-cli.ts";
 import { commandsBelow, findCommand, pathOf } from "./command-tree.ts";
 import { completionsOf } from "./completion.ts";
 import { EXAMPLES } from "./examples.ts";
 import { renderManualPage } from "./man.ts";
-import { buildProgram, runCli } from "./program.ts";
+import { buildProgram } from "./program.ts";
 import { TOPICS } from "./topics.ts";
 
 /** Tests what a person at a terminal has beside the commands: names, questions, help, completion, the manual page. */
@@ -23,26 +24,9 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Runs a command as on a terminal, if an answer is given, else as in a script. */
 async function run(argv: readonly string[], answer?: string) {
-  const said = { out: "", err: "", asked: [] as string[] };
-  const status = await runCli(argv, {
-    out: (text) => {
-      said.out += text;
-    },
-    err: (text) => {
-      said.err += text;
-    },
-    environment,
-    ...(answer === undefined
-      ? {}
-      : {
-          columns: 80,
-          ask: (question: string) => {
-            said.asked.push(question);
-            return Promise.resolve(answer);
-          },
-        }),
-  });
-  return { status, ...said };
+  return answer === undefined
+    ? { ...(await runCaptured(argv, environment)), asked: [] }
+    : runAnswered(answer, argv, environment);
 }
 
 const words = (line: string) => line.split(" ");
