@@ -42,22 +42,20 @@ describe("a mistake in the config", () => {
     expect(JSON.parse(listed.out)[0].revoked_at).not.toBeNull();
   });
 
-  test.each([
-    ...[
-      ["orgs", "disable"],
-      ["orgs", "enable"],
-    ].map((words) => [words, words[1] === "disable" ? 0 : 2] as const),
-    [["console", "--end-sessions"], 0] as const,
-    [["console"], 2] as const,
-    [["storage"], 0] as const,
+  test.each<[words: string[], status: number]>([
+    [["orgs", "disable"], 0],
+    [["orgs", "enable"], 2],
+    [["console", "--end-sessions"], 0],
+    [["console"], 2],
+    [["storage"], 0],
     // No server runs.
-    [["status"], 1] as const,
-    [["status", "--ready"], 1] as const,
-    [["backup", join(folder, "copy.db")], 0] as const,
-    [["backup", join(folder, "copy.tar"), "--all"], 2] as const,
-    [["serve"], 2] as const,
+    [["status"], 1],
+    [["status", "--ready"], 1],
+    [["backup", join(folder, "copy.db")], 0],
+    [["backup", join(folder, "copy.tar"), "--all"], 2],
+    [["serve"], 2],
   ])("%j ends with %i", async (words, status) => {
-    const argv = words[0] === "orgs" ? [...words, ids.organization] : [...words];
+    const argv = words[0] === "orgs" ? [...words, ids.organization] : words;
     const { err, ...outcome } = await runWith(`${storage}[servr]\nx = 1\n`, argv);
     expect(outcome).toMatchObject({ status });
     expect(err).toContain(`${path}:3: unknown section [servr]`);

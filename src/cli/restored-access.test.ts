@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newId } from "../lib/ids.ts";
 import { createApiKeyService } from "../services/api-keys.ts";
+import { closeAgain } from "../services/backups/restored-access.ts";
 import { closeLaterIn } from "../services/journal/closings.ts";
 import { recordAct, verifyAudit } from "../store/audit-log.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
@@ -61,20 +62,20 @@ async function machine(name: string) {
     "organization_id" | "project_id" | "key",
     string
   >;
+  const restore = async (path: string, ...options: string[]) =>
+    JSON.parse(await run("restore", path, "--json", ...options)) as {
+      access: Access;
+      deletions_repeated: number;
+      workers_held: number;
+    };
   return {
     ...made,
     dataDir,
     environment,
     run,
     path: databasePath(dataDir),
-    restore: async (path: string, ...options: string[]) =>
-      (JSON.parse(await run("restore", path, "--json", ...options)) as { access: Access }).access,
-    restoreAll: async (path: string) =>
-      JSON.parse(await run("restore", path, "--json")) as {
-        access: Access;
-        deletions_repeated: number;
-        workers_held: number;
-      },
+    restore: async (path: string, ...options: string[]) => (await restore(path, ...options)).access,
+    restoreAll: restore,
     keys: async () => JSON.parse(await run("keys", "list", "--json")) as { id: string; state: string }[],
     /** Reports whether the server would accept the key. */
     accepts(key: string): boolean {
@@ -258,7 +259,6 @@ test("a backup from before the audit log and the sessions: what was closed stays
   sqlite.close();
   nowMs += 60 * MINUTE_MS;
   await old.run("keys", "revoke", (await old.keys())[0]?.id ?? "");
-  const { closeAgain } = await import("../services/backups/restored-access.ts");
   const access = closeAgain(made, {
     ...{ nowMs, backup: "older", previousPath: old.path, keptPaths: [], confirmKeys: false },
     ...{ dataDir: old.dataDir, journalFolder: undefined, signedBy: undefined },
@@ -266,15 +266,10 @@ test("a backup from before the audit log and the sessions: what was closed stays
   expect(access).toMatchObject({ isAllKnown: false, keys: 0, held: 0, closed: [{ change: "revoked" }] });
 });
 
-/** Deletes an organization and closes something on the old machine, after its backup. */
-async function closeThings(): Promise<{ key: string; other: string; left: string }> {
-  const [key] = await old.keys();
-  const [other, left] = [await old.run("orgs", "create", "Other"), await old.run("orgs", "create", "Left")];
-  return { key: key?.id ?? "", other: other.trim(), left: left.trim() };
-}
-
 test("a new machine learns from the folder of backups what was closed and deleted after the backup", async () => {
-  const { key, other, left } = await closeThings();
+  const key = (await old.keys())[0]?.id ?? "";
+  const other = (await old.run("orgs", "create", "Other")).trim();
+  const left = (await old.run("orgs", "create", "Left")).trim();
   const store = await backup("store");
   nowMs += 90 * MINUTE_MS;
   await old.run("keys", "revoke", key);

@@ -188,21 +188,8 @@ test("weights that are not those of the manifest recognize nothing, and ready, d
   await server.stop();
   const copy = at("court.bin");
   copyFileSync(DEMO, copy);
-  await installation.output(
-    ...[
-      "models",
-      "add",
-      copy,
-      "--id",
-      "court",
-      "--languages",
-      "en",
-      "--licence",
-      "test",
-      "--no-trial",
-      "--default",
-    ],
-  );
+  const manifest = ["--id", "court", "--languages", "en", "--licence", "test"];
+  await installation.output("models", "add", copy, ...manifest, "--no-trial", "--default");
   const path = join(installation.dataDir, "models/court.bin");
   const right = readFileSync(path);
   writeFileSync(path, Buffer.from(right).fill("damage", 500_000, 500_006));

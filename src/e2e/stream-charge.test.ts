@@ -37,10 +37,8 @@ beforeAll(async () => {
     },
   });
   server = await start();
-  const whole = (await (await post(LONG, { response_format: "verbose_json" })).json()) as {
-    segments: typeof segments;
-  };
-  ({ segments } = whole);
+  const whole = await post(LONG, { response_format: "verbose_json" });
+  ({ segments } = (await whole.json()) as { segments: typeof segments });
 }, 120_000);
 afterAll(() => installation.remove());
 

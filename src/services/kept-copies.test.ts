@@ -59,6 +59,14 @@ function addResults(count: number): string[] {
   return ids;
 }
 
+/** Copies the database as older versions did: with texts in unused parts of the pages. */
+function copyAsOlderVersions(path: string): void {
+  const sqlite = new SqliteDatabase(at("shruti.db"));
+  sqlite.run("PRAGMA secure_delete = OFF");
+  sqlite.run("VACUUM INTO ?", [path]);
+  sqlite.close();
+}
+
 function deleteResults(one: Database["sqlite"], ids: readonly string[]): void {
   one.transaction(() => {
     for (const id of ids) one.run("DELETE FROM results WHERE transcription_id = ?", [id]);
@@ -73,11 +81,7 @@ function addReceipts(ids: readonly string[]): void {
 
 test("a copy of the database, and a database that was restored, hold nothing of deleted transcripts", () => {
   const ids = addResults(200);
-  // Copies of older versions have texts in unused parts of their pages.
-  const sqlite = new SqliteDatabase(at("shruti.db"));
-  sqlite.run("PRAGMA secure_delete = OFF");
-  sqlite.run("VACUUM INTO ?", [at("older.db")]);
-  sqlite.close();
+  copyAsOlderVersions(at("older.db"));
   const older = new SqliteDatabase(at("older.db"));
   older.run("PRAGMA secure_delete = ON");
   deleteResults(older, ids);
@@ -93,10 +97,7 @@ test("a copy of the database, and a database that was restored, hold nothing of 
 
   // The same file with its rows, restored.
   rmSync(at("older.db"));
-  const again = new SqliteDatabase(at("shruti.db"));
-  again.run("PRAGMA secure_delete = OFF");
-  again.run("VACUUM INTO ?", [at("older.db")]);
-  again.close();
+  copyAsOlderVersions(at("older.db"));
   mkdirSync(at("there"));
   restoreBackup(at("older.db"), at("there/shruti.db"), "now", () => {});
   const restored = openDatabase(at("there/shruti.db"));
@@ -123,7 +124,9 @@ test("deletions are repeated in the copies of upgrades and restores, each once",
   expect([wordsIn(at(COPY)), wordsIn(at(REPLACED))]).toEqual([0, 0]);
   const followed = database.sqlite.query("SELECT value FROM settings WHERE name = 'copies.followed'").get();
   expect(JSON.parse((followed as { value: string }).value)).toEqual({
-    ...{ [REPLACED]: 20, [COPY]: 20, [DAMAGED]: -1 },
+    [REPLACED]: 20,
+    [COPY]: 20,
+    [DAMAGED]: -1,
   });
   // A copy that is gone is forgotten.
   rmSync(at(DAMAGED));

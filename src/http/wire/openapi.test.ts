@@ -216,11 +216,9 @@ describe("GET /openapi.json", () => {
     const address = new RegExp(String(create.properties.url?.pattern));
     const register = async (text: string) =>
       testApp.as(testApp.key)("/v1/webhook_endpoints", {
-        ...{
-          method: "POST",
-          body: JSON.stringify({ url: text }),
-          headers: { "content-type": "application/json" },
-        },
+        method: "POST",
+        body: JSON.stringify({ url: text }),
+        headers: { "content-type": "application/json" },
       });
     for (const text of [
       "https://bücher.example/a@b?c=d@e",
