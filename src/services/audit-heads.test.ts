@@ -244,7 +244,7 @@ describe("a restore", () => {
     expect(await verify()).toMatchObject({ status: 0, problems: [] });
   });
 
-  test("that was not made by the key does not begin a new log", async () => {
+  test("whose note the key has not signed does not begin a new log", async () => {
     record(5);
     sign();
     close();
