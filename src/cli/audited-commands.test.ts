@@ -17,6 +17,7 @@ import { MIGRATIONS } from "../store/migrations/index.ts";
 import { insertTranscription } from "../store/transcriptions.ts";
 import { insertUpload } from "../store/uploads.ts";
 import { insertEndpoint, insertEvent } from "../store/webhooks.ts";
+import { closeForgotten } from "../testing/forgotten-connections.ts";
 import { hasAction } from "../testing/generated-tables.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 import { pathOf } from "./command-tree.ts";
@@ -253,11 +254,6 @@ function holdKeys(): void {
   database.close();
 }
 
-/** A closed connection lives until its statements are collected. A command of its own process has none left. */
-function freeDatabases(): void {
-  Bun.gc(true);
-}
-
 function leaves(command: Command): string[] {
   return [...(hasAction(command) ? [pathOf(command)] : []), ...command.commands.flatMap(leaves)];
 }
@@ -276,7 +272,7 @@ describe("each command that changes something leaves its entry, and no other com
     async (name, each) => {
       if ("first" in each) await each.first?.();
       const before = look();
-      freeDatabases();
+      await closeForgotten(path());
       const args = "reads" in each ? each.reads() : each.args();
       const { status, err } = await run(...name.split(" "), ...args);
       expect({ status, err: status === (each.status ?? 0) ? "" : err }).toEqual({
@@ -336,7 +332,7 @@ test("entries name the user, the command and the values", async () => {
 });
 
 test("an upgrade is recorded in the database that it has made", async () => {
-  freeDatabases();
+  await closeForgotten(path());
   renameSync(path(), at("other.db"));
   for (const suffix of ["-wal", "-shm"]) rmSync(path() + suffix, { force: true });
   const older = new SqliteDatabase(path(), { create: true });
@@ -348,12 +344,12 @@ test("an upgrade is recorded in the database that it has made", async () => {
     ...{ action: "database.upgrade", via: "migrate", before: { version: "0006_fair_queue" } },
     after: { version: MIGRATIONS.at(-1)?.name },
   });
-  freeDatabases();
+  await closeForgotten(path());
   expect((await run("migrate", "--undo")).err).toBe("");
 });
 
 test("undoing and keeping an upgrade are recorded, once", async () => {
-  freeDatabases();
+  await closeForgotten(path());
   rmSync(path());
   // They are of the log that was removed with the database.
   rmSync(join(dirname(path()), AUDIT_HEADS_FILE), { force: true });
@@ -363,7 +359,7 @@ test("undoing and keeping an upgrade are recorded, once", async () => {
   const from = MIGRATIONS.at(-2)?.name;
   const to = MIGRATIONS.at(-1)?.name;
   expect((await run("migrate")).status).toBe(0);
-  freeDatabases();
+  await closeForgotten(path());
   expect(await run("migrate", "--undo")).toMatchObject({ status: 0, err: "" });
   const actsOf = () => {
     const sqlite = new SqliteDatabase(path(), { readonly: true });
@@ -378,7 +374,7 @@ test("undoing and keeping an upgrade are recorded, once", async () => {
   // The log of the backup did not know the upgrade; it knows that it was undone.
   expect(actsOf()).toEqual([undone]);
   expect((await run("migrate")).status).toBe(0);
-  freeDatabases();
+  await closeForgotten(path());
   expect(await run("migrate", "--keep")).toMatchObject({ status: 0, err: "" });
   expect(await run("migrate", "--keep")).toMatchObject({ status: 0 });
   expect(actsOf()).toMatchObject([

@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApiKeyService } from "../services/api-keys.ts";
-import { requireUnused } from "../store/backup.ts";
 import { databasePath, openDatabase } from "../store/database.ts";
 import { insertUsageEvent } from "../store/usage.ts";
+import { closeForgotten } from "../testing/forgotten-connections.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
@@ -454,28 +454,6 @@ describe("config and version", () => {
   });
 });
 
-/**
- * SQLite keeps a closed connection open until its last statement is garbage-collected. Every other test ran its
- * commands in this process, and a restore needs the database for itself.
- */
-async function closeForgotten(): Promise<void> {
-  // The collector keeps what the stack seems to name, so one collection may not be enough.
-  for (let tries = 0; tries < 100; tries++) {
-    await Bun.sleep(1);
-    Bun.gc(true);
-    if (isUnused()) return;
-  }
-}
-
-function isUnused(): boolean {
-  try {
-    requireUnused(databasePath(dataDir));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 describe("backup and restore", () => {
   test("a restore brings the backup back, and keeps the replaced database beside it", async () => {
     const before = await newOrganization();
@@ -490,7 +468,7 @@ describe("backup and restore", () => {
     expect(refused.status).toBe(5);
     expect(refused.err).toContain("stop the server");
     server.close();
-    await closeForgotten();
+    await closeForgotten(databasePath(dataDir));
     const restored = await json<{ previous: string }>("restore", file);
     expect(restored).toMatchObject({ ledger: { ok: true } });
     expect((await run("orgs", "show", before)).status).toBe(0);
@@ -511,7 +489,7 @@ describe("backup and restore", () => {
     const other = openDatabase(foreign);
     other.sqlite.run("DROP TABLE schema_migrations");
     other.close();
-    await closeForgotten();
+    await closeForgotten(databasePath(dataDir));
     for (const [file, reason] of [
       [text, "is not a valid backup"],
       [foreign, "it has no list of migrations"],

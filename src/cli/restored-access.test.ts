@@ -20,6 +20,7 @@ import { closeLaterIn } from "../services/journal/closings.ts";
 import { recordAct, verifyAudit } from "../store/audit-log.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
 import { insertEndpoint } from "../store/webhooks.ts";
+import { closeForgotten } from "../testing/forgotten-connections.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 
 /** A restore opens nothing that was closed after the backup, and holds keys back where it does not know. */
@@ -52,8 +53,7 @@ async function machine(name: string) {
   const dataDir = join(root, name);
   const environment = { SHRUTI_CONFIG: join(root, `${name}.toml`), SHRUTI_LOG_LEVEL: "silent" };
   async function run(...args: string[]): Promise<string> {
-    // A connection that was closed keeps the database until its statements are collected.
-    Bun.gc(true);
+    if (args[0] === "restore") await closeForgotten(databasePath(dataDir));
     const { status, out, err } = await runCaptured(args, environment, { now: () => nowMs });
     expect({ args, status, err: status === 0 ? "" : err }).toEqual({ args, status: 0, err: "" });
     return out;
@@ -224,7 +224,7 @@ test("a previous database that is damaged proves nothing: keys are held, and the
   const made = await backup("database");
   nowMs += 60 * MINUTE_MS;
   await old.run("keys", "revoke", (await old.keys())[0]?.id ?? "");
-  Bun.gc(true);
+  await closeForgotten(old.path);
   for (const ending of ["-wal", "-shm"]) rmSync(old.path + ending, { force: true });
   writeFileSync(old.path, Buffer.alloc(65_536, 7));
   expect(await runCaptured(["restore", made], old.environment, { now: () => nowMs })).toMatchObject({
@@ -356,11 +356,11 @@ test("the file of closings tells a damaged machine, and a database that was put 
   nowMs += 60 * MINUTE_MS;
   const [key] = await old.keys();
   await old.run("keys", "revoke", key?.id ?? "");
-  Bun.gc(true);
+  await closeForgotten(old.path);
   for (const ending of ["", "-wal", "-shm"]) rmSync(old.path + ending, { force: true });
   expect(await old.restore(made)).toMatchObject({ closed: [{ id: key?.id, change: "revoked" }] });
   expect(await old.keys()).toMatchObject([{ state: "revoked" }]);
-  Bun.gc(true);
+  await closeForgotten(old.path);
   for (const ending of ["", "-wal", "-shm"]) rmSync(old.path + ending, { force: true });
   copyFileSync(made, old.path);
   const database = openDatabase(old.path);

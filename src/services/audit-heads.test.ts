@@ -16,6 +16,7 @@ import { silentLog } from "../lib/log.ts";
 import { auditHash, exportAudit, recordAct } from "../store/audit-log.ts";
 import { type Database, databasePath, openDatabase, transaction } from "../store/database.ts";
 import { GENESIS_HASH } from "../store/ledger.ts";
+import { closeForgotten } from "../testing/forgotten-connections.ts";
 import { manualClock } from "../testing/manual-clock.ts";
 import { runCaptured } from "../testing/run-cli.ts";
 import { testConfig } from "../testing/test-config.ts";
@@ -46,8 +47,6 @@ const opened = () => {
 function close(): void {
   database?.close();
   database = undefined;
-  // A connection that was closed keeps the database until its statements are collected.
-  Bun.gc(true);
 }
 
 function record(count: number): void {
@@ -217,8 +216,9 @@ describe("a signed head", () => {
 
 describe("a restore", () => {
   const config = () => testConfig({ storage: { data_dir: dataDir, reserve_bytes: 0 } });
-  const restore = (file: string) => {
+  const restore = async (file: string) => {
     close();
+    await closeForgotten(databasePath(dataDir));
     clock.advance(1000);
     return restoreDatabase({ config: config(), clock, log: silentLog, confirmKeys: true }, file);
   };
@@ -231,7 +231,7 @@ describe("a restore", () => {
     expect(await verify()).toMatchObject({ status: 0, newest: 4 });
     record(5);
     sign();
-    const { previousPath = "" } = restore(join(dataDir, "backup.db"));
+    const { previousPath = "" } = await restore(join(dataDir, "backup.db"));
     expect(await verify()).toMatchObject({ status: 0, problems: [], newest: 4 });
     expect(holdsNewestHead(opened().store, dataDir)).toBe(true);
     record(2);
@@ -240,7 +240,7 @@ describe("a restore", () => {
     attack((sqlite) => void sqlite.run("DELETE FROM audit_log WHERE sequence > 5"));
     expect(await verify()).toMatchObject({ status: 1 });
     // The database from before the restore comes back.
-    restore(previousPath);
+    await restore(previousPath);
     expect(await verify()).toMatchObject({ status: 0, problems: [] });
   });
 
@@ -248,8 +248,10 @@ describe("a restore", () => {
     record(5);
     sign();
     close();
+    // Its write-ahead log is in the file once no connection is left.
+    await closeForgotten(databasePath(dataDir));
     copyFileSync(databasePath(dataDir), join(dataDir, "copy.db"));
-    restore(join(dataDir, "copy.db"));
+    await restore(join(dataDir, "copy.db"));
     expect(await verify()).toMatchObject({ status: 0 });
     attack((sqlite) => {
       sqlite.run("DELETE FROM audit_log WHERE sequence > 2");

@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { silentLog } from "../../lib/log.ts";
 import { keyFingerprint } from "../../lib/signatures.ts";
 import { openDatabase } from "../../store/database.ts";
+import { closeForgotten } from "../../testing/forgotten-connections.ts";
 import { manualClock } from "../../testing/manual-clock.ts";
 import { createProjectIn } from "../../testing/small-database.ts";
 import { testConfig } from "../../testing/test-config.ts";
@@ -65,9 +66,8 @@ const reasonOf = async (work: () => unknown) => {
 describe("a copy of the database alone", () => {
   const file = () => join(folder, "copy.db");
   const make = () => void backUpDatabase({ config: configOf(dataDir), clock }, file());
-  const restore = (keys: KnownKeys) => {
-    // Closed databases hold their locks until their statements are freed.
-    Bun.gc(true);
+  const restore = async (keys: KnownKeys) => {
+    await closeForgotten(join(dataDir, "shruti.db"));
     return restoreDatabaseFile({ config: configOf(dataDir), clock, log: silentLog }, file(), keys);
   };
   const nameIn = (path: string) => {
@@ -78,11 +78,11 @@ describe("a copy of the database alone", () => {
     return [name, check];
   };
 
-  test("is a database for every program of SQLite, and is restored without the signature", () => {
+  test("is a database for every program of SQLite, and is restored without the signature", async () => {
     make();
     expect(nameIn(file())).toEqual(["City Hospital", { integrity_check: "ok" }]);
     expect(verifyDatabaseFile(file(), own()).signature.by).toBe("this_machine");
-    expect(restore(own()).signature).toEqual({ by: "this_machine", fingerprint: own().own ?? "" });
+    expect((await restore(own())).signature).toEqual({ by: "this_machine", fingerprint: own().own ?? "" });
     expect(readFileSync(join(dataDir, "shruti.db"), "latin1")).not.toContain("database_backup_signature");
     expect(nameIn(join(dataDir, "shruti.db"))).toEqual(["City Hospital", { integrity_check: "ok" }]);
   });
@@ -131,7 +131,7 @@ describe("a copy of the database alone", () => {
       expect(verifyDatabaseFile(file(), own()).signature.by).toBe("none");
       const demanded = await reasonOf(() => restore({ demanded: own().own }));
       expect(demanded).toContain("it is not signed, and --key demands a signature");
-      expect(restore(own()).signature).toEqual({ by: "none", fingerprint: null });
+      expect((await restore(own())).signature).toEqual({ by: "none", fingerprint: null });
       return;
     }
     expect(await reasonOf(() => verifyDatabaseFile(file(), own()))).toMatch(reason);
