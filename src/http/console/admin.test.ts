@@ -3,6 +3,8 @@ import { runAs } from "../../lib/actor.ts";
 import { openLog } from "../../lib/log.ts";
 import { createConsoleSessionService } from "../../services/console-sessions.ts";
 import { exportAudit } from "../../store/audit-log.ts";
+import { putHeldKeys } from "../../store/held-keys.ts";
+import { markPurged, markPurgeStarted } from "../../store/organizations.ts";
 import { apiClient } from "../../testing/api-client.ts";
 import { openTestApp, type TestApp, type TestAppOptions } from "../../testing/open-test-app.ts";
 import { expectRefusal } from "../../testing/scenarios.ts";
@@ -365,6 +367,39 @@ describe("an admin", () => {
       ].map((action) => `console meera ${action}`),
     );
     expect(acts.every(({ via }) => via?.startsWith("req_"))).toBe(true);
+  });
+
+  test("sees and sets how much an organization may store", async () => {
+    const path = `/organizations/${testApp.organization.id}`;
+    const set = (bytes: number | null) =>
+      answer<Organization>(browser.ask("PATCH", path, { max_stored_bytes: bytes }));
+    const before = await get<Organization>(path);
+    expect(before).toMatchObject({ max_stored_bytes: null, stored_bytes: 0 });
+    expect(await set(5e9)).toMatchObject({
+      max_stored_bytes: 5e9,
+      effective: { max_stored_bytes: 5e9 },
+    });
+    expect((await set(null)).effective).toEqual(before.effective);
+  });
+
+  test("sees which keys are held back after a restore, and no organization that is purged", async () => {
+    const { store } = testApp.app.database;
+    const { id } = await post<Organization>("/organizations", { name: "Purged" });
+    const listed = async () => (await get<OrganizationList>("/organizations")).data.map((one) => one.id);
+    const nowMs = testApp.clock.now();
+    markPurgeStarted(store, id, nowMs);
+    expect(await listed()).toContain(id);
+    markPurged(store, id, nowMs);
+    expect(await listed()).not.toContain(id);
+
+    const states = async () => {
+      const { data } = await get<KeyList>(`/keys?organization_id=${testApp.organization.id}`);
+      return new Set(data.map(({ state }) => state));
+    };
+    expect(await states()).toEqual(new Set(["active"]));
+    putHeldKeys(store, { untilMs: nowMs, knownUntilMs: null, confirmed: new Set() }, nowMs);
+    expect(await states()).toEqual(new Set(["held"]));
+    putHeldKeys(store, undefined, nowMs);
   });
 
   test.each([
