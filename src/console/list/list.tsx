@@ -58,15 +58,14 @@ export function RecordingList() {
   const t = words.value.list;
   useEffect(watchList, []);
   useAnnouncedEnds();
-  // Above the list the page says already that the server does not answer.
-  // What the server refuses for a moment is read again by itself.
+  // For `offline` the page has a message above the list. After `rate_limited` the list is read again by itself.
   const code = listFailure.value?.code;
-  const isSaid = (code === "offline" || code === "rate_limited") && items.value !== undefined;
+  const isQuiet = (code === "offline" || code === "rate_limited") && items.value !== undefined;
   return (
     <nav class="list" aria-label={t.title}>
       <UploadList />
       <Filters />
-      {listFailure.value && !isSaid && (
+      {listFailure.value && !isQuiet && (
         <FailureBox failure={listFailure.value} isSmall onRetry={() => void refreshList()} />
       )}
       <Entries />

@@ -57,10 +57,10 @@ export function choose(which: Filter): void {
   void refreshList();
 }
 
-/** The newest transcription that is shown, up to which the pages have no gap. */
+/** The newest transcription that is shown. A read down to it leaves no gap. */
 const newestShown = (): string | undefined => items.value?.[0]?.id;
 
-/** The oldest one that is shown as unfinished: its state may be another by now. */
+/** The oldest one that is shown as unfinished, because its state may be another by now. Without one: the newest. */
 const lowestToRead = (list: readonly Transcription[] | undefined): string | undefined =>
   list?.findLast(isUnfinished)?.id ?? list?.[0]?.id;
 

@@ -4,8 +4,8 @@ import { announce } from "./announce.tsx";
 import { Icon } from "./icons.tsx";
 
 /**
- * Copies a text. Pages that came over plain HTTP have no clipboard of their own and use the older way, as where the
- * browser refuses the clipboard.
+ * Copies a text. A page that came over plain HTTP has no clipboard of its own. It uses the older way, and so does a page to
+ * which the browser refuses the clipboard.
  *
  * @returns whether the clipboard has it now
  */

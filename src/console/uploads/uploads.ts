@@ -58,9 +58,9 @@ export type Picked = { file: File; choices: Choices; agreedPaise: number | undef
 
 const SENT_AT_ONCE = 2;
 const VERIFY_EVERY_MS = 1000;
-/** All uploads that the server checks are asked about at most so often together. */
+/** The server is asked at most this often about the uploads that it checks, all of them together. */
 const VERIFY_TOGETHER_EVERY_MS = 200;
-/** The list and the credit are read so often at most, however many recordings begin. */
+/** The list and the credit are read at most this often, even when many recordings begin. */
 const LOOK_AFTER_STARTS_EVERY_MS = 1000;
 /** Progress is kept this often. */
 const KEEP_EVERY_BYTES = 8_000_000;
