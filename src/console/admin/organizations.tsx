@@ -92,7 +92,7 @@ const number = (value: number | null | undefined) => (value == null ? "" : Strin
 const GIGABYTE = 1e9;
 const gigabytes = (value: number | null | undefined) => (value == null ? "" : String(value / GIGABYTE));
 
-/** The fields of an organization's form; amounts are in rupees. */
+/** The fields of an organization's form; amounts are in rupees, sizes in gigabytes. */
 export function organizationFields(one?: Organization): FormField[] {
   const t = words.value.admin;
   const optional = { type: "number", placeholder: t.fromConfig } as const;
@@ -107,7 +107,7 @@ export function organizationFields(one?: Organization): FormField[] {
       name: "stored",
       label: `${t.storedAtMost} (GB)`,
       value: gigabytes(one?.max_stored_bytes),
-      placeholder: t.fromConfig,
+      ...optional,
       type: "decimal",
     },
     { name: "weight", label: t.weight, type: "number", value: number(one?.weight ?? 1), help: t.weightHelp },
