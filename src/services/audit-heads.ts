@@ -21,8 +21,8 @@ import { KeyError } from "../lib/signatures.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type AuditAnchor, auditHead, hasAuditEntry } from "../store/audit-log.ts";
 import type { Store } from "../store/database.ts";
-import { rowsOnce } from "../store/once.ts";
-import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
+import { hasTable, rowsOnce } from "../store/once.ts";
+import { findSetting, putSetting, putSettingIn, SETTING_NAMES } from "../store/settings.ts";
 import { openApplianceKey, SIGNING_KEY_FILE } from "./signed/appliance-key.ts";
 import { signDocument, verifyDocument } from "./signed/signed-documents.ts";
 
@@ -203,9 +203,7 @@ export function beginAuditHeads(copyPath: string, dataDir: string, nowMs: number
   if (last === undefined || !existsSync(join(dataDir, SIGNING_KEY_FILE))) return;
   const sqlite = new SqliteDatabase(copyPath, { readwrite: true, create: false });
   try {
-    const tables =
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('audit_log', 'settings')";
-    if (rowsOnce(sqlite, tables).length < 2) return;
+    if (!hasTable(sqlite, "audit_log") || !hasTable(sqlite, "settings")) return;
     const [head] = rowsOnce<AuditAnchor>(
       sqlite,
       "SELECT sequence, hash FROM audit_log ORDER BY sequence DESC LIMIT 1",
@@ -216,8 +214,7 @@ export function beginAuditHeads(copyPath: string, dataDir: string, nowMs: number
       after: sha256Hex(last),
     };
     const signed = JSON.stringify(signDocument(document, openApplianceKey(dataDir)));
-    const sql = "INSERT OR REPLACE INTO settings (name, value, updated_at) VALUES (?, ?, ?)";
-    rowsOnce(sqlite, sql, SETTING_NAMES.auditBase, JSON.stringify(signed), nowMs);
+    putSettingIn(sqlite, SETTING_NAMES.auditBase, signed, nowMs);
   } catch (error) {
     // A restore must not fail because of a key. `audit verify` then misses the heads of the database before.
     if (!(error instanceof KeyError)) throw error;

@@ -1,12 +1,11 @@
 import type { Database as SqliteDatabase } from "bun:sqlite";
 import type { Act } from "../domain/audit.ts";
 import { entryAfter } from "./audit-log.ts";
-import { rowsOnce } from "./once.ts";
+import { hasTable, rowsOnce } from "./once.ts";
 
 /** Writes an entry into the audit log of a database of any version, from the one on that has an audit log. */
 export function recordIn(sqlite: SqliteDatabase, act: Act, nowMs: number): void {
-  const log = rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'audit_log'");
-  if (log.length === 0) return;
+  if (!hasTable(sqlite, "audit_log")) return;
   type Head = { sequence: number; hash: string; action: string; object: string | null };
   const [head] = rowsOnce<Head>(
     sqlite,

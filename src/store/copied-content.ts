@@ -1,5 +1,5 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
-import { rowsOnce } from "./once.ts";
+import { hasTable, rowsOnce } from "./once.ts";
 
 /**
  * Content in the older databases that a data directory keeps. They may be of any version, so they are read and written
@@ -21,10 +21,6 @@ function withCopy<T>(path: string, work: (sqlite: SqliteDatabase) => T): T {
   } finally {
     sqlite.close();
   }
-}
-
-function hasTable(sqlite: SqliteDatabase, name: string): boolean {
-  return rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", name).length > 0;
 }
 
 /** Deletes transcripts, chunks and outlines of transcriptions. @throws SQLite's error for a copy that cannot be used */

@@ -1,6 +1,6 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
-import { rowsOnce } from "./once.ts";
-import { SETTING_NAMES } from "./settings.ts";
+import { hasTable, rowsOnce } from "./once.ts";
+import { findSettingTextIn, putSettingIn, SETTING_NAMES } from "./settings.ts";
 
 /** A copy of the database says when it was made, because the times of its rows and of its file do not. */
 
@@ -8,8 +8,7 @@ import { SETTING_NAMES } from "./settings.ts";
 export function noteMoment(path: string, nowMs: number): void {
   const sqlite = new SqliteDatabase(path, { readwrite: true, create: false });
   try {
-    const sql = "INSERT OR REPLACE INTO settings (name, value, updated_at) VALUES (?, ?, ?)";
-    rowsOnce(sqlite, sql, SETTING_NAMES.copyMoment, JSON.stringify({ at_ms: nowMs }), nowMs);
+    putSettingIn(sqlite, SETTING_NAMES.copyMoment, { at_ms: nowMs }, nowMs);
   } finally {
     sqlite.close();
   }
@@ -29,13 +28,9 @@ const TIMES = [
  */
 export function takeMoment(sqlite: SqliteDatabase): number | undefined {
   const name = SETTING_NAMES.copyMoment;
-  const [noted] = rowsOnce<{ at: unknown }>(
-    sqlite,
-    "SELECT json_extract(value, '$.at_ms') AS at FROM settings WHERE name = ?",
-    name,
-  );
+  const atMs: unknown = JSON.parse(findSettingTextIn(sqlite, name) ?? "null")?.at_ms;
   rowsOnce(sqlite, "DELETE FROM settings WHERE name = ?", name);
-  if (typeof noted?.at === "number") return noted.at;
+  if (typeof atMs === "number") return atMs;
   const newest = TIMES.flatMap(([table, column]) =>
     rowsOnce<{ at: number | null }>(
       sqlite,
@@ -44,8 +39,4 @@ export function takeMoment(sqlite: SqliteDatabase): number | undefined {
   ).map(({ at }) => at ?? 0);
   const latest = Math.max(0, ...newest);
   return latest === 0 ? undefined : latest;
-}
-
-function hasTable(sqlite: SqliteDatabase, table: string): boolean {
-  return rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", table).length > 0;
 }

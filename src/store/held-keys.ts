@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Database, Store } from "./database.ts";
 import { rowsOnce } from "./once.ts";
-import { findSetting, putSetting, SETTING_NAMES } from "./settings.ts";
+import { findSetting, findSettingTextIn, putSetting, putSettingIn, SETTING_NAMES } from "./settings.ts";
 
 const Held = Type.Object({
   /** Keys that were made until then wait. Epoch milliseconds. */
@@ -51,11 +51,10 @@ export function isHeld(held: HeldKeys | undefined, key: { id: string; createdAt:
 
 /** Reads what is held in a database of any version. @param database `main`, or the name of an attached one */
 export function readHeldKeys(sqlite: SqliteDatabase, database: "main" | "previous"): HeldKeys | undefined {
-  const sql = `SELECT value FROM ${database}.settings WHERE name = ?`;
-  const [row] = rowsOnce<{ value: string }>(sqlite, sql, SETTING_NAMES.heldKeys);
-  if (!row) return undefined;
+  const text = findSettingTextIn(sqlite, SETTING_NAMES.heldKeys, database);
+  if (text === undefined) return undefined;
   try {
-    return toHeldKeys(JSON.parse(row.value));
+    return toHeldKeys(JSON.parse(text));
   } catch {
     return toHeldKeys(null);
   }
@@ -66,8 +65,7 @@ export function holdKeysIn(sqlite: SqliteDatabase, held: HeldKeys, nowMs: number
   const [newest] = rowsOnce<{ at: number | null }>(sqlite, "SELECT max(created_at) AS at FROM api_keys");
   // A clock that was ahead has made keys in the future.
   const untilMs = Math.max(held.untilMs, newest?.at ?? 0);
-  const sql = "INSERT OR REPLACE INTO settings (name, value, updated_at) VALUES (?, ?, ?)";
-  rowsOnce(sqlite, sql, SETTING_NAMES.heldKeys, JSON.stringify(toValue({ ...held, untilMs })), nowMs);
+  putSettingIn(sqlite, SETTING_NAMES.heldKeys, toValue({ ...held, untilMs }), nowMs);
   return validKeysIn(sqlite, nowMs).filter(({ id }) => !held.confirmed.has(id)).length;
 }
 

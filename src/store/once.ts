@@ -13,3 +13,8 @@ export function rowsOnce<T>(sqlite: SqliteDatabase, sql: string, ...bindings: SQ
     statement.finalize();
   }
 }
+
+/** Reports whether a database of any version has a table. */
+export function hasTable(sqlite: SqliteDatabase, name: string): boolean {
+  return rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", name).length > 0;
+}

@@ -1,32 +1,41 @@
+import type { Database as SqliteDatabase } from "bun:sqlite";
 import { eq, sql } from "drizzle-orm";
 import type { Store } from "./database.ts";
+import { rowsOnce } from "./once.ts";
 import { prepared } from "./prepared.ts";
 import { settings } from "./schema.ts";
 
-/**
- * Names of the choices that an admin makes at run time, of what the last backup of everything was and which others are
- * known, of the last scheduled one that failed, of the stores of backups, of how much of the files of deletions and closings
- * the database knows, whose lines in them count, and what of them was copied to folders of backups, of when a copy of the
- * database was made (only in that copy), of the keys that wait for an admin's confirmation after a restore, of how far
- * deletions were followed in older databases, of what is known of the clock, and of the signed heads of
- * the audit log: the newest, and the one with which a restored log begins.
- */
+/** Choices that an admin makes at run time, and small facts that the program remembers. */
 export const SETTING_NAMES = {
   defaultModel: "models.default",
   languageModels: "models.languages",
+  /** The last backup of everything. */
   lastBackup: "backup.last",
+  /** The last scheduled backup, where it failed. */
   backupFailure: "backup.failure",
+  /** The identifier of this appliance, and the stores that its backups went to. */
   backupStores: "backup.stores",
-  mirroredReceipts: "receipts.mirrored",
-  mirroredClosings: "closings.mirrored",
-  journalKeys: "journal.keys",
-  journalCopies: "journal.copies",
+  /** All backups that are known, also of the database alone. */
   knownBackups: "backup.known",
+  /** How much of the file of deletions the database knows. */
+  mirroredReceipts: "receipts.mirrored",
+  /** The last entry of the audit log that the file of closings has. */
+  mirroredClosings: "closings.mirrored",
+  /** The keys whose lines in both files count. */
+  journalKeys: "journal.keys",
+  /** How much of both files was copied to each folder of backups. */
+  journalCopies: "journal.copies",
+  /** When a copy of the database was made. Only that copy has it. */
   copyMoment: "copy.moment",
+  /** The keys that wait for an admin's confirmation after a restore. */
   heldKeys: "keys.held",
+  /** How far deletions were followed in each older database. */
   followedCopies: "copies.followed",
+  /** What is known of the clock. */
   clock: "clock.state",
+  /** The newest signed head of the audit log. */
   auditHead: "audit.head",
+  /** The signed head with which a restored audit log begins. */
   auditBase: "audit.base",
 } as const;
 export type SettingName = (typeof SETTING_NAMES)[keyof typeof SETTING_NAMES];
@@ -42,6 +51,28 @@ const selectValue = prepared((store: Store) =>
 /** Returns a stored choice; undefined when there is none. */
 export function findSetting(store: Store, name: SettingName): unknown {
   return selectValue(store).get({ name })?.value;
+}
+
+/**
+ * Returns a stored choice of a database of any version, as JSON text.
+ *
+ * @param database `main`, or the name of an attached one
+ * @returns undefined when there is none
+ * @throws SQLite's error for a version without settings
+ */
+export function findSettingTextIn(
+  sqlite: SqliteDatabase,
+  name: SettingName,
+  database: "main" | "previous" = "main",
+): string | undefined {
+  const query = `SELECT value FROM ${database}.settings WHERE name = ?`;
+  return rowsOnce<{ value: string }>(sqlite, query, name)[0]?.value;
+}
+
+/** Stores a choice in a database of any version from the one on that has settings. @throws SQLite's error */
+export function putSettingIn(sqlite: SqliteDatabase, name: SettingName, value: unknown, nowMs: number): void {
+  const statement = "INSERT OR REPLACE INTO settings (name, value, updated_at) VALUES (?, ?, ?)";
+  rowsOnce(sqlite, statement, name, JSON.stringify(value), nowMs);
 }
 
 /** Stores a choice; undefined removes the stored one. */

@@ -3,8 +3,13 @@ import { randomUUID } from "node:crypto";
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Store } from "../../store/database.ts";
-import { rowsOnce } from "../../store/once.ts";
-import { findSetting, putSetting, SETTING_NAMES, type SettingName } from "../../store/settings.ts";
+import {
+  findSetting,
+  findSettingTextIn,
+  putSetting,
+  SETTING_NAMES,
+  type SettingName,
+} from "../../store/settings.ts";
 
 /** What the database remembers of stores, and of the last scheduled backup that failed. */
 
@@ -35,8 +40,8 @@ export function readLastPath(sqlite: SqliteDatabase): string | undefined {
 
 function readSetting(sqlite: SqliteDatabase, name: SettingName): unknown {
   try {
-    const [row] = rowsOnce<{ value: string }>(sqlite, "SELECT value FROM settings WHERE name = ?", name);
-    return row === undefined ? undefined : JSON.parse(row.value);
+    const text = findSettingTextIn(sqlite, name);
+    return text === undefined ? undefined : JSON.parse(text);
   } catch {
     // A version without settings remembers nothing.
     return undefined;

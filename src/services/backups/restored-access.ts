@@ -12,8 +12,8 @@ import {
 import { recordIn } from "../../store/audit-in-file.ts";
 import { takeMoment } from "../../store/copy-moment.ts";
 import { type HeldKeys, holdKeysIn, readHeldKeys, validKeysIn } from "../../store/held-keys.ts";
-import { rowsOnce } from "../../store/once.ts";
-import { SETTING_NAMES } from "../../store/settings.ts";
+import { hasTable, rowsOnce } from "../../store/once.ts";
+import { findSettingTextIn, putSettingIn, SETTING_NAMES } from "../../store/settings.ts";
 import { findUnknownClosings, toLaterChange } from "../journal/closings.ts";
 import { knownUntilIn } from "../journal/journal-copies.ts";
 import { takeReceipts } from "../receipts.ts";
@@ -138,11 +138,9 @@ const latest = (one: number | undefined, other: number | undefined) =>
 /** The lines of these keys count: this machine's, and that of the machine of which the backup is. */
 function trustedIn(sqlite: SqliteDatabase, { dataDir, signedBy }: AccessOptions): Set<string> {
   const own = findFingerprint(dataDir);
-  const sql = "SELECT value FROM settings WHERE name = ?";
-  const [earlier] = rowsOnce<{ value: string }>(sqlite, sql, SETTING_NAMES.journalKeys);
   return new Set([
     ...[own, signedBy, keyOfReceipts(sqlite)].filter((each) => each !== undefined),
-    ...fingerprintsIn(earlier?.value),
+    ...fingerprintsIn(findSettingTextIn(sqlite, SETTING_NAMES.journalKeys)),
   ]);
 }
 
@@ -165,8 +163,7 @@ function fingerprintsIn(value: string | undefined): string[] {
 
 /** A start of the server reads lines that only they have signed. */
 function putTrusted(sqlite: SqliteDatabase, trusted: ReadonlySet<string>, nowMs: number): void {
-  const sql = "INSERT OR REPLACE INTO settings (name, value, updated_at) VALUES (?, ?, ?)";
-  rowsOnce(sqlite, sql, SETTING_NAMES.journalKeys, JSON.stringify([...trusted].slice(-MAX_KEYS)), nowMs);
+  putSettingIn(sqlite, SETTING_NAMES.journalKeys, [...trusted].slice(-MAX_KEYS), nowMs);
 }
 
 function takeDeletions(
@@ -175,9 +172,9 @@ function takeDeletions(
   dataDir: string,
   trusted: ReadonlySet<string>,
 ): number {
-  const hasTable = rowsOnce(sqlite, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'receipts'");
+  const hasReceipts = hasTable(sqlite, "receipts");
   const hasReceipt = (id: string) =>
-    hasTable.length > 0 && rowsOnce(sqlite, "SELECT 1 FROM receipts WHERE id = ?", id).length > 0;
+    hasReceipts && rowsOnce(sqlite, "SELECT 1 FROM receipts WHERE id = ?", id).length > 0;
   return takeReceipts(dataDir, folder, trusted, hasReceipt);
 }
 

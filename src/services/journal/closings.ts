@@ -8,7 +8,7 @@ import { toTimestamp } from "../../lib/time.ts";
 import { closeLater, type LaterChange } from "../../store/access-carry-over.ts";
 import { type Database, databasePath, openAnyVersion, transaction } from "../../store/database.ts";
 import { rowsOnce } from "../../store/once.ts";
-import { putSetting, SETTING_NAMES } from "../../store/settings.ts";
+import { findSettingTextIn, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { openApplianceKey } from "../signed/appliance-key.ts";
 import { signDocument } from "../signed/signed-documents.ts";
 import { appendLines, CLOSINGS_FILE, pathsIn, readLines, readTrusted, trustedKeys } from "./journal-file.ts";
@@ -72,8 +72,7 @@ function appendNew(sqlite: SqliteDatabase, dataDir: string): number | undefined 
 }
 
 function mirroredUntil(sqlite: SqliteDatabase): number {
-  const sql = "SELECT value FROM settings WHERE name = ?";
-  const value = Number(rowsOnce<{ value: string }>(sqlite, sql, SETTING_NAMES.mirroredClosings)[0]?.value);
+  const value = Number(findSettingTextIn(sqlite, SETTING_NAMES.mirroredClosings));
   return Number.isSafeInteger(value) ? value : 0;
 }
 
