@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { describeDuration } from "./time.ts";
+import { describeDuration, fromFileStamp, toFileStamp } from "./time.ts";
 
 test.each([
   [0, "0 s"],
@@ -12,3 +12,16 @@ test.each([
 ])("%d ms is %s", (milliseconds, text) => {
   expect(describeDuration(milliseconds)).toBe(text);
 });
+
+test("the name of a file has its time", () => {
+  const atMs = Date.UTC(2026, 10, 26, 14, 3, 7, 123);
+  expect(toFileStamp(atMs)).toBe("2026-11-26T14-03-07-123Z");
+  expect(fromFileStamp(toFileStamp(atMs))).toBe("2026-11-26T14:03:07.123Z");
+});
+
+test.each(["", "2026-11-26", "2026-11-26T14:03:07.123Z", "2026-11-26T14-03-07-123Z.part"])(
+  "%j is not the time of a file's name",
+  (name) => {
+    expect(fromFileStamp(name)).toBeUndefined();
+  },
+);

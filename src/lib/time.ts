@@ -3,6 +3,18 @@ export function toTimestamp(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
+/** Renders a time as a part of a file's name, such as `2026-11-26T14-03-07-123Z`. Such names sort by time. */
+export function toFileStamp(epochMs: number): string {
+  return toTimestamp(epochMs).replaceAll(/[:.]/g, "-");
+}
+
+/** Returns the time of a file's name as RFC 3339; undefined for a text of another form. */
+export function fromFileStamp(stamp: string): string | undefined {
+  const [, day, hours, minutes, seconds, milliseconds] =
+    /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z$/.exec(stamp) ?? [];
+  return day === undefined ? undefined : `${day}T${hours}:${minutes}:${seconds}.${milliseconds}Z`;
+}
+
 /** Converts milliseconds to seconds with at most three decimals, the form of durations in answers. */
 export function toSeconds(milliseconds: number): number {
   return Math.round(milliseconds) / 1000;

@@ -6,7 +6,7 @@ import { AppError } from "../domain/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { asUser, asWriterOf } from "../lib/rights.ts";
-import { toTimestamp } from "../lib/time.ts";
+import { toFileStamp } from "../lib/time.ts";
 import { recordAct } from "../store/audit-log.ts";
 import { restoreBackup, writeBackup } from "../store/backup.ts";
 import { noteMoment } from "../store/copy-moment.ts";
@@ -223,7 +223,6 @@ function exchangeDatabase(
   let ledger: AuditReport | undefined;
   let access: RestoredAccess | undefined;
   const nowMs = clock.now();
-  const stamp = toTimestamp(nowMs).replaceAll(/[:.]/g, "-");
   // The restored database learns of later deletions and closings from the files alone.
   saveReceipts(dataDir);
   saveClosings(dataDir);
@@ -240,7 +239,7 @@ function exchangeDatabase(
     });
     beginAuditHeads(copy, dataDir, nowMs);
   };
-  const previousPath = restoreBackup(source, path, stamp, check, prepare, (copy) => {
+  const previousPath = restoreBackup(source, path, toFileStamp(nowMs), check, prepare, (copy) => {
     received = receive(copy);
   });
   if (!ledger || !access) throw new Error("the restored database was not audited");

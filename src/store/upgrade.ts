@@ -9,6 +9,7 @@ import { syncPathNow, writeDurably } from "../lib/durable-files.ts";
 import { errorMessage } from "../lib/error-message.ts";
 import { giveToOwner } from "../lib/give-to-owner.ts";
 import { readRegularFile } from "../lib/regular-file.ts";
+import { toFileStamp } from "../lib/time.ts";
 import { recordIn } from "./audit-in-file.ts";
 import { requireUnused, writeBackup } from "./backup.ts";
 import { applyMigrations, setUp } from "./database.ts";
@@ -91,7 +92,7 @@ export async function upgradeDatabase(
     if (version.state === "current") return undefined;
     if (version.state !== "older" || version.found === undefined)
       throw new DatabaseVersionError(path, version);
-    const backup = `${path}.version-${version.found.slice(0, 4)}.${stampOf(nowMs)}`;
+    const backup = `${path}.version-${version.found.slice(0, 4)}.${toFileStamp(nowMs)}`;
     const upgrade = { from: version.found, to: version.needed, backup };
     await migrateWithBackup(sqlite, path, upgrade, { migrations, nowMs });
     return upgrade;
@@ -185,8 +186,6 @@ async function sealRecord(sqlite: SqliteDatabase, path: string, upgrade: Upgrade
 }
 
 const logBytes = (path: string) => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-
-const stampOf = (nowMs: number) => new Date(nowMs).toISOString().replaceAll(/[:.]/g, "-");
 
 async function writeRecord(path: string, { backup, ...rest }: UpgradeRecord): Promise<void> {
   const record = { ...rest, backup: basename(backup) };

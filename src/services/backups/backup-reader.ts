@@ -5,7 +5,7 @@ import { AppError } from "../../domain/errors.ts";
 import { type Checksum, parseChecksum } from "../../lib/checksums.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
-import { toTimestamp } from "../../lib/time.ts";
+import { fromFileStamp, toFileStamp } from "../../lib/time.ts";
 import {
   hashNow,
   linesOf,
@@ -119,8 +119,6 @@ const PACKED = [
   ["425a68", "bzip2"],
 ] as const;
 
-const BACKUP_NAME = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-
 /**
  * Returns the names of the complete backups of a store, oldest first. Those from the future were made under a clock that was
  * ahead, so they come before all that were made under a right one: pruning must not prefer them to the present backup.
@@ -128,10 +126,10 @@ const BACKUP_NAME = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 export function backupsIn(store: string, nowMs = Date.now()): string[] {
   const folder = join(store, STORE_BACKUPS);
   if (!existsSync(folder)) return [];
-  const newest = toTimestamp(nowMs + MAX_DIFFERENCE_MS).replaceAll(/[:.]/g, "-");
+  const newest = toFileStamp(nowMs + MAX_DIFFERENCE_MS);
   const isAhead = (name: string) => name > newest;
   return readdirSync(folder)
-    .filter((name) => BACKUP_NAME.test(name))
+    .filter((name) => fromFileStamp(name) !== undefined)
     .sort((one, other) => Number(isAhead(other)) - Number(isAhead(one)) || (one < other ? -1 : 1));
 }
 

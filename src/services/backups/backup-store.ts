@@ -14,7 +14,7 @@ import { AppError } from "../../domain/errors.ts";
 import { parseChecksum } from "../../lib/checksums.ts";
 import { isUnfinishedName, syncPathNow, unfinishedPath } from "../../lib/durable-files.ts";
 import { giveToOwner, makeFolder } from "../../lib/give-to-owner.ts";
-import { toTimestamp } from "../../lib/time.ts";
+import { toFileStamp } from "../../lib/time.ts";
 import { takeProcessLock } from "../../store/process-lock.ts";
 import { ChangedError, linesOf, openPlainFile, readRegion, writeWhole } from "./backup-bytes.ts";
 import {
@@ -94,8 +94,7 @@ async function addBackup(
   store: string,
   request: BackupRequest,
 ): Promise<Omit<StoredBackup, "removed" | "storeId">> {
-  const name = toTimestamp(request.nowMs).replaceAll(/[:.]/g, "-");
-  const path = join(store, STORE_BACKUPS, name);
+  const path = join(store, STORE_BACKUPS, toFileStamp(request.nowMs));
   if (existsSync(path)) throw new AppError("conflict", { message: `${path} exists already.` });
   const unfinished = unfinishedPath(join(store, STORE_BACKUPS));
   mkdirSync(unfinished, { mode: FOLDER_MODE });

@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { Config } from "../../config/schema.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
-import { toTimestamp } from "../../lib/time.ts";
+import { fromFileStamp, toTimestamp } from "../../lib/time.ts";
 import type { Store } from "../../store/database.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { STORE_BACKUPS } from "../backups/backup-format.ts";
@@ -23,7 +23,6 @@ type KnownBackup = { path: string; kind: "database" | "archive" | "store"; at_ms
 
 /** The oldest are forgotten first. */
 const MAX_KNOWN = 200;
-const BACKUP_NAME = /^(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)-(\d{3})Z$/;
 
 /** Notes a backup, in the transaction that records it. @param path of the file, or of the backup in its folder */
 export function noteKnownBackup(tx: Store, backup: KnownBackup): void {
@@ -75,9 +74,7 @@ async function inStore(store: string): Promise<EarlierBackup[]> {
   const names = await asOwnerOf(folder, () => readdir(folder)).catch(() => undefined);
   if (names === undefined) return [{ path: store, made_at: null, found: false }];
   return names.sort().flatMap((name) => {
-    const [, day, ...time] = BACKUP_NAME.exec(name) ?? [];
-    if (day === undefined) return [];
-    const made_at = `${day}T${time.slice(0, 3).join(":")}.${time[3]}Z`;
-    return [{ path: join(folder, name), made_at, found: true }];
+    const made_at = fromFileStamp(name);
+    return made_at === undefined ? [] : [{ path: join(folder, name), made_at, found: true }];
   });
 }
