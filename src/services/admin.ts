@@ -19,7 +19,7 @@ import { versionOf } from "../store/upgrade.ts";
 import { type AccountService, createAccountService } from "./accounts.ts";
 import { type ApiKeyService, createApiKeyService } from "./api-keys.ts";
 import { beginAuditHeads, signAuditHeadOfBackup } from "./audit-heads.ts";
-import { type BackupSigner, backupSigner } from "./backups/backup-signature.ts";
+import { type BackupSignature, type BackupSigner, backupSigner } from "./backups/backup-signature.ts";
 import { sealDatabase } from "./backups/database-seal.ts";
 import { closeAgain, type RestoredAccess } from "./backups/restored-access.ts";
 import { failureToRecord } from "./ballast.ts";
@@ -170,6 +170,7 @@ export type Restored = {
   previousPath: string | undefined;
   ledger: AuditReport;
   access: RestoredAccess;
+  signature: BackupSignature;
 };
 
 export type RestoreDeps = AdminDeps & {
@@ -180,12 +181,12 @@ export type RestoreDeps = AdminDeps & {
 };
 
 /** Receives the private copy of a backup before anything reads it. */
-export type ReceiveCopy = (copyPath: string) => {
-  /** Is made last. @throws AppError `invalid_request` for a copy that must not be restored */
-  check: () => void;
-  /** Returns the fingerprint of the key that the copy is signed with; undefined: it is not signed. */
-  signedBy: () => string | undefined;
+type ReceiveCopy = (copyPath: string) => {
+  /** Is called after all other checks. @throws AppError `invalid_request` for a copy that must not be restored */
+  signature(): BackupSignature;
 };
+
+const UNSIGNED: BackupSignature = { by: "none", fingerprint: null };
 
 /**
  * Replaces the database by a backup, after it has checked the backup's schema, identifiers and ledger. A backup of an
@@ -201,7 +202,7 @@ export function restoreDatabase(
   deps: RestoreDeps,
   file: string,
   backup = resolve(file),
-  receive: ReceiveCopy = () => ({ check() {}, signedBy: () => undefined }),
+  receive: ReceiveCopy = () => ({ signature: () => UNSIGNED }),
 ): Restored {
   return asUser(ownerOfData(dataDirOf(deps.config)), () => exchangeDatabase(deps, file, backup, receive));
 }
@@ -227,21 +228,22 @@ function exchangeDatabase(
   saveReceipts(dataDir);
   saveClosings(dataDir);
   let received: ReturnType<ReceiveCopy> | undefined;
+  let signature: BackupSignature | undefined;
   const check = (copy: Database) => {
     ledger = checkRestored(copy, source);
-    received?.check();
+    signature = received?.signature();
   };
   const kept = [...listRestoreCopies(path), ...listUpgradeCopies(path)].map((copy) => copy.path);
   const prepare = (copy: string) => {
     access = closeAgain(copy, {
       ...{ nowMs, backup, previousPath: path, keptPaths: kept, confirmKeys },
-      ...{ dataDir, journalFolder, signedBy: received?.signedBy() },
+      ...{ dataDir, journalFolder, signedBy: signature?.fingerprint ?? undefined },
     });
     beginAuditHeads(copy, dataDir, nowMs);
   };
   const previousPath = restoreBackup(source, path, toFileStamp(nowMs), check, prepare, (copy) => {
     received = receive(copy);
   });
-  if (!ledger || !access) throw new Error("the restored database was not audited");
-  return { databasePath: path, previousPath, ledger, access };
+  if (!ledger || !access || !signature) throw new Error("the restored database was not audited");
+  return { databasePath: path, previousPath, ledger, access, signature };
 }

@@ -101,8 +101,9 @@ async function restoreFrom(backup: BackupReader, options: RestoreOptions): Promi
     requireSpace(backup, options);
     const written = await writeFiles(backup, options);
     const deps = { ...options, config: withDataDir(config, dataDir), journalFolder: journalOf(backup.path) };
-    const signedBy = () => verified.signature.fingerprint ?? undefined;
-    const restored = restoreDatabase(deps, copy, backup.path, () => ({ check() {}, signedBy }));
+    const restored = restoreDatabase(deps, copy, backup.path, () => ({
+      signature: () => verified.signature,
+    }));
     const workersHeld = closeWorkers(restored.access, dataDir, written);
     const deletionsRepeated = await repeatLaterDeletions(deps);
     return {

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type RestoreDeps, type Restored, restoreDatabase } from "../admin.ts";
-import type { BackupSignature, KnownKeys } from "./backup-signature.ts";
+import type { KnownKeys } from "./backup-signature.ts";
 import { receiveSealed } from "./database-seal.ts";
 
 /**
@@ -8,19 +8,7 @@ import { receiveSealed } from "./database-seal.ts";
  *
  * @throws as `restoreDatabase`; AppError `invalid_request` for a wrong signature, or another key than the demanded one
  */
-export function restoreDatabaseFile(
-  deps: RestoreDeps,
-  file: string,
-  keys: KnownKeys,
-): Restored & { signature: BackupSignature } {
-  let signatureOf: () => BackupSignature = () => ({ by: "none", fingerprint: null });
-  const restored = restoreDatabase(deps, file, resolve(file), (copy) => {
-    const received = receiveSealed(copy, keys, resolve(file));
-    signatureOf = received.signature;
-    return {
-      check: () => void received.signature(),
-      signedBy: () => received.signature().fingerprint ?? undefined,
-    };
-  });
-  return { ...restored, signature: signatureOf() };
+export function restoreDatabaseFile(deps: RestoreDeps, file: string, keys: KnownKeys): Restored {
+  const name = resolve(file);
+  return restoreDatabase(deps, file, name, (copy) => receiveSealed(copy, keys, name));
 }
