@@ -1,8 +1,19 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  appendLines,
+  appendLinesNow,
   createFile,
   isUnfinishedName,
   moveDurably,
@@ -10,6 +21,7 @@ import {
   syncPathNow,
   unfinishedPath,
   writeDurably,
+  writeDurablyNow,
   writeNewFileNow,
 } from "./durable-files.ts";
 
@@ -25,6 +37,9 @@ test("a file is written completely, with its mode, and replaces an earlier one",
   await writeDurably(path, new TextEncoder().encode("two"), 0o604);
   expect(readFileSync(path, "utf8")).toBe("two");
   expect(statSync(path).mode & 0o777).toBe(0o604);
+  writeDurablyNow(path, "three", 0o600);
+  expect(readFileSync(path, "utf8")).toBe("three");
+  expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).toEqual(["model.toml"]);
 });
 
@@ -33,6 +48,7 @@ test("a file that cannot be moved into place leaves the folder unchanged", async
   mkdirSync(join(path, "inside"), { recursive: true });
   const refused = await writeDurably(path, "text", 0o600).catch((error: NodeJS.ErrnoException) => error.code);
   expect(["EISDIR", "ENOTEMPTY", "EEXIST"]).toContain(refused ?? "nothing was thrown");
+  expect(() => writeDurablyNow(path, "text", 0o600)).toThrow();
   expect(readdirSync(folder)).toEqual(["taken"]);
 });
 
@@ -43,6 +59,23 @@ test("a new file never replaces an existing one", async () => {
   await expect(createFile(path, 0o600)).rejects.toThrow("EEXIST");
   expect(readFileSync(path, "utf8")).toBe("first");
   expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test.each([
+  ["appendLines", appendLines],
+  ["appendLinesNow", async (path: string, lines: string[]) => appendLinesNow(path, lines)],
+])("%s adds lines after a line that a crash has cut, and not through a link", async (_, append) => {
+  const path = join(folder, "lines");
+  await append(path, []);
+  expect(readdirSync(folder)).toEqual([]);
+  await append(path, ["one", "two"]);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  writeFileSync(path, "\none\ntw");
+  await append(path, ["three"]);
+  expect(readFileSync(path, "utf8").split("\n")).toEqual(["", "one", "tw", "three", ""]);
+  symlinkSync(path, join(folder, "link"));
+  await expect(append(join(folder, "link"), ["four"])).rejects.toThrow("ELOOP");
+  expect(readFileSync(path, "utf8")).not.toContain("four");
 });
 
 test("files are moved, and files and folders are synced to the disk", async () => {

@@ -1,5 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { giveToOwner } from "./give-to-owner.ts";
@@ -85,13 +94,72 @@ export async function writeDurably(path: string, content: string | Uint8Array, m
 export function writeNewFileNow(path: string, content: string, mode: number): void {
   const file = openSync(path, "wx", mode);
   try {
-    const bytes = Buffer.from(content);
-    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
-    fsyncSync(file);
+    writeAllNow(file, content);
   } catch (error) {
     rmSync(path, { force: true });
     throw error;
   } finally {
     closeSync(file);
   }
+}
+
+/** Writes at the place of the descriptor, and brings the file to the disk. */
+function writeAllNow(file: number, content: string): void {
+  const bytes = Buffer.from(content);
+  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
+  fsyncSync(file);
+}
+
+/** Does the same as `writeDurably`, and the calling thread waits for the disk. */
+export function writeDurablyNow(path: string, content: string, mode: number): void {
+  const unfinished = unfinishedPath(dirname(path));
+  try {
+    writeNewFileNow(unfinished, content, mode);
+    giveToOwner(unfinished);
+    renameSync(unfinished, path);
+    syncPathNow(dirname(path));
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
+const APPENDING = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW;
+const PRIVATE = 0o600;
+
+/** Renders lines of a file. They begin on a new line, because a crash may have cut the last one. */
+const textOf = (lines: readonly string[]) => `\n${lines.map((line) => `${line}\n`).join("")}`;
+
+/**
+ * Adds lines at the end of a file, which only its owner may read, and brings them to the disk. The first call makes the
+ * file. A link is not followed.
+ *
+ * @throws the system's error
+ */
+export async function appendLines(path: string, lines: readonly string[]): Promise<void> {
+  if (lines.length === 0) return;
+  const isNew = !existsSync(path);
+  const file = await open(path, APPENDING, PRIVATE);
+  try {
+    if (isNew) giveToOwner(path);
+    await file.appendFile(textOf(lines));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  if (isNew) await syncPath(dirname(path));
+}
+
+/** Does the same as `appendLines`, and the calling thread waits for the disk. */
+export function appendLinesNow(path: string, lines: readonly string[]): void {
+  if (lines.length === 0) return;
+  const isNew = !existsSync(path);
+  const file = openSync(path, APPENDING, PRIVATE);
+  try {
+    if (isNew) giveToOwner(path);
+    writeAllNow(file, textOf(lines));
+  } finally {
+    closeSync(file);
+  }
+  if (isNew) syncPathNow(dirname(path));
 }

@@ -1,20 +1,10 @@
 import { Database as SqliteDatabase } from "bun:sqlite";
 import { createPublicKey } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { syncPathNow, unfinishedPath, writeNewFileNow } from "../lib/durable-files.ts";
-import { giveToOwner } from "../lib/give-to-owner.ts";
+import { appendLinesNow, writeDurablyNow } from "../lib/durable-files.ts";
 import { readRegularFile, statRegularFile } from "../lib/regular-file.ts";
 import { sha256Hex } from "../lib/sha256.ts";
 import { KeyError } from "../lib/signatures.ts";
@@ -88,8 +78,15 @@ export function signAuditHead(
   };
   const line = JSON.stringify(signDocument(document, openApplianceKey(dataDir)));
   if (existsSync(path) && statRegularFile(path).size > MAX_FILE_BYTES)
-    replace(path, lines.slice(-KEPT_LINES));
-  append(path, line);
+    writeDurablyNow(
+      path,
+      lines
+        .slice(-KEPT_LINES)
+        .map((each) => `${each}\n`)
+        .join(""),
+      0o600,
+    );
+  appendLinesNow(path, [line]);
   // So that a copy of the database has it as well.
   putSetting(store, SETTING_NAMES.auditHead, line, nowMs);
   return head;
@@ -101,34 +98,6 @@ export function signAuditHeadOfBackup(store: Store, dataDir: string, nowMs: numb
     signAuditHead(store, dataDir, "backup", nowMs);
   } catch {
     // The next start of the server tries again, and logs why it fails.
-  }
-}
-
-/** Adds a line at the end. It begins on a new line, because a crash may have cut the last one. A link is not followed. */
-function append(path: string, line: string): void {
-  const isNew = !existsSync(path);
-  const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
-  const file = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  try {
-    writeSync(file, `${isNew ? "" : "\n"}${line}\n`);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  if (!isNew) return;
-  giveToOwner(path);
-  syncPathNow(dirname(path));
-}
-
-function replace(path: string, lines: readonly string[]): void {
-  const unfinished = unfinishedPath(dirname(path));
-  try {
-    writeNewFileNow(unfinished, lines.map((line) => `${line}\n`).join(""), 0o600);
-    giveToOwner(unfinished);
-    renameSync(unfinished, path);
-    syncPathNow(dirname(path));
-  } finally {
-    rmSync(unfinished, { force: true });
   }
 }
 

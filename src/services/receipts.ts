@@ -1,12 +1,10 @@
 import type { KeyObject } from "node:crypto";
 import { existsSync } from "node:fs";
-import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DeletionReceipt } from "../domain/receipt.ts";
 import { currentActor } from "../lib/actor.ts";
 import type { Clock } from "../lib/clock.ts";
-import { syncPath } from "../lib/durable-files.ts";
-import { giveToOwner } from "../lib/give-to-owner.ts";
+import { appendLines, appendLinesNow } from "../lib/durable-files.ts";
 import { newId } from "../lib/ids.ts";
 import { toTimestamp } from "../lib/time.ts";
 import { type Database, databasePath, openAnyVersion, type Store, transaction } from "../store/database.ts";
@@ -20,7 +18,6 @@ import {
 } from "../store/receipts.ts";
 import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
 import {
-  appendLines,
   beginningOf,
   DELETIONS_FILE,
   knownBytes,
@@ -70,10 +67,7 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
     for (;;) {
       const rows = listUnmirrored(database.store, BATCH);
       if (rows.length === 0) return;
-      const isNew = !existsSync(path);
-      await appendFile(path, textOf(rows), { mode: 0o600 });
-      if (isNew) giveToOwner(path);
-      await syncPath(path);
+      await appendLines(path, signedOf(rows));
       const ids = rows.map(({ id }) => id);
       const known = await beginningOf(path);
       transaction(database.store, (tx) => {
@@ -119,9 +113,7 @@ export function createReceiptService({ database, clock, dataDir }: ReceiptDeps):
   };
 }
 
-/** Renders lines of the file. They begin on a new line, because a crash may have cut the last one. */
-const textOf = (rows: readonly Pick<ReceiptRow, "signed">[]) =>
-  `\n${rows.map(({ signed }) => `${signed}\n`).join("")}`;
+const signedOf = (rows: readonly Pick<ReceiptRow, "signed">[]) => rows.map(({ signed }) => signed);
 
 /**
  * Brings receipts that only the database of a data directory has into the file beside it, before another database takes
@@ -136,10 +128,7 @@ export function saveReceipts(dataDir: string): void {
     const rows = readUnmirrored(databasePath(dataDir), after);
     const last = rows.at(-1);
     if (last === undefined) return;
-    appendLines(
-      path,
-      rows.map(({ signed }) => signed),
-    );
+    appendLinesNow(path, signedOf(rows));
     after = last.id;
   }
 }
@@ -186,7 +175,7 @@ export function takeReceipts(
   const taken = new Set<string>();
   let lines: string[] = [];
   const write = () => {
-    appendLines(to, lines);
+    appendLinesNow(to, lines);
     lines = [];
   };
   for (const line of readLines(from)) {

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { syncPathNow, writeNewFileNow } from "../../lib/durable-files.ts";
-import { giveToOwner } from "../../lib/give-to-owner.ts";
+import { writeDurablyNow } from "../../lib/durable-files.ts";
 import { FLEET } from "./backup-format.ts";
 
 /**
@@ -56,10 +55,5 @@ function read(path: string): Worker[] {
 }
 
 function replace(path: string, workers: readonly Worker[]): void {
-  const unfinished = `${path}.${process.pid}.unfinished`;
-  rmSync(unfinished, { force: true });
-  writeNewFileNow(unfinished, `${JSON.stringify(workers, null, 2)}\n`, MODE);
-  giveToOwner(unfinished);
-  renameSync(unfinished, path);
-  syncPathNow(join(path, ".."));
+  writeDurablyNow(path, `${JSON.stringify(workers, null, 2)}\n`, MODE);
 }

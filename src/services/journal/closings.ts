@@ -4,6 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { AuditAction } from "../../domain/audit.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { appendLinesNow } from "../../lib/durable-files.ts";
 import { toTimestamp } from "../../lib/time.ts";
 import { closeLater, type LaterChange } from "../../store/access-carry-over.ts";
 import { type Database, databasePath, openAnyVersion, transaction } from "../../store/database.ts";
@@ -11,7 +12,7 @@ import { rowsOnce } from "../../store/once.ts";
 import { findSettingTextIn, putSetting, SETTING_NAMES } from "../../store/settings.ts";
 import { openApplianceKey } from "../signed/appliance-key.ts";
 import { signDocument } from "../signed/signed-documents.ts";
-import { appendLines, CLOSINGS_FILE, pathsIn, readLines, readTrusted, trustedKeys } from "./journal-file.ts";
+import { CLOSINGS_FILE, pathsIn, readLines, readTrusted, trustedKeys } from "./journal-file.ts";
 
 /**
  * The file of what was closed: signed copies of those entries of the audit log that close or open something. A database
@@ -65,7 +66,7 @@ function appendNew(sqlite: SqliteDatabase, dataDir: string): number | undefined 
     if (entries.length > 0) {
       const key = openApplianceKey(dataDir);
       const lines = entries.map((entry) => JSON.stringify(signDocument(changeOf(entry), key)));
-      appendLines(join(dataDir, CLOSINGS_FILE), lines);
+      appendLinesNow(join(dataDir, CLOSINGS_FILE), lines);
     }
     if (entries.length < BATCH) return last === before ? undefined : last;
   }

@@ -1,8 +1,6 @@
-import { appendFileSync, closeSync, existsSync, readSync } from "node:fs";
+import { closeSync, existsSync, readSync } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { syncPathNow } from "../../lib/durable-files.ts";
-import { giveToOwner } from "../../lib/give-to-owner.ts";
 import { openRegularFile } from "../../lib/regular-file.ts";
 import { asOwnerOf } from "../../lib/rights.ts";
 import { sha256Hex } from "../../lib/sha256.ts";
@@ -25,19 +23,6 @@ export const JOURNAL_FOLDER = "journal";
 /** Longer lines are left out: no document is so long. */
 const MAX_LINE_BYTES = 64 * 1024;
 const BLOCK_BYTES = 256 * 1024;
-
-/**
- * Adds lines at the end, and brings them to the disk. They begin on a new line, because a crash may have cut the last one.
- *
- * @throws the system's error
- */
-export function appendLines(path: string, lines: readonly string[]): void {
-  if (lines.length === 0) return;
-  const isNew = !existsSync(path);
-  appendFileSync(path, `\n${lines.map((line) => `${line}\n`).join("")}`, { mode: 0o600 });
-  if (isNew) giveToOwner(path);
-  syncPathNow(path);
-}
 
 /**
  * Reads the lines of a file, which may be damaged: a line that is too long is left out. Memory does not grow with the file.
