@@ -69,8 +69,8 @@ export function signAuditHead(
   const head = auditHead(store);
   if (head === undefined) return undefined;
   const path = join(dataDir, AUDIT_HEADS_FILE);
-  const lines = linesOf(path);
-  const newest = newestIn(currentLines(store, dataDir).lines, dataDir);
+  const { lines, current, read } = openHeads(store, dataDir);
+  const newest = newestIn(current, read);
   if (newest?.sequence === head.sequence && newest.hash === head.hash) return head;
   const { sequence: entry, hash } = head;
   const document: Static<typeof HEAD> = {
@@ -78,14 +78,7 @@ export function signAuditHead(
   };
   const line = JSON.stringify(signDocument(document, openApplianceKey(dataDir)));
   if (existsSync(path) && statRegularFile(path).size > MAX_FILE_BYTES)
-    writeDurablyNow(
-      path,
-      lines
-        .slice(-KEPT_LINES)
-        .map((each) => `${each}\n`)
-        .join(""),
-      0o600,
-    );
+    writeDurablyNow(path, `${lines.slice(-KEPT_LINES).join("\n")}\n`, 0o600);
   appendLinesNow(path, [line]);
   // So that a copy of the database has it as well.
   putSetting(store, SETTING_NAMES.auditHead, line, nowMs);
@@ -110,11 +103,22 @@ function linesOf(path: string): string[] {
 }
 
 /** Reads what the appliance's key has signed; undefined for everything else. */
-function signedBy<T extends TSchema>(schema: T, text: unknown, dataDir: string): Static<T> | undefined {
-  if (typeof text !== "string" || !existsSync(join(dataDir, SIGNING_KEY_FILE))) return undefined;
+type ReadSigned = <T extends TSchema>(schema: T, text: unknown) => Static<T> | undefined;
+
+function signedReader(dataDir: string): ReadSigned {
+  // Here, no key is made.
+  const hasKey = existsSync(join(dataDir, SIGNING_KEY_FILE));
+  const key = hasKey ? unlessKeyError(() => createPublicKey(openApplianceKey(dataDir))) : undefined;
+  return (schema, text) => {
+    if (typeof text !== "string" || key === undefined) return undefined;
+    const document = unlessKeyError(() => verifyDocument(text, key).document);
+    return Value.Check(schema, document) ? document : undefined;
+  };
+}
+
+function unlessKeyError<T>(work: () => T): T | undefined {
   try {
-    const { document } = verifyDocument(text, createPublicKey(openApplianceKey(dataDir)));
-    return Value.Check(schema, document) ? (document as Static<T>) : undefined;
+    return work();
   } catch (error) {
     if (error instanceof KeyError) return undefined;
     throw error;
@@ -125,9 +129,9 @@ const toHead = ({ entry, hash, created_at }: Pick<Static<typeof HEAD>, "entry" |
   ...{ sequence: entry, hash, createdAt: created_at },
 });
 
-function newestIn(lines: readonly string[], dataDir: string): SignedHead | undefined {
+function newestIn(lines: readonly string[], read: ReadSigned): SignedHead | undefined {
   for (const line of lines.toReversed()) {
-    const head = signedBy(HEAD, line, dataDir);
+    const head = read(HEAD, line);
     if (head) return toHead(head);
   }
   return undefined;
@@ -138,26 +142,28 @@ function newestIn(lines: readonly string[], dataDir: string): SignedHead | undef
  * and the one in the database.
  */
 export function readSignedHeads(store: Store, dataDir: string): SignedHeads {
-  const { lines, base } = currentLines(store, dataDir);
-  const read = lines.map((line) => signedBy(HEAD, line, dataDir));
-  const own = signedBy(HEAD, findSetting(store, SETTING_NAMES.auditHead), dataDir);
-  const found = [base, own, ...read].filter((head) => head !== undefined);
+  const { current, base, read } = openHeads(store, dataDir);
+  const signed = current.map((line) => read(HEAD, line));
+  const own = read(HEAD, findSetting(store, SETTING_NAMES.auditHead));
+  const found = [base, own, ...signed].filter((head) => head !== undefined);
   // The newest is in the file and in the database.
   const heads = new Map(found.map((head) => [`${head.entry} ${head.hash}`, toHead(head)]));
-  return { heads: [...heads.values()], foreign: read.filter((head) => head === undefined).length };
+  return { heads: [...heads.values()], foreign: signed.filter((head) => head === undefined).length };
 }
 
-function currentLines(store: Store, dataDir: string) {
+/** Reads the file: all its lines, and the `current` ones, which came after the last restore, whose note is `base`. */
+function openHeads(store: Store, dataDir: string) {
+  const read = signedReader(dataDir);
   const lines = linesOf(join(dataDir, AUDIT_HEADS_FILE));
-  const base = signedBy(BASE, findSetting(store, SETTING_NAMES.auditBase), dataDir);
+  const base = read(BASE, findSetting(store, SETTING_NAMES.auditBase));
   const last = base === undefined ? -1 : lines.findIndex((line) => sha256Hex(line) === base.after);
-  return { lines: lines.slice(last + 1), base };
+  return { lines, current: lines.slice(last + 1), base, read };
 }
 
 /** Reports whether the log still has the newest signed head. It costs one signature and one row. */
 export function holdsNewestHead(store: Store, dataDir: string): boolean {
-  const { lines, base } = currentLines(store, dataDir);
-  const newest = newestIn(lines, dataDir) ?? (base && toHead(base));
+  const { current, base, read } = openHeads(store, dataDir);
+  const newest = newestIn(current, read) ?? (base && toHead(base));
   return newest === undefined || hasAuditEntry(store, newest);
 }
 
