@@ -17,8 +17,10 @@ import { newId } from "../lib/ids.ts";
 import { createApiKeyService } from "../services/api-keys.ts";
 import { closeAgain } from "../services/backups/restored-access.ts";
 import { closeLaterIn } from "../services/journal/closings.ts";
+import { findFingerprint } from "../services/signed/appliance-key.ts";
 import { recordAct, verifyAudit } from "../store/audit-log.ts";
 import { databasePath, openDatabase, transaction } from "../store/database.ts";
+import { findSetting, putSetting, SETTING_NAMES } from "../store/settings.ts";
 import { insertEndpoint } from "../store/webhooks.ts";
 import { closeForgotten } from "../testing/forgotten-connections.ts";
 import { runCaptured } from "../testing/run-cli.ts";
@@ -321,6 +323,20 @@ async function strangerCloses(stranger: Machine, target: string): Promise<string
   await stranger.run("keys", "list");
   return readFileSync(join(stranger.dataDir, "closings.jsonl"), "utf8").trim().split("\n").at(-1) ?? "";
 }
+
+test("after many moves, a restore forgets the keys of the oldest machines, and not that of the last one", async () => {
+  const earlier = Array.from({ length: 20 }, (_, index) => index.toString(16).padStart(64, "0"));
+  const before = openDatabase(old.path);
+  putSetting(before.store, SETTING_NAMES.journalKeys, earlier, nowMs);
+  before.close();
+  const made = await backup("database");
+  const there = await machine("there");
+  await there.restore(made);
+  const database = openDatabase(there.path);
+  const kept = findSetting(database.store, SETTING_NAMES.journalKeys);
+  database.close();
+  expect(kept).toEqual([findFingerprint(old.dataDir) ?? "none", ...earlier.slice(0, 19)]);
+}, 60_000);
 
 test("after an hour without word from the old machine, the keys of its folder of backups are held", async () => {
   const store = await backup("store");

@@ -163,7 +163,7 @@ function fingerprintsIn(value: string | undefined): string[] {
 
 /** A start of the server reads lines that only they have signed. */
 function putTrusted(sqlite: SqliteDatabase, trusted: ReadonlySet<string>, nowMs: number): void {
-  putSettingIn(sqlite, SETTING_NAMES.journalKeys, [...trusted].slice(-MAX_KEYS), nowMs);
+  putSettingIn(sqlite, SETTING_NAMES.journalKeys, [...trusted].slice(0, MAX_KEYS), nowMs);
 }
 
 function takeDeletions(
