@@ -37,6 +37,8 @@ type Rule = {
   /** Assignments, with the row `now` of the previous database. */
   set: string;
   organization: string;
+  /** The column that a later change sets to its time; left out: a file does not tell enough to close it. */
+  time?: string;
 };
 
 const KEY_ORGANIZATION = "(SELECT organization_id FROM projects WHERE projects.id = old.project_id)";
@@ -49,6 +51,7 @@ const RULES: readonly Rule[] = [
     ...{ action: "key.revoke", table: "api_keys", columns: ["revoked_at"] },
     differs: "old.hash = now.hash AND old.revoked_at IS NULL AND now.revoked_at IS NOT NULL",
     set: "revoked_at = now.revoked_at",
+    time: "revoked_at",
     organization: KEY_ORGANIZATION,
   },
   {
@@ -64,6 +67,7 @@ const RULES: readonly Rule[] = [
     ...{ action: "organization.disable", table: "organizations", columns: ["disabled_at"] },
     differs: "old.disabled_at IS NULL AND now.disabled_at IS NOT NULL",
     set: "disabled_at = now.disabled_at",
+    time: "disabled_at",
     organization: "old.id",
   },
   {
@@ -71,6 +75,7 @@ const RULES: readonly Rule[] = [
     ...{ action: "webhook.remove", table: "webhook_endpoints", columns: ["removed_at"] },
     differs: "old.removed_at IS NULL AND now.removed_at IS NOT NULL",
     set: "removed_at = now.removed_at",
+    time: "removed_at",
     organization: "old.organization_id",
   },
   {
@@ -78,6 +83,7 @@ const RULES: readonly Rule[] = [
     ...{ action: "webhook.disable", table: "webhook_endpoints", columns: ["disabled_at", "disabled_reason"] },
     differs: "old.disabled_at IS NULL AND now.disabled_at IS NOT NULL AND old.removed_at IS NULL",
     set: "disabled_at = now.disabled_at, disabled_reason = now.disabled_reason",
+    time: "disabled_at",
     organization: "old.organization_id",
   },
   {
@@ -119,26 +125,6 @@ function applyRule(restored: SqliteDatabase, rule: Rule, nowMs: number): Closing
   });
 }
 
-type LaterRule = Pick<Closing, "kind" | "change"> & { table: string; column: string; organization: string };
-const LATER: Partial<Record<AuditAction, LaterRule>> = {
-  "key.revoke": {
-    ...{ kind: "api_key", change: "revoked", table: "api_keys", column: "revoked_at" },
-    organization: KEY_ORGANIZATION,
-  },
-  "organization.disable": {
-    ...{ kind: "organization", change: "disabled", table: "organizations", column: "disabled_at" },
-    organization: "old.id",
-  },
-  "webhook.remove": {
-    ...{ kind: "webhook_endpoint", change: "removed", table: "webhook_endpoints", column: "removed_at" },
-    organization: "old.organization_id",
-  },
-  "webhook.disable": {
-    ...{ kind: "webhook_endpoint", change: "disabled", table: "webhook_endpoints", column: "disabled_at" },
-    organization: "old.organization_id",
-  },
-};
-
 /**
  * Closes in a database what was closed after its backup, with entries of the audit log. The caller holds a transaction.
  * What is closed already, or is not there, is left out. A newer secret of an endpoint is not known, so it is only named.
@@ -157,17 +143,17 @@ function closeOne(sqlite: SqliteDatabase, { action, target, atMs }: LaterChange,
     const [row] = rowsOnce<{ organization_id: string }>(sqlite, sql, target);
     return row ? [{ kind: "webhook_endpoint", change: "secret_is_old", id: target, ...row }] : [];
   }
-  const rule = LATER[action];
+  const rule = RULES.find((each) => each.action === action && each.time !== undefined);
   if (!rule) return [];
-  const { kind, change, table, column, organization } = rule;
+  const { closes, table, time, organization } = rule;
   const [row] = rowsOnce<{ organization_id: string | null }>(
     sqlite,
-    `SELECT ${organization} AS organization_id FROM ${table} AS old WHERE id = ? AND ${column} IS NULL`,
+    `SELECT ${organization} AS organization_id FROM ${table} AS old WHERE id = ? AND ${time} IS NULL`,
     target,
   );
   if (!row) return [];
-  rowsOnce(sqlite, `UPDATE ${table} SET ${column} = ? WHERE id = ? AND ${column} IS NULL`, atMs, target);
-  const closing: Closing = { kind, change, id: target, organization_id: row.organization_id ?? "" };
+  rowsOnce(sqlite, `UPDATE ${table} SET ${time} = ? WHERE id = ? AND ${time} IS NULL`, atMs, target);
+  const closing: Closing = { ...closes, id: target, organization_id: row.organization_id ?? "" };
   recordIn(sqlite, actOf(action, closing), nowMs);
   return [closing];
 }

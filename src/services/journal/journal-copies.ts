@@ -16,7 +16,7 @@ import { findSetting, putSetting, SETTING_NAMES } from "../../store/settings.ts"
 import { STORE_BACKUPS, STORE_IDENTITY } from "../backups/backup-format.ts";
 import { readKnownStores } from "../backups/backup-memory.ts";
 import { openApplianceKey } from "../signed/appliance-key.ts";
-import { signDocument, verifyDocument } from "../signed/signed-documents.ts";
+import { signDocument } from "../signed/signed-documents.ts";
 import {
   type Beginning,
   beginningOf,
@@ -24,6 +24,7 @@ import {
   DELETIONS_FILE,
   JOURNAL_FOLDER,
   knownBytes,
+  readTrusted,
 } from "./journal-file.ts";
 import { knownStores } from "./known-backups.ts";
 
@@ -181,9 +182,8 @@ async function writeState(folder: string, { clock, dataDir }: JournalDeps): Prom
  */
 export function knownUntilIn(folder: string, trusted: ReadonlySet<string>): number | undefined {
   try {
-    const text = readRegularFile(join(folder, STATE_FILE), MAX_STATE_BYTES);
-    const { document, fingerprint } = verifyDocument(text);
-    if (!trusted.has(fingerprint) || !Value.Check(STATE, document)) return undefined;
+    const document = readTrusted(readRegularFile(join(folder, STATE_FILE), MAX_STATE_BYTES), trusted);
+    if (!Value.Check(STATE, document)) return undefined;
     const atMs = Date.parse(document.known_until);
     return Number.isFinite(atMs) ? atMs : undefined;
   } catch {

@@ -102,10 +102,10 @@ export function trustedKeys(dataDir: string, store: Store): Set<string> {
   ]);
 }
 
-/** Returns the signed document of a line; undefined for what was changed, and what no trusted key has signed. */
-export function readTrusted(line: string, trusted: ReadonlySet<string>): unknown {
+/** Returns a signed document; undefined for what was changed, and what no trusted key has signed. */
+export function readTrusted(text: string, trusted: ReadonlySet<string>): unknown {
   try {
-    const { document, fingerprint } = verifyDocument(line);
+    const { document, fingerprint } = verifyDocument(text);
     return trusted.has(fingerprint) ? document : undefined;
   } catch {
     return undefined;
